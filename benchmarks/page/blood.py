@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from benchmarks.page.stored import Result
+
 from seiche.bench import blood_ranks as bench_blood_ranks
 from seiche.bench.blood import CELL_STAGES, CONTACT, FEM, INTERPOLATE, SPREAD, BloodRow, draw
-from seiche.report.stored import Result
 from seiche.report.table import markdown
 
 _INTRODUCTION = """\

@@ -8,8 +8,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.page.stored import read_documents, unfit
+
 from seiche.machine.laws.file import Machine, read_machine
-from seiche.report.stored import read_documents, unfit
 from seiche.report.table import markdown
 
 _INTRODUCTION = """\

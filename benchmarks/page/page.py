@@ -15,6 +15,7 @@ from pathlib import Path
 
 from benchmarks.page.blood import blood_part, draw_compared, ranks_part
 from benchmarks.page.movement import movement_page
+from benchmarks.page.stored import Result, read_results
 from benchmarks.page.ultrasound import ultrasound_part
 from benchmarks.page.waves import waves_part
 
@@ -24,7 +25,6 @@ from seiche.bench import ultrasound as bench_ultrasound
 from seiche.bench import waves as bench_waves
 from seiche.bench.flow import FlowRow
 from seiche.bench.ultrasound_ranks import UltrasoundRanksRow
-from seiche.report.stored import Result, read_results
 from seiche.report.table import markdown
 
 #: What the generated part of the README stands between.

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from benchmarks.page.stored import Result
+
 from seiche.bench.ultrasound import UltrasoundRow
 from seiche.bench.ultrasound_ranks import UltrasoundRanksRow
-from seiche.report.stored import Result
 from seiche.report.table import markdown
 
 _INTRODUCTION = """\

@@ -135,27 +135,31 @@ def test_what_does_not_fit_is_said_on_every_rank(ranks: int) -> None:
     objects = np.full(4, None, object)
     refused: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
         ("strategy 'pigeon' is unknown: use one of 'auto', 'mpi', 'peer'", (a, a.copy()), {"strategy": "pigeon"}),
-        ("2 ranks cannot serve arrays by 3 processes each", (a, a), {"strategy": "extra-message", "processes": 3}),
-        ("strategy 'mpi' has no use for 2 processes an array", (a, a), {"strategy": "mpi", "processes": 2}),
-        ("rank 0 must give an array to send", (None, a), {}),
+        (
+            "2 ranks cannot be divided into groups of 3 processes",
+            (a, a),
+            {"strategy": "extra-message", "processes": 3},
+        ),
+        ("strategy 'mpi' cannot use 2 processes per array", (a, a), {"strategy": "mpi", "processes": 2}),
+        ("rank 0 must pass an array to send", (None, a), {}),
         ("float64 but receives ndarray of float32", (a, np.zeros(4, np.float32)), {}),
-        ("5 elements to send cannot be shared equally among 2 ranks", (np.zeros(5), a), {}),
-        (r"rank 0: send counts \[1, 1\] do not share 4 elements among 2 ranks", (a, a, [1, 1], [2, 2]), {}),
-        (r"send counts \[5, -1\] do not share", (a, a, [5, -1], [2, 2]), {}),
+        ("5 elements to send do not divide equally among 2 ranks", (np.zeros(5), a), {}),
+        (r"rank 0: send counts \[1, 1\] do not distribute 4 elements over 2 ranks", (a, a, [1, 1], [2, 2]), {}),
+        (r"send counts \[5, -1\] do not distribute", (a, a, [5, -1], [2, 2]), {}),
         ("rank 0 expects 24 B from rank 0, which sends 16 B", (a, a.copy(), [2, 2], [3, 1]), {}),
         ("an array of shape .4,. is not contiguous: copy it first", (np.zeros(8)[::2], a), {}),
         ("list is not a NumPy or GPU array", ([1, 2], a), {}),
-        ("strategy 'nccl' needs arrays of a GPU, but rank 0 has one", (a, a.copy()), {"strategy": "nccl"}),
+        ("strategy 'nccl' needs arrays in GPU memory, but rank 0 has one", (a, a.copy()), {"strategy": "nccl"}),
         ("rank 0 sends Python objects .object.: only numbers can be exchanged", (objects, objects.copy()), {}),
-        ("rank 0: the array to receive in cannot be written to", (a, fixed), {}),
-        ("rank 0: the array to receive in overlaps the one to send", (a, a), {"strategy": "mpi"}),
-        ("rank 0: the array to receive in overlaps the one to send", (a[:2], a[1:3]), {}),
-        ("rank 0: send counts must be whole numbers, one a rank", (a, a.copy(), [1.5, 2.5], [2, 2]), {}),
-        ("rank 0: receive counts must be whole numbers, one a rank", (a, a.copy(), [2, 2], 2), {}),
+        ("rank 0: the receive array is not writable", (a, fixed), {}),
+        ("rank 0: the receive array overlaps the send array", (a, a), {"strategy": "mpi"}),
+        ("rank 0: the receive array overlaps the send array", (a[:2], a[1:3]), {}),
+        ("rank 0: send counts must be whole numbers, one per rank", (a, a.copy(), [1.5, 2.5], [2, 2]), {}),
+        ("rank 0: receive counts must be whole numbers, one per rank", (a, a.copy(), [2, 2], 2), {}),
         ("rank 0: send counts must be whole numbers", (a, a.copy(), "22", [2, 2]), {}),
-        ("2 ranks cannot serve arrays by 1.5 processes each", (a, a.copy()), {"processes": 1.5}),
+        ("2 ranks cannot be divided into groups of 1.5 processes per array", (a, a.copy()), {"processes": 1.5}),
         (
-            "rank 1 helps rank 0 and must give no array",
+            "rank 1 is a helper of rank 0 and must not pass an array",
             (a, a.copy()),
             {"strategy": "extra-message", "processes": 2},
         ),
@@ -163,10 +167,10 @@ def test_what_does_not_fit_is_said_on_every_rank(ranks: int) -> None:
     for message, arguments, options in refused:
         with pytest.raises(TransportError, match=message):
             Exchange(world, *arguments, **options)
-    with pytest.raises(TransportError, match="ranks disagree about strategy and processes"):
+    with pytest.raises(TransportError, match="ranks pass different strategies or processes"):
         Exchange(world, a, a, strategy="mpi" if world.rank else "peer")
     # What one rank alone would refuse does not leave the others waiting.
-    with pytest.raises(TransportError, match="ranks disagree about strategy and processes"):
+    with pytest.raises(TransportError, match="ranks pass different strategies or processes"):
         Exchange(world, a, a, strategy="extra-message", processes=2 if world.rank else 0)
 
 
@@ -177,7 +181,7 @@ def test_an_exchange_that_was_closed_says_so(ranks: int) -> None:
     exchange.close()
     exchange.close()
     for act in (exchange, exchange.reconsider):
-        with pytest.raises(TransportError, match="the exchange is closed: make another one"):
+        with pytest.raises(TransportError, match="the exchange is closed: create a new one"):
             act()
 
 
@@ -191,27 +195,25 @@ def test_memory_that_cannot_be_opened_is_said_on_every_rank(ranks: int, monkeypa
     monkeypatch.setattr(memory, "recognise", blocked)
     world = World.from_mpi()
     with pytest.raises(
-        TransportError, match=r"strategy 'peer': rank 0 cannot reach the array of rank 1: .*not permitted"
+        TransportError, match=r"strategy 'peer': rank 0 cannot map the array of rank 1: .*not permitted"
     ):
         Exchange(world, np.zeros(2), np.zeros(2), strategy="peer")
     array, into = (np.zeros(1), np.zeros(1)) if world.rank == 0 else (None, None)
-    with pytest.raises(
-        TransportError, match=r"strategy 'duplicate-pointer': rank 1 cannot open its array: .*permitted"
-    ):
+    with pytest.raises(TransportError, match=r"strategy 'duplicate-pointer': rank 1 cannot map its array: .*permitted"):
         Exchange(world, array, into, strategy="duplicate-pointer", processes=2)
 
 
 @pytest.mark.ranks(2)
 def test_ranks_of_several_hosts_cannot_share_an_array(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from seiche.machine import collective_staged, collective_ways
+    from seiche.machine import collective_algorithms, collective_staged
 
-    for module in (collective_ways, collective_staged):
+    for module in (collective_algorithms, collective_staged):
         monkeypatch.setattr(module, "hosts_of", lambda world: ["a", "b"])
     world, a = World.from_mpi(), np.zeros(2)
     with pytest.raises(TransportError, match="strategy 'peer': ranks 0 and 1 are on different hosts"):
         Exchange(world, a, a.copy(), strategy="peer")
     array, into = (np.zeros(1), np.zeros(1)) if world.rank == 0 else (None, None)
-    with pytest.raises(TransportError, match="'extra-message': ranks 0 to 1 serve one array on several hosts"):
+    with pytest.raises(TransportError, match="'extra-message': ranks 0 to 1 serve one array but are on several hosts"):
         Exchange(world, array, into, strategy="extra-message", processes=2)
 
 

@@ -63,12 +63,12 @@ def test_a_process_of_the_same_number_is_not_taken_for_the_rank(
     named = single_copy.this_process()._replace(number=numbers[1 - world.rank])
     monkeypatch.setattr(memory, "this_process", lambda: named)
     refused = r"(belongs to another process here|Bad address|not permitted)"
-    with pytest.raises(TransportError, match=rf"strategy 'peer': rank 0 cannot reach the array of rank 1: .*{refused}"):
+    with pytest.raises(TransportError, match=rf"strategy 'peer': rank 0 cannot map the array of rank 1: .*{refused}"):
         exchanged(world, "peer")
     with caplog.at_level("INFO", "seiche.machine"):
         way, values = exchanged(world, "auto", processes=2)
     assert (way, values) == ("extra-message", [0.0] if world.rank == 0 else [])
-    said = [record.message for record in caplog.records if "duplicate-pointer is not taken: " in record.message]
+    said = [record.message for record in caplog.records if "duplicate-pointer is not available: " in record.message]
     assert len(said) == (1 if world.rank == 0 else 0)
 
 

@@ -38,9 +38,13 @@ PIECE = ("paths", 0, "pieces", 0)
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        (("schema",), "other", "m.json: schema: expected 'seiche-machine': this is no machine file"),
-        (("version",), 2, "m.json: version: 2 is newer than 1, the newest that this Seiche reads: measure again"),
-        (("version",), "1", "m.json: version: '1' is no version: expected 1"),
+        (("schema",), "other", "m.json: schema: expected 'seiche-machine': not a machine file"),
+        (
+            ("version",),
+            2,
+            "m.json: version: 2 is newer than 1, the latest version supported: measure",
+        ),
+        (("version",), "1", "m.json: version: invalid version '1': expected 1"),
         (
             ("units",),
             {"time": "us", "size": "B", "rate": "B/s"},
@@ -49,7 +53,7 @@ PIECE = ("paths", 0, "pieces", 0)
         (
             (*PIECE, "alpha"),
             1.4,
-            "m.json: paths.0.pieces.0.alpha: 1.4: Input should be less than 0.5 .times are seconds",
+            "m.json: paths.0.pieces.0.alpha: 1.4: Input should be less than 0.5 .times are in seconds",
         ),
         ((*PIECE, "beta"), -1e-9, "paths.0.pieces.0.beta: -1e-09: Input should be greater than or equal to 0"),
         ((*PIECE, "alpha"), "fast", "paths.0.pieces.0.alpha: 'fast': Input should be a valid number"),
@@ -67,9 +71,13 @@ PIECE = ("paths", 0, "pieces", 0)
         (
             ("memory_intervals",),
             {"host": [1e9, 2e9]},
-            "memory_intervals.host: 1e.09 to 2e.09 B/s does not hold memory.host, no rate",
+            "memory_intervals.host: 1e.09 to 2e.09 B/s must contain memory.host .missing",
         ),
-        (("memory",), {"host": 12.0}, "memory.host: 12.0: Input should be greater than 100000.* rates bytes a second"),
+        (
+            ("memory",),
+            {"host": 12.0},
+            "memory.host: 12.0: Input should be greater than 100000.* bytes per second",
+        ),
         (("color",), "blue", "color: 'blue': Extra inputs are not permitted"),
         (("name",), None, "name: Input should be a valid string"),
     ],
@@ -87,7 +95,7 @@ def test_what_is_wrong_is_said_with_its_place(place: tuple[Any, ...], value: Any
 def test_paths_and_pieces_must_be_distinct() -> None:
     twice = document()
     twice["paths"] *= 2
-    with pytest.raises(FormatError, match=r"m\.json: file: path 'host' on-node is there twice"):
+    with pytest.raises(FormatError, match=r"m\.json: file: path 'host' on-node occurs twice"):
         parse_machine(json.dumps(twice), "m.json")
     falling = document()
     falling["paths"][0]["pieces"] *= 2
@@ -121,7 +129,7 @@ def test_files_are_written_whole_and_read_back(tmp_path: Path) -> None:
     assert read_machine(path) == machine
     assert list(tmp_path.iterdir()) == [path]
     path.write_bytes(b"\xff")
-    with pytest.raises(FormatError, match="byte 0: no text"):
+    with pytest.raises(FormatError, match="byte 0: not UTF-8 text"):
         read_machine(path)
     with pytest.raises(OSError, match="nowhere"):
         read_machine(tmp_path / "nowhere.json")

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from benchmarks.page.blood import blood_part, compared, draw_compared, ranks_part
+from benchmarks.page.stored import read_results
 
 from seiche.bench.blood import BloodRow
 from seiche.bench.blood_ranks import BloodRanksRow
 from seiche.bench.results import read_rows
 from seiche.cli import main
 from seiche.errors import FormatError
-from seiche.report.stored import read_results
 
 
 def test_bench_of_blood_stores_and_draws_the_stages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,13 +23,13 @@ from pathlib import Path
 
 import pytest
 from benchmarks.page import page as performance_page
+from benchmarks.page.stored import read_results
 from tools.docstrings import resolve
 
 from page_blocks import ROOT, blocks, one_block
 from seiche.bench.flow import FlowRow, document
 from seiche.cli import main
 from seiche.kernels.registry import flow as registry
-from seiche.report.stored import read_results
 
 KERNELS = ROOT / "src" / "seiche" / "kernels"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

@@ -72,7 +72,7 @@ def test_fits_refuse_what_has_no_line() -> None:
         fit([4, 4, 8], [1e-6, 1e-6, 1e-6])
     with pytest.raises(ValueError, match="times > 0"):
         fit([4, 8], [1e-6, 0.0])
-    with pytest.raises(ValueError, match="leave a piece without sizes"):
+    with pytest.raises(ValueError, match="produce a piece without sizes"):
         fit([4, 8, 16], [1e-6, 1e-6, 1e-6], cuts=[1024])
     with pytest.raises(ValueError, match="need ascending sizes"):
         Curve((Piece(8, 8, 0, 0), Piece(4, 4, 0, 0)))
@@ -92,8 +92,8 @@ def test_impossible_parameters_are_named() -> None:
     assert "alpha = -1e-06 s is negative" in lines(-1e-6, 1e-9, straight)
     assert "is above the smallest time measured" in lines(2e-6, 1e-9, straight)
     assert "is below the smallest time measured" in lines(0.5e-6, 1e-9, straight)
-    assert "1/beta = 1000 GB/s is above the memory's 100 GB/s" in lines(1e-6, 1e-12, straight, memory_rate=1e11)
-    assert "repetitions at 8 B spread by 50%" in lines(1e-6, 1e-9, straight, spread=[0, 0.5, 0, 0, 0, 0])
+    assert "1/beta = 1000 GB/s is above the memory rate, 100 GB/s" in lines(1e-6, 1e-12, straight, memory_rate=1e11)
+    assert "repetitions at 8 B vary by 50%" in lines(1e-6, 1e-9, straight, spread=[0, 0.5, 0, 0, 0, 0])
     assert lines(1e-6, 1e-9, straight, gap=1e-6) == ""
     assert "gap = 5e-06 s is above the smallest time measured, 1e-06 s" in lines(1e-6, 1e-9, straight, gap=5e-6)
 
@@ -133,7 +133,7 @@ def test_terms_refuse_measurements_that_say_nothing() -> None:
         terms.injection_rate([5, 6], [4, 4], [1e-7, 1e-7], TWO)
     with pytest.raises(ValueError, match="at least two messages"):
         terms.gap([1], [4], [1e-6], TWO)
-    with pytest.raises(ValueError, match="at least two copies"):
+    with pytest.raises(ValueError, match="at least two simultaneous copies"):
         terms.engine_sharing([1], [4], [1e-6], TWO)
 
 

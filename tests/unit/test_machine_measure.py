@@ -122,7 +122,7 @@ def test_time_is_shared_among_sizes_and_bounded(monkeypatch: pytest.MonkeyPatch)
     curve = repeat.timed_sizes([1, 2, 4, 1000, 2000], work_of, 1.0)
     assert curve.sizes == [1, 2, 4, 1000]  # 1000 takes seconds: nothing after it
     assert curve.seconds == pytest.approx([1e-3, 2e-3, 4e-3, 1.0])
-    assert min(timing.repetitions for timing in curve.timings) == repeat.FEWEST
+    assert min(timing.repetitions for timing in curve.timings) == repeat.MIN_BATCHES
     slow = repeat.timed_sizes([1000, 2000, 4000], work_of, 1.0)
     assert slow.sizes == [1000, 2000]  # a fit needs two
 
@@ -130,7 +130,7 @@ def test_time_is_shared_among_sizes_and_bounded(monkeypatch: pytest.MonkeyPatch)
 def test_a_machine_of_one_rank_says_what_it_lacks(tmp_path: Path) -> None:
     found = measure(World.serial(), seconds=1.0, folder=tmp_path)
     assert found.paths == []
-    assert found.absent["host"] == "one rank: start it by mpiexec on two or more"
+    assert found.absent["host"] == "only one rank: start with mpiexec on two or more"
     assert found.absent["nccl"] == found.absent["h2d"] == "no GPU"
     assert found.memory["host"] > 1e8
     low, high = found.memory_intervals["host"]
@@ -189,7 +189,7 @@ def test_results_replace_results_and_nothing_else(tmp_path: Path, monkeypatch: p
     stored.refuse_output(path)
     write_machine(path, read_machine("summit"))
     before = path.read_bytes()
-    other = f"{path} is there and holds no such results; name another file with --json"
+    other = f"{path} exists and does not contain such results; choose another file with --json"
     for command in (
         lambda: bench_choice.main(machine=path, output=path, world=World(size=2)),
         lambda: bench_collectives.main(device="cpu", machine=path, output=path, world=World.serial()),
@@ -215,16 +215,16 @@ def test_a_file_of_another_machine_is_told_by_its_hardware() -> None:
     assert differences(here, here) == []
     assert differences({}, here) == []
     assert differences({**here, "gpus": ["H200"] * 8}, here) == []
-    assert differences({**here, "gpus": ["V100"]}, here) == ["gpus is ['H200', 'H200'], the file says ['V100']"]
-    assert differences({**here, "mpi": "Open MPI"}, here) == ["mpi is 'MPICH 5', the file says 'Open MPI'"]
+    assert differences({**here, "gpus": ["V100"]}, here) == ["gpus is ['H200', 'H200'], in the file ['V100']"]
+    assert differences({**here, "mpi": "Open MPI"}, here) == ["mpi is 'MPICH 5', in the file 'Open MPI'"]
     assert differences({**here, "host": "x", "ranks": 9, "hosts": 3}, here) == []
 
 
 def test_on_another_machine_the_cheap_part_is_measured_again() -> None:
     summit, said = read_machine("summit"), list[str]()
     found = adapted(summit, World.serial(), seconds=1.0, warn=said.append)
-    assert "machine file 'summit' is not of this machine: cpu is " in said[0]
-    assert "measuring the cheap part again" in said[0]
+    assert "machine file 'summit' is from another machine (cpu is " in said[0]
+    assert "measuring again" in said[0]
     assert found.paths == summit.paths  # one rank measures no messages
     assert found.memory["host"] > 1e8
     assert found.name.endswith("(with summit)")
@@ -253,7 +253,7 @@ def test_an_mpi_that_crashes_takes_only_the_probe_with_it(
 
     monkeypatch.setenv("PMI_RANK", "0")
     if "sleep" in code:
-        monkeypatch.setattr(probes, "_PATIENCE", 1.0)
+        monkeypatch.setattr(probes, "_TIMEOUT", 1.0)
     monkeypatch.setattr(probes, "takes_device_addresses", lambda: True)
     monkeypatch.setattr(probes.subprocess, "run", instead)
     found = probes.device_mpi(World(comm=_Alone()), gpus=True)

@@ -102,7 +102,7 @@ def test_exchanges_are_timed_stored_and_drawn(tmp_path: Path, capsys: pytest.Cap
     assert all(row.seconds > 0 for row in rows)
     stored = json.loads((tmp_path / "c.json").read_text())
     assert len(stored["rows"]) == len(rows)
-    assert "needs arrays of a GPU" in stored["absent"]["nccl"]
+    assert "needs arrays in GPU memory" in stored["absent"]["nccl"]
     assert stored["absent"]["extra-message"] == "needs --processes 2 or more"
     assert (tmp_path / "plots" / "alltoallv.png").exists()
     assert "three-step" in capsys.readouterr().out
@@ -112,7 +112,7 @@ def test_ranks_that_cannot_be_shared_and_files_that_are_none_are_refused(tmp_pat
     with pytest.raises(TransportError, match="1 ranks cannot be divided into groups of 2 per array"):
         bench_collectives.main(device="cpu", processes=2, world=World.serial())
     (tmp_path / "m.json").write_text("{}")
-    with pytest.raises(FormatError, match="this is no machine file"):
+    with pytest.raises(FormatError, match="not a machine file"):
         bench_collectives.main(device="cpu", machine=tmp_path / "m.json", world=World.serial())
     assert main(["bench", "collectives", "--device", "cpu", "--processes", "2"]) == 2
 

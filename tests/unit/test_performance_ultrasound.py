@@ -6,12 +6,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from benchmarks.page.stored import read_results
 from benchmarks.page.ultrasound import ultrasound_part
 
 from seiche.bench.results import document
 from seiche.bench.ultrasound import UltrasoundRow
 from seiche.bench.ultrasound_ranks import UltrasoundRanksRow
-from seiche.report.stored import read_results
 
 
 def result() -> dict[str, object]:

@@ -6,10 +6,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from benchmarks.page.stored import read_results
 from benchmarks.page.waves import waves_part
 
 from seiche.bench.waves import WavesRow
-from seiche.report.stored import read_results
 
 
 def result(device: str, time: float, ranks: int = 1) -> dict[str, object]:

@@ -98,7 +98,7 @@ def test_exchanges_that_were_measured_whole_have_their_packing() -> None:
 
 def test_a_transport_that_the_case_names_is_taken_or_refused() -> None:
     assert predict_step(replace(ring(2), transport="host"), machine()).transport == "host"
-    with pytest.raises(CaseError, match="machine 'toy' does not tell what transport 'nccl' takes on 2 ranks"):
+    with pytest.raises(CaseError, match="machine 'toy' has no data for transport 'nccl' on 2 ranks"):
         predict_step(replace(ring(2), transport="nccl"), machine())
 
 
@@ -106,7 +106,7 @@ def test_ranks_fill_nodes_and_the_network_must_be_known() -> None:
     hosts = [place.host for place in planned_places(machine(), 5, 2, gpu=False)]
     assert hosts == ["node 0", "node 0", "node 1", "node 1", "node 2"]
     assert [place.gpu_node for place in planned_places(read_machine("summit"), 6, 6, gpu=True)] == [0, 0, 0, 1, 1, 1]
-    with pytest.raises(CaseError, match=r"knows no way for the messages of 4 ranks on 2 nodes; it has host on-socket"):
+    with pytest.raises(CaseError, match=r"has no data for messages of 4 ranks on 2 nodes; it has host on-socket"):
         predict_step(ring(4), machine(), a_node=2)
     with pytest.raises(CaseError, match="machine 'toy' has no copy bandwidth of device memory; it has host"):
         predict_step(ring(1, gpu=True), machine())
@@ -133,7 +133,7 @@ def test_what_a_run_has_shown_scales_stages_on_any_number_of_ranks() -> None:
     plain, scaled = predict_step(ring(4), machine()), predict_step(ring(4), machine(), scales=scales)
     assert scaled.useful == pytest.approx([3 * each for each in plain.useful])
     assert scaled.low < scaled.seconds < scaled.high
-    with pytest.raises(CaseError, match="it lacks most of the stages of the case: sweep interior"):
+    with pytest.raises(CaseError, match="the run does not have most of the stages of the case: sweep interior"):
         scales_of(alone, machine(), {"other": (1.0, 1.0)})
     assert base_name("elements edge") == base_name("elements interior") == base_name("elements")
 
@@ -277,8 +277,8 @@ def test_too_many_ranks_are_left_out_with_the_reason(tmp_path: Path) -> None:
     found = predict_case(case, machine(), [1, 2, 16])
     assert list(found.left_out) == [16]
     assert "on 2 nodes" in found.left_out[16]
-    assert "left out: 16 ranks: machine 'toy' knows no way" in as_text(found)
-    with pytest.raises(CaseError, match="knows no way for the messages of 16 ranks"):
+    assert "left out: 16 ranks: machine 'toy' has no data for messages" in as_text(found)
+    with pytest.raises(CaseError, match="has no data for messages of 16 ranks"):
         predict_case(case, machine(), [16])
     prediction_figure(tmp_path / "curves.png", found)
     assert (tmp_path / "curves.png").stat().st_size > 10_000
@@ -308,5 +308,5 @@ def test_the_command_stores_what_it_says_and_takes_a_run(tmp_path: Path, capsys:
         assert main([*given, "--run", str(tmp_path / "bad")]) == 2
         assert f"summary.json: content: not as a run leaves it: {said}" in capsys.readouterr().err
     waves = case_file(tmp_path, "waves")
-    with pytest.raises(CaseError, match=r"--run .*summary.json: it lacks most of the stages of the case: .*elements"):
+    with pytest.raises(CaseError, match=r"--run .*summary.json: the run does not have most of the stages .*elements"):
         scales_of_run(planned_case(waves), machine(), tmp_path / "out")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from benchmarks.page.movement import movement_page
+from benchmarks.page.stored import read_results
 
 from seiche.errors import FormatError
-from seiche.report.stored import read_results
 
 
 @dataclass(frozen=True)

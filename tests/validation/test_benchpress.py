@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from benchpress_files import summit_times, write_summit_files
+from benchpress_reader import read_copies, read_injection, read_ping_pongs
 from seiche.errors import FormatError
 from seiche.machine.laws.curve import Curve
 from seiche.machine.laws.fit import errors, fit, least_squares, warnings_of
 from seiche.machine.laws.terms import injection_rate
-from seiche.machine.measure.benchpress import read_copies, read_injection, read_ping_pongs
 
 PAPER_CUTS = [256, 16384]
 

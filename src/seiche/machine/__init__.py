@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What moving data costs on a machine: measure it, fit models to it, predict with them."""
+"""Data movement on a machine: measurement, cost models and prediction."""

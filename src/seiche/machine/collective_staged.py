@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How the data of an Alltoall(v) travels through memory of the host: by one process an array, or by several."""
+"""Alltoall(v) algorithms staged through host memory, with one or several processes per array."""
 
 from __future__ import annotations
 
@@ -10,43 +10,42 @@ from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
 from seiche.halo.transports.host import message_of_pieces
 from seiche.halo.transports.memory import Bytes, DeviceMemory, HostMemory, Memory, RemoteMemory
-from seiche.machine.collective_ways import ExchangeParts, Way, shared_handles, starts
+from seiche.machine.collective_algorithms import AlltoallAlgorithm, ExchangeParts, shared_handles, starts
 
 
-class Staged(Way):
-    """Through host memory: each of the processes of an array carries some bytes of its messages.
+class Staged(AlltoallAlgorithm):
+    """Exchange through host memory; each process of an array transfers a part of its messages.
 
-    Process j of array a exchanges with process j of every other array b: whole messages with (a + b) mod k = j, which
-    both sides find without asking, or part j of k of every message. What it carries lies packed in its own buffers.
+    Process j of array a exchanges with process j of every other array b. It transfers either whole messages with
+    (a + b) mod k = j, a rule that both sides evaluate locally, or part j of k of every message. Its buffers are packed.
     """
 
     def __init__(self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole: bool) -> None:
-        """Make the buffers and describe the messages."""
         super().__init__(world, memory, parts, processes, whole)
         self.row = world.comm if world.comm is None or processes == 1 else world.comm.Split(self.helper, self.me)
-        sent, received = self._of_first((parts.sent, parts.received))
-        self.all_sent = [_carried(sent, self.me, j, processes, whole) for j in range(processes)]
-        self.all_received = [_carried(received, self.me, j, processes, whole) for j in range(processes)]
+        sent, received = self._from_owner((parts.sent, parts.received))
+        self.all_sent = [_pieces_of(sent, self.me, j, processes, whole) for j in range(processes)]
+        self.all_received = [_pieces_of(received, self.me, j, processes, whole) for j in range(processes)]
         self.sent, self.received = self.all_sent[self.helper], self.all_received[self.helper]
         self.out = self._staging(sum(size for _, size in self.sent))
         self.into = self._staging(sum(size for _, size in self.received))
-        sizes = [[size for _, size in part] for part in (self.sent, self.received)]
-        self._places = [(part, starts(part)) for part in sizes]
+        packed_sizes = [[size for _, size in pieces] for pieces in (self.sent, self.received)]
+        self._layouts = [(sizes, starts(sizes)) for sizes in packed_sizes]
 
     def _staging(self, size: int) -> Bytes:
         return (self.memory or HostMemory()).staging(size)
 
-    def _of_first(self, value: Any) -> Any:
-        """Return the value of the rank that holds the array, on all that serve it."""
+    def _from_owner(self, value: Any) -> Any:
+        """Return the value of the rank that owns the array, on all ranks that serve it."""
         return self.world.allgather(value)[self.me * self.processes]
 
     def __call__(self) -> None:
-        """Fetch, exchange, deliver."""
+        """Copy to the host, exchange, copy back."""
         self.fetch()
         if self.row is None:
             self.into[:] = self.out
         else:
-            sent, received = self._places
+            sent, received = self._layouts
             self.row.Alltoallv([self.out, sent, "B"], [self.into, received, "B"])
         self.deliver()
 
@@ -70,8 +69,8 @@ class Staged(Way):
         super().close()
 
 
-def _carried(sizes: list[int], me: int, helper: int, processes: int, whole: bool) -> list[tuple[int, int]]:
-    """Return (offset in the array, bytes) of what a process carries of each message."""
+def _pieces_of(sizes: list[int], me: int, helper: int, processes: int, whole: bool) -> list[tuple[int, int]]:
+    """Return (offset in the array, bytes) of the part of each message that a process transfers."""
     pieces = []
     for other, (begin, size) in enumerate(zip(starts(sizes), sizes, strict=True)):
         if whole:
@@ -83,69 +82,65 @@ def _carried(sizes: list[int], me: int, helper: int, processes: int, whole: bool
 
 
 class ExtraMessage(Staged):
-    """The process that holds the array copies it whole, deals it out, and collects.
+    """The owner of the array copies all of it, and scatters to and gathers from its helpers.
 
-    What another process carries of the array goes as it lies: MPI takes its pieces together, no copy does.
+    The pieces of a helper are sent in place, as one MPI datatype, without a packing copy.
     """
 
     def __init__(self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole: bool) -> None:
-        """Make the buffers of the whole array, and describe the pieces of the others to MPI."""
         super().__init__(world, memory, parts, processes, whole)
         self.group = None if world.comm is None else world.comm.Split(self.me, self.helper)
         self.whole_out = self._staging(sum(parts.sent))
         self.whole_into = self._staging(sum(parts.received))
-        holds = self.helper == 0
-        self._out = _pieces(self.whole_out, self.sent, self.out) if holds else []
-        self._into = _pieces(self.whole_into, self.received, self.into) if holds else []
-        self._deals = self._described(self.whole_out, self.all_sent) if holds else []
-        self._collects = self._described(self.whole_into, self.all_received) if holds else []
+        owner = self.helper == 0
+        self._out = _views(self.whole_out, self.sent, self.out) if owner else []
+        self._into = _views(self.whole_into, self.received, self.into) if owner else []
+        self._scatter = self._helper_messages(self.whole_out, self.all_sent) if owner else []
+        self._gather = self._helper_messages(self.whole_into, self.all_received) if owner else []
 
-    def _described(self, array: Bytes, carried: list[list[tuple[int, int]]]) -> list[tuple[int, list[Any]]]:
-        """Return the other processes that carry anything of the array, and how MPI finds it."""
-        found = []
-        for helper, pieces in enumerate(carried[1:], 1):
-            some = [piece for piece in pieces if piece[1]]
-            if some:
-                found.append((helper, message_of_pieces(array, some)))
-        return found
+    @staticmethod
+    def _helper_messages(array: Bytes, pieces_of: list[list[tuple[int, int]]]) -> list[tuple[int, list[Any]]]:
+        """Return (helper, MPI message) for each helper that transfers bytes of the array."""
+        nonempty = [[piece for piece in pieces if piece[1]] for pieces in pieces_of]
+        return [(k, message_of_pieces(array, pieces)) for k, pieces in enumerate(nonempty) if k and pieces]
 
     def impossible(self) -> str | None:
-        """Return which processes of an array are on different hosts."""
-        return _apart(self.world, self.me, self.processes, "extra-message")
+        """Return a reason if processes of an array are on different hosts."""
+        return _split_over_hosts(self.world, self.me, self.processes, "extra-message")
 
     def fetch(self) -> None:
-        """Copy, deal out."""
+        """Copy to the host and scatter to the helpers."""
         if self.memory is None:
             if self.group is not None and self.out.size:
                 self.group.Recv([self.out, "B"], source=0)
             return
         self.memory.read(self.parts.source, self.whole_out)
         self.memory.wait()
-        under_way = [self.group.Isend(message, dest=helper) for helper, message in self._deals] if self.group else []
+        requests = [self.group.Isend(message, dest=helper) for helper, message in self._scatter] if self.group else []
         for whole, own in self._out:
             own[:] = whole
-        for each in under_way:
-            each.Wait()
+        for request in requests:
+            request.Wait()
 
     def deliver(self) -> None:
-        """Collect, copy."""
+        """Gather from the helpers and copy to the array."""
         if self.memory is None:
             if self.group is not None and self.into.size:
                 self.group.Send([self.into, "B"], dest=0)
             return
-        under_way = [self.group.Irecv(message, source=at) for at, message in self._collects] if self.group else []
+        requests = [self.group.Irecv(message, source=helper) for helper, message in self._gather] if self.group else []
         for whole, own in self._into:
             whole[:] = own
-        for each in under_way:
-            each.Wait()
+        for request in requests:
+            request.Wait()
         self.memory.write(self.whole_into, self.parts.target)
         self.memory.wait()
 
     def close(self) -> None:
-        """Free the communicators and what was described to MPI."""
-        for _, message in (*self._deals, *self._collects):
+        """Free the communicators and datatypes."""
+        for _, message in (*self._scatter, *self._gather):
             message[2].Free()
-        self._deals, self._collects = [], []
+        self._scatter, self._gather = [], []
         if self.group is not None:
             self.group.Free()
             self.group = None
@@ -153,10 +148,9 @@ class ExtraMessage(Staged):
 
 
 class DuplicatePointer(Staged):
-    """Every process opens the array and copies its share itself."""
+    """Every process maps the array and copies its own part."""
 
     def __init__(self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole: bool) -> None:
-        """Open the arrays of the first process."""
         handles = shared_handles(world, memory, [parts.source, parts.target])
         everyone = world.allgather((memory.device, *handles) if memory is not None else None)
         device, source, target = everyone[world.rank - world.rank % processes]
@@ -168,7 +162,7 @@ class DuplicatePointer(Staged):
             try:
                 self._opened = [self._copies.open(handle) for handle in (source, target)]
             except OSError as error:
-                problem = f"strategy 'duplicate-pointer': rank {world.rank} cannot open its array: {error}"
+                problem = f"strategy 'duplicate-pointer': rank {world.rank} cannot map its array: {error}"
         try:
             raise_together(world, problem)
         except TransportError:
@@ -179,7 +173,7 @@ class DuplicatePointer(Staged):
 
     def impossible(self) -> str | None:
         """Return which processes of an array are on different hosts."""
-        return _apart(self.world, self.me, self.processes, "duplicate-pointer")
+        return _split_over_hosts(self.world, self.me, self.processes, "duplicate-pointer")
 
     def fetch(self) -> None:
         """Copy this process's share, once the array is ready."""
@@ -194,7 +188,7 @@ class DuplicatePointer(Staged):
         self._copies.wait()
 
     def deliver(self) -> None:
-        """Copy this process's share; the array is complete when all have."""
+        """Copy the part of this process; the barrier completes the array."""
         for (begin, size), host in _placed(self.received, self.into):
             if size and self.memory is not None:
                 self.memory.write(host, self.parts.target + begin)
@@ -204,7 +198,7 @@ class DuplicatePointer(Staged):
         self.world.barrier()
 
     def close(self) -> None:
-        """Let go of the arrays before anyone frees one."""
+        """Unmap the arrays on all ranks before any rank frees its own."""
         for window in self._opened:
             window.close()
         self._opened.clear()
@@ -212,22 +206,19 @@ class DuplicatePointer(Staged):
         super().close()
 
 
-def _apart(world: World, me: int, processes: int, strategy: str) -> str | None:
-    hosts = hosts_of(world)[me * processes : (me + 1) * processes]
-    if len(set(hosts)) == 1:
+def _split_over_hosts(world: World, me: int, processes: int, strategy: str) -> str | None:
+    first, last = me * processes, (me + 1) * processes - 1
+    if len(set(hosts_of(world)[first : last + 1])) == 1:
         return None
-    return (
-        f"strategy {strategy!r}: ranks {me * processes} to {(me + 1) * processes - 1} serve one array on several hosts"
-    )
+    return f"strategy {strategy!r}: ranks {first} to {last} serve one array but are on several hosts"
 
 
 def _placed(pieces: list[tuple[int, int]], buffer: Bytes) -> list[tuple[tuple[int, int], Bytes]]:
-    """Return the pieces with their places in a packed buffer."""
+    """Return the pieces with their views of a packed buffer."""
     begins = starts([size for _, size in pieces])
     return [(piece, buffer[begin : begin + piece[1]]) for piece, begin in zip(pieces, begins, strict=True)]
 
 
-def _pieces(array: Bytes, carried: list[tuple[int, int]], packed: Bytes) -> list[tuple[Bytes, Bytes]]:
-    """Return the pieces that a process carries, in the array and in its packed buffer."""
-    placed = _placed(carried, packed)
-    return [(array[offset : offset + size], host) for (offset, size), host in placed if size]
+def _views(array: Bytes, pieces: list[tuple[int, int]], packed: Bytes) -> list[tuple[Bytes, Bytes]]:
+    """Return views of the pieces of a process, in the array and in its packed buffer."""
+    return [(array[offset : offset + size], host) for (offset, size), host in _placed(pieces, packed) if size]

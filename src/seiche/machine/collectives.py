@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Alltoall and Alltoallv of arrays in host or GPU memory, by any of the ways in which their data can travel.
+"""Alltoall and Alltoallv of arrays in host or GPU memory, by a choice of algorithms.
 
-| strategy | how |
+| strategy | algorithm |
 |---|---|
 | `auto` | one of these, chosen by a machine file |
-| `mpi` | MPI gets the arrays themselves |
-| `peer` | every rank copies into the others' arrays (one host) |
+| `mpi` | MPI on the arrays themselves |
+| `peer` | every rank copies into the arrays of the others (one host) |
 | `nccl` | grouped sends and receives |
 | `three-step` | copy to the host, MPI, copy back |
-| `extra-message` | the same, but `processes` of the host share the messages: the first deals them out and collects |
-| `duplicate-pointer` | the same, but each of them copies its share from the first one's array itself |
+| `extra-message` | as three-step with `processes` ranks per array; the first scatters and gathers |
+| `duplicate-pointer` | as three-step with `processes` ranks per array; each maps the array and copies its part |
 
-The last two need `processes` ranks an array: ranks 0 ... processes - 1 serve the array of rank 0, and so on. The ranks
-that hold arrays are numbered in that order, and counts are by that number. Helping ranks give no array.
+The last two need `processes` ranks per array: ranks 0 ... processes - 1 serve the array of rank 0, and so on. The
+owners of arrays are numbered in that order; counts refer to these numbers. Helper ranks pass no array.
 
 ```python
 with Exchange(world, send, receive, strategy="three-step") as exchange:
-    exchange()  # receive[k] of rank j becomes send[j] of rank k; as often as wanted
+    exchange()  # receive[k] of rank j becomes send[j] of rank k; can be repeated
 ```
 """
 
@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
@@ -33,16 +32,16 @@ from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
 from seiche.halo.choice import Decision
 from seiche.halo.transports.memory import Memory, memory_of
-from seiche.machine.collective_choice import choose_again, choose_way
+from seiche.machine.collective_algorithms import AlltoallAlgorithm, ExchangeParts, Mpi, Nccl, Peer
+from seiche.machine.collective_choice import choose_again, choose_algorithm
 from seiche.machine.collective_staged import DuplicatePointer, ExtraMessage, Staged
-from seiche.machine.collective_ways import ExchangeParts, Mpi, Nccl, Peer, Way
 
 ExchangeName: TypeAlias = Literal["auto", "mpi", "peer", "nccl", "three-step", "extra-message", "duplicate-pointer"]
 
 Counts: TypeAlias = Sequence[int] | None
 
-#: The ways by the names of strategies.
-WAYS: dict[str, type[Way]] = {
+#: Algorithms by the names of strategies.
+WAYS: dict[str, type[AlltoallAlgorithm]] = {
     "mpi": Mpi,
     "peer": Peer,
     "nccl": Nccl,
@@ -53,10 +52,10 @@ WAYS: dict[str, type[Way]] = {
 
 
 class Exchange:
-    """An Alltoall(v) between fixed arrays, set up once; a call does it, all ranks together.
+    """An Alltoall(v) between fixed arrays, set up once and then called collectively.
 
-    A call begins when the arrays' ranks are there and work of their current streams is done, and ends when what a rank
-    receives is in its array. `decision` says what was taken, and for "auto" what was predicted and measured.
+    A call first waits for the current streams of the owners, and returns when the received data is in the array.
+    `decision` has the strategy and, for "auto", the predicted and measured times.
     """
 
     def __init__(
@@ -71,48 +70,46 @@ class Exchange:
         processes: int = 1,
         whole: bool | None = None,
     ) -> None:
-        """Agree on who sends what; all ranks must call it together.
+        """Set up the exchange (collective).
 
         Args:
             world: the ranks.
-            send: contiguous array of NumPy, or of a GPU; the parts for the arrays' ranks one behind the other. None on
-                a helping rank, as `receive`.
-            receive: an array of the same kind and type that can be written to and does not overlap `send`.
-            send_counts: elements for each rank that holds an array, whole numbers; equal parts by default.
-            receive_counts: elements from each.
-            strategy: how the data travels; "auto" takes what the machine file in use (SEICHE_MACHINE) makes the
-                cheapest, and times it, which overwrites `receive`; without a file the first that works.
+            send: contiguous NumPy or GPU array, the parts for all owners in order. None on a helper rank, as
+                `receive`.
+            receive: a writable array of the same kind and type that does not overlap `send`.
+            send_counts: elements for each owner, whole numbers; equal parts by default.
+            receive_counts: elements from each owner.
+            strategy: the algorithm; "auto" chooses the cheapest by the machine file in use (SEICHE_MACHINE) and times
+                it, which overwrites `receive`; without a file it chooses the first that works.
             processes: ranks that serve one array.
-            whole: helping ranks carry whole messages instead of a part of each; by default where counts are given.
+            whole: helper ranks transfer whole messages instead of a part of each; by default if counts are given.
 
         Raises:
-            TransportError: on all ranks, if the arguments do not fit together or the strategy cannot be used here.
+            TransportError: on all ranks, if the arguments are inconsistent or the strategy is not available.
         """
         self.world = world
-        raise_together(world, _unknown(world, strategy, processes))
-        self.first = world.rank - world.rank % processes
-        self.holds = world.rank == self.first
+        raise_together(world, _invalid(world, strategy, processes))
+        owner = world.rank - world.rank % processes
         memory, parts, problem = None, ExchangeParts.none(world.size // processes), None
         try:
-            if self.holds:
+            if world.rank == owner:
                 memory = _memory(world, send, receive)
                 parts = _parts(world, send, receive, send_counts, receive_counts, processes=processes)
             elif send is not None or receive is not None:
-                problem = f"rank {world.rank} helps rank {self.first} and must give no array"
+                problem = f"rank {world.rank} is a helper of rank {owner} and must not pass an array"
         except TransportError as error:
             problem = str(error)
         raise_together(world, problem)
         raise_together(world, _mismatch(world, parts, processes))
         self._arrays = (send, receive)  # keep them alive
-        split = (send_counts is not None) if whole is None else whole
-        split = bool(world.bcast(split))
-        self._make: Callable[[str], Way] = lambda name: WAYS[name](world, memory, parts, processes, split)
-        self._way: Way
+        whole = bool(world.bcast((send_counts is not None) if whole is None else whole))
+        self._make: Callable[[str], AlltoallAlgorithm] = lambda name: WAYS[name](world, memory, parts, processes, whole)
         if strategy == "auto":
-            self._way, self.decision = choose_way(world, memory, parts, self._make, processes=processes, whole=split)
+            choice = choose_algorithm(world, memory, parts, self._make, processes=processes, whole=whole)
         else:
-            self._way, self.decision = self._make(strategy), Decision(strategy)
-        #: What was chosen by a machine file, and why, one after the other.
+            choice = self._make(strategy), Decision(strategy)
+        self._algorithm, self.decision = choice
+        #: Choices made by a machine file, in order.
         self.decisions = [self.decision] if self.decision.measured else []
         self._closed = False
 
@@ -123,30 +120,30 @@ class Exchange:
             TransportError: a message failed, or the exchange is closed.
         """
         self._refuse_closed()
-        self._way()
+        self._algorithm()
 
     @property
     def capturable(self) -> bool:
-        """Return False: a graph cannot contain them."""
+        """Return False: a graph cannot contain these messages."""
         return False
 
     @property
     def transport_name(self) -> str:
-        """Return how the data travels."""
+        """Return the name of the strategy."""
         return self.decision.transport
 
     @property
     def can_reconsider(self) -> bool:
-        """Return whether a machine file chose the way."""
+        """Return whether a machine file chose the strategy."""
         return bool(self.decision.measured)
 
     def check(self) -> None:
-        """Do nothing: a call has ended, or raised, when it returns."""
+        """Do nothing: a call has completed or raised when it returns."""
 
     def reconsider(self) -> bool:
-        """Time what a machine file chose again, and choose anew where that drifted; return whether it is another now.
+        """Time a choice of the machine file again, and choose anew if it drifted; return whether it changed.
 
-        Collective, while nobody else works with the arrays; `receive` is as before afterwards.
+        Collective; no other code may use the arrays meanwhile. The contents of `receive` are restored.
 
         Raises:
             TransportError: the exchange is closed.
@@ -155,33 +152,31 @@ class Exchange:
         if not self.can_reconsider:
             return False
         receive = self._arrays[1]
-        kept = None if receive is None else receive.copy()
-        before = self._way
-        self._way, self.decision = choose_again(self.world, self._way, self.decision, self._make)
+        saved = None if receive is None else receive.copy()
+        before = self._algorithm
+        self._algorithm, self.decision = choose_again(self.world, before, self.decision, self._make)
         if receive is not None:
-            receive[...] = kept
+            receive[...] = saved
         if self.decision is not self.decisions[-1]:
             self.decisions.append(self.decision)
-        return self._way is not before
+        return self._algorithm is not before
 
     def close(self) -> None:
-        """Give back what the exchange holds; all ranks must call it together. Once closed, nothing more happens."""
+        """Release all resources (collective); a second call does nothing."""
         if not self._closed:
             self._closed = True
-            self._way.close()
+            self._algorithm.close()
 
     def _refuse_closed(self) -> None:
         if self._closed:
-            raise TransportError("the exchange is closed: make another one")
+            raise TransportError("the exchange is closed: create a new one")
 
     def __enter__(self) -> Self:
         """Return the exchange."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close, unless ranks may be apart after an error."""
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Close, except after an error, when not all ranks may arrive."""
         if kind is None:
             self.close()
 
@@ -189,7 +184,7 @@ class Exchange:
 def alltoall(
     world: World, send: Any, receive: Any, *, strategy: ExchangeName = "three-step", processes: int = 1
 ) -> None:
-    """Send an equal part of `send` to every rank that holds an array, once (collective).
+    """Send an equal part of `send` to every owner of an array, once (collective).
 
     Raises:
         TransportError: as `Exchange`.
@@ -208,7 +203,7 @@ def alltoallv(
     strategy: ExchangeName = "three-step",
     processes: int = 1,
 ) -> None:
-    """Send `send_counts` elements of `send` to the ranks that hold arrays, once (collective).
+    """Send `send_counts` elements of `send` to the owners of arrays, once (collective).
 
     Raises:
         TransportError: as `Exchange`.
@@ -219,33 +214,33 @@ def alltoallv(
         exchange()
 
 
-def _unknown(world: World, strategy: str, processes: int) -> str | None:
-    # First of all: a rank that refused what others accept would leave them waiting.
-    said = sorted({repr(each) for each in world.allgather((strategy, processes))})
-    if len(said) > 1:
-        return f"ranks disagree about strategy and processes: {', '.join(said)}"
+def _invalid(world: World, strategy: str, processes: int) -> str | None:
+    # Compared first: if one rank rejected arguments that others accept, the others would hang.
+    arguments = sorted({repr(pair) for pair in world.allgather((strategy, processes))})
+    if len(arguments) > 1:
+        return f"ranks pass different strategies or processes: {', '.join(arguments)}"
     if strategy != "auto" and strategy not in WAYS:
-        return f"strategy {strategy!r} is unknown: use one of {', '.join(repr(name) for name in ('auto', *WAYS))}"
+        return f"strategy {strategy!r} is unknown: use one of {', '.join(map(repr, ('auto', *WAYS)))}"
     if not isinstance(processes, int | np.integer) or processes < 1 or world.size % processes:
-        return f"{world.size} ranks cannot serve arrays by {processes} processes each"
+        return f"{world.size} ranks cannot be divided into groups of {processes} processes per array"
     if processes > 1 and strategy not in ("auto", "extra-message", "duplicate-pointer"):
-        return f"strategy {strategy!r} has no use for {processes} processes an array: use 1"
+        return f"strategy {strategy!r} cannot use {processes} processes per array: use 1"
     return None
 
 
 def _memory(world: World, send: Any, receive: Any) -> Memory:
     if send is None or receive is None:
-        raise TransportError(f"rank {world.rank} must give an array to send and one to receive")
+        raise TransportError(f"rank {world.rank} must pass an array to send and one to receive")
     memory, other = memory_of(send), memory_of(receive)
     if type(memory) is not type(other) or send.dtype != receive.dtype:
         raise TransportError(
             f"rank {world.rank} sends {type(send).__name__} of {send.dtype} but receives"
             f" {type(receive).__name__} of {receive.dtype}"
         )
-    if getattr(send.dtype, "hasobject", False):  # addresses in this process, which mean nothing in another
+    if getattr(send.dtype, "hasobject", False):  # addresses, which are valid in this process only
         raise TransportError(f"rank {world.rank} sends Python objects ({send.dtype}): only numbers can be exchanged")
     if isinstance(receive, np.ndarray) and not receive.flags.writeable:
-        raise TransportError(f"rank {world.rank}: the array to receive in cannot be written to")
+        raise TransportError(f"rank {world.rank}: the receive array is not writable")
     return memory
 
 
@@ -254,47 +249,38 @@ def _parts(
 ) -> ExchangeParts:
     ranks = world.size // processes
     sizes = []
-    for what, array, counts in (("send", send, send_counts), ("receive", receive, receive_counts)):
+    for direction, array, counts in (("send", send, send_counts), ("receive", receive, receive_counts)):
         if counts is None:
             if array.size % ranks:
                 raise TransportError(
-                    f"rank {world.rank}: {array.size} elements to {what} cannot be shared equally among {ranks} ranks"
+                    f"rank {world.rank}: {array.size} elements to {direction} do not divide equally among {ranks} ranks"
                 )
             counts = [array.size // ranks] * ranks
         try:
-            whole = [operator.index(count) for count in counts]
+            elements = [operator.index(count) for count in counts]
         except TypeError:
-            raise TransportError(f"rank {world.rank}: {what} counts must be whole numbers, one a rank") from None
-        if len(whole) != ranks or min(whole) < 0 or sum(whole) != array.size:
+            raise TransportError(f"rank {world.rank}: {direction} counts must be whole numbers, one per rank") from None
+        if len(elements) != ranks or min(elements) < 0 or sum(elements) != array.size:
+            counts_text = f"{direction} counts {elements[:8]}"
             raise TransportError(
-                f"rank {world.rank}: {what} counts {whole[:8]} do not share {array.size} elements among {ranks} ranks"
+                f"rank {world.rank}: {counts_text} do not distribute {array.size} elements over {ranks} ranks"
             )
-        sizes.append([count * array.dtype.itemsize for count in whole])
+        sizes.append([count * array.dtype.itemsize for count in elements])
     memory = memory_of(send)
     parts = ExchangeParts(sizes[0], sizes[1], memory.address(send), memory.address(receive))
-    if _overlap(parts):
-        raise TransportError(f"rank {world.rank}: the array to receive in overlaps the one to send")
+    out, into = map(sum, sizes)
+    if out > 0 < into and parts.source < parts.target + into and parts.target < parts.source + out:
+        raise TransportError(f"rank {world.rank}: the receive array overlaps the send array")
     return parts
 
 
-def _overlap(parts: ExchangeParts) -> bool:
-    out, into = sum(parts.sent), sum(parts.received)
-    return out > 0 < into and parts.source < parts.target + into and parts.target < parts.source + out
-
-
 def _mismatch(world: World, parts: ExchangeParts, processes: int) -> str | None:
-    """Return which rank expects what another one does not send; on ranks that hold arrays."""
+    """Return an error text if an owner expects other sizes than the senders send."""
     if world.rank % processes:
         world.allgather(None)
         return None
-    mine = world.rank // processes
-    everyone = world.allgather(parts.sent)[::processes]
-    arriving = [sent[mine] for sent in everyone]
-    wrong = np.flatnonzero(np.array(arriving) != np.array(parts.received))
-    if not len(wrong):
-        return None
-    other = int(wrong[0])
-    return (
-        f"rank {world.rank} expects {parts.received[other]} B from rank {other * processes},"
-        f" which sends {arriving[other]} B"
-    )
+    arriving = [sent[world.rank // processes] for sent in world.allgather(parts.sent)[::processes]]
+    for other, (expected, size) in enumerate(zip(parts.received, arriving, strict=True)):
+        if size != expected:
+            return f"rank {world.rank} expects {expected} B from rank {other * processes}, which sends {size} B"
+    return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The machine file that the environment names, and what it predicts of a halo's transports."""
+"""The machine file named by the environment, and its predictions for the transports of a halo."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from seiche.machine.measure.adapt import adapted
 
 _log = logging.getLogger("seiche.machine")
 
-#: Names the machine file that transports are chosen by.
+#: Environment variable with the path of the machine file by which transports are chosen.
 VARIABLE = "SEICHE_MACHINE"
 
-#: Machines by file, ranks and device: reading is cheap, measuring a part of one again is not.
+#: Cache by file, ranks and device, because adapting a machine repeats measurements.
 _machines: dict[tuple[str, int, str], Machine] = {}
 
 
 def machine_in_use(world: World, backend: Backend | None) -> Machine | None:
-    """Return the machine of the file that SEICHE_MACHINE names, None without one (collective).
+    """Return the machine of the file named by SEICHE_MACHINE, None if it is not set (collective).
 
-    On a machine unlike the file its cheap part is measured again with `backend`, once, after a warning; without one
-    the file is believed.
+    If the hardware differs from the file, the fast measurements are repeated with `backend`, once, after a warning.
+    Without a backend the file is used unchanged.
 
     Raises:
-        FormatError: it is no machine file.
-        CaseError: it cannot be read.
+        FormatError: not a machine file.
+        CaseError: the file cannot be read.
     """
     path = os.environ.get(VARIABLE)
     if not path:
@@ -44,8 +44,8 @@ def machine_in_use(world: World, backend: Backend | None) -> Machine | None:
         try:
             machine = read_machine(path)
         except OSError as error:
-            reason = f"cannot be read: {error.strerror or error}"
-            raise CaseError(f"machine file {path} {reason} ({VARIABLE} names it)") from None
+            reason = error.strerror or error
+            raise CaseError(f"machine file {path} (set by {VARIABLE}) cannot be read: {reason}") from None
         _machines[key] = machine if backend is None else adapted(machine, world, backend, warn=_log.warning)
     return _machines[key]
 
@@ -53,18 +53,17 @@ def machine_in_use(world: World, backend: Backend | None) -> Machine | None:
 def predict_transports(
     backend: Backend, world: World, peers: Sequence[int], sent: Sequence[int], received: Sequence[int], *, graphs: bool
 ) -> dict[str, float]:
-    """Return what the machine file predicts of each transport, nothing without a file (`halo.choice.Predictor`)."""
+    """Return the predicted seconds of each transport, empty without a file (`halo.choice.Predictor`)."""
     machine = machine_in_use(world, backend)
     if machine is None:
         return {}
     at = places(backend, world)
-    return predicted(
-        world, transport_times(machine, at, world.rank, peers, sent=sent, received=received, graphs=graphs)
-    )
+    times = transport_times(machine, at, world.rank, peers, sent=sent, received=received, graphs=graphs)
+    return predicted(world, times)
 
 
 def predicted(world: World, times: Mapping[str, float]) -> dict[str, float]:
-    """Return for each transport the time of the slowest rank, those that are infinite left out (collective)."""
+    """Return the time of the slowest rank for each transport with a finite time (collective)."""
     names = sorted(set.intersection(*map(set, world.allgather(list(times)))))
     slowest = world.allreduce_max(np.array([times[name] for name in names]))
     return {name: float(seconds) for name, seconds in zip(names, slowest, strict=True) if np.isfinite(seconds)}

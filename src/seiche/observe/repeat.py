@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Time short things well: warm up, repeat in batches that suit the clock, keep minimum and spread, stop in time."""
+"""Timing of short operations: warm-up, batches adapted to the clock, minimum and spread, a time limit."""
 
 from __future__ import annotations
 
@@ -14,44 +14,51 @@ import numpy.typing as npt
 from seiche.backend import Backend
 from seiche.domain.world import World
 
-#: Does something n times and returns the seconds that all of them took.
+#: Performs an operation n times and returns the total seconds.
 Work: TypeAlias = Callable[[int], float]
 
 _T = TypeVar("_T")
 
-#: Batches of one size, fewest and most, and how long a batch is: much longer than a look at the clock takes, and much
-#: shorter than the slices in which a busy machine takes the processor away.
-FEWEST, MOST, BATCH = 5, 300, 2e-4
-_MOST_IN_BATCH = 4096
-#: Looks at how long one takes; the shortest counts.
-_LOOKS = 3
-_NAP = 5e-4
+#: Minimum and maximum number of batches of one size, and seconds of a batch: much longer than reading the clock, much
+#: shorter than a scheduler time slice.
+MIN_BATCHES, MAX_BATCHES, BATCH_SECONDS = 5, 300, 2e-4
+_MAX_BATCH_COUNT = 4096
+#: Trials to estimate the duration of one call; the shortest counts.
+_TRIALS = 3
+_POLL_SECONDS = 5e-4
 
 
-def queued(backend: Backend, once: Callable[[], None]) -> Work:
-    """Return the work that queues calls one behind the other and waits for the last."""
+def repeated(once: Callable[[], object], synchronize: Callable[[], object] | None = None) -> Work:
+    """Return the work of consecutive calls; `synchronize` is called before the first and after the last."""
 
     def run(count: int) -> float:
-        backend.synchronize()
+        if synchronize is not None:
+            synchronize()
         begin = time.perf_counter()
         for _ in range(count):
             once()
-        backend.synchronize()
+        if synchronize is not None:
+            synchronize()
         return time.perf_counter() - begin
 
     return run
 
 
+def queued(backend: Backend, once: Callable[[], None]) -> Work:
+    """Return the work of calls that are queued on a device, with one wait for the last."""
+    return repeated(once, backend.synchronize)
+
+
 @dataclass(frozen=True)
 class Timing:
-    """Seconds: the smallest of the repetitions, and how far their median is above it."""
+    """Minimum seconds of the repetitions, and relative distance of their median from it."""
 
     minimum: float
     spread: float
     repetitions: int
 
     def part(self, count: int) -> Timing:
-        """Return the timing of one of the `count` equal things that were timed as one."""
+        """Return the timing of one of `count` equal operations that were timed together."""
         return Timing(self.minimum / count, self.spread, self.repetitions * count)
 
 
@@ -74,21 +81,20 @@ class TimingSeries:
 
 
 def summary(seconds: Sequence[float], count: int) -> Timing:
-    """Return the timing of batches of `count` that took `seconds` each."""
-    each = np.asarray(seconds) / count
-    smallest = max(float(each.min()), 1e-12)
-    return Timing(smallest, float(np.median(each)) / smallest - 1, len(each) * count)
+    """Return the timing of batches of `count` operations that took `seconds` each."""
+    single = np.asarray(seconds) / count
+    smallest = max(float(single.min()), 1e-12)
+    return Timing(smallest, float(np.median(single)) / smallest - 1, len(single) * count)
 
 
 def batch_count(work: Work) -> int:
-    """Warm up, and return how many make a batch."""
+    """Warm up and return the number of operations in a batch."""
     work(2)
-    once = min(work(2) / 2 for _ in range(_LOOKS))
-    return int(min(_MOST_IN_BATCH, max(1, BATCH / max(once, 1e-9))))
+    return int(min(_MAX_BATCH_COUNT, max(1, BATCH_SECONDS / max(min(work(2) / 2 for _ in range(_TRIALS)), 1e-9))))
 
 
 def timed(work: Work, seconds: float = 0.05) -> Timing:
-    """Return the timing of work that only this process does, repeated for about `seconds`."""
+    """Return the timing of work of this process alone, repeated for about `seconds`."""
     count, batches = batch_count(work), Batches(seconds)
     while batches.more():
         batches.add(work(count))
@@ -96,17 +102,16 @@ def timed(work: Work, seconds: float = 0.05) -> Timing:
 
 
 class Batches:
-    """Seconds of batches so far, and whether there is time for more of them."""
+    """Seconds of the batches so far, with a limit of number and total time."""
 
     def __init__(self, seconds: float) -> None:
-        """Begin now."""
         self.seconds: list[float] = []
         self._end = time.perf_counter() + seconds
 
     def more(self) -> bool:
-        """Return whether another batch is to be timed."""
+        """Return whether another batch should be timed."""
         done = len(self.seconds)
-        return done < FEWEST or (done < MOST and time.perf_counter() < self._end)
+        return done < MIN_BATCHES or (done < MAX_BATCHES and time.perf_counter() < self._end)
 
     def add(self, seconds: float) -> None:
         """Add a batch."""
@@ -114,7 +119,7 @@ class Batches:
 
 
 def shares(sizes: Sequence[int], seconds: float) -> Iterator[tuple[int, float]]:
-    """Yield sizes, each with its share of the time that is left; stop after two when all of it is spent twice over."""
+    """Yield sizes with their share of the remaining time; stop after two or more sizes at twice the total time."""
     begin = time.perf_counter()
     for number, size in enumerate(sizes):
         spent = time.perf_counter() - begin
@@ -124,7 +129,7 @@ def shares(sizes: Sequence[int], seconds: float) -> Iterator[tuple[int, float]]:
 
 
 def timed_sizes(sizes: Sequence[int], work_of: Callable[[int], Work], seconds: float) -> TimingSeries:
-    """Return timings of sizes in order that take about `seconds`; too few seconds leave the last ones out."""
+    """Return timings by size within about `seconds`; the last sizes are omitted if time runs out."""
     curve = TimingSeries()
     for size, share in shares(sizes, seconds):
         curve.add(size, timed(work_of(size), share))
@@ -134,17 +139,17 @@ def timed_sizes(sizes: Sequence[int], work_of: Callable[[int], Work], seconds: f
 def timed_pair(
     world: World, pair: tuple[int, int], sizes: Sequence[int], work_of: Callable[[int], Work], seconds: float
 ) -> TimingSeries:
-    """Return timings of what two ranks do together; all ranks call it and get them, the others sleep meanwhile.
+    """Return timings of joint work of two ranks, on all ranks (collective); the other ranks sleep meanwhile.
 
-    `work_of(size)` is called on the two ranks; the first one's clock counts, and it says how often and how long.
+    `work_of(size)` is called on both ranks. The first rank measures and determines the number of repetitions.
     """
     curve = TimingSeries()
     if world.rank == pair[0]:
         for size, share in shares(sizes, seconds):
             world.comm.send(size, pair[1])
             work = work_of(size)
-            count, batches = _said(world, pair, batch_count(work)), Batches(share)
-            while _said(world, pair, batches.more()):
+            count, batches = _sent(world, pair, batch_count(work)), Batches(share)
+            while _sent(world, pair, batches.more()):
                 batches.add(work(count))
             curve.add(size, summary(batches.seconds, count))
         world.comm.send(None, pair[1])
@@ -160,23 +165,23 @@ def timed_pair(
     return result
 
 
-def _said(world: World, pair: tuple[int, int], value: _T) -> _T:
-    """Return the value after the second rank of a pair was told it."""
+def _sent(world: World, pair: tuple[int, int], value: _T) -> _T:
+    """Send a value to the second rank of a pair and return it."""
     world.comm.send(value, pair[1])
     return value
 
 
 def sleep_until_all_are_here(world: World) -> None:
-    """Wait for all ranks without using a core: others may be timing."""
+    """Wait for all ranks without using a core, which would disturb the timing of others."""
     if world.comm is None:
         return
     request = world.comm.Ibarrier()
     while not request.Test():
-        time.sleep(_NAP)
+        time.sleep(_POLL_SECONDS)
 
 
 def seconds_of_all(world: World, act: Callable[[], None]) -> float:
-    """Return the seconds of the slowest rank in what all begin together and wait for the end of (collective)."""
+    """Return the seconds of the slowest rank in an action that all ranks start together (collective)."""
     world.barrier()
     begin = time.perf_counter()
     act()
@@ -184,11 +189,11 @@ def seconds_of_all(world: World, act: Callable[[], None]) -> float:
 
 
 def timed_together(world: World, work: Work, seconds: float, *, active: bool = True) -> Timing:
-    """Return the timing of what several ranks do at the same time: of each batch the slowest rank counts."""
+    """Return the timing of simultaneous work of several ranks; the slowest rank of each batch counts (collective)."""
     run = work if active else lambda count: 0.0
     run(2)
-    once = min(float(world.allreduce_max(np.array([run(2) / 2]))[0]) for _ in range(_LOOKS))
-    count = int(min(_MOST_IN_BATCH, max(1, BATCH / max(once, 1e-9))))
+    once = min(float(world.allreduce_max(np.array([run(2) / 2]))[0]) for _ in range(_TRIALS))
+    count = int(min(_MAX_BATCH_COUNT, max(1, BATCH_SECONDS / max(once, 1e-9))))
     batches = Batches(seconds)
     while world.bcast(batches.more()):
         world.barrier()

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Laws of moving data: machine files, models, their fits, and what they predict of exchanges and steps."""
+"""Cost models of data movement: machine files, models, fits, and predictions for exchanges and steps."""

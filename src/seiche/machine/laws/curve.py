@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The postal law: time of a message or copy over its size, one latency and one rate for each protocol."""
+"""The postal model: time of a message or copy against its size, with one latency and rate per protocol."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 @dataclass(frozen=True)
 class Piece:
-    """T = alpha + beta s for sizes from `begin` bytes on; `end` is the largest size it was fitted to.
+    """T = alpha + beta s for sizes from `begin` bytes; `end` is the largest size in its fit.
 
-    alpha in seconds, beta in seconds a byte; the intervals hold 95 %, None where there are too few points.
+    alpha in seconds, beta in seconds per byte, with 95 % intervals (None for too few points).
     """
 
     begin: int
@@ -28,43 +28,33 @@ class Piece:
 
 @dataclass(frozen=True)
 class Curve:
-    """T(s), piece by piece (theory/movement, eq. 1).
+    """Piecewise linear T(s) (theory/movement, eq. 1).
 
-    A size belongs to the last piece that begins at or below it, sizes below the first piece to the first: a message of
-    no bytes costs the first alpha. Above the last size measured the last piece goes on.
+    A size belongs to the last piece that begins at or below it. The first and last piece extend to all smaller and
+    larger sizes; an empty message therefore costs the first alpha.
     """
 
     pieces: tuple[Piece, ...]
 
     def __post_init__(self) -> None:
-        """Check that there are pieces, in order.
-
-        Raises:
-            ValueError: none, or their sizes do not ascend.
-        """
+        """Raise ValueError if there is no piece, or if sizes do not ascend."""
         begins = [piece.begin for piece in self.pieces]
         if not begins or begins != sorted(set(begins)):
             raise ValueError(f"pieces of a curve begin at {begins}: need ascending sizes")
 
     def piece(self, size: float) -> Piece:
-        """Return the piece that a message of `size` bytes belongs to."""
-        found = self.pieces[0]
-        for piece in self.pieces:
-            if piece.begin <= size:
-                found = piece
-        return found
+        """Return the piece for a message of `size` bytes."""
+        return next((piece for piece in reversed(self.pieces) if piece.begin <= size), self.pieces[0])
 
     def seconds(self, size: npt.ArrayLike) -> Any:
-        """Return T(size) in seconds for a size or an array of sizes in bytes."""
+        """Return T(size) in seconds for one or many sizes in bytes."""
         sizes = np.asarray(size, np.float64)
-        number = np.searchsorted([piece.begin for piece in self.pieces], sizes, side="right") - 1
-        number = np.maximum(number, 0)
-        alpha = np.array([piece.alpha for piece in self.pieces])[number]
-        beta = np.array([piece.beta for piece in self.pieces])[number]
-        return alpha + beta * sizes
+        begins, alphas, betas = np.array([(piece.begin, piece.alpha, piece.beta) for piece in self.pieces]).T
+        number = np.maximum(np.searchsorted(begins, sizes, side="right") - 1, 0)
+        return alphas[number] + betas[number] * sizes
 
     def slower(self, factor: float) -> Curve:
-        """Return the curve with every beta multiplied."""
+        """Return the curve with every beta multiplied by `factor`."""
         return Curve(tuple(replace(piece, beta=factor * piece.beta) for piece in self.pieces))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Machine files: what was measured on a machine and what was fitted to it, as JSON (docs/reference/machine-file.md)."""
+"""Machine files: measurements of a machine and their fits, as JSON (docs/reference/machine-file.md)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SCHEMA: Final = "seiche-machine"
 VERSION = 1
 UNITS = {"time": "s", "size": "B", "rate": "B/s"}
 
-#: A latency or a time of a byte above, or a rate below these are no machine's: the numbers are in another unit.
-_LONGEST, _LONGEST_BYTE, _SLOWEST = 0.5, 1e-2, 1e5
-#: No machine has more: predictions count with these.
-_MOST = {"hosts": 1 << 24, "ranks": 1 << 28, "cores": 1 << 16, "sockets": 1 << 10}
+#: Limits of a latency (s), a time per byte (s/B) and a rate (B/s); values beyond them are in another unit.
+_MAX_LATENCY, _MAX_BYTE_TIME, _MIN_RATE = 0.5, 1e-2, 1e5
+#: Upper limits of the hardware counts that predictions use.
+_MAX_COUNTS = {"hosts": 1 << 24, "ranks": 1 << 28, "cores": 1 << 16, "sockets": 1 << 10}
 
-#: The ways from memory to memory that a file may know.
+#: Paths between memories.
 PathName: TypeAlias = Literal[
     "host",
     "host_exchange",
@@ -40,9 +40,9 @@ PathName: TypeAlias = Literal[
     "d2h",
     "d2d",
 ]
-Seconds: TypeAlias = Annotated[float, Field(ge=0, lt=_LONGEST, allow_inf_nan=False)]
-SecondsPerByte: TypeAlias = Annotated[float, Field(ge=0, lt=_LONGEST_BYTE, allow_inf_nan=False)]
-Rate: TypeAlias = Annotated[float, Field(gt=_SLOWEST, allow_inf_nan=False)]
+Seconds: TypeAlias = Annotated[float, Field(ge=0, lt=_MAX_LATENCY, allow_inf_nan=False)]
+SecondsPerByte: TypeAlias = Annotated[float, Field(ge=0, lt=_MAX_BYTE_TIME, allow_inf_nan=False)]
+Rate: TypeAlias = Annotated[float, Field(gt=_MIN_RATE, allow_inf_nan=False)]
 Size: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 62)]
 Positive: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Finite: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
@@ -66,7 +66,7 @@ class FittedPiece(_Part):
 
 
 class Measured(_Part):
-    """A path between two ends of one class: minima over repetitions and pairs, and the fit."""
+    """One path in one locality class: minima over repetitions and pairs, and their fit."""
 
     path: PathName
     locality: Locality
@@ -90,12 +90,12 @@ class Measured(_Part):
 
     @property
     def curve(self) -> Curve:
-        """Return the fit."""
+        """Return the fitted curve."""
         return Curve(tuple(Piece(**piece.model_dump()) for piece in self.pieces))
 
 
 class Injected(_Part):
-    """The bytes a second that a node injects over a path when several of its processes send at once."""
+    """Injection rate of a node (B/s) over a path while several of its processes send."""
 
     path: PathName
     locality: Locality = "off-node"
@@ -105,7 +105,7 @@ class Injected(_Part):
 
 
 class Launch(_Part):
-    """Seconds of a kernel launch, of a wait between streams, of a graph's replay, of one more kernel in a graph."""
+    """Seconds of a kernel launch, a wait between streams, a graph replay, and one additional kernel in a graph."""
 
     kernel: Seconds
     event: Seconds = 0.0
@@ -114,9 +114,9 @@ class Launch(_Part):
 
 
 class StageFactor(_Part):
-    """How long a stage takes against what the rate of the memory says: best, least and most that was seen.
+    """Measured time of a stage over its time at memory bandwidth: best estimate, minimum and maximum.
 
-    `memory` is what a rank held then, bytes.
+    `memory` is the memory of a rank in that run, bytes.
     """
 
     best: Positive
@@ -126,7 +126,7 @@ class StageFactor(_Part):
 
 
 class Files(_Part):
-    """Writing to the folder that was tried: bytes a second of all ranks, seconds of one small synced write."""
+    """Write speed in the tested folder: bytes per second of all ranks, seconds of one small synchronous write."""
 
     rate: Rate
     small: Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -134,14 +134,14 @@ class Files(_Part):
 
 
 class Probe(_Part):
-    """Whether something works here and how that is known; `works` is None where it cannot be tried."""
+    """Whether a feature works here, with the evidence; `works` is None if it cannot be tested."""
 
     works: bool | None = None
     reason: str
 
 
 class Machine(_Part):
-    """One machine; every time in seconds, every size in bytes."""
+    """One machine; times in seconds, sizes in bytes."""
 
     schema_: Annotated[Literal["seiche-machine"], Field(alias="schema")]
     version: int
@@ -165,18 +165,18 @@ class Machine(_Part):
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
-        keys = [(each.path, each.locality) for each in self.paths]
-        twice = [key for key in keys if keys.count(key) > 1]
-        if twice:
-            raise ValueError(f"path {twice[0][0]!r} {twice[0][1]} is there twice")
+        keys = [(entry.path, entry.locality) for entry in self.paths]
+        repeated = [key for key in keys if keys.count(key) > 1]
+        if repeated:
+            raise ValueError(f"path {repeated[0][0]!r} {repeated[0][1]} occurs twice")
         return self
 
     @model_validator(mode="after")
     def _counted(self) -> Self:
-        for name, most in _MOST.items():
+        for name, limit in _MAX_COUNTS.items():
             count = self.hardware.get(name, 1)
-            if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= most:
-                raise ValueError(f"hardware.{name}: {str(count)[:40]}: expected a whole number from 1 to {most}")
+            if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= limit:
+                raise ValueError(f"hardware.{name}: {str(count)[:40]}: expected a whole number from 1 to {limit}")
         gpus = self.hardware.get("gpus", [])
         if not isinstance(gpus, list) or not all(isinstance(name, str) for name in gpus):
             raise ValueError(f"hardware.gpus: {str(gpus)[:40]}: expected a list of names")
@@ -186,80 +186,77 @@ class Machine(_Part):
     def _rates_inside(self) -> Self:
         for name, (low, high) in self.memory_intervals.items():
             if not low <= self.memory.get(name, 0.0) <= high:
-                known = self.memory.get(name, "no rate")
+                rate = self.memory.get(name, "missing")
                 raise ValueError(
-                    f"memory_intervals.{name}: {low:g} to {high:g} B/s does not hold memory.{name}, {known}"
+                    f"memory_intervals.{name}: {low:g} to {high:g} B/s must contain memory.{name} ({rate})"
                 )
         return self
 
     def copy_rate(self, memory: str) -> float:
-        """Return the copy bandwidth of the "host" or a "device", bytes a second.
+        """Return the copy bandwidth of the "host" or a "device", bytes per second.
 
         Raises:
-            CaseError: the file has none of that memory.
+            CaseError: the file has no bandwidth of that memory.
         """
         if memory not in self.memory:
-            there = ", ".join(self.memory) or "none"
-            raise CaseError(f"machine {self.name!r} has no copy bandwidth of {memory} memory; it has {there}")
+            known = ", ".join(self.memory) or "none"
+            raise CaseError(f"machine {self.name!r} has no copy bandwidth of {memory} memory; it has {known}")
         return self.memory[memory]
 
     def measured(self, path: PathName, locality: Locality) -> Measured | None:
-        """Return what the file has of a path in a class, None if nothing."""
-        return next((each for each in self.paths if (each.path, each.locality) == (path, locality)), None)
+        """Return the measurement of a path in a locality class, None if missing."""
+        return next((entry for entry in self.paths if (entry.path, entry.locality) == (path, locality)), None)
 
     def curve(self, path: PathName, locality: Locality) -> Curve:
-        """Return the fit of a path in a class.
+        """Return the fit of a path in a locality class.
 
-        Inside a node the other class stands in for one that was not measured; nothing stands in for the network.
+        Within a node, on-socket and on-node substitute for each other; the network (off-node) has no substitute.
 
         Raises:
-            CaseError: the file has neither.
+            CaseError: the file has neither class.
         """
-        stands_in: dict[Locality, Locality] = {"on-socket": "on-node", "on-node": "on-socket"}
-        found = self.measured(path, locality)
-        if found is None and locality in stands_in:
-            found = self.measured(path, stands_in[locality])
-        if found is None:
-            there = ", ".join(f"{each.path} {each.locality}" for each in self.paths) or "nothing"
-            why = self.absent.get(path)
+        substitutes: dict[Locality, Locality] = {"on-socket": "on-node", "on-node": "on-socket"}
+        entry = self.measured(path, locality)
+        if entry is None and locality in substitutes:
+            entry = self.measured(path, substitutes[locality])
+        if entry is None:
+            known = ", ".join(f"{entry.path} {entry.locality}" for entry in self.paths) or "nothing"
+            reason = f" ({self.absent[path]})" if self.absent.get(path) else ""
             raise CaseError(
-                f"machine {self.name!r} has no path {path!r} {locality}{f' ({why})' if why else ''}; it has {there}:"
+                f"machine {self.name!r} has no path {path!r} {locality}{reason}; it has {known}:"
                 " measure it with `seiche bench machine` on ranks that use it"
             )
-        return found.curve
+        return entry.curve
 
     def messages(self, path: PathName, *, both_ways: bool = False) -> MessageModel | None:
-        """Return the messages of a path in all classes that it has, None if none.
+        """Return the message model of a path in all its locality classes, None if it has none.
 
-        `both_ways` slows them down as was measured when both ends sent at once. For whole exchanges, gaps and
-        what a node injects are those of their messages.
+        `both_ways` applies the measured slowdown of simultaneous messages in both directions. For whole exchanges,
+        gaps and injection rate are those of the underlying messages.
         """
-        found, base = [each for each in self.paths if each.path == path], path.removesuffix("_exchange")
-        if not found:
+        present = {entry.locality for entry in self.paths if entry.path == path}
+        if not present:
             return None
-        have = {each.locality for each in found}
-        known: list[Locality] = [
-            name for name in LOCALITIES if name in have or (name != "off-node" and have - {"off-node"})
-        ]
+        base = path.removesuffix("_exchange")
         rate = next((e.rate for e in self.injection if e.path == base and e.locality == "off-node"), float("inf"))
-        alike = [each for each in self.paths if each.path == base]
-        gaps: dict[str, float] = {each.locality: each.gap for each in alike if each.gap is not None}
+        gaps: dict[str, float] = {e.locality: e.gap for e in self.paths if e.path == base and e.gap is not None}
         curves: dict[str, Curve] = {}
-        for name in known:
-            measured = self.measured(path, name)
-            slower = measured.duplex if measured is not None and both_ways else None
-            curves[name] = self.curve(path, name).slower(slower or 1.0)
+        for name in LOCALITIES:
+            if name in present or (name != "off-node" and present - {"off-node"}):
+                measured = self.measured(path, name)
+                duplex = measured.duplex if measured is not None and both_ways else None
+                curves[name] = self.curve(path, name).slower(duplex or 1.0)
         return MessageModel(curves, rate, gaps)
 
     def strategy_paths(self, device: PathName = "device_mpi", *, both_ways: bool = False) -> Paths:
-        """Return what strategies of an exchange are made of; copies are those of a GPU next to the process.
+        """Return the paths that exchange strategies use; copies are those of the GPU nearest to the process.
 
         Raises:
             CaseError: the file has no host messages.
         """
         host = self.messages("host", both_ways=both_ways)
         if host is None:
-            raise CaseError(f"machine {self.name!r} has no host messages: strategies cannot be compared")
+            raise CaseError(f"machine {self.name!r} has no host messages, which the comparison of strategies needs")
         down, up = (self.measured(path, "on-socket") for path in ("d2h", "h2d"))
         return Paths(
             host,
@@ -271,24 +268,23 @@ class Machine(_Part):
 
 
 def parse_machine(text: str, name: str | os.PathLike[str]) -> Machine:
-    """Return the machine in a JSON text that came from `name`.
+    """Return the machine in a JSON text read from `name`.
 
     Raises:
-        FormatError: no JSON, no machine file, a newer schema, other units, or a value that no machine has.
+        FormatError: not JSON, not a machine file, a newer schema, other units, or an impossible value.
     """
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise FormatError(name, "text", f"no JSON: {error}") from error
+        raise FormatError(name, "text", f"not JSON: {error}") from error
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise FormatError(name, "schema", f"expected {SCHEMA!r}: this is no machine file")
+        raise FormatError(name, "schema", f"expected {SCHEMA!r}: not a machine file")
     version = document.get("version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise FormatError(name, "version", f"{version!r} is no version: expected {VERSION}")
+        raise FormatError(name, "version", f"invalid version {version!r}: expected {VERSION}")
     if version > VERSION:
-        raise FormatError(
-            name, "version", f"{version} is newer than {VERSION}, the newest that this Seiche reads: measure again"
-        )
+        reason = f"{version} is newer than {VERSION}, the latest version supported: measure the machine again"
+        raise FormatError(name, "version", reason)
     if document.get("units") != UNITS:
         raise FormatError(name, "units", f"{document.get('units')!r}: expected {UNITS!r}")
     try:
@@ -301,11 +297,10 @@ def parse_machine(text: str, name: str | os.PathLike[str]) -> Machine:
 
 def _reason(error: Any) -> str:
     value = error["input"]
-    given = f"{value!r}: " if isinstance(value, int | float | str) else ""
-    text = str(error["msg"]).removeprefix("Value error, ")
-    if error["type"] in ("less_than", "greater_than") and isinstance(value, int | float):
-        return f"{given}{text} (times are seconds, rates bytes a second)"
-    return f"{given}{text}"
+    prefix = f"{value!r}: " if isinstance(value, int | float | str) else ""
+    limit = error["type"] in ("less_than", "greater_than") and isinstance(value, int | float)
+    units = " (times are in seconds, rates in bytes per second)" if limit else ""
+    return prefix + str(error["msg"]).removeprefix("Value error, ") + units
 
 
 def read_machine(path: str | os.PathLike[str]) -> Machine:
@@ -315,27 +310,27 @@ def read_machine(path: str | os.PathLike[str]) -> Machine:
         FormatError: as `parse_machine`.
         OSError: the file cannot be read.
     """
-    known = os.fspath(path)
-    if known in known_machines() and not Path(known).exists():
-        text = resources.files("seiche.machine").joinpath("known", f"{known}.json").read_text(encoding="utf-8")
-        return parse_machine(text, f"machine {known}")
+    name = os.fspath(path)
+    if name in known_machines() and not Path(name).exists():
+        text = resources.files("seiche.machine").joinpath("known", f"{name}.json").read_text(encoding="utf-8")
+        return parse_machine(text, f"machine {name}")
     try:
         return parse_machine(Path(path).read_text(encoding="utf-8"), path)
     except UnicodeDecodeError as error:
-        raise FormatError(path, f"byte {error.start}", "no text") from error
+        raise FormatError(path, f"byte {error.start}", "not UTF-8 text") from error
 
 
 def known_machines() -> list[str]:
-    """Return the names of the machines that come with Seiche."""
+    """Return the names of the built-in machines."""
     folder = resources.files("seiche.machine").joinpath("known")
     return sorted(entry.name.removesuffix(".json") for entry in folder.iterdir() if entry.name.endswith(".json"))
 
 
 def write_machine(path: str | os.PathLike[str], machine: Machine) -> None:
-    """Write a machine file; what was there stays until the new one is complete.
+    """Write a machine file; it replaces an existing file when it is complete.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     document = machine.model_dump(by_alias=True, exclude_none=True, mode="json")
     with replacing(path) as part:

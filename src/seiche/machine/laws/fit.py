@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fit T(s) = alpha + beta s to measured times, one pair of parameters for each protocol (theory/movement, section 2).
 
-Times span decades, so residuals are relative: the largest sizes do not rule. Where a protocol ends is found by dynamic
-programming; an information criterion says how many there are.
+Residuals are relative because times span decades; otherwise the largest sizes would dominate. Dynamic programming
+finds the limits between protocols, an information criterion their number.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from seiche.machine.laws.curve import Curve, Piece
 
 Floats = npt.NDArray[np.float64]
 
-#: The relative error of one measured minimum that the choice of the number of pieces assumes.
+#: Relative error of a measured minimum, assumed in the choice of the number of pieces.
 NOISE = 0.02
-MOST_PIECES = 4
-#: Two parameters and the place where the piece begins.
+MAX_PIECES = 4
+#: Parameters of a piece: alpha, beta and its begin.
 _PARAMETERS = 3
-#: Refits behind an interval, and its level.
+#: Bootstrap resamples of an interval, and its confidence level.
 RESAMPLES, LEVEL = 400, 0.95
-#: Spread of repetitions and distance of alpha from the smallest time that are worth a word.
+#: Warning thresholds: spread of repetitions, deviation of alpha from the smallest time, number of points.
 _SPREAD, _DISTANCE = 0.10, 0.10
 _FEW_POINTS = 4
 
 
 def least_squares(sizes: npt.ArrayLike, seconds: npt.ArrayLike) -> tuple[float, float]:
-    """Return (alpha, beta) that minimise sum (alpha + beta s - T)^2: the largest sizes rule.
+    """Return (alpha, beta) that minimise sum (alpha + beta s - T)^2; the largest sizes dominate.
 
     Raises:
         ValueError: fewer than two sizes.
@@ -43,10 +43,10 @@ def least_squares(sizes: npt.ArrayLike, seconds: npt.ArrayLike) -> tuple[float, 
 def relative_least_squares(sizes: npt.ArrayLike, seconds: npt.ArrayLike) -> tuple[float, float]:
     """Return (alpha, beta), both >= 0, that minimise sum ((alpha + beta s) / T - 1)^2 (eq. 2).
 
-    One point fixes a rate alone: alpha = 0.
+    One point gives a rate only: alpha = 0.
 
     Raises:
-        ValueError: no size, or a time that is not positive.
+        ValueError: no size, or a nonpositive time.
     """
     alpha, beta = _relative(*_checked(sizes, seconds, 1))
     return float(alpha), float(beta)
@@ -62,12 +62,12 @@ def _checked(sizes: npt.ArrayLike, seconds: npt.ArrayLike, least: int) -> tuple[
 
 
 def _relative(s: Floats, t: Floats) -> tuple[Any, Any]:
-    """Solve for one or many rows of times (..., n); the constraints leave three candidates."""
+    """Solve for one or many rows of times (..., n): free, alpha = 0, or beta = 0."""
     u, v = 1.0 / t, s / t
     uu, uv, vv = (u * u).sum(-1), (u * v).sum(-1), (v * v).sum(-1)
     us, vs = u.sum(-1), v.sum(-1)
     determinant = uu * vv - uv * uv
-    # One size, or sizes so close that they tell no slope.
+    # One size, or sizes too close for a slope.
     flat = determinant <= 1e-14 * uu * vv
     safe = np.where(flat, 1.0, determinant)
     alpha, beta = (vv * us - uv * vs) / safe, (uu * vs - uv * us) / safe
@@ -78,12 +78,11 @@ def _relative(s: Floats, t: Floats) -> tuple[Any, Any]:
     return alpha, beta
 
 
-def segment(sizes: npt.ArrayLike, seconds: npt.ArrayLike, most: int = MOST_PIECES) -> list[int]:
+def segment(sizes: npt.ArrayLike, seconds: npt.ArrayLike, most: int = MAX_PIECES) -> list[int]:
     """Return the indices at which protocols begin; the first is 0 (eq. 3).
 
-    A piece has at least two points, but the last may have one: a protocol that begins at the largest size measured.
-    Of 1 ... `most` pieces, that number is taken for which sum of squared relative residuals / NOISE^2 + 3 pieces ln(n)
-    is smallest.
+    A piece has at least two points; only the last may have one (a protocol that begins at the largest size). The
+    number of pieces, 1 ... `most`, minimises sum of squared relative residuals / NOISE^2 + 3 pieces ln(n).
     """
     s, t = _checked(sizes, seconds, 1)
     n = len(s)
@@ -119,27 +118,24 @@ def fit(
     relative: bool = True,
     seed: int = 1,
 ) -> Curve:
-    """Return the curve through measured minima.
+    """Return the curve fitted to measured minima.
 
     Args:
         sizes: (n,) bytes, ascending.
-        seconds: (n,) the smallest time of each.
-        cuts: sizes at which pieces begin, the first one left out; found automatically by default. With
-            `relative=False` this is the fit of the paper of Bienz et al.
-        relative: relative least squares with parameters >= 0, else plain least squares.
-        seed: of the bootstrap.
+        seconds: (n,) the smallest time of each size.
+        cuts: sizes at which pieces begin, without the first; automatic by default. With `relative=False` this is the
+            fit of Bienz et al.
+        relative: relative least squares with parameters >= 0, otherwise ordinary least squares.
+        seed: seed of the bootstrap.
 
     Raises:
-        ValueError: fewer than two sizes, a time that is not positive, or an empty piece between two cuts.
+        ValueError: fewer than two sizes, a nonpositive time, or an empty piece between two cuts.
     """
     s, t = _checked(sizes, seconds, 2)
-    if cuts is None:
-        begins = segment(s, t)
-    else:
-        begins = [0, *(int(np.searchsorted(s, cut)) for cut in cuts)]
+    begins = segment(s, t) if cuts is None else [0, *(int(np.searchsorted(s, cut)) for cut in cuts)]
     ends = [*begins[1:], len(s)]
     if any(begin >= end for begin, end in zip(begins, ends, strict=True)):
-        raise ValueError(f"cuts {list(cuts or ())} leave a piece without sizes")
+        raise ValueError(f"cuts {list(cuts or ())} produce a piece without sizes")
     random = np.random.default_rng(seed)
     pieces = []
     for begin, end in zip(begins, ends, strict=True):
@@ -153,12 +149,12 @@ def fit(
 def _bootstrap(
     s: Floats, t: Floats, alpha: float, beta: float, random: np.random.Generator
 ) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
-    """Return intervals of both parameters by refits to resampled relative residuals; None below three points."""
+    """Return intervals of both parameters by bootstrap of the relative residuals; None below three points."""
     n = len(s)
     if n <= 2:
         return None, None
     fitted = alpha + beta * s
-    # Two parameters were spent: residuals are smaller than the noise by this factor.
+    # Corrected for the two fitted degrees of freedom.
     residual = (t / fitted - 1) * np.sqrt(n / (n - 2))
     times = fitted * (1 + residual[random.integers(0, n, (RESAMPLES, n))])
     alphas, betas = _relative(s, np.maximum(times, 1e-3 * fitted))
@@ -182,46 +178,45 @@ def warnings_of(
     spread: npt.ArrayLike | None = None,
     gap: float | None = None,
 ) -> list[str]:
-    """Return what is impossible or doubtful in a fit, one line each.
+    """Return warnings about implausible values of a fit, one line each.
 
     Args:
         curve: the fit.
         sizes: (n,) bytes.
         seconds: (n,) the minima that were fitted.
-        memory_rate: bytes a second that no message can pass.
-        spread: (n,) of the repetitions: median over minimum, less one.
-        gap: seconds that each message after the first adds to the latency.
+        memory_rate: upper limit of a message rate, bytes per second.
+        spread: (n,) relative spread of repetitions: median / minimum - 1.
+        gap: additional latency of each message after the first, seconds.
     """
     s, t = np.asarray(sizes, np.float64), np.asarray(seconds, np.float64)
-    found: list[str] = []
+    lines: list[str] = []
     for piece in curve.pieces:
         inside = (s >= piece.begin) & (s <= piece.end)
         name = f"piece {piece.begin}..{piece.end} B"
         smallest = float(t[inside].min()) if inside.any() else np.inf
         if piece.beta < 0:
-            found.append(f"{name}: beta = {piece.beta:.3g} s/B is negative: larger messages cannot be faster")
+            lines.append(f"{name}: beta = {piece.beta:.3g} s/B is negative: larger messages cannot be faster")
         elif piece.beta == 0:
-            found.append(f"{name}: beta = 0: these sizes tell no rate")
+            lines.append(f"{name}: beta = 0: no rate can be determined from these sizes")
         elif memory_rate is not None and piece.beta * memory_rate < 1:
-            found.append(
-                f"{name}: 1/beta = {1e-9 / piece.beta:.4g} GB/s is above the memory's {memory_rate * 1e-9:.4g} GB/s"
+            lines.append(
+                f"{name}: 1/beta = {1e-9 / piece.beta:.4g} GB/s is above the memory rate, {memory_rate * 1e-9:.4g} GB/s"
             )
         if piece.alpha < 0:
-            found.append(f"{name}: alpha = {piece.alpha:.3g} s is negative")
+            lines.append(f"{name}: alpha = {piece.alpha:.3g} s is negative")
         elif piece.alpha > smallest * (1 + _DISTANCE):
-            found.append(f"{name}: alpha = {piece.alpha:.3g} s is above the smallest time measured, {smallest:.3g} s")
-        first = piece is curve.pieces[0]
-        if first and piece.alpha + piece.beta * float(s[0]) < smallest * (1 - _DISTANCE):
-            found.append(f"{name}: alpha = {piece.alpha:.3g} s is below the smallest time measured, {smallest:.3g} s")
+            lines.append(f"{name}: alpha = {piece.alpha:.3g} s is above the smallest time measured, {smallest:.3g} s")
+        if piece is curve.pieces[0] and piece.alpha + piece.beta * float(s[0]) < smallest * (1 - _DISTANCE):
+            lines.append(f"{name}: alpha = {piece.alpha:.3g} s is below the smallest time measured, {smallest:.3g} s")
         if piece.points < _FEW_POINTS:
-            found.append(f"{name}: {piece.points} points are few")
+            lines.append(f"{name}: only {piece.points} points")
     if gap is not None and gap > t.min() * (1 + _DISTANCE):
-        found.append(
-            f"gap = {gap:.3g} s is above the smallest time measured, {t.min():.3g} s: messages wait for others"
-        )
+        lines.append(f"gap = {gap:.3g} s is above the smallest time measured, {t.min():.3g} s: messages are serialised")
     if spread is not None:
         wide = np.asarray(spread, np.float64)
         if wide.size and wide.max() > _SPREAD:
             worst = int(np.argmax(wide))
-            found.append(f"repetitions at {int(s[worst])} B spread by {wide[worst]:.0%}: the machine was not quiet")
-    return found
+            lines.append(
+                f"repetitions at {int(s[worst])} B vary by {wide[worst]:.0%}: other processes disturbed the measurement"
+            )
+    return lines

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where ranks and their GPUs are: hosts, NUMA nodes, and the locality class of two of them."""
+"""Hosts and NUMA nodes of ranks and their GPUs, and the locality class of a pair."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DEVICES = Path("/sys/bus/pci/devices")
 
 @dataclass(frozen=True)
 class RankPlace:
-    """A rank's host, the CPUs that it may use by NUMA node, and its GPU: PCI address, name and NUMA node."""
+    """Host of a rank, its allowed CPUs by NUMA node, and its GPU: PCI address, name and NUMA node."""
 
     host: str
     cpus: dict[int, tuple[int, ...]] = field(default_factory=dict)
@@ -32,14 +32,14 @@ class RankPlace:
 
 
 def numa_cpus(allowed: Collection[int], nodes: Path = _NODES) -> dict[int, tuple[int, ...]]:
-    """Return the CPUs of `allowed` by NUMA node; all are on node 0 where the system does not say."""
-    found: dict[int, tuple[int, ...]] = {}
+    """Return the CPUs of `allowed` by NUMA node; all on node 0 if the system has no such data."""
+    by_node: dict[int, tuple[int, ...]] = {}
     for folder in sorted(nodes.glob("node[0-9]*"), key=lambda path: int(path.name[4:])):
         with suppress(OSError, ValueError):
             cpus = _listed((folder / "cpulist").read_text())
-            if here := tuple(sorted(set(cpus) & set(allowed))):
-                found[int(folder.name[4:])] = here
-    return found or {0: tuple(sorted(allowed))}
+            if usable := tuple(sorted(set(cpus) & set(allowed))):
+                by_node[int(folder.name[4:])] = usable
+    return by_node or {0: tuple(sorted(allowed))}
 
 
 def _listed(text: str) -> list[int]:
@@ -52,7 +52,7 @@ def _listed(text: str) -> list[int]:
 
 
 def gpu_numa_node(address: str, devices: Path = _DEVICES) -> int | None:
-    """Return the NUMA node of a GPU by its PCI address, None where the system does not say."""
+    """Return the NUMA node of a GPU by its PCI address, None if unknown."""
     try:
         node = int((devices / address.lower() / "numa_node").read_text())
     except (OSError, ValueError):
@@ -70,9 +70,9 @@ def places(backend: Backend, world: World) -> list[RankPlace]:
 
 
 def locality(first: RankPlace, second: RankPlace, *, gpus: bool = False) -> Locality:
-    """Return the class of two ranks, or of their GPUs, as they are bound.
+    """Return the class of two ranks, or of their GPUs, with their present binding.
 
-    Ranks that may run on several NUMA nodes count as on-node: nobody knows where they are when they meet.
+    Ranks that may run on several NUMA nodes count as on-node, because their position is not fixed.
     """
     if first.host != second.host:
         return "off-node"
@@ -83,7 +83,7 @@ def locality(first: RankPlace, second: RankPlace, *, gpus: bool = False) -> Loca
 
 
 def bindings(first: RankPlace, second: RankPlace, wanted: Locality) -> tuple[set[int], set[int]] | None:
-    """Return CPUs for each of two ranks on one host by which they are in the class `wanted`, None if none are."""
+    """Return CPUs for two ranks of one host that put them into class `wanted`, None if impossible."""
     for a, mine in first.cpus.items():
         for b, others in second.cpus.items():
             if (a == b) == (wanted == "on-socket"):
@@ -92,9 +92,9 @@ def bindings(first: RankPlace, second: RankPlace, wanted: Locality) -> tuple[set
 
 
 def pairs(all_places: Sequence[RankPlace], wanted: Locality, *, gpus: bool = False) -> list[tuple[int, int]]:
-    """Return disjoint pairs of ranks that are, or can be bound to be, in the class `wanted`.
+    """Return disjoint pairs of ranks that are, or can be bound, in class `wanted`.
 
-    Off-node pairs all join the same two hosts, so that their number is the number of senders of a node.
+    Off-node pairs all connect the same two hosts; their number is therefore the number of senders of a node.
     """
     ranks = [rank for rank, place in enumerate(all_places) if not gpus or place.gpu]
     hosts = list(dict.fromkeys(all_places[rank].host for rank in ranks))
@@ -103,24 +103,24 @@ def pairs(all_places: Sequence[RankPlace], wanted: Locality, *, gpus: bool = Fal
             return []
         sides = [[rank for rank in ranks if all_places[rank].host == host] for host in hosts[:2]]
         return list(zip(*sides, strict=False))
-    left = [rank for rank in ranks if all_places[rank].host == hosts[0]] if hosts else []
-    found: list[tuple[int, int]] = []
-    while left:
-        first = left.pop(0)
-        for second in left:
+    unpaired = [rank for rank in ranks if all_places[rank].host == hosts[0]] if hosts else []
+    matched: list[tuple[int, int]] = []
+    while unpaired:
+        first = unpaired.pop(0)
+        for second in unpaired:
             a, b = all_places[first], all_places[second]
             if gpus and a.gpu == b.gpu:
                 continue
             if (locality(a, b, gpus=True) == wanted) if gpus else bindings(a, b, wanted):
-                found.append((first, second))
-                left.remove(second)
+                matched.append((first, second))
+                unpaired.remove(second)
                 break
-    return found
+    return matched
 
 
 @contextmanager
 def bound(cpus: set[int] | None) -> Iterator[None]:
-    """Run this process on `cpus` inside the block, where the system allows it; None changes nothing."""
+    """Bind this process to `cpus` inside the block if the system allows it; None changes nothing."""
     if not cpus or not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -144,7 +144,7 @@ def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
 
 
 def hardware(all_places: Sequence[RankPlace], mpi: str) -> dict[str, Any]:
-    """Return what tells one machine from another, for a machine file."""
+    """Return the identifying hardware properties for a machine file."""
     first = all_places[0].host
     hosts = list(dict.fromkeys(place.host for place in all_places))
     gpus = dict.fromkeys((place.gpu, place.gpu_name) for place in all_places if place.host == first and place.gpu)
@@ -161,20 +161,18 @@ def hardware(all_places: Sequence[RankPlace], mpi: str) -> dict[str, Any]:
     }
 
 
-#: What must agree for a machine file to speak of this machine; other ranks or hosts are the same machine.
-_TELLING = ("cpu", "cores", "sockets", "gpus", "mpi")
+#: Keys that identify a machine; the numbers of ranks and hosts may differ.
+_IDENTITY = ("cpu", "cores", "sockets", "gpus", "mpi")
 
 
 def differences(known: dict[str, Any], here: dict[str, Any]) -> list[str]:
-    """Return in what the machine `here` is unlike that of a file, one line each; what the file lacks is not compared.
+    """Return the differences between the machine `here` and that of a file, one line each.
 
-    Fewer GPUs of the same kind are no difference: a run may use some of them.
+    Keys missing in the file are not compared. Fewer GPUs of the same kind are no difference.
     """
-    found = []
-    for key in _TELLING:
-        if key not in known or known[key] == here[key]:
-            continue
-        if key == "gpus" and (not here["gpus"] or set(here["gpus"]) <= set(known["gpus"])):
-            continue
-        found.append(f"{key} is {here[key]!r}, the file says {known[key]!r}")
-    return found
+    lines = []
+    for key in _IDENTITY:
+        fewer = key == "gpus" and (not here["gpus"] or set(here["gpus"]) <= set(known.get("gpus", ())))
+        if key in known and known[key] != here[key] and not fewer:
+            lines.append(f"{key} is {here[key]!r}, in the file {known[key]!r}")
+    return lines

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What transfers cost beyond one message alone: many messages, shared networks, shared copy engines, staging.
+"""Cost models beyond a single message: many messages, shared networks, shared copy engines, staging.
 
-Seconds, bytes, bytes a second. A message of no bytes that is sent costs its latency; the counts say what is sent.
+Seconds, bytes, bytes per second. An empty message costs its latency.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from seiche.machine.laws.curve import Curve
 
-#: Where two ends of a message are: same NUMA node, same host, another host.
+#: Locality class of the two ends of a message: same NUMA node, same host, different hosts.
 Locality: TypeAlias = Literal["on-socket", "on-node", "off-node"]
 LOCALITIES: tuple[Locality, ...] = ("on-socket", "on-node", "off-node")
 
@@ -21,7 +21,7 @@ LOCALITIES: tuple[Locality, ...] = ("on-socket", "on-node", "off-node")
 def max_rate(curve: Curve, size: float, senders: int, node_rate: float = math.inf) -> float:
     """Return the time of one message of `size` bytes while `senders` of a node send one each (eq. 4).
 
-    The node injects at most `node_rate`; while all senders together stay below it the postal law holds.
+    The node injects at most `node_rate`; below this limit the postal model holds.
     """
     return many_messages(curve, size, 1, senders=senders, node_rate=node_rate)
 
@@ -31,7 +31,7 @@ def many_messages(
 ) -> float:
     """Return the time of `count` messages of `size` bytes from each of `senders` processes of a node (eq. 5).
 
-    `gap` is what each message after the first adds to the latency; left out, latencies do not overlap (gap = alpha).
+    `gap` is the additional latency of each message after the first; by default alpha (no overlap of latencies).
     """
     if count < 1:
         return 0.0
@@ -44,14 +44,14 @@ def many_messages(
 def irregular(
     regular: float, receives: int, *, queue: float = 0.0, busiest_link: float = 0.0, contention: float = 0.0
 ) -> float:
-    """Return `regular` with the search of the receive queue and the busiest link of the network (eq. 6).
+    """Return `regular` plus queue search and contention on the busiest network link (eq. 6).
 
     Args:
-        regular: seconds without these.
-        receives: messages that wait to be matched at once.
-        queue: seconds a receive squared.
-        busiest_link: bytes through it; estimated as mean hops times bytes.
-        contention: seconds a byte of it.
+        regular: seconds without these terms.
+        receives: number of unmatched receives.
+        queue: seconds per squared receive.
+        busiest_link: bytes on that link, estimated as mean hops times bytes.
+        contention: seconds per byte on that link.
     """
     return regular + queue * receives**2 + contention * busiest_link
 
@@ -59,7 +59,7 @@ def irregular(
 def shared_copy(curve: Curve, size: float, copies: int, sigma: float = 1.0) -> float:
     """Return the time in which `copies` processes copy `size` bytes together over one copy engine (eq. 9).
 
-    The engine's rate is shared; of the start-ups the part `sigma` queues and the rest overlaps.
+    The rate of the engine is shared; a fraction `sigma` of the start-up times is serialised.
     """
     piece = curve.piece(size)
     return piece.alpha * (1 + sigma * (copies - 1)) + piece.beta * size
@@ -69,8 +69,7 @@ def shared_copy(curve: Curve, size: float, copies: int, sigma: float = 1.0) -> f
 class MessageModel:
     """Messages between processes, or between GPUs, by locality class.
 
-    `node_rate` bytes a second limit what a node injects into the network; `gaps` seconds by class, alpha where left
-    out.
+    `node_rate` is the injection rate limit of a node, bytes per second; `gaps` are seconds by class, alpha by default.
     """
 
     curves: Mapping[str, Curve]
@@ -78,9 +77,9 @@ class MessageModel:
     gaps: Mapping[str, float] = field(default_factory=dict)
 
     def seconds(self, counts: Mapping[str, float], size: float, senders: int = 1) -> float:
-        """Return the time in which a process sends `counts` messages of `size` bytes by class (eq. 10).
+        """Return the time in which a process sends `counts` messages (by class, may be means) of `size` bytes (eq. 10).
 
-        `senders` processes of the node do the same at once; counts may be means and need not be whole.
+        `senders` processes of the node send at the same time.
 
         Raises:
             KeyError: a class with messages has no curve.
@@ -98,12 +97,12 @@ class MessageModel:
 
 
 def direct_time(device: Curve, size: float, count: float) -> float:
-    """Return the time of `count` messages straight from device memory."""
+    """Return the time of `count` messages sent directly from device memory."""
     return count * float(device.seconds(size))
 
 
 def three_step_time(d2h: Curve, h2d: Curve, host: Curve, size: float, count: float, *, distinct: float = 1.0) -> float:
-    """Return the time of `count` messages staged through the host (eq. 7); `distinct` is the share of the bytes."""
+    """Return the time of `count` messages staged through the host (eq. 7); a fraction `distinct` is copied."""
     moved = distinct * count * size
     return float(d2h.seconds(moved)) + float(h2d.seconds(moved)) + count * float(host.seconds(size))
 
@@ -111,9 +110,9 @@ def three_step_time(d2h: Curve, h2d: Curve, host: Curve, size: float, count: flo
 def crossover(
     device: Curve, d2h: Curve, h2d: Curve, host: Curve, size: float, *, distinct: float = 1.0
 ) -> float | None:
-    """Return the number of messages of `size` bytes above which staging wins, None if it never does (eq. 8).
+    """Return the number of messages of `size` bytes above which staging is faster, None if never (eq. 8).
 
-    The copies' parameters are those of the piece that `size` belongs to.
+    Copies use the parameters of the piece of `size`.
     """
     g, c, down, up = (curve.piece(size) for curve in (device, host, d2h, h2d))
     saved = (g.alpha - c.alpha) + (g.beta - c.beta - distinct * (down.beta + up.beta)) * size
@@ -121,5 +120,5 @@ def crossover(
 
 
 def roofline(moved: float, rate: float, start: float = 0.0) -> float:
-    """Return the time of a kernel that must move `moved` bytes at `rate` bytes a second after `start` s (eq. 15)."""
+    """Return the time of a kernel that moves `moved` bytes at `rate` bytes per second after `start` s (eq. 15)."""
     return start + moved / rate

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Predict the stages of a step by the roofline: the bytes that each declares, at the rate of the memory."""
+"""Roofline predictions of the stages of a step from their declared bytes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from seiche.observe.stage import Stage
 
 
 def stage_times(stages: Iterable[Stage], machine: Machine, *, gpu: bool = False) -> dict[str, float]:
-    """Return the seconds that one step of each stage takes at least, by name (theory/movement, eq. 15).
+    """Return the minimum seconds of each stage in a step, by name (theory/movement, eq. 15).
 
-    A rank has its share of the copy bandwidth that all ranks of the measurement reached together. Stages that declare
-    no bytes are left out: not memory decides about them.
+    A rank has an equal share of the copy bandwidth of all ranks of the measurement. Stages that declare no bytes are
+    not bound by memory and are omitted.
 
     Raises:
-        CaseError: the file has no bandwidth of that memory.
+        CaseError: the file has no bandwidth of this memory.
     """
     memory = "device" if gpu else "host"
     rate = machine.copy_rate(memory) / max(1, int(machine.hardware.get("ranks", 1)))

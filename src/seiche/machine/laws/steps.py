@@ -18,11 +18,11 @@ from seiche.observe.plan import Exchange, PlannedRank, PlannedStage, RunPlan, ba
 
 Bound: TypeAlias = Literal["low", "best", "high", "latency"]
 
-#: Transports whose messages are device work, so that graphs may contain them.
+#: Transports whose messages are device work and can be part of graphs.
 _IN_GRAPHS = ("peer", "nccl")
-#: So many times as much is another place among the caches and the memory.
-_MUCH_MORE = 2
-#: What may limit a rank.
+#: Above this ratio of memory sizes, a cache effect of the smaller one is not extrapolated.
+_CACHE_RATIO = 2
+#: Resources that can limit a rank.
 RESOURCES = ("memory", "launches", "message latency", "message bandwidth")
 
 
@@ -31,17 +31,17 @@ class StepTime:
     """The predicted step of a run; seconds.
 
     Attributes:
-        ranks: their number.
-        seconds: a step, of the slowest rank; `low` and `high` its interval.
-        useful: each rank's seconds in stages that compute.
-        messages: each rank's seconds of messages that nothing hides.
-        exchange: seconds of the messages of a step of the slowest rank, packing included, hidden or not.
-        computing: mean seconds of all ranks by stage.
-        waiting: mean seconds of all ranks by the stage in which messages arrive, those that nothing hides.
+        ranks: number of ranks.
+        seconds: duration of a step of the slowest rank; `low` and `high` are its interval.
+        useful: seconds of each rank in compute stages.
+        messages: seconds of each rank in messages that do not overlap with computation.
+        exchange: seconds of all messages of the slowest rank, packing included, overlapped or not.
+        computing: mean seconds over ranks by stage.
+        waiting: mean seconds over ranks of messages without overlap, by the stage in which they arrive.
         memory: bytes of each rank.
-        transport: how messages travel; "none" without.
+        transport: transport of the messages; "none" without messages.
         slowest: number of the slowest rank.
-        limit: the resource that takes most of its time, `parts` the seconds of each.
+        limit: the resource that takes most of its time; `parts` are the seconds of each resource.
     """
 
     ranks: int
@@ -61,7 +61,7 @@ class StepTime:
 
     @property
     def load_balance(self) -> float:
-        """Return mean over greatest useful time (eq. 17)."""
+        """Return mean over maximum useful time (eq. 17)."""
         return sum(self.useful) / (self.ranks * max(self.useful)) if max(self.useful) > 0 else 1.0
 
     @property
@@ -77,10 +77,10 @@ class StepTime:
 
 @dataclass(frozen=True)
 class Scale:
-    """How long stages take against what the memory's rate says, by `base_name`: best, least and most that was seen.
+    """Measured time of a stage over its roofline time: best estimate, minimum and maximum.
 
-    `elsewhere` says that it was seen on another machine than the one that is predicted. `memory` is what a rank held
-    then, bytes: less time than the memory needs is a cache's doing, and tells nothing of ranks that hold much more.
+    `elsewhere`: measured on another machine than the predicted one. `memory` is the memory of a rank in the measured
+    run, bytes: a factor below one is a cache effect, which does not apply to ranks with much more memory.
     """
 
     best: float = 1.0
@@ -90,53 +90,49 @@ class Scale:
     memory: int | None = None
 
     def at(self, bound: Bound, memory: int) -> float:
-        """Return the factor at a bound for a rank that holds `memory` bytes."""
+        """Return the factor at a bound for a rank with `memory` bytes."""
         factor = self.low if bound == "low" else self.high if bound == "high" else self.best
-        beyond = self.memory is not None and memory > _MUCH_MORE * self.memory
-        # The caches may still hold it: that is what the low end says.
-        return max(1.0, factor) if beyond and bound != "low" else factor
+        larger = self.memory is not None and memory > _CACHE_RATIO * self.memory
+        # The lower bound assumes that the cache effect persists.
+        return max(1.0, factor) if larger and bound != "low" else factor
 
 
 def kept_scales(machine: Machine, solver: str, *, gpu: bool) -> dict[str, Scale] | None:
-    """Return what `seiche bench predict --keep` left in the file about the stages of a solver, None if nothing."""
-    kept = machine.stages.get("device" if gpu else "host", {}).get(solver)
-    return None if kept is None else {name: Scale(**each.model_dump()) for name, each in kept.items()}
+    """Return the scales of a solver that `seiche bench predict --keep` stored in the file, None if there are none."""
+    stored = machine.stages.get("device" if gpu else "host", {}).get(solver)
+    return None if stored is None else {name: Scale(**factor.model_dump()) for name, factor in stored.items()}
 
 
 def ranks_a_node(machine: Machine, *, gpu: bool) -> int:
-    """Return how many ranks a node takes: one a GPU, or one a core."""
-    known = machine.hardware
-    return max(1, len(known.get("gpus", [])) if gpu else int(known.get("cores", 1)))
+    """Return the number of ranks per node: one per GPU, or one per core."""
+    hardware = machine.hardware
+    return max(1, len(hardware.get("gpus", [])) if gpu else int(hardware.get("cores", 1)))
 
 
 def planned_places(machine: Machine, ranks: int, a_node: int, *, gpu: bool) -> list[RankPlace]:
-    """Return where ranks are when nodes are filled one after the other; processes are bound to no socket."""
+    """Return the places of ranks that fill nodes in order; processes are not bound to sockets."""
     sockets = max(1, int(machine.hardware.get("sockets", 1)))
     cpus: dict[int, tuple[int, ...]] = {number: () for number in range(sockets)}
-    found = []
-    for rank in range(ranks):
-        node, seat = divmod(rank, a_node)
-        name = str(seat) if gpu else None
-        found.append(
-            RankPlace(f"node {node}", cpus, name, "GPU" if gpu else "", seat * sockets // a_node if gpu else None)
-        )
-    return found
+    seats = [divmod(rank, a_node) for rank in range(ranks)]
+    if not gpu:
+        return [RankPlace(f"node {node}", cpus) for node, _ in seats]
+    return [RankPlace(f"node {node}", cpus, str(seat), "GPU", seat * sockets // a_node) for node, seat in seats]
 
 
 def rank_rate(machine: Machine, ranks_here: int, *, gpu: bool) -> float:
-    """Return the bytes a second that a rank's memory moves: its GPU's, or its part of its node's.
+    """Return the memory bandwidth of a rank, bytes per second: of its GPU, or its share of the node.
 
     Raises:
-        CaseError: the file has no bandwidth of that memory.
+        CaseError: the file has no bandwidth of this memory.
     """
     measured = int(machine.hardware.get("ranks", 1)) if gpu else int(machine.hardware.get("hosts", 1))
     return machine.copy_rate("device" if gpu else "host") / max(1, measured) / (1 if gpu else ranks_here)
 
 
 def at_bound(machine: Machine, bound: Bound) -> Machine:
-    """Return the machine with all parameters at one end of their intervals, or ("latency") with messages of no bytes.
+    """Return the machine with all parameters at one end of their intervals, or ("latency") with empty messages.
 
-    The low end is that of the times: the high one of a memory's rate. A parameter without an interval stays as it is.
+    "low" refers to times, hence to the upper end of a bandwidth. Parameters without an interval are unchanged.
     """
     if bound == "best":
         return machine
@@ -150,7 +146,7 @@ def at_bound(machine: Machine, bound: Bound) -> Machine:
         pick = min if bound == "low" else max
         return piece.model_copy(update={"alpha": max(0.0, pick(alpha, piece.alpha)), "beta": pick(beta, piece.beta)})
 
-    paths = [each.model_copy(update={"pieces": [moved(piece) for piece in each.pieces]}) for each in machine.paths]
+    paths = [path.model_copy(update={"pieces": [moved(piece) for piece in path.pieces]}) for path in machine.paths]
     if bound == "latency":
         return machine.model_copy(update={"paths": paths})
     ends = {name: rates[1 if bound == "low" else 0] for name, rates in machine.memory_intervals.items()}
@@ -158,17 +154,17 @@ def at_bound(machine: Machine, bound: Bound) -> Machine:
 
 
 def in_graphs(machine: Machine) -> Machine:
-    """Return the machine whose GPUs start a kernel as in a graph, if the file tells what that takes."""
-    told = machine.launch.get("device")
-    if told is None or told.graph_kernel is None:
+    """Return the machine with the launch costs of kernels in graphs, if the file has them."""
+    costs = machine.launch.get("device")
+    if costs is None or costs.graph_kernel is None:
         return machine
-    launch = told.model_copy(update={"kernel": told.graph_kernel, "event": min(told.event, told.graph_kernel)})
+    launch = costs.model_copy(update={"kernel": costs.graph_kernel, "event": min(costs.event, costs.graph_kernel)})
     return machine.model_copy(update={"launch": {**machine.launch, "device": launch}})
 
 
 @dataclass
-class _Machines:
-    """A machine at its bounds, with the exchanges that were asked for already."""
+class _BoundedMachine:
+    """A machine at each bound, cached."""
 
     machine: Machine
     places: Sequence[RankPlace]
@@ -182,8 +178,8 @@ class _Machines:
 
     def times(self, bound: Bound, rank: int, exchange: Exchange) -> dict[str, float]:
         peers, sent, received = zip(*exchange, strict=True) if exchange else ((), (), ())
-        given = (self.at(bound), self.places, rank, peers)
-        return transport_times(*given, sent=sent, received=received, graphs=self.graphs)
+        machine = self.at(bound)
+        return transport_times(machine, self.places, rank, peers, sent=sent, received=received, graphs=self.graphs)
 
 
 def predict_step(
@@ -192,24 +188,23 @@ def predict_step(
     """Return the predicted step of a run on a machine (eqs. 24 to 27).
 
     Args:
-        plan: of all ranks.
-        machine: what was measured.
-        a_node: ranks on each node; one a GPU or a core by default.
-        scales: how long stages take against the roofline, as a run has shown.
+        plan: the plan of all ranks.
+        machine: the measurements.
+        a_node: ranks per node; by default one per GPU or core.
+        scales: measured over roofline time of stages, from a run.
 
     Raises:
-        CaseError: the file lacks the memory, or has no way for messages that the run sends.
+        CaseError: the file has no data for the memory, or for messages of the run.
     """
     gpu, count = plan.gpu, len(plan.ranks)
     width = a_node or ranks_a_node(machine, gpu=gpu)
-    machines = _Machines(machine, planned_places(machine, count, width, gpu=gpu), plan.graphs)
+    machines = _BoundedMachine(machine, planned_places(machine, count, width, gpu=gpu), plan.graphs)
     transport = _transport(plan, machines)
     bounds: tuple[Bound, ...] = ("best", "low", "high", "latency")
     rates = {bound: rank_rate(machines.at(bound), min(width, count), gpu=gpu) for bound in bounds}
-    told = machine.launch.get("device" if gpu else "host")
-    if plan.graphs and transport in ("none", *_IN_GRAPHS):
-        told = in_graphs(machine).launch.get("device" if gpu else "host")
-    start = told.kernel if told is not None else 0.0
+    launching = in_graphs(machine) if plan.graphs and transport in ("none", *_IN_GRAPHS) else machine
+    costs = launching.launch.get("device" if gpu else "host")
+    start = costs.kernel if costs is not None else 0.0
     packed = packed_too(machine, transport, gpu=gpu, graphs=plan.graphs)
     model = _Model(plan, machines, transport, rates, start, scales or {}, packed)
     walks = [model.walk(number, rank, "best") for number, rank in enumerate(plan.ranks)]
@@ -221,19 +216,18 @@ def predict_step(
     latency = model.walk(slowest, plan.ranks[slowest], "latency")
     walk, best = walks[slowest], walks[slowest].seconds
     exposed, late = sum(walk.waiting.values()), sum(latency.waiting.values())
-    parts = dict(
-        zip(RESOURCES, (walk.useful - walk.launches, walk.launches, late, max(0.0, exposed - late)), strict=True)
-    )
+    seconds = (walk.useful - walk.launches, walk.launches, late, max(0.0, exposed - late))
+    parts = dict(zip(RESOURCES, seconds, strict=True))
     return StepTime(
         ranks=count,
         seconds=best,
         low=min(best, ends["low"]),
         high=max(best, ends["high"]),
-        useful=tuple(each.useful for each in walks),
-        messages=tuple(each.seconds - each.useful for each in walks),
+        useful=tuple(rank.useful for rank in walks),
+        messages=tuple(rank.seconds - rank.useful for rank in walks),
         exchange=walk.exchange,
-        computing=_mean([each.computing for each in walks]),
-        waiting=_mean([each.waiting for each in walks]),
+        computing=_mean([rank.computing for rank in walks]),
+        waiting=_mean([rank.waiting for rank in walks]),
         memory=tuple(rank.memory for rank in plan.ranks),
         transport=transport,
         slowest=slowest,
@@ -250,16 +244,16 @@ def _mean(ranks: Sequence[Mapping[str, float]]) -> dict[str, float]:
 def scales_of(
     plan: RunPlan, machine: Machine, stages: Mapping[str, tuple[float, float]], *, a_node: int | None = None
 ) -> dict[str, Scale]:
-    """Return how long stages of a run took against what the machine's memory says, by `base_name`.
+    """Return measured over roofline times of the stages of a run, by `base_name`.
 
     Args:
-        plan: of that run.
-        machine: on which it was.
-        stages: (mean, least) seconds of each stage in a step that has it, as its timers have them.
-        a_node: ranks on each node.
+        plan: the plan of that run.
+        machine: the machine of that run.
+        stages: (mean, minimum) seconds of each stage in a step that has it, from the timers.
+        a_node: ranks per node.
 
     Raises:
-        CaseError: as `predict_step`; or the run lacks most of the stages.
+        CaseError: as `predict_step`; or the run does not have most of the stages.
     """
     step = predict_step(plan, machine, a_node=a_node)
     useful, times = set[str](), defaultdict[str, float](float)
@@ -274,29 +268,29 @@ def scales_of(
         row[0] += mean * times[name]
         row[1] += least * times[name]
         row[2] += step.computing[name]
-    found, held = {}, max(rank.memory for rank in plan.ranks)
+    scales, memory = {}, max(rank.memory for rank in plan.ranks)
     for name, (mean, least, roof) in sums.items():
         if roof > 0 and mean > 0:
-            # As far above the mean as the shortest is below it.
-            found[name] = Scale(mean / roof, least / roof, (2 * mean - least) / roof, memory=held)
-    known = sum(row[2] for name, row in sums.items() if name in found)
+            # The maximum is as far above the mean as the minimum is below it.
+            scales[name] = Scale(mean / roof, least / roof, (2 * mean - least) / roof, memory=memory)
+    known = sum(row[2] for name, row in sums.items() if name in scales)
     if known < 0.5 * sum(step.computing.get(name, 0.0) for name in useful):
-        raise CaseError(f"it lacks most of the stages of the case: {', '.join(sorted(useful))}")
-    return found
+        raise CaseError(f"the run does not have most of the stages of the case: {', '.join(sorted(useful))}")
+    return scales
 
 
-def _transport(plan: RunPlan, machines: _Machines) -> str:
-    """Return the transport that the case asks for, or the cheapest one of those that the file knows.
+def _transport(plan: RunPlan, machines: _BoundedMachine) -> str:
+    """Return the transport requested by the case, or the cheapest one with data in the file.
 
     Raises:
-        CaseError: it knows none.
+        CaseError: the file has no data for it, or for any transport.
     """
     worst: dict[str, float] = {}
     any_messages = False
     for number, rank in enumerate(plan.ranks):
         totals: defaultdict[str, float] = defaultdict(float)
         for weight, stages in rank.steps:
-            for exchange in (each for stage in stages for each in stage.exchanges):
+            for exchange in (exchange for stage in stages for exchange in stage.exchanges):
                 if any(peer != number for peer, _, _ in exchange):
                     any_messages = True
                     for name, seconds in machines.times("best", number, exchange).items():
@@ -306,17 +300,16 @@ def _transport(plan: RunPlan, machines: _Machines) -> str:
     if not any_messages:
         return "none"
     known = {name: seconds for name, seconds in worst.items() if math.isfinite(seconds)}
-    wanted = plan.transport
-    machine, ranks = machines.machine, len(plan.ranks)
-    if wanted not in ("auto", "local"):
-        if wanted in known:
-            return wanted
-        raise CaseError(f"machine {machine.name!r} does not tell what transport {wanted!r} takes on {ranks} ranks")
+    requested, machine, ranks = plan.transport, machines.machine, len(plan.ranks)
+    if requested not in ("auto", "local"):
+        if requested in known:
+            return requested
+        raise CaseError(f"machine {machine.name!r} has no data for transport {requested!r} on {ranks} ranks")
     if not known:
-        there = ", ".join(f"{each.path} {each.locality}" for each in machine.paths) or "nothing"
+        present = ", ".join(f"{entry.path} {entry.locality}" for entry in machine.paths) or "nothing"
+        nodes = len({place.host for place in machines.places})
         raise CaseError(
-            f"machine {machine.name!r} knows no way for the messages of {ranks} ranks on"
-            f" {len({place.host for place in machines.places})} nodes; it has {there}"
+            f"machine {machine.name!r} has no data for messages of {ranks} ranks on {nodes} nodes; it has {present}"
         )
     return min(known, key=known.__getitem__)
 
@@ -336,51 +329,52 @@ class _StepTime:
 @dataclass
 class _Model:
     plan: RunPlan
-    machines: _Machines
+    machines: _BoundedMachine
     transport: str
     rates: Mapping[Bound, float]
     start: float
     scales: Mapping[str, Scale]
-    #: Whether times of exchanges have what packing takes.
+    #: Whether times of exchanges include packing.
     packed: bool = False
 
     def walk(self, number: int, rank: PlannedRank, bound: Bound) -> _StepTime:
         """Return the seconds of the mean step of a rank."""
-        found = _StepTime()
+        total = _StepTime()
         for weight, stages in rank.steps:
-            useful, under_way = 0.0, list[tuple[float, float]]()
+            useful, in_flight = 0.0, list[tuple[float, float]]()
             for stage in stages:
                 seconds, launches = self._computing(stage, bound, rank.memory)
-                packing, exposed = (0.0 if self.packed else stage.packed / self.rates[bound]), 0.0
-                packing = 0.0 if bound == "latency" else packing
+                exposed, packing = 0.0, stage.packed / self.rates[bound]
+                if self.packed or bound == "latency":
+                    packing = 0.0
                 for exchange in stage.exchanges:
-                    under_way.append((useful, self._exchange(number, exchange, bound) + packing / len(stage.exchanges)))
+                    in_flight.append((useful, self._exchange(number, exchange, bound) + packing / len(stage.exchanges)))
                 for _ in range(stage.arrivals):
-                    sent_at, took = under_way.pop(0)
+                    sent_at, took = in_flight.pop(0)
                     took += 0.0 if stage.exchanges else packing / stage.arrivals
-                    found.exchange += weight * took
-                    # The host moves messages itself; a device computes beside them.
+                    total.exchange += weight * took
+                    # A device computes during messages; the host does not.
                     exposed += max(0.0, took - (useful - sent_at if self.plan.gpu else 0.0))
                 useful += seconds
-                found.useful += weight * seconds
-                found.launches += weight * launches
-                found.seconds += weight * (seconds + exposed)
-                found.computing[stage.name] = found.computing.get(stage.name, 0.0) + weight * seconds
+                total.useful += weight * seconds
+                total.launches += weight * launches
+                total.seconds += weight * (seconds + exposed)
+                total.computing[stage.name] = total.computing.get(stage.name, 0.0) + weight * seconds
                 if stage.arrivals:
-                    found.waiting[stage.name] = found.waiting.get(stage.name, 0.0) + weight * exposed
-        return found
+                    total.waiting[stage.name] = total.waiting.get(stage.name, 0.0) + weight * exposed
+        return total
 
     def _computing(self, stage: PlannedStage, bound: Bound, memory: int) -> tuple[float, float]:
         """Return the seconds of a stage without its messages, and of its launches alone."""
         if not stage.useful:
             return 0.0, 0.0
         base = base_name(stage.name)
-        # Those that pack and unpack are the transport's.
+        # Launches of pack and unpack kernels belong to the transport.
         own = max(0, stage.launches - len(stage.exchanges) - stage.arrivals)
         launches, share = own * self.start, self.plan.shares.get(base, 1.0)
         scale = self.scales.get(base, Scale())
         factor = scale.at(bound, memory)
-        # On the machine of the run what it took is known, whatever the rate of the memory is.
+        # A scale measured on this machine refers to the best estimate of its bandwidth.
         rate = self.rates["best" if base in self.scales and not scale.elsewhere else bound]
         return factor * roofline(stage.bytes, rate * share, launches), launches
 

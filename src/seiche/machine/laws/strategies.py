@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Predicted times of an Alltoall or Alltoallv between GPUs by the ways in which its data can travel.
+"""Predicted times of an Alltoall or Alltoallv between GPUs by strategy.
 
-Sums for direct exchange (theory/movement, section 4): a library that switches its algorithm for tiny messages is
-faster than these say. Strategies move at least a byte a process: compare Alltoall from `processes` bytes a message up.
+The models assume direct exchange (theory/movement, section 4); libraries with other algorithms for tiny messages are
+faster. Strategies move at least one byte per process: compare Alltoall from `processes` bytes per message.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Topology:
-    """`nodes` of `gpus` GPUs on `sockets`; each GPU has `processes` host processes of its own."""
+    """`nodes` with `gpus` GPUs on `sockets` each; `processes` host processes serve each GPU."""
 
     nodes: int
     gpus: int
@@ -28,11 +28,11 @@ class Topology:
 
     @property
     def size(self) -> int:
-        """Return how many GPUs take part."""
+        """Return the total number of GPUs."""
         return self.nodes * self.gpus
 
     def counts(self) -> dict[str, float]:
-        """Return the messages of one GPU to all others by class."""
+        """Return the number of messages of one GPU to all others by locality class."""
         per_socket = self.gpus / self.sockets
         return {
             "on-socket": max(0.0, per_socket - 1),
@@ -43,9 +43,9 @@ class Topology:
 
 @dataclass(frozen=True)
 class Paths:
-    """What a strategy is made of: messages between host processes and between GPUs, and the copies between them.
+    """Models that strategies use: messages between host processes and between GPUs, and copies between them.
 
-    `sigma` is the part of a copy's start-up that queues when processes share a copy engine.
+    `sigma` is the fraction of the start-up time of a copy that is serialised on a shared copy engine.
     """
 
     host: MessageModel
@@ -58,11 +58,11 @@ class Paths:
 def exchange_time(strategy: Strategy, paths: Paths, layout: Topology, size: float, *, whole: bool = False) -> float:
     """Return the time of an exchange in which every GPU sends `size` bytes to each other one (eq. 13).
 
-    `whole` hands whole messages to the helping processes (Alltoallv); else each gets a part of every message
-    (Alltoall). No bytes: no messages, no time.
+    With `whole`, helper processes transfer whole messages (Alltoallv), otherwise a part of every message (Alltoall).
+    Empty exchanges take no time.
 
     Raises:
-        ValueError: the paths lack what the strategy needs.
+        ValueError: a path of the strategy is missing.
     """
     if size <= 0 or layout.size < 2:
         return 0.0
@@ -78,8 +78,8 @@ def exchange_time(strategy: Strategy, paths: Paths, layout: Topology, size: floa
     helped = {name: count / k for name, count in counts.items()} if whole else counts
     among_helpers = paths.host.seconds(helped, size if whole else size / k, layout.gpus * k)
     if strategy == "extra-message":
-        dealt = 2 * (k - 1) * float(paths.host.curves["on-socket"].seconds(moved / k))
-        return float(down.seconds(moved)) + dealt + among_helpers + float(up.seconds(moved))
+        scatter_gather = 2 * (k - 1) * float(paths.host.curves["on-socket"].seconds(moved / k))
+        return float(down.seconds(moved)) + scatter_gather + among_helpers + float(up.seconds(moved))
     return shared_copy(down, moved, k, paths.sigma) + among_helpers + shared_copy(up, moved, k, paths.sigma)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fit the terms beyond one message: injection rate, gap, queue search, contention and the sharing of a copy engine."""
+"""Fits of injection rate, gap, queue search, contention and copy-engine sharing."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from seiche.machine.laws.curve import Curve, Piece
 
-#: Fewer senders than this seldom fill a node.
-SENDERS_THAT_FILL = 5
+#: Fewer senders rarely saturate a node.
+SATURATING_SENDERS = 5
 
 
 def injection_rate(
@@ -19,22 +19,22 @@ def injection_rate(
     curve: Curve,
     *,
     total: npt.ArrayLike | None = None,
-    least_senders: int = SENDERS_THAT_FILL,
+    least_senders: int = SATURATING_SENDERS,
     least_size: float = 0.0,
 ) -> tuple[float, int]:
-    """Return (bytes a second that a node injects, measurements behind it), by 1/R = sum (T - a) S / sum S^2 (eq. 11).
+    """Return (injection rate of a node, B/s; number of measurements), by 1/R = sum (T - a) S / sum S^2 (eq. 11).
 
     Args:
-        senders: (n,) processes of the node that sent at once.
-        size: (n,) bytes of one sender's message.
-        seconds: (n,) time in which all arrived.
-        curve: one message alone; a is the alpha of the piece that `size` belongs to.
+        senders: (n,) simultaneous senders of the node.
+        size: (n,) bytes of the message of one sender.
+        seconds: (n,) time until all messages have arrived.
+        curve: a single message; a is the alpha of the piece of `size`.
         total: (n,) bytes of the node, senders * size by default.
-        least_senders: measurements with fewer do not count.
-        least_size: nor those of smaller messages.
+        least_senders: measurements with fewer senders are ignored.
+        least_size: measurements with smaller messages are ignored.
 
     Raises:
-        ValueError: no measurement is left, or they show no limit.
+        ValueError: no measurement remains, or the measurements show no limit.
     """
     p, s, t = (np.asarray(values, np.float64) for values in (senders, size, seconds))
     whole = p * s if total is None else np.asarray(total, np.float64)
@@ -44,18 +44,18 @@ def injection_rate(
     alpha = np.array([curve.piece(value).alpha for value in s[used]])
     inverse = float(((t[used] - alpha) * whole[used]).sum() / (whole[used] ** 2).sum())
     if inverse <= 0:
-        raise ValueError("the times are below the latency: no injection rate can be told from them")
+        raise ValueError("the times are below the latency; no injection rate can be fitted")
     return 1.0 / inverse, int(used.sum())
 
 
 def gap(counts: npt.ArrayLike, size: npt.ArrayLike, seconds: npt.ArrayLike, curve: Curve) -> float:
-    """Return what each message after the first adds: the median of [T - a - n b s] / (n - 1), >= 0 (eq. 12).
+    """Return the gap, the cost of each message after the first: median of [T - a - n b s] / (n - 1), >= 0 (eq. 12).
 
     Args:
-        counts: (n,) messages under way at once.
-        size: (n,) bytes of each.
-        seconds: (n,) until all have arrived.
-        curve: one message alone.
+        counts: (n,) simultaneous messages.
+        size: (n,) bytes of each message.
+        seconds: (n,) time until all have arrived.
+        curve: a single message.
 
     Raises:
         ValueError: no measurement has two messages.
@@ -67,40 +67,40 @@ def gap(counts: npt.ArrayLike, size: npt.ArrayLike, seconds: npt.ArrayLike, curv
 
 
 def duplex(size: npt.ArrayLike, seconds: npt.ArrayLike, curve: Curve) -> float:
-    """Return by how much messages slow down when both ends send at once: the median of T(both) / T(one), 1 to 8.
+    """Return the slowdown of simultaneous messages in both directions: median of T(both) / T(one), 1 to 8.
 
     Args:
-        size: (n,) bytes of each message; large, so that latencies do not count.
-        seconds: (n,) until both have arrived.
-        curve: one message alone.
+        size: (n,) bytes of each message; large, to make latency negligible.
+        seconds: (n,) time until both have arrived.
+        curve: a single message.
     """
     ratio = float(np.median(np.asarray(seconds, np.float64) / curve.seconds(size)))
     return min(8.0, max(1.0, ratio))
 
 
 def queue(receives: npt.ArrayLike, excess: npt.ArrayLike) -> float:
-    """Return gamma >= 0 of excess = gamma n^2 by least squares: seconds of queue search beyond the regular time."""
+    """Return gamma >= 0 of excess = gamma n^2 by least squares: queue search time in seconds."""
     return _proportion(np.asarray(receives, np.float64) ** 2, np.asarray(excess, np.float64))
 
 
 def contention(link_bytes: npt.ArrayLike, excess: npt.ArrayLike) -> float:
-    """Return delta >= 0 of excess = delta l by least squares: seconds a byte through the busiest link."""
+    """Return delta >= 0 of excess = delta l by least squares: seconds per byte on the busiest link."""
     return _proportion(np.asarray(link_bytes, np.float64), np.asarray(excess, np.float64))
 
 
 def engine_sharing(copies: npt.ArrayLike, size: npt.ArrayLike, seconds: npt.ArrayLike, curve: Curve) -> float:
-    """Return sigma in [0, 1]: the part of a copy's start-up that queues when `copies` share an engine (eq. 9).
+    """Return sigma in [0, 1]: the serialised fraction of the start-up of `copies` on one engine (eq. 9).
 
     Args:
-        copies: (n,) processes that copied at once.
-        size: (n,) bytes of all of them together.
-        seconds: (n,) until the last was done.
-        curve: one copy alone.
+        copies: (n,) simultaneous copies.
+        size: (n,) bytes of all copies together.
+        seconds: (n,) time until the last is complete.
+        curve: a single copy.
 
     Raises:
         ValueError: no measurement has two copies.
     """
-    k, s, t = _several(copies, size, seconds, "sharing needs measurements of at least two copies at once")
+    k, s, t = _several(copies, size, seconds, "sharing needs measurements of at least two simultaneous copies")
     alpha = np.array([curve.piece(value).alpha for value in s])
     return min(1.0, _proportion(alpha * (k - 1), t - curve.seconds(s)))
 
@@ -112,7 +112,7 @@ def _proportion(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> float
 def _several(
     counts: npt.ArrayLike, size: npt.ArrayLike, seconds: npt.ArrayLike, refusal: str
 ) -> tuple[npt.NDArray[np.float64], ...]:
-    """Return the measurements with counts of two or more; raise ValueError with `refusal` where there are none."""
+    """Return the measurements with counts >= 2; raise ValueError with text `refusal` if there are none."""
     n, s, t = (np.asarray(values, np.float64) for values in (counts, size, seconds))
     several = n >= 2
     if not several.any():

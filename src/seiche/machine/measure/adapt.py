@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Use a machine file on the machine at hand: where they differ, say so and measure the cheap part again."""
+"""Adapt a machine file to the present machine: if they differ, warn and repeat the fast measurements."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from seiche.machine.laws.file import Machine
 from seiche.machine.laws.locality import differences, hardware, places
 from seiche.machine.measure.survey import measure
 
-#: Seconds of measuring again: messages, copies and launches, up to the sizes that fit; no files.
-CHEAP = 4.0
+#: Seconds of repeated measurements: messages, copies and launches up to the sizes that fit; no files.
+ADAPT_SECONDS = 4.0
 
 
 def adapted(
@@ -20,42 +20,40 @@ def adapted(
     world: World,
     device: str | Backend = "cpu",
     *,
-    seconds: float = CHEAP,
+    seconds: float = ADAPT_SECONDS,
     warn: Callable[[str], None] = lambda text: None,
 ) -> Machine:
-    """Return the machine as it is if these ranks run on it, else with what could be measured here in its place.
+    """Return the machine unchanged if these ranks run on it, otherwise with new measurements (collective).
 
-    What cannot be measured on these ranks (the network from one host) stays as the file has it. Collective.
+    Values that these ranks cannot measure (such as the network, from one host) are those of the file.
 
     Args:
-        machine: of a file.
+        machine: the machine of a file.
         world: the ranks.
-        device: "cpu", "cuda" or "cuda:K", or one that is open.
-        seconds: of measuring.
-        warn: called on rank 0 with a line for each difference.
+        device: "cpu", "cuda", "cuda:K" or an open device.
+        seconds: duration of the measurements.
+        warn: called on rank 0 with the differences, in one line.
 
     Raises:
-        BackendUnavailable: no such device.
+        BackendUnavailable: the device does not exist.
     """
     backend = device if isinstance(device, Backend) else open_backend(device, world.threads(), world.local_rank)
     at = places(backend, world)
-    unlike = world.bcast(differences(machine.hardware, hardware(at, world.library())))
-    if not unlike:
+    different = world.bcast(differences(machine.hardware, hardware(at, world.library())))
+    if not different:
         return machine
     if world.rank == 0:
-        warn(
-            f"machine file {machine.name!r} is not of this machine: {'; '.join(unlike)}; measuring the cheap part again"
-        )
+        warn(f"machine file {machine.name!r} is from another machine ({'; '.join(different)}): measuring again")
     here = measure(world, backend, seconds=seconds)
-    fresh = {(each.path, each.locality) for each in here.paths}
-    kept = [each for each in machine.paths if (each.path, each.locality) not in fresh]
-    rates = {(each.path, each.locality) for each in here.injection}
-    limits = [each for each in machine.injection if (each.path, each.locality) not in rates]
+    measured = {(entry.path, entry.locality) for entry in here.paths}
+    retained = [entry for entry in machine.paths if (entry.path, entry.locality) not in measured]
+    rates = {(entry.path, entry.locality) for entry in here.injection}
+    limits = [entry for entry in machine.injection if (entry.path, entry.locality) not in rates]
     return here.model_copy(
         update={
             "name": f"{here.name} (with {machine.name})",
             "source": f"{here.source}; the rest from {machine.name}",
-            "paths": [*here.paths, *kept],
+            "paths": [*here.paths, *retained],
             "injection": [*here.injection, *limits],
             "files": machine.files,
         }

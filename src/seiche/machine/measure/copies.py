@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Time copies between host and device memory and within a device, kernel launches and graphs."""
+"""Timing of copies between host and device memory and within a device, of kernel launches and graphs."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -13,17 +12,17 @@ from seiche.backend import Backend
 from seiche.domain.world import World
 from seiche.kernels.registry.halo import halo_move
 from seiche.machine.laws.file import Launch
-from seiche.observe.repeat import Timing, TimingSeries, Work, queued, timed, timed_sizes, timed_together
+from seiche.observe.repeat import Timing, TimingSeries, Work, queued, repeated, timed, timed_sizes, timed_together
 
 SIZES = tuple(2**k for k in range(2, 27))
-#: Bytes that processes which share a GPU copy together.
+#: Total bytes of simultaneous copies by processes that share a GPU.
 SHARED = tuple(2**k for k in range(12, 23, 2))
-#: Kernels of the longer graph.
+#: Kernels in the longer of two graphs.
 _KERNELS = 32
 
 
 def staged(backend: Backend, direction: Literal["h2d", "d2h"], largest: int) -> Callable[[int], Work]:
-    """Return the work of a copy between pinned host memory and the device, by size; the host waits for each."""
+    """Return by size the work of copies between pinned host memory and the device, each with a wait."""
     host = backend.pinned(largest, np.uint8)
     host[:] = 1
     device = backend.zeros(largest, np.uint8)
@@ -38,7 +37,7 @@ def staged(backend: Backend, direction: Literal["h2d", "d2h"], largest: int) -> 
                 backend.copy_to_host(memory, part)
             backend.current().synchronize()
 
-        return _each(once)
+        return repeated(once)
 
     return work_of
 
@@ -51,15 +50,15 @@ def staged_copies(backend: Backend, direction: Literal["h2d", "d2h"], seconds: f
 def shared_copies(
     backend: Backend, world: World, sharers: Sequence[int], direction: Literal["h2d", "d2h"], seconds: float
 ) -> list[tuple[int, int, Timing]]:
-    """Return (processes, bytes of all, timing) for ranks that copy parts at the same time (collective)."""
+    """Return (processes, bytes of all, timing) for ranks that copy at the same time (collective)."""
     active = world.rank in sharers
-    work_of = staged(backend, direction, SHARED[-1]) if active else lambda size: _each(lambda: None)
+    work_of = staged(backend, direction, SHARED[-1]) if active else lambda size: repeated(lambda: None)
     share, count = seconds / len(SHARED), len(sharers)
     return [(count, size, timed_together(world, work_of(size // count), share, active=active)) for size in SHARED]
 
 
 def device_copies(backend: Backend, seconds: float) -> TimingSeries:
-    """Return timings of copies within the device's memory, queued one behind the other."""
+    """Return timings of queued copies within device memory."""
     source, target = (backend.zeros(SIZES[-1], np.uint8) for _ in range(2))
 
     def work_of(size: int) -> Work:
@@ -74,7 +73,7 @@ def device_copies(backend: Backend, seconds: float) -> TimingSeries:
 
 
 def launches(backend: Backend) -> Launch:
-    """Return what launching a kernel of one item costs, alone and in graphs, and a wait of one stream for another."""
+    """Return the costs of launching a kernel of one item, alone and in graphs, and of a wait between streams."""
     kernel = backend.load(halo_move("Pack", "float32"))
     array, buffer = (backend.zeros(1, np.float32) for _ in range(2))
     slots = backend.zeros(1, np.uint32)
@@ -86,21 +85,11 @@ def launches(backend: Backend) -> Launch:
 
     short, long = backend.capture(launch), backend.capture(several)
     one, many = (timed(queued(backend, graph.launch)).minimum for graph in (short, long))
-    each = max(0.0, (many - one) / (_KERNELS - 1))
+    graph_kernel = max(0.0, (many - one) / (_KERNELS - 1))
     other = backend.stream()
     return Launch(
         kernel=timed(queued(backend, launch)).minimum,
         event=timed(queued(backend, lambda: other.wait(backend.current().record()))).minimum,
-        graph=max(0.0, one - each),
-        graph_kernel=each,
+        graph=max(0.0, one - graph_kernel),
+        graph_kernel=graph_kernel,
     )
-
-
-def _each(once: Callable[[], None]) -> Work:
-    def run(count: int) -> float:
-        begin = time.perf_counter()
-        for _ in range(count):
-            once()
-        return time.perf_counter() - begin
-
-    return run

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Time whole halo exchanges between two ranks: packed, sent both ways at once, waited for and unpacked."""
+"""Timing of whole halo exchanges between two ranks: pack, send in both directions, wait, unpack."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from seiche.machine.laws.models import Locality
 from seiche.machine.measure.messages import cpus_for
 from seiche.observe.repeat import Timing, TimingSeries, shares
 
-#: Bytes of a message; each size opens a transport of its own.
+#: Bytes of a message; each size opens a separate transport.
 SIZES = tuple(2**k for k in range(3, 26))
-_VALUE = 4
-#: Messages of so many bytes at most are all latency.
+_VALUE_BYTES = 4
+#: Bytes up to which the time of a message is dominated by latency.
 _SMALL = 1024
 
 
@@ -34,19 +34,19 @@ def exchange_curve(
     transport: TransportName,
     seconds: float,
 ) -> TimingSeries | str:
-    """Return timings of exchanges by a transport, as steps do them (on GPUs in graphs), or why not (collective).
+    """Return timings of exchanges with a transport as in steps (graphs on GPUs), or the reason for none (collective).
 
-    Ranks beside the pair have nothing to exchange.
+    Ranks outside the pair exchange no data.
     """
     curve, turns = TimingSeries(), shares(SIZES, seconds)
     with bound(cpus_for(world, places, pair, wanted) if backend.host_memory else None):
-        # The first rank's clock says which sizes there is time for.
+        # The clock of the first rank decides which sizes are timed.
         while (turn := world.bcast(next(turns, None) if world.rank == 0 else None)) is not None:
             size, share = turn
             peers = tuple(rank for rank in pair if rank != world.rank) if world.rank in pair else ()
             try:
                 curve.add(size, _exchange(world, backend, peers, size, transport=transport, seconds=share))
-            except TransportError as error:  # raised on all ranks together
+            except TransportError as error:  # raised on all ranks
                 return str(error)
     return curve
 
@@ -54,12 +54,12 @@ def exchange_curve(
 def neighbour_gap(
     world: World, backend: Backend, pair: TimingSeries, transport: TransportName, seconds: float
 ) -> float:
-    """Return the seconds that each further neighbour adds to an exchange between two, small messages (collective).
+    """Return the additional seconds of each further neighbour in an exchange of small messages (collective).
 
     All ranks exchange with all others at the same time.
 
     Raises:
-        TransportError: the transport cannot be had.
+        TransportError: the transport is not available.
     """
     extra = []
     for size, alone in zip(pair.sizes, pair.seconds, strict=True):
@@ -74,8 +74,8 @@ def neighbour_gap(
 def _exchange(
     world: World, backend: Backend, peers: tuple[int, ...], size: int, *, transport: TransportName, seconds: float
 ) -> Timing:
-    """Time exchanges of `size` bytes with each of some ranks (collective)."""
-    count = size // _VALUE
+    """Time exchanges of `size` bytes with each peer (collective)."""
+    count = size // _VALUE_BYTES
     pieces = tuple(np.arange(k * count, (k + 1) * count, dtype=np.uint32) for k in range(2 * len(peers)))
     plan = HaloPlan(peers, pieces[: len(peers)], pieces[len(peers) :])
     exchange = HaloExchange(backend, world, plan, "float32", transport)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Time writing to a folder: large blocks of all ranks together, and small synced writes."""
+"""Timing of writes to a folder: large blocks of all ranks together, and small synchronous writes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _BLOCK, _SMALL, _TRIES = 8 << 20, 4096, 5
 
 
 def file_writes(world: World, folder: Path, *, seconds: float, most: int = 512 << 20) -> Files:
-    """Return what writing costs when every rank writes a file of its own in `folder` (collective).
+    """Return the costs of writing when every rank writes a separate file in `folder` (collective).
 
     Args:
         world: the ranks.
-        folder: is there, and writable.
-        seconds: after which no block is begun.
-        most: bytes of a rank's file, which is removed again.
+        folder: an existing writable folder.
+        seconds: time after which no further block is started.
+        most: maximum size of the temporary file of a rank, bytes.
 
     Raises:
         OSError: on all ranks, if one cannot write.
@@ -56,7 +56,7 @@ def file_writes(world: World, folder: Path, *, seconds: float, most: int = 512 <
 
 
 def _small_writes(path: Path) -> float:
-    """Return the smallest time of a write that is on the disk before it counts."""
+    """Return the smallest time of a small write that is synchronised to disk."""
     best = float("inf")
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:

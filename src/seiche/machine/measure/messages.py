@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Time MPI messages: one there and back, several at once from one rank, one each from several ranks."""
+"""Timing of MPI messages: ping-pong, several simultaneous messages of a rank, several simultaneous senders."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from seiche.backend import Backend
 from seiche.domain.world import World
 from seiche.machine.laws.locality import RankPlace, bindings, bound
 from seiche.machine.laws.models import Locality
-from seiche.observe.repeat import Timing, TimingSeries, Work, timed_pair, timed_together
+from seiche.observe.repeat import Timing, TimingSeries, Work, repeated, timed_pair, timed_together
 
 SIZES = tuple(2**k for k in range(23))
-#: Messages under way at once, and their sizes; senders at once, and their messages.
+#: Numbers of simultaneous messages and their bytes; bytes of messages of simultaneous senders.
 COUNTS, GAP_SIZES = (2, 4, 8, 16, 32), (8, 512, 8192)
 INJECTED = (1 << 16, 1 << 18, 1 << 20)
-#: Messages both ways at once.
+#: Bytes of simultaneous messages in both directions.
 DUPLEX = (1 << 17, 1 << 19, 1 << 21)
 _TAG = 17
 
-#: Returns memory of so many bytes that MPI may be given.
+#: Allocates a number of bytes that MPI can use.
 Buffers: TypeAlias = Callable[[int], Any]
 
 
 def host_buffers(size: int) -> npt.NDArray[np.uint8]:
-    """Return host memory, touched."""
+    """Return initialised host memory."""
     return np.ones(max(1, size), np.uint8)
 
 
 def device_buffers(backend: Backend) -> Buffers:
-    """Return what gives memory of a device."""
+    """Return an allocator of device memory."""
 
     def buffers(size: int) -> Any:
         array = backend.zeros(max(1, size), np.uint8)
@@ -46,15 +46,15 @@ def device_buffers(backend: Backend) -> Buffers:
 
 
 def cpus_for(world: World, places: Sequence[RankPlace], pair: tuple[int, int], wanted: Locality) -> set[int] | None:
-    """Return the CPUs that put this rank of a pair where the class wants it, None where it need not move."""
+    """Return the CPUs that put this rank of a pair into class `wanted`, None if no binding is needed."""
     if world.rank not in pair or wanted == "off-node":
         return None
-    found = bindings(places[pair[0]], places[pair[1]], wanted)
-    return None if found is None else found[pair.index(world.rank)]
+    cpus = bindings(places[pair[0]], places[pair[1]], wanted)
+    return None if cpus is None else cpus[pair.index(world.rank)]
 
 
 def ping_pong(world: World, pair: tuple[int, int], buffers: Buffers, size: int) -> Work:
-    """Return the work of one message there and back; its seconds are those of one way."""
+    """Return the work of a ping-pong; its seconds are those of one direction."""
     comm: Any = world.comm
     first = world.rank == pair[0]
     other = pair[1] if first else pair[0]
@@ -79,19 +79,17 @@ def ping_pong(world: World, pair: tuple[int, int], buffers: Buffers, size: int) 
 def messages(
     world: World,
     places: Sequence[RankPlace],
-    found: Sequence[tuple[int, int]],
+    selected: Sequence[tuple[int, int]],
     wanted: Locality,
     buffers: Buffers,
     *,
     seconds: float,
 ) -> list[TimingSeries]:
     """Return timings of one message between each of the pairs, one pair after the other (collective)."""
-    curves = []
-    for pair in found:
+    curves, share = [], seconds / len(selected)
+    for pair in selected:
         with bound(cpus_for(world, places, pair, wanted)):
-            curves.append(
-                timed_pair(world, pair, SIZES, partial(ping_pong, world, pair, buffers), seconds / len(found))
-            )
+            curves.append(timed_pair(world, pair, SIZES, partial(ping_pong, world, pair, buffers), share))
     return curves
 
 
@@ -104,7 +102,7 @@ def both_ways(
     *,
     seconds: float,
 ) -> TimingSeries:
-    """Return timings of large messages that two ranks send each other at the same time (collective)."""
+    """Return timings of simultaneous large messages in both directions (collective)."""
     with bound(cpus_for(world, places, pair, wanted)):
         return timed_pair(world, pair, DUPLEX, partial(_exchange, world, pair, buffers), seconds)
 
@@ -113,14 +111,7 @@ def _exchange(world: World, pair: tuple[int, int], buffers: Buffers, size: int) 
     comm: Any = world.comm
     other = pair[1] if world.rank == pair[0] else pair[0]
     out, into = buffers(size), buffers(size)
-
-    def run(count: int) -> float:
-        begin = time.perf_counter()
-        for _ in range(count):
-            comm.Sendrecv(out, other, _TAG, into, other, _TAG)
-        return time.perf_counter() - begin
-
-    return run
+    return repeated(lambda: comm.Sendrecv(out, other, _TAG, into, other, _TAG))
 
 
 def bursts(
@@ -132,13 +123,12 @@ def bursts(
     *,
     seconds: float,
 ) -> list[tuple[int, int, Timing]]:
-    """Return (messages at once, bytes of each, timing) for several messages from one rank to another (collective)."""
+    """Return (count, bytes of each, timing) of simultaneous messages from one rank to another (collective)."""
     rows: list[tuple[int, int, Timing]] = []
+    share = seconds / len(GAP_SIZES)
     with bound(cpus_for(world, places, pair, wanted)):
         for size in GAP_SIZES:
-            curve = timed_pair(
-                world, pair, COUNTS, partial(_burst, world, pair, buffers, size), seconds / len(GAP_SIZES)
-            )
+            curve = timed_pair(world, pair, COUNTS, partial(_burst, world, pair, buffers, size), share)
             rows += [(count, size, timing) for count, timing in zip(curve.sizes, curve.timings, strict=True)]
     return rows
 
@@ -165,8 +155,8 @@ def _burst(world: World, pair: tuple[int, int], buffers: Buffers, size: int, mes
             if first:
                 request.Waitall(receives)
         spent = time.perf_counter() - begin
-        for each in sends + receives:
-            each.Free()
+        for persistent in sends + receives:
+            persistent.Free()
         return spent / 2
 
     return run
@@ -175,25 +165,20 @@ def _burst(world: World, pair: tuple[int, int], buffers: Buffers, size: int, mes
 def injection(
     world: World,
     places: Sequence[RankPlace],
-    found: Sequence[tuple[int, int]],
+    selected: Sequence[tuple[int, int]],
     wanted: Locality,
     buffers: Buffers,
     *,
     seconds: float,
 ) -> list[tuple[int, int, Timing]]:
-    """Return (senders, bytes of each one's message, timing) for pairs that send at the same time (collective)."""
+    """Return (senders, bytes of the message of each, timing) of simultaneous senders (collective)."""
     rows: list[tuple[int, int, Timing]] = []
-    senders = sorted({*(2**k for k in range(len(found).bit_length())), len(found)} - {0})
+    senders = sorted({*(2**k for k in range(len(selected).bit_length())), len(selected)} - {0})
     share = seconds / (len(senders) * len(INJECTED))
     for count in senders:
         for size in INJECTED:
-            mine = next((pair for pair in found[:count] if world.rank in pair), None)
+            mine = next((pair for pair in selected[:count] if world.rank in pair), None)
             with bound(cpus_for(world, places, mine, wanted) if mine else None):
-                work = ping_pong(world, mine, buffers, size) if mine else _idle
+                work = ping_pong(world, mine, buffers, size) if mine else lambda count: 0.0
                 rows.append((count, size, timed_together(world, work, share, active=mine is not None)))
     return rows
-
-
-def _idle(count: int) -> float:
-    del count
-    return 0.0

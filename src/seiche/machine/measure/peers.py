@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Time what GPUs do without the host: copies and stores into another's memory, and NCCL."""
+"""Timing of GPU communication without the host: copies and stores into peer memory, and NCCL."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -19,40 +20,36 @@ from seiche.machine.laws.locality import RankPlace
 from seiche.observe.repeat import TimingSeries, Work, queued, sleep_until_all_are_here, timed_pair, timed_sizes
 
 SIZES = tuple(2**k for k in range(3, 27))
-#: Calls in the graph by which they are timed.
+#: Calls in a timed graph.
 _CALLS = 32
-#: Map memory when it is first used; let the driver see which address is whose.
-_LAZY, _ANY = 1, 4
+#: CUDA flags: map peer memory on first use; infer the direction of a copy from its addresses.
+_LAZY, _DEFAULT = 1, 4
 
 
 def peer_access(world: World, places: Sequence[RankPlace]) -> Probe:
-    """Return whether the GPUs of the first host may reach each other's memory (collective)."""
-    found = None
+    """Return whether the GPUs of the first host can access each other's memory (collective)."""
+    probe = None
     if world.rank == 0:
-        if places[0].gpu is None:
-            found = Probe(works=None, reason="no GPU")
-        else:
-            found = _access(cuda_runtime())
-    return world.bcast(found)  # type: ignore[no-any-return]
+        probe = Probe(works=None, reason="no GPU") if places[0].gpu is None else _access(cuda_runtime())
+    return world.bcast(probe)  # type: ignore[no-any-return]
 
 
 def _access(runtime: Any) -> Probe:
     count = int(runtime.getDeviceCount())
     if count < 2:
-        return Probe(works=None, reason="one GPU is visible")
-    every = [(a, b) for a in range(count) for b in range(count) if a != b]
-    closed = [pair for pair in every if not runtime.deviceCanAccessPeer(*pair)]
-    if closed:
-        return Probe(works=False, reason=f"GPU {closed[0][0]} cannot reach the memory of GPU {closed[0][1]}")
+        return Probe(works=None, reason="only one GPU is visible")
+    for a, b in itertools.permutations(range(count), 2):
+        if not runtime.deviceCanAccessPeer(a, b):
+            return Probe(works=False, reason=f"GPU {a} cannot access the memory of GPU {b}")
     return Probe(works=True, reason=f"all pairs of {count} GPUs")
 
 
 def peer_curve(
     world: World, backend: Backend, pair: tuple[int, int], path: PathName, seconds: float
 ) -> TimingSeries | str:
-    """Return timings of "peer_copy" or "peer_store" from one rank's GPU into another's, or why not (collective).
+    """Return timings of "peer_copy" or "peer_store" between the GPUs of two ranks, or the reason for none (collective).
 
-    Calls are queued one behind the other, as in an exchange; the host waits for the last.
+    Calls are queued as in an exchange; the host waits for the last.
     """
     result: TimingSeries | str = ""
     with _mapped(world, pair) as remote:
@@ -68,7 +65,7 @@ def peer_curve(
 
 @contextmanager
 def _mapped(world: World, pair: tuple[int, int]) -> Iterator[int | str]:
-    """Yield on the first rank of a pair the address of memory of the second's GPU, or why it cannot be mapped."""
+    """Yield, on the first rank of a pair, the address of mapped memory of the second GPU, or the reason for none."""
     comm: Any = world.comm
     if world.rank == pair[1]:
         runtime = cuda_runtime()
@@ -99,7 +96,7 @@ def _copies(backend: Backend, remote: int) -> Any:
     def work_of(size: int) -> Work:
         stream: Any = backend.current()
         address = backend.pointer(source)
-        return queued(backend, lambda: runtime.memcpyAsync(remote, address, size, _ANY, stream.stream.ptr))
+        return queued(backend, lambda: runtime.memcpyAsync(remote, address, size, _DEFAULT, stream.stream.ptr))
 
     return work_of
 
@@ -119,9 +116,9 @@ def _stores(backend: Backend, remote: int) -> Any:
 def nccl_curves(
     world: World, backend: Backend, pairs: Sequence[tuple[int, int]], seconds: float, *, graph: bool = False
 ) -> list[TimingSeries] | str:
-    """Return timings of NCCL between pairs, both ways at once, or why it cannot be used (collective).
+    """Return timings of NCCL between pairs, in both directions, or the reason for none (collective).
 
-    Calls are queued one behind the other, or so many at once as a `graph`.
+    Calls are queued, or captured in graphs of several calls (`graph`).
     """
     nccl = nccl_library()
     if nccl is None:
@@ -144,7 +141,7 @@ def nccl_curves(
 
             if not graph:
                 return queued(backend, once)
-            once()  # connects
+            once()  # establishes the connection
             backend.synchronize()
             return _replayed(backend, once)
 
@@ -155,7 +152,7 @@ def nccl_curves(
 
 
 def _replayed(backend: Backend, once: Callable[[], None]) -> Work:
-    """Return the work of calls in graphs of many."""
+    """Return the work of calls in graphs of `_CALLS` calls."""
 
     def several() -> None:
         for _ in range(_CALLS):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measure a machine: everything that moves data between memories, ranks and GPUs, and to files, in bounded time."""
+"""Measurement of a machine in limited time: data movement between memories, ranks, GPUs and files."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ from seiche.observe.bandwidth import copy_rates
 from seiche.observe.repeat import TimingSeries, sleep_until_all_are_here
 
 _T = TypeVar("_T")
-#: Pairs of ranks of a class that are timed one after the other; the smallest times count.
+#: Maximum number of timed pairs of ranks in a class; the smallest times count.
 _PAIRS = 3
-#: Curves among which the seconds are shared.
+#: Number of curves over which the time is distributed.
 _CURVES = 24
-#: Of a path, what a machine of one rank or without GPUs lacks.
-_ALONE = "one rank: start it by mpiexec on two or more"
+#: Reasons for a missing path.
+_ALONE = "only one rank: start with mpiexec on two or more"
 _NO_GPU = "no GPU"
 _GPU_PATHS = "device_mpi", "nccl", "nccl_graph", "peer_copy", "peer_store", "peer_exchange", "h2d", "d2h", "d2d"
-#: What a survey measures of a machine.
+#: Attributes of a survey that become fields of the machine.
 _MEASURED = ("paths", "injection", "memory", "memory_intervals", "sharing", "launch", "probes", "absent")
 
 
 class _Survey:
-    """One measurement of a machine on the way: what was found so far."""
+    """Results of a measurement in progress."""
 
-    def __init__(self, world: World, backend: Backend, seconds: float, say: Callable[[str], None]) -> None:
-        self.world, self.backend, self.say = world, backend, say
+    def __init__(self, world: World, backend: Backend, seconds: float, report: Callable[[str], None]) -> None:
+        self.world, self.backend, self.report = world, backend, report
         self.share = seconds / _CURVES
         self.places: list[RankPlace] = places(backend, world)
         self.gpus = all(place.gpu for place in self.places)
@@ -68,23 +68,15 @@ class _Survey:
         self.probes: dict[str, Probe] = {}
         self.absent: dict[str, str] = {}
 
-    def add(
-        self,
-        path: PathName,
-        where: Locality,
-        curves: Sequence[TimingSeries],
-        gap: float | None = None,
-        duplex: float | None = None,
-    ) -> Measured:
-        """Fit the smallest times of curves and keep them."""
+    def add(self, path: PathName, where: Locality, curves: Sequence[TimingSeries], **terms: float | None) -> Measured:
+        """Fit and store the smallest times of curves, with the `gap` and `duplex` of a message path."""
         count = min(len(curve.sizes) for curve in curves)
         sizes = curves[0].sizes[:count]
         best = [min((curve.timings[k] for curve in curves), key=lambda timing: timing.minimum) for k in range(count)]
-        seconds = np.array([timing.minimum for timing in best])
-        spread = [timing.spread for timing in best]
+        seconds, spread = np.array([timing.minimum for timing in best]), [timing.spread for timing in best]
         fitted = fit(sizes, seconds)
         rate = self.memory.get("host" if path.startswith("host") else "device")
-        found = Measured(
+        measured = Measured(
             path=path,
             locality=where,
             pieces=[FittedPiece(**vars(piece)) for piece in fitted.pieces],
@@ -92,44 +84,42 @@ class _Survey:
             seconds=seconds.tolist(),
             spread=spread,
             repetitions=[timing.repetitions for timing in best],
-            gap=gap,
-            duplex=duplex,
-            warnings=warnings_of(fitted, sizes, seconds, memory_rate=rate, spread=spread, gap=gap),
+            warnings=warnings_of(fitted, sizes, seconds, memory_rate=rate, spread=spread, gap=terms.get("gap")),
+            **terms,
         )
-        self.paths.append(found)
-        return found
+        self.paths.append(measured)
+        return measured
 
     def on(self, rank: int, action: Callable[[], _T]) -> _T:
-        """Return what `action` gives on one rank, on all; the others sleep meanwhile."""
+        """Return the result of `action` on one rank, on all ranks; the others sleep meanwhile."""
         result = action() if self.world.rank == rank else None
         sleep_until_all_are_here(self.world)
         gathered: list[Any] = self.world.allgather(result)
         return gathered[rank]  # type: ignore[no-any-return]
 
     def time_messages(self, path: PathName, buffers: messages.Buffers, *, gpus: bool) -> None:
-        """Time MPI messages of every class that there is."""
+        """Time MPI messages of every locality class present."""
         world = self.world
         for where in LOCALITIES:
-            found = pairs(self.places, where, gpus=gpus)
-            if not found:
+            selected = pairs(self.places, where, gpus=gpus)
+            if not selected:
                 self.absent[f"{path} {where}"] = _missing(where)
                 continue
-            self.say(f"{path} messages, {where}")
-            curves = messages.messages(world, self.places, found[:_PAIRS], where, buffers, seconds=self.share)
-            rows = messages.bursts(world, self.places, found[0], where, buffers, seconds=self.share / 2)
+            self.report(f"{path} messages, {where}")
+            curves = messages.messages(world, self.places, selected[:_PAIRS], where, buffers, seconds=self.share)
+            rows = messages.bursts(world, self.places, selected[0], where, buffers, seconds=self.share / 2)
             one = fit(curves[0].sizes, curves[0].seconds)
             counts, sizes, timings = zip(*rows, strict=True)
             gap = terms.gap(counts, sizes, [timing.minimum for timing in timings], one)
-            both = messages.both_ways(world, self.places, found[0], where, buffers, seconds=self.share / 2)
+            both = messages.both_ways(world, self.places, selected[0], where, buffers, seconds=self.share / 2)
             duplex = terms.duplex(both.sizes, both.seconds, one)
-            measured = self.add(path, where, curves, min(gap, 0.1), duplex)
-            if len(found) < 2:
+            measured = self.add(path, where, curves, gap=min(gap, 0.1), duplex=duplex)
+            if len(selected) < 2:
                 self.absent[f"injection of {path} {where}"] = "one pair of ranks: needs several"
                 continue
-            self.say(f"{path} messages of several senders, {where}")
-            self._inject(
-                measured, messages.injection(world, self.places, found, where, buffers, seconds=self.share / 2)
-            )
+            self.report(f"{path} messages of several senders, {where}")
+            rows = messages.injection(world, self.places, selected, where, buffers, seconds=self.share / 2)
+            self._inject(measured, rows)
 
     def _inject(self, measured: Measured, rows: Sequence[tuple[int, int, Any]]) -> None:
         senders, sizes, timings = zip(*rows, strict=True)
@@ -139,7 +129,7 @@ class _Survey:
                 sizes,
                 [timing.minimum for timing in timings],
                 measured.curve,
-                least_senders=min(terms.SENDERS_THAT_FILL, max(senders)),
+                least_senders=min(terms.SATURATING_SENDERS, max(senders)),
                 least_size=min(measured.pieces[-1].begin, max(sizes)),
             )
         except ValueError as error:
@@ -150,7 +140,7 @@ class _Survey:
         )
 
     def host(self, backend: Backend | None) -> None:
-        """Measure memory and launches of the CPU, where its kernels can be had."""
+        """Measure memory and launches of the CPU, if its kernels are available."""
         try:
             cpu = open_backend("cpu", self.world.threads()) if backend is None else backend
         except BackendUnavailable as error:
@@ -162,26 +152,27 @@ class _Survey:
         self.launch["host"] = self.on(0, lambda: copies.launches(cpu))
 
     def time_host_exchanges(self) -> None:
-        """Time whole exchanges between processes of every class that there is, where CPU kernels can be had."""
+        """Time whole exchanges between processes of every locality class, if CPU kernels are available."""
         for where in LOCALITIES:
-            found, key = pairs(self.places, where), f"host_exchange {where}"
-            if not found or self.cpu is None:
-                self.absent[key] = _missing(where) if not found else "no CPU kernels on some rank"
+            selected, key = pairs(self.places, where), f"host_exchange {where}"
+            if not selected or self.cpu is None:
+                self.absent[key] = _missing(where) if not selected else "no CPU kernels on some rank"
                 continue
-            self.say(f"exchanges between hosts' memories, {where}")
-            given = (self.world, self.cpu, self.places, found[0], where)
-            result = exchanges.exchange_curve(*given, transport="host", seconds=self.share)
+            self.report(f"exchanges between host memories, {where}")
+            result = exchanges.exchange_curve(
+                self.world, self.cpu, self.places, selected[0], where, transport="host", seconds=self.share
+            )
             if isinstance(result, str):
                 self.absent[key] = result
             else:
                 self.add("host_exchange", where, [result])
 
     def time_copies(self) -> None:
-        """Time copies between host and device memory, from each NUMA node, and within the device."""
+        """Time copies between each NUMA node and the device, and within the device."""
         backend = self.backend
         for direction in ("h2d", "d2h"):
             for where, cpus in self._sides().items():
-                self.say(f"{direction} copies, {where}")
+                self.report(f"{direction} copies, {where}")
 
                 def action(direction: Any = direction, cpus: set[int] | None = cpus) -> TimingSeries:
                     with bound(cpus):
@@ -195,12 +186,12 @@ class _Survey:
                     times = [timing.minimum for timing in timings]
                     self.sharing[direction] = terms.engine_sharing(counts, sizes, times, measured.curve)
         if not self.sharing:
-            self.absent["sharing"] = "one process a GPU: start several on one GPU to measure it"
-        self.say("copies within the device")
+            self.absent["sharing"] = "one process per GPU: start several on one GPU to measure it"
+        self.report("copies within the device")
         self.add("d2d", "on-socket", [self.on(0, lambda: copies.device_copies(backend, self.share))])
 
     def _sides(self) -> dict[Locality, set[int] | None]:
-        """Return the CPUs from which the first GPU is near, and far; one class where the system does not say."""
+        """Return the near and far CPUs of the first GPU; a single class if the system has no such data."""
         mine = self.places[0]
         if mine.gpu_node is None or len(mine.cpus) < 2:
             far = mine.gpu_node is not None and mine.gpu_node not in mine.cpus
@@ -213,43 +204,44 @@ class _Survey:
     def time_peers(self) -> None:
         """Time copies, stores and NCCL between GPUs."""
         for where in LOCALITIES:
-            found = pairs(self.places, where, gpus=True)
+            selected = pairs(self.places, where, gpus=True)
             for path in ("peer_copy", "peer_store", "peer_exchange", "nccl", "nccl_graph"):
                 key = f"{path} {where}"
-                if not found:
+                if not selected:
                     self.absent[key] = _missing(where).replace("ranks", "ranks with a GPU each")
                 elif path.startswith("peer") and where == "off-node":
-                    self.absent[key] = "peer memory is of one host"
+                    self.absent[key] = "peer memory needs GPUs of one host"
                 else:
-                    self.say(f"{path}, {where}")
-                    self._peer(path, where, found)
+                    self.report(f"{path}, {where}")
+                    self._time_peer(path, where, selected)
 
-    def _peer(self, path: PathName, where: Locality, found: Sequence[tuple[int, int]]) -> None:
+    def _time_peer(self, path: PathName, where: Locality, selected: Sequence[tuple[int, int]]) -> None:
         result: Sequence[TimingSeries] | TimingSeries | str
         gap: float | None = None
         if path == "peer_exchange":
-            given = (self.world, self.backend, self.places, found[0], where)
-            result = exchanges.exchange_curve(*given, transport="peer", seconds=self.share)
+            result = exchanges.exchange_curve(
+                self.world, self.backend, self.places, selected[0], where, transport="peer", seconds=self.share
+            )
             if isinstance(result, TimingSeries) and self.world.size > 2:
                 try:
                     gap = exchanges.neighbour_gap(self.world, self.backend, result, "peer", self.share)
-                except TransportError as error:  # of ranks on several hosts, raised on all of them together
+                except TransportError as error:  # ranks on several hosts; raised on all ranks
                     self.absent[f"gap of {path} {where}"] = str(error)
         elif path.startswith("peer"):
-            result = peers.peer_curve(self.world, self.backend, found[0], path, self.share)
+            result = peers.peer_curve(self.world, self.backend, selected[0], path, self.share)
         elif len({(place.host, place.gpu) for place in self.places}) < self.world.size:
             result = "ranks share a GPU"
         else:
             graph = path == "nccl_graph"
-            result = peers.nccl_curves(self.world, self.backend, found[:1], self.share, graph=graph)
+            result = peers.nccl_curves(self.world, self.backend, selected[:1], self.share, graph=graph)
         if isinstance(result, str):
             self.absent[f"{path} {where}"] = result
         else:
-            self.add(path, where, [result] if isinstance(result, TimingSeries) else result, gap)
+            self.add(path, where, [result] if isinstance(result, TimingSeries) else result, gap=gap)
 
     def time_all(self) -> None:
-        """Measure everything but files."""
-        self.say("copy bandwidth")
+        """Measure everything except files."""
+        self.report("copy bandwidth")
         self.host(None if self.backend.is_gpu else self.backend)
         if self.gpus:
             self.memory["device"], self.memory_intervals["device"] = copy_rates(self.backend, self.world)
@@ -271,23 +263,22 @@ class _Survey:
                 self.time_messages("device_mpi", messages.device_buffers(self.backend), gpus=True)
 
     def explain_absent(self) -> None:
-        """Note of every path of GPUs that was not measured why."""
+        """Store the reason for each GPU path without a measurement."""
+        measured = {entry.path for entry in self.paths}
         for path in _GPU_PATHS:
-            if not any(each.path == path for each in self.paths) and not any(
-                key.startswith(path) for key in self.absent
-            ):
+            if path not in measured and not any(key.startswith(path) for key in self.absent):
                 reason = self.probes["device_mpi"].reason if path == "device_mpi" else _ALONE
                 self.absent[path] = reason if self.gpus else _NO_GPU
 
     def time_files(self, folder: Path | None) -> Files | None:
-        """Time writing files in a folder, where one was given."""
+        """Time writing files in a folder, if there is one."""
         if folder is None:
             self.absent["files"] = "no folder was given"
             return None
-        self.say("file writes")
+        self.report("file writes")
         try:
             return file_writes(self.world, folder, seconds=self.share)
-        except OSError as error:  # on all ranks: a full disk, or a folder that one of them may not write in
+        except OSError as error:  # on all ranks: a full disk, or a folder without write permission
             self.absent["files"] = f"cannot write in {folder}: {error.strerror or error}"
             return None
 
@@ -309,27 +300,27 @@ def measure(
     name: str | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Machine:
-    """Measure the machine that these ranks run on (collective); every rank gets the result.
+    """Measure the machine of these ranks (collective); every rank returns the result.
 
     Args:
         world: the ranks.
-        device: "cpu", "cuda" or "cuda:K", or a device that is open.
-        seconds: about how long; small values leave large sizes out.
-        folder: where writing files is tried; nowhere by default.
-        name: of the machine; the first host's by default.
+        device: "cpu", "cuda", "cuda:K" or an open device.
+        seconds: approximate duration; small values omit large sizes.
+        folder: folder for timing file writes; none by default.
+        name: name of the machine; the first host by default.
         say: called with the name of each measurement before it starts.
 
     Raises:
-        BackendUnavailable: no such device.
+        BackendUnavailable: the device does not exist.
     """
     begin = time.perf_counter()
     backend = device if isinstance(device, Backend) else open_backend(device, world.threads(), world.local_rank)
-    at = _Survey(world, backend, seconds, say)
-    at.time_all()
-    at.explain_absent()
-    files = at.time_files(folder)
-    described = hardware(at.places, world.library())
-    found = Machine(
+    survey = _Survey(world, backend, seconds, say)
+    survey.time_all()
+    survey.explain_absent()
+    files = survey.time_files(folder)
+    described = hardware(survey.places, world.library())
+    machine = Machine(
         schema_=SCHEMA,
         version=VERSION,
         units=UNITS,
@@ -340,7 +331,7 @@ def measure(
         hardware=described,
         files=files,
         seconds=time.perf_counter() - begin,
-        **{name: getattr(at, name) for name in _MEASURED},
+        **{name: getattr(survey, name) for name in _MEASURED},
     )
-    agreed: Machine = world.bcast(found)
+    agreed: Machine = world.bcast(machine)
     return agreed

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How the data of an Alltoall(v) travels without detour; `collectives.py` checks what these classes are given.
+"""Alltoall(v) algorithms that use the arrays directly; `collectives.py` validates their arguments.
 
-`sent[k]` and `received[k]` are bytes to and from array number k, one part behind the other in memory.
+`sent[k]` and `received[k]` are bytes to and from array number k; the parts are contiguous in memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from seiche.halo.transports.nccl import join, nccl_library
 
 @dataclass(frozen=True)
 class ExchangeParts:
-    """Bytes to and from each array, and the addresses of what is sent and received."""
+    """Bytes to and from each array, and the addresses of the send and receive arrays."""
 
     sent: list[int]
     received: list[int]
@@ -31,30 +31,30 @@ class ExchangeParts:
 
     @staticmethod
     def none(arrays: int) -> ExchangeParts:
-        """Return the parts of a rank that holds no array."""
+        """Return the parts of a rank without an array."""
         return ExchangeParts([0] * arrays, [0] * arrays)
 
 
 def starts(sizes: list[int]) -> list[int]:
-    """Return where parts of `sizes` begin that lie one behind the other."""
+    """Return the offsets of contiguous parts of `sizes`."""
     return [0, *np.cumsum(sizes).tolist()][:-1]
 
 
-class Way(ABC):
-    """One way; made and called by all ranks together."""
+class AlltoallAlgorithm(ABC):
+    """One algorithm; constructed and called collectively."""
 
     def __init__(self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole: bool) -> None:
-        """Prepare.
+        """Prepare an exchange.
 
         Args:
             world: the ranks.
-            memory: of this rank's arrays; None where it helps.
-            parts: of this rank's arrays.
-            processes: ranks an array.
-            whole: messages are not split among processes.
+            memory: memory of this rank's arrays; None on a helper rank.
+            parts: sizes and addresses of this rank's arrays.
+            processes: ranks per array.
+            whole: whether messages are not split among processes.
 
         Raises:
-            TransportError: on all ranks, if the data cannot travel like this.
+            TransportError: on all ranks, if the algorithm is not available.
         """
         self.world, self.memory, self.parts = world, memory, parts
         self.processes, self.whole = processes, whole
@@ -62,7 +62,7 @@ class Way(ABC):
         raise_together(world, self.impossible())
 
     def impossible(self) -> str | None:
-        """Return why the data cannot travel like this, or None."""
+        """Return the reason why the algorithm is not available, or None."""
         return None
 
     @abstractmethod
@@ -70,24 +70,23 @@ class Way(ABC):
         """Exchange."""
 
     def close(self) -> None:
-        """Give back what is held."""
+        """Release all resources."""
         self.memory = None
 
 
-class Mpi(Way):
-    """MPI gets the arrays themselves."""
+class Mpi(AlltoallAlgorithm):
+    """MPI_Alltoallv on the arrays themselves."""
 
     def impossible(self) -> str | None:
-        """Return that MPI does not take device addresses."""
+        """Return a reason if MPI does not accept device addresses."""
         if self.memory is not None and self.memory.device is not None and not takes_device_addresses():
-            return "strategy 'mpi': this MPI does not take addresses of GPU memory; use 'nccl' or 'three-step'"
+            return "strategy 'mpi': this MPI library does not accept GPU memory; use 'nccl' or 'three-step'"
         return None
 
     def __init__(self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole: bool) -> None:
-        """Describe the arrays to MPI."""
         super().__init__(world, memory, parts, processes, whole)
         self._messages = tuple(
-            [bytes_at(address, sum(sizes)), (sizes, starts(sizes)), "B"]  # MPI looks at no more than the address
+            [bytes_at(address, sum(sizes)), (sizes, starts(sizes)), "B"]  # MPI uses the address only
             for address, sizes in ((parts.source, parts.sent), (parts.target, parts.received))
         )
 
@@ -101,33 +100,31 @@ class Mpi(Way):
             self.world.comm.Alltoallv(*self._messages)
 
 
-class Peer(Way):
-    """Every rank copies its parts into the others' arrays."""
+class Peer(AlltoallAlgorithm):
+    """Every rank copies its parts into the arrays of the other ranks."""
 
     def __init__(self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole: bool) -> None:
-        """Open the arrays of the others."""
         super().__init__(world, memory, parts, processes, whole)
         assert memory is not None
         places = world.allgather((shared_handles(world, memory, [parts.target])[0], starts(parts.received)))
         self._windows: dict[int, RemoteMemory] = {}
         self._jobs: list[tuple[int, int, int, int]] = []
         problem = None
-        # Beginning with the next rank, so that not all copy to the same one at once.
-        for step in range(1, world.size):
-            other = (world.rank + step) % world.size
+        # Start with the next rank: otherwise all ranks copy to the same target at the same time.
+        for offset in range(1, world.size):
+            other = (world.rank + offset) % world.size
             handle, begins = places[other]
             if not parts.sent[other]:
                 continue
             try:
                 self._windows[other] = memory.open(handle)
             except OSError as error:
-                problem = f"strategy 'peer': rank {world.rank} cannot reach the array of rank {other}: {error}"
+                problem = f"strategy 'peer': rank {world.rank} cannot map the array of rank {other}: {error}"
                 break
             begin = parts.source + starts(parts.sent)[other]
             self._jobs.append((other, begin, parts.sent[other], begins[world.rank]))
-        mine = world.rank
-        begin, end = parts.source + starts(parts.sent)[mine], parts.target + starts(parts.received)[mine]
-        self._own = (begin, end, parts.sent[mine])
+        source, target = starts(parts.sent)[world.rank], starts(parts.received)[world.rank]
+        self._own = (parts.source + source, parts.target + target, parts.sent[world.rank])
         try:
             raise_together(world, problem)
         except TransportError:
@@ -135,11 +132,15 @@ class Peer(Way):
             raise
 
     def impossible(self) -> str | None:
-        """Return which rank is on another host."""
-        return _far(self.world, "peer")
+        """Return a reason if a rank is on another host."""
+        hosts, rank = hosts_of(self.world), self.world.rank
+        other = next((other for other, host in enumerate(hosts) if host != hosts[rank]), None)
+        if other is None:
+            return None
+        return f"strategy 'peer': ranks {rank} and {other} are {on_different_hosts(hosts[rank], hosts[other])}"
 
     def __call__(self) -> None:
-        """Copy between two barriers: before, what others may still read; after, what they wait for."""
+        """Copy between two barriers: other ranks may still read the arrays before, and need the data after."""
         assert self.memory is not None
         self.memory.wait()
         self.world.barrier()
@@ -150,7 +151,7 @@ class Peer(Way):
         self.world.barrier()
 
     def close(self) -> None:
-        """Let go of the arrays of others before anyone frees one."""
+        """Close the mapped arrays on all ranks before any rank frees its own."""
         for window in self._windows.values():
             window.close()
         self._windows.clear()
@@ -159,7 +160,7 @@ class Peer(Way):
 
 
 def shared_handles(world: World, memory: Memory | None, addresses: list[int]) -> list[Any]:
-    """Return handles of memory for other processes; fail on all ranks if one cannot share."""
+    """Return interprocess handles of memory; raise on all ranks if one rank cannot share."""
     handles, problem = [], None
     try:
         handles = [memory.share(address) for address in addresses] if memory is not None else []
@@ -169,36 +170,26 @@ def shared_handles(world: World, memory: Memory | None, addresses: list[int]) ->
     return handles
 
 
-def _far(world: World, strategy: str) -> str | None:
-    hosts = hosts_of(world)
-    other = next((rank for rank, host in enumerate(hosts) if host != hosts[world.rank]), None)
-    if other is None:
-        return None
-    apart = on_different_hosts(hosts[world.rank], hosts[other])
-    return f"strategy {strategy!r}: ranks {world.rank} and {other} are {apart}"
-
-
-class Nccl(Way):
-    """One group of sends and receives in the current stream."""
+class Nccl(AlltoallAlgorithm):
+    """One group of NCCL sends and receives in the current stream."""
 
     def __init__(self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole: bool) -> None:
-        """Join a communicator."""
         super().__init__(world, memory, parts, processes, whole)
         self._nccl = nccl_library()
         self._communicator = join(world, self._nccl)
 
     def impossible(self) -> str | None:
-        """Return that there are no GPUs, or not one for each rank."""
+        """Return a reason if ranks have no GPU, or share one."""
         device = None if self.memory is None else self.memory.device
         seats = self.world.allgather((hosts_of(self.world)[self.world.rank], device))
         if device is None:
-            return f"strategy 'nccl' needs arrays of a GPU, but rank {self.world.rank} has one of the host"
+            return f"strategy 'nccl' needs arrays in GPU memory, but rank {self.world.rank} has one in host memory"
         if len(set(seats)) < len(seats):
-            return "strategy 'nccl' needs a GPU a rank, but ranks share one"
+            return "strategy 'nccl' needs one GPU per rank, but some ranks share one"
         return None if nccl_library() is not None else "strategy 'nccl' needs NCCL: pip install nvidia-nccl-cu13"
 
     def __call__(self) -> None:
-        """Exchange, and wait for the stream."""
+        """Exchange and synchronise the stream."""
         assert isinstance(self.memory, DeviceMemory)
         nccl, stream = self._nccl, self.memory.stream()
         nccl.groupStart()
@@ -213,6 +204,6 @@ class Nccl(Way):
         self.memory.wait()
 
     def close(self) -> None:
-        """Leave the communicator."""
+        """Destroy the communicator."""
         self._communicator.destroy()
         super().close()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Read the public job outputs of the BenchPress suite (Bienz, Olson, Gropp, Lockhart, arXiv:2010.10378).
 
-Text of tab-separated columns in sections; one word is 4 bytes, all times are seconds. What follows the last section is
-the log of a batch system.
+Text of tab-separated columns in sections; one word is 4 bytes, all times are seconds. The log of a batch system follows
+the last section.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def read_ping_pongs(path: str | os.PathLike[str], gpus: int = 6, sockets: int = 
     """Return minima by ("cpu" or "gpu", locality class) of a `ping_pong` file with `gpus` ranks a node.
 
     Raises:
-        FormatError: the text is none of this format.
+        FormatError: the text is not in this format.
     """
     rows: dict[tuple[str, str], list[Floats]] = {}
     for line, label, times in _lines(Path(path)):
@@ -77,7 +77,7 @@ def read_copies(path: str | os.PathLike[str], gpus: int = 6, sockets: int = 2) -
     The class of a copy between two GPUs is that of the GPUs.
 
     Raises:
-        FormatError: the text is none of this format.
+        FormatError: the text is not in this format.
     """
     rows: dict[tuple[str, str], list[Floats]] = {}
     kind = ""
@@ -100,7 +100,7 @@ def read_injection(path: str | os.PathLike[str], *, shared: bool) -> dict[str, I
     """Return the rows of a `node_pong` (`shared`: N words in all) or `maxrate` (N words each) file, "cpu" and "gpu".
 
     Raises:
-        FormatError: the text is none of this format.
+        FormatError: the text is not in this format.
     """
     rows: dict[str, list[tuple[int, int, int, float]]] = {}
     kind = ""
