@@ -53,7 +53,7 @@ def test_the_page_shows_the_state_of_now_and_takes_nothing() -> None:
 
 
 def test_idle_connections_take_few_descriptors_and_never_end_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status, "_IDLE", 0.5)
+    monkeypatch.setattr(status, "_IDLE_SECONDS", 0.5)
     server = StatusServer(lambda: {"share": 0.5}, "run")
     port = int(server.url.rstrip("/").rpartition(":")[2])
     before = len(os.listdir("/proc/self/fd"))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The CPU instantiations of the kernels: a table behind a C ABI, built at install, no logic."""
+"""CPU instantiations of the kernels: a table with a C ABI, built at installation."""

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Instruction sets of the CPU kernels and the one that a processor has; as a script, print that of this machine."""
+"""Instruction set levels of the CPU kernels; as a script, print the level of this machine."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
 
-#: Best first: features that /proc/cpuinfo must show for an instruction set (x86-64 psABI, micro-architecture levels).
+#: CPU features required by each level, as in /proc/cpuinfo, best level first (x86-64 psABI).
 LEVELS = {
     "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx2", "bmi2", "fma", "f16c"},
     "x86-64-v3": {"avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"},
@@ -16,7 +16,7 @@ LEVELS = {
 
 
 def cpu_field(field: str) -> str:
-    """Return a field of the first processor in /proc/cpuinfo, empty where there is none."""
+    """Return a field of the first processor in /proc/cpuinfo, empty if missing."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith(field):
@@ -27,9 +27,9 @@ def cpu_field(field: str) -> str:
 
 
 def levels_of(features: Iterable[str]) -> list[str]:
-    """Return the levels that a processor with these features has, the best one first."""
-    there = set(features)
-    return [level for level, needed in LEVELS.items() if needed <= there]
+    """Return the levels of a processor with these features, best first."""
+    present = set(features)
+    return [level for level, needed in LEVELS.items() if needed <= present]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Write the C++ sources of the CPU kernel table from the registry: `make_table.py KERNELS OUTPUT_FOLDER PARTS`.
 
-A hash of the kernel headers that the table includes goes along, so that a library built from other headers is refused.
+A hash of the included kernel headers is added, to reject a library built from other headers.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from types import ModuleType
 from typing import Protocol
 
 
-class Row(Protocol):
-    """What the table needs to know of a kernel."""
+class KernelRow(Protocol):
+    """Properties of a kernel that the table needs."""
 
     @property
     def type(self) -> str:
@@ -26,11 +26,11 @@ class Row(Protocol):
 
     @property
     def header(self) -> str:
-        """Its file below the folder of the kernels."""
+        """Header file relative to the kernel folder."""
 
 
 def load_registry(kernels: Path) -> ModuleType:
-    """Load the registry by its folder, since the package that it belongs to is not installed yet."""
+    """Load the registry from its folder, because the package is not installed yet."""
     folder = kernels / "registry"
     spec = importlib.util.spec_from_file_location(
         "registry", folder / "__init__.py", submodule_search_locations=[str(folder)]
@@ -43,40 +43,40 @@ def load_registry(kernels: Path) -> ModuleType:
     return module
 
 
-def table_headers(kernels: Iterable[Row]) -> list[str]:
-    """Return the headers that a table of these kernels names."""
+def table_headers(kernels: Iterable[KernelRow]) -> list[str]:
+    """Return the headers that a table of these kernels includes."""
     return ["launch.hpp", *sorted({kernel.header for kernel in kernels})]
 
 
 def headers_hash(folder: Path, headers: Iterable[str]) -> str:
-    """Return a hash of these headers and of all that they include; the backends use it too."""
-    found: dict[str, bytes] = {}
-    waiting = list(headers)
-    while waiting:
-        header = waiting.pop()
-        if header in found:
+    """Return a hash of these headers and of all headers that they include; also used by the backends."""
+    contents: dict[str, bytes] = {}
+    pending = list(headers)
+    while pending:
+        header = pending.pop()
+        if header in contents:
             continue
-        found[header] = (folder / header).read_bytes()
-        for name in re.findall(rb'^#include "(.+)"', found[header], re.MULTILINE):
+        contents[header] = (folder / header).read_bytes()
+        for name in re.findall(rb'^#include "(.+)"', contents[header], re.MULTILINE):
             near = posixpath.normpath(posixpath.join(posixpath.dirname(header), name.decode()))
-            waiting.append(near if (folder / near).exists() else name.decode())
+            pending.append(near if (folder / near).exists() else name.decode())
     digest = hashlib.sha256()
-    for header in sorted(found):
-        digest.update(header.encode() + b"\0" + found[header])
+    for header in sorted(contents):
+        digest.update(header.encode() + b"\0" + contents[header])
     return digest.hexdigest()
 
 
-def parts_of(kernels: Iterable[Row], count: int) -> list[list[Row]]:
-    """Spread the rows over `count` parts that compile side by side; another folder's kernels start a part anew.
+def parts_of(kernels: Iterable[KernelRow], count: int) -> list[list[KernelRow]]:
+    """Distribute the rows over `count` parts for parallel compilation.
 
-    So a changed header compiles the parts of its own folder again and no others.
+    A part has kernels of one folder, so that a changed header recompiles only the parts of its folder.
     """
-    folders: dict[str, list[Row]] = {}
+    folders: dict[str, list[KernelRow]] = {}
     for kernel in kernels:
         folders.setdefault(kernel.header.partition("/")[0], []).append(kernel)
     total = sum(map(len, folders.values()))
     spare = count - len(folders)
-    parts: list[list[Row]] = []
+    parts: list[list[KernelRow]] = []
     for rows in folders.values():
         share = 1 + spare * len(rows) // total
         parts += [rows[part::share] for part in range(share)]
@@ -84,9 +84,9 @@ def parts_of(kernels: Iterable[Row], count: int) -> list[list[Row]]:
 
 
 def main(kernels_folder: str, output: str, parts: str) -> None:
-    """Write one source a part, and the table of the parts."""
+    """Write one source file per part, and the table of the parts."""
     source = Path(kernels_folder)
-    kernels: list[Row] = list(load_registry(source).built_kernels())
+    kernels: list[KernelRow] = list(load_registry(source).built_kernels())
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     count = int(parts)
@@ -109,7 +109,7 @@ def main(kernels_folder: str, output: str, parts: str) -> None:
 
 
 def write_if_changed(path: Path, text: str) -> None:
-    """Leave an unchanged file alone, so that nothing is compiled again for it."""
+    """Write a file only if its text changes, to avoid recompilation."""
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
 

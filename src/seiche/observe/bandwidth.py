@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The copy bandwidth that shares are shares of: what all ranks together reach while they copy at the same time."""
+"""Aggregate copy bandwidth of all ranks, the reference of relative bandwidths."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from seiche.domain.world import World
 
 
 def copy_bandwidth(backend: Backend, world: World) -> float:
-    """Return bytes a second, read plus written, of plain copies on all ranks at once (collective).
+    """Return bytes per second, read plus written, of simultaneous plain copies on all ranks (collective).
 
-    Ranks that share cores or a memory share its bandwidth: each round counts the bytes of all ranks and the time of the
-    slowest, and the median of the rounds is taken.
+    Each round counts the bytes of all ranks and the time of the slowest; the result is the median over rounds.
     """
     return copy_rates(backend, world)[0]
 
 
 def copy_rates(backend: Backend, world: World) -> tuple[float, tuple[float, float]]:
-    """Return the bandwidth of `copy_bandwidth` with the rates of its slowest and fastest round (collective).
+    """Return the bandwidth of `copy_bandwidth` and the rates of its slowest and fastest round (collective).
 
-    The true median lies between them in all but one of 64 cases, whatever the distribution of the seven rounds.
+    For seven rounds of any distribution, the true median lies between them with probability 63/64.
     """
     size, seconds = backend.copy_times(world.barrier)
     slowest = world.allreduce_max(seconds)[COPIES_TO_WARM_UP:]
-    every = float(world.allreduce_sum(np.array([float(size)]))[0])
-    return every / float(np.median(slowest)), (every / float(slowest.max()), every / float(slowest.min()))
+    total = float(world.allreduce_sum(np.array([float(size)]))[0])
+    return total / float(np.median(slowest)), (total / float(slowest.max()), total / float(slowest.min()))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How much of the time of all ranks was useful, as a product of factors that each name a loss (POP and TALP).
+"""Parallel efficiency as a product of factors, one for each kind of loss (POP and TALP).
 
-Formulas: theory/movement, section 8. An element is a rank, or its device; `useful` are its seconds of computing, for a
-device the union of its kernels' intervals (a sum would count what overlaps twice, and efficiencies could pass 1).
+Formulas: theory/movement, section 8. An element is a rank or its device. `useful` is its compute time in seconds; for
+a device it is the union of its kernel intervals (a sum would count overlaps twice, with efficiencies above 1).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-#: What a sum of measured seconds may be above the elapsed time by rounding alone.
+#: Relative rounding error of a sum of measured seconds.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Efficiency:
-    """The tree of `elements` that worked `elapsed` seconds; factors that were not measured are None.
+    """Efficiencies of `elements` over `elapsed` seconds; factors without a measurement are None.
 
     parallel = load_balance * communication (eq. 18), communication = serialisation * transfer = device * orchestration
     (eqs. 19 and 20), global = parallel * computation_scaling (eq. 21).
@@ -38,7 +38,7 @@ class Efficiency:
 
     @property
     def parallel(self) -> float:
-        """Return the useful part of the time of all elements."""
+        """Return the useful fraction of the time of all elements."""
         return self.load_balance * self.communication
 
     @property
@@ -52,36 +52,27 @@ class Efficiency:
         return self.parallel * self.computation_scaling
 
     def against(self, reference: Efficiency) -> Efficiency:
-        """Return this tree with the computation scaling from `reference`, the same problem on fewer elements.
+        """Return these efficiencies with the computation scaling from `reference`, the same problem on fewer elements.
 
         Raises:
-            ValueError: one of the two was never useful.
+            ValueError: one of the two has no useful time.
         """
         return replace(self, computation_scaling=scaling(reference.useful, self.useful))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the factors that are known, by the names of docs/reference/summary.md."""
-        named = {
-            "elements": self.elements,
-            "elapsed_s": self.elapsed,
-            "load_balance": self.load_balance,
-            "communication": self.communication,
-            "serialisation": self.serialisation,
-            "transfer": self.transfer,
-            "device": self.device,
-            "orchestration": self.orchestration,
-            "parallel": self.parallel,
-            "computation_scaling": self.computation_scaling,
-            "global": self.overall,
-        }
-        return {name: value for name, value in named.items() if value is not None}
+        """Return the measured factors by the names of docs/reference/summary.md."""
+        factors = ("load_balance", "communication", "serialisation", "transfer", "device", "orchestration", "parallel")
+        values: dict[str, Any] = {"elements": self.elements, "elapsed_s": self.elapsed}
+        values |= {name: getattr(self, name) for name in factors}
+        values |= {"computation_scaling": self.computation_scaling, "global": self.overall}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 def scaling(reference: float, seconds: float) -> float:
-    """Return how summed seconds of a kind of work (computing, writing files) scale: a reference's over these.
+    """Return the scaling of total seconds of a kind of work (computing, writing files): reference over present.
 
     Raises:
-        ValueError: one of the two is no time.
+        ValueError: one of the two is not positive and finite.
     """
     if not (0 < reference < np.inf and 0 < seconds < np.inf):
         raise ValueError(f"scaling needs positive seconds in both runs: {reference}, {seconds}")
@@ -91,12 +82,12 @@ def scaling(reference: float, seconds: float) -> float:
 def efficiency(
     useful: npt.ArrayLike, elapsed: float, *, ideal: float | None = None, active: npt.ArrayLike | None = None
 ) -> Efficiency:
-    """Return the tree of elements that were useful for `useful` seconds (n,) out of `elapsed` (eqs. 17 to 20).
+    """Return the efficiencies of elements with `useful` seconds (n,) out of `elapsed` (eqs. 17 to 20).
 
     Args:
         useful: seconds of each element.
-        elapsed: seconds from begin to end.
-        ideal: seconds that the same messages would have taken on a network without cost (`replay.ideal_seconds`).
+        elapsed: seconds from start to end.
+        ideal: seconds of the same run with an ideal network (`replay.ideal_seconds`).
         active: seconds (n,) in which each element computed or moved data.
 
     Raises:
@@ -124,7 +115,7 @@ def efficiency(
 
 @dataclass(frozen=True)
 class HostEfficiency:
-    """What the host processes lost: waiting for messages (out of balance or all of them) and for their devices.
+    """Losses of the host processes: waiting for messages (by imbalance or in total) and for devices.
 
     parallel = load_balance * communication * offload; load_balance = inside * between nodes (eqs. 22 and 23).
     """
@@ -137,7 +128,7 @@ class HostEfficiency:
 
     @property
     def parallel(self) -> float:
-        """Return the part of the time of all processes in which they computed or launched work."""
+        """Return the fraction of the time in which processes computed or launched work."""
         return self.load_balance * self.communication * self.offload
 
     def as_dict(self) -> dict[str, float]:
@@ -149,21 +140,21 @@ class HostEfficiency:
 def host_efficiency(
     messages: npt.ArrayLike, waited: npt.ArrayLike, elapsed: float, nodes: Sequence[object] = ()
 ) -> HostEfficiency:
-    """Return what processes lost that spent `messages` seconds (n,) in MPI and `waited` (n,) for their devices.
+    """Return the losses of processes with `messages` seconds (n,) in MPI and `waited` (n,) for devices.
 
     Args:
         messages: seconds of each process in messages.
-        waited: seconds of each process in calls that wait for its device.
-        elapsed: seconds from begin to end.
-        nodes: the node of each process (n,); one node when left out.
+        waited: seconds of each process in waits for its device.
+        elapsed: seconds from start to end.
+        nodes: node of each process (n,); a single node by default.
 
     Raises:
-        ValueError: seconds that are negative or above `elapsed`.
+        ValueError: seconds are negative or above `elapsed`.
     """
     spent, device = np.asarray(messages, np.float64), np.asarray(waited, np.float64)
-    away = spent + device
-    if not spent.size or min(spent.min(), device.min()) < 0 or not away.max() <= elapsed * (1 + _ROUNDING):
-        raise ValueError(f"messages and waiting of {away.tolist()} s do not fit into {elapsed} s")
+    lost = spent + device
+    if not spent.size or min(spent.min(), device.min()) < 0 or not lost.max() <= elapsed * (1 + _ROUNDING):
+        raise ValueError(f"messages and waiting, {lost.tolist()} s, exceed the elapsed {elapsed} s")
     inside = elapsed - spent
     groups = list(nodes) or [0] * spent.size
     means = [inside[[group == node for group in groups]].mean() for node in dict.fromkeys(groups)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What all ranks of a run did with their time, brought together: stages, messages, memory, efficiencies."""
+"""Performance records of all ranks of a run: stages, messages, memory, efficiencies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from seiche.observe.timers import SAMPLES_KEPT, StageTimers
 
 @dataclass(frozen=True)
 class RankRecord:
-    """What one rank tells: `stages` mean seconds a step, `sent` (peer, messages, bytes) a step, `memory` bytes."""
+    """Record of one rank: `stages` mean seconds per step, `sent` (peer, messages, bytes) per step, `memory` bytes."""
 
     host: str
     sites: int
@@ -38,7 +38,7 @@ class RankRecord:
 
 @dataclass(frozen=True)
 class Movement:
-    """The records of all ranks of a run of `elapsed` seconds, on devices of their own (`on_device`) or not."""
+    """Records of all ranks of a run of `elapsed` seconds; `on_device`: steps run on devices, not on the host."""
 
     ranks: Sequence[RankRecord]
     elapsed: float
@@ -49,7 +49,7 @@ class Movement:
     def tree(self) -> Efficiency | None:
         """Return the efficiencies of ranks, or of their devices; None if no step was timed.
 
-        Samples of a run that other work disturbs can tell of more time than there was: they are then scaled to fit.
+        Samples of a disturbed run can add up to more than the elapsed time; they are then scaled down.
         """
         useful = np.array([record.activity.useful for record in self.ranks])
         active = np.array([record.activity.active for record in self.ranks])
@@ -63,7 +63,7 @@ class Movement:
         return efficiency(useful, self.elapsed, ideal=reached, active=active)
 
     def host(self) -> HostEfficiency | None:
-        """Return what the host processes lost, None if they are the devices themselves."""
+        """Return the losses of the host processes, None if the steps run on the host."""
         if not self.on_device or not self.elapsed > 0:
             return None
         messages = np.array([record.activity.host_messages for record in self.ranks])
@@ -72,14 +72,14 @@ class Movement:
         return host_efficiency(messages * fit, waited * fit, self.elapsed, [record.host for record in self.ranks])
 
     def efficiencies(self) -> dict[str, Any]:
-        """Return all trees by the names of docs/reference/summary.md, empty if no step was timed."""
+        """Return all efficiencies by the names of docs/reference/summary.md, empty if no step was timed."""
         tree, host = self.tree(), self.host()
         if tree is None:
             return {}
         return {**tree.as_dict(), **({"host": host.as_dict()} if host is not None else {})}
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the numbers rank by rank."""
+        """Return the records as lists over ranks."""
         names = dict.fromkeys(name for record in self.ranks for name in record.stages)
         others = dict.fromkeys(name for record in self.ranks for name in record.beside)
         return {
@@ -95,11 +95,7 @@ class Movement:
             "stages": {name: [record.stages.get(name, 0.0) for record in self.ranks] for name in names},
             "not_useful": list(self.useless),
             "beside": {name: [record.beside.get(name, 0.0) for record in self.ranks] for name in others},
-            "messages": [
-                [source, peer, count, size]
-                for source, record in enumerate(self.ranks)
-                for peer, count, size in record.sent
-            ],
+            "messages": [[source, *sent] for source, record in enumerate(self.ranks) for sent in record.sent],
         }
 
 
@@ -121,12 +117,12 @@ def gather_movement(
         timers: of this rank's steps.
         phases: the stages of each kind of step.
         world: the ranks.
-        weights: how often each kind came; by default they alternate.
-        elapsed: wall seconds of this rank; the longest of all counts.
-        on_device: whether the steps are the work of a device of its own, which the host only waits for.
-        beside: seconds of the host between steps, by what it did.
-        transport: how messages travel.
-        sites: items of this rank.
+        weights: relative frequency of each kind; by default they alternate.
+        elapsed: wall seconds of this rank; the longest of all ranks counts.
+        on_device: whether the steps run on a device while the host waits.
+        beside: seconds of the host between steps, by activity.
+        transport: transport of the messages.
+        sites: number of items of this rank.
     """
     times, often = timers.times(), how_often(phases, weights)
     record = RankRecord(
@@ -139,7 +135,7 @@ def gather_movement(
         sent=messages_a_step(phases, weights),
         memory=peak_memory(),
         beside=dict(beside),
-        samples=tuple(timers.samples)[-SAMPLES_KEPT:],  # timers that keep more do so for a trace
+        samples=tuple(timers.samples)[-SAMPLES_KEPT:],  # a trace can make timers keep more
     )
     longest = float(world.allreduce_max(np.array([elapsed]))[0])
     records = world.gather(record)
@@ -149,53 +145,53 @@ def gather_movement(
     return Movement(records, longest, on_device, transport, tuple(useless))
 
 
-def _parts(phases: Sequence[Sequence[Stage]], weights: Sequence[float] | None) -> list[float]:
-    """Return the part of all steps that are of each kind."""
-    given = [1.0] * len(phases) if weights is None else list(weights)
-    whole = sum(given) or 1.0
-    return [weight / whole for weight in given]
+def _fractions(phases: Sequence[Sequence[Stage]], weights: Sequence[float] | None) -> list[float]:
+    """Return the fraction of steps of each kind."""
+    weights = [1.0] * len(phases) if weights is None else weights
+    total = sum(weights) or 1.0
+    return [weight / total for weight in weights]
 
 
 def how_often(phases: Sequence[Sequence[Stage]], weights: Sequence[float] | None = None) -> dict[str, float]:
-    """Return the part of the steps in which each stage comes, by name, in the order of the steps.
+    """Return the fraction of steps that have each stage, by name, in the order of the steps.
 
     Args:
         phases: the stages of each kind of step.
-        weights: how often each kind came; by default they alternate.
+        weights: relative frequency of each kind; by default they alternate.
     """
-    found: dict[str, float] = {}
-    for part, stages in zip(_parts(phases, weights), phases, strict=True):
+    frequency: dict[str, float] = {}
+    for fraction, stages in zip(_fractions(phases, weights), phases, strict=True):
         for name in dict.fromkeys(stage.name for stage in stages):
-            found[name] = found.get(name, 0.0) + part
-    return found
+            frequency[name] = frequency.get(name, 0.0) + fraction
+    return frequency
 
 
 def bytes_when_there(phases: Sequence[Sequence[Stage]], weights: Sequence[float] | None = None) -> dict[str, float]:
-    """Return the bytes that each stage moves in a step that has it, mean over the kinds of steps (as `how_often`)."""
-    found: dict[str, float] = {}
-    for part, stages in zip(_parts(phases, weights), phases, strict=True):
+    """Return the mean bytes of each stage per step that has it (arguments as in `how_often`)."""
+    totals: dict[str, float] = {}
+    for fraction, stages in zip(_fractions(phases, weights), phases, strict=True):
         for stage in stages:
-            found[stage.name] = found.get(stage.name, 0.0) + part * stage.bytes
-    often = how_often(phases, weights)
-    return {name: size / often[name] if often[name] else 0.0 for name, size in found.items()}
+            totals[stage.name] = totals.get(stage.name, 0.0) + fraction * stage.bytes
+    frequency = how_often(phases, weights)
+    return {name: size / frequency[name] if frequency[name] else 0.0 for name, size in totals.items()}
 
 
 def messages_a_step(
     phases: Sequence[Sequence[Stage]], weights: Sequence[float] | None = None
 ) -> tuple[tuple[int, float, float], ...]:
-    """Return (peer, messages, bytes) that leave this rank in a step, mean over the kinds of steps (as `how_often`)."""
+    """Return mean (peer, messages, bytes) sent by this rank per step (arguments as in `how_often`)."""
     count: dict[int, float] = {}
     size: dict[int, float] = {}
-    for part, stages in zip(_parts(phases, weights), phases, strict=True):
+    for fraction, stages in zip(_fractions(phases, weights), phases, strict=True):
         for stage in stages:
             for peer, sent in stage.messages.sent if stage.messages is not None else ():
                 if sent:
-                    count[peer] = count.get(peer, 0.0) + part
-                    size[peer] = size.get(peer, 0.0) + part * sent
+                    count[peer] = count.get(peer, 0.0) + fraction
+                    size[peer] = size.get(peer, 0.0) + fraction * sent
     return tuple((peer, count[peer], size[peer]) for peer in sorted(count))
 
 
 def peak_memory() -> int:
-    """Return the most bytes of memory that this process held so far."""
+    """Return the peak resident memory of this process, bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return int(peak if sys.platform == "darwin" else peak * 1024)

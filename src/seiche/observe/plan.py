@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the steps of a run consist of, taken from the stages of solvers on a device that only counts."""
+"""Work of the steps of a run, from the stages of a solver on a device that counts without computing."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from seiche.backend import Backend
 from seiche.backend.planned import PlannedBackend
 from seiche.observe.stage import Stage
 
-#: Messages that are under way together: (peer, bytes sent, bytes received) each.
-Exchange: TypeAlias = tuple[tuple[int, int, int], ...]
+#: Simultaneous messages: (peer, bytes sent, bytes received) each.
+PlannedExchange: TypeAlias = tuple[tuple[int, int, int], ...]
 
 
 @dataclass(frozen=True)
 class PlannedStage:
-    """What one stage of one rank does in one step.
+    """Work of one stage of one rank in one step.
 
     Attributes:
-        name: of the stage.
-        bytes: of memory traffic, as the stage declares it, else as its kernels do; without those of messages.
-        launches: of kernels.
+        name: name of the stage.
+        bytes: memory traffic as declared by the stage, otherwise by its kernels; without packing.
+        launches: number of kernel launches.
         useful: whether it computes.
-        exchanges: that begin in it.
-        arrivals: exchanges that end in it, the oldest first.
-        packed: bytes that putting messages together and taking them apart moves.
+        exchanges: exchanges that start in it.
+        arrivals: number of exchanges that end in it, in order of their start.
+        packed: memory traffic of packing and unpacking messages, bytes.
     """
 
     name: str
     bytes: int
     launches: int
     useful: bool = True
-    exchanges: tuple[Exchange, ...] = ()
+    exchanges: tuple[PlannedExchange, ...] = ()
     arrivals: int = 0
     packed: int = 0
 
 
 @dataclass(frozen=True)
 class PlannedRank:
-    """One rank: kinds of steps by how often they come (parts of 1), bytes of memory, sites, points or elements."""
+    """One rank: kinds of steps with their frequency (sum 1), bytes of memory, number of items."""
 
     steps: tuple[tuple[float, tuple[PlannedStage, ...]], ...]
     memory: int
@@ -49,10 +49,10 @@ class PlannedRank:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """All ranks of a run: on GPUs or not, `transport` as the case asks for it, what `items` are, and their total.
+    """All ranks of a run: on GPUs or not, requested `transport`, kind and total number of items.
 
-    `graphs` says that steps are replayed as graphs where all their messages are device work. `shares` has for stages
-    (by `base_name`) the part of the memory's rate at which they are known to move their bytes.
+    `graphs`: steps are replayed as graphs if all their messages are device work. `shares` is the fraction of the memory
+    bandwidth that stages are known to reach, by `base_name`.
     """
 
     ranks: tuple[PlannedRank, ...]
@@ -65,27 +65,27 @@ class RunPlan:
     shares: dict[str, float] = field(default_factory=dict)
 
 
-#: What is done to cells that other ranks hold, too, by its name where one rank holds them all.
-_OF_SHARED: Final = {"interpolate shared": "interpolate velocity", "forces of shared": "membrane forces"}
+#: Stages of cells that several ranks hold, with the name of the stage on a single rank.
+_SHARED_STAGES: Final = {"interpolate shared": "interpolate velocity", "forces of shared": "membrane forces"}
 
 
 def base_name(name: str) -> str:
-    """Return the name of a stage without the part of a rank that it is about: one rank alone has no edge."""
+    """Return the name of a stage without " interior" or " edge"; a single rank has no edge."""
     for part in (" interior", " edge"):
         name = name.removesuffix(part)
-    return _OF_SHARED.get(name, name)
+    return _SHARED_STAGES.get(name, name)
 
 
 def planned_steps(
     kinds: Sequence[tuple[float, Sequence[Stage]]], backend: PlannedBackend
 ) -> tuple[tuple[float, tuple[PlannedStage, ...]], ...]:
-    """Return what the stages of each kind of step do, by letting them count (collective where they are)."""
-    whole = sum(weight for weight, _ in kinds)
-    return tuple((weight / whole, tuple(_planned(stage, backend) for stage in stages)) for weight, stages in kinds)
+    """Return the work of each kind of step, counted by running its stages (collective if they are)."""
+    total = sum(weight for weight, _ in kinds)
+    return tuple((weight / total, tuple(_planned(stage, backend) for stage in stages)) for weight, stages in kinds)
 
 
 def planned_rank(backend: Backend, kinds: Sequence[tuple[float, Sequence[Stage]]], items: int) -> PlannedRank:
-    """Return what a rank of `items` items does in each kind of step on a planned device (collective)."""
+    """Return the plan of a rank with `items` items on a planned device (collective)."""
     assert isinstance(backend, PlannedBackend)
     return PlannedRank(planned_steps(kinds, backend), backend.memory, items)
 
@@ -95,41 +95,42 @@ def _planned(stage: Stage, backend: PlannedBackend) -> PlannedStage:
     ledger.clear()
     stage.action()
     useful = stage.useful and stage.messages is None
-    whole = () if ledger.exchanges or ledger.arrivals else _exchanged(stage)
+    direct = () if ledger.exchanges or ledger.arrivals else _direct_exchange(stage)
     return PlannedStage(
         stage.name,
         stage.bytes if useful and stage.bytes else ledger.bytes,
         ledger.launches,
         useful,
-        (*ledger.exchanges, *whole),
-        ledger.arrivals + len(whole),
+        (*ledger.exchanges, *direct),
+        ledger.arrivals + len(direct),
         ledger.packed,
     )
 
 
-def _exchanged(stage: Stage) -> tuple[Exchange, ...]:
-    """Return what a stage sends and receives by itself, as transposes do: no transport counts it."""
-    told = stage.messages
-    if told is None or not told.sent or not told.received:
+def _direct_exchange(stage: Stage) -> tuple[PlannedExchange, ...]:
+    """Return the messages of a stage without a transport that counts them, such as a transpose."""
+    messages = stage.messages
+    if messages is None or not messages.sent or not messages.received:
         return ()
-    sent, received = dict(told.sent), dict(told.received)
+    sent, received = dict(messages.sent), dict(messages.received)
     return (tuple((peer, sent.get(peer, 0), received.get(peer, 0)) for peer in sorted({*sent, *received})),)
 
 
 def magnified(plan: RunPlan, times: float, dimensions: int = 3) -> RunPlan:
-    """Return the plan in which every rank has `times` the items: what it computes grows so, messages as surfaces do."""
+    """Return the plan with `times` the items on every rank; messages scale as the surface."""
     surface = times ** ((dimensions - 1) / dimensions)
 
-    def stage(one: PlannedStage) -> PlannedStage:
+    def scaled(stage: PlannedStage) -> PlannedStage:
         exchanges = tuple(
-            tuple((peer, round(sent * surface), round(received * surface)) for peer, sent, received in each)
-            for each in one.exchanges
+            tuple((peer, round(sent * surface), round(received * surface)) for peer, sent, received in exchange)
+            for exchange in stage.exchanges
         )
-        return replace(one, bytes=round(one.bytes * times), packed=round(one.packed * surface), exchanges=exchanges)
+        bytes_moved, packed = round(stage.bytes * times), round(stage.packed * surface)
+        return replace(stage, bytes=bytes_moved, packed=packed, exchanges=exchanges)
 
     ranks = tuple(
         PlannedRank(
-            tuple((weight, tuple(stage(one) for one in stages)) for weight, stages in rank.steps),
+            tuple((weight, tuple(map(scaled, stages))) for weight, stages in rank.steps),
             round(rank.memory * times),
             round(rank.items * times),
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Say how far a run is: a live bar on a terminal, a line now and then in a log."""
+"""Progress of a run: a live bar on a terminal, periodic lines in a log."""
 
 from __future__ import annotations
 
@@ -7,35 +7,34 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-#: Seconds over which the rate is averaged: long enough to be steady, short enough to show that a run slows down.
+#: Seconds over which the rate is averaged.
 _WINDOW = 5.0
 _LINE_WIDTH = 24
 
 
 def unit_of_rate(item: str) -> str:
-    """Return the unit of a million updates a second of what a solver has: sites, nodes or points."""
+    """Return the unit of a million updates of an item per second."""
     return "MLUPS" if item == "sites" else f"M {item}/s"
 
 
 class Progress:
-    """Step, rate in million updates a second and time to go.
+    """Step, rate in million updates per second and remaining time.
 
-    On a terminal a bar stays at the bottom, and what is printed or warned meanwhile scrolls above it. Elsewhere one
-    line appears every `every` seconds and one at the end.
+    A terminal shows a bar at the bottom; other output scrolls above it. A log has one line every `every` seconds and
+    one at the end.
 
     Args:
-        steps: step at which the run ends.
-        sites: fluid sites of all ranks, or what takes their place.
-        item: what they are.
-        first: step at which it begins.
-        visible: False shows nothing (all ranks but the first).
-        stream: where to write; standard error when left out.
+        steps: last step of the run.
+        sites: number of items of all ranks.
+        item: kind of item: "sites", "elements" or "points".
+        first: first step of the run.
+        visible: whether to show anything (on the first rank only).
+        stream: output; standard error by default.
         every: seconds between two lines in a log.
         clock: returns seconds.
     """
@@ -52,7 +51,6 @@ class Progress:
         every: float = 10.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare; nothing is shown before the `with` block."""
         self.steps, self.sites, self.step, self._first = steps, sites, first, first
         self._visible, self._every, self._clock, self._unit = visible, every, clock, unit_of_rate(item)
         self._stream = stream if stream is not None else sys.stderr
@@ -65,7 +63,7 @@ class Progress:
 
     @property
     def rate(self) -> float:
-        """Return the steps a second over the last seconds, 0 before two looks at the clock."""
+        """Return the steps per second over the last seconds, 0 before two updates."""
         if len(self._samples) < 2:
             return 0.0
         (begin, first), (end, last) = self._samples[0], self._samples[-1]
@@ -73,18 +71,18 @@ class Progress:
 
     @property
     def mlups(self) -> float:
-        """Return the rate in million updates a second."""
+        """Return the rate in million updates per second."""
         return self.rate * self.sites * 1e-6
 
     @property
     def seconds_left(self) -> float | None:
-        """Return the seconds to go at the present rate, None while that is not known."""
+        """Return the remaining seconds at the present rate, None if it is unknown."""
         return (self.steps - self.step) / self.rate if self.rate > 0 else None
 
     def update(self, step: int, *, imbalance: float | None = None, checkpoint: int | None = None) -> None:
-        """Tell that `step` steps are done.
+        """Update to `step` completed steps.
 
-        `imbalance` is what the busiest rank computes over the mean, `checkpoint` the step of the last one written.
+        `imbalance` is the maximum over the mean compute time of ranks, `checkpoint` the step of the last checkpoint.
         """
         now = self._clock()
         self.step, self._checkpoint = step, checkpoint
@@ -114,12 +112,9 @@ class Progress:
             self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Leave the last state standing; the rate in it is that of the whole run."""
-        whole = [(self._begin, self._first), (self._clock(), self.step)]
-        self._samples = deque(whole)
+    def __exit__(self, *_: object) -> None:
+        """Show the final state with the mean rate of the run."""
+        self._samples = deque([(self._begin, self._first), (self._clock(), self.step)])
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=self.step - self._first, numbers=self.numbers())
             self._bar.stop()
@@ -128,27 +123,27 @@ class Progress:
             self._write_line()
 
     def state(self) -> dict[str, str | float | None]:
-        """Return what a status page shows."""
+        """Return the entries of the status page."""
         left = self.seconds_left
-        more = None if self._imbalance is None else f"{self._imbalance - 1:.0%} above the mean".replace("%", " %")
+        imbalance = None if self._imbalance is None else f"{self._imbalance - 1:.0%} above the mean".replace("%", " %")
         return {
             "share": (self.step - self._first) / max(1, self.steps - self._first),
             "step": f"{self.step} of {self.steps}",
             "rate": f"{self.mlups:.1f} {self._unit}, {self.rate:.3g} steps a second",
             "time to go": None if left is None else _duration(left),
-            "busiest rank": more,
+            "busiest rank": imbalance,
             "last checkpoint": "none" if self._checkpoint is None else f"step {self._checkpoint}",
         }
 
     def numbers(self) -> str:
         """Return the numbers of the bar."""
         left = self.seconds_left
-        ahead = "" if left is None or self.step >= self.steps else f"  {_duration(left)} to go"
+        text = "" if left is None or self.step >= self.steps else f"  {_duration(left)} to go"
         if self._imbalance is not None:
-            ahead += f"  {100 * (self._imbalance - 1):.0f} % imbalance"
+            text += f"  {100 * (self._imbalance - 1):.0f} % imbalance"
         if self._checkpoint is not None:
-            ahead += f"  checkpoint {self._checkpoint}"
-        return f"step {self.step}/{self.steps}  {self.mlups:.1f} {self._unit}{ahead}"
+            text += f"  checkpoint {self._checkpoint}"
+        return f"step {self.step}/{self.steps}  {self.mlups:.1f} {self._unit}{text}"
 
     def _write_line(self) -> None:
         share = (self.step - self._first) / max(1, self.steps - self._first)
@@ -158,6 +153,6 @@ class Progress:
 
 
 def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, whole_seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+    return f"{hours}:{minutes:02d}:{whole_seconds:02d}" if hours else f"{minutes}:{whole_seconds:02d}"

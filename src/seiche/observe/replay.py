@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the same run would have taken on a network without cost: its messages replayed, each arriving as it leaves."""
+"""Replay of a run with an ideal network, on which messages arrive instantly."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seiche.observe.sample import Sample
 
 
 class _Rank:
-    """A rank on its way through its steps."""
+    """Position of a rank in its sampled steps."""
 
     def __init__(self, samples: Sequence[Sample]) -> None:
         self.time, self.done = 0.0, False
@@ -18,8 +18,8 @@ class _Rank:
         self.next: tuple[str, str, int] | None = None
 
     def _walk(self, samples: Sequence[Sample]) -> Iterator[tuple[str, str, int]]:
-        """Yield (kind, channel, peer) of each event of a message; the time of what is useful passes in between."""
-        meetings = 0
+        """Yield (kind, channel, peer) of each message event; advance the time by useful spans in between."""
+        barriers = 0
         for sample in samples:
             for span in sample.spans:
                 if span.beside:
@@ -31,24 +31,24 @@ class _Rank:
                 yield from (("send", channel, peer) for peer, size in span.messages.sent if size)
                 yield from (("receive", channel, peer) for peer, size in span.messages.received if size)
                 if span.messages.everyone:
-                    yield "everyone", channel, meetings
-                    meetings += 1
+                    yield "everyone", channel, barriers
+                    barriers += 1
 
     def advance(self) -> None:
-        """Go to the next event."""
+        """Advance to the next event."""
         self.next = next(self._events, None)
         self.done = self.next is None
 
 
 def ideal_seconds(ranks: Sequence[Sequence[Sample]]) -> tuple[float, float]:
-    """Return the seconds that the samples took and would have taken on a network without cost.
+    """Return the measured seconds of the samples, and the seconds with an ideal network.
 
-    `ranks` has for each rank its samples; only steps that all ranks sampled count, one behind the other. A useful span
-    takes the time that was measured, any other none but the wait for the messages that arrive in it (theory/movement,
-    section 6). The second number never passes the first.
+    `ranks` has the samples of each rank; only steps that all ranks sampled count, in sequence. A useful span takes its
+    measured time, any other only the wait for its messages (theory/movement, section 6). The second number never
+    exceeds the first.
 
     Raises:
-        ValueError: a message that is received was never sent, or some rank never came where all meet.
+        ValueError: a received message was never sent, or a rank does not reach a barrier.
     """
     common = set.intersection(*(({sample.step for sample in samples}) for samples in ranks)) if ranks else set()
     chosen = [[sample for sample in samples if sample.step in common] for samples in ranks]
@@ -61,26 +61,26 @@ def ideal_seconds(ranks: Sequence[Sequence[Sample]]) -> tuple[float, float]:
     while not all(walker.done for walker in walkers):
         moved = False
         for rank, walker in enumerate(walkers):
-            while walker.next is not None and _pass(walker, rank, sent, met, len(walkers)):
+            while walker.next is not None and _process(walker, rank, sent, met, len(walkers)):
                 walker.advance()
                 moved = True
         if not moved:
             waiting = next(rank for rank, walker in enumerate(walkers) if not walker.done)
             event = walkers[waiting].next
             assert event is not None
-            whom = "the other ranks" if event[0] == "everyone" else f"a message of rank {event[2]}"
-            raise ValueError(f"rank {waiting} waits for {whom} ({event[1]}) without end")
+            source = "the other ranks" if event[0] == "everyone" else f"a message of rank {event[2]}"
+            raise ValueError(f"deadlock in the samples: rank {waiting} waits for {source} ({event[1]})")
     return taken, min(taken, max((walker.time for walker in walkers), default=0.0))
 
 
-def _pass(
+def _process(
     walker: _Rank,
     rank: int,
     sent: defaultdict[tuple[str, int, int], deque[float]],
     met: defaultdict[tuple[str, int], dict[int, float]],
     ranks: int,
 ) -> bool:
-    """Do the event that a rank is at; return False if it must still wait."""
+    """Process the next event of a rank; return False if the rank must wait."""
     assert walker.next is not None
     kind, channel, peer = walker.next
     if kind == "send":
@@ -91,9 +91,9 @@ def _pass(
             return False
         walker.time = max(walker.time, sent[channel, peer, rank].popleft())
         return True
-    here = met[channel, peer]  # the number of the meeting stands in the place of a peer
-    here.setdefault(rank, walker.time)
-    if len(here) < ranks:
+    arrivals = met[channel, peer]  # `peer` is the number of the barrier
+    arrivals.setdefault(rank, walker.time)
+    if len(arrivals) < ranks:
         return False
-    walker.time = max(here.values())
+    walker.time = max(arrivals.values())
     return True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a timed step showed: spans of time on one rank, plain data that ranks can send each other."""
+"""Samples of timed steps: time spans of one rank, as plain data that can be sent to other ranks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seiche.observe.stage import Messages
 
 
 class Span(NamedTuple):
-    """A stage, or work of another stream (`beside`), from `begin` to `end`, seconds since its step began."""
+    """A stage, or work of another stream (`beside`), from `begin` to `end`, seconds since the start of the step."""
 
     name: str
     begin: float
@@ -22,7 +22,7 @@ class Span(NamedTuple):
 
 
 def covered(intervals: Iterable[tuple[float, float]]) -> float:
-    """Return the length of the union of intervals (begin, end): what overlaps counts once (theory/movement, eq. 16)."""
+    """Return the length of the union of intervals (begin, end) (theory/movement, eq. 16)."""
     total, reached = 0.0, float("-inf")
     for begin, end in sorted(intervals):
         if end > reached:
@@ -33,7 +33,7 @@ def covered(intervals: Iterable[tuple[float, float]]) -> float:
 
 @dataclass(frozen=True)
 class Sample:
-    """Step number `step`, which began at `begin` seconds on the common time line, and its spans in order."""
+    """Step number `step`, which started at `begin` seconds on the common time line, and its spans in order."""
 
     step: int
     begin: float
@@ -41,19 +41,19 @@ class Sample:
 
     @property
     def seconds(self) -> float:
-        """Return the time from the first mark of the step to its last."""
+        """Return the seconds between the first and last mark of the step."""
         return max((span.end for span in self.spans), default=0.0)
 
     @property
     def useful(self) -> float:
-        """Return the seconds in which at least one useful span was under way."""
-        if not any(span.beside for span in self.spans):  # stages come one behind the other
+        """Return the seconds with at least one active useful span."""
+        if not any(span.beside for span in self.spans):  # stages do not overlap
             return sum(span.end - span.begin for span in self.spans if span.useful)
         return covered((span.begin, span.end) for span in self.spans if span.useful)
 
     @property
     def active(self) -> float:
-        """Return the seconds in which at least one span was under way."""
+        """Return the seconds with at least one active span."""
         if not any(span.beside for span in self.spans):
             return self.seconds
         return covered((span.begin, span.end) for span in self.spans)
@@ -61,7 +61,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Replayed:
-    """`steps` steps from number `step` on, done as one graph that began at `begin` and took `seconds`."""
+    """One graph of `steps` steps from number `step` on, started at `begin`, with its duration in seconds."""
 
     step: int
     steps: int
@@ -71,7 +71,7 @@ class Replayed:
 
 @dataclass(frozen=True)
 class Activity:
-    """Seconds of one rank in all its steps: computing, in any stage, and of its host in stages of messages."""
+    """Total seconds of one rank: computing, in any stage, and of its host in message stages."""
 
     useful: float = 0.0
     active: float = 0.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A step is a list of named stages; timers, ranges, progress and the summary table all read that one list."""
+"""Stages: a step is a list of named stages, which timers, ranges, progress and the summary table share."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Messages:
-    """Messages between this rank and its peers in one step: (peer, bytes) each, at most one a peer and direction.
+    """Messages between this rank and its peers in one step: (peer, bytes), at most one per peer and direction.
 
-    `channel` tells exchanges apart: what one rank sends in a channel is received there in the same order. With
-    `everyone` a stage is done when all ranks have come to it (a sum over ranks).
+    `channel` identifies an exchange; messages within a channel are received in the order of sending. With `everyone`
+    the stage includes a global synchronisation (such as a sum over ranks).
     """
 
     channel: str
@@ -25,10 +25,9 @@ class Messages:
 class Stage:
     """One named part of a step.
 
-    `name` is the word of the theory page. `action` does the work of one step. `bytes` is the memory traffic that one
-    step of it must cause (0: not a memory-bound stage). `after` names the stages of the same step that must be done.
-    `useful` says that it computes, and does not only move values between ranks or wait for them; `messages` is what
-    leaves at its end and arrives in it.
+    `name` is the term of the theory page. `action` does the work of one step. `bytes` is its minimum memory traffic
+    (0: not memory-bound). `after` names the stages of the same step that must precede it. `useful`: it computes, and
+    does not only communicate or wait. `messages` are sent at its end and received in it.
     """
 
     name: str
@@ -40,7 +39,7 @@ class Stage:
 
 
 def in_order(actions: Sequence[Callable[[], None]]) -> Callable[[], None]:
-    """Return one call for several."""
+    """Return one call that runs `actions` in order."""
     if len(actions) == 1:
         return actions[0]
 

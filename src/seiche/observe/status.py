@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How far a run is, for a browser on the same machine: a page that only tells, on the loopback address alone."""
+"""Status page of a run for a browser on the same machine: read-only, on the loopback address."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from threading import BoundedSemaphore, Thread, Timer
 from time import sleep
 from typing import Any
 
-#: Nothing outside this machine reaches it.
+#: Loopback: not reachable from other machines.
 ADDRESS = "127.0.0.1"
-_SECONDS = 2
-#: Most connections at a time, the seconds for which one may say nothing, and those that all of one may take.
-_MOST, _IDLE, _LONGEST = 16, 5.0, 20.0
-#: Seconds until a connection is accepted again after one that could not be.
-_PAUSE = 0.1
+_REFRESH_SECONDS = 2
+#: Limits: simultaneous connections, idle seconds and total seconds of a connection.
+_MAX_CONNECTIONS, _IDLE_SECONDS, _MAX_SECONDS = 16, 5.0, 20.0
+#: Seconds before the next accept after a failed one.
+_RETRY_SECONDS = 0.1
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="{seconds}">
@@ -32,36 +32,36 @@ progress {{ width: 100%; }} td {{ padding: .1rem 1rem .1rem 0; overflow-wrap: an
 
 
 class _Server(ThreadingHTTPServer):
-    """A few connections for a short time each: whoever connects, the run keeps its threads and descriptors."""
+    """Server with limited connections, to protect the threads and file descriptors of the run."""
 
     daemon_threads = True
 
     def __init__(self, *arguments: Any) -> None:
-        self._free = BoundedSemaphore(_MOST)
+        self._free = BoundedSemaphore(_MAX_CONNECTIONS)
         super().__init__(*arguments)
 
     def get_request(self) -> tuple[socket, Any]:
-        """Accept a connection; what fails here is left out by `serve_forever`."""
+        """Accept a connection; `serve_forever` ignores an OSError."""
         try:
             return super().get_request()
         except OSError:
-            sleep(_PAUSE)  # too many open files: the connection still waits, so that the next look finds it again
+            sleep(_RETRY_SECONDS)  # too many open files: the connection remains pending
             raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread, or close the connection where too many are open."""
+        """Answer in a thread, or close the connection if too many are open."""
         if not self._free.acquire(blocking=False):
             self.shutdown_request(request)
             return
         try:
             super().process_request(request, client_address)
-        except RuntimeError:  # no thread can be made
+        except RuntimeError:  # no thread can be started
             self._free.release()
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer, and end the connection after `_LONGEST` whatever it sends."""
-        end = Timer(_LONGEST, _end, (request,))
+        """Answer, and close the connection after `_MAX_SECONDS` at the latest."""
+        end = Timer(_MAX_SECONDS, _end, (request,))
         end.daemon = True
         try:
             end.start()
@@ -71,37 +71,37 @@ class _Server(ThreadingHTTPServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: the terminal belongs to the run."""
+        """Print nothing: the terminal belongs to the run."""
 
 
 def _end(connection: socket) -> None:
-    """End a connection that may have ended already."""
+    """Close a connection that may already be closed."""
     with suppress(OSError):
         connection.shutdown(SHUT_RDWR)
 
 
 class StatusServer:
-    """Serves what `state` returns: a page at `/` that renews itself, JSON at `/status.json`; nothing can be sent to it.
+    """Read-only server of a state: a page at `/` that refreshes itself, JSON at `/status.json`.
 
     Args:
-        state: returns names and values; `share` (0..1) is drawn as a bar. Called in another thread.
+        state: returns names and values; `share` (0..1) is shown as a bar. Called in another thread.
         title: heading of the page.
-        port: 0 takes a free one.
+        port: TCP port; 0 selects a free one.
     """
 
     def __init__(self, state: Callable[[], Mapping[str, Any]], title: str, port: int = 0) -> None:
-        """Begin to serve.
+        """Start serving.
 
         Raises:
-            OSError: the port is taken.
+            OSError: the port is in use.
         """
 
         class Handler(BaseHTTPRequestHandler):
-            timeout = _IDLE
+            timeout = _IDLE_SECONDS
 
             def do_GET(self) -> None:
                 """Answer with the page or the JSON."""
-                # A page of another site must not read this one through a name that it has made to point here.
+                # DNS rebinding: reject requests by any other host name.
                 host = (self.headers.get("Host") or "").rsplit(":", 1)[0]
                 if host not in (ADDRESS, "localhost"):
                     self.send_error(403)
@@ -122,7 +122,7 @@ class StatusServer:
                 self.wfile.write(content)
 
             def log_message(self, format: str, *args: Any) -> None:
-                """Say nothing: the terminal belongs to the run."""
+                """Print nothing: the terminal belongs to the run."""
 
         self._server = _Server((ADDRESS, port), Handler)
         self._thread = Thread(target=self._server.serve_forever, name="seiche status", daemon=True)
@@ -130,7 +130,7 @@ class StatusServer:
 
     @property
     def url(self) -> str:
-        """Return where the page is."""
+        """Return the address of the page."""
         return f"http://{ADDRESS}:{self._server.server_port}/"
 
     def close(self) -> None:
@@ -147,4 +147,4 @@ def page(title: str, state: Mapping[str, Any]) -> str:
         for name, value in state.items()
         if name != "share" and value is not None
     )
-    return _PAGE.format(title=escape(title), share=float(state.get("share", 0.0)), rows=rows, seconds=_SECONDS)
+    return _PAGE.format(title=escape(title), share=float(state.get("share", 0.0)), rows=rows, seconds=_REFRESH_SECONDS)

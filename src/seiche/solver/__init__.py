@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every solver is to whoever runs it: steps made of named stages, and a state to restart from."""
+"""The common interface of solvers: steps of named stages, and a state for restarts."""
 
 from seiche.solver.base import Health, SolverBase
 from seiche.solver.state import RowSet, State

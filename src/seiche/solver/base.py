@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The base of every solver: how steps are advanced, timed, replayed as graphs, checked and closed.
+"""Base class of all solvers: steps are advanced, timed, replayed as graphs and checked here.
 
-A solver says what the stages of its steps are; this module does them. On a device with graphs, `graph_steps` steps at a
-time are captured once and replayed, messages included, wherever that does not change a result.
+A solver defines the stages of its steps; this module runs them. On a device with graphs, `graph_steps` steps are
+captured once and replayed, messages included, if this does not change results.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ from seiche.solver.state import State
 
 @dataclass(frozen=True)
 class Health:
-    """What a check of a finite state found; `values` are numbers of the whole domain by name, such as "mach"."""
+    """Result of a check of a finite state; `values` are numbers of the whole domain by name, such as "mach"."""
 
     step: int
     values: Mapping[str, float] = field(default_factory=dict)
 
 
-class Exchange(Protocol):
+class StepExchange(Protocol):
     """Messages of a step: a halo exchange or a collective."""
 
     decisions: list[Any]
 
     @property
     def capturable(self) -> bool:
-        """Whether a graph may contain them."""
+        """Whether a graph can contain the messages."""
 
     @property
     def transport_name(self) -> str:
-        """How they travel."""
+        """Name of the transport."""
 
     @property
     def can_reconsider(self) -> bool:
-        """Whether a machine file chose how they travel."""
+        """Whether a machine file chose the transport."""
 
     def reconsider(self) -> bool:
-        """Measure again and choose anew (collective); return whether the choice changed."""
+        """Measure again and choose again (collective); return whether the choice changed."""
 
     def check(self) -> None:
         """Raise TransportError if a message did not arrive."""
@@ -59,21 +59,21 @@ class Exchange(Protocol):
 
 
 class SolverBase(ABC):
-    """Steps of one discretisation on the ranks of a world; all methods are collective unless they say otherwise.
+    """Steps of one discretisation on the ranks of a world; methods are collective unless noted.
 
     Attributes:
         backend: the device of this rank.
         world: the ranks.
-        timers: time of each stage.
-        precision: of the arithmetic, "float32" or "float64"; flow has a pair, arithmetic and storage.
+        timers: times of the stages.
+        precision: "float32" or "float64"; a pair (arithmetic, storage) for flow.
         step: number of steps done.
         dt: duration of a step; 1 in lattice units, otherwise in seconds or in the unit of the speeds.
-        item: what the ranks share out: "sites", "elements" or "points".
+        item: what is distributed over ranks: "sites", "elements" or "points".
         items: number of items of this rank.
         total_items: number of items of all ranks.
-        layout: the storage layout, scheme or kind of element, in words, for summaries.
+        layout: description of the storage layout, scheme or element, for summaries.
         exchanges: messages of a step.
-        lookahead: whether the host may be one chunk of steps behind the device.
+        lookahead: whether the device may run one chunk of steps ahead of the host.
     """
 
     backend: Backend
@@ -86,13 +86,13 @@ class SolverBase(ABC):
     items: int
     total_items: int
     layout: str
-    exchanges: Sequence[Exchange]
+    exchanges: Sequence[StepExchange]
     lookahead = False
-    #: Steps that one graph holds.
+    #: Number of steps in a graph.
     graph_steps = GRAPH_STEPS
     _replay: Replay
 
-    # ---- what a solver says of itself
+    # ---- definition of a solver
 
     @property
     @abstractmethod
@@ -106,15 +106,15 @@ class SolverBase(ABC):
 
     @property
     def weights(self) -> Sequence[float] | None:
-        """Return how often each kind of step came; None where the kinds alternate."""
+        """Return the relative frequency of each kind of step; None if they alternate."""
         return None
 
     @abstractmethod
     def check(self) -> Health:
-        """Return totals of the present state.
+        """Check the present state and return its totals.
 
         Raises:
-            UnstableError: on every rank, if a number of the state is not finite.
+            UnstableError: on every rank, if a value of the state is not finite.
         """
 
     @abstractmethod
@@ -126,12 +126,12 @@ class SolverBase(ABC):
         """
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return the same as arrays of the device: views of what the solver stores, or copies."""
+        """Return the same fields as device arrays: views of the storage of the solver, or copies."""
         return {name: self.backend.upload(values) for name, values in self.fields(names).items()}
 
     @abstractmethod
     def state(self) -> State:
-        """Return what a restart needs, the same for every number of ranks, layout and device."""
+        """Return the state for a restart, independent of the number of ranks, layout and device."""
 
     @property
     @abstractmethod
@@ -149,45 +149,45 @@ class SolverBase(ABC):
     # ---- hooks
 
     def _before(self, steps: int) -> int:
-        """Prepare for at most `steps` steps; return for how many of them, one or more, that is enough."""
+        """Prepare for at most `steps` steps; return the number of steps prepared, at least one."""
         return steps
 
     def _before_launch(self, steps: int) -> Hashable:
-        """Prepare for the next launch, of one step or one graph; return the key of a graph of these steps."""
+        """Prepare the next launch, one step or one graph; return the key of a graph of these steps."""
         return 0
 
     def _after_launch(self, steps: int) -> None:  # noqa: B027  (a hook)
-        """Account for a launch of `steps` steps; `step` is already the new number."""
+        """Process a completed launch of `steps` steps; `step` is already the new number."""
 
     def _after(self, steps: int) -> None:  # noqa: B027  (a hook)
-        """Do what has to follow the steps that `_before` allowed."""
+        """Finish the steps that `_before` prepared."""
 
     def _collect(self) -> None:  # noqa: B027  (a hook)
-        """Bring what was recorded to the host, once the device is idle."""
+        """Copy records to the host when the device is idle."""
 
     def _may_replay(self) -> bool:
-        """Return whether the next steps may come from a graph: not the first, which makes what is made on first use."""
+        """Return whether the next steps can be a graph; the first step cannot, because it allocates."""
         return self.step > 0 and self.step % len(self.phases) == 0
 
     def _upcoming(self, steps: int) -> Sequence[Sequence[Stage]]:
         """Return the stages of the next `steps` steps, for a graph."""
         return [self.phases[k % len(self.phases)] for k in range(steps)]
 
-    # ---- the life of a step
+    # ---- execution of steps
 
     def advance(self, steps: int = 1) -> None:
         """Advance by `steps` steps and wait for them.
 
         Raises:
             TransportError: a message of another rank did not arrive.
-            UnstableError: a number of the state is not finite.
+            UnstableError: a value of the state is not finite.
         """
         self.start(steps)
         self.finish()
         self.check()
 
     def start(self, steps: int) -> None:
-        """Submit `steps` steps to the device, which may still be busy with them when this returns."""
+        """Submit `steps` steps to the device without waiting for them."""
         with self.timers.running():
             end = self.step + steps
             while self.step < end:
@@ -218,11 +218,11 @@ class SolverBase(ABC):
         )
 
     def mark(self) -> Any:
-        """Return an event that the device reaches after all it was given so far (not collective)."""
+        """Record an event after all work submitted to the device (not collective)."""
         return self.backend.current().record()
 
     def finish(self, mark: Any = None) -> None:
-        """Wait until the device has done all it was given, or all before `mark`.
+        """Wait for all work submitted to the device, or for the work before `mark`.
 
         Raises:
             TransportError: a message of another rank did not arrive.
@@ -239,27 +239,27 @@ class SolverBase(ABC):
 
     @property
     def transport(self) -> str:
-        """Return how messages travel, "none" without any (not collective)."""
+        """Return the transport of the messages, "none" without messages (not collective)."""
         return next((exchange.transport_name for exchange in self.exchanges), "none")
 
     @property
     def decisions(self) -> list[str]:
-        """Return in words what a machine file chose for the messages, and why (not collective)."""
-        return list(dict.fromkeys(each.describe() for exchange in self.exchanges for each in exchange.decisions))
+        """Return descriptions of the choices by a machine file, with reasons (not collective)."""
+        return list(dict.fromkeys(choice.describe() for exchange in self.exchanges for choice in exchange.decisions))
 
     def reconsider(self) -> None:
-        """Choose anew how messages travel where that takes longer than predicted; after `finish`. Results stay."""
+        """Choose transports again if messages are slower than predicted; call after `finish`. Results do not change."""
         if any(exchange.can_reconsider for exchange in self.exchanges):
-            self.discard_graphs()  # they hold the messages that may change
+            self.discard_graphs()  # they contain the messages
             for exchange in self.exchanges:
                 exchange.reconsider()
 
     def discard_graphs(self) -> None:
-        """Discard captured steps, because stages or transports change (not collective)."""
+        """Discard captured steps before stages or transports change (not collective)."""
         self._replay.clear()
 
     def close(self) -> None:
-        """Free what other ranks or the device hold for this solver; a second call does nothing."""
-        self.discard_graphs()  # first: a communicator waits for the graphs that use it
+        """Free all resources on the device and on other ranks; a second call does nothing."""
+        self.discard_graphs()  # first: communicators wait for graphs that use them
         for exchange in self.exchanges:
             exchange.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Many steps as one launch: a captured graph of all their device work, messages included."""
+"""Execution of many steps as one launch: a captured graph of their device work, messages included."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from seiche.backend.base import Graph
 from seiche.halo.exchange import HaloExchange
 from seiche.observe.stage import Stage
 
-#: Steps that one graph replays: a multiple of the phases and of a transport's slots, which then are as before.
+#: Steps of a graph: a multiple of the number of phases and of transport slots, so that a replay restores them.
 GRAPH_STEPS = 32
 
 
 class Replay:
-    """Captured graphs of consecutive steps, one for each key and each state of the transports' slots."""
+    """Captured graphs of consecutive steps, one for each key and state of the transport slots."""
 
     def __init__(self, backend: Backend, exchanges: Sequence[HaloExchange]) -> None:
-        """Nothing is captured before the first launch; `exchanges` are those of a step."""
+        """Create without graphs; `exchanges` are those of a step."""
         self._backend, self._exchanges = backend, exchanges
         self._graphs: dict[tuple[Hashable, ...], Graph] = {}
         for exchange in exchanges:
             exchange.before_change.append(self.clear)
 
     def launch(self, steps: Sequence[Sequence[Stage]], key: Hashable = 0) -> None:
-        """Run the stages of consecutive steps, which are captured on first use; equal keys mean equal stages."""
+        """Run the stages of consecutive steps, captured on first use; equal keys must mean equal stages."""
 
         def run() -> None:
             for stages in steps:
@@ -38,5 +38,5 @@ class Replay:
         self._graphs[state].launch()
 
     def clear(self) -> None:
-        """Discard the graphs, because the stages have changed or their transports will be closed."""
+        """Discard all graphs, after a change of the stages or before their transports are closed."""
         self._graphs.clear()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The state of a solver (`io/state.py` says what it is), and its check before a restart."""
+"""The state of a solver (defined in `io/state.py`), and its check before a restart."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from seiche.io.state import State as State
 
 
 def refuse_misshapen(rows: RowSet | None, needed: Mapping[str, tuple[int, ...]], count: int, item: str) -> None:
-    """Refuse a row set that lacks an array of `count` rows of the shapes `needed`.
+    """Check that a row set has arrays with `count` rows of the shapes `needed`.
 
     Raises:
         CaseError: an array is missing or has another shape.
     """
     for name, shape in needed.items():
-        found = rows.arrays[name].shape if rows is not None and name in rows.arrays else None
-        if found != (count, *shape):
-            text = "is missing" if found is None else f"has shape {found}"
+        present = rows.arrays[name].shape if rows is not None and name in rows.arrays else None
+        if present != (count, *shape):
+            text = "is missing" if present is None else f"has shape {present}"
             raise CaseError(f"state: the array {name!r} of the {item} {text}; expected {(count, *shape)}")

@@ -14,7 +14,7 @@ from seiche.machine.laws.file import FittedPiece, Machine
 from seiche.machine.laws.halo_times import packed_too, transport_times
 from seiche.machine.laws.locality import RankPlace
 from seiche.machine.laws.models import roofline
-from seiche.observe.plan import Exchange, PlannedRank, PlannedStage, RunPlan, base_name
+from seiche.observe.plan import PlannedExchange, PlannedRank, PlannedStage, RunPlan, base_name
 
 Bound: TypeAlias = Literal["low", "best", "high", "latency"]
 
@@ -176,7 +176,7 @@ class _BoundedMachine:
             self.bounds[bound] = at_bound(self.machine, bound)
         return self.bounds[bound]
 
-    def times(self, bound: Bound, rank: int, exchange: Exchange) -> dict[str, float]:
+    def times(self, bound: Bound, rank: int, exchange: PlannedExchange) -> dict[str, float]:
         peers, sent, received = zip(*exchange, strict=True) if exchange else ((), (), ())
         machine = self.at(bound)
         return transport_times(machine, self.places, rank, peers, sent=sent, received=received, graphs=self.graphs)
@@ -378,7 +378,7 @@ class _Model:
         rate = self.rates["best" if base in self.scales and not scale.elsewhere else bound]
         return factor * roofline(stage.bytes, rate * share, launches), launches
 
-    def _exchange(self, number: int, exchange: Exchange, bound: Bound) -> float:
+    def _exchange(self, number: int, exchange: PlannedExchange, bound: Bound) -> float:
         if not any(peer != number for peer, _, _ in exchange):
             return 0.0
         return self.machines.times(bound, number, exchange)[self.transport]
