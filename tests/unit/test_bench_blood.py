@@ -40,7 +40,7 @@ def test_bench_of_blood_stores_and_draws_the_stages(tmp_path: Path, capsys: pyte
     assert "points = 2: an element has 1 or 3 points of integration" in capsys.readouterr().err
     target.unlink()
     assert main(["bench", "blood", *arguments[:-1], str(tmp_path / "shares.foo")]) == 2
-    assert "'foo' is no format of pictures" in capsys.readouterr().err
+    assert "'foo' is not a picture format" in capsys.readouterr().err
     assert not target.exists()  # nothing was measured
     target.write_text('{"rows": [{"cells": 1}]}')
     with pytest.raises(FormatError, match="not a blood benchmark"):

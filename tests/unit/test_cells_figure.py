@@ -184,9 +184,7 @@ def test_a_film_goes_to_ffmpeg_as_mp4(programs: Path, tmp_path: Path) -> None:
     target, states = tmp_path / "film.mp4", [lambda k=k: state(1e-6 * k, 1e-6 * k) for k in range(3)]
     with pytest.raises(CaseError) as caught:
         film(target, states, wall())
-    assert str(caught.value) == (
-        f"{target}: a film .mp4 needs the program ffmpeg, or the package imageio-ffmpeg; or write a .gif"
-    )
+    assert str(caught.value) == f"{target}: an .mp4 film needs ffmpeg or the package imageio-ffmpeg; or choose .gif"
     (programs / "ffmpeg").write_text(ENCODER)
     (programs / "ffmpeg").chmod(0o755)
     film(target, states, wall())

@@ -82,9 +82,9 @@ def test_a_run_is_reported_compared_and_predicted_from(
     page = (out / "report.html").read_text()
     item = {"ultrasound": "points", "waves": "nodes"}.get(solver, "sites")
     assert summary["item"] == item and f"<li>{item}<b>" in page
-    assert "Predicted beside measured" in page and SOLVERS[solver][1] in page and "Roofline" in page
+    assert "Prediction" in page and SOLVERS[solver][1] in page and "Roofline" in page
     assert main(["report", "--compare", str(out), str(out)]) == 0
-    assert f"1.00 times as many {item} a second" in (out / "compare.html").read_text()
+    assert f"1.00 times as many {item} per second" in (out / "compare.html").read_text()
     capsys.readouterr()
     given = ["predict", str(tmp_path / f"{solver}.toml"), "--machine", str(tmp_path / "m.json"), "--ranks", "1"]
     assert main([*given, "--set", SOLVERS[solver][0], "--run", str(out), "--json", str(tmp_path / "p.json")]) == 0

@@ -306,7 +306,7 @@ def test_the_command_stores_what_it_says_and_takes_a_run(tmp_path: Path, capsys:
     for change, said in (({"stages": [{"mean": 1.0}]}, "'name' is missing"), ({"ranks": 10**9}, "1000000000 ranks")):
         (tmp_path / "bad" / "summary.json").write_text(json.dumps({**summary, **change}))
         assert main([*given, "--run", str(tmp_path / "bad")]) == 2
-        assert f"summary.json: content: not as a run leaves it: {said}" in capsys.readouterr().err
+        assert f"summary.json: content: not a valid summary: {said}" in capsys.readouterr().err
     waves = case_file(tmp_path, "waves")
     with pytest.raises(CaseError, match=r"--run .*summary.json: the run does not have most of the stages .*elements"):
         scales_of_run(planned_case(waves), machine(), tmp_path / "out")

@@ -21,7 +21,7 @@ from seiche.observe.efficiency import efficiency
 from seiche.report.charts import message_matrix, roofline_plot
 from seiche.report.html import number
 from seiche.report.losses import losses
-from seiche.report.predicted import predicted_beside_measured
+from seiche.report.predicted import compare_with_prediction
 from seiche.report.run_report import text
 from seiche.report.summary import Summary, read_summary, write_summary
 from seiche.report.table import StageRow
@@ -165,7 +165,7 @@ def test_the_page_of_a_run_says_all_of_it(tmp_path: Path, capsys: pytest.Capture
         "Where the time went",
         "Stages",
         "Ranks: a timed step",
-        "Predicted beside measured",
+        "Prediction",
         "Roofline",
         "Messages",
         "Memory",
@@ -222,7 +222,7 @@ def test_numbers_have_no_exponents() -> None:
 
 def test_predictions_are_those_of_the_machine_file(tmp_path: Path) -> None:
     summary = read_summary(stored(tmp_path, summary_of()) / "summary.json")
-    rows = {row.name: row for row in predicted_beside_measured(summary, machine())}
+    rows = {row.name: row for row in compare_with_prediction(summary, machine())}
     assert rows["stream-collide"].predicted == pytest.approx(roofline(1e10 * 0.00425, 2e10))
     assert rows["stream-collide"].ratio == pytest.approx(2.0)
     # Two messages of 8000 B from each rank, one in its host and one out of it, two senders a node.
@@ -239,19 +239,19 @@ def test_transposes_on_processors_are_predicted_as_messages_of_the_host(strategy
     for name in (strategy, "host"):
         summary = read_summary(stored(tmp_path / name, summary_of()) / "summary.json")
         summary["movement"] |= {"transport": name, "device": "cpu"}
-        times.append(predicted_beside_measured(summary, machine())[-1])
+        times.append(compare_with_prediction(summary, machine())[-1])
     assert times[0] == times[1]
     assert times[0].predicted is not None
 
 
 def test_what_a_machine_file_lacks_is_said(tmp_path: Path) -> None:
     summary = read_summary(stored(tmp_path, summary_of()) / "summary.json")
-    rows = {row.name: row for row in predicted_beside_measured(summary, machine(memory={}, paths=[]))}
+    rows = {row.name: row for row in compare_with_prediction(summary, machine(memory={}, paths=[]))}
     assert rows["stream-collide"].predicted is None
-    assert rows["stream-collide"].why == "the machine file has no memory of this kind"
-    assert rows["messages"].why == "the machine file has nothing of the transport host"
+    assert rows["stream-collide"].why == "the machine file has no bandwidth of this memory"
+    assert rows["messages"].why == "the machine file has no data for transport host"
     near = [each for each in machine().paths if each.locality != "off-node"]
-    (row,) = [row for row in predicted_beside_measured(summary, machine(paths=near)) if row.name == "messages"]
+    (row,) = [row for row in compare_with_prediction(summary, machine(paths=near)) if row.name == "messages"]
     assert row.why == "the machine file has no host messages off-node"
     check_page(text(summary, machine(memory={}, paths=[])))
 
@@ -298,12 +298,12 @@ def test_two_runs_are_compared_with_the_first_as_reference(tmp_path: Path, capsy
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a", "b"], "report: 2 runs are given; one run at a time (two with --compare)"),
-        (["--compare", "a"], "report: 1 runs are given; --compare needs two runs"),
-        (["nowhere"], "nowhere: expected the folder of a run, or its summary"),
+        (["a", "b"], "report: got 2 runs; expected one run (two with --compare)"),
+        (["--compare", "a"], "report: got 1 runs; --compare needs two runs"),
+        (["nowhere"], "nowhere: expected the folder or the summary of a run"),
         (["empty"], "empty: expected one summary of a run, found none"),
         (["two"], "two: expected one summary of a run, found one.json, other.json"),
-        (["a", "--output", "notes.html"], "notes.html is there and is no report; name another file with --output"),
+        (["a", "--output", "notes.html"], "notes.html exists and is not a report; choose another file with --output"),
         (["a", "--output", "empty"], "cannot write empty: Is a directory"),
     ],
 )
@@ -351,7 +351,7 @@ def test_a_damaged_summary_is_one_line(
         del part[place[-1]]
     path.write_text(json.dumps(content))
     assert main(["report", str(tmp_path / "a")]) == 2
-    assert capsys.readouterr().err == f"seiche: error: {path}: content: not as a run leaves it: {reason}\n"
+    assert capsys.readouterr().err == f"seiche: error: {path}: content: not a valid summary: {reason}\n"
     if place[0] != "sites":
         status = main(["report", "--compare", str(tmp_path / "b"), str(tmp_path / "a")])
         text = capsys.readouterr().err

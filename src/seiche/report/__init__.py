@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a run shows at its end: tables, the summary file and figures."""
+"""Results at the end of a run: tables, the summary file, reports and figures."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cells in their vessel, coloured by velocity: a picture of one state, and a film of many (SI units)."""
+"""Cells in their vessel, coloured by velocity: a picture of one state, or a film of many (SI units)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import numpy.typing as npt
 
 from seiche.errors import CaseError
 from seiche.io.cell_files import CellSurfaces
-from seiche.io.files import replacing
-from seiche.report.film import write_film
-from seiche.report.style import DOUBLE_COLUMN, color_bar, new_figure, nice_length, paper_style, save
+from seiche.report.film import film_frame, write_film
+from seiche.report.style import DOUBLE_COLUMN, color_bar, new_figure, nice_length, paper_style, store
 from seiche.report.surface import Direction, screen_axes, shade
 
 if TYPE_CHECKING:
@@ -25,19 +24,17 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.floating[Any]]
 
-#: Grey of the wall behind the cells, and how much the wall before them covers.
-_WALL, _FRONT = 0.8, 0.07
-#: How far the shades of the wall are mixed with white.
-_PALE = 0.6
-#: Share of the speeds (by area) at which the colours end.
+#: Grey level of the back wall, opacity of the front wall, and fraction of white in the shades of the back wall.
+_WALL, _FRONT, _WHITE = 0.8, 0.07, 0.6
+#: Percentile of the speeds at which the colours end.
 _TOP = 99.5
-#: Width of a film in pixels, and the time for which a frame is shown (ms).
+#: Width of a film in pixels, and duration of a frame (ms).
 FILM_WIDTH, FRAME_TIME = 900, 80
 
 
 @dataclass(frozen=True)
 class Camera:
-    """From where cells are seen: `view` points to the viewer, `up` upwards; `low` and `high` bound the picture (um)."""
+    """Direction of view: `view` points to the viewer, `up` upwards; `low` and `high` bound the picture (um)."""
 
     view: Direction
     up: Direction
@@ -46,12 +43,12 @@ class Camera:
 
 
 def camera_for(points: Floats) -> Camera:
-    """Return the camera for points (n, 3) in metres: the longest side to the right, seen across the shortest."""
+    """Return the camera for points (n, 3) in metres: longest side to the right, view along the shortest."""
     extent = np.ptp(points, axis=0)
     order = np.argsort(extent, kind="stable")
     right, up = np.eye(3)[order[2]], np.eye(3)[order[1]]
     towards = np.cross(right, up) + 0.22 * right + 0.18 * up
-    view, upwards = (_direction(each) for each in (towards, up))
+    view, upwards = (_direction(vector) for vector in (towards, up))
     flat = points @ screen_axes(view, upwards)[:2].T * 1e6
     margin = 0.03 * float(np.ptp(flat, axis=0).max()) or 1.0
     low, high = flat.min(axis=0) - margin, flat.max(axis=0) + margin
@@ -74,21 +71,19 @@ def fastest(states: Iterable[CellSurfaces]) -> float:
 def cells_figure(
     path: str | os.PathLike[str], state: CellSurfaces, wall: CellSurfaces | None, limit: int = 900 * 1024
 ) -> None:
-    """Draw one state to `path`, replaced only by a complete picture.
+    """Draw one state; the picture replaces an existing file when it is complete.
 
     Args:
-        path: picture to write, any format that matplotlib knows.
-        state: the cells, with the velocities of their vertices.
-        wall: the wall of the vessel, if there is one.
-        limit: most bytes of a PNG; a larger one is stored with 256 colours.
+        path: picture to write, in any format of matplotlib.
+        state: the cells, with vertex velocities.
+        wall: the wall of the vessel, or None.
+        limit: size in bytes above which a PNG is stored with 256 colours.
 
     Raises:
         OSError: the picture cannot be written.
     """
     camera = camera_for(_all_points([state], wall))
-    figure = _drawn(state, wall, camera, fastest([state]), DOUBLE_COLUMN)
-    with replacing(path) as part:
-        save(figure, part, os.fspath(path), limit)
+    store(_drawn(state, wall, camera, fastest([state]), DOUBLE_COLUMN), path, limit)
 
 
 @paper_style()
@@ -98,47 +93,38 @@ def film(
     wall: CellSurfaces | None,
     shown: Callable[[int], None] = lambda number: None,
 ) -> None:
-    """Draw all states to an animated GIF or an MP4, with the same view and colours in all of them.
+    """Draw all states as an animated GIF or an MP4 with common view and colours.
 
     Args:
-        path: film to write; replaced only by a complete one.
-        states: what reads each state.
-        wall: the wall of the vessel, if there is one.
+        path: film to write; it replaces an existing file when it is complete.
+        states: functions that read one state each.
+        wall: the wall of the vessel, or None.
         shown: called with the number of frames drawn so far.
 
     Raises:
-        CaseError: there is no program that makes an MP4.
+        CaseError: the program for an MP4 is not installed.
         OSError: the film cannot be written.
         ValueError: there is no state.
     """
     if not states:
         raise ValueError("a film needs at least one state")
-    some = [states[0](), states[len(states) // 2](), states[-1]()]
-    top = fastest(some)
-    camera = camera_for(_all_points(some, wall))
+    selected = [states[0](), states[len(states) // 2](), states[-1]()]
+    top = fastest(selected)
+    camera = camera_for(_all_points(selected, wall))
 
     def frames() -> Iterator[Image]:
         for number, read in enumerate(states, start=1):
-            yield _pixels(_drawn(read(), wall, camera, top, DOUBLE_COLUMN))
+            yield film_frame(_drawn(read(), wall, camera, top, DOUBLE_COLUMN), FILM_WIDTH)
             shown(number)
 
     write_film(path, frames(), FRAME_TIME)
 
 
 def _all_points(states: list[CellSurfaces], wall: CellSurfaces | None) -> Floats:
-    found = np.concatenate([each.vertices for each in (*states, *([wall] if wall is not None else []))])
-    if not len(found):
-        raise CaseError("there is no vertex of a cell or wall to draw")
-    return found
-
-
-def _pixels(figure: Figure) -> Image:
-    from PIL import Image as Pillow
-
-    figure.set_dpi(FILM_WIDTH / figure.get_size_inches()[0])
-    figure.canvas.draw()
-    pixels = np.asarray(figure.canvas.buffer_rgba())  # type: ignore[attr-defined]
-    return Pillow.fromarray(pixels[..., :3].copy()).quantize(128, dither=Pillow.Dither.NONE)
+    points = np.concatenate([surfaces.vertices for surfaces in (*states, *([wall] if wall is not None else []))])
+    if not len(points):
+        raise CaseError("cannot draw: there are no cells and no wall")
+    return points
 
 
 def _drawn(state: CellSurfaces, wall: CellSurfaces | None, camera: Camera, top: float, width: float) -> Figure:
@@ -180,26 +166,23 @@ def _add(
     back: bool,
     alpha: float,
 ) -> None:
-    """Draw the faces that look at the viewer, or those that look away, from the farthest to the nearest."""
+    """Draw the front faces, or the back faces, from the farthest to the nearest."""
     from matplotlib.collections import PolyCollection
 
     places = np.asarray(surfaces.vertices, np.float64) @ frame.T * 1e6
     corners = places[surfaces.faces]
     crosses = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    seen = np.flatnonzero(crosses[:, 2] < 0 if back else crosses[:, 2] > 0)
-    seen = seen[np.argsort(corners[seen, :, 2].mean(axis=1), kind="stable")]
-    if not len(seen):
+    drawn = np.flatnonzero(crosses[:, 2] < 0 if back else crosses[:, 2] > 0)
+    drawn = drawn[np.argsort(corners[drawn, :, 2].mean(axis=1), kind="stable")]
+    if not len(drawn):
         return
-    lengths = np.maximum(np.linalg.norm(crosses[seen], axis=1), 1e-300)[:, None]
-    diffuse, gloss = shade(crosses[seen] / lengths)
-    colors = pigment(surfaces.faces[seen]) * diffuse[:, None]
-    colors += (1 - colors) * (gloss[:, None] if not back else _PALE)
+    lengths = np.maximum(np.linalg.norm(crosses[drawn], axis=1), 1e-300)[:, None]
+    diffuse, gloss = shade(crosses[drawn] / lengths)
+    colors = pigment(surfaces.faces[drawn]) * diffuse[:, None]
+    colors += (1 - colors) * (gloss[:, None] if not back else _WHITE)
     edges: Any = "none" if alpha < 1 else colors
-    axes.add_collection(
-        PolyCollection(
-            corners[seen, :, :2], facecolors=colors, edgecolors=edges, linewidths=0.2, alpha=alpha, rasterized=True
-        )
-    )
+    style: dict[str, Any] = {"facecolors": colors, "edgecolors": edges, "linewidths": 0.2, "alpha": alpha}
+    axes.add_collection(PolyCollection(corners[drawn, :, :2], **style, rasterized=True))
 
 
 def _scale_bar(axes: Axes, width: float) -> None:

@@ -9,19 +9,19 @@ from collections.abc import Sequence
 from seiche.machine.laws.models import roofline
 from seiche.report.html import COLORS, escape, number
 
-#: Ranks that a matrix shows one by one; beyond, blocks of ranks are added up.
+#: Maximum number of ranks in a matrix; more ranks are summed in blocks.
 MATRIX = 24
 
 _LEFT, _RIGHT, _TOP, _BOTTOM, _WIDTH, _HEIGHT = 58, 22, 10, 36, 360, 240
 
 
 def roofline_plot(points: Sequence[tuple[str, float, float]], rate: float, start: float = 0.0) -> str:
-    """Return bandwidth over bytes a step on logarithmic axes, with the roof of the memory (theory/movement, eq. 14).
+    """Return bandwidth over bytes per step on logarithmic axes, with the memory roof (theory/movement, eq. 14).
 
     Args:
-        points: name, bytes a step of all ranks, bytes a second.
-        rate: bytes a second of the memory.
-        start: seconds to start a kernel; the roof bends down where these count.
+        points: name, bytes per step of all ranks, bytes per second.
+        rate: memory bandwidth, bytes per second.
+        start: launch time of a kernel, seconds; it lowers the roof for small kernels.
     """
     points = [point for point in points if point[1] > 0 and point[2] > 0]
     if not points or not rate > 0:
@@ -55,7 +55,7 @@ def roofline_plot(points: Sequence[tuple[str, float, float]], rate: float, start
             f'<circle cx="{x(size):.1f}" cy="{y(speed):.1f}" r="5" fill="{color}">'
             f"<title>{escape(words)}</title></circle>"
         )
-    parts.append(f'<text x="{(_LEFT + _WIDTH) / 2:.0f}" y="{_HEIGHT - 4}" text-anchor="middle">bytes a step</text>')
+    parts.append(f'<text x="{(_LEFT + _WIDTH) / 2:.0f}" y="{_HEIGHT - 4}" text-anchor="middle">bytes per step</text>')
     key = "".join(
         f'<li><i style="background:{COLORS[k % len(COLORS)]}"></i>{escape(name)}: {number(speed * 1e-9)} GB/s</li>'
         for k, (name, _, speed) in enumerate(points)
@@ -68,7 +68,7 @@ def roofline_plot(points: Sequence[tuple[str, float, float]], rate: float, start
 
 
 def message_matrix(rows: Sequence[Sequence[float]], ranks: int) -> str:
-    """Return bytes a step from every rank (line) to every other (column); `rows` are sender, receiver, count, bytes."""
+    """Return the bytes per step between ranks, senders in rows; `rows` are sender, receiver, count, bytes."""
     block = -(-ranks // MATRIX)
     count = -(-ranks // block)
     sums = [[0.0] * count for _ in range(count)]
@@ -98,8 +98,8 @@ def _decades(values: Sequence[float]) -> tuple[int, int]:
 
 
 def _unit(decade: int) -> str:
-    prefix, rest = divmod(decade, 3)
-    return f"{10**rest} {'kMGTPE'[prefix - 1] if 0 < prefix < 7 else ''}" if decade >= 0 else f"1e{decade} "
+    prefix, exponent = divmod(decade, 3)
+    return f"{10**exponent} {'kMGTPE'[prefix - 1] if 0 < prefix < 7 else ''}" if decade >= 0 else f"1e{decade} "
 
 
 def _bytes(value: float) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche report --compare`: two runs side by side, the first as the reference of the second."""
+"""`seiche report --compare`: comparison of two runs; the first is the reference."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from seiche.report.html import bars, cards, escape, number, page, section, table
 from seiche.report.losses import losses
 
 _SETTINGS = ("case", "device", "ranks", "threads", "layout", "precision", "sites", "steps", "date")
-_FACTORS = ("load_balance", "serialisation", "transfer", "communication", "device", "orchestration", "parallel")
+FACTORS = ("load_balance", "serialisation", "transfer", "communication", "device", "orchestration", "parallel")
 
 
 def text(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
-    """Return the page of two summaries, called `names`."""
+    """Return the page of two summaries with titles `names`."""
     first, second = runs
     title = f"{names[0]} and {names[1]}"
     body = [f"<h1>{escape(title)}</h1>", f"<p>{escape(verdict(first, second))}</p>", _speed(first, second)]
@@ -25,30 +25,29 @@ def text(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
 
 
 def verdict(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
-    """Return in one sentence which run is faster, and whether both did the same work."""
+    """Return a statement of which run is faster, and whether the problems are equal."""
     ratio = second["mlups"] / first["mlups"] if first["mlups"] else 0.0
     item = second.get("item", "sites")
     word = "faster" if ratio > 1 else "slower"
-    text = (
-        f"The second run updates {ratio:.2f} times as many {item} a second as the first"
-        if ratio
-        else "No rate is known"
-    )
-    text += f" ({max(ratio, 1 / ratio):.2f} times {word})." if ratio else "."
+    text = "The rate is unknown."
+    if ratio:
+        text = f"The second run updates {ratio:.2f} times as many {item} per second as the first"
+        text += f" ({max(ratio, 1 / ratio):.2f} times {word})."
     if (first["sites"], first["case"]) != (second["sites"], second["case"]):
-        text += " They are not the same problem: read scaling with care."
+        text += " The problems differ: interpret scaling with care."
     return text
 
 
 def referred(runs: Sequence[Mapping[str, Any]]) -> list[Efficiency | None]:
-    """Return the trees of both runs with the first as reference, by the step where they did not do equally many."""
+    """Return the efficiencies of both runs per step, with the first as reference."""
     trees: list[Efficiency | None] = []
     for run in runs:
-        found, steps = run.get("efficiency") or {}, max(1, run["steps"])
-        if "parallel" not in found:
+        stored, steps = run.get("efficiency") or {}, max(1, run["steps"])
+        if "parallel" not in stored:
             trees.append(None)
             continue
-        tree = Efficiency(found["elements"], found["elapsed_s"] / steps, found["load_balance"], found["communication"])
+        elapsed = stored["elapsed_s"] / steps
+        tree = Efficiency(stored["elements"], elapsed, stored["load_balance"], stored["communication"])
         reference = trees[0] if trees else tree
         trees.append(tree.against(reference) if reference is not None else tree)
     return trees
@@ -61,7 +60,7 @@ def _speed(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
 
 def _settings(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
     rows = [(key, *(str(run[key]) for run in runs), "" if runs[0][key] == runs[1][key] else "≠") for key in _SETTINGS]
-    return section("What ran", table(("", *names, ""), rows))
+    return section("Settings", table(("", *names, ""), rows))
 
 
 def _stages(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
@@ -71,13 +70,12 @@ def _stages(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
         a, b = (run.get(name) for run in known)
         cells = [number(value * 1e6) if value is not None else "" for value in (a, b)]
         rows.append((name, *cells, f"{b / a:.2f}" if a and b is not None else ""))
-    return section("Stages, µs a step", table(("stage", *names, "second / first"), rows))
+    return section("Stages, µs per step", table(("stage", *names, "second / first"), rows))
 
 
 def _split(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
-    parts = [
-        losses(run.get("efficiency") or {}, run.get("movement") or {}, item=run.get("item", "sites")) for run in runs
-    ]
+    trees = [(run.get("efficiency") or {}, run.get("movement") or {}) for run in runs]
+    parts = [losses(*tree, item=run.get("item", "sites")) for tree, run in zip(trees, runs, strict=True)]
     if not all(parts):
         return ""
     rows, widest = [], 0.0
@@ -85,21 +83,21 @@ def _split(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
         step = [part.seconds / max(1, run["steps"]) for part in split]
         widest = max(widest, sum(step))
         rows.append((name, step, f"{number(sum(step) * 1e6)} µs"))
-    return section("A step of a mean rank", bars(rows, [part.name for part in parts[0]], widest))
+    return section("Step of a mean rank", bars(rows, [part.name for part in parts[0]], widest))
 
 
 def _efficiencies(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
     trees = referred(runs)
     if any(tree is None for tree in trees):
-        return section("Efficiencies", "<p>One of the runs has none: no step of it was timed.</p>")
-    found = [run["efficiency"] for run in runs]
+        return section("Efficiencies", "<p>Not available: one of the runs has no timed step.</p>")
+    stored = [run["efficiency"] for run in runs]
     rows = [
-        (name.replace("_", " "), *(f"{run[name]:.3f}" if name in run else "" for run in found)) for name in _FACTORS
+        (name.replace("_", " "), *(f"{run[name]:.3f}" if name in run else "" for run in stored)) for name in FACTORS
     ]
     rows.append(("computation scaling", *(f"{tree.computation_scaling:.3f}" for tree in trees if tree)))
     rows.append(("global", *(f"{tree.overall:.3f}" for tree in trees if tree)))
     waits = [sum(sum(seconds) for seconds in (run.get("movement") or {}).get("beside", {}).values()) for run in runs]
     if all(wait > 0 for wait in waits):
         per_step = [wait / max(1, run["steps"]) for wait, run in zip(waits, runs, strict=True)]
-        rows.append(("output and looks scaling", "1.000", f"{scaling(per_step[0], per_step[1]):.3f}"))
+        rows.append(("scaling of host work between steps", "1.000", f"{scaling(per_step[0], per_step[1]):.3f}"))
     return section("Efficiencies, the first run as reference", table(("factor", *names), rows))

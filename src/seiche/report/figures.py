@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures for a paper: a vessel with its flow, and the two plots of a validation (profile, convergence).
+"""Figures for papers: a vessel with its flow, and validation plots (profile, convergence).
 
-Everything here takes SI units and draws lengths in mm, flow rates in mL/s.
+Input is in SI units; lengths are drawn in mm, flow rates in mL/s.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.io.files import replacing
 from seiche.report.style import (
     COLORS,
     DOUBLE_COLUMN,
@@ -23,8 +23,8 @@ from seiche.report.style import (
     color_bar,
     new_figure,
     paper_style,
-    save,
     scale_bar,
+    store,
 )
 from seiche.report.surface import Direction, DrawnSurface, draw_surface
 
@@ -50,8 +50,7 @@ Floats = npt.NDArray[np.floating[Any]]
 class PlaneSlice:
     """Values on a regular slice: `values` (rows, columns) with NaN outside the fluid, `spacing` in metres.
 
-    Columns run to the right, rows upwards, along the lattice axes `across` and `along`. `label` names quantity and
-    unit.
+    Columns and rows follow the lattice axes `across` (right) and `along` (up). `label` has quantity and unit.
     """
 
     values: Floats
@@ -61,7 +60,7 @@ class PlaneSlice:
     along: int = 2
 
     def view(self) -> tuple[Direction, Direction]:
-        """Return direction to the viewer and upwards for a surface seen like this slice, a little from the side."""
+        """Return the directions to the viewer and upwards for a surface beside this slice, slightly rotated."""
         right, up = np.eye(3)[self.across], np.eye(3)[self.along]
         x, y, z = np.cross(right, up) + 0.4 * right + 0.2 * up
         return (float(x), float(y), float(z)), (float(up[0]), float(up[1]), float(up[2]))
@@ -86,8 +85,7 @@ def plane_slice(
 ) -> PlaneSlice:
     """Return the slice of site values in the lattice plane `coords[:, normal] == index`.
 
-    `coords` (n, 3), `values` (n,) or (n, 3), of which the magnitude is taken. The longer side of the slice is drawn
-    upright, so that a vessel stands.
+    `coords` (n, 3); `values` (n,) or (n, 3), drawn as magnitudes. The longer side of the slice is vertical.
 
     Raises:
         ValueError: no site lies in that plane.
@@ -119,12 +117,12 @@ def vessel_figure(
     """Draw velocity in a plane, wall shear stress on the vessel and the flow rates over time.
 
     Args:
-        path: picture to write, any format that matplotlib knows; replaced only by a complete one.
-        plane: what the left panel shows.
-        surface: what the right panel shows; without a view it is seen like the plane, a little from the side.
-        flow: what the lower panel shows; left out, there is none.
-        time: moment shown by the upper panels, marked in the lower one, in seconds.
-        limit: most bytes of a PNG; a larger one is stored with 256 colours.
+        path: picture to write, in any format of matplotlib; it replaces an existing file when complete.
+        plane: left panel.
+        surface: right panel; its default view is that of the plane, slightly rotated.
+        flow: lower panel; omitted by default.
+        time: time of the upper panels, marked in the lower one, seconds.
+        limit: size in bytes above which a PNG is stored with 256 colours.
 
     Raises:
         OSError: the picture cannot be written.
@@ -142,8 +140,7 @@ def vessel_figure(
         _draw_flow(panels[-1], flow, time)
     for letter, axes in zip("abc", panels, strict=False):
         axes.set_title(letter, loc="left", fontweight="bold")
-    with replacing(path) as part:
-        save(figure, part, os.fspath(path), limit)
+    store(figure, path, limit)
 
 
 def _draw_plane(axes: Axes, plane: PlaneSlice) -> None:
@@ -153,7 +150,7 @@ def _draw_plane(axes: Axes, plane: PlaneSlice) -> None:
     margin = 5
     values = np.pad(np.asarray(plane.values, np.float64), margin, constant_values=np.nan)
     fluid = np.isfinite(values)
-    # Carry the outermost values outwards, so that smooth interpolation does not mix in what is outside.
+    # Extrapolate from the nearest fluid sites, for a smooth interpolation at the border.
     nearest = distance_transform_edt(~fluid, return_distances=False, return_indices=True)
     millimetre = plane.spacing * 1e3
     rows, columns = values.shape
@@ -167,7 +164,7 @@ def _draw_plane(axes: Axes, plane: PlaneSlice) -> None:
         vmin=0.0 if np.nanmin(values) >= 0 else None,
         vmax=float(np.nanmax(values)) or 1.0,
     )
-    # The outline runs half a spacing outside the outermost sites: where half-way bounce-back puts the wall.
+    # The outline is half a spacing outside the outermost sites, the wall of half-way bounce-back.
     soft = gaussian_filter(fluid.astype(float), 1.4)
     places = [np.arange(count) * millimetre for count in (columns, rows)]
     outline = axes.contour(*places, soft, levels=[0.5], colors="0.15", linewidths=0.7)
@@ -185,7 +182,7 @@ def _draw_flow(axes: Axes, flow: FlowHistory, time: float | None) -> None:
     axes.axhline(0.0, color="0.75", linewidth=0.6, zorder=0)
     if time is not None:
         axes.axvline(time * factor, color="0.45", linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
-    for color, (name, rates) in zip(_repeat(COLORS, len(flow.rates)), flow.rates.items(), strict=True):
+    for color, (name, rates) in zip(cycle(COLORS), flow.rates.items(), strict=False):
         in_millilitres = np.asarray(rates) * 1e6
         axes.plot(times, in_millilitres, color=color, label=name)
         if time is not None and len(times):
@@ -196,10 +193,6 @@ def _draw_flow(axes: Axes, flow: FlowHistory, time: float | None) -> None:
     if len(times) > 1:
         axes.set_xlim(times[0], times[-1])
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.05), handlelength=1.4)
-
-
-def _repeat(items: Sequence[str], count: int) -> list[str]:
-    return [items[number % len(items)] for number in range(count)]
 
 
 @paper_style()
@@ -222,8 +215,7 @@ def profile_figure(
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     axes.legend()
-    with replacing(path) as part:
-        save(figure, part, os.fspath(path))
+    store(figure, path)
 
 
 @paper_style()
@@ -234,7 +226,7 @@ def shares_figure(
     x_label: str,
     y_label: str = "share of a step",
 ) -> None:
-    """Draw of what a step consists as bars from 0 to 1: panels by name, bars by label, amounts of parts by name."""
+    """Draw fractions of a step as stacked bars: panels by name, bars by label, amounts by name of the part."""
     figure = new_figure(SINGLE_COLUMN * min(2, len(parts)), 0.85 * SINGLE_COLUMN)
     panels = figure.subplots(1, len(parts), sharey=True, squeeze=False)[0]
     names = list(dict.fromkeys(name for bars in parts.values() for bar in bars.values() for name in bar))
@@ -251,8 +243,7 @@ def shares_figure(
     panels[0].set_ylabel(y_label)
     panels[0].set_ylim(0, 1)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=min(3, len(names)))
-    with replacing(path) as part:
-        save(figure, part, os.fspath(path))
+    store(figure, path)
 
 
 def _ordered(line: tuple[npt.ArrayLike, npt.ArrayLike]) -> tuple[Floats, Floats]:
@@ -295,8 +286,7 @@ def convergence_figure(
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     axes.legend()
-    with replacing(path) as part:
-        save(figure, part, os.fspath(path))
+    store(figure, path)
 
 
 def _slope_triangle(axes: Axes, smallest: float, largest: float, lowest: float, order: float) -> None:

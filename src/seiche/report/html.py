@@ -1,30 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pieces of a page that needs nothing but itself: no script, no network, readable on a phone."""
+"""Components of self-contained pages: no scripts, no network access, readable on a phone."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from html import escape
+from html import escape as escape
 
 from seiche.io import files
-from seiche.report.style import COLORS
+from seiche.report.style import COLORS as COLORS
 
-__all__ = [
-    "COLORS",
-    "bars",
-    "cards",
-    "escape",
-    "number",
-    "page",
-    "refuse_foreign",
-    "section",
-    "share",
-    "table",
-    "write_page",
-]
-
-#: The first lines of every page; a file that does not begin so is not replaced.
+#: First lines of every page; only files that begin with them are replaced.
 _BEGIN = "<!doctype html>\n<!-- seiche report -->\n"
 
 _STYLE = """
@@ -77,20 +63,20 @@ def page(title: str, body: Iterable[str]) -> str:
 
 
 def section(title: str, *parts: str) -> str:
-    """Return a heading and what follows it."""
+    """Return a section with a heading."""
     return f"<section>\n<h2>{escape(title)}</h2>\n" + "\n".join(part for part in parts if part) + "\n</section>"
 
 
 def cards(pairs: Iterable[tuple[str, str]]) -> str:
-    """Return numbers with what they are, side by side as far as there is room."""
+    """Return values with their names, in a row if there is space."""
     items = "".join(f"<li>{escape(name)}<b>{escape(value)}</b></li>" for name, value in pairs)
     return f'<ul class="cards">{items}</ul>'
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], words: Sequence[int] = ()) -> str:
-    """Return a table that scrolls by itself where it is too wide; the columns `words` hold sentences.
+    """Return a table that scrolls if it is too wide; the columns `words` have sentences.
 
-    One with sentences has them below their numbers on a narrow screen.
+    On a narrow screen, sentences are shown below the numbers of their row.
     """
     top = "".join(
         f'<th class="words">{escape(name)}</th>' if k in words else f"<th>{escape(name)}</th>"
@@ -110,7 +96,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], words: Sequence[in
 
 
 def bars(rows: Iterable[tuple[str, Sequence[float], str]], names: Sequence[str], whole: float) -> str:
-    """Return a key and one bar a row: label, a value for each of `names` as a part of `whole`, and a note."""
+    """Return a legend and one bar per row: label, values of `names` as fractions of `whole`, and a note."""
     colors = [COLORS[k % len(COLORS)] if k < len(COLORS) else "#8888" for k in range(len(names))]
     key = "".join(
         f'<li><i style="background:{color}"></i>{escape(name)}</li>' for name, color in zip(names, colors, strict=True)
@@ -131,31 +117,31 @@ def bars(rows: Iterable[tuple[str, Sequence[float], str]], names: Sequence[str],
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Return a number with so many digits, all of those before the point, and no exponent below a billion."""
+    """Return a number with at least `digits` digits, without exponent below a billion."""
     return f"{value:,.0f}" if 10**digits - 0.5 <= abs(value) < 1e9 else f"{value:.{digits}g}"
 
 
 def share(value: float) -> str:
-    """Return a part of the whole in percent."""
+    """Return a fraction in percent."""
     return f"{value:.1%}" if value < 0.1 else f"{value:.0%}"
 
 
 def refuse_foreign(path: str | os.PathLike[str]) -> None:
-    """Refuse to write a report where another file is.
+    """Refuse a path with a file that is not a report.
 
     Raises:
-        CaseError: there is one.
+        CaseError: there is such a file.
     """
-    known = f"{path} is there and is no report; name another file with --output"
-    files.refuse_foreign(path, _BEGIN, f"cannot write {path}", known)
+    other = f"{path} exists and is not a report; choose another file with --output"
+    files.refuse_foreign(path, _BEGIN, f"cannot write {path}", other)
 
 
 def write_page(path: str | os.PathLike[str], text: str) -> None:
-    """Write a page; what `path` held, a report, stays until it is complete.
+    """Write a page; it replaces an existing report when it is complete.
 
     Raises:
-        CaseError: another file is there.
-        OSError: it cannot be written.
+        CaseError: the existing file is not a report.
+        OSError: the file cannot be written.
     """
     refuse_foreign(path)
     with files.replacing(path) as part:

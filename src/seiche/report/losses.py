@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the time of a run went, in seconds of a rank, and a sentence on each loss."""
+"""Split of the time of a run into useful time and losses, with an explanation of each."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-#: Losses below this part of the run are said to be small, without advice.
+#: Losses below this fraction of the run are reported without advice.
 _SMALL = 0.02
 
-
-#: What can be done where ranks do not compute equally long, by solver.
-_SHARING = {
-    "flow": 'Sites can be shared by what they cost: run.balance = "measured".',
-    "blood": 'Sites can be shared by what they and their cells cost: run.balance = "measured".',
-    "ultrasound": "Parts are as equal as the grid can be cut: take a number of ranks that divides its extents.",
-    "waves": "Elements are shared by what they compute; few to a rank cannot be shared evenly.",
+#: Advice on load imbalance, by solver.
+_BALANCE_ADVICE = {
+    "flow": 'Distribute sites by their measured cost: run.balance = "measured".',
+    "blood": 'Distribute sites by the measured cost of sites and cells: run.balance = "measured".',
+    "ultrasound": "Choose a number of ranks that divides the extents of the grid.",
+    "waves": "Elements are distributed by their cost; use more elements per rank for a better balance.",
 }
 
 
 @dataclass(frozen=True)
 class Loss:
-    """One part of the time: its name, seconds, part of the run, the factor that holds it, and a sentence."""
+    """One part of the time: name, seconds, fraction of the run, its efficiency factor and an explanation."""
 
     name: str
     seconds: float
@@ -35,11 +34,11 @@ class Loss:
 def losses(
     efficiency: Mapping[str, Any], movement: Mapping[str, Any], solver: str = "flow", item: str = "sites"
 ) -> list[Loss]:
-    """Return how the elapsed time of a mean rank splits: useful, then what was lost, in the order of the tree.
+    """Return the parts of the elapsed time of a mean rank: useful time, then losses in the order of the factors.
 
     The seconds add up to the elapsed time: T = mean u + (max u - mean u) + (T_ideal - max u) + (max a - T_ideal)
-    + (T - max a), theory/movement, section 8. Empty where the summary has no efficiencies. Sentences give the advice
-    that fits the `solver`, whose ranks share out each `item`.
+    + (T - max a), theory/movement, section 8. Empty if the summary has no efficiencies. The advice is that for the
+    `solver`, which distributes each `item` over ranks.
     """
     if not efficiency or "transfer" not in efficiency:
         return []
@@ -84,21 +83,21 @@ def _elements(efficiency: Mapping[str, Any]) -> str:
 def _balance(efficiency: Mapping[str, Any], movement: Mapping[str, Any], solver: str, item: str) -> tuple[str, str]:
     useful, sites = movement.get("useful_s", []), movement.get("sites", [])
     if len(useful) < 2:
-        return "One rank has nobody to wait for.", ""
+        return "A single rank has no load imbalance.", ""
     busiest = max(range(len(useful)), key=lambda rank: useful[rank])
-    more = 1.0 / efficiency["load_balance"] - 1.0
-    text = f"Rank {busiest} computes {more:.0%} longer than the mean"
+    excess = 1.0 / efficiency["load_balance"] - 1.0
+    text = f"Rank {busiest} computes {excess:.0%} longer than the mean"
     if sites and sum(sites):
         text += f", with {sites[busiest] * len(sites) / sum(sites) - 1.0:+.0%} of the mean number of {item}"
-    return f"{text}.", _SHARING.get(solver, "")
+    return f"{text}.", _BALANCE_ADVICE.get(solver, "")
 
 
 def _serialisation(efficiency: Mapping[str, Any]) -> tuple[str, str]:
     if efficiency["elements"] == 1:
-        return "One rank waits for no other.", ""
+        return "A single rank does not wait for other ranks.", ""
     return (
-        "On a network without cost ranks would still wait so long for what others compute before they send.",
-        "Ranks take turns in being late: look at the trace for what makes them so, such as outputs of one rank.",
+        "With an ideal network, ranks would still wait this long for data that other ranks compute.",
+        "Different ranks are late in different steps: the trace shows the causes, such as outputs of one rank.",
     )
 
 
@@ -108,32 +107,32 @@ def _transfer(movement: Mapping[str, Any], item: str) -> tuple[str, str]:
         return "No messages are sent.", ""
     size, count = sum(row[3] for row in messages), sum(row[2] for row in messages)
     return (
-        f"Packing, sending and receiving {count:.0f} messages of {size / max(count, 1):,.0f} B in the mean a step, all"
-        f" ranks together, by {movement.get('transport', 'messages')}, as far as no computing hides it.",
-        f"Fewer ranks, more {item} a rank, or a faster transport (run.transport) lower it.",
+        f"Packing, sending and receiving {count:.0f} messages of {size / max(count, 1):,.0f} B on average per step (all"
+        f" ranks, transport {movement.get('transport', 'messages')}), without overlap with computation.",
+        f"Use fewer ranks, more {item} per rank, or a faster transport (run.transport).",
     )
 
 
 def _between(elapsed: float, movement: Mapping[str, Any], item: str) -> tuple[str, str]:
     beside = {name: max(seconds) for name, seconds in movement.get("beside", {}).items() if seconds}
     known = [f"{name} {seconds:.3g} s" for name, seconds in beside.items() if seconds > 0.002 * elapsed]
-    text = "No stage was under way: making files and pictures, the host between stages"
-    said = f"{text}; measured: {', '.join(known)}." if known else f"{text}."
+    text = "Time outside stages: files, pictures, host work between stages"
+    text += f"; measured: {', '.join(known)}." if known else "."
     if movement.get("device") == "gpu":
-        return said, "Longer stretches without output let steps run as one graph."
-    return said, f"Write less often, or give each rank more {item}."
+        return text, "Longer intervals between outputs allow steps to run as graphs."
+    return text, f"Write less often, or use more {item} per rank."
 
 
 def host_sentences(host: Mapping[str, Any]) -> list[tuple[str, float, str]]:
-    """Return factor, value and a sentence for the tree of the processes that drive GPUs."""
+    """Return factor, value and explanation of the efficiencies of processes that drive GPUs."""
     texts = {
-        "load_balance": "Processes that spend less time in messages than others make up the rest.",
-        "communication": "Even the process with the least messages spends the rest of its time in them.",
-        "offload": "Outside messages the host waits for its GPU for the rest of the time; it has little else to do.",
+        "load_balance": "The loss is imbalance between processes: some spend more time in messages than others.",
+        "communication": "The loss is the time in messages of the process with the fewest messages.",
+        "offload": "The loss is the time in which hosts wait for their GPUs; this is normal if the GPUs are busy.",
     }
     return [(name, float(host[name]), text) for name, text in texts.items() if name in host]
 
 
 def spread(values: Sequence[float]) -> str:
-    """Return the least and greatest of some numbers in words."""
+    """Return the range of values as text."""
     return f"{min(values):.3g}" if len(set(values)) == 1 else f"{min(values):.3g} to {max(values):.3g}"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures of data movement: messages, copies, senders, staging, and strategies of an exchange; markers are measured.
+"""Figures of data movement: messages, copies, senders, staging, and exchange strategies; markers are measurements.
 
-They show what Figures 2 to 6 of Bienz, Olson, Gropp and Lockhart (arXiv:2010.10378) show for Summit and Lassen.
+They correspond to Figures 2 to 6 of Bienz, Olson, Gropp and Lockhart (arXiv:2010.10378) for Summit and Lassen.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seiche.io.files import replacing
 from seiche.machine.laws.curve import Curve
 from seiche.machine.laws.file import Machine, Measured, PathName
 from seiche.machine.laws.models import LOCALITIES, crossover, direct_time, max_rate, three_step_time
-from seiche.report.style import COLORS, SINGLE_COLUMN, new_figure, paper_style, save
+from seiche.report.style import COLORS, SINGLE_COLUMN, new_figure, paper_style, store
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,24 +25,23 @@ _DASHES = ("-", "--", ":")
 
 
 def draw_machine(folder: Path, machine: Machine) -> list[Path]:
-    """Draw in `folder` every figure that the file has numbers for; return them."""
+    """Draw all figures with data in the machine file into `folder`; return their paths."""
     drawn = []
     groups: dict[str, tuple[PathName, ...]] = {
         "messages": ("host", "device_mpi", "nccl", "peer_copy"),
         "copies": ("h2d", "d2h", "d2d", "peer_store"),
     }
     for name, paths in groups.items():
-        some = [each for each in machine.paths if each.path in paths]
-        if some:
-            curves_figure(folder / f"{name}.png", some)
+        measured = [entry for entry in machine.paths if entry.path in paths]
+        if measured:
+            curves_figure(folder / f"{name}.png", measured)
             drawn.append(folder / f"{name}.png")
-    senders = {each.path: each.rate for each in machine.injection if each.locality == "off-node"}
+    senders = {entry.path: entry.rate for entry in machine.injection if entry.locality == "off-node"}
     if senders and machine.measured("host", "off-node"):
         senders_figure(folder / "senders.png", machine.curve("host", "off-node"), senders["host"])
         drawn.append(folder / "senders.png")
-    if all(machine.measured(path, "on-socket") for path in ("h2d", "d2h")) and machine.measured(
-        "device_mpi", "off-node"
-    ):
+    copies = [machine.measured(path, "on-socket") for path in ("h2d", "d2h")]
+    if all(copies) and machine.measured("device_mpi", "off-node"):
         staging_figure(folder / "staging.png", machine)
         drawn.append(folder / "staging.png")
     return drawn
@@ -51,20 +49,19 @@ def draw_machine(folder: Path, machine: Machine) -> list[Path]:
 
 @paper_style()
 def curves_figure(path: Path, measured: Sequence[Measured]) -> None:
-    """Draw times over sizes: a colour a path, a line style a class, lines the fits."""
+    """Draw times over sizes: one colour per path, one line style per locality class; lines are fits."""
     figure = new_figure(SINGLE_COLUMN, 0.85 * SINGLE_COLUMN)
     axes = figure.add_subplot()
-    paths = list(dict.fromkeys(each.path for each in measured))
-    for each in measured:
-        color = COLORS[paths.index(each.path) % len(COLORS)]
-        last = each.sizes[-1] if each.sizes else each.pieces[-1].end
-        sizes = np.geomspace(max(1, each.pieces[0].begin), last, 200)
-        style = _DASHES[LOCALITIES.index(each.locality)]
-        axes.plot(sizes, each.curve.seconds(sizes), style, color=color, label=f"{each.path} {each.locality}", zorder=2)
-        axes.plot(each.sizes, each.seconds, "o", color=color, markerfacecolor="white", markersize=2.5, zorder=3)
+    paths = list(dict.fromkeys(entry.path for entry in measured))
+    for entry in measured:
+        color, label = COLORS[paths.index(entry.path) % len(COLORS)], f"{entry.path} {entry.locality}"
+        last = entry.sizes[-1] if entry.sizes else entry.pieces[-1].end
+        sizes = np.geomspace(max(1, entry.pieces[0].begin), last, 200)
+        style = _DASHES[LOCALITIES.index(entry.locality)]
+        axes.plot(sizes, entry.curve.seconds(sizes), style, color=color, label=label, zorder=2)
+        axes.plot(entry.sizes, entry.seconds, "o", color=color, markerfacecolor="white", markersize=2.5, zorder=3)
     _finish(axes, "bytes", "seconds")
-    with replacing(path) as part:
-        save(figure, part, path.name)
+    store(figure, path)
 
 
 @paper_style()
@@ -77,13 +74,12 @@ def senders_figure(path: Path, curve: Curve, rate: float) -> None:
         times = [max_rate(curve, size, senders, rate) for size in sizes]
         axes.plot(sizes, times, color=color, label=f"{senders} sender{'s' if senders > 1 else ''}")
     _finish(axes, "bytes of each message", "seconds")
-    with replacing(path) as part:
-        save(figure, part, path.name)
+    store(figure, path)
 
 
 @paper_style()
 def staging_figure(path: Path, machine: Machine) -> None:
-    """Draw the time of many messages between nodes straight from GPU memory (lines) and staged (dashed)."""
+    """Draw the time of many messages between nodes, directly from GPU memory (solid) and staged (dashed)."""
     device, host = machine.curve("device_mpi", "off-node"), machine.curve("host", "off-node")
     down, up = machine.curve("d2h", "on-socket"), machine.curve("h2d", "on-socket")
     figure = new_figure(SINGLE_COLUMN, 0.8 * SINGLE_COLUMN)
@@ -96,8 +92,7 @@ def staging_figure(path: Path, machine: Machine) -> None:
         if even is not None and 1 <= even <= 256:
             axes.plot([even], [direct_time(device, size, even)], "o", color=color, markersize=4, zorder=3)
     _finish(axes, "messages", "seconds")
-    with replacing(path) as part:
-        save(figure, part, path.name)
+    store(figure, path)
 
 
 @paper_style()
@@ -107,22 +102,13 @@ def strategies_figure(path: Path, lines: Mapping[str, Sequence[tuple[int, float,
     axes = figure.add_subplot()
     for number, (name, points) in enumerate(lines.items()):
         color, marker = COLORS[number % len(COLORS)], _MARKERS[number % len(_MARKERS)]
-        sizes = [size for size, _, _ in points]
-        axes.plot(
-            sizes,
-            [seconds for _, seconds, _ in points],
-            marker + "-",
-            color=color,
-            markerfacecolor="white",
-            markersize=3.5,
-            label=name,
-        )
+        sizes, measured, _ = zip(*points, strict=True)
+        axes.plot(sizes, measured, marker + "-", color=color, markerfacecolor="white", markersize=3.5, label=name)
         known = [(size, predicted) for size, _, predicted in points if predicted is not None]
         if known:
             axes.plot(*zip(*known, strict=True), "--", color=color, linewidth=0.9)
-    _finish(axes, "bytes from each to each", "seconds")
-    with replacing(path) as part:
-        save(figure, part, path.name)
+    _finish(axes, "bytes per message", "seconds")
+    store(figure, path)
 
 
 def _finish(axes: Axes, x: str, y: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a machine file says that the stages of a run should have taken, beside what they took."""
+"""Comparison of the stages of a run with predictions from a machine file."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from seiche.machine.laws.file import Machine, PathName
 from seiche.machine.laws.models import Locality, roofline
 
-#: The way of the machine file that each transport takes.
+#: Path in the machine file of each transport.
 PATHS: dict[str, PathName] = {"host": "host", "device_mpi": "device_mpi", "nccl": "nccl", "peer": "peer_store"}
 
 
 @dataclass(frozen=True)
-class Compared:
-    """Seconds a step of a stage, or of all messages: measured, and predicted (None: not known)."""
+class StageComparison:
+    """Seconds per step of a stage, or of all messages: measured, and predicted (None if unknown)."""
 
     name: str
     measured: float
@@ -29,10 +29,10 @@ class Compared:
         return self.measured / self.predicted if self.predicted else None
 
 
-def predicted_beside_measured(summary: Mapping[str, Any], machine: Machine) -> list[Compared]:
-    """Return every stage with bytes as the memory's rate would have it (theory/movement, eq. 14), and the messages.
+def compare_with_prediction(summary: Mapping[str, Any], machine: Machine) -> list[StageComparison]:
+    """Return the comparison of every stage with declared bytes (theory/movement, eq. 14), and of the messages.
 
-    Messages follow the fitted law of the transport's path and of the class of the two hosts (eq. 10).
+    Messages follow the fitted model of the path of the transport and the locality of the hosts (eq. 10).
     """
     movement = summary.get("movement") or {}
     useless = set(movement.get("not_useful", []))
@@ -45,9 +45,9 @@ def predicted_beside_measured(summary: Mapping[str, Any], machine: Machine) -> l
 
 
 def memory_roof(summary: Mapping[str, Any], machine: Machine) -> tuple[float | None, float]:
-    """Return the bytes a second of all ranks' memory and the seconds to start a kernel, as the machine file has them.
+    """Return the memory bandwidth of all ranks (B/s) and the launch time of a kernel (s) from the machine file.
 
-    Ranks of a host share its memory; every GPU has its own.
+    Ranks of a host share its memory; GPUs have separate memories.
     """
     kind = "device" if (summary.get("movement") or {}).get("device") == "gpu" else "host"
     rate, launch = machine.memory.get(kind), machine.launch.get(kind)
@@ -57,15 +57,15 @@ def memory_roof(summary: Mapping[str, Any], machine: Machine) -> tuple[float | N
     return rate, launch.kernel if launch is not None else 0.0
 
 
-def _of_memory(row: Mapping[str, Any], summary: Mapping[str, Any], machine: Machine) -> Compared:
+def _of_memory(row: Mapping[str, Any], summary: Mapping[str, Any], machine: Machine) -> StageComparison:
     rate, start = memory_roof(summary, machine)
     if rate is None:
-        return Compared(row["name"], row["mean"], None, "the machine file has no memory of this kind")
-    return Compared(row["name"], row["mean"], roofline(row["bandwidth"] * row["mean"], rate, start))
+        return StageComparison(row["name"], row["mean"], None, "the machine file has no bandwidth of this memory")
+    return StageComparison(row["name"], row["mean"], roofline(row["bandwidth"] * row["mean"], rate, start))
 
 
 def _path_of(movement: Mapping[str, Any]) -> PathName | None:
-    """Return the way of the machine file that the messages of a run took; transposes go by strategies."""
+    """Return the path in the machine file of the messages of a run; transposes name a strategy."""
     transport, gpu = movement["transport"], movement.get("device") == "gpu"
     if transport == "mpi":
         return "device_mpi" if gpu else "host"
@@ -74,11 +74,11 @@ def _path_of(movement: Mapping[str, Any]) -> PathName | None:
     return PATHS.get(transport)
 
 
-def _of_messages(measured: float, movement: Mapping[str, Any], machine: Machine) -> Compared:
+def _of_messages(measured: float, movement: Mapping[str, Any], machine: Machine) -> StageComparison:
     transport, path = movement["transport"], _path_of(movement)
     messages = machine.messages(path) if path is not None else None
     if messages is None:
-        return Compared("messages", measured, None, f"the machine file has nothing of the transport {transport}")
+        return StageComparison("messages", measured, None, f"the machine file has no data for transport {transport}")
     hosts = movement["hosts"]
     longest = 0.0
     for rank in range(len(hosts)):
@@ -87,8 +87,8 @@ def _of_messages(measured: float, movement: Mapping[str, Any], machine: Machine)
         for _, peer, count, _ in rows:
             kind: Locality = "on-node" if hosts[rank] == hosts[peer] else "off-node"
             if kind not in messages.curves:
-                return Compared("messages", measured, None, f"the machine file has no {path} messages {kind}")
+                return StageComparison("messages", measured, None, f"the machine file has no {path} messages {kind}")
             counts[kind] = counts.get(kind, 0.0) + count
         size = sum(row[3] for row in rows) / max(1.0, sum(counts.values()))
         longest = max(longest, messages.seconds(counts, size, hosts.count(hosts[rank])))
-    return Compared("messages", measured, longest)
+    return StageComparison("messages", measured, longest)

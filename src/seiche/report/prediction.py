@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `seiche predict` says: tables of predicted steps, JSON for other programs, curves."""
+"""Output of `seiche predict`: tables of predicted steps, JSON, figures."""
 
 from __future__ import annotations
 
@@ -8,32 +8,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from seiche.io.files import replacing
 from seiche.machine.laws.steps import StepTime
-from seiche.report.style import COLORS, DOUBLE_COLUMN, new_figure, paper_style, save
+from seiche.report.style import COLORS, DOUBLE_COLUMN, new_figure, paper_style, store
 
-#: Raised by one when a key changes its meaning.
+#: Schema version, increased when a key changes its meaning.
 SCHEMA = "seiche-prediction-1"
-#: How stored predictions begin.
+#: First characters of stored predictions.
 BEGIN = f'{{\n "schema": "{SCHEMA}"'
-#: Stages below this part of a step are left out of the table.
+#: Stages below this fraction of a step are omitted from the table.
 _LEAST = 0.002
 
 
 @dataclass(frozen=True)
 class ScalingPrediction:
-    """Predicted steps of a case on a machine by the number of ranks.
+    """Predicted steps of a case on a machine for several numbers of ranks.
 
     Attributes:
         case, machine: names.
-        gpu: whether on GPUs.
-        item, items: what is shared out, and how many.
-        layout: of storage, "" where there is one only.
-        steps: of the run.
-        strong: the case itself on all numbers of ranks.
-        weak: every rank with as much as on the first number of ranks.
-        left_out: why there is nothing for some number of ranks.
-        notes: what a reader should know.
+        gpu: whether the run is on GPUs.
+        item, items: kind and total number of items.
+        layout: storage layout; "" if there is only one.
+        steps: number of steps of the run.
+        strong: the same case on each number of ranks.
+        weak: constant items per rank, those of the first number of ranks.
+        left_out: reasons for numbers of ranks without a prediction.
+        notes: remarks for the reader.
     """
 
     case: str
@@ -50,8 +49,8 @@ class ScalingPrediction:
 
     def strong_efficiency(self, number: int) -> float:
         """Return T_0 P_0 / (T P) of entry `number`."""
-        first, here = self.strong[0], self.strong[number]
-        return first.seconds * first.ranks / (here.seconds * here.ranks)
+        first, entry = self.strong[0], self.strong[number]
+        return first.seconds * first.ranks / (entry.seconds * entry.ranks)
 
     def weak_efficiency(self, number: int) -> float:
         """Return T_0 / T of entry `number`."""
@@ -59,7 +58,7 @@ class ScalingPrediction:
 
 
 def as_json(prediction: ScalingPrediction) -> dict[str, Any]:
-    """Return all numbers, SI units."""
+    """Return all values, SI units."""
     head = {name: getattr(prediction, name) for name in ("case", "machine", "gpu", "item", "items", "layout", "steps")}
     return {
         "schema": SCHEMA,
@@ -93,7 +92,7 @@ def _row(step: StepTime, scaling: float) -> dict[str, Any]:
 
 
 def as_text(prediction: ScalingPrediction) -> str:
-    """Return the tables that a terminal shows."""
+    """Return the tables as text."""
     head = f"{prediction.case} on {prediction.machine}: {prediction.items:,} {prediction.item}"
     head += f", {'GPUs' if prediction.gpu else 'CPUs'}{f', layout {prediction.layout}' if prediction.layout else ''}"
     rows: list[tuple[str, ...]] = [
@@ -120,7 +119,7 @@ def as_text(prediction: ScalingPrediction) -> str:
 
 
 def _stage_rows(steps: Sequence[StepTime]) -> list[tuple[str, ...]]:
-    """Return the mean time of each stage by the number of ranks, those that matter."""
+    """Return rows of the mean times of the relevant stages by number of ranks."""
     names = dict.fromkeys(name for step in steps for name in step.computing)
     rows = [("stage, ranks", *(str(step.ranks) for step in steps))]
     for name in names:
@@ -166,7 +165,7 @@ def prediction_figure(path: Path, prediction: ScalingPrediction) -> None:
     ideal = [first.seconds * first.ranks / count for count in ranks]
     times.plot(ranks, ideal, ":", color="0.4", label="ideal")
     times.set_yscale("log")
-    times.set_ylabel("seconds a step")
+    times.set_ylabel("seconds per step")
     numbers = range(len(ranks))
     curves = {
         "strong scaling": [prediction.strong_efficiency(k) for k in numbers],
@@ -182,5 +181,4 @@ def prediction_figure(path: Path, prediction: ScalingPrediction) -> None:
         axes.set_xscale("log", base=2)
         axes.set_xlabel("ranks")
         axes.legend(fontsize=6)
-    with replacing(path) as part:
-        save(figure, part, path.name)
+    store(figure, path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche report`: one page that says what ran, where the time went, what was lost and why."""
+"""`seiche report`: one page with settings, time, losses and their causes."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from seiche.observe.progress import unit_of_rate
 from seiche.report import charts, compare_report
 from seiche.report.html import bars, cards, escape, number, page, refuse_foreign, section, share, table, write_page
 from seiche.report.losses import host_sentences, losses, spread
-from seiche.report.predicted import memory_roof, predicted_beside_measured
+from seiche.report.predicted import compare_with_prediction, memory_roof
 from seiche.report.summary import find_summary, read_summary, whole_summaries
 
 Summary = Mapping[str, Any]
 
-#: Ranks that are drawn one by one; of more, the busiest, the idlest and some between.
+#: Maximum number of ranks drawn; of more ranks, a selection from the idlest to the busiest.
 _RANKS = 32
 
 
 def main(runs: Sequence[Path], *, compare: bool, machine: Path | None, output: Path | None) -> Path:
-    """Write the report of a run, or of two side by side, and return its path.
+    """Write the report of a run, or the comparison of two, and return its path.
 
     Args:
         runs: folders of runs, or their summary files.
-        compare: whether there are two of them.
-        machine: machine file for predictions; `machine.json` beside the summary if there is one.
-        output: where to write; `report.html` or `compare.html` beside the (last) summary by default.
+        compare: whether two runs are compared.
+        machine: machine file for predictions; by default `machine.json` in the folder of the summary, if it exists.
+        output: file to write; by default `report.html` or `compare.html` in the folder of the (last) summary.
 
     Raises:
-        CaseError: not one run, or not two to compare; no summary there; the page would replace another file.
-        FormatError: a file is broken.
+        CaseError: a wrong number of runs, a missing summary, or a page that would replace another file.
+        FormatError: a file is invalid.
         OSError: a file cannot be read or written.
     """
     if len(runs) != (2 if compare else 1):
-        wanted = "--compare needs two runs" if compare else "one run at a time (two with --compare)"
-        raise CaseError(f"report: {len(runs)} runs are given; {wanted}")
+        expected = "--compare needs two runs" if compare else "expected one run (two with --compare)"
+        raise CaseError(f"report: got {len(runs)} runs; {expected}")
     paths = [find_summary(run) for run in runs]
     target = output or paths[-1].parent / ("compare.html" if compare else "report.html")
     refuse_foreign(target)
@@ -48,11 +48,11 @@ def main(runs: Sequence[Path], *, compare: bool, machine: Path | None, output: P
             both = compare_report.text(summaries, [str(run) for run in runs])
         write_page(target, both)
         return target
-    beside = paths[0].parent / "machine.json"
-    known = machine if machine is not None else beside if beside.exists() else None
-    read = read_machine(known) if known is not None else None
+    default = paths[0].parent / "machine.json"
+    machine = default if machine is None and default.exists() else machine
+    measured = read_machine(machine) if machine is not None else None
     with whole_summaries(*paths):
-        content = text(summaries[0], read)
+        content = text(summaries[0], measured)
     write_page(target, content)
     return target
 
@@ -60,7 +60,7 @@ def main(runs: Sequence[Path], *, compare: bool, machine: Path | None, output: P
 def text(summary: Summary, machine: Machine | None = None) -> str:
     """Return the page of a run."""
     movement, efficiency = summary.get("movement") or {}, summary.get("efficiency") or {}
-    body = [_header(summary), _where(summary, movement, efficiency), _stages(summary, machine)]
+    body = [_header(summary), _time(summary, movement, efficiency), _stages(summary)]
     if movement:
         body.append(_ranks(movement))
     if efficiency.get("host"):
@@ -92,11 +92,12 @@ def _header(summary: Summary) -> str:
     )
 
 
-def _where(summary: Summary, movement: Mapping[str, Any], efficiency: Mapping[str, Any]) -> str:
+def _time(summary: Summary, movement: Mapping[str, Any], efficiency: Mapping[str, Any]) -> str:
     parts = losses(efficiency, movement, summary.get("solver", "flow"), summary.get("item", "sites"))
     if not parts:
         return section(
-            "Where the time went", "<p>No step of this run was timed: it was too short, or is of an older Seiche.</p>"
+            "Where the time went",
+            "<p>No step of this run was timed: the run is too short, or from an older version.</p>",
         )
     bar = bars(
         [("a mean rank", [part.seconds for part in parts], f"{number(summary['seconds'])} s")],
@@ -113,21 +114,11 @@ def _where(summary: Summary, movement: Mapping[str, Any], efficiency: Mapping[st
         )
         for part in parts
     ]
-    names = (
-        "load_balance",
-        "serialisation",
-        "transfer",
-        "communication",
-        "device",
-        "orchestration",
-        "parallel",
-        "computation_scaling",
-        "global",
-    )
+    names = (*compare_report.FACTORS, "computation_scaling", "global")
     shown = [(name.replace("_", " "), f"{efficiency[name]:.3f}") for name in names if name in efficiency]
     note = (
         "<p>parallel = load balance × communication; communication = serialisation × transfer = device × orchestration;"
-        " global = parallel × computation scaling. The run is its own reference; compare it with one on fewer ranks by"
+        " global = parallel × computation scaling. The reference is this run; compare with a run on fewer ranks by"
         " <code>seiche report --compare</code>.</p>"
     )
     return section(
@@ -135,8 +126,7 @@ def _where(summary: Summary, movement: Mapping[str, Any], efficiency: Mapping[st
     )
 
 
-def _stages(summary: Summary, machine: Machine | None) -> str:
-    del machine
+def _stages(summary: Summary) -> str:
     rows = []
     for row in summary["stages"]:
         speed, copy = row["bandwidth"], row["copy_share"]
@@ -151,8 +141,8 @@ def _stages(summary: Summary, machine: Machine | None) -> str:
                 f"{copy:.0%}" if copy else "",
             )
         )
-    head = ("stage", "s", "share", "µs a step", "least – most", "GB/s", "of copy")
-    return section("Stages", table(head, rows), "<p>Means over ranks and over the steps that were timed.</p>")
+    head = ("stage", "s", "share", "µs per step", "min – max", "GB/s", "of copy")
+    return section("Stages", table(head, rows), "<p>Means over ranks and timed steps.</p>")
 
 
 def _ranks(movement: Mapping[str, Any]) -> str:
@@ -163,27 +153,26 @@ def _ranks(movement: Mapping[str, Any]) -> str:
     order = sorted(range(count), key=lambda rank: movement["useful_s"][rank])
     taken = range(count) if count <= _RANKS else sorted(order[k * (count - 1) // (_RANKS - 1)] for k in range(_RANKS))
     largest = sorted(stages, key=lambda name: -sum(stages[name]))
-    names, rest = largest[:5], largest[5:]
+    names, others = largest[:5], largest[5:]
     totals = [sum(values[rank] for values in stages.values()) for rank in range(count)]
     rows = []
     for rank in taken:
         values = [stages[name][rank] for name in names]
-        values += [sum(stages[name][rank] for name in rest)] if rest else []
+        values += [sum(stages[name][rank] for name in others)] if others else []
         rows.append((f"rank {rank}", values, f"{number(totals[rank] * 1e6)} µs"))
-    left = f"<p>{_RANKS} of {count} ranks, from the idlest to the busiest.</p>" if count > _RANKS else ""
-    return section("Ranks: a timed step", bars(rows, names + (["other stages"] if rest else []), max(totals)), left)
+    note = f"<p>{_RANKS} of {count} ranks, from the idlest to the busiest.</p>" if count > _RANKS else ""
+    return section("Ranks: a timed step", bars(rows, names + (["other stages"] if others else []), max(totals)), note)
 
 
 def _host(host: Mapping[str, Any]) -> str:
     rows = [(name.replace("_", " "), f"{value:.3f}", text) for name, value, text in host_sentences(host)]
-    return section("Processes that drive the GPUs", table(("factor", "value", "what is lost"), rows, words=(2,)))
+    return section("Processes that drive the GPUs", table(("factor", "value", "loss"), rows, words=(2,)))
 
 
 def _prediction(summary: Summary, machine: Machine | None) -> str:
     if machine is None:
-        how = "measure one by <code>seiche bench machine</code> and pass it by <code>--machine</code>"
-        hint = f"<p>No machine file: {how}.</p>"
-        return section("Predicted beside measured", hint)
+        hint = "create one with <code>seiche bench machine</code> and pass it with <code>--machine</code>"
+        return section("Prediction", f"<p>No machine file: {hint}.</p>")
     rows = [
         (
             row.name,
@@ -192,19 +181,15 @@ def _prediction(summary: Summary, machine: Machine | None) -> str:
             f"{row.ratio:.2f}" if row.ratio is not None else "",
             row.why,
         )
-        for row in predicted_beside_measured(summary, machine)
+        for row in compare_with_prediction(summary, machine)
     ]
     if not rows:
-        return section("Predicted beside measured", "<p>No stage of this run has bytes to predict from.</p>")
+        return section("Prediction", "<p>No stage of this run declares its bytes.</p>")
     note = (
-        f"<p>By the machine file {escape(machine.name)}: stages at the rate of its memory, messages by their law."
-        " Above one: slower than the memory or the network alone would be; below: what moves stays in a cache.</p>"
+        f"<p>Machine file {escape(machine.name)}: stages at memory bandwidth, messages by their fitted model."
+        " Ratio above one: slower than memory or network; below one: data in a cache.</p>"
     )
-    return section(
-        "Predicted beside measured",
-        table(("stage", "measured µs", "predicted µs", "ratio", ""), rows, words=(4,)),
-        note,
-    )
+    return section("Prediction", table(("stage", "measured µs", "predicted µs", "ratio", ""), rows, words=(4,)), note)
 
 
 def _roofline(summary: Summary, machine: Machine | None) -> str:
@@ -223,22 +208,24 @@ def _roofline(summary: Summary, machine: Machine | None) -> str:
 def _messages(movement: Mapping[str, Any], ranks: int) -> str:
     rows = movement["messages"]
     if not rows:
-        return section("Messages", "<p>None: one rank, or ranks without neighbours.</p>")
+        return section("Messages", "<p>None: a single rank, or ranks without neighbours.</p>")
     count, size = sum(row[2] for row in rows), sum(row[3] for row in rows)
     partners = [sum(1 for row in rows if row[0] == rank) for rank in range(ranks)]
-    said = f"<p>{count:.0f} messages and {size:,.0f} B a step; {spread(partners)} partners a rank. Bytes a step:</p>"
-    return section("Messages", said, charts.message_matrix(rows, ranks))
+    note = (
+        f"<p>{count:.0f} messages and {size:,.0f} B per step; {spread(partners)} partners per rank. Bytes per step:</p>"
+    )
+    return section("Messages", note, charts.message_matrix(rows, ranks))
 
 
 def _memory(movement: Mapping[str, Any]) -> str:
     used = [value / 1e6 for value in movement["memory_B"]]
     if not used:
         return ""
-    note = "" if movement.get("device") != "gpu" else " That of the GPUs is not in it."
-    most = spread([round(value) for value in used])
-    said = f"<p>{most} MB a process at its most, {number(sum(used) / 1e3)} GB together.{note}</p>"
+    gpu = "" if movement.get("device") != "gpu" else " GPU memory is not included."
+    peak = spread([round(value) for value in used])
+    note = f"<p>Peak {peak} MB per process, {number(sum(used) / 1e3)} GB in total.{gpu}</p>"
     rows = [(f"rank {rank}", [value], f"{value:.0f} MB") for rank, value in enumerate(used[:_RANKS])]
-    return section("Memory", said, bars(rows, ["held by the process"], max(used)))
+    return section("Memory", note, bars(rows, ["process memory"], max(used)))
 
 
 def _numbers(summary: Summary) -> str:
@@ -251,11 +238,11 @@ def _numbers(summary: Summary) -> str:
         if value is not None
     ]
     rows += [
-        (f"{name.replace('_', ' ')}, {found['unit']}", f"{found['value']:.6g}")
-        for name, found in summary.get("details", {}).items()
-        if isinstance(found, Mapping) and {"value", "unit"} <= found.keys() and found["value"] is not None
+        (f"{name.replace('_', ' ')}, {entry['unit']}", f"{entry['value']:.6g}")
+        for name, entry in summary.get("details", {}).items()
+        if isinstance(entry, Mapping) and {"value", "unit"} <= entry.keys() and entry["value"] is not None
     ]
-    return section("Numbers of the run", table(("what", "value"), rows)) if rows else ""
+    return section("Numbers of the run", table(("quantity", "value"), rows)) if rows else ""
 
 
 def _footer(summary: Summary) -> str:

@@ -1,30 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One look for all figures: sizes of a two-column paper, fonts, colours, scale bars, and files that stay small."""
+"""Common style of figures: sizes for a two-column paper, fonts, colours, scale bars, small files."""
 
 from __future__ import annotations
 
 import io
 import logging
 import math
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seiche.errors import CaseError
+from seiche.io.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure
 
-#: Widths in inches of a figure over two columns and over one (180 mm and 88 mm).
+#: Widths of a figure over two columns and one column, inches (180 mm and 88 mm).
 DOUBLE_COLUMN = 7.09
 SINGLE_COLUMN = 3.46
 
 DOTS_PER_INCH = 300
 
-#: Okabe and Ito's colours, told apart by everyone (https://jfly.uni-koeln.de/color/).
+#: Colours of Okabe and Ito, safe for colour blindness (https://jfly.uni-koeln.de/color/).
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 _STYLE: dict[Any, Any] = {
@@ -53,10 +55,10 @@ _STYLE: dict[Any, Any] = {
 
 @contextmanager
 def paper_style() -> Iterator[None]:
-    """Make and save figures in the look of this module inside the block; the caller's settings come back after it."""
+    """Use the style of this module inside the block, and restore the previous settings after it."""
     import matplotlib as mpl
 
-    # A font of the list that is not installed is no news to the user of a solver.
+    # Suppress warnings about fonts of the list that are not installed.
     fonts = logging.getLogger("matplotlib.font_manager")
     level = fonts.level
     fonts.setLevel(logging.ERROR)
@@ -78,23 +80,23 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def kind_of_picture(name: str) -> str:
-    """Return the format that the suffix of `name` asks for; PNG without one.
+    """Return the picture format for the suffix of `name`; PNG without a suffix.
 
     Raises:
-        CaseError: no such format.
+        CaseError: the format is not supported.
     """
     from matplotlib.backend_bases import FigureCanvasBase
 
     kind, known = Path(name).suffix.lstrip(".").lower() or "png", sorted(FigureCanvasBase.get_supported_filetypes())
     if kind not in known:
-        raise CaseError(f"{name}: {kind!r} is no format of pictures; use one of {', '.join(known)}")
+        raise CaseError(f"{name}: {kind!r} is not a picture format; use one of {', '.join(known)}")
     return kind
 
 
 def save(figure: Figure, part: Path, name: str, limit: int | None = None) -> None:
-    """Write `figure` to `part` in the format that the suffix of `name` asks for.
+    """Write `figure` to `part` in the format of the suffix of `name`.
 
-    A PNG of more than `limit` bytes is stored with 256 colours, which costs a third and is hardly seen.
+    A PNG of more than `limit` bytes is stored with 256 colours, which reduces its size to a third.
     """
     kind = kind_of_picture(name)
     stream = io.BytesIO()
@@ -110,17 +112,23 @@ def save(figure: Figure, part: Path, name: str, limit: int | None = None) -> Non
     part.write_bytes(stream.getvalue())
 
 
+def store(figure: Figure, path: str | os.PathLike[str], limit: int | None = None) -> None:
+    """Write `figure` to `path` as `save` does; it replaces an existing file when it is complete."""
+    with replacing(path) as part:
+        save(figure, part, os.fspath(path), limit)
+
+
 def color_bar(axes: Axes, colors: ScalarMappable, label: str, extend: str = "neither") -> None:
-    """Draw the colours of `colors` close to the right of what `axes` shows."""
+    """Draw the colour bar of `colors` at the right of `axes`."""
     bar = axes.inset_axes((1.05, 0.15, 0.05, 0.7))
-    # The same width on paper for vessels of all shapes.
+    # The same width for vessels of all shapes.
     bar.set_box_aspect(20)
     bar.set_anchor("W")
     axes.figure.colorbar(colors, cax=bar, label=label, extend=extend)
 
 
 def nice_length(longest: float) -> float:
-    """Return the largest of 1, 2, 5 times a power of ten that is not above `longest` (> 0)."""
+    """Return the largest of 1, 2, 5 times a power of ten up to `longest` (> 0)."""
     power = 10.0 ** math.floor(math.log10(longest))
     return max(step * power for step in (1.0, 2.0, 5.0) if step * power <= longest * (1 + 1e-12))
 

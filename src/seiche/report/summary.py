@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`summary.json`: what a run computed, on what, how fast and how exactly, for other programs to read.
+"""`summary.json`: results, hardware, speed and accuracy of a run, for other programs.
 
 The keys are those of `Summary`, described in docs/reference/summary.md. Numbers that are not finite become null.
 """
@@ -24,7 +24,7 @@ from seiche.errors import CaseError, FormatError
 from seiche.io.files import replacing
 from seiche.report.table import StageRow
 
-#: Raised by one when a key changes its meaning.
+#: Schema version, increased when a key changes its meaning.
 SCHEMA = "seiche-summary-1"
 
 _PACKAGES = ("seiche", "numpy", "scipy", "h5py", "mpi4py", "mpich", "cupy-cuda13x", "cupy-cuda12x")
@@ -35,24 +35,12 @@ def _now() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of those packages of `_PACKAGES` that are installed."""
-    found = {"python": platform.python_version()}
+    """Return the versions of Python and of the installed packages of `_PACKAGES`."""
+    installed = {"python": platform.python_version()}
     for name in _PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def cpu_name() -> str:
-    """Return the model of this host's processor as the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.processor() or platform.machine()
+        with suppress(metadata.PackageNotFoundError):
+            installed[name] = metadata.version(name)
+    return installed
 
 
 @dataclass(frozen=True)
@@ -63,23 +51,23 @@ class Summary:
         case: name of the case.
         device: name of the processor or GPU.
         ranks: number of processes.
-        threads: CPU threads of each.
+        threads: CPU threads of each process.
         layout: storage layout of the populations.
         precision: compute and storage type, as in "float64/float32".
         sites: fluid sites (or points, or nodes) of all ranks.
         solver: "flow", "blood", "ultrasound" or "waves".
-        item: what `sites` are.
-        steps: steps done.
-        seconds: wall seconds they took, output included.
-        copy_bandwidth: measured bytes a second of a plain copy, None if it was not measured.
-        stages: rows of the table.
-        invariants: what should be conserved or bounded (mass drift, largest Mach number ...), by name.
+        item: kind of item that `sites` counts.
+        steps: number of steps.
+        seconds: wall seconds of the steps, output included.
+        copy_bandwidth: measured bandwidth of a plain copy, bytes per second; None if it was not measured.
+        stages: rows of the stage table.
+        invariants: conserved or bounded quantities (mass drift, largest Mach number ...), by name.
         flow_rates: volume flow in m^3/s into the fluid at the end, by iolet.
-        efficiency: load balance, communication, parallel efficiency and what they are made of, 0..1.
-        movement: what the efficiencies were made from, rank by rank: seconds, messages, memory.
-        details: whatever else a case wants to keep.
+        efficiency: load balance, communication, parallel efficiency and their factors, 0..1.
+        movement: the data of the efficiencies by rank: seconds, messages, memory.
+        details: further values of a case.
         finished: whether the run reached its last step.
-        stopped: why it ended before, None if it did not.
+        stopped: reason for an early end, None otherwise.
         date: UTC, ISO 8601.
         versions: of Python and packages.
         schema: version of these keys.
@@ -111,7 +99,7 @@ class Summary:
 
     @property
     def mlups(self) -> float:
-        """Return the million site updates a wall second."""
+        """Return the million site updates per wall second."""
         return self.sites * self.steps / self.seconds * 1e-6 if self.seconds > 0 else 0.0
 
     @property
@@ -122,7 +110,7 @@ class Summary:
 
 
 def content_of(summary: Summary) -> dict[str, Any]:
-    """Return what the file says, as JSON has it."""
+    """Return the content of the file as JSON values."""
     content = {item.name: _plain(getattr(summary, item.name)) for item in fields(summary)}
     content |= {"mlups": summary.mlups, "mass_balance": summary.mass_balance}
     first = ("schema", "date", "case", "solver", "device", "sites", "item", "steps", "seconds", "mlups")
@@ -130,10 +118,10 @@ def content_of(summary: Summary) -> dict[str, Any]:
 
 
 def write_summary(path: str | os.PathLike[str], summary: Summary) -> None:
-    """Write `summary` as JSON; what `path` held stays until the new text is complete.
+    """Write `summary` as JSON; it replaces an existing file when it is complete.
 
     Raises:
-        TypeError: `details` holds something that JSON has no word for.
+        TypeError: a value of `details` cannot be stored as JSON.
         OSError: the file cannot be written.
     """
     text = json.dumps(content_of(summary), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -145,7 +133,7 @@ def read_summary(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the content of a `summary.json`.
 
     Raises:
-        FormatError: not such a file.
+        FormatError: not a summary.
         OSError: the file cannot be read.
     """
     try:
@@ -153,48 +141,48 @@ def read_summary(path: str | os.PathLike[str]) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise FormatError(path, "text", f"not JSON: {error}") from error
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
-        found = content.get("schema") if isinstance(content, dict) else type(content).__name__
-        raise FormatError(path, "key 'schema'", f"{found!r}, need {SCHEMA!r}")
+        schema = content.get("schema") if isinstance(content, dict) else type(content).__name__
+        raise FormatError(path, "key 'schema'", f"{schema!r}, expected {SCHEMA!r}")
     return content
 
 
 @contextmanager
 def whole_summaries(*paths: Path) -> Iterator[None]:
-    """Make what summaries lack inside the block, which reads them, one line that names their files.
+    """Convert errors of the block, which reads summaries, to one line with their paths.
 
     Raises:
-        FormatError: a value is missing, or of another kind than a run leaves there.
+        FormatError: a value is missing or has a wrong type.
     """
     try:
         yield
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
-        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         names = " or ".join(map(str, paths))
-        raise FormatError(names, "content", f"not as a run leaves it: {what}") from error
+        raise FormatError(names, "content", f"not a valid summary: {reason}") from error
 
 
 def find_summary(run: str | os.PathLike[str]) -> Path:
     """Return the summary of a run: the file itself, `summary.json` in a folder, or the only summary there.
 
     Raises:
-        CaseError: there is none, or several.
+        CaseError: there is no summary, or several.
     """
     path = Path(run)
     if path.is_file():
         return path
     if not path.is_dir():
-        raise CaseError(f"{path}: expected the folder of a run, or its summary")
+        raise CaseError(f"{path}: expected the folder or the summary of a run")
     if (path / "summary.json").is_file():
         return path / "summary.json"
-    found = []
+    summaries = []
     for candidate in sorted(path.glob("*.json")):
         with suppress(FormatError, OSError):
             read_summary(candidate)
-            found.append(candidate)
-    if len(found) != 1:
-        names = ", ".join(candidate.name for candidate in found) or "none"
+            summaries.append(candidate)
+    if len(summaries) != 1:
+        names = ", ".join(candidate.name for candidate in summaries) or "none"
         raise CaseError(f"{path}: expected one summary of a run, found {names}")
-    return found[0]
+    return summaries[0]
 
 
 def _plain(value: Any) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A shaded surface in parallel projection: triangles drawn from the farthest to the nearest."""
+"""Shaded surfaces in parallel projection: triangles drawn from the farthest to the nearest."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.floating[Any]]
 Direction = tuple[float, float, float]
 
-#: Direction to the lamp as the viewer sees it (right, up, towards the viewer), and how much light there is without it.
+#: Direction of the light on the screen (right, up, towards the viewer), ambient light and gloss.
 _LAMP = np.array([-0.45, 0.55, 0.70])
 _AMBIENT = 0.55
 _GLOSS = 0.16
-#: Makes what looks at the viewer as bright as the colour bar.
+#: Scales faces towards the viewer to the brightness of the colour bar.
 _EXPOSURE = 1.14
 
 
 @dataclass(frozen=True, eq=False)
 class DrawnSurface:
-    """A triangulated surface with values, and where one looks at it from.
+    """A triangulated surface with values and a direction of view.
 
-    `vertices` (v, 3) in metres, `faces` (f, 3), `values` (f,) or (v,), or vectors of either, of which the magnitude is
-    drawn. `view` points from the surface to the viewer, `up` is upwards in the picture; None: as the figure likes it.
-    The colours end at the `top`-th percentile of the values (by area), so that a few hot spots do not darken the rest.
+    `vertices` (v, 3) in metres, `faces` (f, 3), `values` (f,) or (v,), or vectors, drawn as magnitudes. `view` points
+    to the viewer, `up` upwards in the picture; None is the default of the figure. The colours end at the `top`-th
+    percentile of the values (by area), because of isolated peaks.
     """
 
     vertices: Floats
@@ -44,10 +44,10 @@ class DrawnSurface:
 
 
 def face_values(surface: DrawnSurface) -> Floats:
-    """Return one value a face, (f,): magnitudes of vectors, means over the corners of vertex values.
+    """Return one value per face, (f,): magnitudes of vectors, means of vertex values.
 
     Raises:
-        ValueError: as many values as neither faces nor vertices.
+        ValueError: the number of values is neither that of faces nor of vertices.
     """
     values = np.asarray(surface.values, np.float64)
     values = np.linalg.norm(values, axis=1) if values.ndim == 2 else values
@@ -59,7 +59,7 @@ def face_values(surface: DrawnSurface) -> Floats:
 
 
 def screen_axes(view: Direction, up: Direction) -> Floats:
-    """Return the rows right, up, towards the viewer: an orthonormal right-handed frame, (3, 3).
+    """Return the orthonormal right-handed frame (3, 3) with rows right, up, towards the viewer.
 
     Raises:
         ValueError: `view` and `up` are parallel or zero.
@@ -76,7 +76,7 @@ def screen_axes(view: Direction, up: Direction) -> Floats:
 def shade(normals: Floats) -> tuple[Floats, Floats]:
     """Return diffuse light (f,) and gloss (f,), each 0..1, for unit normals (f, 3) in the frame of the screen."""
     lamp = _LAMP / np.linalg.norm(_LAMP)
-    # Both sides are lit: what looks away from the viewer is the inside of the vessel, a little darker.
+    # Both sides are lit; back faces, the inside of the vessel, are slightly darker.
     facing = np.where(normals[:, 2:] < 0, -normals, normals)
     diffuse = np.minimum(1.0, _EXPOSURE * (_AMBIENT + (1 - _AMBIENT) * np.clip(facing @ lamp, 0, 1)))
     half = lamp + np.array([0.0, 0.0, 1.0])
@@ -100,17 +100,10 @@ def draw_surface(axes: Axes, surface: DrawnSurface) -> None:
     diffuse, gloss = shade(crosses / np.maximum(areas, 1e-300)[:, None])
     pigment = colors.to_rgba(values)[:, :3] * diffuse[:, None]
     pigment += (1 - pigment) * gloss[:, None]
-    # Back to front; the nearest corner decides, which keeps long thin triangles in order better than the middle.
+    # Back to front by the nearest corner, which is more robust than the centre for thin triangles.
     order = np.argsort(corners[:, :, 2].max(axis=1), kind="stable")
-    axes.add_collection(
-        PolyCollection(
-            corners[order, :, :2],
-            facecolors=pigment[order],
-            edgecolors=pigment[order],
-            linewidths=0.15,
-            rasterized=True,
-        )
-    )
+    style: dict[str, Any] = {"facecolors": pigment[order], "edgecolors": pigment[order], "linewidths": 0.15}
+    axes.add_collection(PolyCollection(corners[order, :, :2], **style, rasterized=True))
     low, high = corners[:, :, :2].min(axis=(0, 1)), corners[:, :, :2].max(axis=(0, 1))
     margin = 0.03 * (high - low).max()
     axes.set_xlim(low[0] - margin, high[0] + margin)

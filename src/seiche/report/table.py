@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The table at the end of a run: where the time went, and how close each stage came to the memory's speed."""
+"""The table at the end of a run: time of each stage, and its bandwidth relative to a memory copy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from seiche.observe.timers import StageTime
 if TYPE_CHECKING:
     from rich.table import Table
 
-#: Name of the row of the time that nothing else accounts for (making files, pictures, the host between stages).
+#: Name of the row of the remaining time (files, pictures, host work between stages).
 OTHER = "other"
 
 
@@ -22,9 +22,9 @@ OTHER = "other"
 class StageRow:
     """One row of the table.
 
-    `seconds` is the whole run's, from the mean of the timed steps; `share` is of the run's wall time; `bandwidth` in
-    bytes a second and `copy_share` (of the measured copy bandwidth) are None for a stage not bound by memory. `mean`,
-    `minimum` and `maximum` are seconds in a step that has the stage.
+    `seconds` is the total of the run, estimated from the timed steps; `share` is its fraction of the wall time.
+    `bandwidth` (bytes per second) and `copy_share` (fraction of the copy bandwidth) are None for a stage that is not
+    memory-bound. `mean`, `minimum` and `maximum` are seconds in a step that has the stage.
     """
 
     name: str
@@ -49,17 +49,17 @@ def stage_rows(
     often: Mapping[str, float] | None = None,
     beside: Mapping[str, float] | None = None,
 ) -> list[StageRow]:
-    """Return a row for each stage that was timed, in the order of the step, and one for the rest of the time.
+    """Return a row for each timed stage in the order of the step, and one for the remaining time.
 
     Args:
         stages: the step, or the names of its stages.
         times: measured times, of one rank or the mean over ranks.
-        steps: steps done.
-        seconds: wall seconds they took.
-        copy_bandwidth: bytes a second (read and write counted) that a plain copy reached on the same cores or device.
-        bytes_a_step: bytes of each stage where they are not those of `stages` (the sum over ranks).
-        often: the part of the steps in which a stage comes; all of them by default.
-        beside: seconds of what the host did between steps, by name; zero makes no row.
+        steps: number of steps.
+        seconds: wall seconds of the steps.
+        copy_bandwidth: bytes per second (read plus write) of a plain copy on the same cores or device.
+        bytes_a_step: bytes of stages that differ from those of `stages` (the sum over ranks).
+        often: fraction of the steps that have a stage; 1 by default.
+        beside: seconds of host activities between steps, by name; zero gives no row.
     """
     rows = []
     for stage in stages:
@@ -69,32 +69,23 @@ def stage_rows(
             continue
         moved = (bytes_a_step or {}).get(name, declared)
         bandwidth = moved / time.mean if moved and time.mean > 0 else None
-        whole = time.mean * steps * (often or {}).get(name, 1.0)
-        rows.append(
-            StageRow(
-                name,
-                whole,
-                whole / seconds if seconds > 0 else 0.0,
-                bandwidth,
-                bandwidth / copy_bandwidth if bandwidth and copy_bandwidth else None,
-                time.mean,
-                time.minimum,
-                time.maximum,
-                time.samples,
-            )
-        )
+        total = time.mean * steps * (often or {}).get(name, 1.0)
+        share = total / seconds if seconds > 0 else 0.0
+        copy_share = bandwidth / copy_bandwidth if bandwidth and copy_bandwidth else None
+        sampled = (time.mean, time.minimum, time.maximum, time.samples)
+        rows.append(StageRow(name, total, share, bandwidth, copy_share, *sampled))
     others = {name: time for name, time in (beside or {}).items() if time > 0.0}
     rows += [StageRow(name, time, time / seconds if seconds > 0 else 0.0) for name, time in others.items()]
-    # Stages that overlap may sum to more than the wall time; then nothing is left to explain.
-    rest = max(0.0, seconds - sum(row.seconds for row in rows))
-    rows.append(StageRow(OTHER, rest, rest / seconds if seconds > 0 else 0.0))
+    # Overlapping stages can add up to more than the wall time.
+    remaining = max(0.0, seconds - sum(row.seconds for row in rows))
+    rows.append(StageRow(OTHER, remaining, remaining / seconds if seconds > 0 else 0.0))
     return rows
 
 
 def stage_table(
     rows: Sequence[StageRow], *, seconds: float, title: str | None = None, note: str | None = None
 ) -> Table:
-    """Return the rows as a table for the terminal, with the wall `seconds` of the run in the last line."""
+    """Return the rows as a table for the terminal; the last line has the wall `seconds` of the run."""
     from rich import box
     from rich.table import Table
 
@@ -125,6 +116,6 @@ def _seconds(value: float) -> str:
 
 
 def markdown(columns: Sequence[str], lines: Sequence[Sequence[str]], *, text_columns: int) -> str:
-    """Return a Markdown table whose first `text_columns` columns are set to the left, the others to the right."""
+    """Return a Markdown table; the first `text_columns` columns are left-aligned, the others right-aligned."""
     rule = ["---" if k < text_columns else "---:" for k in range(len(columns))]
     return "".join(f"| {' | '.join(line)} |\n" for line in (columns, rule, *lines))

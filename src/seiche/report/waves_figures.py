@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pictures of waves: motion in a plane, films of it, seismograms, maps of peak velocities."""
+"""Figures of waves: snapshots and films of motion in a plane, seismograms, maps of peak velocity."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,30 +13,28 @@ import numpy.typing as npt
 
 from seiche.errors import FormatError
 from seiche.io.arrays import hdf5_file, values_of
-from seiche.io.files import replacing
-from seiche.report.film import write_film
-from seiche.report.style import COLORS, DOUBLE_COLUMN, SINGLE_COLUMN, color_bar, new_figure, paper_style, save
+from seiche.report.film import film_frame, write_film
+from seiche.report.style import COLORS, DOUBLE_COLUMN, SINGLE_COLUMN, color_bar, new_figure, paper_style, store
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from PIL.Image import Image
 
 Floats = npt.NDArray[np.float64]
-#: Pixels across a film, and milliseconds of a frame.
+#: Width of a film in pixels, and duration of a frame (ms).
 _FILM_WIDTH, _FRAME_TIME = 720, 80
-#: Share of values that lie within the colours.
+#: Quantile of the values at which the colours end.
 _SHOWN = 0.995
-#: Most receivers in a plot of seismograms.
+#: Maximum number of receivers in a plot of seismograms.
 _TRACES = 24
-#: Neither a side over the other one nor a value of snapshots is as large.
-_SLENDER, _LARGEST = 1e6, 1e30
+#: Limits for valid snapshots: aspect ratio and absolute value.
+_MAX_ASPECT, _LARGEST = 1e6, 1e30
 #: Points along the longer side of a map.
 _MAP_POINTS = 400
 
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """A time series in a plane: what is drawn of it, (times, rows, columns), and where it lies (m)."""
+    """A time series in a plane: `values` (times, rows, columns) and the corners of the plane (m)."""
 
     title: str
     times: Floats
@@ -48,7 +46,7 @@ class Motion:
 
     @property
     def top(self) -> float:
-        """Return the value of the strongest colour."""
+        """Return the value at the end of the colours."""
         return float(np.quantile(np.abs(self.values), _SHOWN)) or 1.0
 
 
@@ -56,7 +54,7 @@ def read_motion(path: Path) -> Motion:
     """Return the pressure of a fluid, or the velocity along the last axis of a solid, from a file of snapshots.
 
     Raises:
-        FormatError: no such file.
+        FormatError: not a valid file of snapshots.
     """
     with hdf5_file(path, "no snapshots of waves") as file:
         acoustic = file.attrs["medium"] == "acoustic"
@@ -68,17 +66,17 @@ def read_motion(path: Path) -> Motion:
         lower, upper = (np.asarray(file.attrs[name], np.float64) for name in ("lower", "upper"))
         title = str(file.attrs["title"])
     if values.ndim != 3 or values.dtype.kind != "f" or not values.size or times.shape != values.shape[:1]:
-        raise FormatError(path, "whole file", f"values of shape {values.shape} are no snapshots at {times.size} times")
+        raise FormatError(path, "whole file", f"values of shape {values.shape} do not match {times.size} times")
     if not (np.abs(values) < _LARGEST).all():
-        raise FormatError(path, "values", f"not every one is a number below {_LARGEST:g}")
+        raise FormatError(path, "values", f"some are not finite or not below {_LARGEST:g}")
     sides = upper - lower
-    if sides.shape != (2,) or not (0 < sides.min() <= sides.max() < _SLENDER * sides.min()):
-        raise FormatError(path, "attributes lower, upper", "not two corners of a rectangle")
+    if sides.shape != (2,) or not (0 < sides.min() <= sides.max() < _MAX_ASPECT * sides.min()):
+        raise FormatError(path, "attributes lower, upper", "not the corners of a rectangle")
     return Motion(title, times, values, label, (first, second), lower, upper)
 
 
 def is_motion(path: Path) -> bool:
-    """Return whether a file looks like snapshots of waves."""
+    """Return whether a file contains snapshots of waves."""
     try:
         with hdf5_file(path, "no snapshots of waves") as file:
             return "medium" in file.attrs and "velocity" in file
@@ -87,10 +85,10 @@ def is_motion(path: Path) -> bool:
 
 
 def render_motion(target: Path, source: Path, *, moving: bool, every: int) -> None:
-    """Draw the last state of a file of snapshots, or a film of every `every`-th.
+    """Draw the last state of a file of snapshots, or (`moving`) a film of every `every`-th state.
 
     Raises:
-        FormatError: a broken file.
+        FormatError: the file is invalid.
         OSError: the picture cannot be written.
     """
     motion = read_motion(source)
@@ -101,7 +99,7 @@ def render_motion(target: Path, source: Path, *, moving: bool, every: int) -> No
 
 
 def _unit(lower: Floats, upper: Floats) -> tuple[str, float]:
-    """Return a unit of length for axes, and how many of it a metre is."""
+    """Return a unit of length for axes, and its number per metre."""
     longest = float(np.max(upper - lower))
     return ("km", 1e-3) if longest >= 2e3 else ("m", 1.0) if longest >= 2 else ("mm", 1e3)
 
@@ -112,15 +110,8 @@ def _drawn(motion: Motion, number: int, width: float) -> Figure:
     figure = new_figure(width, min(max(0.9 * width * sides[1] / sides[0], 1.6), 1.2 * width))
     axes = figure.add_subplot()
     (left, low), (right, high) = motion.lower * factor, motion.upper * factor
-    image = axes.imshow(
-        motion.values[number],
-        origin="lower",
-        extent=(left, right, low, high),
-        cmap="RdBu_r",
-        vmin=-motion.top,
-        vmax=motion.top,
-        interpolation="bilinear",
-    )
+    style: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -motion.top, "vmax": motion.top, "interpolation": "bilinear"}
+    image = axes.imshow(motion.values[number], origin="lower", extent=(left, right, low, high), **style)
     axes.set_xlabel(f"{motion.axes[0]} ({unit})")
     axes.set_ylabel(f"{motion.axes[1]} ({unit})")
     axes.set_title(f"{motion.times[number]:.3g} s", loc="right", fontsize=7)
@@ -130,37 +121,29 @@ def _drawn(motion: Motion, number: int, width: float) -> Figure:
 
 
 def snapshot_figure(path: Path, motion: Motion, number: int) -> None:
-    """Draw one state. Raises OSError when the file cannot be written."""
-    with paper_style(), replacing(path) as part:
-        save(_drawn(motion, number, DOUBLE_COLUMN), part, path.name)
+    """Draw one state; raise OSError if the file cannot be written."""
+    with paper_style():
+        store(_drawn(motion, number, DOUBLE_COLUMN), path)
 
 
 def film(path: Path, motion: Motion, every: int = 1) -> None:
-    """Draw every `every`-th state as an animated GIF or an MP4. Raises as `write_film` does."""
-    from PIL import Image as Pillow
-
-    def frames() -> Iterator[Image]:
-        for number in range(0, len(motion.times), every):
-            figure = _drawn(motion, number, DOUBLE_COLUMN)
-            figure.set_dpi(_FILM_WIDTH / figure.get_size_inches()[0])
-            figure.canvas.draw()
-            pixels = np.asarray(figure.canvas.buffer_rgba())  # type: ignore[attr-defined]
-            yield Pillow.fromarray(pixels[..., :3].copy()).quantize(128, dither=Pillow.Dither.NONE)
-
+    """Draw every `every`-th state as an animated GIF or an MP4; raise as `write_film` does."""
+    numbers = range(0, len(motion.times), every)
     with paper_style():
-        write_film(path, frames(), _FRAME_TIME)
+        frames = (film_frame(_drawn(motion, number, DOUBLE_COLUMN), _FILM_WIDTH) for number in numbers)
+        write_film(path, frames, _FRAME_TIME)
 
 
 def seismogram_figure(
     path: Path, times: Floats, velocity: Floats, names: Sequence[str], components: Sequence[str]
 ) -> None:
-    """Draw velocities (times, receivers, components), a panel a component, receivers above each other.
+    """Draw velocities (times, receivers, components): one panel per component, one line per receiver.
 
-    Of many receivers, evenly spread ones are drawn. Raises OSError when the file cannot be written.
+    Of many receivers, an even selection is drawn. Raises OSError if the file cannot be written.
     """
     chosen = np.unique(np.linspace(0, len(names) - 1, min(len(names), _TRACES)).round().astype(int))
     top = float(np.abs(velocity).max()) or 1.0
-    with paper_style(), replacing(path) as part:
+    with paper_style():
         figure = new_figure(DOUBLE_COLUMN, min(1.2 + 0.22 * len(chosen), 7.5))
         panels = np.atleast_1d(figure.subplots(1, len(components), sharex=True, sharey=True))
         for number, (axes, name) in enumerate(zip(panels, components, strict=True)):
@@ -170,22 +153,22 @@ def seismogram_figure(
             axes.set_title(f"{name}, 1 = {top:.3g} m/s", fontsize=8)
             axes.set_xlabel("time (s)")
         panels[0].set_yticks(range(len(chosen)), [names[receiver] for receiver in chosen])
-        save(figure, part, path.name)
+        store(figure, path)
 
 
-#: Units of small velocities, and how many of them are 1 m/s.
+#: Units of velocity, and their number per m/s.
 _SPEEDS = (("m/s", 1.0), ("mm/s", 1e3), ("\N{MICRO SIGN}m/s", 1e6), ("nm/s", 1e9))
 
 
 def map_figure(
     path: Path, places: Floats, peaks: Floats, axes_names: Sequence[str], stations: Floats | None = None
 ) -> None:
-    """Draw peak velocities at places (n, 1 or 2) of a side. Raises OSError when the file cannot be written."""
+    """Draw peak velocities at `places` (n, 1 or 2) of a side; raise OSError if the file cannot be written."""
     lower, upper = places.min(0), places.max(0)
     unit, factor = _unit(lower, upper)
-    speed, times = next((pair for pair in _SPEEDS if peaks.max() * pair[1] >= 1), ("m/s", 1.0))
-    peaks = peaks * times
-    with paper_style(), replacing(path) as part:
+    speed, per_metre = next((pair for pair in _SPEEDS if peaks.max() * pair[1] >= 1), ("m/s", 1.0))
+    peaks = peaks * per_metre
+    with paper_style():
         figure = new_figure(SINGLE_COLUMN if places.shape[1] == 1 else DOUBLE_COLUMN * 0.8, 3.0)
         axes = figure.add_subplot()
         axes.set_xlabel(f"{axes_names[0]} ({unit})")
@@ -194,29 +177,24 @@ def map_figure(
             axes.plot(places[order, 0] * factor, peaks[order], color=COLORS[0])
             axes.set_ylabel(f"peak velocity ({speed})")
         else:
-            image = axes.imshow(
-                _raster(places, peaks, lower, upper),
-                origin="lower",
-                extent=(lower[0] * factor, upper[0] * factor, lower[1] * factor, upper[1] * factor),
-                cmap="viridis",
-                vmin=0,
-            )
+            extent = (lower[0] * factor, upper[0] * factor, lower[1] * factor, upper[1] * factor)
+            raster = _raster(places, peaks, lower, upper)
+            image = axes.imshow(raster, origin="lower", extent=extent, cmap="viridis", vmin=0)
             axes.set_ylabel(f"{axes_names[1]} ({unit})")
             color_bar(axes, image, f"peak velocity ({speed})")
             if stations is not None:
                 axes.plot(stations[:, 0] * factor, stations[:, 1] * factor, "^", color="white", markersize=3)
-        save(figure, part, path.name)
+        store(figure, path)
 
 
 def _raster(places: Floats, values: Floats, lower: Floats, upper: Floats) -> npt.NDArray[Any]:
-    """Return values at scattered places on a regular grid, linear between them."""
+    """Return scattered values on a regular grid by linear interpolation."""
     from scipy.interpolate import LinearNDInterpolator
 
     unique, first = np.unique(places.round(9), axis=0, return_index=True)
     counts = np.maximum(2, np.round(_MAP_POINTS * (upper - lower) / (upper - lower).max())).astype(int)
     x, y = (np.linspace(lower[a], upper[a], counts[a]) for a in range(2))
     scale = upper - lower
-    found = LinearNDInterpolator(unique / scale, values[first])(
-        np.stack(np.meshgrid(x / scale[0], y / scale[1]), -1).reshape(-1, 2)
-    )
-    return np.asarray(np.nan_to_num(found).reshape(counts[1], counts[0]))
+    points = np.stack(np.meshgrid(x / scale[0], y / scale[1]), -1).reshape(-1, 2)
+    interpolated = LinearNDInterpolator(unique / scale, values[first])(points)
+    return np.asarray(np.nan_to_num(interpolated).reshape(counts[1], counts[0]))
