@@ -106,5 +106,5 @@ def _places(world: World, memory: Memory | None) -> list[RankPlace]:
     allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     address = memory.bus if memory is not None else None
     node = gpu_numa_node(address) if address else None
-    mine = RankPlace(hosts_of(world)[world.rank], numa_cpus(allowed), address, "", node)
-    return world.allgather(mine)
+    place = RankPlace(hosts_of(world)[world.rank], numa_cpus(allowed), address, "", node)
+    return world.allgather(place)

@@ -101,7 +101,7 @@ class Exchange:
             problem = str(error)
         raise_together(world, problem)
         raise_together(world, _mismatch(world, parts, processes))
-        self._arrays = (send, receive)  # keep them alive
+        self._arrays = (send, receive)  # referenced as long as the exchange uses them
         whole = bool(world.bcast((send_counts is not None) if whole is None else whole))
         self._make: Callable[[str], AlltoallAlgorithm] = lambda name: WAYS[name](world, memory, parts, processes, whole)
         if strategy == "auto":
@@ -141,7 +141,7 @@ class Exchange:
         """Do nothing: a call has completed or raised when it returns."""
 
     def reconsider(self) -> bool:
-        """Time a choice of the machine file again, and choose anew if it drifted; return whether it changed.
+        """Time a choice of the machine file again, and choose again if it drifted; return whether it changed.
 
         Collective; no other code may use the arrays meanwhile. The contents of `receive` are restored.
 

@@ -135,7 +135,7 @@ def gather_movement(
         sent=messages_a_step(phases, weights),
         memory=peak_memory(),
         beside=dict(beside),
-        samples=tuple(timers.samples)[-SAMPLES_KEPT:],  # a trace can make timers keep more
+        samples=tuple(timers.samples)[-SAMPLES_KEPT:],  # more samples are stored for a trace
     )
     longest = float(world.allreduce_max(np.array([elapsed]))[0])
     records = world.gather(record)

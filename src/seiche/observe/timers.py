@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Timers of the stages of a step, for any clock, with an overhead below one percent of a step.
 
-Only a sample of steps is timed. Marks are converted to seconds later, so that a device never waits for its timer. Steps
-replayed as a graph are timed as a whole; occasionally one step runs stage by stage.
+Only a sample of steps is timed. Marks are converted to seconds later, to avoid waiting for a device. Steps replayed
+as a graph are timed as a whole; occasionally one step runs stage by stage.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ class StageTimers:
     def times(self) -> dict[str, StageTime]:
         """Return the time of every timed stage, in order of first occurrence; wait for pending marks of a device."""
         self._resolve(len(self._pending))
-        return {name: StageTime(name, *numbers) for name, numbers in self._times.items()}
+        return {name: StageTime(name, *values) for name, values in self._times.items()}
 
     def activity(self) -> Activity:
         """Return the useful and active seconds of this rank in all its steps, estimated from the samples.

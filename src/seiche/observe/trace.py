@@ -96,13 +96,13 @@ def _cost(samples: Iterable[Sample]) -> float:
         return 0.0
     spans = sum(1 + len(sample.spans) for sample in last)
     arrows = sum(len(span.messages.received) for sample in last for span in sample.spans if span.messages is not None)
-    least = np.inf
+    shortest = np.inf
     for _ in range(_COST_TRIALS):
         begin = time.perf_counter()
         for event in _slices(0, RankTrace("", last)):
             _encode(event)
-        least = min(least, time.perf_counter() - begin)
-    return float(least) / len(last) * (1 + 2 * arrows / spans)
+        shortest = min(shortest, time.perf_counter() - begin)
+    return float(shortest) / len(last) * (1 + 2 * arrows / spans)
 
 
 def trace_events(ranks: Sequence[RankTrace]) -> Iterator[Event]:

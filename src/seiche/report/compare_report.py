@@ -64,10 +64,10 @@ def _settings(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
 
 
 def _stages(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
-    known = [{row["name"]: row["seconds"] / max(1, run["steps"]) for row in run["stages"]} for run in runs]
+    stage_seconds = [{row["name"]: row["seconds"] / max(1, run["steps"]) for row in run["stages"]} for run in runs]
     rows = []
-    for name in dict.fromkeys(name for run in known for name in run):
-        a, b = (run.get(name) for run in known)
+    for name in dict.fromkeys(name for run in stage_seconds for name in run):
+        a, b = (run.get(name) for run in stage_seconds)
         cells = [number(value * 1e6) if value is not None else "" for value in (a, b)]
         rows.append((name, *cells, f"{b / a:.2f}" if a and b is not None else ""))
     return section("Stages, µs per step", table(("stage", *names, "second / first"), rows))

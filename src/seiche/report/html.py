@@ -53,7 +53,7 @@ footer { margin-top: 2rem; font-size: .85rem; opacity: .75; }
 
 
 def page(title: str, body: Iterable[str]) -> str:
-    """Return the whole text of a page."""
+    """Return the complete text of a page."""
     head = (
         f'{_BEGIN}<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(title)}</title>\n'
@@ -95,8 +95,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], words: Sequence[in
     )
 
 
-def bars(rows: Iterable[tuple[str, Sequence[float], str]], names: Sequence[str], whole: float) -> str:
-    """Return a legend and one bar per row: label, values of `names` as fractions of `whole`, and a note."""
+def bars(rows: Iterable[tuple[str, Sequence[float], str]], names: Sequence[str], total: float) -> str:
+    """Return a legend and one bar per row: label, values of `names` as fractions of `total`, and a note."""
     colors = [COLORS[k % len(COLORS)] if k < len(COLORS) else "#8888" for k in range(len(names))]
     key = "".join(
         f'<li><i style="background:{color}"></i>{escape(name)}</li>' for name, color in zip(names, colors, strict=True)
@@ -104,10 +104,10 @@ def bars(rows: Iterable[tuple[str, Sequence[float], str]], names: Sequence[str],
     lines = []
     for label, values, note in rows:
         parts = "".join(
-            f'<span style="width:{100 * value / whole:.3f}%;background:{color}"'
+            f'<span style="width:{100 * value / total:.3f}%;background:{color}"'
             f' title="{escape(name)}: {number(value)}"></span>'
             for name, value, color in zip(names, values, colors, strict=True)
-            if value > 0 and whole > 0
+            if value > 0 and total > 0
         )
         lines.append(
             f'<div class="row"><span>{escape(label)}</span><div class="bar">{parts}</div>'

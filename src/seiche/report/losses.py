@@ -115,9 +115,9 @@ def _transfer(movement: Mapping[str, Any], item: str) -> tuple[str, str]:
 
 def _between(elapsed: float, movement: Mapping[str, Any], item: str) -> tuple[str, str]:
     beside = {name: max(seconds) for name, seconds in movement.get("beside", {}).items() if seconds}
-    known = [f"{name} {seconds:.3g} s" for name, seconds in beside.items() if seconds > 0.002 * elapsed]
+    measured = [f"{name} {seconds:.3g} s" for name, seconds in beside.items() if seconds > 0.002 * elapsed]
     text = "Time outside stages: files, pictures, host work between stages"
-    text += f"; measured: {', '.join(known)}." if known else "."
+    text += f"; measured: {', '.join(measured)}." if measured else "."
     if movement.get("device") == "gpu":
         return text, "Longer intervals between outputs allow steps to run as graphs."
     return text, f"Write less often, or use more {item} per rank."

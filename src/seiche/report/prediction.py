@@ -166,10 +166,10 @@ def prediction_figure(path: Path, prediction: ScalingPrediction) -> None:
     times.plot(ranks, ideal, ":", color="0.4", label="ideal")
     times.set_yscale("log")
     times.set_ylabel("seconds per step")
-    numbers = range(len(ranks))
+    entries = range(len(ranks))
     curves = {
-        "strong scaling": [prediction.strong_efficiency(k) for k in numbers],
-        "weak scaling": [prediction.weak_efficiency(k) for k in numbers],
+        "strong scaling": [prediction.strong_efficiency(k) for k in entries],
+        "weak scaling": [prediction.weak_efficiency(k) for k in entries],
         "load balance": [step.load_balance for step in prediction.strong],
         "communication": [step.communication for step in prediction.strong],
     }

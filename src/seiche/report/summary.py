@@ -45,7 +45,7 @@ def versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Summary:
-    """The content of `summary.json`; SI units unless a key says otherwise.
+    """The content of `summary.json`; SI units unless a key names another unit.
 
     Attributes:
         case: name of the case.

@@ -128,9 +128,9 @@ def snapshot_figure(path: Path, motion: Motion, number: int) -> None:
 
 def film(path: Path, motion: Motion, every: int = 1) -> None:
     """Draw every `every`-th state as an animated GIF or an MP4; raise as `write_film` does."""
-    numbers = range(0, len(motion.times), every)
+    selected = range(0, len(motion.times), every)
     with paper_style():
-        frames = (film_frame(_drawn(motion, number, DOUBLE_COLUMN), _FILM_WIDTH) for number in numbers)
+        frames = (film_frame(_drawn(motion, number, DOUBLE_COLUMN), _FILM_WIDTH) for number in selected)
         write_film(path, frames, _FRAME_TIME)
 
 

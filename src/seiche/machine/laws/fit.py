@@ -93,18 +93,18 @@ def segment(sizes: npt.ArrayLike, seconds: npt.ArrayLike, most: int = MAX_PIECES
             cost[begin, end] = float(np.sum(((alpha + beta * s[begin:end]) / t[begin:end] - 1) ** 2))
     cost[n - 1, n] = 0.0
     best = np.full((most + 1, n + 1), np.inf)
-    before = np.zeros((most + 1, n + 1), int)
+    previous = np.zeros((most + 1, n + 1), int)
     best[0, 0] = 0.0
     for pieces in range(1, most + 1):
         for end in range(1, n + 1):
             sums = best[pieces - 1, :end] + cost[:end, end]
-            before[pieces, end] = int(np.argmin(sums))
-            best[pieces, end] = sums[before[pieces, end]]
+            previous[pieces, end] = int(np.argmin(sums))
+            best[pieces, end] = sums[previous[pieces, end]]
     penalty = _PARAMETERS * np.log(n) * np.arange(1, most + 1)
     pieces = 1 + int(np.argmin(best[1:, n] / NOISE**2 + penalty))
     begins, end = [], n
     while pieces:
-        end = int(before[pieces, end])
+        end = int(previous[pieces, end])
         begins.append(end)
         pieces -= 1
     return begins[::-1]
@@ -213,10 +213,8 @@ def warnings_of(
     if gap is not None and gap > t.min() * (1 + _DISTANCE):
         lines.append(f"gap = {gap:.3g} s is above the smallest time measured, {t.min():.3g} s: messages are serialised")
     if spread is not None:
-        wide = np.asarray(spread, np.float64)
-        if wide.size and wide.max() > _SPREAD:
-            worst = int(np.argmax(wide))
-            lines.append(
-                f"repetitions at {int(s[worst])} B vary by {wide[worst]:.0%}: other processes disturbed the measurement"
-            )
+        spreads = np.asarray(spread, np.float64)
+        if spreads.size and spreads.max() > _SPREAD:
+            worst = int(np.argmax(spreads))
+            lines.append(f"repetitions at {int(s[worst])} B vary by {spreads[worst]:.0%}: other processes interfered")
     return lines

@@ -21,7 +21,7 @@ def transport_times(
     received: Sequence[int],
     graphs: bool = False,
 ) -> dict[str, float]:
-    """Return predicted seconds of the transports that all ranks can use; infinite if the file lacks data.
+    """Return predicted seconds of the transports that all ranks can use; infinite without data in the file.
 
     Empty messages are not sent. Packing and unpacking count as launches; their memory traffic is the caller's, unless
     `packed_too` reports that the measurement includes it.
@@ -50,8 +50,8 @@ def transport_times(
     node_ranks = sum(place.host == places[rank].host for place in places)
     times = {"host": _messages(machine, "host", both, node_ranks) + 2 * launch}
     if not gpus:
-        whole = machine.messages("host_exchange") if both else None
-        if whole is not None and all(locality_class in whole.curves for locality_class, _ in both):
+        exchanges = machine.messages("host_exchange") if both else None
+        if exchanges is not None and all(locality_class in exchanges.curves for locality_class, _ in both):
             times["host"] = _messages(machine, "host_exchange", both, node_ranks)
         return times
     down, up = (machine.measured(path, "on-socket") for path in ("d2h", "h2d"))

@@ -44,11 +44,11 @@ def numa_cpus(allowed: Collection[int], nodes: Path = _NODES) -> dict[int, tuple
 
 def _listed(text: str) -> list[int]:
     """Return the numbers of a list such as "0-3,8"."""
-    numbers: list[int] = []
+    indices: list[int] = []
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")
-        numbers += range(int(first), int(last or first) + 1)
-    return numbers
+        indices += range(int(first), int(last or first) + 1)
+    return indices
 
 
 def gpu_numa_node(address: str, devices: Path = _DEVICES) -> int | None:
@@ -82,23 +82,23 @@ def locality(first: RankPlace, second: RankPlace, *, gpus: bool = False) -> Loca
     return "on-socket" if len(nodes) == 1 else "on-node"
 
 
-def bindings(first: RankPlace, second: RankPlace, wanted: Locality) -> tuple[set[int], set[int]] | None:
-    """Return CPUs for two ranks of one host that put them into class `wanted`, None if impossible."""
+def bindings(first: RankPlace, second: RankPlace, target: Locality) -> tuple[set[int], set[int]] | None:
+    """Return CPUs for two ranks of one host that put them into class `target`, None if impossible."""
     for a, mine in first.cpus.items():
         for b, others in second.cpus.items():
-            if (a == b) == (wanted == "on-socket"):
+            if (a == b) == (target == "on-socket"):
                 return set(mine), set(others)
     return None
 
 
-def pairs(all_places: Sequence[RankPlace], wanted: Locality, *, gpus: bool = False) -> list[tuple[int, int]]:
-    """Return disjoint pairs of ranks that are, or can be bound, in class `wanted`.
+def pairs(all_places: Sequence[RankPlace], target: Locality, *, gpus: bool = False) -> list[tuple[int, int]]:
+    """Return disjoint pairs of ranks that are, or can be bound, in the locality class `target`.
 
     Off-node pairs all connect the same two hosts; their number is therefore the number of senders of a node.
     """
     ranks = [rank for rank, place in enumerate(all_places) if not gpus or place.gpu]
     hosts = list(dict.fromkeys(all_places[rank].host for rank in ranks))
-    if wanted == "off-node":
+    if target == "off-node":
         if len(hosts) < 2:
             return []
         sides = [[rank for rank in ranks if all_places[rank].host == host] for host in hosts[:2]]
@@ -111,7 +111,7 @@ def pairs(all_places: Sequence[RankPlace], wanted: Locality, *, gpus: bool = Fal
             a, b = all_places[first], all_places[second]
             if gpus and a.gpu == b.gpu:
                 continue
-            if (locality(a, b, gpus=True) == wanted) if gpus else bindings(a, b, wanted):
+            if (locality(a, b, gpus=True) == target) if gpus else bindings(a, b, target):
                 matched.append((first, second))
                 unpaired.remove(second)
                 break

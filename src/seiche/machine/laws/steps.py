@@ -132,7 +132,7 @@ def rank_rate(machine: Machine, ranks_here: int, *, gpu: bool) -> float:
 def at_bound(machine: Machine, bound: Bound) -> Machine:
     """Return the machine with all parameters at one end of their intervals, or ("latency") with empty messages.
 
-    "low" refers to times, hence to the upper end of a bandwidth. Parameters without an interval are unchanged.
+    "low" refers to times; for bandwidths it is the upper end. Parameters without an interval are unchanged.
     """
     if bound == "best":
         return machine

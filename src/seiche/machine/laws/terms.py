@@ -37,12 +37,12 @@ def injection_rate(
         ValueError: no measurement remains, or the measurements show no limit.
     """
     p, s, t = (np.asarray(values, np.float64) for values in (senders, size, seconds))
-    whole = p * s if total is None else np.asarray(total, np.float64)
+    node_bytes = p * s if total is None else np.asarray(total, np.float64)
     used = (p >= least_senders) & (s >= least_size)
     if not used.any():
         raise ValueError(f"no measurement has {least_senders} senders of {least_size:g} B or more")
     alpha = np.array([curve.piece(value).alpha for value in s[used]])
-    inverse = float(((t[used] - alpha) * whole[used]).sum() / (whole[used] ** 2).sum())
+    inverse = float(((t[used] - alpha) * node_bytes[used]).sum() / (node_bytes[used] ** 2).sum())
     if inverse <= 0:
         raise ValueError("the times are below the latency; no injection rate can be fitted")
     return 1.0 / inverse, int(used.sum())

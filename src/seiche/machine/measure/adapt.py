@@ -52,7 +52,7 @@ def adapted(
     return here.model_copy(
         update={
             "name": f"{here.name} (with {machine.name})",
-            "source": f"{here.source}; the rest from {machine.name}",
+            "source": f"{here.source}; other values from {machine.name}",
             "paths": [*here.paths, *retained],
             "injection": [*here.injection, *limits],
             "files": machine.files,

@@ -84,12 +84,12 @@ def launches(backend: Backend) -> Launch:
             launch()
 
     short, long = backend.capture(launch), backend.capture(several)
-    one, many = (timed(queued(backend, graph.launch)).minimum for graph in (short, long))
-    graph_kernel = max(0.0, (many - one) / (_KERNELS - 1))
+    short_seconds, long_seconds = (timed(queued(backend, graph.launch)).minimum for graph in (short, long))
+    graph_kernel = max(0.0, (long_seconds - short_seconds) / (_KERNELS - 1))
     other = backend.stream()
     return Launch(
         kernel=timed(queued(backend, launch)).minimum,
         event=timed(queued(backend, lambda: other.wait(backend.current().record()))).minimum,
-        graph=max(0.0, one - graph_kernel),
+        graph=max(0.0, short_seconds - graph_kernel),
         graph_kernel=graph_kernel,
     )

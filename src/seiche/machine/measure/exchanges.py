@@ -29,7 +29,7 @@ def exchange_curve(
     backend: Backend,
     places: Sequence[RankPlace],
     pair: tuple[int, int],
-    wanted: Locality,
+    target: Locality,
     *,
     transport: TransportName,
     seconds: float,
@@ -39,7 +39,7 @@ def exchange_curve(
     Ranks outside the pair exchange no data.
     """
     curve, turns = TimingSeries(), shares(SIZES, seconds)
-    with bound(cpus_for(world, places, pair, wanted) if backend.host_memory else None):
+    with bound(cpus_for(world, places, pair, target) if backend.host_memory else None):
         # The clock of the first rank decides which sizes are timed.
         while (turn := world.bcast(next(turns, None) if world.rank == 0 else None)) is not None:
             size, share = turn

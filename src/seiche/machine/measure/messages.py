@@ -45,11 +45,11 @@ def device_buffers(backend: Backend) -> Buffers:
     return buffers
 
 
-def cpus_for(world: World, places: Sequence[RankPlace], pair: tuple[int, int], wanted: Locality) -> set[int] | None:
-    """Return the CPUs that put this rank of a pair into class `wanted`, None if no binding is needed."""
-    if world.rank not in pair or wanted == "off-node":
+def cpus_for(world: World, places: Sequence[RankPlace], pair: tuple[int, int], target: Locality) -> set[int] | None:
+    """Return the CPUs that put this rank of a pair into class `target`, None if no binding is needed."""
+    if world.rank not in pair or target == "off-node":
         return None
-    cpus = bindings(places[pair[0]], places[pair[1]], wanted)
+    cpus = bindings(places[pair[0]], places[pair[1]], target)
     return None if cpus is None else cpus[pair.index(world.rank)]
 
 
@@ -80,7 +80,7 @@ def messages(
     world: World,
     places: Sequence[RankPlace],
     selected: Sequence[tuple[int, int]],
-    wanted: Locality,
+    target: Locality,
     buffers: Buffers,
     *,
     seconds: float,
@@ -88,7 +88,7 @@ def messages(
     """Return timings of one message between each of the pairs, one pair after the other (collective)."""
     curves, share = [], seconds / len(selected)
     for pair in selected:
-        with bound(cpus_for(world, places, pair, wanted)):
+        with bound(cpus_for(world, places, pair, target)):
             curves.append(timed_pair(world, pair, SIZES, partial(ping_pong, world, pair, buffers), share))
     return curves
 
@@ -97,13 +97,13 @@ def both_ways(
     world: World,
     places: Sequence[RankPlace],
     pair: tuple[int, int],
-    wanted: Locality,
+    target: Locality,
     buffers: Buffers,
     *,
     seconds: float,
 ) -> TimingSeries:
     """Return timings of simultaneous large messages in both directions (collective)."""
-    with bound(cpus_for(world, places, pair, wanted)):
+    with bound(cpus_for(world, places, pair, target)):
         return timed_pair(world, pair, DUPLEX, partial(_exchange, world, pair, buffers), seconds)
 
 
@@ -118,7 +118,7 @@ def bursts(
     world: World,
     places: Sequence[RankPlace],
     pair: tuple[int, int],
-    wanted: Locality,
+    target: Locality,
     buffers: Buffers,
     *,
     seconds: float,
@@ -126,7 +126,7 @@ def bursts(
     """Return (count, bytes of each, timing) of simultaneous messages from one rank to another (collective)."""
     rows: list[tuple[int, int, Timing]] = []
     share = seconds / len(GAP_SIZES)
-    with bound(cpus_for(world, places, pair, wanted)):
+    with bound(cpus_for(world, places, pair, target)):
         for size in GAP_SIZES:
             curve = timed_pair(world, pair, COUNTS, partial(_burst, world, pair, buffers, size), share)
             rows += [(count, size, timing) for count, timing in zip(curve.sizes, curve.timings, strict=True)]
@@ -166,7 +166,7 @@ def injection(
     world: World,
     places: Sequence[RankPlace],
     selected: Sequence[tuple[int, int]],
-    wanted: Locality,
+    target: Locality,
     buffers: Buffers,
     *,
     seconds: float,
@@ -178,7 +178,7 @@ def injection(
     for count in senders:
         for size in INJECTED:
             mine = next((pair for pair in selected[:count] if world.rank in pair), None)
-            with bound(cpus_for(world, places, mine, wanted) if mine else None):
+            with bound(cpus_for(world, places, mine, target) if mine else None):
                 work = ping_pong(world, mine, buffers, size) if mine else lambda count: 0.0
                 rows.append((count, size, timed_together(world, work, share, active=mine is not None)))
     return rows

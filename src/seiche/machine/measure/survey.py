@@ -108,11 +108,11 @@ class _Survey:
             self.report(f"{path} messages, {where}")
             curves = messages.messages(world, self.places, selected[:_PAIRS], where, buffers, seconds=self.share)
             rows = messages.bursts(world, self.places, selected[0], where, buffers, seconds=self.share / 2)
-            one = fit(curves[0].sizes, curves[0].seconds)
+            single = fit(curves[0].sizes, curves[0].seconds)
             counts, sizes, timings = zip(*rows, strict=True)
-            gap = terms.gap(counts, sizes, [timing.minimum for timing in timings], one)
+            gap = terms.gap(counts, sizes, [timing.minimum for timing in timings], single)
             both = messages.both_ways(world, self.places, selected[0], where, buffers, seconds=self.share / 2)
-            duplex = terms.duplex(both.sizes, both.seconds, one)
+            duplex = terms.duplex(both.sizes, both.seconds, single)
             measured = self.add(path, where, curves, gap=min(gap, 0.1), duplex=duplex)
             if len(selected) < 2:
                 self.absent[f"injection of {path} {where}"] = "one pair of ranks: needs several"
@@ -192,13 +192,13 @@ class _Survey:
 
     def _sides(self) -> dict[Locality, set[int] | None]:
         """Return the near and far CPUs of the first GPU; a single class if the system has no such data."""
-        mine = self.places[0]
-        if mine.gpu_node is None or len(mine.cpus) < 2:
-            far = mine.gpu_node is not None and mine.gpu_node not in mine.cpus
+        place = self.places[0]
+        if place.gpu_node is None or len(place.cpus) < 2:
+            far = place.gpu_node is not None and place.gpu_node not in place.cpus
             return {"on-node" if far else "on-socket": None}
         sides: dict[Locality, set[int] | None] = {}
-        for node, cpus in mine.cpus.items():
-            sides.setdefault("on-socket" if node == mine.gpu_node else "on-node", set(cpus))
+        for node, cpus in place.cpus.items():
+            sides.setdefault("on-socket" if node == place.gpu_node else "on-node", set(cpus))
         return sides
 
     def time_peers(self) -> None:
