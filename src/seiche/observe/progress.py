@@ -129,7 +129,7 @@ class Progress:
         return {
             "share": (self.step - self._first) / max(1, self.steps - self._first),
             "step": f"{self.step} of {self.steps}",
-            "rate": f"{self.mlups:.1f} {self._unit}, {self.rate:.3g} steps a second",
+            "rate": f"{self.mlups:.1f} {self._unit}, {self.rate:.3g} steps per second",
             "time to go": None if left is None else _duration(left),
             "busiest rank": imbalance,
             "last checkpoint": "none" if self._checkpoint is None else f"step {self._checkpoint}",
