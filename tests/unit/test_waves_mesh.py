@@ -170,7 +170,7 @@ def test_points_on_a_side_that_is_a_rounded_sum_belong_to_the_mesh() -> None:
         element, place = side.touching(side.extent[0] - outwards)
         assert element.tolist() == [0] and np.array_equal(place, [[-1.0, -1.0]])
     for point in ((1.001, 0.5), (-0.001, 0.5), (0.5, 1.001), (np.nan, 0.5), (0.5,), (np.inf, 0.0)):
-        with pytest.raises(CaseError, match="lies outside the mesh"):
+        with pytest.raises(CaseError, match="is outside the mesh"):
             mesh.touching(point)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Linear forests of octrees (quadtrees in two dimensions): leaves in Morton order (theory/waves, section 6).
 
-A forest is a brick of cubic trees. A leaf is its lower corner in integers and its level; along the space-filling curve
-leaves are ordered by the Morton key of that corner. Everything is vectorised over leaves.
+A forest is a brick of cubic trees. A leaf is stored as its integer lower corner and its level. Leaves are sorted by
+the Morton key of that corner. All operations are vectorised over leaves.
 """
 
 from __future__ import annotations
@@ -21,22 +21,11 @@ Flags = npt.NDArray[np.bool_]
 
 #: Bits of a coordinate: a key has `dim` times as many.
 _BITS = {2: 31, 3: 21}
-#: Steps that spread the bits of a coordinate over a key: (shift, mask of what stays).
-_SPREAD = {
-    2: (
-        (16, 0x0000FFFF0000FFFF),
-        (8, 0x00FF00FF00FF00FF),
-        (4, 0x0F0F0F0F0F0F0F0F),
-        (2, 0x3333333333333333),
-        (1, 0x5555555555555555),
-    ),
-    3: (
-        (32, 0x001F00000000FFFF),
-        (16, 0x001F0000FF0000FF),
-        (8, 0x100F00F00F00F00F),
-        (4, 0x10C30C30C30C30C3),
-        (2, 0x1249249249249249),
-    ),
+#: Shifts and masks that spread the bits of a coordinate over a key.
+_SHIFTS = {2: (16, 8, 4, 2, 1), 3: (32, 16, 8, 4, 2)}
+_MASKS = {
+    2: (0x0000FFFF0000FFFF, 0x00FF00FF00FF00FF, 0x0F0F0F0F0F0F0F0F, 0x3333333333333333, 0x5555555555555555),
+    3: (0x001F00000000FFFF, 0x001F0000FF0000FF, 0x100F00F00F00F00F, 0x10C30C30C30C30C3, 0x1249249249249249),
 }
 
 
@@ -46,7 +35,7 @@ def morton_keys(coordinates: Integers) -> Keys:
     keys = np.zeros(coordinates.shape[:-1], np.uint64)
     for axis in range(dim):
         bits = coordinates[..., axis].astype(np.uint64)
-        for shift, mask in _SPREAD[dim]:
+        for shift, mask in zip(_SHIFTS[dim], _MASKS[dim], strict=True):
             bits = (bits | (bits << np.uint64(shift))) & np.uint64(mask)
         keys |= bits << np.uint64(axis)
     return keys
@@ -54,17 +43,13 @@ def morton_keys(coordinates: Integers) -> Keys:
 
 @dataclass(frozen=True)
 class Brick:
-    """The trees of a forest: how many along each axis, and which axes are periodic."""
+    """The trees of a forest: their number along each axis, and which axes are periodic."""
 
     trees: tuple[int, ...]
     periodic: tuple[bool, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what has no trees or too many.
-
-        Raises:
-            CaseError: not two or three axes, or a number of trees out of range.
-        """
+        """Raise CaseError unless there are two or three axes with a valid number of trees."""
         if len(self.trees) not in _BITS or len(self.periodic) != len(self.trees):
             raise CaseError(f"mesh: {self.trees} trees, periodic {self.periodic}: both need two or three entries")
         if min(self.trees) < 1 or max(self.trees) >= 1 << (_BITS[self.dim] - 4):
@@ -114,7 +99,7 @@ class Forest:
     """
 
     def __init__(self, brick: Brick, corner: Integers, level: npt.NDArray[np.int64]) -> None:
-        """Take leaves that are already in the order of the curve."""
+        """Store leaves that are already sorted along the curve."""
         self.brick, self.corner, self.level = brick, corner, level
         self.key = morton_keys(corner)
 
@@ -136,11 +121,7 @@ class Forest:
         return np.int64(1) << (self.brick.depth - self.level)
 
     def refined(self, flags: Flags) -> Forest:
-        """Return the forest with the flagged leaves split; a leaf's children take its place on the curve.
-
-        Raises:
-            CaseError: a leaf of the finest level is flagged.
-        """
+        """Return the forest with the flagged leaves split; CaseError for a flagged leaf of the finest level."""
         if np.any(flags & (self.level >= self.brick.depth)):
             raise CaseError(f"mesh: refinement beyond level {self.brick.depth}, the finest of {self.brick.trees} trees")
         children = self.brick.children
@@ -152,17 +133,15 @@ class Forest:
         return Forest(self.brick, self.corner[parent] + children[child] * half[:, None], self.level[parent] + split)
 
     def holder(self, corners: Integers) -> npt.NDArray[np.int64]:
-        """Return the leaf that holds each of the integer points (n, dim) of the brick."""
+        """Return the leaf that contains each of the integer points (n, dim) of the brick."""
         return np.asarray(np.searchsorted(self.key, morton_keys(corners), side="right") - 1)
 
     def neighbours(self, face: int) -> npt.NDArray[np.int64]:
-        """Return for each leaf the one that holds the lower corner of its equal neighbour over `face`, -1 outside."""
-        step = np.zeros(self.brick.dim, np.int64)
-        step[face // 2] = 2 * (face % 2) - 1
-        corners, outside = self.brick.wrap(self.corner + step * self.side[:, None])
-        found = np.full(len(self), -1, np.int64)
-        found[~outside] = self.holder(corners[~outside])
-        return found
+        """Return for each leaf the one at the lower corner of its equal neighbour over `face`, -1 outside."""
+        direction = np.zeros(self.brick.dim, np.int64)
+        direction[face // 2] = 2 * (face % 2) - 1
+        corners, outside = self.brick.wrap(self.corner + direction * self.side[:, None])
+        return np.where(outside, -1, self.holder(corners))
 
     def balanced(self) -> Forest:
         """Return the coarsest refinement in which leaves that share a face differ by one level at most."""
@@ -183,21 +162,19 @@ class Forest:
 
 
 def cuts(weights: npt.NDArray[np.float64], ranks: int) -> npt.NDArray[np.int64]:
-    """Return the first leaf of each rank, and the number of leaves: equal shares of weight along the curve.
+    """Return the first leaf of each rank, then the number of leaves, for equal shares of weight along the curve.
 
     With equal weights rank r owns the leaves floor(r N/P) ... floor((r + 1) N/P) - 1; every rank gets at least one.
-
-    Raises:
-        CaseError: more ranks than leaves, or a weight that is not positive.
+    Raises CaseError for more ranks than leaves and for weights that are not positive.
     """
     count = len(weights)
     if count < ranks:
         raise CaseError(f"{ranks} ranks are more than the {count} elements of the mesh")
     if not np.all(weights > 0):
-        raise CaseError("partition: weights of elements have to be positive")
+        raise CaseError("partition: weights of elements must be positive")
     ends = np.cumsum(weights)
-    wanted = ends[-1] * np.arange(1, ranks) / ranks
-    inner = np.searchsorted(ends, wanted * (1 + 1e-14), side="right")
+    targets = ends[-1] * np.arange(1, ranks) / ranks
+    inner = np.searchsorted(ends, targets * (1 + 1e-14), side="right")
     result = np.concatenate([[0], inner, [count]]).astype(np.int64)
     for rank in range(1, ranks):
         result[rank] = min(max(result[rank], result[rank - 1] + 1), count - ranks + rank)
@@ -205,14 +182,8 @@ def cuts(weights: npt.NDArray[np.float64], ranks: int) -> npt.NDArray[np.int64]:
 
 
 def sequence_of(values: Sequence[float] | float, dim: int, what: str) -> npt.NDArray[np.float64]:
-    """Return `dim` numbers from one or `dim` of them.
-
-    Raises:
-        CaseError: another number of values.
-    """
+    """Return `dim` numbers from one or `dim` values; CaseError for another number of values."""
     array = np.atleast_1d(np.asarray(values, np.float64))
-    if array.shape == (1,):
-        array = np.repeat(array, dim)
-    if array.shape != (dim,):
+    if array.shape not in ((1,), (dim,)):
         raise CaseError(f"{what}: {values} needs {dim} numbers")
-    return array
+    return np.repeat(array, dim // len(array))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The elements of a rank, its ghosts, and who lies beyond which face (theory/waves, section 6).
+"""The elements of a rank, its ghosts and the neighbour table (theory/waves, section 6).
 
-Faces have the numbers 2 axis + (0: low side, 1: high side). The neighbour table has for every element, face and child
-an index and a kind. A conforming face has one neighbour (child 0); so has the small side of a hanging face,
-with its place on the large one beside it; the large side has 2^(dim - 1) of them.
+Faces are numbered 2 axis + (0: low side, 1: high side). For each element, face and child the table has an index and a
+kind. A conforming face has one neighbour (child 0), and so has the small side of a hanging face, with its position on
+the large face. The large side of a hanging face has 2^(dim - 1) neighbours.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from seiche.waves.trees import Trees, TreeSize
 #: Kinds of a neighbour: an element of this rank, one of another rank, none.
 LOCAL, GHOST, NONE = 0, 1, 2
 
-#: A point so near to a face, in units of the finest element, lies on it.
+#: Distance, in units of the finest element, below which a point counts as on a face.
 _ON_FACE = 1e-6
 
-#: Corners and levels of the leaves that hold points.
+#: Function that returns the corners and levels of the leaves that contain points.
 _Locate = Callable[[Integers], tuple[Integers, Integers]]
 
 
@@ -36,16 +36,16 @@ class Mesh:
 
     Attributes:
         brick: the trees of the forest.
-        trees: where the trees lie, in the caller's unit of length.
-        count: elements of this rank; those of all ranks are `total`.
-        number: place of every own element along the curve of all, (count,): the ranks' intervals follow each other,
-            and in each come first the elements that do not touch other ranks', each part along the curve.
-        interior: how many do not touch other ranks' elements.
+        trees: positions of the trees, in the caller's unit of length.
+        count: number of elements of this rank; `total` is that of all ranks.
+        number: position of each own element along the global curve, (count,). Each rank owns an interval of it and
+            stores elements without neighbours on other ranks first; both groups follow the curve.
+        interior: number of elements without neighbours on other ranks.
         corner, level: integer corners (count + ghosts, dim) and levels of own elements, then of ghosts.
         ghost_owner: rank of each ghost, (ghosts,).
-        neighbours: index of the neighbour, -1 where there is none, (count, 2 dim, 2^(dim - 1)) int32.
+        neighbours: index of the neighbour, -1 without one, (count, 2 dim, 2^(dim - 1)) int32.
         kinds: LOCAL, GHOST or NONE, same shape, int8.
-        child: place on the large face where this is the small side, else -1, (count, 2 dim) int8.
+        child: position on the large face where this is the small side, else -1, (count, 2 dim) int8.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Mesh:
         tree_size: TreeSize = 1.0,
         origin: Sequence[float] | float = 0.0,
     ) -> None:
-        """Build the tables of the leaves `own`; rank r owns the keys from cut_keys[r] on.
+        """Build the tables of the leaves `own`; rank r owns the keys from cut_keys[r] to below cut_keys[r + 1].
 
         Raises:
             CaseError: a tree without extent, or leaves that are not balanced.
@@ -85,12 +85,12 @@ class Mesh:
         tree_size: TreeSize = 1.0,
         origin: Sequence[float] | float = 0.0,
     ) -> Mesh:
-        """Return the share of `rank` in a balanced forest that is wholly in memory.
+        """Return the elements of `rank` in a balanced forest of which every rank has all leaves.
 
         Args:
             forest: all leaves.
-            rank: whose elements.
-            ranks: how many there are; they get equal numbers of leaves.
+            rank: number of the rank.
+            ranks: number of ranks; each gets an equal number of leaves.
             tree_size: sides of a tree; for an axis also a list of the widths of its trees.
             origin: lower corner of the brick.
 
@@ -100,21 +100,12 @@ class Mesh:
         ends = cuts(np.ones(len(forest)), ranks)
 
         def locate(points: Integers) -> tuple[Integers, Integers]:
-            at = forest.holder(points)
-            return forest.corner[at], forest.level[at]
+            leaves = forest.holder(points)
+            return forest.corner[leaves], forest.level[leaves]
 
         first, last = int(ends[rank]), int(ends[rank + 1])
-        own = forest.interval(first, last)
-        return Mesh(
-            own,
-            locate,
-            forest.key[ends[:-1]],
-            rank=rank,
-            first=first,
-            total=len(forest),
-            tree_size=tree_size,
-            origin=origin,
-        )
+        own, cut_keys, total = forest.interval(first, last), forest.key[ends[:-1]], len(forest)
+        return Mesh(own, locate, cut_keys, rank=rank, first=first, total=total, tree_size=tree_size, origin=origin)
 
     @staticmethod
     def generate(
@@ -126,16 +117,17 @@ class Mesh:
         tree_size: TreeSize = 1.0,
         origin: Sequence[float] | float = 0.0,
     ) -> Mesh:
-        """Return this rank's elements of a size field, made by this rank alone (collective).
+        """Return this rank's elements of a size field without storing the global mesh (collective).
 
-        Each rank weighs the leaves of its share of coarse boxes; one gathering of these weights tells everybody where
-        its interval begins and ends; then each makes the leaves of its interval.
+        Each rank weighs the leaves in its share of coarse boxes. An allgather of these weights yields the interval of
+        each rank, which then generates the leaves of its interval.
 
         Args:
             brick: the trees.
-            sizes: how large elements may be.
+            sizes: largest permitted size of elements.
             world: the ranks.
-            weights: gives costs of leaves, positive integers (n,); every rank gets an equal share. Ones if left out.
+            weights: function that returns the costs of leaves, positive integers (n,); every rank gets an equal share
+                of the total. By default all costs are one.
             tree_size: sides of a tree; for an axis also a list of the widths of its trees.
             origin: lower corner of the brick.
 
@@ -151,33 +143,24 @@ class Mesh:
         shares = len(boxes[:-1]) * np.arange(world.size + 1) // world.size
         mine = generator.leaves(int(boxes[shares[world.rank]]), int(boxes[shares[world.rank + 1]]))
         inside = np.searchsorted(mine.key, boxes[shares[world.rank] : shares[world.rank + 1] + 1])
-        burden = np.concatenate([[0], np.cumsum(_costs(mine, weights))])
-        gathered = world.allgather((np.diff(inside), np.diff(burden[inside])))
-        starts, burdens = (np.append(0, np.cumsum(np.concatenate(part))) for part in zip(*gathered, strict=True))
-        total, whole = int(starts[-1]), int(burdens[-1])
+        cost = np.concatenate([[0], np.cumsum(_costs(mine, weights))])
+        gathered = world.allgather((np.diff(inside), np.diff(cost[inside])))
+        starts, costs = (np.append(0, np.cumsum(np.concatenate(counts))) for counts in zip(*gathered, strict=True))
+        total, total_cost = int(starts[-1]), int(costs[-1])
         if total < world.size:
             raise CaseError(f"{world.size} ranks are more than the {total} elements of the mesh")
-        begin = int(np.searchsorted(world.size * burdens, whole * world.rank, side="right")) - 1
-        end = int(np.searchsorted(world.size * burdens, whole * (world.rank + 1)))
+        begin = int(np.searchsorted(world.size * costs, total_cost * world.rank, side="right")) - 1
+        end = int(np.searchsorted(world.size * costs, total_cost * (world.rank + 1)))
         near = generator.leaves(int(boxes[begin]), int(boxes[end]))
-        # A leaf belongs to the rank in whose share of the whole weight its own weight ends (theory/waves, eq. 19).
-        owner = (world.size * (burdens[begin] + np.cumsum(_costs(near, weights))) - 1) // whole
+        # The cumulative weight at the end of a leaf determines its rank (theory/waves, eq. 19).
+        owner = (world.size * (costs[begin] + np.cumsum(_costs(near, weights))) - 1) // total_cost
         first, last = np.searchsorted(owner, [world.rank, world.rank + 1])
         if (least := min(world.allgather(int(last - first)))) < 1:
             raise CaseError(f"partition: the weights leave one of {world.size} ranks with {least} elements")
         own = near.interval(int(first), int(last))
         cut_keys = np.array(world.allgather(own.key[0]), np.uint64)
-        before = int(starts[begin] + first)
-        return Mesh(
-            own,
-            generator.holders,
-            cut_keys,
-            rank=world.rank,
-            first=before,
-            total=total,
-            tree_size=tree_size,
-            origin=origin,
-        )
+        before, locate, rank = int(starts[begin] + first), generator.holders, world.rank
+        return Mesh(own, locate, cut_keys, rank=rank, first=before, total=total, tree_size=tree_size, origin=origin)
 
     @property
     def dim(self) -> int:
@@ -212,20 +195,20 @@ class Mesh:
     def touching(
         self, point: Sequence[float], what: str = "point"
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """Return the own elements that touch a point, and its place (-1 to 1 an axis) in each: (m,) and (m, dim).
+        """Return the own elements that touch a point, (m,), and its local coordinates in each, -1 to 1, (m, dim).
 
-        One inside an element; those on both sides of a face, around an edge or a corner, across periodic sides too.
+        A point on a face, edge or corner touches all elements around it, also across periodic sides.
 
         Raises:
             CaseError: the point lies outside the brick.
         """
         at = np.asarray(point, np.float64)
         fine = self.trees.counted(at) * (1 << self.brick.depth) if at.shape == (self.dim,) else np.array([-np.inf])
-        # Sides are sums of trees: a point that is meant to lie on one may be the rounding of a sum outside.
+        # Sides are sums of tree widths: a point on a side may be outside by rounding.
         if not np.all((fine > -_ON_FACE) & (fine < self.brick.extent + _ON_FACE)):
             lower, upper = self.extent
             raise CaseError(
-                f"{what} {at.tolist()} lies outside the mesh, which reaches from {lower.tolist()} to {upper.tolist()}"
+                f"{what} {at.tolist()} is outside the mesh, which extends from {lower.tolist()} to {upper.tolist()}"
             )
         cell = np.floor(fine).astype(np.int64)
         rounded = np.rint(fine).astype(np.int64)
@@ -233,34 +216,33 @@ class Mesh:
         choices = [(r - 1, r) if on else (c,) for on, r, c in zip(on_plane, rounded, cell, strict=True)]
         cells = np.array(list(itertools.product(*choices)), np.int64)
         wrapped, outside = self.brick.wrap(cells)
-        cells, wrapped = cells[~outside], wrapped[~outside]
-        keys, order = self._curve
-        holder = np.searchsorted(keys, morton_keys(wrapped), side="right") - 1
-        found = np.where(holder >= 0, order[holder], -1)
-        side = np.int64(1) << (self.brick.depth - self.level[found])
-        inside = (found >= 0) & ((wrapped >= self.corner[found]) & (wrapped < self.corner[found] + side[:, None])).all(
-            1
-        )
-        found, cells, wrapped, side = found[inside], cells[inside], wrapped[inside], side[inside]
-        place = 2 * (fine - (cells - wrapped) - self.corner[found]) / side[:, None] - 1
-        element, first = np.unique(found, return_index=True)
-        return element, np.clip(place[first], -1.0, 1.0)
+        element = self._containing(wrapped)
+        own = (element >= 0) & ~outside
+        element, first = np.unique(element[own], return_index=True)
+        return element, self._local(fine - (cells - wrapped)[own][first], element)
 
     def holding(self, points: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """Return the own element that holds each point (n, dim), -1 if none does, and the place in it, -1 to 1.
+        """Return the own element that contains each point (n, dim), -1 for none, and local coordinates, -1 to 1.
 
         Every point of the brick belongs to one element of one rank; others are moved to the nearest of the brick.
         """
         fine = self.trees.counted(points) * (1 << self.brick.depth)
-        cell = np.clip(np.floor(fine).astype(np.int64), 0, self.brick.extent - 1)
+        element = self._containing(np.clip(np.floor(fine).astype(np.int64), 0, self.brick.extent - 1))
+        return element, self._local(fine, element)
+
+    def _containing(self, cells: Integers) -> npt.NDArray[np.int64]:
+        """Return the own element that contains each integer point (n, dim), -1 for none."""
         keys, order = self._curve
-        holder = np.searchsorted(keys, morton_keys(cell), side="right") - 1
-        found = np.where(holder >= 0, order[holder], 0)
-        side = np.int64(1) << (self.brick.depth - self.level[found])
-        corner = self.corner[found]
-        inside = (holder >= 0) & ((cell >= corner) & (cell < corner + side[:, None])).all(1)
-        place = np.clip(2 * (fine - corner) / side[:, None] - 1, -1.0, 1.0)
-        return np.where(inside, found, -1), place
+        place = np.searchsorted(keys, morton_keys(cells), side="right") - 1
+        element = order[place]
+        side = np.int64(1) << (self.brick.depth - self.level[element])
+        offset = cells - self.corner[element]
+        return np.where((place >= 0) & ((offset >= 0) & (offset < side[:, None])).all(1), element, -1)
+
+    def _local(self, fine: npt.NDArray[np.float64], element: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Return the local coordinates, -1 to 1, of points in units of the finest level in their elements."""
+        side = np.int64(1) << (self.brick.depth - self.level[element])
+        return np.clip(2 * (fine - self.corner[element]) / side[:, None] - 1, -1.0, 1.0)
 
     @cached_property
     def keys(self) -> Keys:
@@ -269,22 +251,20 @@ class Mesh:
 
     @cached_property
     def _curve(self) -> tuple[Keys, npt.NDArray[np.int64]]:
-        """Return the keys of own elements, ascending, and whose they are."""
+        """Return the keys of own elements, ascending, and the indices of these elements."""
         order = np.argsort(self.number)
         return self.keys[order], order
 
     def mirrors(self, peer: int) -> npt.NDArray[np.int64]:
-        """Return the own elements that are ghosts of the rank `peer`, in its order."""
-        beside = np.zeros(self.count, np.bool_)
+        """Return the own elements that are ghosts on the rank `peer`, in the order of that rank."""
         ghost = self.kinds == GHOST
         owner = np.full(self.kinds.shape, -1, np.int64)
         owner[ghost] = self.ghost_owner[self.neighbours[ghost] - self.count]
-        beside[(owner == peer).any((1, 2))] = True
-        found = np.nonzero(beside)[0]
-        return np.asarray(found[np.argsort(self.keys[found])])
+        elements = np.nonzero((owner == peer).any((1, 2)))[0]
+        return np.asarray(elements[np.argsort(self.keys[elements])])
 
     def _inner_first(self, first: int) -> None:
-        """Put the elements that do not touch other ranks' before those that do."""
+        """Sort the elements: first those without neighbours on other ranks."""
         outer = (self.kinds == GHOST).any((1, 2))
         order = np.argsort(outer, kind="stable")
         self.interior, self.number = self.count - int(outer.sum()), first + order
@@ -304,13 +284,13 @@ class Mesh:
         def holders(points: Integers) -> tuple[Keys, Integers]:
             key = morton_keys(points)
             mine = (key >= low) & (key < high)
-            at, levels = np.empty(len(points), np.uint64), np.empty(len(points), np.int64)
-            found = own.holder(points[mine])
-            at[mine], levels[mine] = own.key[found], own.level[found]
+            leaf_keys, levels = np.empty(len(points), np.uint64), np.empty(len(points), np.int64)
+            leaves = own.holder(points[mine])
+            leaf_keys[mine], levels[mine] = own.key[leaves], own.level[leaves]
             if not mine.all():
                 corner, levels[~mine] = locate(points[~mine])
-                at[~mine] = morton_keys(corner)
-            return at, levels
+                leaf_keys[~mine] = morton_keys(corner)
+            return leaf_keys, levels
 
         none = np.uint64((1 << 64) - 1)
         keys = np.full((count, faces, children), none)
@@ -318,12 +298,12 @@ class Mesh:
         self.child = np.full((count, faces), -1, np.int8)
         for face in range(faces):
             points, outside = self.brick.wrap(self._across(own, face, 0))
-            here = np.nonzero(~outside)[0]
-            keys[here, face, 0], levels[here, face, 0] = holders(points[here])
-            step = levels[here, face, 0] - own.level[here]
-            if np.any(abs(step) > 1):
+            inner = np.nonzero(~outside)[0]
+            keys[inner, face, 0], levels[inner, face, 0] = holders(points[inner])
+            difference = levels[inner, face, 0] - own.level[inner]
+            if np.any(abs(difference) > 1):
                 raise CaseError("mesh: elements that share a face differ by more than one level: balance the forest")
-            small, large = here[step == -1], here[step == 1]
+            small, large = inner[difference == -1], inner[difference == 1]
             self.child[small, face] = self._place(own, face)[small]
             for child in range(1, children):
                 points, _ = self.brick.wrap(self._across(own, face, child)[large])
@@ -331,20 +311,20 @@ class Mesh:
         self._number(own, keys, levels, (keys >= low) & (keys < high), cut_keys)
 
     def _number(self, own: Forest, keys: Keys, levels: Integers, owned: npt.NDArray[np.bool_], cut_keys: Keys) -> None:
-        """Turn keys of neighbours, some `owned`, into indices: own elements, then ghosts in the order of the curve."""
-        there = levels >= 0
-        mine = there & owned
-        remote, first = np.unique(keys[there & ~mine], return_index=True)
+        """Convert the keys of neighbours to indices: own elements, then ghosts in the order of the curve."""
+        exists = levels >= 0
+        local, ghost = exists & owned, exists & ~owned
+        remote, first = np.unique(keys[ghost], return_index=True)
         self.neighbours = np.full(keys.shape, -1, np.int32)
-        self.neighbours[mine] = np.searchsorted(own.key, keys[mine])
-        self.neighbours[there & ~mine] = self.count + np.searchsorted(remote, keys[there & ~mine])
-        self.kinds = np.where(mine, LOCAL, np.where(there, GHOST, NONE)).astype(np.int8)
+        self.neighbours[local] = np.searchsorted(own.key, keys[local])
+        self.neighbours[ghost] = self.count + np.searchsorted(remote, keys[ghost])
+        self.kinds = np.where(local, LOCAL, np.where(ghost, GHOST, NONE)).astype(np.int8)
         self.ghost_owner = np.searchsorted(cut_keys, remote, side="right") - 1
-        self.level = np.concatenate([own.level, levels[there & ~mine][first]])
+        self.level = np.concatenate([own.level, levels[ghost][first]])
         self.corner = np.concatenate([own.corner, corners_of(remote, self.dim)])
 
     def _across(self, own: Forest, face: int, child: int) -> Integers:
-        """Return a point just beyond a face, in the part of it that belongs to `child`."""
+        """Return a point just beyond each element's face, in the part of the face that belongs to `child`."""
         axis, side = face // 2, own.side
         points = own.corner.copy()
         points[:, axis] += side if face % 2 else -1
@@ -353,7 +333,7 @@ class Mesh:
         return points
 
     def _place(self, own: Forest, face: int) -> npt.NDArray[np.int64]:
-        """Return the place of each element among those that share its parent's face."""
+        """Return the position of each element on its parent's face."""
         place = np.zeros(len(own), np.int64)
         for bit, other in enumerate(a for a in range(self.dim) if a != face // 2):
             place |= ((own.corner[:, other] // own.side) & 1) << bit
@@ -361,16 +341,12 @@ class Mesh:
 
 
 def _costs(leaves: Forest, weights: Callable[[Forest], Integers] | None) -> Integers:
-    """Return the weights of leaves.
-
-    Raises:
-        CaseError: they are no positive integers, one a leaf.
-    """
+    """Return the weights of leaves; CaseError unless they are positive integers, one for each leaf."""
     if weights is None:
         return np.ones(len(leaves), np.int64)
     costs = np.asarray(weights(leaves))
     if costs.shape != (len(leaves),) or costs.dtype.kind not in "iu" or np.any(costs < 1):
-        raise CaseError("partition: weights of elements have to be positive integers, one for each")
+        raise CaseError("partition: weights of elements must be positive integers, one for each")
     return costs.astype(np.int64)
 
 

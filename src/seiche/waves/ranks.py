@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ranks tell each other: which trace slots and elements, in an order that both sides find without a message.
+"""Halo plans of trace slots and elements, in an order that both ranks derive without communication.
 
-A piece is a part of a face beyond which lies another rank's element: a conforming face, the small side of a hanging
-one, or one child of a large side. It sends the slot that the other side reads and reads one slot. Both ranks sort the
-pieces by who sends: key of the element, face, child of a large side.
+A piece is a part of a face between elements of two ranks: a conforming face, the small side of a hanging face, or one
+child of a large side. Each rank sends one slot and receives one slot for it. Both ranks sort the pieces by the
+sender's element key, face and child of a large side.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Indices = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Pieces:
-    """The pieces of faces between this rank and others, in the order in which they read.
+    """The pieces of faces between this rank and others, in the order in which they are received.
 
     Attributes:
-        element, face, child: the own side, (pieces,); child is 0 but on large sides.
-        ghost: the element beyond, counted from the first ghost.
-        place: its place on a large side, where that is the own one or the other's, else -1.
-        large: whether the own side is a large one.
-        peer: its rank.
-        sends: the pieces in the order in which they send.
+        element, face, child: the own side, (pieces,); child is 0 except on large sides.
+        ghost: the neighbour, counted from the first ghost.
+        place: position on the large side of a hanging face, -1 on conforming faces.
+        large: whether the own side is the large one.
+        peer: rank of the neighbour.
+        sends: the pieces in the order in which they are sent.
     """
 
     element: Indices
@@ -64,7 +64,7 @@ class Pieces:
         return len(self.element)
 
     def plan(self, sent: Indices, received: Indices, words: int) -> HaloPlan:
-        """Return the plan in which piece i sends slot sent[i] and reads into slot received[i], `words` words each."""
+        """Return the plan in which piece i sends slot sent[i] and receives slot received[i], `words` words each."""
         peers = np.unique(self.peer)
         owned = [_words(sent[self.sends][self.peer[self.sends] == peer], words) for peer in peers]
         copies = [_words(received[self.peer == peer], words) for peer in peers]
@@ -72,19 +72,15 @@ class Pieces:
 
 
 def _words(slots: Indices, words: int) -> npt.NDArray[np.uint32]:
-    """Return the words of slots.
-
-    Raises:
-        CaseError: more than 2^32.
-    """
-    numbers = (slots[:, None] * words + np.arange(words)).ravel()
-    if len(numbers) and numbers.max() > np.iinfo(np.uint32).max:
-        raise CaseError(f"waves: {int(numbers.max()) + 1} words on one rank, at most {1 << 32} can be exchanged")
-    return numbers.astype(np.uint32)
+    """Return the indices of the words of slots; CaseError for more than 2^32 words."""
+    indices = (slots[:, None] * words + np.arange(words)).ravel()
+    if len(indices) and indices.max() > np.iinfo(np.uint32).max:
+        raise CaseError(f"waves: {int(indices.max()) + 1} words on one rank; at most {1 << 32} can be exchanged")
+    return indices.astype(np.uint32)
 
 
 def element_plan(mesh: Mesh, words: npt.NDArray[np.int64], size: int) -> HaloPlan:
-    """Return the plan that carries some `words` of elements that have `size` words each, own ones before ghosts."""
+    """Return the plan for the `words` of elements of `size` words each, own elements before ghosts."""
 
     def slots(elements: Indices) -> npt.NDArray[np.uint32]:
         return (elements[:, None] * size + words).ravel().astype(np.uint32)
@@ -96,7 +92,7 @@ def element_plan(mesh: Mesh, words: npt.NDArray[np.int64], size: int) -> HaloPla
 
 
 def with_ghosts(world: World, mesh: Mesh, rows: Floats) -> Floats:
-    """Return rows of own elements (count, ...) and, after them, of ghosts (collective)."""
+    """Return the rows of own elements (count, ...) followed by those of ghosts (collective)."""
     if world.size == 1:
         return rows
     flat = rows.reshape(mesh.count, -1)

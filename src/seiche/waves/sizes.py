@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How large elements may be: graded size fields, and leaves made from them by a rank alone (theory/waves, section 6).
+"""Graded fields of element sizes, and leaves generated from them by each rank alone (theory/waves, section 6).
 
-A field that grows no faster than the distance, |h(x) - h(y)| <= max_a |x_a - y_a|, gives a balanced forest at once: a
-box is split while its side exceeds the smallest size in it. So a rank makes just the leaves of its interval of the
-curve and, across its border, finds its neighbours by asking the field again: no rank holds the whole mesh.
+A box is split while its side exceeds the smallest size in it. With |h(x) - h(y)| <= max_a |x_a - y_a| this yields a
+balanced forest. A rank therefore generates only the leaves of its interval of the curve. It finds the neighbours
+across its border by evaluating the field there, so no rank stores the whole mesh.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from seiche.waves.forest import Brick, Forest, Integers, Keys, morton_keys
 
 Floats = npt.NDArray[np.float64]
 
-#: Elements a wavelength so that phase and damping error of one wavelength stay below 1e-2, 1e-3, 1e-4 (upwind flux;
-#: theory/waves, table 2), by nodes a direction.
+#: Elements per wavelength for phase and damping errors below 1e-2, 1e-3, 1e-4 per wavelength, by nodes per direction
+#: (upwind flux; theory/waves, table 2).
 ELEMENTS_PER_WAVELENGTH = {
     2: (64.1, 203.0, 643.0),
     3: (6.64, 11.97, 21.3),
@@ -35,15 +35,14 @@ ELEMENTS_PER_WAVELENGTH = {
 
 
 def elements_per_wavelength(nodes: int, error: float) -> float:
-    """Return the elements a wavelength that keep the error of one wavelength below `error` (1e-5 to 0.1).
+    """Return the elements per wavelength for an error per wavelength below `error` (1e-5 to 0.1).
 
-    Raises:
-        CaseError: no entry for so many nodes, or an error out of range.
+    Raises CaseError for a number of nodes that is not tabulated and for an error out of range.
     """
     if nodes not in ELEMENTS_PER_WAVELENGTH:
-        raise CaseError(f"refinement by wavelength: {nodes} nodes a direction, known for 2 to 10")
+        raise CaseError(f"refinement by wavelength: {nodes} nodes per direction, but only 2 to 10 are tabulated")
     if not 1e-5 <= error <= 0.1:
-        raise CaseError(f"refinement by wavelength: error {error:g} a wavelength has to lie between 1e-5 and 0.1")
+        raise CaseError(f"refinement by wavelength: error {error:g} per wavelength must be between 1e-5 and 0.1")
     numbers = np.log(ELEMENTS_PER_WAVELENGTH[nodes])
     at = -np.log10(error) - 2.0
     piece = 0 if at < 1.0 else 1
@@ -54,10 +53,10 @@ class SizeField:
     """h(x) = min over boxes k of size_k + distance(x, box_k) in the maximum norm; graded by construction."""
 
     def __init__(self, lower: npt.ArrayLike, upper: npt.ArrayLike, size: npt.ArrayLike) -> None:
-        """Take boxes (k, dim), (k, dim) and the sizes wanted in them (k,), in units of the side of a tree.
+        """Store the corners (k, dim), (k, dim) of boxes and the sizes in them (k,), in units of the side of a tree.
 
         Raises:
-            CaseError: no box, a box inside out, or a size that is not positive.
+            CaseError: no box, a box with a lower corner above its upper one, or a size that is not positive.
         """
         self.lower = np.atleast_2d(np.asarray(lower, np.float64))
         self.upper = np.atleast_2d(np.asarray(upper, np.float64))
@@ -65,7 +64,7 @@ class SizeField:
         if self.lower.shape != self.upper.shape or len(self.size) != len(self.lower) or not len(self.size):
             raise CaseError("element sizes: lower corners, upper corners and sizes of the boxes differ in number")
         if np.any(self.lower > self.upper):
-            raise CaseError("element sizes: a box's lower corner lies above its upper one")
+            raise CaseError("element sizes: the lower corner of a box is above its upper corner")
         if not np.all(self.size > 0):
             raise CaseError(f"element sizes: {self.size.min():g} is not positive")
 
@@ -97,10 +96,10 @@ class SizeField:
 
 
 class Generator:
-    """Makes the leaves of a size field, any interval of the curve alone."""
+    """Generates the leaves of a size field, for any interval of the curve."""
 
     def __init__(self, brick: Brick, sizes: SizeField) -> None:
-        """Remember the field with its periodic images."""
+        """Store the field with its periodic images."""
         self.brick, self.sizes = brick, sizes.with_images(brick)
         self._unit = 1.0 / (1 << brick.depth)
 
@@ -128,27 +127,27 @@ class Generator:
             levels.append(np.full(int(mine.sum()), level, np.int64))
             half = np.int64(1) << max(depth - level - 1, 0)
             corner = (corner[split][:, None] + self.brick.children * half).reshape(-1, dim)
-        found, level_of = np.concatenate(corners), np.concatenate(levels)
-        order = np.argsort(morton_keys(found), kind="stable")
-        return Forest(self.brick, found[order], level_of[order])
+        lower, level_of = np.concatenate(corners), np.concatenate(levels)
+        order = np.argsort(morton_keys(lower), kind="stable")
+        return Forest(self.brick, lower[order], level_of[order])
 
     def holders(self, points: Integers) -> tuple[Integers, Integers]:
-        """Return corners and levels of the leaves that hold integer points of the brick, (n, dim) and (n,)."""
+        """Return corners and levels of the leaves that contain integer points of the brick, (n, dim) and (n,)."""
         depth = self.brick.depth
         corner, level = points >> depth << depth, np.zeros(len(points), np.int64)
-        open_ = np.arange(len(points))
+        active = np.arange(len(points))
         for fine in range(depth + 1):
-            if not len(open_):
+            if not len(active):
                 break
-            boxes, inverse = np.unique(corner[open_], axis=0, return_inverse=True)
-            open_ = open_[self._splits(boxes, fine)[inverse.reshape(-1)]]
+            boxes, inverse = np.unique(corner[active], axis=0, return_inverse=True)
+            active = active[self._splits(boxes, fine)[inverse.reshape(-1)]]
             shift = depth - fine - 1
-            corner[open_] = points[open_] >> max(shift, 0) << max(shift, 0)
-            level[open_] = fine + 1
+            corner[active] = points[active] >> max(shift, 0) << max(shift, 0)
+            level[active] = fine + 1
         return corner, level
 
     def boxes(self, least: int) -> Keys:
-        """Return the first keys of at least `least` boxes (if the brick can be cut so fine) that cover the brick."""
+        """Return the first keys of boxes that cover the brick, at least `least` of them if the depth permits."""
         corner, level = self.brick.roots(), 0
         while len(corner) < least and level < self.brick.depth:
             half = np.int64(1) << (self.brick.depth - level - 1)
@@ -160,11 +159,10 @@ class Generator:
 def slabs(tops: Sequence[float], sizes: Sequence[float], axis: int, dim: int) -> SizeField:
     """Return the field of layers: `sizes[k]` between `tops[k]` and `tops[k + 1]` along `axis`, in tree units.
 
-    Raises:
-        CaseError: the boundaries do not increase, or there is not one more of them than of sizes.
+    Raises CaseError unless the boundaries increase and are one more than the sizes.
     """
     if len(tops) != len(sizes) + 1 or np.any(np.diff(tops) <= 0):
-        raise CaseError(f"element sizes: layer boundaries {list(tops)} have to increase, one more than layers")
+        raise CaseError(f"element sizes: layer boundaries {list(tops)} must increase and be one more than the layers")
     lower, upper = np.full((len(sizes), dim), -np.inf), np.full((len(sizes), dim), np.inf)
     lower[:, axis], upper[:, axis] = tops[:-1], tops[1:]
     return SizeField(lower, upper, sizes)
