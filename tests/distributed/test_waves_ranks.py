@@ -140,7 +140,7 @@ def test_attenuation_gives_the_same_on_two_ranks() -> None:
         solver.advance(STEPS)
         ends.append(solver)
     assert_same(ends[1], ends[0])
-    bodies = ends[0].bodies, ends[1].bodies
+    bodies = ends[0].memory, ends[1].memory
     assert bodies[0] is not None and bodies[1] is not None
     np.testing.assert_array_equal(bodies[1].state(), bodies[0].state()[ends[1].mesh.number])
     ends[1].close()
@@ -203,7 +203,7 @@ def test_what_cannot_be_shared_out_is_refused_on_every_rank() -> None:
     mesh = Mesh.generate(brick(2), sizes(2))
     with pytest.raises(CaseError, match=f"the 3 ranks hold {3 * mesh.total} of {mesh.total} elements"):
         Solver(mesh, Material.uniform(mesh.count, 1.0, 1.0), nodes=3, world=world)
-    with pytest.raises(CaseError, match="ghosts = 'all': has to be one of traces, half, faces, variables, elements"):
+    with pytest.raises(CaseError, match="ghosts = 'all': must be one of traces, half, faces, variables, elements"):
         solver_of("acoustic", world, ghosts="all")
     mesh = mesh_of(2, world)
     count = mesh.count - (world.rank == 1)

@@ -145,7 +145,7 @@ def _refused(path: Path, content: bytes, reason: str) -> None:
         (lambda f: f["sets"][0].update(total=10**4000), "not a count"),
         (lambda f: f["sets"][0]["chunks"].clear(), "chunks of 0 rows for 9 sites"),
         (lambda f: f["sets"][1].update(total=1), "the arrays end at byte"),
-        (lambda f: f["sets"][2].update(name="sites"), "a row set is there twice"),
+        (lambda f: f["sets"][2].update(name="sites"), "a row set appears twice"),
         (lambda f: f["sets"][2].update(name=["sites"]), "not a name"),
         (lambda f: f["sets"].pop(), "the arrays end at byte"),
         (lambda f: f["sets"].append([]), "not understood"),
@@ -155,7 +155,7 @@ def _refused(path: Path, content: bytes, reason: str) -> None:
         (lambda f: f["sets"][0]["arrays"][0].update(shape=[4]), "the arrays end at byte"),
         (lambda f: f["sets"][0]["arrays"].append({"name": "g", "dtype": "<f8", "shape": [0, 2**62]}), "too large"),
         (lambda f: f["sets"][1]["arrays"][0].update(shape=[2**40, 2**40]), "too large"),
-        (lambda f: f["sets"][0]["arrays"].append(f["sets"][0]["arrays"][0]), "an array is there twice"),
+        (lambda f: f["sets"][0]["arrays"].append(f["sets"][0]["arrays"][0]), "an array appears twice"),
         (lambda f: f["sets"][0]["arrays"][0].update(dtype="O"), "has type 'O'"),
         (lambda f: f["sets"][0]["arrays"][0].update(dtype="(1000,)f8"), "has type"),
         (lambda f: f["sets"][0]["arrays"][0].update(dtype=["<f8"]), "not understood"),
@@ -312,7 +312,7 @@ def test_rows_that_are_not_stored_are_named(tmp_path: Path, content: bytes) -> N
     for wanted, message in [([9], "sites 9: not in this checkpoint of 9 sites"), ([0, -2], "sites -2: not in")]:
         with pytest.raises(FormatError, match=message):
             read_checkpoint(tmp_path / "state", WORLD, {"sites": np.array(wanted)})
-    with pytest.raises(ValueError, match="one of the sites is wanted twice"):
+    with pytest.raises(ValueError, match="one of the sites is requested twice"):
         read_checkpoint(tmp_path / "state", WORLD, {"sites": np.array([1, 2, 1])})
 
 

@@ -42,7 +42,7 @@ def npy(text: str) -> bytes:
         (npy('{\'descr\': """<f8'), "not a NumPy file of numbers"),
         (npy("{'descr': '|O', 'fortran_order': False, 'shape': (4, 3), }"), "not an array of numbers"),
         (npy("{'descr': '<f8', 'fortran_order': False, 'shape': (4, 9), }"), "shape (4, 9) is not the grid's (4, 3)"),
-        (b"\x93NUMPY\x03\x00", "version (3, 0) of the format holds no plain numbers"),
+        (b"\x93NUMPY\x03\x00", "version (3, 0) of the format does not contain plain numbers"),
     ],
 )
 def test_damaged_npy(tmp_path: Path, content: bytes, reason: str) -> None:
@@ -56,7 +56,7 @@ def test_damaged_npy(tmp_path: Path, content: bytes, reason: str) -> None:
 def test_npy_that_claims_more_than_the_file_or_the_memory_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, shape = tmp_path / "x.npy", (1 << 20, 1 << 10)
     path.write_bytes(npy(f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}"))
-    with pytest.raises(FormatError, match="says that it has 8589934592 bytes: more than the file holds"):
+    with pytest.raises(FormatError, match="declares 8589934592 bytes: more than the file can contain"):
         read_npy(path, shape)
     np.save(path, np.ones(SHAPE))
     monkeypatch.setattr(arrays, "available_memory", lambda: 95)
@@ -112,9 +112,9 @@ def claims(file: h5py.File, other: Path) -> None:
     [
         (external_link, "x: is a link to another file, which is not followed"),
         (group_of_another, "deep/inside/x: is a link to another file, which is not followed"),
-        (external_storage, "x: keeps its numbers in other files, which are not read"),
-        (virtual, "x: keeps its numbers in other files, which are not read"),
-        (claims, "x: says that it has 8796093022208 bytes: more than the file holds"),
+        (external_storage, "x: is stored in other files, which are not read"),
+        (virtual, "x: is stored in other files, which are not read"),
+        (claims, "x: declares 8796093022208 bytes: more than the file can contain"),
     ],
 )
 def test_hdf5_that_leads_outside(tmp_path: Path, make: Callable[[h5py.File, Path], None], reason: str) -> None:

@@ -156,7 +156,7 @@ def test_dataset_that_claims_more_than_the_file_holds_is_not_read(tmp_path):
     with h5py.File(path, "r+") as file:
         huge = file.create_dataset("sensor_mask_index", (1, 1, 1 << 40), "<u8", chunks=(1, 1, 1 << 20))
         huge.attrs["data_type"], huge.attrs["domain_type"] = np.bytes_("long"), np.bytes_("real")
-    assert complaint(path) == ("sensor_mask_index: says that it has 8796093022208 bytes: more than the file holds")
+    assert complaint(path) == ("sensor_mask_index: declares 8796093022208 bytes: more than the file can contain")
 
 
 def test_missing_and_foreign_files_are_named(tmp_path):

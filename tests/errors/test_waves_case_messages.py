@@ -35,8 +35,8 @@ steps = 2
 WAVE = 'position = ["20 m", "9 m"]\nvelocity = "1 mm/s"\ntime = { kind = "ricker", frequency = "20 Hz" }\n'
 #: What is replaced, by what, and what the message says.
 WRONG = [
-    ('cs = "1000 m/s"', 'cs = "-1 m/s"', "material: cs = -1 in element 0, has to be finite and >= 0"),
-    ('cs = "1000 m/s"', 'cs = "1900 m/s"', "cp = 2000 with cs = 1900 in element 0, cp has to exceed sqrt(4/3) cs"),
+    ('cs = "1000 m/s"', 'cs = "-1 m/s"', "material: cs = -1 in element 0: must be finite and >= 0"),
+    ('cs = "1000 m/s"', 'cs = "1900 m/s"', "cp = 2000 with cs = 1900 in element 0: cp must exceed sqrt(4/3) cs"),
     ('density = "2000 kg/m^3"', 'density = "-2 kg/m^3"', 'material["rock"].density: "-2 kg/m^3" is out of range; '),
     ('density = "2000 kg/m^3"', 'desity = "2 kg/m^3"', 'unknown key; did you mean "density"?'),
     ('position = ["11 m", "9 m"]', 'position = ["41 m", "9 m"]', "source[0]: (41, 9) m lies outside the mesh, (0, 0)"),
@@ -83,12 +83,16 @@ WRONG = [
     ),
     ("trees = [4, 3]", "trees = [40000, 30000]", "mesh: more than 1.2e+09 elements are asked for"),
     ("[time]", '[plane_wave]\nkind = "p"\ndirection = [1.0]\n{WAVE}[time]', "plane_wave.direction: has 1 numbers"),
-    ("[time]", '[plane_wave]\nkind = "p"\ndirection = [0.0, 0.0]\n{WAVE}[time]', "direction [0.0, 0.0] has no length"),
+    (
+        "[time]",
+        '[plane_wave]\nkind = "p"\ndirection = [0.0, 0.0]\n{WAVE}[time]',
+        "direction [0.0, 0.0] has zero length",
+    ),
     ("[time]", '[plane_wave]\nkind = "q"\ndirection = [1.0, 0.0]\n{WAVE}[time]', '"q" is not known; expected "p"'),
     (
         "[time]",
         '[plane_wave]\nkind = "s"\npolarization = [1.0, 0.0]\ndirection = [1.0, 0.0]\n{WAVE}[time]',
-        "polarization [1.0, 0.0] is not across the direction",
+        "polarization [1.0, 0.0] is not perpendicular to the direction",
     ),
     (
         "[time]",
@@ -103,7 +107,7 @@ WRONG = [
     (
         "[time]",
         '[plane_wave]\nkind = "s"\npolarization = [0.0, 0.0]\ndirection = [1.0, 0.0]\n{WAVE}[time]',
-        "polarization [0.0, 0.0] has no length",
+        "polarization [0.0, 0.0] has zero length",
     ),
     (
         'name = "rock"',

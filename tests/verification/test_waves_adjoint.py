@@ -153,11 +153,11 @@ def refused(change: str) -> None:
     ("change", "message"),
     [
         ("receivers", "there are no receivers"),
-        ("snapshots", "snapshots = 0: needs at least one"),
-        ("part", "the mesh has to be whole, on one rank"),
-        ("nodes", "the media have to be given by element"),
-        ("field", "'sxx' is not measured here; p of fluids, vx, vy, vz are"),
-        ("data", "data of shape (3, 2, 2), a run gives (30, 2, 2)"),
+        ("snapshots", "snapshots = 0: must be at least 1"),
+        ("part", "all elements of the mesh must be on one rank"),
+        ("nodes", "the media must be defined by element"),
+        ("field", "'sxx' is not supported; use p in fluids, or vx, vy, vz"),
+        ("data", "data of shape (3, 2, 2), but a run has (30, 2, 2)"),
     ],
 )
 def test_what_has_no_gradient_is_said_in_one_line(change: str, message: str) -> None:

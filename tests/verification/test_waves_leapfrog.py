@@ -171,10 +171,10 @@ def test_the_words_of_a_leapfrog_step_are_those_of_the_model() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"integrator": "euler"}, r"integrator = 'euler': has to be one of runge-kutta, leapfrog"),
-        ({"integrator": "leapfrog"}, r'integrator = leapfrog needs flux = "central", not "upwind"'),
-        ({**LEAP, "variant": "separate"}, r'integrator = leapfrog needs variant = "fused", not "separate"'),
-        ({**LEAP, "ghosts": "half"}, r'integrator = leapfrog needs ghosts = "traces", not "half"'),
+        ({"integrator": "euler"}, r"integrator = 'euler': must be one of runge-kutta, leapfrog"),
+        ({"integrator": "leapfrog"}, r'integrator = "leapfrog" requires flux = "central", not "upwind"'),
+        ({**LEAP, "variant": "separate"}, r'integrator = "leapfrog" requires variant = "fused", not "separate"'),
+        ({**LEAP, "ghosts": "half"}, r'integrator = "leapfrog" requires ghosts = "traces", not "half"'),
     ],
 )
 def test_what_leapfrog_cannot_go_with_is_refused(options: dict[str, Any], message: str) -> None:
@@ -184,5 +184,5 @@ def test_what_leapfrog_cannot_go_with_is_refused(options: dict[str, Any], messag
 
 
 def test_rates_are_not_told_with_leapfrog(device: str) -> None:
-    with pytest.raises(CaseError, match="the rate of change is known with integrator = runge-kutta only"):
+    with pytest.raises(CaseError, match="the rate of change requires integrator = runge-kutta"):
         random_solver("acoustic", False, device).rate()

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What goes to and comes from disk: geometry formats, fields, checkpoints."""
+"""Input and output: geometry formats, fields, checkpoints."""

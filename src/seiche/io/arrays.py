@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays from HDF5, .npy and .npz files of others: nothing outside the file is read, and no size is believed."""
+"""Arrays from untrusted HDF5, .npy and .npz files: links are not followed, and declared sizes are checked."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     import h5py
 
 Array = npt.NDArray[Any]
-#: What h5py raises for damaged files, depending on where the damage is.
+#: Exceptions that h5py raises for damaged files.
 DAMAGE = (
     *(OSError, KeyError, IndexError, RuntimeError, ValueError, TypeError, AttributeError, OverflowError),
     *(NotImplementedError, MemoryError),
 )
-#: Bytes that a byte of a file may stand for: deflate reaches 1032.
+#: Largest compression ratio; deflate reaches 1032.
 _MOST_COMPRESSED = 1100
-#: Bytes that the headers, links and attributes of an HDF5 file may take in memory.
+#: Most bytes of memory for the headers, links and attributes of an HDF5 file.
 _LARGEST_STRUCTURE = 1 << 30
 
 
@@ -39,13 +39,9 @@ def one_line(error: BaseException) -> str:
 
 
 def refuse_claim(path: object, place: str, claimed: int, stored: int) -> None:
-    """Refuse an array of `claimed` bytes that `stored` bytes of a file cannot hold, or the free memory.
-
-    Raises:
-        FormatError: so it is.
-    """
+    """Raise FormatError if `claimed` bytes of an array exceed those that `stored` bytes can encode, or free memory."""
     if claimed > (1 << 20) + _MOST_COMPRESSED * stored:
-        raise FormatError(path, place, f"says that it has {claimed} bytes: more than the file holds")
+        raise FormatError(path, place, f"declares {claimed} bytes: more than the file can contain")
     free = available_memory()
     if free and claimed > free:
         raise FormatError(path, place, f"has {claimed} bytes: only {free} bytes of memory are free")
@@ -53,7 +49,7 @@ def refuse_claim(path: object, place: str, claimed: int, stored: int) -> None:
 
 @contextmanager
 def _memory_limit(extra: int) -> Iterator[None]:
-    """Let this process allocate at most `extra` bytes more (Linux); further allocations fail and end no process."""
+    """Limit further allocations of this process to `extra` bytes (Linux); larger ones raise an error."""
     try:
         used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
@@ -70,10 +66,10 @@ def _memory_limit(extra: int) -> Iterator[None]:
 
 @contextmanager
 def hdf5_file(path: object, lacking: str) -> Iterator[h5py.File]:
-    """Open an HDF5 file for reading; whatever is wrong with it while it is open is a FormatError.
+    """Open an HDF5 file for reading; all errors of h5py while it is open become a FormatError.
 
     Raises:
-        FormatError: `lacking` and why, or a link leads out of the file.
+        FormatError: `lacking` and the reason, or a link to another file.
         FileNotFoundError: no such file.
     """
     import h5py
@@ -91,11 +87,11 @@ def hdf5_file(path: object, lacking: str) -> Iterator[h5py.File]:
 def check_structure(file: h5py.File) -> None:
     """Open every object and attribute of a file once, and refuse links to other files.
 
-    The HDF5 library allocates what a damaged header asks for, whatever the size of the file. Memory is limited
-    meanwhile, so that such a file is an error and not the end of the process.
+    The HDF5 library allocates any size that a damaged header declares. Memory is therefore limited during the check;
+    otherwise such a file could end the process.
 
     Raises:
-        FormatError: a link leads to another file, or an attribute is larger than the file.
+        FormatError: a link to another file, or an attribute larger than the file.
         OSError, RuntimeError, MemoryError, ...: a damaged file (`DAMAGE`).
     """
     import h5py
@@ -109,14 +105,13 @@ def check_structure(file: h5py.File) -> None:
     def check_attributes(name: str, item: Any) -> None:
         for key in item.attrs:
             space = item.attrs.get_id(key)
-            refuse_claim(
-                file.filename, f"attribute {key} of {name}", math.prod(space.shape) * space.dtype.itemsize, stored
-            )
+            size = math.prod(space.shape) * space.dtype.itemsize
+            refuse_claim(file.filename, f"attribute {key} of {name}", size, stored)
 
     with _memory_limit(_LARGEST_STRUCTURE):
-        found = file.id.links.visit(outside, info=True)
-        if found is not None:
-            raise FormatError(file.filename, found, "is a link to another file, which is not followed")
+        link = file.id.links.visit(outside, info=True)
+        if link is not None:
+            raise FormatError(file.filename, link, "is a link to another file, which is not followed")
         check_attributes("/", file)
         file.visititems(check_attributes)
 
@@ -124,8 +119,7 @@ def check_structure(file: h5py.File) -> None:
 def values_of(file: h5py.File, name: str) -> Array:
     """Return a data set of a file.
 
-    Raises:
-        FormatError: there is none of this name, it is kept in other files, or it is larger than the file or the memory.
+    Raises FormatError if it is missing, stored in other files, or larger than the file or the free memory.
     """
     import h5py
 
@@ -134,17 +128,13 @@ def values_of(file: h5py.File, name: str) -> Array:
         raise FormatError(path, name, "is missing" if dataset is None else "is not a data set")
     properties = dataset.id.get_create_plist()
     if properties.get_external_count() or properties.get_layout() == h5py.h5d.VIRTUAL:
-        raise FormatError(path, name, "keeps its numbers in other files, which are not read")
+        raise FormatError(path, name, "is stored in other files, which are not read")
     refuse_claim(path, name, int(dataset.size or 0) * dataset.dtype.itemsize, Path(path).stat().st_size)
     return np.asarray(dataset[()])
 
 
 def read_npy(path: Path, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    """Return the array (`shape`) of a .npy file.
-
-    Raises:
-        FormatError: it cannot be read, or holds something else than finite numbers of that shape.
-    """
+    """Return the array (`shape`) of a .npy file; FormatError if it is not one of finite numbers of that shape."""
     with _numpy_errors(path, "whole file"), path.open("rb") as stream:
         return _read_array(path, "array", stream, shape, stored=path.stat().st_size)
 
@@ -152,18 +142,17 @@ def read_npy(path: Path, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
 def read_npz(path: Path, names: Collection[str], shape: tuple[int, ...]) -> dict[str, npt.NDArray[np.float64]]:
     """Return the arrays (`shape`) of a .npz file, which are some of `names`.
 
-    Raises:
-        FormatError: it cannot be read, or holds something else than finite numbers of that shape.
+    Raises FormatError if one is not an array of finite numbers of that shape.
     """
-    found = {}
+    arrays = {}
     with _numpy_errors(path, "whole file"), zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             name = member.filename.removesuffix(".npy")
             if name not in names:
                 raise FormatError(path, name[:80], f"not one of {', '.join(names)}")
             with _numpy_errors(path, name), archive.open(member) as stream:
-                found[name] = _read_array(path, name, stream, shape, stored=member.compress_size)
-    return found
+                arrays[name] = _read_array(path, name, stream, shape, stored=member.compress_size)
+    return arrays
 
 
 @contextmanager
@@ -172,7 +161,7 @@ def _numpy_errors(path: Path, place: str) -> Iterator[None]:
         yield
     except FormatError:
         raise
-    except Exception as error:  # zipfile, zlib, tokenize and ast have errors of their own
+    except Exception as error:  # zipfile, zlib, tokenize and ast raise various errors
         text = f"not a NumPy file of numbers: {one_line(error)}"
         if isinstance(error, OSError) and error.strerror:
             text = f"cannot be read: {error.strerror}"
@@ -182,16 +171,16 @@ def _numpy_errors(path: Path, place: str) -> Iterator[None]:
 def _read_array(
     path: Path, place: str, stream: IO[bytes], shape: tuple[int, ...], *, stored: int
 ) -> npt.NDArray[np.float64]:
-    """Return the array at the beginning of `stream`, which has `stored` bytes on the disk."""
+    """Return the array at the beginning of `stream`, of `stored` bytes in the file."""
     header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     version = np.lib.format.read_magic(stream)
     if version not in header:
-        raise FormatError(path, place, f"version {version} of the format holds no plain numbers")
-    found, _, dtype = header[version](stream)
+        raise FormatError(path, place, f"version {version} of the format does not contain plain numbers")
+    stored_shape, _, dtype = header[version](stream)
     if dtype.kind not in "fiu":
         raise FormatError(path, place, "not an array of numbers")
-    if found != shape:
-        raise FormatError(path, place, f"shape {found} is not the grid's {shape}")
+    if stored_shape != shape:
+        raise FormatError(path, place, f"shape {stored_shape} is not the grid's {shape}")
     refuse_claim(path, place, dtype.itemsize * int(np.prod(shape, dtype=object)), stored)
     stream.seek(0)
     array = np.lib.format.read_array(stream, allow_pickle=False)

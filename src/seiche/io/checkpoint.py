@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Save the state of a run so that any number of ranks can continue from it, bit for bit.
+"""Checkpoints: states that any number of ranks can continue, bit for bit.
 
 Layout of the file (little-endian; reasons in docs/decisions/0011-checkpoint-format.md):
 
-    0                64 bytes: magic, version, CRC-32 of the footer, its offset and length, zeros, CRC-32 of the above
-    64               for each row set: the key of every row, int64, in the order in which the ranks wrote them, then
-                     one array after the other, rows in that same order, without gaps
-    ...              arrays that are the same on every rank, one after the other
-    footer offset    JSON: step, attributes, the row sets with their arrays, for each chunk of rows its CRC-32 in the
-                     keys and in every array, and the arrays that are the same on every rank with their CRC-32
+    0                64 bytes: magic, version, CRC-32 of the footer, its offset and length, zeros, CRC-32 of the above.
+    64               for each row set: the int64 keys of all rows in the order of writing. The arrays follow one after
+                     the other, with rows in the same order and without gaps.
+    ...              replicated arrays, one after the other.
+    footer offset    JSON: step, attributes, the row sets with their arrays, the replicated arrays with their CRC-32.
+                     Each chunk of rows has one CRC-32 for the keys and one for every array.
 
-Every byte is under a checksum, and every size is checked against the length of the file before memory is asked for.
-Version 1 had one row set and no replicated arrays; it is still read.
+Checksums cover every byte, and every size is checked against the length of the file before memory is allocated.
+Version 1 has one row set and no replicated arrays; it can still be read.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -52,18 +53,18 @@ from seiche.io.state import Attribute, Rows, RowSet, State
 def write_checkpoint(
     path: str | os.PathLike[str], world: World, state: State, *, attributes: Mapping[str, Attribute]
 ) -> None:
-    """Write a state (collective); `path` keeps what it had until the new file is complete and synced.
+    """Write a state (collective); an existing file is replaced only by a complete and synced one.
 
     Args:
         path: name of the checkpoint.
         world: the ranks that write.
         state: real numbers or booleans; every rank has its own rows, all else is the same on every rank.
-        attributes: what else to remember (fingerprints of geometry and model), beside those of `state`.
+        attributes: further attributes (fingerprints of geometry and model) besides those of `state`.
 
     Raises:
         ValueError: rows that do not match their keys or total, ranks with different arrays, a type that cannot be
-            stored, or an attribute that `state` has as well.
-        OSError: the disk refused; the checkpoint that was there is still there.
+            stored, or an attribute that `state` also has.
+        OSError: writing failed; an earlier checkpoint is unchanged.
     """
     write_now(checkpoint_job(path, world, state, attributes=attributes), world)
 
@@ -78,11 +79,11 @@ def checkpoint_job(
 ) -> Job:
     """Return the job that writes a checkpoint, for a `BackgroundWriter` (collective).
 
-    Arguments and errors are those of `write_checkpoint`; the job's thread asks the arrays of `state` for their rows.
-    `finished` is called in the end with whether the checkpoint is complete. One job a path at a time.
+    Arguments and errors are those of `write_checkpoint`. The job's thread evaluates the arrays of `state`. At the end
+    `finished` is called with whether the checkpoint is complete. Only one job per path may be active.
     """
     with all_or_none(world):
-        everything = _attributes_of(state, attributes)
+        merged = _attributes_of(state, attributes)
         sets = [_set_layout(name, rows) for name, rows in state.rows.items()]
         numbers = [_layout(name, values, values.shape, 1) for name, values in state.numbers.items()]
         counts = [len(rows.keys) for rows in state.rows.values()]
@@ -90,30 +91,20 @@ def checkpoint_job(
     with all_or_none(world):
         if any(other[1:] != ranks[0][1:] for other in ranks):
             raise ValueError("the ranks have different arrays")
-        for layout, parts in zip(sets, zip(*(other[0] for other in ranks), strict=True), strict=True):
-            if sum(parts) != layout.total:
-                raise ValueError(f"the ranks have {sum(parts)} {layout.name} together, need {layout.total}")
+        for layout, rows in zip(sets, zip(*(other[0] for other in ranks), strict=True), strict=True):
+            if sum(rows) != layout.total:
+                raise ValueError(f"the ranks have {sum(rows)} {layout.name} together, need {layout.total}")
         if world.rank == 0:
             part_path(Path(path)).write_bytes(b"")
-    placed, arrays, end = lay_out(sets, numbers)
-    return _Writing(
-        path=Path(path),
-        world=world,
-        file=ParallelFile(part_path(Path(path)), world, Path(path)),
-        step=int(state.step),
-        attributes=everything,
-        sets=placed,
-        numbers=arrays,
-        end=end,
-        first=[sum(other[0][k] for other in ranks[: world.rank]) for k in range(len(sets))],
-        state=state,
-        finished=finished,
-    )
+    file = ParallelFile(part_path(Path(path)), world, Path(path))
+    first = [sum(other[0][k] for other in ranks[: world.rank]) for k in range(len(sets))]
+    placed = lay_out(sets, numbers)
+    return _CheckpointJob(Path(path), world, file, int(state.step), merged, *placed, first, state, finished)
 
 
-@dataclass(eq=False, kw_only=True)
-class _Writing(Job):
-    """A checkpoint on its way to the disk; `first` are the rows of lower ranks in each of the row sets."""
+@dataclass(eq=False)
+class _CheckpointJob(Job):
+    """Writes a checkpoint; `first` are the rows of lower ranks in each of the row sets."""
 
     path: Path
     world: World
@@ -128,12 +119,10 @@ class _Writing(Job):
     finished: Callable[[bool], None]
 
     def store(self) -> tuple[list[list[tuple[int, ...]]], list[int]]:
-        """Return the chunks of each row set; on rank 0, which writes them, the checksums of replicated arrays."""
+        """Return the chunks of each row set and, on rank 0, which writes them, the checksums of replicated arrays."""
         assert self.state is not None
-        tables = [
-            _write_rows(self.file, layout, self.state.rows[layout.name], first)
-            for layout, first in zip(self.sets, self.first, strict=True)
-        ]
+        sets, rows = zip(self.sets, self.first, strict=True), self.state.rows
+        tables = [_write_rows(self.file, layout, rows[layout.name], first) for layout, first in sets]
         arrays = self.state.numbers
         written = self.numbers if self.world.rank == 0 else ()
         checksums = [_write(self.file, layout, layout.offset, arrays[layout.name]) for layout in written]
@@ -142,15 +131,9 @@ class _Writing(Job):
         return tables, checksums
 
     def commit(self, stored: list[tuple[list[list[tuple[int, ...]]], list[int]]]) -> None:
-        tables = [
-            [chunk for rank in parts for chunk in rank] for parts in zip(*(each[0] for each in stored), strict=True)
-        ]
-        footer = footer_of(
-            self.step,
-            self.attributes,
-            list(zip(self.sets, tables, strict=True)),
-            list(zip(self.numbers, stored[0][1], strict=True)),
-        )
+        by_set = zip(*(tables for tables, _ in stored), strict=True)
+        sets = list(zip(self.sets, ([*chain.from_iterable(tables)] for tables in by_set), strict=True))
+        footer = footer_of(self.step, self.attributes, sets, list(zip(self.numbers, stored[0][1], strict=True)))
         self.file.write(self.end, np.frombuffer(footer, np.uint8))
         head = PREAMBLE.pack(MAGIC, VERSION, zlib.crc32(footer), self.end, len(footer))
         head += struct.pack("<I", zlib.crc32(head))
@@ -167,7 +150,7 @@ class _Writing(Job):
 
 
 def inspect_checkpoint(path: str | os.PathLike[str]) -> CheckpointHeader:
-    """Return the header of a checkpoint after checking it; reads no array.
+    """Return the verified header of a checkpoint without reading its arrays.
 
     Raises:
         FormatError: not a checkpoint, damaged, truncated, or of another version.
@@ -178,21 +161,21 @@ def inspect_checkpoint(path: str | os.PathLike[str]) -> CheckpointHeader:
 
 
 def read_checkpoint(path: str | os.PathLike[str], world: World, keys: Mapping[str, Keys]) -> State:
-    """Return the state in a checkpoint with the rows `keys` of this rank, whoever wrote them (collective).
+    """Return the state in a checkpoint with the rows `keys` of this rank (collective).
 
-    Only chunks with a wanted row are read, one at a time; when the ranks want all rows, every byte is checked.
+    Only chunks with a requested row are read, one at a time. If the ranks request all rows, every byte is verified.
 
     Args:
         path: name of the checkpoint.
         world: the ranks that read.
-        keys: by the name of a row set, the keys of the rows that this rank wants, in the order in which they are
-            returned, or `ALL` rows in the order of their keys. Row sets that are not among the keys or not in the file
-            are not in the state. The only row set of a file of version 1 has the first of these names.
+        keys: for each row set by name, the keys of the requested rows in the order of the result, or `ALL` rows in the
+            order of their keys. Row sets without keys or not in the file are left out. The row set of a file of version
+            1 has the first of these names.
 
     Raises:
-        FormatError: on every rank, if the file is damaged where any rank reads it, or lacks a wanted row.
+        FormatError: on every rank, if the file is damaged where any rank reads it, or lacks a requested row.
         OSError: the file cannot be read.
-        ValueError: a row is wanted twice.
+        ValueError: a row is requested twice.
     """
     source = Path(path)
     with all_or_none(world), source.open("rb") as file:
@@ -218,10 +201,10 @@ def _set_layout(name: str, rows: RowSet) -> RowSetLayout:
     keys = rows.keys
     if len(keys) and not 0 <= keys.min() <= keys.max() < rows.total:
         raise ValueError(f"{name}: keys {keys.min()}..{keys.max()}, need 0..{rows.total - 1}")
-    for each, array in rows.arrays.items():
+    for label, array in rows.arrays.items():
         if len(array.shape) < 1 or len(array) != len(keys):
-            raise ValueError(f"array {each!r} of the {name} has shape {array.shape}, need {len(keys)} rows")
-    layouts = [_layout(each, array, array.shape[1:], rows.total) for each, array in rows.arrays.items()]
+            raise ValueError(f"array {label!r} of the {name} has shape {array.shape}, need {len(keys)} rows")
+    layouts = [_layout(label, array, array.shape[1:], rows.total) for label, array in rows.arrays.items()]
     return RowSetLayout(name, int(rows.total), tuple(layouts))
 
 
@@ -232,13 +215,13 @@ def _layout(name: str, array: Rows, shape: tuple[int, ...], count: int) -> Array
 
 
 def _write_rows(file: ParallelFile, layout: RowSetLayout, rows: RowSet, first: int) -> list[tuple[int, ...]]:
-    """Write this rank's rows behind the `first` of lower ranks; return the table of their chunks."""
-    table, step = [], layout.chunk_rows
-    for begin in range(0, len(rows.keys), step):
-        keys = rows.keys[begin : begin + step]
+    """Write this rank's rows after the `first` rows of lower ranks; return the table of their chunks."""
+    table, size = [], layout.chunk_rows
+    for begin in range(0, len(rows.keys), size):
+        keys = rows.keys[begin : begin + size]
         entry = [first + begin, len(keys), int(keys.min()), int(keys.max())]
         for item in (layout.keys, *layout.arrays):
-            values = keys if item is layout.keys else rows.arrays[item.name][begin : begin + step]
+            values = keys if item is layout.keys else rows.arrays[item.name][begin : begin + size]
             entry.append(_write(file, item, item.offset + (first + begin) * item.row_bytes, values))
         table.append(tuple(entry))
     return table

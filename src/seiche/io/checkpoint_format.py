@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The parts of a checkpoint file and its header; `checkpoint.py` has the layout in words."""
+"""The header and the array layouts of a checkpoint file; `checkpoint.py` describes the format."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ MAGIC = b"\x89SEICHE\n"
 VERSION = 2
 PREAMBLE = struct.Struct("<8sIIQQ28x")
 PREAMBLE_BYTES = 64
-#: Rows under one checksum, and bytes of one array under one checksum unless a single row has more: what a reader holds
-#: of rows that it does not need.
+#: Most rows of a chunk, and most bytes of one array in a chunk, except for a single larger row.
 CHUNK_ROWS, CHUNK_BYTES = 1 << 16, 1 << 24
-#: Types that are stored, as NumPy writes them.
+#: Types of stored arrays, in NumPy's notation.
 TYPES = frozenset("|b1 |i1 <i2 <i4 <i8 |u1 <u2 <u4 <u8 <f2 <f4 <f8".split())
-#: Extents of the shape of a row.
+#: Most dimensions of a row.
 MOST_EXTENTS = 8
-#: Bytes that an array would have if none of its extents were zero: more is no shape that NumPy can represent.
+#: Most bytes of an array whose zero extents count as one; NumPy cannot represent larger shapes.
 _MOST_BYTES = 1 << 60
 #: Name of the only row set of a file of version 1.
 VERSION_1_ROWS = "site"
@@ -38,7 +37,7 @@ VERSION_1_ROWS = "site"
 
 @dataclass(frozen=True)
 class ArrayLayout:
-    """Type and place in the file of one array; `shape` is that of a row, or of all of a replicated array."""
+    """Type and offset of one array; `shape` is that of a row, or of a whole replicated array."""
 
     name: str
     dtype: np.dtype[Any]
@@ -47,7 +46,7 @@ class ArrayLayout:
 
     @property
     def row_bytes(self) -> int:
-        """Return the bytes of one row, or of all of a replicated array."""
+        """Return the bytes of one row, or of a whole replicated array."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     def described(self) -> dict[str, Any]:
@@ -60,7 +59,7 @@ KEYS = ArrayLayout("keys", np.dtype("<i8"), ())
 
 @dataclass(frozen=True)
 class Chunk:
-    """Consecutive rows under one checksum for the keys and each array; `lowest` and `highest` bound their keys."""
+    """Consecutive rows with one checksum for the keys and for each array; `lowest` and `highest` bound the keys."""
 
     first: int
     rows: int
@@ -81,22 +80,22 @@ class RowSetLayout:
 
     @property
     def chunk_rows(self) -> int:
-        """Return the most rows of a chunk."""
+        """Return the largest number of rows in a chunk."""
         widest = max(layout.row_bytes for layout in (self.keys, *self.arrays))
         return min(CHUNK_ROWS, max(1, CHUNK_BYTES // widest))
 
 
 @dataclass(frozen=True)
 class CheckpointHeader:
-    """All of a checkpoint but its arrays.
+    """A checkpoint without its arrays.
 
     Attributes:
         step: number of steps done.
         attributes: single numbers and texts, by name.
         rows: row sets by name.
-        numbers: arrays that every rank has whole, by name.
+        numbers: replicated arrays, by name.
         checksums: CRC-32 of each of the `numbers`.
-        version: of the format; a file of version 1 has one row set, whose name says nothing.
+        version: version of the format; in version 1 the name of the only row set is meaningless.
     """
 
     step: int
@@ -110,7 +109,7 @@ class CheckpointHeader:
 def lay_out(
     sets: Iterable[RowSetLayout], numbers: Iterable[ArrayLayout]
 ) -> tuple[tuple[RowSetLayout, ...], tuple[ArrayLayout, ...], int]:
-    """Place the arrays one after the other and return where they end: offsets are never read from a file."""
+    """Assign consecutive offsets to the arrays and return their end; offsets are never read from a file."""
     offset = PREAMBLE_BYTES
 
     def place(layout: ArrayLayout, count: int) -> ArrayLayout:
@@ -120,18 +119,14 @@ def lay_out(
         return placed
 
     rows = tuple(
-        replace(item, keys=place(item.keys, item.total), arrays=tuple(place(each, item.total) for each in item.arrays))
+        replace(item, keys=place(item.keys, item.total), arrays=tuple(place(a, item.total) for a in item.arrays))
         for item in sets
     )
-    return rows, tuple(place(each, 1) for each in numbers), offset
+    return rows, tuple(place(array, 1) for array in numbers), offset
 
 
 def refuse_array(layout: ArrayLayout, count: int) -> None:
-    """Refuse an array of `count` rows that cannot be stored.
-
-    Raises:
-        ValueError: its type or shape.
-    """
+    """Raise ValueError if the type or shape of an array of `count` rows cannot be stored."""
     if layout.dtype.str not in TYPES:
         raise ValueError(f"array {layout.name!r} has type {layout.dtype}; only real numbers and booleans are stored")
     values = max(1, count) * math.prod(max(1, extent) for extent in layout.shape)
@@ -140,7 +135,7 @@ def refuse_array(layout: ArrayLayout, count: int) -> None:
 
 
 def read_header(path: Path, file: BinaryIO) -> CheckpointHeader:
-    """Return the header of the open `file`, called `path`, after checking it.
+    """Return the verified header of the open `file`, called `path`.
 
     Raises:
         FormatError: not a checkpoint, damaged, truncated, or of another version.
@@ -180,15 +175,15 @@ def _parse_footer(content: Any, version: int, offset: int) -> CheckpointHeader:
         _chunks(item["chunks"], layout, CHUNK_ROWS if version == 1 else layout.chunk_rows)
         for (item, _), layout in zip(sets, rows, strict=True)
     ]
-    found = {layout.name: replace(layout, chunks=chunks) for layout, chunks in zip(rows, tables, strict=True)}
-    if len(found) != len(rows):
-        raise ValueError("a row set is there twice")
+    by_name = {layout.name: replace(layout, chunks=chunks) for layout, chunks in zip(rows, tables, strict=True)}
+    if len(by_name) != len(rows):
+        raise ValueError("a row set appears twice")
     attributes = dict(content["attributes"].items())
     if not all(isinstance(value, str | float | int) for value in attributes.values()):
         raise ValueError("an attribute is neither text nor number")
     checksums = {item["name"]: _count(item["checksum"]) for item in content["numbers"]}
     arrays = {layout.name: layout for layout in numbers}
-    return CheckpointHeader(_count(content["step"]), attributes, found, arrays, checksums, version)
+    return CheckpointHeader(_count(content["step"]), attributes, by_name, arrays, checksums, version)
 
 
 def _from_version_1(content: Any) -> dict[str, Any]:
@@ -209,7 +204,7 @@ def _layouts(items: Any, count: int) -> tuple[ArrayLayout, ...]:
         layouts.append(ArrayLayout(name, np.dtype(dtype), tuple(_count(extent) for extent in item["shape"])))
         refuse_array(layouts[-1], count)
     if len({layout.name for layout in layouts}) != len(layouts):
-        raise ValueError("an array is there twice")
+        raise ValueError("an array appears twice")
     return tuple(layouts)
 
 
@@ -235,21 +230,12 @@ def footer_of(
     numbers: Sequence[tuple[ArrayLayout, int]],
 ) -> bytes:
     """Return the footer: `sets` with the table of their chunks, `numbers` with their checksums."""
-    content = {
-        "step": step,
-        "attributes": attributes,
-        "sets": [
-            {
-                "name": layout.name,
-                "total": layout.total,
-                "arrays": [each.described() for each in layout.arrays],
-                "chunks": table,
-            }
-            for layout, table in sets
-        ],
-        "numbers": [{**layout.described(), "checksum": checksum} for layout, checksum in numbers],
-    }
-    return json.dumps(content).encode()
+    rows = []
+    for layout, table in sets:
+        arrays = [array.described() for array in layout.arrays]
+        rows.append({"name": layout.name, "total": layout.total, "arrays": arrays, "chunks": table})
+    replicated = [{**layout.described(), "checksum": checksum} for layout, checksum in numbers]
+    return json.dumps({"step": step, "attributes": attributes, "sets": rows, "numbers": replicated}).encode()
 
 
 def _count(value: Any) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows and arrays of an open checkpoint file, checked as they are read; `checkpoint.py` has the layout in words."""
+"""Rows and arrays of an open checkpoint file, with verification; `checkpoint.py` describes the layout."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from seiche.io.state import RowSet
 
 
 class Every(Enum):
-    """Instead of the keys of rows: all of them, in the order of their keys."""
+    """Selects all rows, in the order of their keys."""
 
     ROW = "all rows"
 
@@ -29,11 +29,7 @@ Keys = npt.NDArray[np.int64] | Every
 
 
 def read_numbers(path: Path, file: BufferedReader, header: CheckpointHeader) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays that every rank has whole.
-
-    Raises:
-        FormatError: one is damaged.
-    """
+    """Return the replicated arrays; FormatError for a damaged one."""
     arrays = {}
     for name, layout in header.numbers.items():
         arrays[name] = np.empty(layout.shape, layout.dtype)
@@ -43,40 +39,40 @@ def read_numbers(path: Path, file: BufferedReader, header: CheckpointHeader) -> 
 
 
 def read_rows(path: Path, file: BufferedReader, layout: RowSetLayout, keys: Keys) -> RowSet:
-    """Return the rows `keys` of one row set, in that order; reads only chunks that may have one of them.
+    """Return the rows `keys` of one row set, in that order; reads only chunks that may contain some of them.
 
     Raises:
-        FormatError: damaged where it is read, or a row is not stored.
-        ValueError: a row is wanted twice.
+        FormatError: the file is damaged where it is read, or a row is not stored.
+        ValueError: a row is requested twice.
     """
     if isinstance(keys, Every):
-        keys = order = wanted = np.arange(layout.total)
+        keys = order = requested = np.arange(layout.total)
     else:
         keys = np.asarray(keys, np.int64)
         order = np.argsort(keys, kind="stable")
-        wanted = keys[order]
-        _refuse_keys(path, layout, wanted)
-    # The file has at least as many bytes as these arrays: `read_header` has compared its length with what it declares.
+        requested = keys[order]
+        _check_keys(path, layout, requested)
+    # `read_header` has compared the declared sizes with the length of the file: these arrays are not larger.
     arrays = {item.name: np.zeros((len(keys), *item.shape), item.dtype) for item in layout.arrays}
-    found = np.zeros(len(keys), bool)
+    complete = np.zeros(len(keys), bool)
     for chunk in layout.chunks:
-        begin, end = np.searchsorted(wanted, [chunk.lowest, chunk.highest + 1])
+        begin, end = np.searchsorted(requested, [chunk.lowest, chunk.highest + 1])
         if begin == end:
             continue
         stored = read_chunk(path, file, layout, chunk, 0)
-        at = np.minimum(np.searchsorted(wanted, stored), len(wanted) - 1)
-        mine = np.flatnonzero(wanted[at] == stored)
+        at = np.minimum(np.searchsorted(requested, stored), len(requested) - 1)
+        mine = np.flatnonzero(requested[at] == stored)
         rows = order[at[mine]]
-        if found[rows].any() or len(np.unique(rows)) != len(rows):
+        if complete[rows].any() or len(np.unique(rows)) != len(rows):
             raise FormatError(path, _place(layout, chunk), "a row is stored twice")
-        found[rows] = True
+        complete[rows] = True
         for number, item in enumerate(layout.arrays if len(rows) else (), start=1):
-            if chunk.rows == 1:  # it may be a large one: it is read to where it belongs
+            if chunk.rows == 1:  # it may be large: read it without a copy
                 read_chunk(path, file, layout, chunk, number, into=arrays[item.name][rows[0] : rows[0] + 1])
             else:
                 arrays[item.name][rows] = read_chunk(path, file, layout, chunk, number)[mine]
-    if not found.all():
-        raise FormatError(path, f"{layout.name} {keys[~found].min()}", "not stored")
+    if not complete.all():
+        raise FormatError(path, f"{layout.name} {keys[~complete].min()}", "not stored")
     return RowSet(keys, layout.total, {name: _native(array) for name, array in arrays.items()})
 
 
@@ -89,7 +85,7 @@ def read_chunk(
     *,
     into: npt.NDArray[Any] | None = None,
 ) -> npt.NDArray[Any]:
-    """Return the keys (`number` 0) or the values of an array in `chunk`, after checking them."""
+    """Return the keys (`number` 0) or the values of an array in `chunk` after verifying them."""
     array = (layout.keys, *layout.arrays)[number]
     values = np.empty((chunk.rows, *array.shape), array.dtype) if into is None else into
     if not _read_into(values, file, array.offset + chunk.first * array.row_bytes, chunk.checksums[number]):
@@ -97,16 +93,16 @@ def read_chunk(
     return values
 
 
-def _refuse_keys(path: Path, layout: RowSetLayout, wanted: npt.NDArray[np.int64]) -> None:
-    if np.any(wanted[1:] == wanted[:-1]):
-        raise ValueError(f"one of the {layout.name} is wanted twice")
-    if len(wanted) and (wanted[0] < 0 or wanted[-1] >= layout.total):
-        absent = wanted[-1] if wanted[-1] >= layout.total else wanted[0]
+def _check_keys(path: Path, layout: RowSetLayout, keys: npt.NDArray[np.int64]) -> None:
+    if np.any(keys[1:] == keys[:-1]):
+        raise ValueError(f"one of the {layout.name} is requested twice")
+    if len(keys) and (keys[0] < 0 or keys[-1] >= layout.total):
+        absent = keys[-1] if keys[-1] >= layout.total else keys[0]
         raise FormatError(path, f"{layout.name} {absent}", f"not in this checkpoint of {layout.total} {layout.name}")
 
 
 def _read_into(values: npt.NDArray[Any], file: BufferedReader, offset: int, checksum: int) -> bool:
-    """Fill `values` (C order) from byte `offset` on; return whether they are there and have this checksum."""
+    """Fill `values` (C order) from byte `offset`; return whether they are complete and have this checksum."""
     data = values.reshape(-1).view(np.uint8).data
     file.seek(offset)
     return file.readinto(data) == len(data) and zlib.crc32(data) == checksum

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Replace a file only by a complete one: write beside it, force it to the disk, then rename."""
+"""Atomic replacement of files: write a temporary file, sync it to the disk, then rename it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from typing import Self
 
 from seiche.errors import CaseError
 
-#: Characters of a first line that are looked at.
+#: Most characters of a first line that are read.
 _LINE = 200
 
 
 class Closing(ABC):
-    """What is closed at the end of a `with` block."""
+    """A context manager that is closed at the end of its `with` block."""
 
     @abstractmethod
     def close(self) -> None:
         """Close it; a second call does nothing."""
 
     def __enter__(self) -> Self:
-        """Return what is open."""
+        """Return this object."""
         return self
 
     def __exit__(
@@ -38,11 +38,7 @@ class Closing(ABC):
 
 
 def part_path(path: Path) -> Path:
-    """Return the name under which the next `path` is written: same folder, so that the rename is atomic.
-
-    Raises:
-        OSError: a symbolic link has that name, which might lead to any other file.
-    """
+    """Return the temporary name for `path`, in the same folder; OSError if it is a symbolic link."""
     part = path.with_name(path.name + ".part")
     if part.is_symlink():
         raise OSError(errno.ELOOP, "is a symbolic link, which is not followed: remove it", str(part))
@@ -50,7 +46,7 @@ def part_path(path: Path) -> Path:
 
 
 def sync_folder(folder: Path) -> None:
-    """Force the names in `folder` to the disk, so that a rename survives a power cut."""
+    """Sync the entries of `folder` to the disk; a rename then survives a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -59,14 +55,14 @@ def sync_folder(folder: Path) -> None:
 
 
 def publish(part: Path, path: Path) -> None:
-    """Give the complete and synced file `part` the name `path`, replacing what had it."""
+    """Rename the complete and synced file `part` to `path`, replacing an existing file."""
     part.replace(path)
     sync_folder(path.parent)
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary name beside `path`; publish it if the block succeeds, remove it if not.
+    """Yield a temporary name in the folder of `path`; publish it if the block succeeds, else remove it.
 
     ```python
     with replacing("summary.json") as part:
@@ -74,7 +70,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     ```
 
     Raises:
-        OSError: the folder is not there or not writable.
+        OSError: the folder does not exist or is not writable.
     """
     final = Path(path)
     part = part_path(final)
@@ -90,32 +86,26 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def refuse_foreign(path: str | os.PathLike[str], begin: str | re.Pattern[str], reading: str, present: str) -> None:
-    """Refuse to replace a file at `path` that does not begin with `begin`, as those that are written there do.
-
-    A pattern is one for the first line.
+    """Refuse to replace a file at `path` that does not begin with `begin`, a text or a pattern for the first line.
 
     Raises:
-        CaseError: `reading` if the file cannot be read, `present` if it is another one.
+        CaseError: `reading` if the file cannot be read, `present` if it begins differently.
     """
     try:
         with Path(path).open(encoding="utf-8", errors="replace") as file:
-            found = file.read(len(begin)) if isinstance(begin, str) else file.readline(_LINE)
+            start = file.read(len(begin)) if isinstance(begin, str) else file.readline(_LINE)
     except FileNotFoundError:
         return
     except OSError as error:
         raise CaseError(f"{reading}: {error.strerror}") from None
-    if not (found == begin if isinstance(begin, str) else begin.match(found)):
+    if not (start == begin if isinstance(begin, str) else begin.match(start)):
         raise CaseError(present)
 
 
 def refuse_folder(path: str | os.PathLike[str]) -> None:
-    """Refuse a file that cannot be written because its folder is not there, or nobody may write in it.
-
-    Raises:
-        CaseError: so it is.
-    """
+    """Raise CaseError if the folder of `path` does not exist or is not writable."""
     folder = Path(path).resolve().parent
     if not folder.is_dir():
         raise CaseError(f"{path}: there is no folder {folder}")
     if not os.access(folder, os.W_OK):
-        raise CaseError(f"{path}: nothing can be written in the folder {folder}")
+        raise CaseError(f"{path}: the folder {folder} is not writable")

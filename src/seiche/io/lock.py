@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A lock of a folder that needs no flock: one file that only one process can make, with a heartbeat.
+"""A folder lock without flock: a file created atomically, with a heartbeat.
 
-On the host of its owner a lock is stale once the process is gone; seen from elsewhere, once its time stamp is older
-than `STALE` by the clock of the file server. A stale lock is taken over by a rename, which only one process can do.
+On the host of its owner a lock is stale once the process has ended. On other hosts it is stale once its time stamp is
+older than `STALE` by the clock of the file server. A stale lock is removed by a rename, which only one process can do.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pathlib import Path
 
 from seiche.io.files import part_path
 
-#: Seconds between two time stamps of a lock, and the age from which on its owner counts as gone.
+#: Seconds between two time stamps of a lock, and the age at which it is stale.
 HEARTBEAT, STALE = 20.0, 180.0
 _PROC = Path("/proc")
 
 
 @dataclass(frozen=True)
 class Owner:
-    """A process: its host by name and boot, its number, its namespace, when it began, and what it runs."""
+    """A process: name and boot of its host, namespace, number, start time, and the command it runs."""
 
     host: str
     boot: str
@@ -48,33 +48,32 @@ class Owner:
 
     @property
     def on_this_host(self) -> bool:
-        """Return whether its number can be looked up here."""
+        """Return whether it runs on this host, in the same process namespace."""
         return (self.boot, self.namespace) == (_boot(), _namespace())
 
     @property
     def alive(self) -> bool:
-        """Return whether the process is there; only of one on this host."""
+        """Return whether the process exists; valid only for one on this host."""
         return bool(self.began) and self.began == _began(self.pid)
 
     def describe(self) -> str:
-        """Return who it is, for messages."""
+        """Return a description for messages."""
         return f"{self.what}, process {self.pid} on {self.host}"
 
 
 class FolderLock:
-    """The lock `path`, held between `acquire` and `release`."""
+    """The lock `path`, owned between `acquire` and `release`."""
 
     def __init__(self, path: Path, what: str) -> None:
-        """Prepare a lock for `what`, in words."""
+        """Prepare a lock for `what`, a description of the run."""
         self.path, self._owner = path, Owner.here(what)
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
     def acquire(self, *, from_this_process: bool = False) -> Owner | None:
-        """Take the lock; return None, or its owner if somebody has it.
+        """Acquire the lock; return None, or the owner if another process has it.
 
-        Args:
-            from_this_process: whether another lock object of this process may lose it.
+        With `from_this_process` the lock may be taken from another lock object of this process.
 
         Raises:
             OSError: the folder cannot be written to.
@@ -88,7 +87,7 @@ class FolderLock:
                 return None
             except FileExistsError:
                 owner = self._read_owner()
-                if owner is None:  # released meanwhile
+                if owner is None:  # released in the meantime
                     continue
                 if not (owner.is_this_process and from_this_process) and not self._stale(owner, mine):
                     return owner
@@ -97,25 +96,25 @@ class FolderLock:
                 mine.unlink(missing_ok=True)
 
     def owner(self, *, from_this_process: bool = False) -> Owner | None:
-        """Return who has the lock, if a process of this host surely does; nothing is written."""
+        """Return the owner of the lock if it is a live process of this host; nothing is written."""
         owner = self._read_owner()
         if owner is None or not (owner.on_this_host and owner.alive) or (owner.is_this_process and from_this_process):
             return None
         return owner
 
     def _remove(self, owner: Owner, aside: Path) -> None:
-        """Remove the lock of `owner`, but not that of a process which has taken it over meanwhile."""
-        with suppress(FileNotFoundError):  # another process was faster
-            os.rename(self.path, aside)  # which only one can
-            found = _owner_at(aside)
-            if found is not None and found.nonce != owner.nonce and not self.path.exists():
+        """Remove the lock of `owner`, unless another process has acquired it in the meantime."""
+        with suppress(FileNotFoundError):  # another process removed it first
+            os.rename(self.path, aside)  # atomic: only one process succeeds
+            current = _owner_at(aside)
+            if current is not None and current.nonce != owner.nonce and not self.path.exists():
                 os.rename(aside, self.path)
             aside.unlink(missing_ok=True)
 
     def _make(self, mine: Path) -> None:
-        """Make the lock, or raise FileExistsError."""
+        """Create the lock, or raise FileExistsError."""
         try:
-            os.link(mine, self.path)  # atomic, on NFS as well
+            os.link(mine, self.path)  # atomic, also on NFS
         except FileExistsError:
             raise
         except OSError:  # a file system without links
@@ -127,7 +126,7 @@ class FolderLock:
         return _owner_at(self.path)
 
     def _stale(self, owner: Owner, mine: Path) -> bool:
-        """Return whether the owner is gone; `mine` is a file of now."""
+        """Return whether the lock is stale; `mine` is a file with the present time stamp."""
         if owner.on_this_host:
             return not owner.alive
         try:
@@ -143,8 +142,8 @@ class FolderLock:
     @property
     def held(self) -> bool:
         """Return whether this object still has the lock."""
-        found = self._read_owner()
-        return found is not None and found.nonce == self._owner.nonce
+        owner = self._read_owner()
+        return owner is not None and owner.nonce == self._owner.nonce
 
     def _beat(self) -> None:
         self._ended = ended = threading.Event()
@@ -160,7 +159,7 @@ class FolderLock:
         self._thread.start()
 
     def release(self) -> None:
-        """Give the lock up; a second call does nothing."""
+        """Release the lock; a second call does nothing."""
         self._ended.set()
         if self._thread is not None and self.held:
             self.path.unlink(missing_ok=True)
@@ -187,7 +186,7 @@ def _namespace() -> str:
 
 
 def _began(pid: int) -> str:
-    """Return when a process began, in ticks since the boot; "" if there is none."""
+    """Return the start time of a process in ticks since the boot, "" if it does not exist."""
     fields = _text(_PROC / str(pid) / "stat").rpartition(")")[2].split()
     return fields[19] if len(fields) > 19 and fields[0] not in ("Z", "X") else ""
 

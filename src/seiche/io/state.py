@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The state of a run: all that it needs to continue, on any number of ranks."""
+"""The state of a run: all data needed to continue it on any number of ranks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Attribute = str | float | int
 
 
 class Rows(Protocol):
-    """An array of rows that may be computed only when they are asked for, in any thread."""
+    """An array of rows that may be computed on access, in any thread."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -67,17 +67,13 @@ class State:
         return name in self.numbers or any(name in rows.arrays for rows in self.rows.values())
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        """Return the array `name`, of the rows of this rank or the same on every rank.
-
-        Raises:
-            KeyError: there is none.
-        """
+        """Return the array `name`: a replicated one, or the rows of this rank."""
         if name in self.numbers:
             return self.numbers[name]
         return np.asarray(next(rows.arrays[name][:] for rows in self.rows.values() if name in rows.arrays))
 
     def joined(self, other: State) -> State:
-        """Return this state with the rows, numbers and attributes of `other` as well; row sets of one name merge."""
+        """Return the union of this state and `other`; row sets of the same name are merged."""
         rows = dict(self.rows)
         for name, added in other.rows.items():
             present = rows.get(name)

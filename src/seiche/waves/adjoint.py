@@ -2,10 +2,10 @@
 """Gradients of a least-squares misfit by the exact adjoint of the discrete scheme (theory/waves, section 10).
 
 The misfit compares samples of a run with data (theory/waves, eq. 22). Its gradient with respect to the media of all
-elements and to the sources costs about two runs: few states are kept, where `revolve` says, and those between them
-computed again, stage by stage, while the adjoint runs backwards. The adjoint of the right-hand side in the energy
-product is the right-hand side with the sign of velocities changed, so the same kernels compute it; only its
-Runge-Kutta stages go backwards.
+elements and to the sources costs about two runs. The forward run stores few states, scheduled by `revolve`; the states
+between them are recomputed while the adjoint runs backwards. The adjoint of the right-hand side in the energy product
+is the right-hand side with the sign of velocities changed, so the same kernels compute it, with the Runge-Kutta stages
+in reverse order.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from seiche.waves.sources import PointSource, share_out
 
 Floats = npt.NDArray[np.float64]
 
-#: Options of the solver with which gradients are those of the discrete misfit.
+#: Options of the solver for which the gradient of the discrete misfit is exact.
 OPTIONS = ("nodes", "flux", "boundaries", "medium", "precision", "device", "threads", "variant")
 
 
@@ -39,8 +39,8 @@ class Gradient:
 
     Attributes:
         misfit: its value.
-        density, cp, cs: with respect to the media of the elements, (elements,); of fluids cs is zero, and stays so.
-        sources: with respect to the strengths of the sources field by field, (sources, fields), in the order of
+        density, cp, cs: with respect to the media of the elements, (elements,); that of cs is zero in fluids.
+        sources: with respect to the strengths of the sources, (sources, fields), in the order of
             `PointSource.strengths`.
     """
 
@@ -53,17 +53,17 @@ class Gradient:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What is done to a medium and what is measured: one shot.
+    """Sources and receivers of one shot.
 
     Attributes:
         mesh: the elements, all on this rank.
-        time_step, steps: how long a run takes; the same for every medium.
+        time_step, steps: duration and number of the steps, the same for every medium.
         sources: point sources.
         receivers: positions, (r, dim).
-        fields: what they measure: "p" of fluids, velocities "vx", "vy", "vz".
-        options: of the solver, those in `OPTIONS`; nothing else has an adjoint here.
-        snapshots: states that a gradient keeps at once; fewer cost less memory and more steps. By default twice the
-            root of the steps, with which hardly any step is computed more than twice.
+        fields: recorded unknowns: "p" in fluids, velocities "vx", "vy", "vz".
+        options: options of the solver; only those in `OPTIONS` have an adjoint.
+        snapshots: number of states stored for a gradient. Fewer need less memory but more steps. The default, twice
+            the root of the steps, recomputes hardly any step more than once.
     """
 
     mesh: Mesh
@@ -76,18 +76,14 @@ class Experiment:
     snapshots: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what has no gradient here.
-
-        Raises:
-            CaseError: a share of a mesh, no receivers, no snapshot, or an option that is not in `OPTIONS`.
-        """
+        """Raise CaseError for a distributed mesh, no receivers, no snapshot, or an option that is not in `OPTIONS`."""
         for name in self.options:
             if name not in OPTIONS:
-                raise CaseError(f"gradient: goes without the option {name}; possible are {', '.join(OPTIONS)}")
+                raise CaseError(f"gradient: the option {name} is not supported; supported are {', '.join(OPTIONS)}")
         if self.snapshots is not None and self.snapshots < 1:
-            raise CaseError(f"gradient: snapshots = {self.snapshots}: needs at least one")
+            raise CaseError(f"gradient: snapshots = {self.snapshots}: must be at least 1")
         if self.mesh.count != self.mesh.total:
-            raise CaseError("gradient: the mesh has to be whole, on one rank")
+            raise CaseError("gradient: all elements of the mesh must be on one rank")
         if not len(self.receivers):
             raise CaseError("gradient: there are no receivers")
 
@@ -95,35 +91,31 @@ class Experiment:
         """Return the solver of a medium, at rest.
 
         Raises:
-            CaseError: a medium by node, a field that it does not have, or what `WaveSolver` refuses.
+            CaseError: a medium by node, an unknown field, or an error of `WaveSolver`.
         """
         if material.by_node:
-            raise CaseError("gradient: the media have to be given by element")
+            raise CaseError("gradient: the media must be defined by element, not by node")
         solver = WaveSolver(
             self.mesh, material, **self.options, dt=self.time_step, sources=self.sources, receivers=self.receivers
         )
         for name in self.fields:
             if name not in solver.unknowns or not (name == "p" or name.startswith("v")):
-                raise CaseError(f"gradient: {name!r} is not measured here; p of fluids, vx, vy, vz are")
+                raise CaseError(f"gradient: {name!r} is not supported; use p in fluids, or vx, vy, vz")
         return solver
 
     def simulate(self, material: Material) -> Floats:
-        """Return what the receivers measure after every step, (steps, receivers, fields)."""
+        """Return the samples of the receivers after every step, (steps, receivers, fields)."""
         solver = self.solver(material)
         solver.advance(self.steps)
         return solver.samples()[..., [solver.unknowns.index(name) for name in self.fields]]
 
     def misfit(self, material: Material, data: Floats) -> float:
-        """Return half the sum of squares of what differs from the data, times the time step.
-
-        Raises:
-            CaseError: data of another shape.
-        """
+        """Return half the sum of squared residuals times the time step; CaseError for data of another shape."""
         return self._misfit(self.simulate(material), data)[0]
 
     def _misfit(self, samples: Floats, data: Floats) -> tuple[float, Floats]:
         if np.shape(data) != samples.shape:
-            raise CaseError(f"gradient: data of shape {np.shape(data)}, a run gives {samples.shape}")
+            raise CaseError(f"gradient: data of shape {np.shape(data)}, but a run has {samples.shape}")
         residual = samples - data
         return 0.5 * self.time_step * float(np.sum(residual**2)), residual
 
@@ -140,25 +132,25 @@ class Experiment:
         solver = self.solver(material)
         solver.start_from(np.zeros(solver.values().shape))
         most = self.snapshots or 2 * ceil(sqrt(self.steps))
-        kept = [(0, solver.values())]
+        stored = [(0, solver.values())]
 
-        def keep_until(end: int) -> None:
-            for place in places(solver.step, end, most - len(kept)):
+        def store_until(end: int) -> None:
+            for place in places(solver.step, end, most - len(stored)):
                 solver.advance(place - solver.step)
-                kept.append((place, solver.values()))
+                stored.append((place, solver.values()))
 
-        keep_until(self.steps)
+        store_until(self.steps)
         solver.advance(self.steps - solver.step)
         index = [solver.unknowns.index(name) for name in self.fields]
         value, residual = self._misfit(solver.samples()[..., index], data)
         backward = _Backward(self, solver, index)
         for step in range(self.steps - 1, -1, -1):
-            while kept[-1][0] > step:
-                kept.pop()
-            first, state = kept[-1]
+            while stored[-1][0] > step:
+                stored.pop()
+            first, state = stored[-1]
             if first < step:
                 solver.start_from(state, first)
-                keep_until(step + 1)
+                store_until(step + 1)
                 solver.advance(step - solver.step)
                 state = solver.values()
             backward.step(step, np.asarray(state, np.float64), residual[step])
@@ -166,8 +158,8 @@ class Experiment:
         return Gradient(value, density, cp, cs, backward.sources)
 
 
-class _Points:
-    """Point sources or receivers on the host: what they give to, and take from, nodal values."""
+class _NodalPoints:
+    """Interpolation of point sources or receivers to nodal values on the host."""
 
     def __init__(self, solver: WaveSolver, positions: Sequence[Sequence[float]], what: str) -> None:
         mesh, basis = solver.mesh, solver.operator.basis
@@ -185,8 +177,8 @@ class _Backward:
 
     def __init__(self, experiment: Experiment, solver: WaveSolver, index: list[int]) -> None:
         self._experiment, self._solver, self._index = experiment, solver, index
-        self._receivers = _Points(solver, experiment.receivers, "receiver")
-        self._given = _Points(solver, [source.position for source in experiment.sources], "source")
+        self._receivers = _NodalPoints(solver, experiment.receivers, "receiver")
+        self._sources = _NodalPoints(solver, [source.position for source in experiment.sources], "source")
         operator, mesh = solver.operator, solver.mesh
         self._weights = operator.weights
         strengths = [source.strengths(solver.medium, mesh.dim) for source in experiment.sources]
@@ -196,7 +188,7 @@ class _Backward:
         velocity = [number for number, name in enumerate(solver.unknowns) if name.startswith("v")]
         self._flip = np.ones((1, len(solver.unknowns), 1))
         self._flip[:, velocity] = -1.0
-        #: What a source of a field is multiplied with in each element: (elements, fields).
+        #: Factors of the sources of each field in each element, (elements, fields).
         material = solver.material
         self._factors = np.ones((mesh.count, len(solver.unknowns)))
         self._factors[:, velocity] = 1 / material.density[:, None]
@@ -209,8 +201,8 @@ class _Backward:
         return self._solver.rate()
 
     def _source(self, time: float) -> tuple[Floats, Floats]:
-        """Return what the sources add to the rate, and their amplitudes."""
-        points, experiment = self._given, self._experiment
+        """Return the source terms of the rate, and the amplitudes."""
+        points, experiment = self._sources, self._experiment
         amplitudes = np.array([float(source.time(np.array([time]))[0]) for source in experiment.sources])
         added = np.zeros_like(self._adjoint)
         per_part = self._strengths[points.point] * amplitudes[points.point, None] * self._factors[points.element]
@@ -219,13 +211,13 @@ class _Backward:
         return added, amplitudes
 
     def step(self, step: int, state: Floats, residual: Floats) -> None:
-        """Go back from step + 1 to step, whose state is given, with what the receivers saw at step + 1."""
+        """Advance the adjoint from step + 1 back to `step` with its forward state and the residual at step + 1."""
         dt, points = self._experiment.time_step, self._receivers
         factor = self._factors[points.element][:, self._index]
         values = points.values / self._weights[points.element]
-        given = dt * residual[points.point] * factor
+        forcing = dt * residual[points.point] * factor
         for column, number in enumerate(self._index):
-            np.add.at(self._adjoint[:, number], points.element, given[:, column, None] * values)
+            np.add.at(self._adjoint[:, number], points.element, forcing[:, column, None] * values)
         states, rates, register = [], [], np.zeros_like(state)
         for a, b, c in zip(LSRK_A, LSRK_B, LSRK_C, strict=True):
             rate = self._rate(state)
@@ -234,18 +226,18 @@ class _Backward:
             rates.append((rate, added, amplitudes))
             register = a * register + dt * (rate + added)
             state = state + b * register
-        carried = np.zeros_like(state)
+        register_adjoint = np.zeros_like(state)
         for stage in range(4, -1, -1):
-            carried = carried + LSRK_B[stage] * self._adjoint
+            register_adjoint = register_adjoint + LSRK_B[stage] * self._adjoint
             rate, added, amplitudes = rates[stage]
-            self.media.add(dt, carried, states[stage], rate, added)
-            self._add_sources(dt, carried, amplitudes)
-            self._adjoint = self._adjoint + dt * self._flip * self._rate(self._flip * carried)
-            carried = LSRK_A[stage] * carried
+            self.media.add(dt, register_adjoint, states[stage], rate, added)
+            self._add_sources(dt, register_adjoint, amplitudes)
+            self._adjoint = self._adjoint + dt * self._flip * self._rate(self._flip * register_adjoint)
+            register_adjoint = LSRK_A[stage] * register_adjoint
 
-    def _add_sources(self, dt: float, carried: Floats, amplitudes: Floats) -> None:
-        points = self._given
-        dual = self.media.dual(carried[points.element], points.element)
+    def _add_sources(self, dt: float, register_adjoint: Floats, amplitudes: Floats) -> None:
+        points = self._sources
+        dual = self.media.dual(register_adjoint[points.element], points.element)
         factor = self._factors[points.element]
-        found = (dual * points.values[:, None]).sum(2) * factor * amplitudes[points.point, None] * dt
-        np.add.at(self.sources, points.point, found)
+        gradient = (dual * points.values[:, None]).sum(2) * factor * amplitudes[points.point, None] * dt
+        np.add.at(self.sources, points.point, gradient)

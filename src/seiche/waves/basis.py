@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import cached_property
 
 import numpy as np
@@ -33,7 +34,7 @@ LSRK_C = (
     2802321613138 / 2924317926251,
 )
 
-#: Nodes a direction that the solver offers.
+#: Supported numbers of nodes per direction.
 NODES = range(2, 11)
 
 Matrix = npt.NDArray[np.float64]
@@ -70,10 +71,8 @@ class Basis:
         """Return the polynomials at the points `x`, (m, n)."""
         points = np.atleast_1d(np.asarray(x, np.float64))
         result = np.ones((len(points), self.n))
-        for j in range(self.n):
-            for m in range(self.n):
-                if m != j:
-                    result[:, j] *= (points - self.nodes[m]) / (self.nodes[j] - self.nodes[m])
+        for j, m in itertools.permutations(range(self.n), 2):
+            result[:, j] *= (points - self.nodes[m]) / (self.nodes[j] - self.nodes[m])
         return result
 
     def halves(self) -> tuple[Matrix, Matrix]:
@@ -81,15 +80,15 @@ class Basis:
         return self.values((self.nodes - 1.0) / 2), self.values((self.nodes + 1.0) / 2)
 
     def filtered_halves(self) -> tuple[Matrix, Matrix]:
-        """Return `halves` with the highest mode scaled so that their adjoints are exact projections.
+        """Return `halves` with the highest mode scaled for exact adjoint projections (theory/waves, eq. 14).
 
-        theory/waves, eq. 14: sum over k of R_k P_k becomes the identity for R_k of these and plain P_k.
+        With the adjoints R_k of these and the plain P_k, the sum of R_k P_k over k is the identity.
         """
         low, high = self.halves()
         highest = self._ends  # P_N at the nodes
         fine = sum(float(np.sum(self.weights * (half @ highest) ** 2)) / 2 for half in (low, high))
         norm = float(np.sum(self.weights * highest**2))
-        mode = np.outer(highest, highest * self.weights) / norm  # takes the highest mode out of nodal values
+        mode = np.outer(highest, highest * self.weights) / norm  # projects nodal values on the highest mode
         scale = np.eye(self.n) + (norm / fine - 1) * mode
         return low @ scale, high @ scale
 

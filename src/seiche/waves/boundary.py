@@ -12,11 +12,7 @@ Boundary = Literal["free", "rigid", "absorbing"]
 
 
 def sides_of(boundaries: Sequence[Boundary] | Boundary, dim: int) -> tuple[Boundary, ...]:
-    """Return the kind of each side of the box, one word standing for all.
-
-    Raises:
-        CaseError: an unknown kind, or not one a side of the box.
-    """
+    """Return the kind of each side of the box, from one for each or one for all; CaseError for wrong ones."""
     sides = (boundaries,) * (2 * dim) if isinstance(boundaries, str) else tuple(boundaries)
     if len(sides) != 2 * dim:
         raise CaseError(f"boundaries: {len(sides)} kinds for the {2 * dim} sides of the box")

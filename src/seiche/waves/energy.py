@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The discrete energy and the inner product that belongs to it (theory/waves, eq. 5)."""
+"""The discrete energy and its inner product (theory/waves, eq. 5)."""
 
 from __future__ import annotations
 
@@ -33,31 +33,28 @@ def products(first: Floats, second: Floats, operator: Operator) -> Floats:
 
 
 def inner_product(first: Floats, second: Floats, operator: Operator) -> float:
-    """Return the product of two states (elements, fields, nodes) that makes twice the energy of equal ones."""
+    """Return the inner product of two states (elements, fields, nodes): of a state with itself, twice its energy."""
     return float(np.sum(products(first, second, operator)))
 
 
 def energy(state: Floats, operator: Operator, world: World | None = None) -> float:
-    """Return the energy of a state by quadrature, of all ranks: the same to the last bit on any number (collective)."""
+    """Return the energy of a state on all ranks by quadrature, bit-identical on any number of ranks (collective)."""
     return 0.5 * exact_sum(products(state, state, operator), world or World.serial())
 
 
 def exact_sum(values: Floats, world: World) -> float:
-    """Return the sum of finite numbers of all ranks as if it had been rounded once (collective)."""
-    if not np.isfinite(values).all() or not len(values):
-        mine: dict[int, int] | None = None if len(values) else {}
-    else:
+    """Return the sum of finite numbers of all ranks, rounded once; NaN if one is not finite (collective)."""
+    local: dict[int, int] | None = {} if np.isfinite(values).all() else None
+    if local is not None:
         mantissas, exponents = np.frexp(values)
-        whole = np.rint(mantissas * 2.0**53).astype(np.int64)
-        mine = {}
+        integers = np.rint(mantissas * 2.0**53).astype(np.int64)
         for exponent in np.unique(exponents):
-            some = whole[exponents == exponent]
-            high = some >> 27
-            mine[int(exponent) - 53] = (int(high.sum()) << 27) + int((some - (high << 27)).sum())
-    gathered = world.allgather(mine)
+            same = integers[exponents == exponent]
+            high = same >> 27
+            local[int(exponent) - 53] = (int(high.sum()) << 27) + int((same - (high << 27)).sum())
     total = Fraction(0)
-    for part in gathered:
-        if part is None:
+    for sums in world.allgather(local):
+        if sums is None:
             return float("nan")
-        total += sum((Fraction(count) * Fraction(2) ** exponent for exponent, count in part.items()), Fraction(0))
+        total += sum((Fraction(count) * Fraction(2) ** exponent for exponent, count in sums.items()), Fraction(0))
     return float(total)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How elements meet at their faces (theory/waves, eqs. 8 to 12): one object each, in the table `FLUXES`.
+"""Numerical fluxes between elements (theory/waves, eqs. 8 to 12), in the table `FLUXES`.
 
-How to add one: docs/howto/add-a-flux.md.
+To add one: docs/howto/add-a-flux.md.
 """
 
 from __future__ import annotations
@@ -24,14 +24,13 @@ class Flux:
     """A flux between elements.
 
     Attributes:
-        kernel: its name, its C++ type, how many words a trace has and how many coefficients a face.
-        inner: the coefficients of faces between two elements, in order, from the impedances of the own side and of the
-            other, (kinds, ...) each.
-        outer: those of a boundary face, whose given trace is zero (table 1), from the kind and the own impedances.
-        largest: largest dt c/h on cubes by nodes a direction, in the scheme of five stages (eigenvalues; table 3).
+        kernel: name, C++ type, words of a trace and number of coefficients of a face.
+        inner: function from the impedances of both sides, (kinds, ...) each, to the coefficients of an inner face.
+        outer: the same for a boundary face with zero outer trace (table 1), from the kind and the own impedances.
+        largest: largest dt c/h on cubes by nodes per direction, with five stages (eigenvalues; table 3).
         rule: the same in units of the smallest distance of two nodes, for other numbers of nodes.
-        averages: whether the stiffness of an element meets the inertia of its neighbour, as averages make it.
-        slopes: what media gradients know of it: whether its coefficients depend on impedances; None: nothing.
+        averages: whether averages couple the stiffness of an element with the inertia of its neighbour.
+        slopes: whether the coefficients depend on impedances, for media gradients; None: gradients are not supported.
     """
 
     kernel: FluxKernel
@@ -43,17 +42,17 @@ class Flux:
     slopes: bool | None = None
 
     def inner_coefficients(self, own: Floats, other: Floats) -> Floats:
-        """Return those of `inner` as kernels want them, (..., kinds * coefficients)."""
+        """Return those of `inner` in the layout of the kernels, (..., kinds * coefficients)."""
         return _interleaved(self.inner(own, other))
 
     def outer_coefficients(self, kind: Boundary, own: Floats) -> Floats:
-        """Return those of `outer` as kernels want them."""
+        """Return those of `outer` in the layout of the kernels."""
         return _interleaved(self.outer(kind, own))
 
 
-def _interleaved(parts: Sequence[Floats]) -> Floats:
-    """Return coefficients beside each other, kinds outside: (..., kinds * parts) from arrays (kinds, ...)."""
-    stacked = np.moveaxis(np.stack(parts, 1), (0, 1), (-2, -1))
+def _interleaved(coefficients: Sequence[Floats]) -> Floats:
+    """Return arrays (kinds, ...) as one of shape (..., kinds * coefficients)."""
+    stacked = np.moveaxis(np.stack(coefficients, 1), (0, 1), (-2, -1))
     return np.asarray(stacked.reshape(*stacked.shape[:-2], stacked.shape[-2] * stacked.shape[-1]))
 
 
@@ -64,26 +63,23 @@ def _upwind_inner(own: Floats, other: Floats) -> Sequence[Floats]:
 
 
 def _upwind_outer(kind: Boundary, own: Floats) -> Sequence[Floats]:
-    zero, some = np.zeros_like(own), (own > 0).astype(np.float64)
+    zero, one = np.zeros_like(own), (own > 0).astype(np.float64)
     inverse = np.divide(1.0, own, out=np.zeros_like(own), where=own > 0)
-    factors = {"free": (inverse, zero), "rigid": (zero, some), "absorbing": (0.5 * inverse, 0.5 * some)}
+    factors = {"free": (inverse, zero), "rigid": (zero, one), "absorbing": (0.5 * inverse, 0.5 * one)}
     return *factors[kind], own
 
 
 def _central_inner(own: Floats, other: Floats) -> Sequence[Floats]:
-    # Where one side is fluid, averages would weld the tangential motion: no traction there, each moves as it likes.
+    # Next to a fluid, averaging would couple the tangential motion: impose zero shear traction (free slip).
     half, zero = np.where((own > 0) & (other > 0), 0.5, 0.0), np.zeros_like(own)
     return half, zero, zero, np.where(half > 0, half, np.where(own > 0, 1.0, 0.0))
 
 
 def _central_outer(kind: Boundary, own: Floats) -> Sequence[Floats]:
-    zero, some = np.zeros_like(own), (own > 0).astype(np.float64)
+    zero, one = np.zeros_like(own), (own > 0).astype(np.float64)
     inverse = np.divide(1.0, own, out=np.zeros_like(own), where=own > 0)
-    return {
-        "free": (zero, zero, zero, some),
-        "rigid": (some, zero, zero, zero),
-        "absorbing": (0.5 * some, 0.5 * inverse, 0.5 * own, 0.5 * some),
-    }[kind]
+    absorbing = (0.5 * one, 0.5 * inverse, 0.5 * own, 0.5 * one)
+    return {"free": (zero, zero, zero, one), "rigid": (one, zero, zero, zero), "absorbing": absorbing}[kind]
 
 
 #: By name.
@@ -112,11 +108,7 @@ FLUXES = {
 
 
 def flux_named(name: str) -> Flux:
-    """Return the flux `name`.
-
-    Raises:
-        CaseError: there is none.
-    """
+    """Return the flux `name`; CaseError for an unknown one."""
     if name not in FLUXES:
         raise CaseError(f"flux: {name!r} is not one of {', '.join(FLUXES)}")
     return FLUXES[name]

@@ -21,49 +21,48 @@ Floats = npt.NDArray[np.float64]
 
 
 def check_integrator(integrator: str, flux: str, variant: str, ghosts: str) -> None:
-    """Refuse integrators that do not exist, and what leapfrog cannot go with.
-
-    Raises:
-        CaseError: an unknown integrator, or leapfrog with the upwind flux, another variant or other ghosts.
-    """
+    """Raise CaseError for an unknown integrator, or for leapfrog with another flux, variant or kind of ghosts."""
     if integrator not in get_args(Integrator):
-        raise CaseError(f"integrator = {integrator!r}: has to be one of {', '.join(get_args(Integrator))}")
-    if integrator != "leapfrog":
-        return
-    for name, value, wanted in (("flux", flux, "central"), ("variant", variant, "fused"), ("ghosts", ghosts, "traces")):
-        if value != wanted:
-            raise CaseError(f'integrator = leapfrog needs {name} = "{wanted}", not "{value}"')
+        raise CaseError(f"integrator = {integrator!r}: must be one of {', '.join(get_args(Integrator))}")
+    if integrator == "leapfrog":
+        for name, value, only in (
+            ("flux", flux, "central"),
+            ("variant", variant, "fused"),
+            ("ghosts", ghosts, "traces"),
+        ):
+            if value != only:
+                raise CaseError(f'integrator = "leapfrog" requires {name} = "{only}", not "{value}"')
 
 
-def resistance(operator: Operator) -> Floats:
-    """Return the rates g at which absorbing sides slow velocities, (elements, dim, nodes) (theory/waves, eq. 26)."""
+def absorption_rates(operator: Operator) -> Floats:
+    """Return the damping rates g of velocities at absorbing sides, (elements, dim, nodes) (theory/waves, eq. 26)."""
     mesh, of, dim = operator.mesh, operator.of, operator.mesh.dim
     rates = np.zeros((mesh.count, dim, operator.weights.shape[1]))
     lift = of.nodes * (of.nodes - 1) / 2
     density = operator.material.density
     for face, kind in enumerate(operator.boundaries):
         axis = face // 2
-        here = np.nonzero(mesh.kinds[:, face, 0] == NONE)[0]
-        if kind != "absorbing" or not len(here):
+        outer = np.nonzero(mesh.kinds[:, face, 0] == NONE)[0]
+        if kind != "absorbing" or not len(outer):
             continue
-        nodes, scale = operator.face_nodes[face], 2.0 / mesh.sizes[here, axis]
-        own = density[here][:, nodes] if operator.material.by_node else density[here, None]
+        nodes, scale = operator.face_nodes[face], 2.0 / mesh.sizes[outer, axis]
+        own = density[outer][:, nodes] if operator.material.by_node else density[outer, None]
         for component in range(dim):
             if of.medium == "acoustic" and component != axis:
                 continue
-            z = operator.beyond(here, face)[0 if component == axis else 1]
+            z = operator.face_impedances(outer, face)[0 if component == axis else 1]
             z = z if operator.material.by_node else z[:, None]
-            rates[here[:, None], component, nodes] += lift * scale[:, None] * z / own
+            rates[outer[:, None], component, nodes] += lift * scale[:, None] * z / own
     return rates
 
 
 class Leapfrog:
-    """The two halves of a step: what moves velocities, and what moves stresses or pressures."""
+    """The two halves of a step: velocities, then stresses or pressures."""
 
     def __init__(self, operator: Operator, u: Array, trace: Array, ghosts: Ghosts | None, dt: float) -> None:
-        """Prepare the sides that absorb."""
+        """Prepare the factors of the absorbing sides."""
         self._operator, self._u, self._trace, self._ghosts, self._dt = operator, u, trace, ghosts, dt
-        rates = resistance(operator)
+        rates = absorption_rates(operator)
         elements = np.nonzero((rates > 0).any((1, 2)))[0]
         half = dt / 2 * rates[elements]
         self._absorbing = len(elements)
@@ -71,12 +70,12 @@ class Leapfrog:
         self._factors = operator.real_array(1 - half), operator.real_array(1 / (1 + half))
 
     def half(self, half: dg.Half, dt: float) -> list[Stage]:
-        """Return what moves one half of the unknowns by `dt`, resistance and sources apart."""
-        operator, ghosts, given = self._operator, self._ghosts, self._trace
+        """Return the stages that advance one half of the unknowns by `dt`, without absorption and sources."""
+        operator, ghosts, trace = self._operator, self._ghosts, self._trace
         mesh, sides, inner_sides = operator.mesh, operator.sides, operator.inner_sides
         team = dg.leap_team(operator.of)
         spec, together = dg.leap(operator.of, half, team), team.elements
-        members = {"on": operator.members, "u": self._u, "trace": given, "reach": team.reach, "dt": dt}
+        members = {"on": operator.members, "u": self._u, "trace": trace, "reach": team.reach, "dt": dt}
 
         def sweep(where: str, begin: int, end: int, after: tuple[str, ...] = ()) -> list[Stage]:
             if begin == end:
@@ -85,19 +84,19 @@ class Leapfrog:
 
         items, inner = -(-mesh.count // together), mesh.interior // together
         if ghosts is None:
-            return [*operator.mortar_stages(self._u, given, 0, sides), *sweep("", 0, items)]
-        send, receive = ghosts.stages(given)
+            return [*operator.mortar_stages(self._u, trace, 0, sides), *sweep("", 0, items)]
+        send, receive = ghosts.stages(trace)
         return [
             send,
-            *operator.mortar_stages(self._u, given, 0, inner_sides),
+            *operator.mortar_stages(self._u, trace, 0, inner_sides),
             *sweep(" interior", 0, inner),
             receive,
-            *operator.mortar_stages(self._u, given, inner_sides, sides),
+            *operator.mortar_stages(self._u, trace, inner_sides, sides),
             *sweep(" edge", inner, items, ("receive halo",)),
         ]
 
     def next_velocities(self, begin: list[Stage]) -> Floats:
-        """Return the state with velocities a step later; `begin` writes the traces of the present state again."""
+        """Return the state with velocities one step later; `begin` restores the traces of the present state."""
         backend = self._operator.backend
         before = backend.download(self._u)
         for stage in self.half("velocities", self._dt):
@@ -108,18 +107,11 @@ class Leapfrog:
             stage.action()
         return np.asarray(after, np.float64)
 
-    def resist(self, after: bool) -> list[Stage]:
-        """Return the half of the resistance before or `after` velocities move."""
+    def absorb(self, after: bool) -> list[Stage]:
+        """Return the stage that applies half of the absorption before or `after` the velocities advance."""
         if not self._absorbing:
             return []
         operator = self._operator
         members: dict[str, Any] = {"on": operator.members, "u": self._u, "trace": self._trace}
-        launch = operator.launch(
-            dg.resist(operator.of),
-            0,
-            self._absorbing,
-            **members,
-            elements=self._elements,
-            factors=self._factors[int(after)],
-        )
-        return [Stage("absorbing sides", *launch)]
+        members |= {"elements": self._elements, "factors": self._factors[int(after)]}
+        return [Stage("absorbing sides", *operator.launch(dg.resist(operator.of), 0, self._absorbing, **members))]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Densities and wave speeds of elements or nodes, checked, and the moduli and impedances made from them."""
+"""Densities and wave speeds of elements or nodes, with their moduli and impedances."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seiche.errors import CaseError
 from seiche.kernels.registry.dg import Medium
 
 Floats = npt.NDArray[np.float64]
-#: Least c_p over c_s: below it the bulk modulus is negative.
+#: Smallest c_p/c_s: below it the bulk modulus is negative.
 SLOWEST_CP = float(np.sqrt(4 / 3))
 
 
@@ -21,7 +21,7 @@ SLOWEST_CP = float(np.sqrt(4 / 3))
 class Material:
     """An isotropic medium: `density`, `cp`, `cs`, each (elements,) or, by node, (elements, nodes).
 
-    `cs` is 0 in a fluid; an element is fluid in all of its nodes or in none. Any consistent units.
+    `cs` is 0 in a fluid; an element is fluid at all of its nodes or at none. Any consistent units.
     """
 
     density: Floats
@@ -34,15 +34,11 @@ class Material:
         return Material(*(np.full(count, value, np.float64) for value in (density, cp, cs)))
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be a medium.
-
-        Raises:
-            CaseError: a value that is not positive or not finite, c_p too small for c_s, arrays of different shapes.
-        """
+        """Raise CaseError for values that are not positive or finite, c_p too small for c_s, or different shapes."""
         for name in ("density", "cp", "cs"):
             values = np.asarray(getattr(self, name))
             if values.dtype.kind not in "fiu":
-                raise CaseError(f"material: {name} has to be an array of real numbers")
+                raise CaseError(f"material: {name} must be an array of real numbers")
             object.__setattr__(self, name, values.astype(np.float64, copy=False))
         shapes = {np.shape(values) for values in (self.density, self.cp, self.cs)}
         if len(shapes) != 1 or len(next(iter(shapes))) not in (1, 2):
@@ -54,21 +50,21 @@ class Material:
             good = np.isfinite(values) & ((values > 0) | ((lowest == ">= 0") & (values == 0)))
             if not good.all():
                 element, value = self._first(~good, values)
-                raise CaseError(f"material: {name} = {value:g} in element {element}, has to be finite and {lowest}")
+                raise CaseError(f"material: {name} = {value:g} in element {element}: must be finite and {lowest}")
         weak = self.cp <= SLOWEST_CP * self.cs
         if weak.any():
             element, cp = self._first(weak, self.cp)
             _, cs = self._first(weak, self.cs)
             raise CaseError(
-                f"material: cp = {cp:g} with cs = {cs:g} in element {element}, cp has to exceed sqrt(4/3) cs ="
-                f" {SLOWEST_CP * cs:g}: the bulk modulus would be negative"
+                f"material: cp = {cp:g} with cs = {cs:g} in element {element}: cp must exceed sqrt(4/3) cs ="
+                f" {SLOWEST_CP * cs:g}, otherwise the bulk modulus is negative"
             )
         if self.by_node:
             mixed = (self.cs == 0).any(1) & (self.cs > 0).any(1)
             if mixed.any():
                 raise CaseError(
                     f"material: cs is zero at some nodes of element {int(np.argmax(mixed))} and not at others: an"
-                    " element is fluid or solid"
+                    " element must be fluid or solid"
                 )
 
     @staticmethod
@@ -83,7 +79,7 @@ class Material:
 
     @property
     def has_solid(self) -> bool:
-        """Return whether shear waves travel anywhere."""
+        """Return whether any element or node is solid."""
         return bool((self.cs > 0).any())
 
     @property
@@ -97,7 +93,7 @@ class Material:
         return self.density * self.cp**2
 
     def moduli(self, medium: str) -> Floats:
-        """Return what kernels multiply with, (m, ...): kappa, 1/rho; or lambda, mu, 1/rho."""
+        """Return the coefficients of the kernels, (m, ...): kappa, 1/rho; or lambda, mu, 1/rho."""
         if medium == "acoustic":
             return np.stack([self.longitudinal, 1 / self.density])
         return np.stack([self.longitudinal - 2 * self.mu, self.mu, 1 / self.density])
@@ -110,13 +106,12 @@ class Material:
 
 
 def medium_of(material: Material, medium: Medium | None, world: World) -> Medium:
-    """Return the equations that are solved: acoustic where nothing is solid (collective).
+    """Return the medium of the equations, by default acoustic if nothing is solid (collective).
 
-    Raises:
-        CaseError: the acoustic medium is asked for and something is solid.
+    Raises CaseError for the acoustic medium with solid elements.
     """
     solid = any(world.allgather(material.has_solid))
     chosen: Medium = medium or ("elastic" if solid else "acoustic")
     if chosen == "acoustic" and solid:
-        raise CaseError("material: cs > 0 in some elements needs the elastic medium")
+        raise CaseError("material: cs > 0 in some elements requires the elastic medium")
     return chosen

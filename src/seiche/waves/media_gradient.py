@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How the right-hand side depends on the media (theory/waves, section 10, eqs. 22 and 23)."""
+"""Derivatives of the right-hand side with respect to the media (theory/waves, section 10, eqs. 22 and 23)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class _Sides:
-    """Sides of own elements and what lies beyond them, with the weights of the nodes at which the flux is taken.
+    """Sides of own elements and of their neighbours, with the weights of the nodes of the flux.
 
-    At hanging faces these are the nodes of the small side: `pair` interpolates velocities and tractions of the large
-    side there, `beyond_pair` those of the side beyond (theory/waves, section 4).
+    At hanging faces these are the nodes of the small side. `pair` interpolates velocities and tractions of the own
+    side to them, `beyond_pair` those of the neighbour (theory/waves, section 4).
     """
 
     own: npt.NDArray[np.int64]
@@ -46,12 +46,12 @@ class _Sides:
 
 
 class MediaGradient:
-    """Sums up b^T M dL u over stages: derivatives with respect to density, moduli and impedances of the elements."""
+    """Sums b^T M dL u over stages: derivatives with respect to density, moduli and impedances of the elements."""
 
     def __init__(self, operator: Operator, outer: Sequence[npt.NDArray[np.bool_]]) -> None:
-        """Start at zero; `outer` tells for each face which elements have none beyond it."""
+        """Start at zero; `outer` flags, for each face, the elements without a neighbour."""
         if operator.flux.slopes is None:
-            raise CaseError(f"gradient: goes without the flux {operator.of.flux.name}")
+            raise CaseError(f"gradient: the flux {operator.of.flux.name} is not supported")
         self._operator, self._outer = operator, outer
         material, count = operator.material, operator.mesh.count
         self._rho, self._stiff, self._mu = material.density, material.longitudinal, material.mu
@@ -76,14 +76,14 @@ class MediaGradient:
         mu = self._mu[elements][:, None, None]
         lam = self._stiff[elements][:, None, None] - 2 * mu
         trace = stress[:, :dim].sum(1, keepdims=True)
-        mean = trace / (dim * (dim * lam + 2 * mu))  # all that there is in a fluid
+        mean = trace / (dim * (dim * lam + 2 * mu))  # the only term in a fluid
         compliance = np.divide(1.0, 2 * mu, out=np.zeros_like(mu), where=mu > 0)
         strain = stress * compliance
         strain[:, :dim] += mean - compliance * trace / dim
         return np.asarray(strain)
 
     def dual(self, state: Floats, elements: npt.NDArray[np.int64]) -> Floats:
-        """Return M b without the weights of nodes, for the fields of `elements`."""
+        """Return M b, without the nodal weights, for the fields of `elements`."""
         rho, dim = self._rho[elements][:, None, None], self._operator.mesh.dim
         if self._acoustic:
             return np.concatenate([state[:, :1] / self._stiff[elements][:, None, None], rho * state[:, 1:]], 1)
@@ -92,16 +92,16 @@ class MediaGradient:
         return np.concatenate([rho * state[:, :dim], strain], 1)
 
     def add(self, dt: float, adjoint: Floats, state: Floats, rate: Floats, added: Floats) -> None:
-        """Add a stage: the adjoint of its register, its state, L of that, and what sources added to the rate."""
+        """Add a stage: the adjoint of its register, its state, L of the state, and the source terms of the rate."""
         weights, dim = self._operator.weights, self._operator.mesh.dim
         if self._acoustic:
-            whole = rate + added
-            self.density -= dt * (weights * (adjoint[:, 1:] * whole[:, 1:]).sum(1)).sum(1)
-            self.moduli[0] += dt * (weights * adjoint[:, 0] * whole[:, 0]).sum(1) / self._stiff**2
+            total = rate + added
+            self.density -= dt * (weights * (adjoint[:, 1:] * total[:, 1:]).sum(1)).sum(1)
+            self.moduli[0] += dt * (weights * adjoint[:, 0] * total[:, 0]).sum(1) / self._stiff**2
         else:
-            whole = rate[:, :dim] + added[:, :dim]
-            self.density -= dt * (weights * (adjoint[:, :dim] * whole).sum(1)).sum(1)
-            # Moments are added to the stress itself: the strain rate is that of the rate without them.
+            total = rate[:, :dim] + added[:, :dim]
+            self.density -= dt * (weights * (adjoint[:, :dim] * total).sum(1)).sum(1)
+            # Moments are added to the stress itself: the strain rate excludes them.
             first, second = self._strain(adjoint[:, dim:]), self._strain(rate[:, dim:])
             traces = first[:, :dim].sum(1) * second[:, :dim].sum(1)
             products = first * second
@@ -131,12 +131,12 @@ class MediaGradient:
             pair = operator.mortar_pair(place)
             small = np.nonzero(child == place)[0]
             yield _Sides(small, neighbours[small, 0], None, pair, weights[small])
-            over = np.nonzero(large)[0]
-            beyond = neighbours[over, place]
-            yield _Sides(over, beyond, pair, None, weights[beyond])
+            coarse = np.nonzero(large)[0]
+            beyond = neighbours[coarse, place]
+            yield _Sides(coarse, beyond, pair, None, weights[beyond])
 
     def _add_face(self, dt: float, face: int, adjoint: Floats, state: Floats) -> None:
-        """Add what the flux of a face depends on impedances: d/dZ of (Z b_v + b_t) d (eq. 23)."""
+        """Add the derivative of a face's flux with respect to impedances: d/dZ of (Z b_v + b_t) d (eq. 23)."""
         operator = self._operator
         axis, outward = face // 2, face % 2 * 2 - 1
         nodes, opposite = operator.face_nodes[face], operator.face_nodes[face ^ 1]
@@ -150,14 +150,14 @@ class MediaGradient:
                 v, t = sides.values(state, velocity, stress, nodes, normal)
                 bv, bt = sides.values(adjoint, velocity, stress, nodes, normal)
                 beyond_v, beyond_t = sides.values(state, velocity, stress, opposite, normal, beyond=True)
-                # No impedance, as along the face in a fluid: no flux (theory/waves, section 3).
+                # Without an impedance, as for tangential motion in a fluid, there is no flux (theory/waves, section 3).
                 inverse = np.divide(1.0, own + other, out=np.zeros_like(own), where=own > 0)
                 d = (other * (beyond_v - v) + beyond_t - t) * inverse
                 both = own * bv + bt
-                here = dt * sides.weights * (bv * d - both * d * inverse)
-                np.add.at(self.impedances[kind], sides.own, here.sum(1))
-                there = dt * sides.weights * both * (beyond_v - v - d) * inverse
-                np.add.at(self.impedances[kind], sides.beyond, there.sum(1))
+                own_slope = dt * sides.weights * (bv * d - both * d * inverse)
+                np.add.at(self.impedances[kind], sides.own, own_slope.sum(1))
+                beyond_slope = dt * sides.weights * both * (beyond_v - v - d) * inverse
+                np.add.at(self.impedances[kind], sides.beyond, beyond_slope.sum(1))
             if outer.any():
                 own, weights = z[outer][:, None], dt * self._face_weights[axis][outer]
                 v, t = state[outer, velocity][:, nodes], normal * state[outer, stress][:, nodes]
@@ -180,7 +180,7 @@ class MediaGradient:
             stiff = self.moduli[0]
             return self.density + stiff * cp**2 + zp * cp, 2 * rho * cp * stiff + rho * zp, np.zeros_like(cp)
         cs = self._operator.material.cs
-        zs = np.where(cs > 0, self.impedances[1], 0.0)  # a fluid stays one
+        zs = np.where(cs > 0, self.impedances[1], 0.0)  # a fluid remains a fluid
         lam, mu = self.moduli
         density = self.density + lam * (cp**2 - 2 * cs**2) + mu * cs**2 + zp * cp + zs * cs
         return density, 2 * rho * cp * lam + rho * zp, rho * cs * (2 * mu - 4 * lam) + rho * zs

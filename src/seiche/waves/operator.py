@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The right-hand side on a device: tables, coefficients and moduli for the kernels (theory/waves, sections 3 and 4).
 
-A trace slot belongs to a face: slot `element * faces + face` for the own trace, then those that large sides of hanging
-faces write for small ones, then those that other ranks' elements write, then one that nobody reads, then one that stays
-zero, which boundary faces read.
+A trace slot belongs to a face. The own traces come first, at `element * faces + face`, then those that large sides of
+hanging faces write for small ones, then those of ghosts. The last but one is never read. The last one is always zero
+and is read by boundary faces.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ FIELDS = {
 
 
 def face_nodes(n: int, dim: int, face: int) -> npt.NDArray[np.int64]:
-    """Return the nodes of an element that lie on a face, in the order of its traces."""
+    """Return the nodes of an element on a face, in the order of its traces."""
     nodes = np.arange(n**dim).reshape((n,) * dim)
     return np.asarray(np.take(nodes, -(face % 2), axis=dim - 1 - face // 2).ravel())
 
 
 def interpolated(values: Floats, matrix: Floats) -> Floats:
-    """Return matrix times the last axis of values, summed in one order whatever the number of values."""
+    """Return matrix times the last axis of values, summed in an order independent of the number of values."""
     result = values[..., :1] * matrix[:, 0]
     for m in range(1, matrix.shape[1]):
         result += values[..., m, None] * matrix[:, m]
@@ -56,7 +56,7 @@ def interpolated(values: Floats, matrix: Floats) -> Floats:
 
 
 def _of_child(halves: _Halves, child: int, dim: int) -> Floats:
-    """Return the interpolation to a child of a face from those to the halves of a line."""
+    """Return the interpolation to a child of a face, made from those to the halves of a line."""
     first = halves[child & 1]
     return np.asarray(first if dim == 2 else np.kron(halves[child >> 1 & 1], first), np.float64)
 
@@ -76,18 +76,19 @@ class Operator:
         boundaries: tuple[Boundary, ...],
         real: Real,
         world: World,
-        resisted: bool = False,
+        split_absorption: bool = False,
     ) -> None:
-        """Build and upload them (collective).
+        """Build and upload the arrays (collective).
 
-        With `resisted` absorbing sides are free ones, whose resistance acts on its own (theory/waves, eq. 26).
+        With `split_absorption` absorbing sides are treated as free; their impedance is applied separately
+        (theory/waves, eq. 26).
 
         Raises:
-            CaseError: a material for another mesh or number of nodes, or a mesh that is not whole.
+            CaseError: a material for another mesh or number of nodes, or an incomplete mesh.
         """
         self.backend, self.mesh, self.material, self.basis = backend, mesh, material, Basis(nodes)
         self.boundaries, self.flux = boundaries, flux
-        self._resisted = resisted
+        self._split_absorption = split_absorption
         self._check(nodes, world)
         hanging = any(world.allgather(bool((mesh.child >= 0).any())))
         self.of = Discretisation(medium, mesh.dim, nodes, flux.kernel, real, material.by_node, hanging)
@@ -110,23 +111,21 @@ class Operator:
             self._mortar_arrays = self._mortars()
 
     def _check(self, nodes: int, world: World) -> None:
-        wanted: tuple[int, ...] = (self.mesh.count,)
-        if self.material.by_node:
-            wanted = (self.mesh.count, int(nodes**self.mesh.dim))
+        shape = (self.mesh.count, nodes**self.mesh.dim)[: 2 if self.material.by_node else 1]
         problem = None
-        if self.material.density.shape != wanted:
+        if self.material.density.shape != shape:
             problem = (
-                f"material: arrays of shape {self.material.density.shape}, the mesh of {self.mesh.count} elements with"
-                f" {nodes} nodes a direction needs {wanted}"
+                f"material: arrays of shape {self.material.density.shape}, but the mesh of {self.mesh.count} elements"
+                f" with {nodes} nodes per direction needs {shape}"
             )
-        held = sum(world.allgather(self.mesh.count))
-        if held != self.mesh.total:
-            problem = f"waves: the {world.size} ranks hold {held} of {self.mesh.total} elements of the mesh, not all"
+        count = sum(world.allgather(self.mesh.count))
+        if count != self.mesh.total:
+            problem = f"waves: the {world.size} ranks have only {count} of {self.mesh.total} elements of the mesh"
         for text in world.allgather(problem):
             if text is not None:
                 raise CaseError(text)
         if len(set(world.allgather(self.material.by_node))) > 1:
-            raise CaseError("material: given by node on some ranks and by element on others")
+            raise CaseError("material: defined by node on some ranks but by element on others")
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -134,11 +133,11 @@ class Operator:
         return FIELDS[self.of.medium, self.of.dim]
 
     def real_array(self, values: Floats) -> Array:
-        """Return numbers on the device in the precision of the state."""
+        """Upload values in the precision of the state."""
         return self.backend.upload(np.ascontiguousarray(values.astype(self.of.real)))
 
     def _slots(self) -> None:
-        """Find where every face reads its trace, and the large sides of hanging faces."""
+        """Find the slot that every face reads, and the large sides of hanging faces."""
         mesh = self.mesh
         faces, children = mesh.faces, 1 << (mesh.dim - 1)
         opposite = np.arange(faces) ^ 1
@@ -154,18 +153,18 @@ class Operator:
         ghosts = own + self.sides * children + np.arange(len(pieces))
         self.slot_count = own + self.sides * children + len(pieces) + 2
         self.ghost_slots = ghosts
-        far = np.full(mesh.kinds.shape, -1, np.int64)
-        far[pieces.element, pieces.face, pieces.child] = ghosts
-        small_slots = np.where(far >= 0, far, mesh.neighbours.astype(np.int64) * faces + opposite[:, None])
+        remote = np.full(mesh.kinds.shape, -1, np.int64)
+        remote[pieces.element, pieces.face, pieces.child] = ghosts
+        small_slots = np.where(remote >= 0, remote, mesh.neighbours.astype(np.int64) * faces + opposite[:, None])
         self._small_slots = small_slots[elements, face].astype(np.int32)
-        #: Large sides of elements that do not touch other ranks', which come first.
+        #: Number of large sides of elements without neighbours on other ranks; these come first.
         self.inner_sides = int(np.searchsorted(elements, mesh.interior))
         slots = small_slots[:, :, 0]
         slots[mesh.kinds[:, :, 0] == NONE] = self.slot_count - 1
         small = (mesh.child >= 0) & (mesh.kinds[:, :, 0] != GHOST)
         at = np.nonzero(small)
-        beyond = number[mesh.neighbours[:, :, 0][at], opposite[at[1]]]
-        slots[at] = self._large_slots[beyond, mesh.child[at]]
+        large_side = number[mesh.neighbours[:, :, 0][at], opposite[at[1]]]
+        slots[at] = self._large_slots[large_side, mesh.child[at]]
         slots[large] = -1 - number[large]
         self.in_slots: npt.NDArray[np.int32] = np.ascontiguousarray(slots, np.int32)
         of_large = number[pieces.element, pieces.face]
@@ -174,14 +173,14 @@ class Operator:
 
     @property
     def plan(self) -> HaloPlan:
-        """Return who sends which words of traces to whom."""
+        """Return the halo plan of the traces."""
         return self.pieces.plan(self.sent_slots, self.ghost_slots, self.of.slot)
 
     def half(self, child: int) -> Floats:
         """Return the interpolation of a large face's values to the nodes of a child, (face nodes, face nodes)."""
         return _of_child(self.basis.halves(), child, self.mesh.dim)
 
-    def beyond(self, elements: npt.NDArray[np.int64], face: int) -> Floats:
+    def face_impedances(self, elements: npt.NDArray[np.int64], face: int) -> Floats:
         """Return impedances on a face of elements, (kinds, n) or (kinds, n, face nodes)."""
         z = self.impedances[:, elements]
         return np.asarray(z[..., self.face_nodes[face]] if self.material.by_node else z)
@@ -192,18 +191,18 @@ class Operator:
         record = flux.kernel.coefficients * len(self.impedances)
         by_node = (self.of.face_nodes,) if self.material.by_node else ()
         result = np.empty((mesh.count, mesh.faces, *by_node, record))
-        everyone = np.arange(mesh.count)
+        elements = np.arange(mesh.count)
         for face in range(mesh.faces):
-            own = self.beyond(everyone, face)
+            own = self.face_impedances(elements, face)
             inside = np.asarray(mesh.kinds[:, face, 0] != NONE)
-            other = self.beyond(mesh.neighbours[inside, face, 0], face ^ 1)
+            other = self.face_impedances(mesh.neighbours[inside, face, 0], face ^ 1)
             if self.material.by_node:
                 child = mesh.child[inside, face]
                 for place in np.unique(child[child >= 0]):
                     other[:, child == place] = interpolated(other[:, child == place], self.half(int(place)))
             result[inside, face] = flux.inner_coefficients(own[:, inside], other)
             kind = self.boundaries[face]
-            kind = "free" if self._resisted and kind == "absorbing" else kind
+            kind = "free" if self._split_absorption and kind == "absorbing" else kind
             result[~inside, face] = flux.outer_coefficients(kind, own[:, ~inside])
         return result
 
@@ -214,13 +213,13 @@ class Operator:
         record = self.of.flux.coefficients * len(self.impedances)
         faces = np.empty((self.sides, children, *by_node, record))
         for face in range(self.mesh.faces):
-            here = self._sides[:, 1] == face
-            elements = self._sides[here, 0].astype(np.int64)
-            own = self.beyond(elements, face)
+            on_face = self._sides[:, 1] == face
+            elements = self._sides[on_face, 0].astype(np.int64)
+            own = self.face_impedances(elements, face)
             for child in range(children):
-                other = self.beyond(self.mesh.neighbours[elements, face, child].astype(np.int64), face ^ 1)
-                mine = interpolated(own, self.half(child)) if self.material.by_node else own
-                faces[here, child] = self.flux.inner_coefficients(mine, other)
+                other = self.face_impedances(self.mesh.neighbours[elements, face, child].astype(np.int64), face ^ 1)
+                fine = interpolated(own, self.half(child)) if self.material.by_node else own
+                faces[on_face, child] = self.flux.inner_coefficients(fine, other)
         return {
             "sides": self.backend.upload(self._sides),
             "small_slots": self.backend.upload(self._small_slots),
@@ -236,7 +235,7 @@ class Operator:
         return (filtered, plain) if self.of.medium == "acoustic" else (plain, filtered)
 
     def mortar_pair(self, child: int) -> tuple[Floats, Floats]:
-        """Return what takes velocities and tractions of a large face to a child's nodes, (face nodes, face nodes)."""
+        """Return the interpolations of velocities and tractions to a child's nodes, (face nodes, face nodes)."""
         velocity, traction = (_of_child(halves, child, self.mesh.dim) for halves in self._halves)
         return velocity, traction
 
@@ -257,7 +256,7 @@ class Operator:
 
     @property
     def corrections(self) -> Array:
-        """Return what large sides of hanging faces add."""
+        """Return the corrections of the large sides of hanging faces."""
         return self._arrays["corrections"]
 
     def launch(self, spec: KernelSpec, begin: int, end: int, **members: Any) -> tuple[Callable[[], None], int]:
@@ -266,18 +265,18 @@ class Operator:
         return kernel.bind(self.backend.pack(kernel, **members), begin, end), kernel.bytes_per_item * (end - begin)
 
     def mortar_stages(self, u: Array, trace: Array, begin: int, end: int) -> list[Stage]:
-        """Return what finds the corrections of the large sides begin ... end - 1 of hanging faces from the traces."""
+        """Return the stage that computes the corrections of the large sides begin ... end - 1 of hanging faces."""
         if begin == end:
             return []
         members = {"mortars": self.mortar_members, "u": u, "trace": trace, "corrections": self.corrections}
         return [Stage("mortar corrections", *self.launch(dg.mortar_corrections(self.of), begin, end, **members))]
 
     def traces(self) -> Array:
-        """Return memory for the traces of all slots."""
+        """Allocate the traces of all slots."""
         return self.backend.zeros(self.slot_count * self.of.slot, self.of.real)
 
     def zeros(self, ghosts: int = 0) -> Array:
-        """Return memory for a state, with that of `ghosts` elements after it."""
+        """Allocate a state of own elements followed by `ghosts` elements."""
         return self.backend.zeros((self.mesh.count + ghosts, self.of.fields, self.basis.n**self.mesh.dim), self.of.real)
 
     @cached_property
@@ -291,7 +290,7 @@ class Operator:
 
     @cached_property
     def positions(self) -> Floats:
-        """Return the places of all nodes, (count, nodes, dim)."""
+        """Return the positions of all nodes, (count, nodes, dim)."""
         dim, unit = self.mesh.dim, (self.basis.nodes + 1) / 2
         grid = np.meshgrid(*(unit,) * dim, indexing="ij")
         place = np.stack([axis.ravel() for axis in reversed(grid)], 1)

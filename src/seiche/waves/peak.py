@@ -19,17 +19,13 @@ Floats = npt.NDArray[np.float64]
 
 
 class Peak:
-    """What the nodes of one side have seen so far."""
+    """The largest velocities at the nodes of one side so far."""
 
     def __init__(self, operator: Operator, face: int, world: World) -> None:
-        """Find the elements on side `face` (2 axis + (0: low, 1: high)) (collective).
-
-        Raises:
-            CaseError: no such side, or a periodic one.
-        """
+        """Find the elements on side `face` (collective); CaseError for a side that is periodic or does not exist."""
         mesh = operator.mesh
         if not 0 <= face < mesh.faces or mesh.brick.periodic[face // 2]:
-            raise CaseError(f"peak velocities: {face} is no side of the mesh")
+            raise CaseError(f"peak velocities: {face} is not a side of the mesh")
         self._operator, self.face, self._world = operator, face, world
         self.elements = np.nonzero(mesh.kinds[:, face, 0] == NONE)[0]
         self.items = len(self.elements)
@@ -37,7 +33,7 @@ class Peak:
         self._peaks = operator.backend.zeros((max(self.items, 1), 2, operator.of.face_nodes), operator.of.real)
 
     def launch(self, u: Array) -> tuple[Callable[[], None], int]:
-        """Return the launch that looks at a state, and the bytes it moves."""
+        """Return the launch that updates the peaks from a state, and the bytes it moves."""
         backend = self._operator.backend
         kernel = backend.load(dg.peak_motion(self._operator.of))
         arguments = backend.pack(
@@ -50,15 +46,15 @@ class Peak:
         return np.asarray(self._operator.backend.download(self._peaks), np.float64)[: self.items]
 
     def load(self, squares: Floats) -> None:
-        """Go on from what `squares` returned."""
+        """Set the result of `squares` of an earlier run."""
         if self.items:
             self._operator.backend.assign(self._peaks, squares.astype(self._operator.of.real))
 
     def gather(self) -> tuple[Floats, Floats] | None:
-        """Return places (n, dim) and peak velocities (n, 2) on rank 0, None elsewhere (collective).
+        """Return positions (n, dim) and peak velocities (n, 2) on rank 0, None elsewhere (collective).
 
-        The two numbers are those of the whole velocity and of its components along all axes but the last. Elements
-        follow the curve, nodes of an element along the first axis first.
+        The peaks are those of the full velocity and of its components along all axes but the last. Elements follow
+        the curve, nodes of an element along the first axis first.
         """
         at = self._operator.face_nodes[self.face]
         places = self._operator.positions[self.elements][:, at]

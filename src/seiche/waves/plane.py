@@ -18,13 +18,13 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PlaneWave:
-    """v = polarization g(direction.x/c - t), with the stress or pressure that goes along with it.
+    """v = polarization g(direction.x/c - t), with the corresponding stress or pressure.
 
     Attributes:
         kind: "p" (longitudinal) or "s" (transverse).
-        direction: of travel, any length, (dim,).
-        density, cp, cs: of the medium.
-        polarization: of an s wave, across the direction; chosen when left out.
+        direction: direction of propagation, of any length, (dim,).
+        density, cp, cs: the medium.
+        polarization: of an s wave, perpendicular to the direction; chosen by default.
     """
 
     kind: Literal["p", "s"]
@@ -35,22 +35,15 @@ class PlaneWave:
     polarization: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what does not exist.
-
-        Raises:
-            CaseError: a direction or polarization without length, an s wave in a fluid, or one polarised along its
-            direction.
-        """
-        if not np.linalg.norm(self.direction) > 0:
-            raise CaseError(f"plane wave: direction {list(self.direction)} has no length")
-        if self.polarization is not None and not np.linalg.norm(self.polarization) > 0:
-            raise CaseError(f"plane wave: polarization {list(self.polarization)} has no length")
+        """Raise CaseError for vectors of zero length, an s wave in a fluid, or one that is not transverse."""
+        for name, vector in (("direction", self.direction), ("polarization", self.polarization)):
+            if vector is not None and not np.linalg.norm(vector) > 0:
+                raise CaseError(f"plane wave: {name} {list(vector)} has zero length")
         if self.kind == "s" and not self.cs > 0:
             raise CaseError("plane wave: an s wave needs cs > 0")
-        if self.polarization is not None and abs(np.dot(self._along, self.polarization)) > 1e-9 * np.linalg.norm(
-            self.polarization
-        ):
-            raise CaseError(f"plane wave: polarization {list(self.polarization)} is not across the direction")
+        across = self.polarization
+        if across is not None and abs(np.dot(self._along, across)) > 1e-9 * np.linalg.norm(across):
+            raise CaseError(f"plane wave: polarization {list(across)} is not perpendicular to the direction")
 
     @property
     def _along(self) -> Floats:
@@ -59,7 +52,7 @@ class PlaneWave:
 
     @property
     def speed(self) -> float:
-        """Return the speed of travel."""
+        """Return the speed of the wave."""
         return self.cp if self.kind == "p" else self.cs
 
     @property
@@ -80,7 +73,7 @@ class PlaneWave:
         """Return the unknowns at positions (elements, nodes, dim): (elements, fields, nodes)."""
         along, motion = self._along, self.motion
         amplitude = g(positions @ along / self.speed - time)
-        velocity = [part * amplitude for part in motion]
+        velocity = [component * amplitude for component in motion]
         if medium == "acoustic":
             return np.stack([self.density * self.cp * amplitude, *velocity], 1)
         gradient = np.outer(motion, along) / self.speed

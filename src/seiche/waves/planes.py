@@ -17,13 +17,13 @@ class PlaneGrid:
     """A grid of points across a mesh: all of it in two dimensions, a plane across `normal` in three.
 
     Attributes:
-        axes: the two axes of the mesh that lie in the plane.
-        shape: points along the second and along the first of them.
-        points: their places, (n, dim), the first axis fastest.
+        axes: the two axes of the mesh in the plane.
+        shape: number of points along the second and along the first of them.
+        points: positions, (n, dim), the first axis fastest.
     """
 
     def __init__(self, mesh: Mesh, nodes: int, longest: int, normal: int = 1, at: float | None = None) -> None:
-        """Place at most `longest` points along a side; the plane cuts the axis `normal` in the middle or at `at`."""
+        """Create at most `longest` points along a side, in the plane `at` (by default the middle) of axis `normal`."""
         lower, upper = mesh.extent
         self._mesh, self._basis = mesh, Basis(nodes)
         self.axes = (0, 1) if mesh.dim == 2 else tuple(axis for axis in range(3) if axis != normal)
@@ -36,26 +36,26 @@ class PlaneGrid:
             self.points[:, normal] = (lower + upper)[normal] / 2 if at is None else at
         self.points[:, self.axes[0]] = np.tile(ticks[0], self.shape[0])
         self.points[:, self.axes[1]] = np.repeat(ticks[1], self.shape[1])
-        found, place = mesh.holding(self.points)
-        self._mine = np.nonzero(found >= 0)[0]
-        self._elements, which = np.unique(found[self._mine], return_inverse=True)
-        self._which = which.reshape(-1)
+        elements, place = mesh.holding(self.points)
+        self._mine = np.nonzero(elements >= 0)[0]
+        self._elements, row = np.unique(elements[self._mine], return_inverse=True)
+        self._row = row.reshape(-1)
         place = place[self._mine]
         self._along = [self._basis.values(place[:, axis]) for axis in self.axes]
         self._across: Floats | None = None
         self._normal = normal
         if mesh.dim == 3:
-            _, first = np.unique(self._which, return_index=True)
+            _, first = np.unique(self._row, return_index=True)
             self._across = self._basis.values(place[first, normal])
 
     def sample(self, fields: Floats) -> Floats:
-        """Return values of this rank's fields (elements, fields, nodes) at its points: (points here, fields)."""
+        """Return values of this rank's fields (elements, fields, nodes) at its points, (own points, fields)."""
         n, dim = self._basis.n, self._mesh.dim
-        part = np.asarray(fields[self._elements], np.float64).reshape(-1, fields.shape[1], *(n,) * dim)
+        values = np.asarray(fields[self._elements], np.float64).reshape(-1, fields.shape[1], *(n,) * dim)
         if self._across is not None:  # nodes count along x first: the axes of the array are z, y, x
-            part = np.moveaxis(part, -1 - self._normal, -1)
-            part = np.einsum("efabm,em->efab", part, self._across)
-        lines = np.einsum("pfba,pa->pfb", part[self._which], self._along[0])
+            values = np.moveaxis(values, -1 - self._normal, -1)
+            values = np.einsum("efabm,em->efab", values, self._across)
+        lines = np.einsum("pfba,pa->pfb", values[self._row], self._along[0])
         return np.asarray(np.einsum("pfb,pb->pf", lines, self._along[1]))
 
     def gather(self, fields: Floats, world: World) -> Floats | None:

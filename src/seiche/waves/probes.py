@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Point sources and receivers on the device (theory/waves, section 5): amplitudes down, samples back, by windows."""
+"""Point sources and receivers on the device (theory/waves, section 5), with transfers once per window of steps."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from seiche.waves.sources import Points, PointSource, share_out
 
 Launch = Callable[[], None]
 
-#: Steps between two visits of the host, about.
+#: Approximate number of steps between two transfers.
 WINDOW = 256
 
 
 class Sources:
-    """What point sources add in every stage; all of an element are handled by one team, in order."""
+    """Point sources; one team handles all those of an element, in order."""
 
     def __init__(
         self,
@@ -36,9 +36,9 @@ class Sources:
         *,
         leapfrog: bool = False,
     ) -> None:
-        """Share the sources out to elements and upload what does not change (collective).
+        """Distribute the sources over elements and upload their constants (collective).
 
-        With `leapfrog` forces act in the middle of the velocities' half, the others in that of the stresses'.
+        With `leapfrog`, forces act in the middle of the velocity half, the others in the middle of the stress half.
 
         Raises:
             CaseError: a source outside the mesh or not of this medium, or a moment with shear in a fluid.
@@ -49,14 +49,14 @@ class Sources:
         self._point = points.point
         volume = np.prod(mesh.sizes[points.element] / 2, axis=1)
         strengths = np.array([source.strengths(of.medium, mesh.dim) for source in sources])[points.point]
-        self._refuse_shear(strengths, points, world)
+        self._check_shear(strengths, points, world)
         strengths *= (points.share / volume)[:, None]
         elements, first = np.unique(points.element, return_index=True)
-        #: What the amplitudes of each source are multiplied by.
+        #: Factor of the amplitudes of each source.
         self.factors = np.ones(len(sources))
         #: Elements of this rank that have sources.
         self.items = len(elements)
-        #: When the stages of a step are, in steps, and what their changes are multiplied with.
+        #: Times of the stages, in steps, and weights of their increments.
         self._times: tuple[float, ...] = (0.0, 0.5) if leapfrog else LSRK_C
         self._weights: tuple[float, ...] = (1.0, 1.0) if leapfrog else LSRK_B
         stages = len(self._times)
@@ -66,7 +66,7 @@ class Sources:
         forces = np.zeros_like(strengths)
         forces[:, velocity] = strengths[:, velocity]
         parts = (forces, strengths - forces) if leapfrog else (strengths,) * stages
-        self._strengths = [self._backend.upload(part.astype(of.real)) for part in parts]
+        self._strengths = [self._backend.upload(values.astype(of.real)) for values in parts]
         self._members: dict[str, Any] = {
             "on": operator.members,
             "elements": self._backend.upload(elements.astype(np.int32)),
@@ -77,37 +77,28 @@ class Sources:
             "sources": len(points.element),
         }
 
-    def _refuse_shear(self, strengths: npt.NDArray[np.float64], points: Points, world: World) -> None:
-        """Refuse moments with shear where `points` lie in a fluid, which has no such stress (collective)."""
+    def _check_shear(self, strengths: npt.NDArray[np.float64], points: Points, world: World) -> None:
+        """Raise CaseError for moments with shear in a fluid (collective)."""
         operator = self._operator
-        dim, refused = operator.mesh.dim, np.zeros(len(self._sources))
+        dim, wrong = operator.mesh.dim, np.zeros(len(self._sources))
         if operator.of.medium == "elastic":
             fluid = operator.material.cs.reshape(operator.mesh.count, -1)[points.element, 0] == 0
             normal, shear = strengths[:, dim : 2 * dim], strengths[:, 2 * dim :]
-            refused[points.point[fluid & ((np.ptp(normal, axis=1) > 0) | shear.any(1))]] = 1
-        refused = world.allreduce_max(refused)
-        if refused.any():
-            place = [float(c) for c in self._sources[int(np.argmax(refused))].position]
-            raise CaseError(f"source {place} lies in a fluid, which takes a multiple of the unit matrix as moment only")
+            wrong[points.point[fluid & ((np.ptp(normal, axis=1) > 0) | shear.any(1))]] = 1
+        wrong = world.allreduce_max(wrong)
+        if wrong.any():
+            place = [float(c) for c in self._sources[int(np.argmax(wrong))].position]
+            raise CaseError(f"source {place} is in a fluid, where the moment must be a multiple of the unit matrix")
 
     def stage(self, stage: int, dt: float, u: Array, k: Array, trace: Array) -> tuple[Launch, int]:
-        """Return the launch that adds what a stage of the scheme gives, and the bytes it moves."""
-        return self._operator.launch(
-            dg.add_sources(self._operator.of, len(self._times)),
-            0,
-            self.items,
-            **self._members,
-            strengths=self._strengths[stage],
-            u=u,
-            k=k,
-            next_trace=trace,
-            stage=stage,
-            b=self._weights[stage],
-            dt=dt,
-        )
+        """Return the launch that adds the sources of a stage, and the bytes it moves."""
+        spec = dg.add_sources(self._operator.of, len(self._times))
+        members = {**self._members, "u": u, "k": k, "next_trace": trace, "stage": stage, "dt": dt}
+        strengths, b = self._strengths[stage], self._weights[stage]
+        return self._operator.launch(spec, 0, self.items, **members, strengths=strengths, b=b)
 
     def send(self, step: int, dt: float) -> None:
-        """Upload the amplitudes of the window that begins with `step`."""
+        """Upload the amplitudes of the window that starts at `step`."""
         if not self.items:
             return
         window = self._shape[0]
@@ -117,7 +108,7 @@ class Sources:
 
 
 class Receivers:
-    """Samples of the unknowns at points, every so many steps."""
+    """Samples of the unknowns at points, at a fixed interval of steps."""
 
     def __init__(
         self,
@@ -129,13 +120,13 @@ class Receivers:
         *,
         every: int,
     ) -> None:
-        """Share the points out to elements and reserve memory for a window of samples (collective).
+        """Distribute the points over elements and allocate a window of samples (collective).
 
         Raises:
-            CaseError: a receiver outside the mesh, or samples every less than one step.
+            CaseError: a receiver outside the mesh, or an interval of less than one step.
         """
         if every < 1:
-            raise CaseError(f"receivers: samples every {every} steps, has to be at least 1")
+            raise CaseError(f"receivers: samples every {every} steps: must be at least 1")
         self._backend, self._operator, self.count, self.every = operator.backend, operator, len(positions), every
         self._world = world
         self._points = share_out(operator.mesh, operator.basis, positions, "receiver", world)
@@ -145,7 +136,7 @@ class Receivers:
         self._shape = (window // every, parts, of.fields)
         self._samples = self._backend.zeros(self._shape, of.real)
         self._rows: list[npt.NDArray[Any]] = []
-        #: Number of samples before those that are kept, and the samples of the runs that this one continues.
+        #: Number of samples before the first one stored, and the samples of the runs that this one continues.
         self.first = 0
         self._earlier = np.zeros((0, self.count, of.fields))
         self._members = {
@@ -158,14 +149,14 @@ class Receivers:
         }
 
     def launch(self, u: Array) -> tuple[Launch, int]:
-        """Return the launch that takes a sample when it is time, and the bytes it moves."""
+        """Return the launch that stores a sample if one is scheduled, and the bytes it moves."""
         kernel = self._backend.load(dg.record(self._operator.of))
         arguments = self._backend.pack(kernel, **self._members, u=u)
         parts = self._shape[1]
         return kernel.bind(arguments, 0, parts), kernel.bytes_per_item * parts
 
     def clear(self) -> None:
-        """Discard all samples; the next one is that of the first step again."""
+        """Discard all samples and count steps from 0."""
         self.resume(np.zeros((0, self.count, self._shape[2])), 0)
 
     def resume(self, samples: npt.NDArray[np.float64] | None, step: int) -> None:
@@ -175,7 +166,7 @@ class Receivers:
         self._earlier = np.zeros((0, self.count, self._shape[2])) if samples is None else samples
 
     def fetch(self, first: int, last: int) -> None:
-        """Bring the samples of the steps first ... last - 1 of a window back."""
+        """Download the samples of the steps first ... last - 1 of a window."""
         rows = slice(first // self.every, last // self.every)
         if rows.start < rows.stop:
             self._rows.append(self._backend.download(self._samples)[rows])
@@ -184,11 +175,11 @@ class Receivers:
         """Return all samples, (rows, receivers, fields), on every rank (collective)."""
         rows = np.concatenate([np.zeros((0, *self._shape[1:])), *self._rows])
         points = self._points
-        mine = (self._operator.mesh.number[points.element], points.point, points.share, rows)
-        gathered = [*zip(*self._world.allgather(mine), strict=True)]
-        number, point, share = (np.concatenate(part) for part in gathered[:3])
+        local = (self._operator.mesh.number[points.element], points.point, points.share, rows)
+        gathered = [*zip(*self._world.allgather(local), strict=True)]
+        number, point, share = (np.concatenate(arrays) for arrays in gathered[:3])
         parts = np.concatenate(gathered[3], axis=1)
         result = np.zeros((len(rows), self.count, self._shape[2]))
-        for part in np.lexsort((point, number)):  # in the order of the curve: the same sum on any number of ranks
-            result[:, point[part]] += share[part] * parts[:, part]
+        for k in np.lexsort((point, number)):  # along the curve: the same sum on any number of ranks
+            result[:, point[k]] += share[k] * parts[:, k]
         return np.concatenate([self._earlier, result])

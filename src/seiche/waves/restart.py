@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The state of the wave solver: unknowns, anelastic stresses, peak velocities and samples of the receivers.
 
-Rows of a state ascend along the curve of the elements, those of the solver are in the order of its mesh.
+The rows of a state are sorted along the curve of the elements; those of the solver are in the order of its mesh.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from seiche.waves.steps import Parts
 
 #: The name of the row set.
 ELEMENTS = "elements"
-#: Names of arrays beside the unknowns: largest squares of velocities on a side, anelastic stresses, samples.
+#: Names of arrays besides the unknowns: largest squared velocities on a side, anelastic stresses, samples.
 PEAK, MEMORY, SAMPLES = "peak", "memory", "samples"
 
 
@@ -34,21 +34,17 @@ def state_of(step: int, mesh: Mesh, unknowns: Sequence[str], values: npt.NDArray
     arrays = {name: np.ascontiguousarray(values[order, field]) for field, name in enumerate(unknowns)}
     if parts.peak is not None:
         squares = parts.peak.squares()
-        every = np.zeros((mesh.count, *squares.shape[1:]))
-        every[parts.peak.elements] = squares
-        arrays[PEAK] = every[order]
-    if parts.bodies is not None:
-        arrays[MEMORY] = np.ascontiguousarray(parts.bodies.state()[order])
+        rows = np.zeros((mesh.count, *squares.shape[1:]))
+        rows[parts.peak.elements] = squares
+        arrays[PEAK] = rows[order]
+    if parts.memory is not None:
+        arrays[MEMORY] = np.ascontiguousarray(parts.memory.state()[order])
     numbers = {SAMPLES: parts.receivers.samples()} if parts.receivers is not None else {}
     return State(step, {ELEMENTS: RowSet(keys_of(mesh), mesh.total, arrays)}, numbers)
 
 
 def values_of(state: State, mesh: Mesh, unknowns: Sequence[str], nodes: int) -> npt.NDArray[Any]:
-    """Return the unknowns of a state, (elements, unknowns, nodes).
-
-    Raises:
-        CaseError: an array is missing or has another shape.
-    """
+    """Return the unknowns of a state, (elements, unknowns, nodes); CaseError for a missing array or another shape."""
     values = np.empty((mesh.count, len(unknowns), nodes))
     order = np.argsort(mesh.number)
     for field, name in enumerate(unknowns):
@@ -59,12 +55,12 @@ def values_of(state: State, mesh: Mesh, unknowns: Sequence[str], nodes: int) -> 
 
 
 def restore(parts: Parts, state: State, mesh: Mesh) -> None:
-    """Give anelastic stresses, peak velocities and samples of `state` to the parts of a solver."""
+    """Restore anelastic stresses, peak velocities and samples of `state`."""
     order = np.argsort(mesh.number)
-    if parts.bodies is not None:
-        memory = np.empty(parts.bodies.shape)
+    if parts.memory is not None:
+        memory = np.empty(parts.memory.shape)
         memory[order] = state[MEMORY]
-        parts.bodies.set_state(memory)
+        parts.memory.set_state(memory)
     if parts.peak is not None and PEAK in state:
         squares = np.empty((mesh.count, *state[PEAK].shape[1:]))
         squares[order] = state[PEAK]

@@ -3,15 +3,15 @@
 
 One step is five stages of the Runge-Kutta scheme (theory/waves, eq. 15); each consists of
 
-    mortar corrections   what large sides of hanging faces add, from both sides' traces
-    elements             k <- A k + dt L(u), u <- u + B k, new traces: volume, faces and integration in one sweep
-    sources              the same for point sources, in the elements that have some
-    mortar traces        large sides' traces at their small neighbours' nodes
+    mortar corrections   terms of the large sides of hanging faces, from the traces of both sides.
+    elements             k <- A k + dt L(u), u <- u + B k, new traces: volume, faces and integration in one sweep.
+    sources              the same for point sources, in the elements that contain some.
+    mortar traces        traces of large sides at the nodes of their small neighbours.
 
-On several ranks the first two are done for elements that touch no other rank's while these' traces travel, and for the
-others after that. No result depends on the number of ranks. In the last stage the `sponge` damps its layer before the
-mortar traces; then `record` samples the receivers, `peak` keeps the largest velocities of a side and the clock
-advances. A leapfrog step is two halves, each with what stands above: velocities, then stresses.
+On several ranks the first two are computed for the interior elements during the halo exchange, and for the others
+after it. No result depends on the number of ranks. In the last stage the `sponge` damps its layer before the mortar
+traces. Then `record` samples the receivers, `peak` updates the largest velocities on a side, and the clock advances. A
+leapfrog step consists of two halves with the same stages: velocities, then stresses.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from seiche.observe.stage import Stage
 from seiche.observe.timers import StageTimers
 from seiche.solver import Health, SolverBase, State
 from seiche.solver.replay import Replay
-from seiche.waves.attenuation import Attenuation, Bodies
+from seiche.waves.attenuation import Attenuation, MemoryVariables
 from seiche.waves.basis import NODES
 from seiche.waves.boundary import Boundary, sides_of
 from seiche.waves.energy import energy, exact_sum, products
@@ -53,20 +53,20 @@ from seiche.waves.sweeps import Sweeps, check_kernels
 
 Floats = npt.NDArray[np.float64]
 
-#: Share of the largest stable step that is taken when none is given.
+#: Default time step as a fraction of the largest stable one.
 SAFETY = 0.9
 
 
 class WaveSolver(SolverBase):
-    """Waves in `material` on `mesh`, at rest at first.
+    """Waves in `material` on `mesh`, initially at rest.
 
     Attributes:
-        mesh, material: as given.
+        mesh, material: the arguments.
         medium: acoustic (p, v) or elastic (v, S).
         operator: the right-hand side.
         u: the unknowns on the device, (elements, unknowns, nodes).
-        largest_step: the longest stable step.
-        ghosts, sources, receivers, sponge, peak, bodies: parts of a step, None without.
+        largest_step: the longest stable time step.
+        ghosts, sources, receivers, sponge, peak, memory: components of a step, None if unused.
     """
 
     item = "nodes"
@@ -101,35 +101,35 @@ class WaveSolver(SolverBase):
         Args:
             mesh: the elements of this rank.
             material: density and speeds of these elements or their nodes; elements with cs = 0 are fluid.
-            nodes: of the collocation, a direction (2 to 10); the order of accuracy is the same number.
-            flux: name of one of `FLUXES`: upwind (exact Riemann), central (averages, no loss).
-            boundaries: of the sides x-, x+, y-, ...; one word for all. Periodic sides are the mesh's business.
-            medium: acoustic (p, v) or elastic (v, S); by default acoustic where nothing is solid.
-            precision: of state and arithmetic.
+            nodes: collocation nodes per direction (2 to 10), equal to the order of accuracy.
+            flux: name of one of `FLUXES`: upwind (exact Riemann), central (averages, no dissipation).
+            boundaries: kinds of the sides x-, x+, y-, ..., or one for all. Periodic sides are set in the mesh.
+            medium: acoustic (p, v) or elastic (v, S); by default acoustic if no element is solid.
+            precision: precision of state and arithmetic.
             device: cpu, cuda or cuda:K.
-            threads: of the CPU.
+            threads: number of CPU threads.
             dt: duration of a step; by default SAFETY times the largest stable one.
             sources: point sources, the same on every rank.
             receivers: positions at which the unknowns are sampled, (r, dim), the same on every rank.
             sample_every: steps between two samples.
-            world: the ranks; this process alone when left out.
-            transport: how messages travel.
-            ghosts: what travels; all but half (precision) give the same results.
-            variant: how much of a stage one kernel does: all of it (fused), volume and faces before integration
-                (fused-flux, the same bits), or each apart (separate, the same but for round-off).
+            world: the ranks; by default this process alone.
+            transport: method of the halo exchange.
+            ghosts: data of the halo exchange (`seiche.waves.ghosts`); all but half (precision) give the same results.
+            variant: kernels of a stage: one (fused), volume and faces before integration (fused-flux, the same bits),
+                or three (separate, the same except for round-off).
             integrator: five stages of fourth order, or leapfrog with the central flux (theory/waves, section 11).
-            attenuation: of `material`, both from `seiche.waves.attenuation.attenuated`.
-            sponge: thickness of a layer before absorbing sides that takes waves away; 0 for none.
-            peak_side: side of the mesh, 2 axis + (0: low, 1: high), whose largest velocities `peak` keeps.
+            attenuation: attenuation of `material`, both from `seiche.waves.attenuation.attenuated`.
+            sponge: thickness of the damping layer along absorbing sides; 0 for none.
+            peak_side: side of the mesh, 2 axis + (0: low, 1: high), whose largest velocities `peak` records.
 
         Raises:
-            CaseError: something that cannot be computed, or an unstable time step.
-            BackendUnavailable: the device is not there.
+            CaseError: an invalid combination of arguments, or an unstable time step.
+            BackendUnavailable: the device does not exist.
         """
         sides = sides_of(boundaries, mesh.dim)
         _check_scheme(nodes, flux, variant, integrator, ghosts=ghosts, attenuated=attenuation is not None)
         check_kernels(variant, precision, medium)
-        between = flux_named(flux)
+        face_flux = flux_named(flux)
         leapfrog = integrator == "leapfrog"
         self.world = world or World.serial()
         self.mesh, self.material, self.precision = mesh, material, precision
@@ -141,13 +141,13 @@ class WaveSolver(SolverBase):
             material,
             nodes,
             medium=self.medium,
-            flux=between,
+            flux=face_flux,
             boundaries=sides,
             real=precision,
             world=self.world,
-            resisted=leapfrog,
+            split_absorption=leapfrog,
         )
-        self.largest_step = largest_step(mesh, material, nodes, between, self.world, leapfrog=leapfrog)
+        self.largest_step = largest_step(mesh, material, nodes, face_flux, self.world, leapfrog=leapfrog)
         self.dt, self.step = self._time_step(dt), 0
         self.of = self.operator.of
         self.timers = StageTimers(self.backend.clock())
@@ -158,16 +158,15 @@ class WaveSolver(SolverBase):
         self.receivers = Receivers(self.operator, receivers, *probes, every=sample_every) if len(receivers) else None
         self.sponge = Sponge(self.operator, sponge, self.dt, self.world) if sponge else None
         self.peak = Peak(self.operator, peak_side, self.world) if peak_side is not None else None
-        self.bodies = Bodies(self.operator, attenuation) if attenuation is not None else None
-        self._parts = Parts(self.ghosts, self.sources, self.receivers, self.sponge, self.peak, self.bodies)
-        self._assemble(arrays, variant if self.bodies is None else "fused-flux", leapfrog=leapfrog)
+        self.memory = MemoryVariables(self.operator, attenuation) if attenuation is not None else None
+        self._parts = Parts(self.ghosts, self.sources, self.receivers, self.sponge, self.peak, self.memory)
+        self._assemble(arrays, variant if self.memory is None else "fused-flux", leapfrog=leapfrog)
 
     def _allocate(self, kind: GhostKind, transport: TransportName, *, leapfrog: bool) -> Arrays:
-        """Reserve unknowns, register, traces and clock, and set up the messages of a stage (collective)."""
+        """Allocate unknowns, register, traces and clock, and set up the halo exchange (collective)."""
         mesh, operator, n = self.mesh, self.operator, self.operator.basis.n
         self.items, self.total_items = mesh.count * n**mesh.dim, mesh.total * n**mesh.dim
-        words = f"{self.medium} {mesh.dim}D, {n} nodes, {self.of.flux.name}"
-        self.layout = words + (", leapfrog" if leapfrog else "")
+        self.layout = f"{self.medium} {mesh.dim}D, {n} nodes, {self.of.flux.name}" + (", leapfrog" if leapfrog else "")
         u = operator.zeros(mesh.ghosts if kind in ("faces", "variables", "elements") else 0)
         state = (u, u if leapfrog else operator.zeros(mesh.ghosts if kind == "elements" else 0))
         self.u, self._k = (array[: mesh.count] for array in state)
@@ -177,12 +176,12 @@ class WaveSolver(SolverBase):
         self.ghosts: Ghosts | None = None
         if self.world.size > 1:
             self.ghosts = Ghosts(operator, self.world, kind, transport, state=state, traces=traces, timers=self.timers)
-        exchanges = self.ghosts.exchanges if self.ghosts else []
-        self.exchanges, self._replay = exchanges, Replay(self.backend, exchanges)
+        self.exchanges = self.ghosts.exchanges if self.ghosts else []
+        self._replay = Replay(self.backend, self.exchanges)
         return Arrays(self.u, self._k, traces, self._clock)
 
     def _assemble(self, arrays: Arrays, variant: Variant, *, leapfrog: bool) -> None:
-        """Put the stages of both kinds of step together, those of a start and those of the rate alone."""
+        """Assemble the stages of both kinds of step, of a start and of the right-hand side alone."""
         self._steps = WaveSteps(self.operator, arrays, self._parts, self.dt)
         self._begin = (self._steps.first_traces(0), self._steps.first_traces(1))
         self._leap: Leapfrog | None = None
@@ -193,17 +192,17 @@ class WaveSolver(SolverBase):
             self._phases = (self._steps.leapfrog(self._leap),) * 2
         else:
             state = self.u, arrays.k
-            sweeps = Sweeps(self.operator, variant, state, arrays.traces, ghosts=self.ghosts, bodies=self.bodies)
-            self._sweeps = sweeps  # its arrays have to outlive the launches, which have but their addresses
+            sweeps = Sweeps(self.operator, variant, state, arrays.traces, ghosts=self.ghosts, memory=self.memory)
+            self._sweeps = sweeps  # its arrays must outlive the launches, which store only addresses
             self._phases = (self._steps.runge_kutta(sweeps, 0), self._steps.runge_kutta(sweeps, 1))
             self._rate = sweeps.stage(0, 0, dt=1.0, b=0.0), sweeps.stage(0, 1, dt=1.0, b=0.0)
 
-    def _time_step(self, wanted: float | None) -> float:
-        if wanted is None:
+    def _time_step(self, dt: float | None) -> float:
+        if dt is None:
             return SAFETY * self.largest_step
-        if not (np.isfinite(wanted) and 0 < wanted <= self.largest_step):
-            raise CaseError(f"time step {wanted:g}: has to be positive and at most {self.largest_step:g}")
-        return wanted
+        if not (np.isfinite(dt) and 0 < dt <= self.largest_step):
+            raise CaseError(f"time step {dt:g}: must be positive and at most {self.largest_step:g}")
+        return dt
 
     @property
     def unknowns(self) -> tuple[str, ...]:
@@ -212,7 +211,7 @@ class WaveSolver(SolverBase):
 
     @property
     def positions(self) -> Floats:
-        """Return the places of all nodes, (elements, nodes, dim)."""
+        """Return the positions of all nodes, (elements, nodes, dim)."""
         return self.operator.positions
 
     @property
@@ -222,25 +221,25 @@ class WaveSolver(SolverBase):
 
     @property
     def phases(self) -> tuple[list[Stage], list[Stage]]:
-        """Return the stages of the two kinds of step that alternate."""
+        """Return the stages of the two alternating kinds of step."""
         return self._phases
 
     @property
     def velocity_lead(self) -> float:
-        """Return how much earlier than the other unknowns velocities belong: half a step of leapfrog, or nothing."""
+        """Return the time from the velocities to the other unknowns: dt / 2 with leapfrog, else 0."""
         return 0.0 if self._leap is None else self.dt / 2
 
     def values(self) -> npt.NDArray[Any]:
         """Return the unknowns of this rank's elements, (elements, unknowns, nodes); nodes count along x first.
 
-        Row i belongs to element `mesh.number[i]` of all. With leapfrog velocities are those of half a step earlier.
+        Row i belongs to element `mesh.number[i]` of all ranks. With leapfrog, velocities are half a step earlier.
         """
         return self.backend.download(self.u)
 
     def fields(self, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
-        """Return fields of this rank's elements: unknowns by name (elements, nodes), or what is made of them.
+        """Return fields of this rank's elements by name: unknowns, (elements, nodes), or fields derived from them.
 
-        `velocity` (elements, dim, nodes), `pressure` (elements, nodes): minus the mean of the normal stresses.
+        `velocity` is (elements, dim, nodes). `pressure`, minus the mean of the normal stresses, is (elements, nodes).
 
         Raises:
             KeyError: an unknown name.
@@ -248,7 +247,7 @@ class WaveSolver(SolverBase):
         return self._named(self.values(), names)
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return the same on the device: views of `u`, but for the pressure of an elastic medium."""
+        """Return the same on the device: views of `u`, except for the pressure of an elastic medium."""
         return self._named(self.u, names)
 
     def _named(self, values: Array, names: Sequence[str]) -> dict[str, Any]:
@@ -264,10 +263,10 @@ class WaveSolver(SolverBase):
         return fields
 
     def start_from(self, values: npt.NDArray[Any], step: int = 0, *, staggered: bool = False) -> None:
-        """Start from unknowns of this rank's elements after `step` steps, without samples or memory (collective).
+        """Set the unknowns of this rank's elements after `step` steps; clear samples and memory (collective).
 
-        With leapfrog velocities are first moved back by half a step, but not those of a `staggered` state, which
-        already belong there, as in what `values` returns.
+        With leapfrog, velocities are first moved back by half a step unless they are already `staggered`, as `values`
+        returns them.
 
         Raises:
             CaseError: another shape than the solver's.
@@ -275,12 +274,12 @@ class WaveSolver(SolverBase):
         shape = (self.mesh.count, self.of.fields, self.positions.shape[1])
         if np.shape(values) != shape:
             raise CaseError(
-                f"initial state of shape {np.shape(values)}, the solver has {shape} (elements, fields, nodes)"
+                f"initial state of shape {np.shape(values)}: the solver needs {shape} (elements, fields, nodes)"
             )
         self.backend.assign(self.u, np.asarray(values).astype(self.of.real, copy=False))
         self.step = step
-        if self.bodies is not None:
-            self.bodies.set_state(None)
+        if self.memory is not None:
+            self.memory.set_state(None)
         if self.receivers is not None:
             self.receivers.clear()
         stages = list(self._begin[step % 2])
@@ -295,11 +294,11 @@ class WaveSolver(SolverBase):
         return {ELEMENTS: keys_of(self.mesh)}
 
     def state(self) -> State:
-        """Return the unknowns by name, (elements, nodes), and what peaks, attenuation and receivers have so far."""
+        """Return the unknowns by name, (elements, nodes), peaks, memory variables and samples."""
         return state_of(self.step, self.mesh, self.unknowns, self.values(), self._parts)
 
     def set_state(self, state: State) -> None:
-        """Continue from what `state` returned, on any number of ranks; samples that it lacks begin anew (collective).
+        """Continue from a state of `state`, on any number of ranks; without samples, start new ones (collective).
 
         Raises:
             CaseError: an array is missing or has another shape.
@@ -311,8 +310,8 @@ class WaveSolver(SolverBase):
     def energy(self) -> float:
         """Return the discrete energy of all ranks (theory/waves, eqs. 5, 27, 32; collective)."""
         state = self.values().astype(np.float64)
-        if self.bodies is not None:
-            return 0.5 * exact_sum(self.bodies.products(state), self.world)
+        if self.memory is not None:
+            return 0.5 * exact_sum(self.memory.products(state), self.world)
         if self._leap is None:
             return energy(state, self.operator, self.world)
         return 0.5 * exact_sum(products(state, self._leap.next_velocities(self._begin[0]), self.operator), self.world)
@@ -321,24 +320,24 @@ class WaveSolver(SolverBase):
         """Return L(u) of the present state, without sources, (elements, fields, nodes) (collective).
 
         Raises:
-            CaseError: the solver leaps.
+            CaseError: the integrator is leapfrog.
         """
         if self._leap is not None:
-            raise CaseError("waves: the rate of change is known with integrator = runge-kutta only")
+            raise CaseError("waves: the rate of change requires integrator = runge-kutta")
         for stage in self._rate[self.step % 2]:
             stage.action()
         return np.asarray(self.backend.download(self._k), np.float64)
 
     def samples(self) -> npt.NDArray[np.float64]:
-        """Return what the receivers recorded, (rows, receivers, fields), on every rank (collective).
+        """Return the samples of the receivers, (rows, receivers, fields), on every rank (collective).
 
-        Row r belongs to the time (receivers.first + r + 1) sample_every dt; `first` is 0 in a run from time zero.
+        Row r is at the time (receivers.first + r + 1) sample_every dt; `first` is 0 in a run from time zero.
 
         Raises:
             CaseError: there are no receivers.
         """
         if self.receivers is None:
-            raise CaseError("waves: samples were asked for, but there are no receivers")
+            raise CaseError("waves: samples requested without receivers")
         return self.receivers.samples()
 
     def check(self) -> Health:
@@ -352,7 +351,7 @@ class WaveSolver(SolverBase):
         return Health(self.step)
 
     def _before(self, steps: int) -> int:
-        """Begin a window of steps between two visits of the host: set its clock, upload the amplitudes of sources."""
+        """Start a window of steps without host work: set its clock and upload the amplitudes of sources."""
         first = self.step % self._window
         self.backend.assign(self._clock, np.array([first], np.uint64))
         if self.sources is not None:
@@ -360,21 +359,17 @@ class WaveSolver(SolverBase):
         return min(self._window - first, steps)
 
     def _after(self, steps: int) -> None:
-        """Bring the samples of a window to the host."""
+        """Download the samples of a window."""
         if self.receivers is not None:
             first = (self.step - steps) % self._window
             self.receivers.fetch(first, first + steps)
 
 
 def _check_scheme(nodes: int, flux: str, variant: str, integrator: str, *, ghosts: str, attenuated: bool) -> None:
-    """Refuse schemes that do not exist.
-
-    Raises:
-        CaseError: which option does not fit, in one line.
-    """
+    """Raise CaseError, naming the option, for a scheme that does not exist."""
     if nodes not in NODES:
-        raise CaseError(f"nodes = {nodes} a direction: {NODES.start} to {NODES.stop - 1} are possible")
+        raise CaseError(f"nodes = {nodes} per direction: must be {NODES.start} to {NODES.stop - 1}")
     check_ghosts(ghosts)
     check_integrator(integrator, flux, variant, ghosts)
     if attenuated and (integrator == "leapfrog" or variant == "separate"):
-        raise CaseError('attenuation: needs integrator = "runge-kutta" and a variant other than separate')
+        raise CaseError('attenuation: requires integrator = "runge-kutta" and a variant other than "separate"')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Point sources and receivers: what they do in time, and what they become on the nodes (theory/waves, section 5)."""
+"""Point sources and receivers: time functions, and interpolation at the nodes (theory/waves, section 5)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class TimeFunction(Protocol):
         """Return the amplitudes at the times `t`."""
 
 
-def _positive(name: str, what: str, value: float) -> None:
+def _check_positive(pulse: str, name: str, value: float) -> None:
     if not (np.isfinite(value) and value > 0):
-        raise CaseError(f"source: {name} of {value:g}, {what} has to be positive")
+        raise CaseError(f"source: {pulse}: {name} = {value:g} must be positive")
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Ricker:
     delay: float
 
     def __post_init__(self) -> None:
-        """Refuse a frequency that is not positive."""
-        _positive("Ricker pulse", "its frequency", self.frequency)
+        """Raise CaseError for a frequency that is not positive."""
+        _check_positive("Ricker pulse", "frequency", self.frequency)
 
     def __call__(self, t: Floats) -> Floats:
         """Return the amplitudes."""
@@ -50,14 +50,14 @@ class Ricker:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """exp(-(t - delay)^2/(2 sigma^2))/(sigma sqrt(2 pi)), of area 1; delay >= 6 sigma starts it from rest."""
+    """exp(-(t - delay)^2/(2 sigma^2))/(sigma sqrt(2 pi)), of area 1; with delay >= 6 sigma it starts from zero."""
 
     sigma: float
     delay: float
 
     def __post_init__(self) -> None:
-        """Refuse a width that is not positive."""
-        _positive("Gaussian pulse", "sigma", self.sigma)
+        """Raise CaseError for a width that is not positive."""
+        _check_positive("Gaussian pulse", "sigma", self.sigma)
 
     def __call__(self, t: Floats) -> Floats:
         """Return the amplitudes."""
@@ -72,8 +72,8 @@ class Brune:
     duration: float
 
     def __post_init__(self) -> None:
-        """Refuse a duration that is not positive."""
-        _positive("Brune pulse", "its duration", self.duration)
+        """Raise CaseError for a duration that is not positive."""
+        _check_positive("Brune pulse", "duration", self.duration)
 
     def __call__(self, t: Floats) -> Floats:
         """Return the amplitudes."""
@@ -83,10 +83,10 @@ class Brune:
 
 @dataclass(frozen=True)
 class PointSource:
-    """A force, a moment rate (solids) or a rate of volume (fluids) at a point, times a function of time.
+    """A force, a moment rate (solids) or a volume rate (fluids) at a point, times a function of time.
 
-    Exactly one of the three is given: `force` (dim,), `moment` (dim, dim, symmetric; the unit matrix is an explosion),
-    `volume` a number.
+    Exactly one of the three is set: `force` (dim,), `moment` (dim, dim; symmetric; the unit matrix is an explosion) or
+    `volume`, a number.
     """
 
     position: Sequence[float]
@@ -96,15 +96,15 @@ class PointSource:
     volume: float | None = None
 
     def strengths(self, medium: Medium, dim: int) -> Floats:
-        """Return what a unit of amplitude adds to each field, before density or modulus, (fields,).
+        """Return the source of each field for unit amplitude, before division by density or modulus, (fields,).
 
         Raises:
             CaseError: not exactly one kind, a wrong number of components, numbers that are not finite, or a kind that
-                the medium does not have.
+                the medium does not support.
         """
-        given = [name for name in ("force", "moment", "volume") if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise CaseError(f"source: needs exactly one of force, moment and volume, got {', '.join(given) or 'none'}")
+        kinds = [name for name in ("force", "moment", "volume") if getattr(self, name) is not None]
+        if len(kinds) != 1:
+            raise CaseError(f"source: needs exactly one of force, moment and volume, got {', '.join(kinds) or 'none'}")
         acoustic = medium == "acoustic"
         fields = np.zeros(dim + 1 if acoustic else dim + dim * (dim + 1) // 2)
         if self.force is not None:
@@ -113,29 +113,29 @@ class PointSource:
             fields[1 if acoustic else 0 :][:dim] = self.force
         elif self.volume is not None:
             if not acoustic:
-                raise CaseError("source: volume is for the acoustic medium; an elastic one takes a moment")
+                raise CaseError("source: volume is for the acoustic medium; use moment in an elastic one")
             fields[0] = self.volume
         else:
             m = np.asarray(self.moment, np.float64)
             if acoustic:
-                raise CaseError("source: moment is for the elastic medium; an acoustic one takes a volume")
+                raise CaseError("source: moment is for the elastic medium; use volume in an acoustic one")
             if m.shape != (dim, dim) or not np.array_equal(m, m.T):
-                raise CaseError(f"source: moment {m.tolist()} has to be a symmetric {dim} x {dim} matrix")
+                raise CaseError(f"source: moment {m.tolist()} must be a symmetric {dim} x {dim} matrix")
             rows = [(0, 0), (1, 1), (0, 1)] if dim == 2 else [(0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1)]
             fields[dim:] = [-m[row] for row in rows]
         if not np.isfinite(fields).all():
-            raise CaseError(f"source at {list(self.position)}: {given[0]} has to be finite")
+            raise CaseError(f"source at {list(self.position)}: {kinds[0]} must be finite")
         return fields
 
 
 @dataclass(frozen=True)
 class Points:
-    """Points shared out to this rank's elements that touch them, those of one element side by side.
+    """Points distributed over the elements of this rank that touch them, sorted by element.
 
     Attributes:
-        element: of each part, (parts,), ascending.
-        point: which point it belongs to, (parts,).
-        share: its share of that point, (parts,); the shares of a point add up to one.
+        element: element of each part, (parts,), ascending.
+        point: point of each part, (parts,).
+        share: fraction of the point, (parts,); the fractions of a point add up to one.
         values: Lagrange polynomials at the point, (parts, dim, n).
     """
 
@@ -148,24 +148,21 @@ class Points:
 def share_out(
     mesh: Mesh, basis: Basis, positions: Sequence[Sequence[float]], what: str, world: World | None = None
 ) -> Points:
-    """Return this rank's parts of points: one on a face, edge or corner is shared by the elements around it.
+    """Return this rank's parts of points; the elements around a face, edge or corner have equal shares (collective).
 
-    Collective; every rank gives the same positions.
-
-    Raises:
-        CaseError: a point outside the mesh.
+    The positions are the same on every rank. Raises CaseError for a point outside the mesh.
     """
     world = world or World.serial()
-    found = [mesh.touching(position, what) for position in positions]
-    around = world.allreduce_sum(np.array([len(elements) for elements, _ in found], np.int64))
-    parts = []
-    for number, (elements, places) in enumerate(found):
-        for element, place in zip(elements, places, strict=True):
-            parts.append((int(element), number, 1.0 / float(around[number]), basis.values(place)))
-    parts.sort(key=lambda part: part[:2])
-    return Points(
-        np.array([part[0] for part in parts], np.int32),
-        np.array([part[1] for part in parts], np.int64),
-        np.array([part[2] for part in parts], np.float64),
-        np.array([part[3] for part in parts], np.float64).reshape(-1, mesh.dim, basis.n),
+    touching = [mesh.touching(position, what) for position in positions]
+    counts = world.allreduce_sum(np.array([len(elements) for elements, _ in touching], np.int64))
+    parts = sorted(
+        (
+            (int(element), point, 1.0 / float(counts[point]), basis.values(place))
+            for point, (elements, places) in enumerate(touching)
+            for element, place in zip(elements, places, strict=True)
+        ),
+        key=lambda part: part[:2],
     )
+    element, point, share, values = zip(*parts, strict=True) if parts else ((),) * 4
+    polynomials = np.array(values, np.float64).reshape(-1, mesh.dim, basis.n)
+    return Points(np.array(element, np.int32), np.array(point, np.int64), np.array(share, np.float64), polynomials)

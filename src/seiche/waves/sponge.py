@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The absorbing layer before absorbing sides (theory/waves, section 9, eq. 21)."""
+"""The damping layer along absorbing sides (theory/waves, section 9, eq. 21)."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ from seiche.waves.operator import Operator
 
 Floats = npt.NDArray[np.float64]
 
-#: What a longitudinal wave that crosses the layer twice at normal incidence is multiplied with.
+#: Amplitude factor of a longitudinal wave that crosses the layer twice at normal incidence.
 REFLECTION = 0.3
 
 
 def decay_rates(operator: Operator, thickness: float, periodic: tuple[bool, ...]) -> Floats:
-    """Return the rates at which unknowns decay, (elements, nodes): zero outside the layer.
+    """Return the decay rates of the unknowns, (elements, nodes), zero outside the layer.
 
-    Raises:
-        CaseError: a thickness that is not positive, or no room for the layer before an absorbing side.
+    Raises CaseError for a thickness that is not positive or not below the width of the box.
     """
     lower, upper = operator.mesh.extent
     if not (np.isfinite(thickness) and 0 < thickness):
-        raise CaseError(f"sponge of thickness {thickness:g}: has to be positive")
+        raise CaseError(f"sponge of thickness {thickness:g}: must be positive")
     places = operator.positions
     speed = operator.material.cp.reshape(operator.mesh.count, -1)
     rates = np.zeros(places.shape[:2])
@@ -38,17 +37,17 @@ def decay_rates(operator: Operator, thickness: float, periodic: tuple[bool, ...]
             continue
         if thickness >= upper[axis] - lower[axis]:
             raise CaseError(f"sponge of thickness {thickness:g}: the box is only {upper[axis] - lower[axis]:g} wide")
-        away = places[..., axis] - lower[axis] if face % 2 == 0 else upper[axis] - places[..., axis]
-        depth = np.maximum(0.0, 1.0 - away / thickness)
+        distance = places[..., axis] - lower[axis] if face % 2 == 0 else upper[axis] - places[..., axis]
+        depth = np.maximum(0.0, 1.0 - distance / thickness)
         rates += -1.5 * np.log(REFLECTION) / thickness * speed * depth**2
     return rates
 
 
 class Sponge:
-    """The elements of the layer, whose unknowns decay once a step."""
+    """The elements of the layer, whose unknowns are damped once per step."""
 
     def __init__(self, operator: Operator, thickness: float, dt: float, world: World) -> None:
-        """Find them and upload their factors (collective).
+        """Find the elements and upload their factors (collective).
 
         Raises:
             CaseError: a thickness that cannot be, or no absorbing side.
@@ -64,11 +63,11 @@ class Sponge:
 
     @property
     def layer(self) -> dict[str, Array]:
-        """Return the elements and what their nodes are multiplied with once a step."""
+        """Return the elements and the factors of their nodes."""
         return {"elements": self._elements, "factors": self._factors}
 
     def launch(self, u: Array, trace: Array) -> tuple[Callable[[], None], int]:
-        """Return the launch that damps a state and writes the traces of its elements again, and the bytes it moves."""
+        """Return the launch that damps a state and updates its traces, and the bytes it moves."""
         backend, operator = self._operator.backend, self._operator
         kernel = backend.load(dg.damp(operator.of))
         arguments = backend.pack(kernel, on=operator.members, u=u, trace=trace, **self.layer)

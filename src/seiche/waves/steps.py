@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from seiche.backend import Array
 from seiche.kernels.registry import dg
 from seiche.observe.stage import Stage
-from seiche.waves.attenuation import Bodies
+from seiche.waves.attenuation import MemoryVariables
 from seiche.waves.basis import LSRK_B
 from seiche.waves.ghosts import Ghosts
 from seiche.waves.leapfrog import Leapfrog
@@ -21,7 +21,7 @@ from seiche.waves.sweeps import STAGES, Sweeps
 
 @dataclass(frozen=True, eq=False)
 class Arrays:
-    """What the stages read and write: unknowns, register of the scheme, the two buffers of traces, the clock."""
+    """Arrays of the stages: unknowns, Runge-Kutta register, two buffers of traces, clock."""
 
     u: Array
     k: Array
@@ -31,32 +31,32 @@ class Arrays:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What a step has besides the right-hand side; None for what a run does without."""
+    """Optional components of a step besides the right-hand side."""
 
     ghosts: Ghosts | None = None
     sources: Sources | None = None
     receivers: Receivers | None = None
     sponge: Sponge | None = None
     peak: Peak | None = None
-    bodies: Bodies | None = None
+    memory: MemoryVariables | None = None
 
 
 class WaveSteps:
-    """The stages of the two kinds of step that alternate, of their start and of the rate of change alone."""
+    """The stages of the two alternating kinds of step and of a start."""
 
     def __init__(self, operator: Operator, arrays: Arrays, parts: Parts, dt: float) -> None:
-        """Remember what the stages are made of."""
+        """Store the components of the stages."""
         self._operator, self._arrays, self._parts, self._dt = operator, arrays, parts, dt
 
     def first_traces(self, trace: int) -> list[Stage]:
-        """Return what writes the traces of a state that was set."""
+        """Return the stages that compute the traces of a new state."""
         operator, arrays = self._operator, self._arrays
         members = {"on": operator.members, "u": arrays.u, "trace": arrays.traces[trace]}
         write = operator.launch(dg.write_traces(operator.of), 0, operator.mesh.count, **members)
         return [Stage("traces", *write), *self.mortar_traces(trace)]
 
     def mortar_traces(self, trace: int) -> list[Stage]:
-        """Return what gives the traces of large sides to their small neighbours."""
+        """Return the stage that interpolates the traces of large sides for their small neighbours."""
         operator, arrays = self._operator, self._arrays
         if not operator.sides:
             return []
@@ -65,7 +65,7 @@ class WaveSteps:
         return [Stage("mortar traces", *launch)]
 
     def runge_kutta(self, sweeps: Sweeps, trace: int) -> list[Stage]:
-        """Return the stages of a step whose first one reads the traces `trace`; the next step reads the others."""
+        """Return the stages of a step that begins with the traces `trace`; the next step begins with the others."""
         stages: list[Stage] = []
         for number in range(STAGES):
             stages += sweeps.stage(number, trace, dt=self._dt, b=LSRK_B[number])
@@ -79,10 +79,10 @@ class WaveSteps:
     def leapfrog(self, leap: Leapfrog) -> list[Stage]:
         """Return the stages of a leapfrog step."""
         return [
-            *leap.resist(after=False),
+            *leap.absorb(after=False),
             *leap.half("velocities", self._dt),
             *self._sources(0, 0),
-            *leap.resist(after=True),
+            *leap.absorb(after=True),
             *self.mortar_traces(0),
             *leap.half("stresses", self._dt),
             *self._sources(1, 0),
@@ -98,14 +98,14 @@ class WaveSteps:
         return [Stage("sources", *sources.stage(number, self._dt, arrays.u, arrays.k, arrays.traces[trace]))]
 
     def _damping(self, trace: int) -> list[Stage]:
-        sponge, bodies, arrays = self._parts.sponge, self._parts.bodies, self._arrays
+        sponge, memory, arrays = self._parts.sponge, self._parts.memory, self._arrays
         if sponge is None or not sponge.items:
             return []
         stages = [Stage("sponge", *sponge.launch(arrays.u, arrays.traces[trace]))]
-        return stages if bodies is None else [*stages, bodies.damping(sponge)]
+        return stages if memory is None else [*stages, memory.damping(sponge)]
 
     def _end(self) -> list[Stage]:
-        """Return what samples the state and moves the clock."""
+        """Return the stages that sample the state and advance the clock."""
         stages, parts, arrays = [], self._parts, self._arrays
         if parts.receivers is not None and parts.receivers.items:
             stages.append(Stage("record", *parts.receivers.launch(arrays.u)))
