@@ -89,7 +89,7 @@ def test_the_hand_made_site_is_good(tmp_path):
         (gmy_file((1, 1, 1), 8, [(1, 100, 2160)], b"x"), "byte 32: .* cut short or damaged"),
         (gmy_file((1, 1, 1), 8, [(600, 1, 60000)], b"x"), r"block 0 \(byte 32\): .* contradict each other"),
         (gmy_file((1, 1, 1), 64, [(262144, 4, 29360128)], b"abcd"), r"block 0 \(byte 32\): .* contradict each other"),
-        (gmy_file((1, 1, 1), 8, [(0, 0, 0)]), "no block holds a fluid site"),
+        (gmy_file((1, 1, 1), 8, [(0, 0, 0)]), "no block contains a fluid site"),
         (gmy_file((1, 1, 1), 8, [(1, 4, 2160)], b"abcd"), r"block 0 \(byte 44\): its zlib stream is damaged"),
         (one_block([0] * 28, 1), r"block 0 \(byte 44\): its records do not fill it exactly"),
         (one_block([1, 9] + [0] * 26, 1), "its records do not fill it exactly"),
@@ -114,7 +114,7 @@ def test_stream_that_unpacks_to_more_than_announced_is_not_unpacked(tmp_path):
     packed = zlib.compress(bytes(50_000_000))
     data = gmy_file((1, 1, 1), 8, [(1, len(packed), 2160)], packed)
     error = survives(read_gmy, tmp_path / "x.gmy", data)
-    assert "does not hold exactly the 2160 bytes" in str(error)
+    assert "does not contain exactly the 2160 bytes" in str(error)
 
 
 @pytest.fixture(scope="module")
@@ -171,18 +171,18 @@ def test_any_words_in_a_block_never_crash(tmp_path, edge, data, plus):
         (b"hello", 'byte 5: neither "solid"'),
         (
             bytes(80) + struct.pack("<I", 2**32 - 1) + bytes(100),
-            "byte 80: 4294967295 triangles are announced, .* room for 2",
+            "byte 80: declares 4294967295 triangles, .* space for 2",
         ),
-        (bytes(84), "it holds no triangle"),
+        (bytes(84), "contains no triangle"),
         (bytes(80) + struct.pack("<I", 1) + bytes(50), "all its triangles are degenerate"),
         (
             bytes(80) + struct.pack("<I12fH", 1, *[0.0] * 5, float("nan"), *[0.0] * 6, 0),
             "byte 84: triangle 0 has a coordinate",
         ),
         (bytes(80) + struct.pack("<I12fH", 1, *[0.0] * 5, 3e38, *range(6), 0), "a coordinate exceeds 1e30"),
-        (b"solid x\nfacet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1 0 0\n", "end of file: .* cut short"),
-        (b"solid x\n", "end of file: .* cut short"),
-        (b"solid x\nendsolid x\n", "it holds no triangle"),
+        (b"solid x\nfacet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1 0 0\n", "end of file: .* truncated"),
+        (b"solid x\n", "end of file: .* truncated"),
+        (b"solid x\nendsolid x\n", "contains no triangle"),
         (b"solid x\nouter loop\nvertex 0 0 zero\n", "line 3: a vertex needs three numbers"),
         (b"solid x\nouter loop\nvertex 0 0\n", "line 3: a vertex needs three numbers"),
         (b"solid x\nouter loop\nvertex 0 0 nan\n", "line 3: a coordinate is not finite"),

@@ -42,7 +42,7 @@ CIRCUIT = {"name": "outlet", "kind": "windkessel", "resistance": "1 mmHg s/mL", 
         (read_weights, "0 1 2\n", "line 1: 3 columns; expected four, x y z weight"),
         (read_weights, "0 1 2.5 1\n", 'line 1: "2.5" is not a whole number, the coordinate of a site'),
         (read_weights, "0 1 9999999999 1\n", 'line 1: "9999999999" is not a whole number, the coordinate of a site'),
-        (read_weights, "0 1 2 1\n0 1 2 3\n", "line 2: the site 0 1 2 comes twice"),
+        (read_weights, "0 1 2 1\n0 1 2 3\n", "line 2: the site 0 1 2 appears twice"),
         (read_weights, "0 1 2 x\n", 'line 1: "x" is not a number below 1e+30'),
     ],
 )

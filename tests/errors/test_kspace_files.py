@@ -104,11 +104,11 @@ def complaint(path: Path) -> str:
         ({"sensor_mask_type": 2}, "sensor_mask_type: 2 is not between 0 and 1"),
         (
             {"sensor_mask_type": 1, "sensor_mask_corners": np.ones((1, 1, 5), int)},
-            "sensor_mask_corners: has 5 numbers, not six a cuboid",
+            "sensor_mask_corners: has 5 numbers, not six per cuboid",
         ),
         (
             {"sensor_mask_type": 1, "sensor_mask_corners": np.array([[[1, 1, 1, 25, 2, 1]]])},
-            "sensor_mask_corners: a cuboid does not lie inside the grid of (24, 20, 1) points",
+            "sensor_mask_corners: a cuboid is not inside the grid of (24, 20, 1) points",
         ),
     ],
 )
@@ -281,7 +281,7 @@ def test_output_replaces_no_file_of_another_kind(tmp_path, capsys):
     empty.touch()
     before = other.read_bytes()
     for out, words in (
-        (notes, "notes.txt: file: is there and is no HDF5 file; give the output another name\n"),
+        (notes, "notes.txt: file: exists and is not an HDF5 file; give the output another name\n"),
         (other, "other.h5: file: is a file of type input; give the output another name\n"),
     ):
         assert main(["-i", str(path), "-o", str(out)], "kspaceFirstOrder-OMP", "cpu") == 1
@@ -301,11 +301,11 @@ def test_output_and_checkpoint_are_two_files(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("first", "then", "words"),
     [
-        ("-p", "-u", "is 'p from step 1 to 40', but 'u from step 1 to 40' is asked for now"),
-        ("-p", "-p --p_max", "is 'p from step 1 to 40', but 'p p_max from step 1 to 40' is asked for now"),
-        ("--p_rms", "--p_rms -s 5", "is 'p_rms from step 1 to 40', but 'p_rms from step 5 to 40' is asked for now"),
-        ("-p -s 5", "-p", "is 'p from step 5 to 40', but 'p from step 1 to 40' is asked for now"),
-        ("-p", "-p --benchmark 12", "is 'p from step 1 to 40', but 'p from step 1 to 12' is asked for now"),
+        ("-p", "-u", "is 'p from step 1 to 40', but now 'u from step 1 to 40' is requested"),
+        ("-p", "-p --p_max", "is 'p from step 1 to 40', but now 'p p_max from step 1 to 40' is requested"),
+        ("--p_rms", "--p_rms -s 5", "is 'p_rms from step 1 to 40', but now 'p_rms from step 5 to 40' is requested"),
+        ("-p -s 5", "-p", "is 'p from step 5 to 40', but now 'p from step 1 to 40' is requested"),
+        ("-p", "-p --benchmark 12", "is 'p from step 1 to 40', but now 'p from step 1 to 12' is requested"),
     ],
 )
 def test_later_legs_record_what_the_first_did(first, then, words, tmp_path, capsys):

@@ -107,9 +107,9 @@ def test_meshes_come_back_from_files(tmp_path: Path):
             "a.msh",
             gmsh(BALL).replace("\n42\n", "\n43\n"),
             "line 5",
-            "the number of nodes does not say how many lines follow (42)",
+            "the number of nodes differs from that of the lines (42)",
         ),
-        ("a.msh", gmsh(BALL).replace(" 2 3 0 1 0 ", " 1 3 0 1 0 "), "whole file", "it holds no triangle"),
+        ("a.msh", gmsh(BALL).replace(" 2 3 0 1 0 ", " 1 3 0 1 0 "), "whole file", "contains no triangle"),
         (
             "a.msh",
             gmsh(BALL).replace(" 2 3 0 1 0 ", " 2 2 0 1 0 ", 1),

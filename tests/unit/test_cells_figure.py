@@ -148,7 +148,7 @@ def test_what_cannot_be_drawn_is_one_line(tmp_path: Path) -> None:
         render(run, moving=False)
     entry = {"file-series-version": "1.0", "files": [{"name": "../cells.vtkhdf", "time": 0.0}]}
     list_path(run / "cells.vtkhdf").write_text(json.dumps(entry))
-    with pytest.raises(FormatError, match="leads out of the folder"):
+    with pytest.raises(FormatError, match="is outside the folder"):
         render(run, moving=False)
     list_path(run / "cells.vtkhdf").write_text(json.dumps({"files": []}))
     with pytest.raises(CaseError, match="no state of the cells is there"):

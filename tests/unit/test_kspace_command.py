@@ -261,5 +261,5 @@ def test_output_and_checkpoint_of_two_legs_are_refused(tmp_path, capsys):
     state.write_bytes(older)
     capsys.readouterr()
     assert main(flags, "kspaceFirstOrder-OMP", "cpu") == 1
-    words = f"t_index: is 30, but 15 in {state}: left by another leg"
+    words = f"t_index: is 30, but 15 in {state}: from another run segment"
     assert capsys.readouterr().err == f"kspaceFirstOrder-OMP: {out}: {words}\n"

@@ -327,7 +327,7 @@ def test_angles_of_pos_files_turn_as_in_hemocell(tmp_path: Path):
     [
         ("", "line 1", "the number of cells is expected"),
         ("x\n", "line 1", "the number of cells is expected"),
-        ("3\n1 2 3 4 5 6\n", "line 1", "3 cells are announced, 1 lines follow"),
+        ("3\n1 2 3 4 5 6\n", "line 1", "declares 3 cells, but 1 lines follow"),
         ("1\n1 2 3 4 5\n", "line 2", "6 numbers are expected"),
         ("1\n1 2 3 4 5 nan\n", "line 2", "6 numbers are expected"),
     ],

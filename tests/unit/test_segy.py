@@ -82,12 +82,12 @@ def test_files_that_are_not_whole_are_refused(tmp_path: Path) -> None:
     data = path.read_bytes()
     for content, message in (
         (data[:100], "has 100 bytes, the headers of SEG-Y alone have 3600"),
-        (data[:-4], "500 bytes of traces are no multiple of 3 samples"),
+        (data[:-4], "500 bytes of traces are not a multiple of 3 samples"),
         (
             data[:3224] + b"\0\x03" + data[3226:],
             r"byte 3225: format of samples 3: only 1 \(IBM\) and 5 \(IEEE\) are read",
         ),
-        (data[:3714] + b"\0\x09" + data[3716:], "trace 1: has not 3 samples as the file says"),
+        (data[:3714] + b"\0\x09" + data[3716:], "trace 1: has not the 3 samples of the file header"),
     ):
         path.write_bytes(content)
         with pytest.raises(FormatError, match=message):

@@ -111,7 +111,7 @@ def test_full_file_says_so_and_keeps_its_steps(tmp_path: Path) -> None:
     path = tmp_path / "u.vtkhdf"
     with FieldSeries(path, WORLD, VOXELS, {"p": 1}, 1) as series:
         series.write(0.0, {"p": np.zeros(3)})
-        with pytest.raises(FormatError, match="step 2: made for 1 steps; give a larger capacity"):
+        with pytest.raises(FormatError, match="step 2: the file was created for 1 steps; use a larger capacity"):
             series.write(1.0, {"p": np.zeros(3)})
     assert len(_read(path)[1]) == 1
 
@@ -122,7 +122,7 @@ def test_full_file_says_so_and_keeps_its_steps(tmp_path: Path) -> None:
         ({"p": np.zeros(2)}, r"field 'p': shape \(2,\), need \(3,\)"),
         ({"p": np.zeros((3, 2))}, "need"),
         ({}, "given"),
-        ({"p": np.zeros(3), "q": np.zeros(3)}, "promised"),
+        ({"p": np.zeros(3), "q": np.zeros(3)}, "declared"),
     ],
 )
 def test_wrong_rows_are_refused_and_leave_the_series_as_it_was(tmp_path: Path, values: Any, message: str) -> None:

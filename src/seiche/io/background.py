@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files written beside the steps: one thread a rank stores, and the ranks agree now and then on what is complete.
+"""Asynchronous output: one writer thread per rank, with occasional agreement of the ranks on progress.
 
-The thread calls nothing collective, so it needs no thread support of the MPI library: the main threads tell each other
-how far their threads are. A job counts only when every rank has stored its part; rank 0's thread then commits it. Jobs
-are done in the order in which they came. Reasons: docs/decisions/0015-output-beside-the-steps.md.
+The thread calls no collective, so it needs no thread support of the MPI library; the main threads exchange its
+progress. When every rank has stored its part of a job, the thread of rank 0 commits the job. Jobs are done in the order
+of submission. Reasons: docs/decisions/0015-output-beside-the-steps.md.
 """
 
 from __future__ import annotations
@@ -20,70 +20,92 @@ from seiche.io.parallel import all_or_none
 
 
 class Job(ABC):
-    """One state of a file: stored by all ranks, then made to count by rank 0."""
+    """One state of a file: stored by all ranks, then committed by rank 0."""
 
     @abstractmethod
     def store(self) -> Any:
-        """Write this rank's part and force it to the disk; what is returned goes to rank 0. Nothing collective.
+        """Write this rank's part and sync it to the disk, without collectives; the result is sent to rank 0.
 
         Raises:
-            OSError: the disk refused.
+            OSError: writing failed.
         """
 
     @abstractmethod
     def commit(self, stored: list[Any]) -> None:
-        """Make the state count, on rank 0, after all ranks have stored; `stored` is what they returned.
+        """Make the state valid, on rank 0, after all ranks have stored; `stored` are their results.
 
         Raises:
-            OSError: the disk refused; the states before stay valid.
+            OSError: writing failed; earlier states stay valid.
         """
 
     @abstractmethod
     def finish(self, complete: bool) -> None:
-        """Tidy up on every rank, in the main thread: the state counts, or never will."""
+        """Clean up on every rank, in the main thread, after the state is `complete` or has failed."""
+
+
+class FunctionJob(Job):
+    """A job made of three functions."""
+
+    def __init__(
+        self, store: Callable[[], Any], commit: Callable[[list[Any]], None], finish: Callable[[bool], None]
+    ) -> None:
+        """Store the functions."""
+        self._store, self._commit, self._finish = store, commit, finish
+
+    def store(self) -> Any:
+        """Call the first function."""
+        return self._store()
+
+    def commit(self, stored: list[Any]) -> None:
+        """Call the second function."""
+        self._commit(stored)
+
+    def finish(self, complete: bool) -> None:
+        """Call the third function."""
+        self._finish(complete)
 
 
 def write_now(job: Job, world: World) -> None:
     """Store and commit `job` (collective).
 
     Raises:
-        OSError: on every rank, if the disk refused on any.
+        OSError: on every rank, if writing failed on any.
     """
     complete = False
     try:
         stored: Any = None
         with all_or_none(world):
             stored = job.store()
-        everything = world.gather(stored)
+        gathered = world.gather(stored)
         with all_or_none(world):
-            if everything is not None:
-                job.commit(everything)
+            if gathered is not None:
+                job.commit(gathered)
         complete = True
     finally:
         job.finish(complete)
 
 
 class BackgroundWriter:
-    """Does jobs beside the steps. `submit`, `look` and `drain` are collective, `stop` is not.
+    """Does jobs during the steps. All methods except `stop` are collective.
 
     Args:
         world: the ranks; all must submit the same jobs in the same order.
-        limit: jobs that may be unfinished at once; `submit` waits for the oldest before it takes one more.
+        limit: most unfinished jobs; at the limit `submit` waits for the oldest.
 
     Attributes:
         waited: seconds that the main thread waited for the disk.
-        submitted: jobs so far.
+        submitted: number of jobs so far.
     """
 
     def __init__(self, world: World, limit: int) -> None:
-        """Start without a job; the thread starts with the first."""
+        """Start without jobs; the first one starts the thread."""
         self.waited, self.submitted = 0.0, 0
         self._world, self._limit = world, limit
-        #: Unfinished jobs, the oldest first; the same on every rank, as are the two counts of all that went before.
+        #: Unfinished jobs, oldest first, and numbers of jobs sent to commit and finished; the same on every rank.
         self._jobs: deque[Job] = deque()
-        self._handed = self._finished = 0
+        self._sent = self._finished = 0
         self._changed = Condition()
-        # What the thread changes, under `_changed`:
+        # Shared with the thread, protected by `_changed`:
         self._tasks: deque[Callable[[], None]] = deque()
         self._results: dict[int, Any] = {}
         self._stored = self._committed = 0
@@ -93,20 +115,20 @@ class BackgroundWriter:
 
     @property
     def unfinished(self) -> int:
-        """Return the number of jobs that are not known to be complete."""
+        """Return the number of unfinished jobs."""
         return len(self._jobs)
 
     def submit(self, job: Job) -> None:
-        """Give `job` to the thread, after waiting if too many are unfinished (collective).
+        """Queue `job`, after waiting at the limit of unfinished jobs (collective).
 
         Raises:
-            OSError: on every rank, if a job before could not be written.
+            OSError: on every rank, if an earlier job could not be written.
         """
         self.make_room()
         number = self.submitted
         self._jobs.append(job)
         self.submitted += 1
-        self._ask(lambda: self._store(number, job))
+        self._queue(lambda: self._store(number, job))
 
     def make_room(self) -> None:
         """Wait until one more job may be submitted (collective)."""
@@ -114,7 +136,7 @@ class BackgroundWriter:
             self._finish_oldest()
 
     def look(self) -> None:
-        """Agree on what is stored, have it committed, and let go of what is complete; waits for no disk (collective).
+        """Exchange progress, commit stored jobs and finish complete ones, without waiting for the disk (collective).
 
         Raises:
             OSError: on every rank, if a job could not be written.
@@ -127,14 +149,14 @@ class BackgroundWriter:
             if error is not None:
                 raise error
         progress = self._world.allgather((stored, committed))
-        everywhere, complete = min(number for number, _ in progress), progress[0][1]
-        if everywhere > self._handed:
-            numbers = range(self._handed, everywhere)
+        stored, complete = min(number for number, _ in progress), progress[0][1]
+        if stored > self._sent:
+            numbers = range(self._sent, stored)
             gathered = self._world.gather([self._results.pop(number) for number in numbers])
-            for k, number in enumerate(numbers):
-                if gathered is not None:
-                    self._ask_commit(self._jobs[number - self._finished], [parts[k] for parts in gathered])
-            self._handed = everywhere
+            if gathered is not None:
+                for number, *results in zip(numbers, *gathered, strict=True):
+                    self._queue_commit(self._jobs[number - self._finished], results)
+            self._sent = stored
         while self._finished < complete:
             self._jobs.popleft().finish(True)
             self._finished += 1
@@ -149,7 +171,7 @@ class BackgroundWriter:
             self._finish_oldest()
 
     def stop(self) -> None:
-        """End the thread after what it is at; what is not complete is given up. A second call does nothing."""
+        """End the thread after its present task and abandon incomplete jobs. A second call does nothing."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
@@ -161,11 +183,11 @@ class BackgroundWriter:
             self._finished += 1
 
     def _finish_oldest(self) -> None:
-        begin, wanted = time.perf_counter(), self._finished + 1
-        self._await(lambda: self._stored >= wanted)
+        begin, number = time.perf_counter(), self._finished + 1
+        self._await(lambda: self._stored >= number)
         self.look()
         if self._world.rank == 0:
-            self._await(lambda: self._committed >= wanted)
+            self._await(lambda: self._committed >= number)
         self.look()
         self.waited += time.perf_counter() - begin
 
@@ -173,23 +195,23 @@ class BackgroundWriter:
         with self._changed:
             self._changed.wait_for(lambda: condition() or self._error is not None)
 
-    def _ask(self, task: Callable[[], None]) -> None:
+    def _queue(self, task: Callable[[], None]) -> None:
         with self._changed:
             self._tasks.append(task)
             self._changed.notify_all()
         if self._thread is None:
             self._ended = False
-            # It must not keep a process alive whose main thread has failed.
+            # A daemon: the process ends if its main thread has failed.
             self._thread = Thread(target=self._work, name="seiche output", daemon=True)
             self._thread.start()
 
-    def _ask_commit(self, job: Job, stored: list[Any]) -> None:
+    def _queue_commit(self, job: Job, stored: list[Any]) -> None:
         def commit() -> None:
             job.commit(stored)
             with self._changed:
                 self._committed += 1
 
-        self._ask(commit)
+        self._queue(commit)
 
     def _store(self, number: int, job: Job) -> None:
         result = job.store()
@@ -212,7 +234,7 @@ class BackgroundWriter:
                     self._error = error
                     self._changed.notify_all()
                 return
-            # What the task held, such as the values of a snapshot, must not live until the next one.
+            # Free the memory of the task, such as the values of a snapshot, before the next one.
             del task
             with self._changed:
                 self._changed.notify_all()

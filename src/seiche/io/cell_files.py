@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""CellSurfaces that move and change in number, such as cells: one VTKHDF file for each state, and a list of them.
+"""Surfaces that move and change in number, such as cells: one VTKHDF file for each state, and a list of them.
 
-The list is ParaView's `.series` (JSON). Every file appears only when it is complete, and the list names no other.
+The list is ParaView's `.series` (JSON). It contains complete files only.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import numpy.typing as npt
 
 from seiche.errors import FormatError
 from seiche.io.arrays import hdf5_file, values_of
-from seiche.io.background import Job
+from seiche.io.background import FunctionJob, Job
 from seiche.io.files import replacing
 
 _PARTS = ("Vertices", "Lines", "Polygons", "Strips")
 _LIST_VERSION = "1.0"
-#: No vertex is as far from the origin (m).
+#: Bound of the coordinates of a vertex (m).
 _FARTHEST = 1e30
 
 
@@ -79,12 +79,7 @@ def write_surfaces(path: Path, surfaces: CellSurfaces, units: Mapping[str, str] 
 
 
 def read_surfaces(path: str | os.PathLike[str]) -> CellSurfaces:
-    """Read what `write_surfaces` wrote.
-
-    Raises:
-        FormatError: some other file.
-        OSError: the file cannot be read.
-    """
+    """Read a file of `write_surfaces`; FormatError for another file, OSError for one that cannot be read."""
     with hdf5_file(path, "no surfaces of cells") as file:
         groups = [f"VTKHDF/{name}" for name in ("PointData", "CellData")]
         fields = [{name: values_of(file, f"{group}/{name}") for name in file[group]} for group in groups]
@@ -94,9 +89,9 @@ def read_surfaces(path: str | os.PathLike[str]) -> CellSurfaces:
     if vertices.ndim != 2 or vertices.shape[1] != 3 or not (np.abs(vertices) < _FARTHEST).all():
         raise FormatError(path, "VTKHDF/Points", f"not three coordinates below {_FARTHEST:g} m for each vertex")
     if faces.dtype.kind not in "iu" or (len(faces) and not 0 <= faces.min() <= faces.max() < len(vertices)):
-        raise FormatError(path, "VTKHDF/Polygons/Connectivity", "a triangle has a vertex that is not there")
-    for group, found, rows in zip(groups, fields, (len(vertices), len(faces)), strict=True):
-        for name, values in found.items():
+        raise FormatError(path, "VTKHDF/Polygons/Connectivity", "a triangle has a vertex that does not exist")
+    for group, arrays, rows in zip(groups, fields, (len(vertices), len(faces)), strict=True):
+        for name, values in arrays.items():
             if values.ndim == 0 or len(values) != rows or values.dtype.kind not in "fiu":
                 raise FormatError(path, f"{group}/{name}", f"not numbers in {rows} rows")
     return CellSurfaces(time, vertices, faces, *fields)
@@ -108,7 +103,7 @@ def list_path(path: Path) -> Path:
 
 
 def wall_path(path: Path) -> Path:
-    """Return the name of the file with the wall of the vessel of the states of `path`."""
+    """Return the name of the file with the vessel wall of the states of `path`."""
     return path.with_name(f"{path.stem}.wall{path.suffix}")
 
 
@@ -118,73 +113,79 @@ def state_path(path: Path, step: int) -> Path:
 
 
 def continued(path: Path, step: int) -> Path:
-    """Return the name of the series of a run that goes on from a step; 0 is the beginning."""
+    """Return the name of the series of a run continued from a step; 0 is the beginning."""
     return path.with_stem(f"{path.stem}.from-{step}") if step else path
 
 
 def step_of(path: PurePath, other: PurePath) -> int | None:
-    """Return the step of which `other` would be a state of `path`, all of it or of one type, None if of none."""
-    found = re.fullmatch(rf"{re.escape(path.stem)}\.(\d{{9,}})(\..+)?{re.escape(path.suffix)}", other.name)
-    return int(found[1]) if found and other.parent == path.parent else None
+    """Return the step in the name `other` of a state of `path`, of all types or of one; None for another name."""
+    match = re.fullmatch(rf"{re.escape(path.stem)}\.(\d{{9,}})(\..+)?{re.escape(path.suffix)}", other.name)
+    return int(match[1]) if match and other.parent == path.parent else None
 
 
 def is_made_by(path: PurePath, other: PurePath) -> bool:
-    """Tell whether the series `path` makes a file called `other`: a state, its list or the wall of the vessel.
+    """Return whether `other` is a file name of the series `path`: a state, its list or the vessel wall.
 
-    Runs that go on from others make `.from-STEP` names, too.
+    The `.from-STEP` names of continued runs are included.
     """
     names = [other]
     if plain := re.sub(r"\.from-\d+(?=\.)", "", other.name):
         names.append(other.with_name(plain))
     listed = path.suffix.lower() != ".pos"
-    beside = (f"{path.name}.series", f"{path.stem}.wall{path.suffix}") if listed else ()
-    return other.parent == path.parent and any(step_of(path, one) is not None or one.name in beside for one in names)
+    extra = (f"{path.name}.series", f"{path.stem}.wall{path.suffix}") if listed else ()
+    return other.parent == path.parent and any(step_of(path, one) is not None or one.name in extra for one in names)
 
 
 def read_list(path: Path) -> list[tuple[Path, float]]:
     """Return (file, time) of the states of `path`, in the order of the list.
 
     Raises:
-        FormatError: some other file, or an entry that leads out of its folder.
+        FormatError: another file, or an entry outside its folder.
         OSError: the file cannot be read.
     """
     source = list_path(path)
     try:
         entries = json.loads(source.read_text(encoding="utf-8"))["files"]
-        found = [(str(entry["name"]), float(entry["time"])) for entry in entries]
+        states = [(str(entry["name"]), float(entry["time"])) for entry in entries]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         raise FormatError(source, "whole file", "not a list of states") from None
-    for name, _ in found:
+    for name, _ in states:
         if not name or Path(name).name != name:
-            raise FormatError(source, name or "an empty name", "leads out of the folder")
-    return [(path.with_name(name), time) for name, time in found]
+            raise FormatError(source, name or "an empty name", "is outside the folder")
+    return [(path.with_name(name), time) for name, time in states]
 
 
 class SurfaceFiles:
     """The states of surfaces over time, on rank 0.
 
     Args:
-        path: name of the series; a state is stored as `NAME.STEP.ENDING` beside it.
-        store: what writes one state to a path.
-        before: names and times of states of the run that this one goes on from; None: no list is kept.
+        path: name of the series; a state is stored as `NAME.STEP.ENDING` in the same folder.
+        store: function that writes one state to a path.
+        before: names and times of states of the run that this one continues; None: no list is written.
     """
 
     def __init__(
         self, path: Path, store: Callable[[Path, Any], None], before: list[tuple[Path, float]] | None = None
     ) -> None:
-        """Remember where states go; nothing is written."""
+        """Prepare the series; nothing is written."""
         self.path, self._store, self.steps = path, store, 0
         self._listed = before
 
     def state(self, step: int, time: float, values: Callable[[], Any]) -> Job:
-        """Return the job that writes the state of `step` at `time`; its thread asks for the `values`."""
-        return _State(self, state_path(self.path, step), time, values)
+        """Return the job that writes the state of `step` at `time`; its thread evaluates the `values`."""
+        path = state_path(self.path, step)
 
-    def write(self, path: Path, values: Any) -> None:
-        """Write one state."""
-        self._store(path, values)
+        def store() -> None:
+            result = values()
+            if result is not None:
+                self._store(path, result)
 
-    def note(self, path: Path, time: float) -> None:
+        def finish(complete: bool) -> None:
+            self.steps += complete
+
+        return FunctionJob(store, lambda stored: self._list(path, time), finish)
+
+    def _list(self, path: Path, time: float) -> None:
         """Add a complete state to the list."""
         if self._listed is None:
             return
@@ -197,22 +198,3 @@ class SurfaceFiles:
         """Do nothing: every file is closed when it is complete."""
 
     reopen = close
-
-
-class _State(Job):
-    """A state on its way to the disk, from rank 0."""
-
-    def __init__(self, files: SurfaceFiles, path: Path, time: float, values: Callable[[], Any]) -> None:
-        self._files, self._path, self._time, self._values = files, path, time, values
-
-    def store(self) -> None:
-        values = self._values()
-        if values is not None:
-            self._files.write(self._path, values)
-
-    def commit(self, stored: list[Any]) -> None:
-        self._files.note(self._path, self._time)
-
-    def finish(self, complete: bool) -> None:
-        if complete:
-            self._files.steps += 1

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write fields over time to one VTKHDF file that ParaView opens, from all ranks at once."""
+"""Time series of fields in one VTKHDF file for ParaView, written by all ranks in parallel."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from seiche.domain.world import World
 from seiche.errors import FormatError
-from seiche.io.background import Job, write_now
+from seiche.io.background import FunctionJob, Job, write_now
 from seiche.io.cells import CellGeometry, MeshRows, Triangles, VoxelCells
 from seiche.io.files import Closing, part_path, publish
 from seiche.io.parallel import ParallelFile, all_or_none, rows_before
@@ -24,11 +25,11 @@ __all__ = ["FieldSeries", "Triangles", "VoxelCells"]
 
 
 class FieldSeries(Closing):
-    """A VTKHDF time series of fields on cells that never move.
+    """A VTKHDF time series of fields on fixed cells.
 
-    The file carries the name `path` + ".part" until its first step is complete and on the disk; only then does it
-    replace a file called `path`. Each later step counts only once it is on the disk, so that a run that is killed at
-    any moment leaves complete steps or nothing. Making it and `write` are collective over `world`, the rest is not.
+    The file has the name `path` + ".part" until its first step is complete and on the disk; only then does it replace a
+    file called `path`. Later steps become valid once they are on the disk. A run killed at any moment therefore leaves
+    complete steps or nothing. The constructor, `write` and `reopen` are collective over `world`.
 
     ```python
     cells = VoxelCells(sites.shape, sites.coords, sites.spacing)
@@ -37,14 +38,14 @@ class FieldSeries(Closing):
     ```
 
     Args:
-        path: name of the file, by custom ending in `.vtkhdf`.
-        world: the ranks that write; each hands over its own rows.
+        path: name of the file, usually ending in `.vtkhdf`.
+        world: the ranks that write, each its own rows.
         cells: this rank's cells, `VoxelCells` or `Triangles`.
         fields: number of components of each field, by name.
-        capacity: most steps the file can hold; room on the disk is taken only when a step is written.
+        capacity: largest number of steps; disk space is allocated only when a step is written.
         dtype: type of the fields in the file.
         on: whether the rows of the fields belong to cells or, for a surface, to its vertices.
-        units: unit of a field by name, kept in the file as an attribute of its dataset.
+        units: unit of a field by name, stored as an attribute of its dataset.
 
     Raises:
         ValueError: an impossible capacity, number of components or field name.
@@ -63,7 +64,7 @@ class FieldSeries(Closing):
         on: Literal["cells", "points"] = "cells",
         units: Mapping[str, str] | None = None,
     ) -> None:
-        """Make the file under its temporary name and write the geometry."""
+        """Create the file under its temporary name and write the geometry."""
         _check(fields, capacity)
         self.path = Path(path)
         self.steps = self._planned = 0
@@ -93,51 +94,53 @@ class FieldSeries(Closing):
             self._file.write(self._layout.connectivity + 8 * corners * first_cell, mesh.connectivity.astype("<i8"))
 
     def write(self, time: float, values: Mapping[str, npt.ArrayLike]) -> None:
-        """Add one step at `time`; `values` holds this rank's rows of every field, (n,) or (n, components).
+        """Add one step at `time`; `values` are this rank's rows of every field, (n,) or (n, components).
 
         Raises:
             FormatError: the file is full.
             ValueError: a field is missing, unknown or of another shape.
-            OSError: the disk refused; the steps before stay valid.
+            OSError: writing failed; earlier steps stay valid.
         """
         write_now(self.step(time, lambda: values), self._world)
 
     def step(self, time: float, values: Callable[[], Mapping[str, npt.ArrayLike]]) -> Job:
-        """Return the job that adds one step at `time`, for a `BackgroundWriter`; its thread asks for the `values`.
+        """Return the job that adds one step at `time`, for a `BackgroundWriter`; its thread evaluates the `values`.
 
-        Jobs count only in the order in which they were made, and all of them must be done.
+        All jobs must be done, in the order of their creation.
 
         Raises:
             FormatError: the file is full.
         """
         if self._planned == self._capacity:
-            raise FormatError(
-                self.path, f"step {self._planned + 1}", f"made for {self._capacity} steps; give a larger capacity"
-            )
-        self._times[self._planned] = time
+            reason = f"the file was created for {self._capacity} steps; use a larger capacity"
+            raise FormatError(self.path, f"step {self._planned + 1}", reason)
+        number = self._planned
+        self._times[number] = time
         self._planned += 1
-        return _Step(self, self._planned - 1, values)
+        return FunctionJob(
+            lambda: self._store(number, values()), lambda stored: self._commit(number), partial(self._settle, number)
+        )
 
-    def store(self, number: int, values: Mapping[str, npt.ArrayLike]) -> None:
-        """Write this rank's rows of step `number` and force them to the disk; the step does not count yet."""
+    def _store(self, number: int, values: Mapping[str, npt.ArrayLike]) -> None:
+        """Write this rank's rows of step `number` and sync them to the disk, without committing the step."""
         for name, array in self._checked(values).items():
             row_bytes = self._fields[name] * self.dtype.itemsize
             at = self._layout.fields[name] + row_bytes * (number * self._all_rows + self._first)
             self._file.write(at, array)
         self._file.force()
 
-    def commit(self, number: int) -> None:
-        """Make step `number` count (rank 0, after all ranks have stored it)."""
+    def _commit(self, number: int) -> None:
+        """Make step `number` valid (rank 0, after all ranks have stored it)."""
         self._file.write(self._layout.times[number], self._times[: number + 1])
         self._file.force()
-        # Everything the step needs is on the disk; these six bytes make it count.
+        # All data of the step are on the disk; these six bytes commit it.
         self._file.write(self._layout.link, FileLayout.digits(number + 1))
         self._file.force()
         if number == 0:
             publish(part_path(self.path), self.path)
 
-    def settle(self, number: int, complete: bool) -> None:
-        """Note that step `number` counts, or that it and those after it never will: the next one takes its place."""
+    def _settle(self, number: int, complete: bool) -> None:
+        """Count step `number` if it is `complete`; otherwise the next step replaces it."""
         if complete:
             self.steps = number + 1
         else:
@@ -145,7 +148,7 @@ class FieldSeries(Closing):
 
     def _checked(self, values: Mapping[str, npt.ArrayLike]) -> dict[str, npt.NDArray[Any]]:
         if set(values) != set(self._fields):
-            raise ValueError(f"fields {sorted(values)} given, {sorted(self._fields)} promised")
+            raise ValueError(f"fields {sorted(values)} given, but {sorted(self._fields)} declared")
         arrays = {}
         for name, components in self._fields.items():
             array = np.asarray(values[name])
@@ -156,35 +159,15 @@ class FieldSeries(Closing):
         return arrays
 
     def reopen(self) -> None:
-        """Open the file, which has been closed with a state or more in it, for further ones (collective).
-
-        Raises:
-            OSError: on every rank, if any cannot open it.
-        """
+        """Open the closed file for further steps (collective); OSError on every rank if any cannot open it."""
         self._file = ParallelFile(self.path, self._world)
 
     def close(self) -> None:
-        """Close the file; without a single step nothing is left behind. A second call does nothing."""
+        """Close the file, and remove it if it has no step. A second call does nothing."""
         self._file.close()
         if self.steps == 0 and self._world.rank == 0:
             with suppress(OSError):
                 part_path(self.path).unlink()
-
-
-class _Step(Job):
-    """A step of a series on its way to the disk."""
-
-    def __init__(self, series: FieldSeries, number: int, values: Callable[[], Mapping[str, npt.ArrayLike]]) -> None:
-        self._series, self._number, self._values = series, number, values
-
-    def store(self) -> None:
-        self._series.store(self._number, self._values())
-
-    def commit(self, stored: list[Any]) -> None:
-        self._series.commit(self._number)
-
-    def finish(self, complete: bool) -> None:
-        self._series.settle(self._number, complete)
 
 
 def _check(fields: Mapping[str, int], capacity: int) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One file written by all ranks at once: each rank puts its own rows at its own byte offset."""
+"""Parallel files: each rank writes its own rows at its own byte offset."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from seiche.domain.world import World
 from seiche.errors import SeicheError
 from seiche.io.files import Closing
 
-#: What a file system without locks says; those with many hosts and no locks (Lustre without `flock`) need none.
+#: Errors of file systems without locks. Parallel file systems without locks (Lustre without `flock`) need none.
 _NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP)
-#: Most bytes handed to one write call; Linux moves at most 2**31 - 4096 at a time.
+#: Most bytes of one write call; the limit of Linux is 2**31 - 4096.
 _PIECE = 1 << 30
 
 
@@ -32,14 +32,10 @@ def rows_before(world: World, rows: int) -> tuple[int, int]:
 
 @contextmanager
 def all_or_none(world: World) -> Iterator[None]:
-    """Make a failure of one rank a failure of all, so that no rank waits for one that has left.
+    """Raise an error of one rank on all ranks, which avoids deadlocks (collective).
 
-    The block must not call anything collective; after it every rank raises the error of the lowest rank that failed.
-
-    Raises:
-        SeicheError: as raised by a rank.
-        OSError: as raised by a rank.
-        ValueError: as raised by a rank.
+    The block must not call collectives. After it every rank raises the error of the lowest rank that failed: a
+    SeicheError, OSError or ValueError.
     """
     error: Exception | None = None
     try:
@@ -58,24 +54,24 @@ def all_or_none(world: World) -> Iterator[None]:
 def _portable(error: Exception | None) -> tuple[type[Exception], tuple[Any, ...], dict[str, Any]] | None:
     if error is None:
         return None
-    # The arguments that `reduce` names include the file of an OSError, which `args` does not.
+    # Unlike `args`, the arguments of `__reduce__` include the file of an OSError.
     kind, arguments, *_ = cast(tuple[Any, ...], error.__reduce__())
     return kind, arguments, dict(vars(error))
 
 
 def _rebuilt(kind: type[Exception], arguments: tuple[Any, ...], attributes: dict[str, Any]) -> Exception:
-    # Exceptions with an __init__ of their own do not survive pickling by themselves.
+    # Exceptions with their own __init__ cannot be pickled directly.
     error = kind.__new__(kind, *arguments)
     vars(error).update(attributes)
     return error
 
 
 class ParallelFile(Closing):
-    """An existing file that all ranks of `world` write into; opening is collective, the rest is not.
+    """An existing file that all ranks of `world` write; only opening is collective.
 
-    Nothing of it needs MPI but the agreement on errors, so that any thread may write. Ranks on several hosts lock the
-    bytes that they write: a host that holds a copy of a page of the file (NFS) else writes old bytes beside them too.
-    Messages call the file `name`, by default `path`.
+    Writing does not use MPI, so any thread may write. Ranks on several hosts lock the bytes that they write. Otherwise
+    a host with a cached page of the file (NFS) could overwrite neighbouring bytes. Messages use the `name`, by default
+    `path`.
 
     Raises:
         OSError: on every rank, if any cannot open or write the file.
@@ -88,17 +84,13 @@ class ParallelFile(Closing):
         self._locked = world.local_size < world.size
         with all_or_none(world):
             try:
-                # Each rank opens for itself: one that fails can close without the others.
+                # Each rank opens separately and can close without the others.
                 self._descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
             except OSError as error:
                 raise OSError(f"{self.name}: cannot be opened for writing: {error.strerror}") from error
 
     def write(self, offset: int, array: npt.NDArray[Any]) -> None:
-        """Write the bytes of `array` (C order) at byte `offset`.
-
-        Raises:
-            OSError: the disk refused.
-        """
+        """Write the bytes of `array` (C order) at byte `offset`; OSError if that fails."""
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
         try:
             with self._lock(offset, len(data)):
@@ -126,15 +118,11 @@ class ParallelFile(Closing):
                 fcntl.lockf(self._descriptor, fcntl.LOCK_UN, size, offset)
 
     def force(self) -> None:
-        """Return when what this rank wrote is on the disk.
-
-        Raises:
-            OSError: the disk refused.
-        """
+        """Sync the writes of this rank to the disk; OSError if that fails."""
         try:
             os.fsync(self._descriptor)
         except OSError as error:
-            raise OSError(f"{self.name}: cannot be forced to the disk: {error.strerror}") from error
+            raise OSError(f"{self.name}: cannot be synced to the disk: {error.strerror}") from error
 
     def close(self) -> None:
         """Close the file on this rank; a second call does nothing."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lay out a VTKHDF 2.2 file whose bytes all ranks may then write in place, without the HDF5 library.
+"""Layout of VTKHDF 2.2 files that all ranks write in place, without the HDF5 library.
 
-The file is complete from the start: room for every step, and under `/committed` one description of the series for
-every number of steps that it may hold. `/VTKHDF/Steps` leads by soft links to the one that is true; committing a step
-is one write of six digits. See docs/decisions/0010-output-files.md; format: https://docs.vtk.org/en/latest/vtk_file_formats/.
+The file has space for every step from the start. Under `/committed` it has one description of the series for every
+number of steps, and `/VTKHDF/Steps` is a soft link to the current one. Committing a step is one write of six digits.
+See docs/decisions/0010-output-files.md; format: https://docs.vtk.org/en/latest/vtk_file_formats/.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from seiche.errors import FormatError
 if TYPE_CHECKING:
     import h5py
 
-#: The descriptions of a series grow with the square of this; 1000 steps cost 4 MB of them, 10000 steps 400 MB.
+#: The size of the descriptions grows with the square of the capacity: 4 MB for 1000 steps, 400 MB for 10000.
 CAPACITY_LIMIT = 10_000
 
 _TARGET = "/committed/{:06d}"
-#: The link that is rewritten lives in a group of its own, made first, so that it lies in the first bytes of the file
-#: and never moves when the library makes room for other names.
+#: The link that is rewritten. Its group is separate and created first, so that its position in the file is fixed.
 _LINK = "/current/steps"
 _HEAD = 65536
 _SURFACE_PARTS = ("Vertices", "Lines", "Polygons", "Strips")
@@ -34,7 +33,7 @@ _SURFACE_PARTS = ("Vertices", "Lines", "Polygons", "Strips")
 
 @dataclass(frozen=True)
 class Extent:
-    """Sizes of the whole geometry: points, cells, corners a cell; `cell_type` None means triangles of a surface."""
+    """Sizes of the whole geometry: points, cells, corners per cell; `cell_type` None means triangles of a surface."""
 
     points: int
     cells: int
@@ -44,10 +43,10 @@ class Extent:
 
 @dataclass(frozen=True)
 class FileLayout:
-    """Byte offsets into the file; a dataset without bytes is at 0.
+    """Byte offsets in the file; a dataset without bytes is at 0.
 
-    `fields` by field name, each of `capacity` consecutive steps; `times[k]` the k+1 time values that hold once step k
-    is committed; `link` the six digits of the number of committed steps.
+    `fields` are by field name, each of `capacity` consecutive steps. `times[k]` is that of the k+1 time values that are
+    valid once step k is committed. `link` is that of the six digits of the number of committed steps.
     """
 
     points: int
@@ -72,25 +71,25 @@ def lay_out(
     dtype: np.dtype[Any],
     units: Mapping[str, str],
 ) -> FileLayout:
-    """Create the file `path` with no step committed and return where its bytes go.
+    """Create the file `path` without committed steps and return its layout.
 
     Args:
-        path: file to make; one of that name is overwritten.
+        path: name of the file; an existing one is overwritten.
         extent: sizes of the geometry, over all ranks.
         fields: number of components of each field.
-        on: whether a row of a field is a cell or a point.
-        capacity: number of steps to make room for.
+        on: whether the rows of a field are cells or points.
+        capacity: largest number of steps.
         dtype: type of the fields.
         units: unit of a field, stored as the attribute `Units` of its dataset.
 
     Raises:
-        OSError: the file cannot be made.
-        FormatError: the HDF5 library wrote the file in a way that cannot be committed in place.
+        OSError: the file cannot be created.
+        FormatError: the HDF5 library wrote the file in a way that prevents commits in place.
     """
     import h5py
 
     rows = extent.cells if on == "cells" else extent.points
-    # The earliest format: readers of any age, and no checksum over the link that is rewritten.
+    # The earliest format is readable by old readers and has no checksum of the link that is rewritten.
     with h5py.File(path, "w", libver="earliest", locking=False) as file:
         file[_LINK] = h5py.SoftLink(_TARGET.format(0))
         root = file.create_group("VTKHDF")
@@ -134,7 +133,7 @@ def _lay_out_steps(
     file: h5py.File, extent: Extent, fields: Mapping[str, int], data_name: str, *, rows: int, capacity: int
 ) -> tuple[int, ...]:
     zeros = np.zeros((capacity, 1 if extent.cell_type is not None else len(_SURFACE_PARTS)), np.int64)
-    # The geometry never moves: every step points at the one part that is there.
+    # The geometry is fixed: every step refers to its only part.
     shared: dict[str, Any] = {
         "PartOffsets": np.zeros(capacity, np.int64),
         "NumberOfParts": np.ones(capacity, np.int64),
@@ -147,7 +146,7 @@ def _lay_out_steps(
     for steps in range(1, capacity + 1):
         group = file.create_group(_TARGET.format(steps))
         group.attrs["NSteps"] = np.int64(steps)
-        # VTK reads all of Values whatever NSteps says, so that each number of steps needs a dataset of that length.
+        # VTK ignores NSteps when it reads Values: each number of steps needs a dataset of that length.
         times.append(_reserve(group, "Values", (steps,), np.dtype("<f8")))
         if steps == 1:
             for name, values in shared.items():
@@ -163,7 +162,7 @@ def _lay_out_steps(
 
 
 def _reserve(group: h5py.Group, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """Make a contiguous dataset, give it its place in the file now and return that place."""
+    """Create and allocate a contiguous dataset and return its offset."""
     import h5py
 
     properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
@@ -176,7 +175,7 @@ def _reserve(group: h5py.Group, name: str, shape: tuple[int, ...], dtype: np.dty
 
 
 def _find_link(path: Path) -> int:
-    """Return the offset of the digits of the soft link and prove that writing there commits a step."""
+    """Return the offset of the digits of the soft link, after a test that writing there commits a step."""
     import h5py
 
     target = _TARGET.format(0).encode()
@@ -190,7 +189,7 @@ def _find_link(path: Path) -> int:
             stream.seek(place)
             stream.write(FileLayout.digits(steps).tobytes())
         with h5py.File(path, "r", locking=False) as file:
-            seen = int(file["VTKHDF/Steps"].attrs["NSteps"]) if steps else int(file.get(_LINK, getlink=True).path[-6:])
-        if seen != steps:
-            raise FormatError(path, f"byte {place}", f"{steps} steps written, {seen} read back by this HDF5 library")
+            read = int(file["VTKHDF/Steps"].attrs["NSteps"]) if steps else int(file.get(_LINK, getlink=True).path[-6:])
+        if read != steps:
+            raise FormatError(path, f"byte {place}", f"{steps} steps written, but {read} read by this HDF5 library")
     return place

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""File formats of other programs; a reader either returns what the file says or raises `FormatError`."""
+"""File formats of other programs; readers raise `FormatError` for invalid files."""

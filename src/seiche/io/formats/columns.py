@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Text files of columns: a value at times, and weights at sites.
+"""Text files of columns: values over time, and weights at sites.
 
-One row a line, numbers between blanks; lines that are empty or begin with # say nothing.
+One row per line, numbers separated by blanks; empty lines and those that begin with # are ignored.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from seiche.errors import FormatError
 
-#: Larger files are no tables of iolets; reading stops before memory is asked for.
+#: Limits of a table, checked before memory is allocated.
 MOST_BYTES, MOST_ROWS, LONGEST_LINE = 64 * 1024 * 1024, 1_000_000, 1000
-#: Greatest size of a number and of a coordinate: products of a few stay finite.
+#: Largest magnitude of a number and of a coordinate; products of a few stay finite.
 _LARGEST, _FARTHEST = 1e30, 2**31 - 1
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,10}")
@@ -25,9 +25,7 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,10}")
 def read_time_table(path: str | os.PathLike[str]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return times and values (n,) from a file of two columns; times ascend strictly.
 
-    Raises:
-        FormatError: naming file, line and reason.
-        OSError: the file cannot be read.
+    Raises FormatError with file, line and reason, OSError if the file cannot be read.
     """
     rows: list[tuple[float, float]] = []
     for line, words in _rows(path):
@@ -44,23 +42,21 @@ def read_time_table(path: str | os.PathLike[str]) -> tuple[npt.NDArray[np.float6
 
 
 def read_weights(path: str | os.PathLike[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Return site coordinates (n, 3) and weights (n,) from a file of lines x y z weight; no site comes twice.
+    """Return site coordinates (n, 3) and weights (n,) from a file of lines x y z weight; no site appears twice.
 
-    Raises:
-        FormatError: naming file, line and reason.
-        OSError: the file cannot be read.
+    Raises FormatError with file, line and reason, OSError if the file cannot be read.
     """
-    seen: dict[tuple[int, int, int], float] = {}
+    weights: dict[tuple[int, int, int], float] = {}
     for line, words in _rows(path):
         if len(words) != 4:
             raise FormatError(path, f"line {line}", f"{len(words)} columns; expected four, x y z weight")
         x, y, z = (_coordinate(path, line, word) for word in words[:3])
-        if (x, y, z) in seen:
-            raise FormatError(path, f"line {line}", f"the site {x} {y} {z} comes twice")
-        seen[x, y, z] = _number(path, line, words[3])
-    if not seen:
+        if (x, y, z) in weights:
+            raise FormatError(path, f"line {line}", f"the site {x} {y} {z} appears twice")
+        weights[x, y, z] = _number(path, line, words[3])
+    if not weights:
         raise FormatError(path, "whole file", "no row; expected four columns, x y z weight")
-    return np.array(list(seen), np.int64), np.array(list(seen.values()), np.float64)
+    return np.array(list(weights), np.int64), np.array(list(weights.values()), np.float64)
 
 
 def _rows(path: str | os.PathLike[str]) -> list[tuple[int, list[str]]]:

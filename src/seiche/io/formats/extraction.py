@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """HemeLB extraction files: `.xtr` version 5 (HemeLB) and `.dat` version 4 (HemePure), and the offset files `.off`.
 
-All numbers are big-endian. A header names the fields; then comes one record a written time step: the step (u64), and
-for every site its place on the lattice (three u32) and the values of the fields less a constant offset. The number of
-records is not stored: it follows from the size of the file.
+All numbers are big-endian. The header describes the fields. Each written step has one record: the step (u64) and, for
+every site, its lattice coordinates (three u32) and the values of the fields minus a constant offset. The number of
+records follows from the size of the file.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ VERSION = 5
 #: Types of values by their number in the file.
 TYPES = (">f4", ">f8", ">i4", ">u4", ">i8", ">u8")
 _MAIN = struct.Struct(">IIIddddQII")
-#: A file of this many fields or components was damaged: it bounds what a header can make the reader allocate.
+#: Most fields, and most components of one; they bound the memory for a damaged header.
 _MOST_FIELDS, _MOST_COMPONENTS = 1000, 1000
 
 
 @dataclass(frozen=True)
 class ExtractionField:
-    """A field: name, number of components, type (index into `TYPES`), what was subtracted (none, one or each)."""
+    """A field: name, number of components, type (index into `TYPES`), subtracted offsets (none, one, or all)."""
 
     name: str
     components: int
@@ -43,7 +43,7 @@ class ExtractionField:
 
 @dataclass(frozen=True)
 class ExtractionHeader:
-    """What a file says before its records; `spacing` and `origin` in metres, as in `SiteSet`."""
+    """The header of a file; `spacing` and `origin` in metres, as in `SiteSet`."""
 
     spacing: float
     origin: tuple[float, float, float]
@@ -53,10 +53,8 @@ class ExtractionHeader:
     def encode(self) -> bytes:
         """Return the header of a version 5 file."""
         body = b"".join(_encoded(field) for field in self.fields)
-        head = _MAIN.pack(
-            HEMELB, EXTRACTION, VERSION, self.spacing, *self.origin, self.sites, len(self.fields), len(body)
-        )
-        return head + body
+        sizes = self.sites, len(self.fields), len(body)
+        return _MAIN.pack(HEMELB, EXTRACTION, VERSION, self.spacing, *self.origin, *sizes) + body
 
     @property
     def site_type(self) -> np.dtype[Any]:
@@ -73,10 +71,10 @@ class ExtractionHeader:
 
 @dataclass(frozen=True, eq=False)
 class ExtractionData:
-    """A file that was read: `steps` (k,) int64, `coords` (n, 3) uint32, `values` by field (k, n, components).
+    """The content of a file: `steps` (k,) int64, `coords` (n, 3) uint32, `values` by field (k, n, components).
 
-    Floating-point values are float64 with the offset added; whole numbers keep their type. A file without a record
-    has no sites either.
+    Floating-point values are float64 with the offset added; integers have the type of the file. Without records there
+    are no sites.
     """
 
     version: int
@@ -89,19 +87,19 @@ class ExtractionData:
 def read_extraction(path: PathLike) -> ExtractionData:
     """Read an `.xtr` file of version 5 or a `.dat` file of version 4.
 
-    Raises FormatError, naming byte or record, for what the format forbids and for a last record that is not complete;
-    memory stays in proportion to the file.
+    Raises FormatError, with byte or record, for an invalid file or an incomplete last record. The memory is
+    proportional to the size of the file.
     """
     data = Path(path).read_bytes()
     version, header, start = _parse_header(path, data)
     size = header.record_bytes
-    count, rest = divmod(len(data) - start, size)
-    if rest:
+    count, excess = divmod(len(data) - start, size)
+    if excess:
         place = f"record {count} (byte {start + count * size})"
-        raise FormatError(path, place, f"it has {rest} bytes, not {size}: the file is cut short or damaged")
+        raise FormatError(path, place, f"it has {excess} bytes, not {size}: the file is truncated or damaged")
     if count == 0:
-        nothing = {field.name: np.zeros((0, 0, field.components)) for field in header.fields}
-        return ExtractionData(version, header, np.zeros(0, np.int64), np.zeros((0, 3), np.uint32), nothing)
+        empty = {field.name: np.zeros((0, 0, field.components)) for field in header.fields}
+        return ExtractionData(version, header, np.zeros(0, np.int64), np.zeros((0, 3), np.uint32), empty)
     record = np.dtype([("step", ">u8"), ("sites", header.site_type, (header.sites,))])
     records = np.frombuffer(data, record, count, start)
     steps = records["step"].astype(np.int64)
@@ -112,7 +110,7 @@ def read_extraction(path: PathLike) -> ExtractionData:
         raise FormatError(path, place, f"its step {steps[k]} does not come after the one before: an unfinished record")
     places = records["sites"]["place"]
     if np.any(places != places[0]):
-        raise FormatError(path, "records", "their sites differ; every time step must hold the same sites")
+        raise FormatError(path, "records", "their sites differ; every step must have the same sites")
     values = {}
     for k, field in enumerate(header.fields):
         stored = records["sites"][f"f{k}"]
@@ -125,7 +123,7 @@ def read_extraction(path: PathLike) -> ExtractionData:
 
 
 def encode_offsets(offsets: Sequence[int]) -> bytes:
-    """Return an offset file: for each rank the byte at which its part of the first record starts, then the end."""
+    """Return an offset file: for each rank the first byte of its part of the first record, then the end."""
     head = struct.pack(">IIIi", HEMELB, OFFSETS, 1, len(offsets) - 1)
     return head + np.asarray(offsets, ">u8").tobytes()
 
@@ -165,22 +163,22 @@ def _parse_header(path: PathLike, data: bytes) -> tuple[int, ExtractionHeader, i
     if not (math.isfinite(spacing) and spacing > 0.0 and all(map(math.isfinite, (x, y, z)))):
         raise FormatError(path, "byte 12", "voxel size and origin must be finite numbers, the size positive")
     if count > _MOST_FIELDS or _MAIN.size + length > len(data):
+        raise FormatError(path, "byte 52", f"{count} fields in {length} bytes do not fit in {len(data)} bytes")
+    reader = _FieldReader(path, data, _MAIN.size, _MAIN.size + length)
+    fields = tuple(reader.field(version) for _ in range(count))
+    if reader.at != reader.end:
         raise FormatError(
-            path, "byte 52", f"{count} fields in {length} bytes do not fit in the {len(data)} of the file"
+            path, f"byte {reader.at}", f"the field header ends here, not at the declared byte {reader.end}"
         )
-    walk = _Walk(path, data, _MAIN.size, _MAIN.size + length)
-    fields = tuple(walk.field(version) for _ in range(count))
-    if walk.at != walk.end:
-        raise FormatError(path, f"byte {walk.at}", f"the field header ends here, not at byte {walk.end} as announced")
     names = [field.name for field in fields]
     if len(set(names)) < len(names):
         raise FormatError(path, f"byte {_MAIN.size}", "two fields have the same name")
-    if 12 * sites > len(data) and walk.end < len(data):
+    if 12 * sites > len(data) and reader.end < len(data):
         raise FormatError(path, "byte 44", f"{sites} sites do not fit in {len(data)} bytes")
-    return version, ExtractionHeader(spacing, (x, y, z), sites, fields), walk.end
+    return version, ExtractionHeader(spacing, (x, y, z), sites, fields), reader.end
 
 
-class _Walk:
+class _FieldReader:
     """Reads the field header from byte `at` to `end`."""
 
     def __init__(self, path: PathLike, data: bytes, at: int, end: int) -> None:
@@ -204,10 +202,10 @@ class _Walk:
         except UnicodeDecodeError:
             raise FormatError(self.path, f"byte {start}", "the name of a field is not UTF-8 text") from None
         components = self.word()
-        kind, wanted = (self.word(), self.word()) if version == 5 else (0, 1)
-        if not 1 <= components <= _MOST_COMPONENTS or kind >= len(TYPES) or wanted not in (0, 1, components):
-            reason = f"a field of {components} components, type {kind} and {wanted} offsets is not possible"
+        kind, count = (self.word(), self.word()) if version == 5 else (0, 1)
+        if not 1 <= components <= _MOST_COMPONENTS or kind >= len(TYPES) or count not in (0, 1, components):
+            reason = f"a field of {components} components, type {kind} and {count} offsets is not possible"
             raise FormatError(self.path, f"byte {start}", reason)
         stored = np.dtype(TYPES[kind] if version == 5 else ">f8")
-        offsets = np.frombuffer(self.take(wanted * stored.itemsize), stored)
+        offsets = np.frombuffer(self.take(count * stored.itemsize), stored)
         return ExtractionField(name, components, kind, tuple(float(value) for value in offsets))

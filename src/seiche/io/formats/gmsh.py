@@ -15,10 +15,10 @@ _TRIANGLE = 2
 
 
 def read_gmsh(path: str | os.PathLike[str]) -> Surface:
-    """Read the triangles of a Gmsh 2 text file, in the file's own unit; other elements and unused nodes are left out.
+    """Read the triangles of a Gmsh 2 text file, in the unit of the file, without other elements and unused nodes.
 
-    Raises FormatError for another version or a binary file, sections that are missing or cut short, and elements with
-    nodes that do not exist; OSError when the file cannot be read.
+    Raises FormatError for another version, a binary file, missing or truncated sections and elements with nodes that do
+    not exist, OSError if the file cannot be read.
     """
     lines = content_lines(path)
     version = _section(path, lines, "MeshFormat")
@@ -38,7 +38,7 @@ def read_gmsh(path: str | os.PathLike[str]) -> Surface:
             raise FormatError(path, f"line {place}", "a triangle needs three nodes that exist")
         faces.append(corners)
     if not faces:
-        raise FormatError(path, "whole file", "it holds no triangle")
+        raise FormatError(path, "whole file", "contains no triangle")
     used, renumbered = np.unique(np.array(faces), return_inverse=True)
     return Surface(np.array(nodes)[used, 1:], renumbered.reshape(-1, 3).astype(np.int32))
 
@@ -52,8 +52,8 @@ def _section(path: str | os.PathLike[str], lines: list[tuple[int, str]], name: s
 
 
 def _counted(path: str | os.PathLike[str], lines: list[tuple[int, str]], what: str) -> list[tuple[int, str]]:
-    """Return the lines behind the one that says how many they are."""
+    """Return the lines after the first one, which has their number."""
     if not lines or not lines[0][1].isdigit() or int(lines[0][1]) != len(lines) - 1:
         place = f"line {lines[0][0]}" if lines else "whole file"
-        raise FormatError(path, place, f"the number of {what} does not say how many lines follow ({len(lines) - 1})")
+        raise FormatError(path, place, f"the number of {what} differs from that of the lines ({len(lines) - 1})")
     return lines[1:]

@@ -2,9 +2,9 @@
 """HemeLB geometry files: `.gmy` version 4 and the `.gmy+` of HemePure, read and written.
 
 Big-endian 32-bit words: a preamble of 8, a record of 3 (`.gmy+`: 4) for each block, then one zlib stream for each
-block with fluid. In a block of B^3 sites, z fastest, a solid site is the word 0 and a fluid site 1, then 26 links in
+block with fluid. A block has B^3 sites, z fastest. A solid site is the word 0. A fluid site is the word 1, 26 links in
 the order of `LINK_VECTORS` (0; 1 wall, fraction; 2 inlet or 3 outlet, iolet, fraction), then 0 or 1 and a normal.
-Spacing and origin are not in the file but in the case that names it.
+Spacing and origin are in the case file, not in this file.
 """
 
 from __future__ import annotations
@@ -32,12 +32,11 @@ def read_gmy(
     """Read the sites of a `.gmy` or `.gmy+` file.
 
     `spacing` and `origin` (metres, of the site (0, 0, 0)) come from the HemeLB XML. Iolets are the inlets and then the
-    outlets, "inlet0", "inlet1" ... "outlet0" ...; the file does not hold their planes, so center, normal and radius
-    are estimated from where the links are cut. Wall normals are turned out of the fluid, by the sign of n.(sum of the
-    wall links): the HemeLB tool writes them outwards, the HemePure tools inwards. `orient=False` leaves them as they
-    are in the file, for a copy that equals it byte for byte.
-    Raises FormatError, naming byte or block, for anything that the format forbids; memory stays in proportion to the
-    file whatever it claims.
+    outlets, "inlet0", "inlet1" ... "outlet0" ... The file does not contain their planes, so center, normal and radius
+    are estimated from the cut links. Wall normals are oriented out of the fluid, by the sign of n.(sum of the wall
+    links): the HemeLB tool writes them outwards, the HemePure tools inwards. With `orient=False` they are as in the
+    file, for a byte-identical copy.
+    Raises FormatError, with byte or block, for an invalid file. The memory is proportional to the size of the file.
     """
     data = Path(path).read_bytes()
     header = parse_header(path, data)
@@ -53,7 +52,7 @@ def read_gmy(
         except MalformedBlockError as reason:
             raise FormatError(path, place, str(reason)) from None
         if len(part.coords) != fluid:
-            raise FormatError(path, place, f"it holds {len(part.coords)} fluid sites, the header says {fluid}")
+            raise FormatError(path, place, f"it has {len(part.coords)} fluid sites, but the header declares {fluid}")
         corner = np.array(np.unravel_index(number, counts), np.int32) * edge
         parts.append(FluidRecords(part.coords + corner, *part[1:]))
         offset += packed
@@ -72,7 +71,7 @@ def _inflate(path: PathLike, place: str, packed: bytes, size: int) -> npt.NDArra
     except zlib.error as error:
         raise FormatError(path, place, f"its zlib stream is damaged ({error})") from None
     if len(data) != size or not stream.eof or stream.unused_data:
-        raise FormatError(path, place, f"its zlib stream does not hold exactly the {size} bytes of the header")
+        raise FormatError(path, place, f"its zlib stream does not contain exactly the {size} bytes of the header")
     return np.frombuffer(data, ">u4").astype(np.uint32)
 
 
@@ -83,9 +82,10 @@ def _sites(
     spacing: float,
     origin: tuple[float, float, float],
 ) -> SiteSet:
-    """Put the blocks together in the order of `SiteSet`, with inlets and outlets numbered in one list."""
+    """Join the blocks in the order of `SiteSet`, with inlets and outlets numbered in one list."""
     coords = np.concatenate([part.coords for part in parts])
-    rows = np.concatenate([part.rows + start for part, start in zip(parts, _starts(parts), strict=True)])
+    starts = np.cumsum([0] + [len(part.coords) for part in parts[:-1]])
+    rows = np.concatenate([part.rows + start for part, start in zip(parts, starts, strict=True)])
     kind, iolet, fraction, normal = (np.concatenate([part[field] for part in parts]) for field in range(2, 6))
     order = np.lexsort(coords.T[::-1])
     rank = np.empty(len(order), np.int64)
@@ -111,13 +111,8 @@ def _sites(
     return replace(sites, iolets=tuple(_estimated_plane(sites, index) for index in range(len(planes))))
 
 
-def _starts(parts: list[FluidRecords]) -> list[int]:
-    counts = np.cumsum([0] + [len(part.coords) for part in parts])
-    return [int(value) for value in counts[:-1]]
-
-
 def _count(path: PathLike, kind: npt.NDArray[np.uint8], iolet: npt.NDArray[np.int64], what: LinkKind) -> int:
-    """Return the number of iolets of the kind `what`; each of them must have a link."""
+    """Return the number of iolets of the kind `what`; FormatError if one has no link."""
     used = np.unique(iolet[kind == what])
     if len(used) and used[-1] != len(used) - 1:
         missing = int(np.flatnonzero(used != np.arange(len(used)))[0])
@@ -126,7 +121,7 @@ def _count(path: PathLike, kind: npt.NDArray[np.uint8], iolet: npt.NDArray[np.in
 
 
 def _estimated_plane(sites: SiteSet, index: int) -> IoletPlane:
-    """Estimate an opening from its cut links: mean, best plane and farthest of the cut points."""
+    """Estimate an opening from its cut links: mean, best plane and largest distance of the cut points."""
     row, k = np.nonzero(sites.link_iolet == index)
     vectors = LINK_VECTORS[k].astype(np.float64)
     cuts = sites.coords[sites.boundary[row]] + sites.link_fraction[row, k].astype(np.float64)[:, None] * vectors
@@ -141,9 +136,5 @@ def _estimated_plane(sites: SiteSet, index: int) -> IoletPlane:
     in_plane = spread - (spread @ normal)[:, None] * normal
     radius = float(np.linalg.norm(in_plane, axis=1).max()) * sites.spacing
     place = np.asarray(sites.origin) + sites.spacing * center
-    return replace(
-        sites.iolets[index],
-        center=(float(place[0]), float(place[1]), float(place[2])),
-        normal=(float(normal[0]), float(normal[1]), float(normal[2])),
-        radius=radius,
-    )
+    (x, y, z), (nx, ny, nz) = place.tolist(), normal.tolist()
+    return replace(sites.iolets[index], center=(x, y, z), normal=(nx, ny, nz), radius=radius)

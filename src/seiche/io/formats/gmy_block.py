@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One block of a `.gmy` file: words to sites and back, without a loop over sites.
 
-Records have no fixed length, so a reader would have to walk them one by one. Instead the position that follows
-position p is computed for every p at once, first for a link, then (26 links composed by repeated squaring) for a
-site; the sites of the block are then found by doubling: positions of sites 0 ... n-1 give those of n ... 2n-1.
+Records have variable length, so a simple reader would read them one by one. Instead, the position after a link that
+starts at p is computed for every p at once, and then that after a site (26 links, composed by repeated squaring). The
+sites of the block follow by doubling: the positions of sites 0 ... n-1 determine those of n ... 2n-1.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ from seiche.domain.sites import LinkKind
 
 Words = npt.NDArray[np.uint32]
 Positions = npt.NDArray[np.int64]
-#: Words of a link by its kind: kind; kind, fraction; kind, iolet, fraction.
+#: Number of words of a link by its kind: kind; kind, fraction; kind, iolet, fraction.
 LINK_WORDS = np.array([1, 2, 3, 3], np.int64)
 
 
 class MalformedBlockError(ValueError):
-    """The words of a block break the rules of the format; the text says how."""
+    """The words of a block violate the format."""
 
 
 class FluidRecords(NamedTuple):
     """The n fluid sites of a block, m of them with cut links.
 
-    `coords` (n, 3) int32; `rows` (m,) indices into them; `kind` (m, 26) uint8, `iolet` (m, 26) int64 numbered within
-    inlets and outlets (0 elsewhere), `fraction` (m, 26) float32, `normal` (m, 3) float32, zero without a wall link.
+    `coords` is (n, 3) int32, `rows` (m,) are indices into it. `kind` is (m, 26) uint8, `fraction` (m, 26) float32.
+    `iolet` (m, 26) int64 is numbered within inlets and outlets, 0 elsewhere. `normal` (m, 3) float32 is zero without a
+    wall link.
     """
 
     coords: npt.NDArray[np.int32]
@@ -75,7 +76,7 @@ def decode_block(words: Words, edge: int) -> FluidRecords:
 
 
 def _next_link(words: Words) -> Positions:
-    """Return for each position the one behind a link that starts there; len(words) + 1 where none can."""
+    """Return for each position the one after a link that starts there; len(words) + 1 where none can start."""
     end = len(words)
     bad = end + 1
     after = np.full(end + 2, bad, np.int64)
@@ -85,7 +86,7 @@ def _next_link(words: Words) -> Positions:
 
 
 def _next_site(words: Words, next_link: Positions) -> Positions:
-    """Return for each position the one behind a site that starts there; len(words) + 1 where none can."""
+    """Return for each position the one after a site that starts there; len(words) + 1 where none can start."""
     end = len(words)
     bad = end + 1
     two = next_link[next_link]
@@ -93,11 +94,11 @@ def _next_site(words: Words, next_link: Positions) -> Positions:
     flag = two[eight[_squared(eight)]]  # 16 links, then 8, then 2
     normal = np.full(end + 2, 2, np.uint32)
     normal[:end] = words
-    behind = np.where(normal[flag] == 0, flag + 1, np.where(normal[flag] == 1, flag + 4, bad))
+    site_end = np.where(normal[flag] == 0, flag + 1, np.where(normal[flag] == 1, flag + 4, bad))
     after = np.full(end + 2, bad, np.int64)
     solid, fluid = np.flatnonzero(words == 0), np.flatnonzero(words == 1)
     after[solid] = solid + 1
-    after[fluid] = behind[fluid + 1]
+    after[fluid] = site_end[fluid + 1]
     return np.minimum(after, bad)
 
 
@@ -106,7 +107,7 @@ def _squared(jump: Positions) -> Positions:
 
 
 def _walk(jump: Positions, count: int) -> Positions:
-    """Return the first `count` positions of the walk 0, jump[0], jump[jump[0]] ..."""
+    """Return the first `count` positions of the sequence 0, jump[0], jump[jump[0]] ..."""
     walk = np.zeros(1, np.int64)
     while len(walk) < count:
         walk = np.concatenate([walk, jump[walk]])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Preamble and block table of `.gmy` and `.gmy+` files.
 
-Nothing in a file says which of the two it is: the form whose table and blocks add up to the file's size counts.
+A file does not declare its form: it is the one whose table and blocks add up to the size of the file.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ MAGIC = (0x686C6221, 0x676D7904)
 VERSION = 4
 #: Words of a fluid site without links, and with 26 iolet links and a normal; a solid site has one word.
 SHORTEST_SITE, LONGEST_SITE = 28, 83
-#: Deflate cannot shrink data by more than this factor, so a block that claims more was tampered with.
+#: Largest compression ratio of deflate; a block that declares more is invalid.
 DEFLATE_LIMIT = 1032
-#: Largest block edge that is read (files have 8): bounds what one damaged block can make the reader allocate.
+#: Largest block edge that is read (files have 8); it bounds the memory for one damaged block.
 LARGEST_EDGE = 64
-#: zlib levels by the two bits that a stream's header keeps of them.
+#: zlib levels by the two bits for them in the header of a stream.
 _LEVELS = (1, 5, 6, 9)
 
 
 @dataclass(frozen=True)
 class GmyHeader:
-    """What a file says of itself besides its sites.
+    """Header and block table of a file.
 
-    `blocks` along x, y, z; `block` sites along the edge of one; `level` of zlib as far as the streams tell (1, 5, 6 or
-    9); `plus` for the form with a weight for each block. The blocks begin at the byte `body`; `records` (blocks, 3)
-    int64: fluid sites, compressed and uncompressed bytes; `weights` (blocks,) int64, None in a `.gmy`.
+    `blocks` are along x, y, z; `block` is the number of sites along the edge of one. `level` is that of zlib as stored
+    in the streams (1, 5, 6 or 9). `plus` is the form with a weight for each block. The blocks begin at the byte `body`.
+    `records` (blocks, 3) int64 are fluid sites, compressed and uncompressed bytes. `weights` (blocks,) are int64, None
+    in a `.gmy`.
     """
 
     blocks: tuple[int, int, int]
@@ -63,7 +64,7 @@ def parse_header(path: PathLike, data: bytes) -> GmyHeader:
     nx, ny, nz, edge = (int(value) for value in preamble[3:7])
     blocks = nx * ny * nz
     if blocks == 0 or edge == 0:
-        raise FormatError(path, "byte 12", f"{nx} x {ny} x {nz} blocks of {edge}^3 sites hold nothing")
+        raise FormatError(path, "byte 12", f"{nx} x {ny} x {nz} blocks of {edge}^3 sites are empty")
     if 32 + 12 * blocks > len(data):
         raise FormatError(path, "byte 12", f"a table of {blocks} blocks does not fit in {len(data)} bytes")
     if edge > LARGEST_EDGE or max(nx, ny, nz) * edge >= 2**31 or blocks * edge**3 >= 2**60:
@@ -99,4 +100,4 @@ def _check_records(path: PathLike, records: npt.NDArray[np.int64], edge: int, wi
         reason = f"fluid sites, packed and unpacked bytes ({sizes}) contradict each other for {edge}^3 sites"
         raise FormatError(path, f"block {number} (byte {32 + width * number})", reason)
     if not fluid.any():
-        raise FormatError(path, "byte 32", "no block holds a fluid site")
+        raise FormatError(path, "byte 32", "no block contains a fluid site")

@@ -16,7 +16,7 @@ from seiche.io.files import replacing
 from seiche.io.formats.gmy_block import FluidRecords, encode_block
 from seiche.io.formats.gmy_header import MAGIC, VERSION, PathLike
 
-#: What HemePure's tool counts for a site by the highest of its links, and for one with wall and iolet links.
+#: Weights of HemePure's tool for a site by the highest kind of its links; "corner" has wall and iolet links.
 SITE_WEIGHTS = {"fluid": 1, "wall": 2, "inlet": 4, "outlet": 4, "corner": 4}
 
 
@@ -31,18 +31,17 @@ def write_gmy(
     """Write `sites` in blocks of `block`^3 sites, zlib-compressed with `level`: as `.gmy`, with `weights` as `.gmy+`.
 
     `weights` (blocks,) are the costs of the blocks in the order of the file; "sites" sums those of their sites
-    (`SITE_WEIGHTS`). With `block`, `level` and `weights` of `read_gmy_header(source)`, a file that was read with
-    `orient=False` is written back byte for byte. Inlets and outlets are numbered separately in the order of
-    `sites.iolets`; spacing and origin do not fit in the format. Raises CaseError for sites that contradict themselves,
-    for none, for periodic ones (the format has no such thing) and for weights that do not fit. `path` changes only
-    when the whole file has been written.
+    (`SITE_WEIGHTS`). With `block`, `level` and `weights` of `read_gmy_header(source)`, a file read with `orient=False`
+    is reproduced byte for byte. Inlets and outlets are numbered separately in the order of `sites.iolets`; the format
+    has no spacing and origin. Raises CaseError for inconsistent, missing or periodic sites and for invalid weights.
+    `path` is replaced only by a complete file.
     """
     if any(sites.periodic):
-        raise CaseError("a .gmy file cannot say that a direction is periodic")
+        raise CaseError("a .gmy file cannot describe periodic directions")
     if not len(sites):
         raise CaseError("a .gmy file needs at least one site")
     if block < 1:
-        raise CaseError(f"blocks of {block}^3 sites cannot hold any")
+        raise CaseError(f"blocks of {block}^3 sites are empty; block must be at least 1")
     try:
         check_sites(sites)
     except ValueError as reason:
@@ -91,12 +90,8 @@ def _checked(weights: npt.ArrayLike | None, blocks: int) -> npt.NDArray[np.int64
 
 def _separate_numbers(sites: SiteSet) -> npt.NDArray[np.int64]:
     """Return for each iolet its number among those of the same role, then 0 for "none" at the index -1."""
-    seen = {"inlet": 0, "outlet": 0}
-    numbers = []
-    for plane in sites.iolets:
-        numbers.append(seen[plane.role])
-        seen[plane.role] += 1
-    return np.array([*numbers, 0], np.int64)
+    roles = [plane.role for plane in sites.iolets]
+    return np.array([*(roles[:k].count(role) for k, role in enumerate(roles)), 0], np.int64)
 
 
 def _records(

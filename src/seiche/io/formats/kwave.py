@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Input files of the k-Wave simulation codes: HDF5, format 1.0 to 1.2 (k-Wave manual, appendix B).
 
-All datasets lie in the root group, three-dimensional with x fastest: an array over the grid has the HDF5 shape
-(Nz, Ny, Nx) and C order. Numbers are 32-bit floats or 64-bit unsigned integers. Indices count from 1.
+All datasets are in the root group and three-dimensional with x fastest: an array over the grid has the HDF5 shape
+(Nz, Ny, Nx) in C order. Numbers are 32-bit floats or 64-bit unsigned integers. Indices count from 1.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from seiche.io.arrays import DAMAGE, Array, check_structure, one_line, values_of
 from seiche.io.files import Closing
 
 FLOAT, LONG = np.dtype("<f4"), np.dtype("<u8")
-#: Greatest extent of a grid that is read.
+#: Largest extent of a grid.
 _MOST = 1 << 31
 
 
 @dataclass
 class TimeSource:
-    """A source in time: `samples` (t, 1) or (t, n), scaled; `steps` during which it acts."""
+    """A time-varying source: scaled `samples`, (t, 1) or (t, n), and the number of `steps` in which it is active."""
 
     samples: Array
     steps: int
@@ -36,7 +36,7 @@ class TimeSource:
 class KWaveInput:
     """An input file; arrays over the grid have shape (Nz, Ny, Nx), indices count from 0.
 
-    `scalars` holds every number that an output file repeats, by name, as (value, is a float).
+    `scalars` contains the numbers, by name, that are copied to an output file.
     """
 
     path: str
@@ -53,46 +53,46 @@ class KWaveInput:
 
     @property
     def axes(self) -> str:
-        """Return the names of the axes that the grid has."""
+        """Return the names of the axes of the grid."""
         return "xyz" if self.shape[0] > 1 else "xy"
 
     def fail(self, place: str, reason: str) -> FormatError:
-        """Return the error that names this file and a dataset of it."""
+        """Return an error that names this file and a dataset."""
         return FormatError(self.path, place, reason)
 
     def digest(self) -> str:
-        """Return a word that is another one for any other simulation: a hash of all numbers, not of names."""
-        found = hashlib.blake2b(digest_size=16)
+        """Return a hash of all numbers of the simulation, independent of path and description."""
+        digest = hashlib.blake2b(digest_size=16)
 
-        def take(value: object) -> None:
+        def add(value: object) -> None:
             if isinstance(value, np.ndarray):
-                found.update(f"{value.dtype.str}{value.shape}".encode())
-                found.update(np.ascontiguousarray(value).view(np.uint8).data)
+                digest.update(f"{value.dtype.str}{value.shape}".encode())
+                digest.update(np.ascontiguousarray(value).view(np.uint8).data)
             elif isinstance(value, dict):
-                for name, part in sorted(value.items()):
-                    found.update(name.encode())
-                    take(part)
+                for name, item in sorted(value.items()):
+                    digest.update(name.encode())
+                    add(item)
             elif is_dataclass(value) and not isinstance(value, type):
-                for each in fields(value):
-                    take(getattr(value, each.name))
+                for member in fields(value):
+                    add(getattr(value, member.name))
             else:
-                found.update(f"{value!r};".encode())
+                digest.update(f"{value!r};".encode())
 
-        for each in fields(self):
-            if each.name not in ("path", "description"):
-                take(getattr(self, each.name))
-        return found.hexdigest()
+        for member in fields(self):
+            if member.name not in ("path", "description"):
+                add(getattr(self, member.name))
+        return digest.hexdigest()
 
 
 def text_of(value: object) -> str:
-    """Return a string attribute, whatever type HDF5 gave it."""
+    """Return a string attribute of any HDF5 type."""
     if isinstance(value, np.ndarray):
         value = value.ravel()[0] if value.size else ""
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
 class DatasetReader(Closing):
-    """Reads checked datasets of one file; every complaint is a FormatError."""
+    """Reads and checks datasets of one file; every error is a FormatError."""
 
     def __init__(self, path: Path | str, file_type: str) -> None:
         """Open the file and check its root attributes."""
@@ -115,9 +115,9 @@ class DatasetReader(Closing):
             raise
 
     def _check_root(self, file_type: str) -> None:
-        found = self.attribute("file_type")
-        if found != file_type:
-            raise FormatError(self.path, "attribute file_type", f"is {found!r}, not {file_type!r}")
+        stored = self.attribute("file_type")
+        if stored != file_type:
+            raise FormatError(self.path, "attribute file_type", f"is {stored!r}, not {file_type!r}")
         major, minor = self.attribute("major_version"), self.attribute("minor_version")
         if major != "1" or minor not in ("0", "1", "2"):
             raise FormatError(self.path, "attribute major_version", f"version {major}.{minor} is not 1.0, 1.1 or 1.2")
@@ -145,7 +145,7 @@ class DatasetReader(Closing):
             raise FormatError(self.path, name, one_line(error)) from error
 
     def read(self, name: str, kind: np.dtype[Any], sizes: tuple[int, ...] | None = None) -> Array:
-        """Return a dataset of one of the given total sizes (any size without them), with its HDF5 shape."""
+        """Return a dataset with its HDF5 shape; its total size must be one of `sizes`, if any are given."""
         try:
             if name not in self.file:
                 raise FormatError(self.path, name, "is missing")
@@ -155,14 +155,13 @@ class DatasetReader(Closing):
             word = "float" if kind == FLOAT else "long"
             stored = {key: text_of(dataset.attrs.get(key, "missing")) for key in ("data_type", "domain_type")}
             if dataset.dtype != kind or stored["data_type"] != word:
-                raise FormatError(
-                    self.path, name, f"holds {dataset.dtype} (data_type {stored['data_type']}), not {word} numbers"
-                )
+                reason = f"contains {dataset.dtype} (data_type {stored['data_type']}), not {word} numbers"
+                raise FormatError(self.path, name, reason)
             if stored["domain_type"] != "real":
                 raise FormatError(self.path, name, f"attribute domain_type is {stored['domain_type']!r}, not 'real'")
             if sizes is not None and dataset.size not in sizes:
-                wanted = " or ".join(str(size) for size in sizes)
-                raise FormatError(self.path, name, f"has {dataset.size} numbers, not {wanted}")
+                expected = " or ".join(str(size) for size in sizes)
+                raise FormatError(self.path, name, f"has {dataset.size} numbers, not {expected}")
             return values_of(self.file, name)
         except FormatError:
             raise
@@ -179,39 +178,39 @@ class DatasetReader(Closing):
         return value
 
     def number(self, name: str, *, positive: bool = False) -> float:
-        """Return a scalar that is finite."""
+        """Return a finite scalar."""
         value = float(self.read(name, FLOAT, (1,)).ravel()[0])
         if not np.isfinite(value) or (positive and value <= 0):
             raise FormatError(self.path, name, f"{value} is not a {'positive ' if positive else ''}finite number")
         return value
 
     def indices(self, name: str, points: int, size: int | None = None) -> Array:
-        """Return indices that count from 1 as indices (n,) that count from 0."""
-        found = self.read(name, LONG, None if size is None else (size,)).ravel()
-        if not found.size:
-            raise FormatError(self.path, name, "names no point")
-        if found.min() < 1 or found.max() > points:
-            wrong = found[(found < 1) | (found > points)][0]
+        """Return indices (n,) counted from 0; the file counts from 1."""
+        indices = self.read(name, LONG, None if size is None else (size,)).ravel()
+        if not indices.size:
+            raise FormatError(self.path, name, "has no point")
+        if indices.min() < 1 or indices.max() > points:
+            wrong = indices[(indices < 1) | (indices > points)][0]
             raise FormatError(self.path, name, f"index {wrong} is not between 1 and {points}, the points of the grid")
-        return found.astype(np.int64) - 1
+        return indices.astype(np.int64) - 1
 
     def field(self, name: str, shape: tuple[int, int, int], *, whole: bool = False) -> Array | float:
-        """Return an array over the grid, or one number; all finite."""
+        """Return a finite array over the grid or, unless it must be `whole`, one number."""
         points = int(np.prod(shape))
-        found = self.read(name, FLOAT, (points,) if whole else (1, points))
-        if found.size > 1 and found.shape != shape:
-            raise FormatError(self.path, name, f"has shape {found.shape}, not {shape}")
-        if not np.isfinite(found).all():
+        values = self.read(name, FLOAT, (points,) if whole else (1, points))
+        if values.size > 1 and values.shape != shape:
+            raise FormatError(self.path, name, f"has shape {values.shape}, not {shape}")
+        self.check_finite(name, values)
+        return values if values.size > 1 else float(values.ravel()[0])
+
+    def check_finite(self, name: str, values: Array) -> None:
+        """Raise FormatError for values of the dataset `name` that are not finite."""
+        if not np.isfinite(values).all():
             raise FormatError(self.path, name, "not every value is a finite number")
-        return found if found.size > 1 else float(found.ravel()[0])
 
 
 def read_input(path: Path | str) -> KWaveInput:
-    """Read and check an input file.
-
-    Raises:
-        FormatError: the file is missing, damaged, or says something impossible; names the dataset.
-    """
+    """Read and check an input file; FormatError, with the dataset, for a missing, damaged or invalid one."""
     with DatasetReader(path, "input") as reader:
         shape = tuple(reader.integer(f"N{axis}", most=_MOST) for axis in "zyx")
         for axis, extent in zip("zyx", shape, strict=True):
@@ -272,11 +271,9 @@ def _read_medium(reader: DatasetReader, problem: KWaveInput) -> None:
 
 def _read_sources(reader: DatasetReader, problem: KWaveInput) -> None:
     scalars, points = problem.scalars, int(np.prod(problem.shape))
-    if reader.integer("p0_source_flag", most=1, default=0):
+    scalars["p0_source_flag"] = reader.integer("p0_source_flag", most=1, default=0)
+    if scalars["p0_source_flag"]:
         problem.initial_pressure = np.asarray(reader.field("p0_source_input", problem.shape, whole=True))
-        scalars["p0_source_flag"] = 1
-    else:
-        scalars["p0_source_flag"] = 0
     for kind, names in (("p", ("p",)), ("u", tuple(f"u{axis}" for axis in "xyz"))):
         lengths = {name: reader.integer(f"{name}_source_flag", most=_MOST, default=0) for name in names}
         transducer = reader.integer("transducer_source_flag", most=_MOST, default=0) if kind == "u" else 0
@@ -302,24 +299,18 @@ def _read_sources(reader: DatasetReader, problem: KWaveInput) -> None:
 
 
 def _samples(reader: DatasetReader, name: str, length: int, width: int) -> TimeSource:
-    found = reader.read(name, FLOAT, (length * width,))
-    if not np.isfinite(found).all():
-        raise FormatError(reader.path, name, "not every value is a finite number")
-    return TimeSource(found.reshape(length, width), length)
+    values = reader.read(name, FLOAT, (length * width,))
+    reader.check_finite(name, values)
+    return TimeSource(values.reshape(length, width), length)
 
 
 def _read_transducer(reader: DatasetReader, problem: KWaveInput, steps: int, count: int) -> None:
     signal = reader.read("transducer_source_input", FLOAT).ravel()
     delays = reader.indices("delay_mask", max(1, signal.size), count)
     if steps + int(delays.max()) > signal.size:
-        raise FormatError(
-            reader.path,
-            "transducer_source_flag",
-            f"{steps} steps with delays up to {delays.max()} need more samples"
-            f" than the {signal.size} of transducer_source_input",
-        )
-    if not np.isfinite(signal).all():
-        raise FormatError(reader.path, "transducer_source_input", "not every value is a finite number")
+        reason = f"{steps} steps with delays up to {delays.max()} need more samples than the {signal.size}"
+        raise FormatError(reader.path, "transducer_source_flag", f"{reason} of transducer_source_input")
+    reader.check_finite("transducer_source_input", signal)
     problem.sources["transducer"] = TimeSource(signal.reshape(-1, 1), steps)
     problem.transducer_delays = delays
 
@@ -329,13 +320,12 @@ def _read_sensor(reader: DatasetReader, problem: KWaveInput) -> None:
     if kind == 0:
         problem.sensor_points = reader.indices("sensor_mask_index", int(np.prod(problem.shape)))
         return
-    found = reader.read("sensor_mask_corners", LONG)
-    if not found.size or found.size % 6:
-        raise FormatError(reader.path, "sensor_mask_corners", f"has {found.size} numbers, not six a cuboid")
-    corners = found.reshape(-1, 6)
+    values = reader.read("sensor_mask_corners", LONG)
+    if not values.size or values.size % 6:
+        raise FormatError(reader.path, "sensor_mask_corners", f"has {values.size} numbers, not six per cuboid")
+    corners = values.reshape(-1, 6)
     extents = np.array([*problem.shape[::-1]] * 2, np.uint64)
     if corners.min() < 1 or (corners > extents).any() or (corners[:, :3] > corners[:, 3:]).any():
-        raise FormatError(
-            reader.path, "sensor_mask_corners", f"a cuboid does not lie inside the grid of {problem.shape[::-1]} points"
-        )
+        reason = f"a cuboid is not inside the grid of {problem.shape[::-1]} points"
+        raise FormatError(reader.path, "sensor_mask_corners", reason)
     problem.sensor_corners = corners.astype(np.int64) - 1

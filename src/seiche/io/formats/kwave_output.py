@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Mapping
@@ -18,17 +19,17 @@ from seiche.io.arrays import DAMAGE, check_structure, values_of
 from seiche.io.files import part_path
 from seiche.io.formats.kwave import FLOAT, LONG, DatasetReader, KWaveInput, text_of
 
-#: Bytes of a time step of a series above which its chunks are pieces of `_PIECE` bytes.
+#: Bytes of a step of a series above which its chunks have `_PIECE` bytes.
 _LARGE_STEP, _PIECE = 32 << 20, 8 << 20
-#: Attribute of a checkpoint that says what the legs of a simulation record.
+#: Attribute of a checkpoint with the recorded quantities of the simulation.
 _RECORDS = "records"
-#: What the checkpoint was made from: `KWaveInput.digest`.
+#: Attribute with the `KWaveInput.digest` of the simulation.
 _DIGEST = "input_digest"
 VERSION = {"major_version": "1", "minor_version": "2"}
 
 
 def attributes(file_type: str, description: str, created_by: str) -> dict[str, str]:
-    """Return the six root attributes of a file made now."""
+    """Return the six root attributes of a new file."""
     return {
         "created_by": created_by,
         "creation_date": time.strftime("%d/%m/%y, %H:%M:%S"),
@@ -57,20 +58,16 @@ def _put(group: h5py.Group, name: str, values: npt.ArrayLike, **options: Any) ->
 
 
 def refuse_other_file(path: Path | str) -> None:
-    """Refuse to write an output where something else is: no HDF5 file, or an input or checkpoint of k-Wave.
-
-    Raises:
-        FormatError: there is one.
-    """
+    """Raise FormatError if `path` is an existing file other than an output: not HDF5, or an input or checkpoint."""
     if not Path(path).is_file() or not Path(path).stat().st_size:
         return
     if not h5py.is_hdf5(path):
-        raise FormatError(path, "file", "is there and is no HDF5 file; give the output another name")
+        raise FormatError(path, "file", "exists and is not an HDF5 file; give the output another name")
     try:
         with h5py.File(path, "r", locking=False) as file:
             kind = text_of(file.attrs.get("file_type", ""))
     except DAMAGE:
-        return  # what a killed run left
+        return  # a remnant of a killed run
     if kind in ("input", "checkpoint"):
         raise FormatError(path, "file", f"is a file of type {kind}; give the output another name")
 
@@ -83,11 +80,7 @@ class KWaveOutput:
     """
 
     def __init__(self, path: Path | str, problem: KWaveInput, *, compression: int = 0, append: bool = False) -> None:
-        """Create the file, or open what an earlier leg left.
-
-        Raises:
-            FormatError: the file cannot be written, or is not what an earlier leg left.
-        """
+        """Create the file, or open that of an earlier run segment; FormatError if that fails."""
         self.path, self._problem = str(path), problem
         self._options = {"compression": compression} if compression else {}
         try:
@@ -95,9 +88,8 @@ class KWaveOutput:
             if append:
                 check_structure(self.file)
         except DAMAGE as error:
-            raise FormatError(
-                self.path, "file", f"cannot be {'re-opened' if append else 'written'} ({error})"
-            ) from error
+            action = "re-opened" if append else "written"
+            raise FormatError(self.path, "file", f"cannot be {action} ({error})") from error
 
     def cuboids(self) -> list[tuple[int, int, int]]:
         """Return the extents (z, y, x) of the sensor's cuboids, in the order of the file."""
@@ -107,7 +99,7 @@ class KWaveOutput:
         return [(int(c[5] - c[2] + 1), int(c[4] - c[1] + 1), int(c[3] - c[0] + 1)) for c in corners]
 
     def create_series(self, name: str, times: int, sensors: int) -> None:
-        """Make room for a series; what is there already stays."""
+        """Create a series unless it exists."""
         if name in self.file:
             return
         if self._problem.sensor_corners is None:
@@ -118,17 +110,16 @@ class KWaveOutput:
             self._create(group, str(k + 1), (times, *extents), (1, *extents))
 
     def _create(self, group: h5py.Group, name: str, shape: tuple[int, ...], chunks: tuple[int, ...]) -> None:
-        size = int(np.prod([int(n) for n in chunks])) * FLOAT.itemsize
-        if size > _LARGE_STEP:
-            last = [*chunks]
-            for axis in range(len(chunks)):  # cut the slowest axes first
-                row = int(np.prod([int(n) for n in last[axis + 1 :]])) * FLOAT.itemsize
-                last[axis] = max(1, min(last[axis], _PIECE // max(1, row)))
-            chunks = tuple(last)
+        if math.prod(chunks) * FLOAT.itemsize > _LARGE_STEP:
+            sizes = [*chunks]
+            for axis in range(len(chunks)):  # split the slowest axes first
+                row = math.prod(sizes[axis + 1 :]) * FLOAT.itemsize
+                sizes[axis] = max(1, min(sizes[axis], _PIECE // max(1, row)))
+            chunks = tuple(sizes)
         _mark(group.create_dataset(name, shape, FLOAT, chunks=chunks, **self._options))
 
     def write_rows(self, name: str, row: int, values: npt.NDArray[Any]) -> None:
-        """Write rows (n, sensors) of a series from row `row` on; the file stays readable if the process is killed."""
+        """Write rows (n, sensors) of a series, starting at `row`; the file stays readable if the process is killed."""
         end = row + len(values)
         if self._problem.sensor_corners is None:
             self.file[name][0, row:end] = values
@@ -155,11 +146,7 @@ class KWaveOutput:
                 first += count
 
     def read_aggregate(self, name: str) -> npt.NDArray[Any]:
-        """Return what `write_aggregate` wrote, flat.
-
-        Raises:
-            FormatError: it is not there.
-        """
+        """Return the numbers of `write_aggregate` as one axis; FormatError if they do not exist."""
         try:
             parts = isinstance(self.file[name], h5py.Group)
             names = [f"{name}/{k + 1}" for k in range(len(self.cuboids()))] if parts else [name]
@@ -168,14 +155,11 @@ class KWaveOutput:
             raise FormatError(self.path, name, f"cannot be read ({error})") from error
 
     def check_leg(self, t_index: int, checkpoint: str) -> None:
-        """Check that the file was left by the leg that left a checkpoint after `t_index` steps.
-
-        Raises:
-            FormatError: it was left by another one.
-        """
-        found = int(self.read_aggregate("t_index")[0])
-        if found != t_index:
-            raise FormatError(self.path, "t_index", f"is {found}, but {t_index} in {checkpoint}: left by another leg")
+        """Raise FormatError unless the file is from the run segment with a checkpoint after `t_index` steps."""
+        stored = int(self.read_aggregate("t_index")[0])
+        if stored != t_index:
+            reason = f"is {stored}, but {t_index} in {checkpoint}: from another run segment"
+            raise FormatError(self.path, "t_index", reason)
 
     def write_scalar(self, name: str, value: float) -> None:
         """Write one number; integers as 64-bit unsigned."""
@@ -196,7 +180,7 @@ class KWaveOutput:
         _put_attributes(self.file, texts)
 
     def seconds(self, name: str) -> float:
-        """Return the seconds that an earlier leg wrote as an attribute, 0 if there are none."""
+        """Return the seconds in an attribute of an earlier run segment, 0 without one."""
         try:
             text = self.file.attrs.get(name, b"0s")
             return float((text.decode() if isinstance(text, bytes) else str(text)).strip().rstrip("s"))
@@ -217,9 +201,9 @@ def write_checkpoint(
     created_by: str,
     records: str,
 ) -> None:
-    """Write fields (Nz, Ny, Nx) after `t_index` steps; the file appears whole or not at all.
+    """Write fields (Nz, Ny, Nx) after `t_index` steps, atomically.
 
-    `records` says what the leg recorded, which those after it must record, too.
+    `records` describes the recorded quantities; later run segments must record the same.
     """
     part = part_path(Path(path))
     try:
@@ -241,23 +225,21 @@ def write_checkpoint(
 def read_checkpoint(
     path: Path | str, problem: KWaveInput, names: tuple[str, ...], records: str
 ) -> tuple[int, dict[str, npt.NDArray[Any]]]:
-    """Return t_index and the fields of a checkpoint of this problem, left by a leg with the same `records`.
+    """Return t_index and the fields of a checkpoint of this problem, from a run segment with the same `records`.
 
-    Raises:
-        FormatError: the file is damaged, or that of another simulation or other records.
+    Raises FormatError for a damaged file, another simulation or other records.
     """
     with DatasetReader(path, "checkpoint") as reader:
-        before = reader.attribute(_RECORDS, records)  # other programs do not say it
+        before = reader.attribute(_RECORDS, records)  # missing in files of other programs
         if before != records:
-            raise FormatError(reader.path, f"attribute {_RECORDS}", f"is {before!r}, but {records!r} is asked for now")
-        of = reader.attribute(_DIGEST, "")
-        if of and of != problem.digest():
-            raise FormatError(
-                reader.path, f"attribute {_DIGEST}", f"the checkpoint is of another simulation than {problem.path}"
-            )
+            raise FormatError(reader.path, f"attribute {_RECORDS}", f"is {before!r}, but now {records!r} is requested")
+        digest = reader.attribute(_DIGEST, "")
+        if digest and digest != problem.digest():
+            reason = f"the checkpoint is of another simulation than {problem.path}"
+            raise FormatError(reader.path, f"attribute {_DIGEST}", reason)
         for axis, extent in zip("zyx", problem.shape, strict=True):
-            found = reader.integer(f"N{axis}", most=1 << 62)
-            if found != extent:
-                raise FormatError(reader.path, f"N{axis}", f"is {found}, but {extent} in {problem.path}")
+            stored = reader.integer(f"N{axis}", most=1 << 62)
+            if stored != extent:
+                raise FormatError(reader.path, f"N{axis}", f"is {stored}, but {extent} in {problem.path}")
         t_index = reader.integer("t_index", most=int(problem.scalars["Nt"]))
         return t_index, {name: np.asarray(reader.field(name, problem.shape, whole=True)) for name in names}

@@ -13,10 +13,9 @@ from seiche.errors import FormatError
 
 
 def read_off(path: str | os.PathLike[str]) -> Surface:
-    """Read the triangles of an OFF file, in the file's own unit; what stands behind a face's corners is ignored.
+    """Read the triangles of an OFF file, in the unit of the file; data after the corners of a face are ignored.
 
-    Raises FormatError for another format, faces that are no triangles, or a file that is cut short; OSError when it
-    cannot be read.
+    Raises FormatError for another format, other polygons or a truncated file, OSError if it cannot be read.
     """
     lines = content_lines(path)
     if not lines or not lines[0][1].upper().startswith("OFF"):
@@ -51,11 +50,7 @@ def content_lines(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
 
 
 def numbers(path: str | os.PathLike[str], number: int, line: str, count: int) -> list[float]:
-    """Return the first `count` numbers of a line.
-
-    Raises:
-        FormatError: there are fewer, or one is not finite.
-    """
+    """Return the first `count` numbers of a line; FormatError if there are fewer or one is not finite."""
     try:
         values = [float(word) for word in line.split()[:count]]
     except ValueError:

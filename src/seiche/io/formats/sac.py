@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""SAC, the format of seismograms: one evenly sampled series a file, a header of 632 bytes (version 6, little-endian).
+"""SAC, a format of seismograms: one evenly sampled series per file, a header of 632 bytes (version 6, little-endian).
 
 The header has 70 single-precision numbers, 40 integers (the last five of them logical) and 24 texts of 8 bytes, of
-which the second takes 16; what is not known is -12345 (SAC manual, "SAC data file format").
+which the second has 16. Undefined values are -12345 (SAC manual, "SAC data file format").
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from seiche.io.files import replacing
 
 _UNKNOWN = -12345
-#: Places of the numbers, integers and texts that are set.
+#: Indices of the numbers, integers and texts that are set.
 _DELTA, _DEPMIN, _DEPMAX, _B, _E, _DEPMEN = 0, 1, 2, 5, 6, 56
 _NVHDR, _NPTS, _IFTYPE, _LEVEN, _LPSPOL, _LOVROK, _LCALDA = 6, 9, 15, 35, 36, 37, 38
 _TIME_SERIES, _VERSION = 1, 6
@@ -34,16 +34,16 @@ def write_sac(
     component: str,
     place: tuple[float, ...] = (),
 ) -> None:
-    """Write an evenly sampled series; what `path` held stays until the new file is complete.
+    """Write an evenly sampled series; an existing file is replaced only by a complete one.
 
     Args:
         path: name of the file.
         values: the samples.
-        step: seconds between two.
-        begin: time of the first, s.
-        station: at most 8 signs.
-        component: at most 8 signs.
-        place: kept as USER0, USER1, USER2 (m).
+        step: sampling interval, s.
+        begin: time of the first sample, s.
+        station: at most 8 characters.
+        component: at most 8 characters.
+        place: position, stored as USER0, USER1, USER2 (m).
 
     Raises:
         ValueError: names that are too long.
@@ -51,7 +51,7 @@ def write_sac(
     """
     data = np.asarray(values, "<f4")
     if max(len(station), len(component)) > 8:
-        raise ValueError(f"{station}, {component}: SAC has room for 8 signs")
+        raise ValueError(f"{station}, {component}: SAC names have at most 8 characters")
     numbers = np.full(70, _UNKNOWN, "<f4")
     numbers[[_DELTA, _B, _E]] = step, begin, begin + step * (len(data) - 1)
     if len(data):

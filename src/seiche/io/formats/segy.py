@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""SEG-Y (revision 1), the format of seismic sections and of models of the ground: traces with their places.
+"""SEG-Y (revision 1), a format of seismic sections and of models of the ground: traces with their positions.
 
-All is big-endian: 3200 bytes of text and 400 of numbers, perhaps more texts of 3200 bytes, then traces of 240 bytes of
-numbers and the samples, IBM or IEEE numbers of four bytes (SEG Technical Standards Committee 2002).
+Files are big-endian: 3200 bytes of text, 400 bytes of numbers, optional texts of 3200 bytes each, then the traces. A
+trace has 240 bytes of numbers and samples of four bytes, IBM or IEEE (SEG Technical Standards Committee 2002).
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ Floats = npt.NDArray[np.float64]
 
 _HEADERS, _TRACE = 3600, 240
 _SAMPLES, _FORMAT, _TEXTS = 3220, 3224, 3504
-#: Of a trace's header: the factor of coordinates (negative: a divisor), those of the common depth point, the samples.
+#: Offsets in the header of a trace: scale of coordinates (negative: a divisor), common depth point, number of samples.
 _SCALAR, _CDP_X, _CDP_Y, _COUNT = 70, 180, 184, 114
 _IBM, _IEEE = 1, 5
 
 
 def ibm_numbers(words: npt.NDArray[np.uint32]) -> Floats:
-    """Return hexadecimal numbers: a sign, seven bits of a power of 16 less 64, a fraction of 24 bits."""
+    """Return IBM hexadecimal numbers: a sign, an exponent of 16 of seven bits with bias 64, a fraction of 24 bits."""
     sign = np.where(words >> 31, -1.0, 1.0)
     power = (words >> 24 & 0x7F).astype(np.int64) - 64
     return np.asarray(sign * np.ldexp((words & 0xFFFFFF).astype(np.float64), 4 * power - 24))
 
 
 def read_segy(path: Path) -> tuple[Floats, Floats]:
-    """Return the places (traces, 2) of the common depth points of a file, and its samples (traces, samples).
+    """Return the positions (traces, 2) of the common depth points of a file, and its samples (traces, samples).
 
     Raises:
-        CaseError: there is no such file, or it cannot be read.
-        FormatError: it is no SEG-Y file of four-byte numbers, or not whole.
+        CaseError: the file cannot be read.
+        FormatError: it is not a complete SEG-Y file of four-byte numbers.
     """
     try:
         data = path.read_bytes()
@@ -53,11 +53,10 @@ def read_segy(path: Path) -> tuple[Floats, Floats]:
     if kind not in (_IBM, _IEEE):
         raise FormatError(path, f"byte {_FORMAT + 1}", f"format of samples {kind}: only 1 (IBM) and 5 (IEEE) are read")
     first, trace = _HEADERS + 3200 * max(texts, 0), _TRACE + 4 * samples
-    traces, rest = divmod(len(data) - first, trace)
-    if samples < 1 or traces < 1 or rest:
-        raise FormatError(
-            path, f"byte {first + 1}", f"{len(data) - first} bytes of traces are no multiple of {samples} samples"
-        )
+    traces, excess = divmod(len(data) - first, trace)
+    if samples < 1 or traces < 1 or excess:
+        reason = f"{len(data) - first} bytes of traces are not a multiple of {samples} samples"
+        raise FormatError(path, f"byte {first + 1}", reason)
     rows = np.frombuffer(data, np.uint8, offset=first).reshape(traces, trace)
 
     def column(at: int, kind: str) -> Floats:
@@ -65,7 +64,7 @@ def read_segy(path: Path) -> tuple[Floats, Floats]:
 
     odd = (column(_COUNT, ">u2") != samples) & (column(_COUNT, ">u2") != 0)
     if odd.any():
-        raise FormatError(path, f"trace {int(np.argmax(odd)) + 1}", f"has not {samples} samples as the file says")
+        raise FormatError(path, f"trace {int(np.argmax(odd)) + 1}", f"has not the {samples} samples of the file header")
     scalar = column(_SCALAR, ">i2")
     factor = np.where(scalar < 0, 1 / np.maximum(-scalar, 1), np.maximum(scalar, 1))
     places = np.stack([column(_CDP_X, ">i4"), column(_CDP_Y, ">i4")], 1) * factor[:, None]

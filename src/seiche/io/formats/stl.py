@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """STL surfaces, ASCII and binary.
 
-Binary: 80 bytes of header, uint32 number of triangles, 50 bytes a triangle (normal, three corners, 16 bits), all
-little-endian. The header may begin with "solid" too, so the size of the file decides, then the text. Stored normals
-are ignored: the order of the corners says which side is outside.
+Binary files are little-endian: a header of 80 bytes, the uint32 number of triangles, 50 bytes per triangle (normal,
+three corners, 16 bits). The header may also begin with "solid", so first the size of the file decides, then the text.
+Stored normals are ignored: the order of the corners determines the outer side.
 """
 
 from __future__ import annotations
@@ -20,27 +20,23 @@ from seiche.io.files import replacing
 
 _HEADER = 80
 _RECORD = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
-#: Trailing bytes that some programs leave behind the last triangle of a binary file.
+#: Most trailing bytes after the last triangle of a binary file; some programs write padding.
 _TRAILING = 4096
 
 
 def read_stl(path: str | os.PathLike[str]) -> Surface:
-    """Read the triangles of an ASCII or binary STL file, in the file's own unit, with equal vertices merged.
+    """Read the triangles of an ASCII or binary STL file, in the unit of the file, with equal vertices merged.
 
-    Raises FormatError for a file that is cut short, is neither form, holds no triangle or a coordinate that is not a
-    finite number; OSError when it cannot be read.
+    Raises FormatError for a truncated file, another format, no triangle or coordinates that are not finite, OSError if
+    the file cannot be read.
     """
     data = Path(path).read_bytes()
-    if _is_binary(data):
-        corners = _read_binary(path, data)
-    elif data.lstrip()[:5].lower() == b"solid":
-        corners = _read_ascii(path, data)
-    else:
-        corners = _read_binary(path, data)
+    ascii_text = not _is_binary(data) and data.lstrip()[:5].lower() == b"solid"
+    corners = _read_ascii(path, data) if ascii_text else _read_binary(path, data)
     if not len(corners):
-        raise FormatError(path, "whole file", "it holds no triangle")
+        raise FormatError(path, "whole file", "contains no triangle")
     if np.abs(corners).max() > 1e30:
-        raise FormatError(path, "whole file", "a coordinate exceeds 1e30: no length this size can be meant")
+        raise FormatError(path, "whole file", "a coordinate exceeds 1e30")
     surface = Surface.from_triangles(corners)
     if not len(surface.faces):
         raise FormatError(path, "whole file", "all its triangles are degenerate (two corners coincide)")
@@ -48,7 +44,7 @@ def read_stl(path: str | os.PathLike[str]) -> Surface:
 
 
 def write_stl(path: str | os.PathLike[str], surface: Surface) -> None:
-    """Write `surface` as binary STL (float32 coordinates in the surface's unit); `path` changes only on success."""
+    """Write `surface` as binary STL (float32 coordinates in the unit of the surface), atomically."""
     records = np.zeros(len(surface.faces), _RECORD)
     records["corners"] = surface.corners()
     areas = surface.vector_areas()
@@ -61,7 +57,7 @@ def write_stl(path: str | os.PathLike[str], surface: Surface) -> None:
 
 
 def _is_binary(data: bytes) -> bool:
-    """Tell whether the count of triangles explains the size of the file (up to a little trailing padding)."""
+    """Return whether the number of triangles matches the size of the file, up to trailing padding."""
     if len(data) < _HEADER + 4:
         return False
     excess = len(data) - _HEADER - 4 - _RECORD.itemsize * _count(data)
@@ -77,7 +73,7 @@ def _read_binary(path: str | os.PathLike[str], data: bytes) -> npt.NDArray[np.fl
         raise FormatError(path, f"byte {len(data)}", 'neither "solid" nor the 84-byte header of a binary STL file')
     count, room = _count(data), (len(data) - _HEADER - 4) // _RECORD.itemsize
     if count > room:
-        raise FormatError(path, f"byte {_HEADER}", f"{count} triangles are announced, the file has room for {room}")
+        raise FormatError(path, f"byte {_HEADER}", f"declares {count} triangles, but the file has space for {room}")
     records = np.frombuffer(data, _RECORD, count, _HEADER + 4)
     corners: npt.NDArray[np.float64] = records["corners"].astype(np.float64)
     wrong = np.flatnonzero(~np.isfinite(corners).all(axis=(1, 2)))
@@ -88,10 +84,9 @@ def _read_binary(path: str | os.PathLike[str], data: bytes) -> npt.NDArray[np.fl
 
 
 def _read_ascii(path: str | os.PathLike[str], data: bytes) -> npt.NDArray[np.float64]:
-    """Read the numbers behind every "vertex"; three of them between "outer loop" and "endloop" make a triangle."""
+    """Read the numbers of every "vertex"; three of them between "outer loop" and "endloop" form a triangle."""
     values: list[float] = []
-    in_loop = False
-    in_file = False
+    in_loop = in_file = False
     for number, line in enumerate(data.splitlines(), start=1):
         words = line.split()
         if not words:
@@ -113,9 +108,9 @@ def _read_ascii(path: str | os.PathLike[str], data: bytes) -> npt.NDArray[np.flo
             in_file = keyword == b"solid"
         elif keyword not in (b"facet", b"endfacet"):
             shown = words[0][:20].decode("ascii", "replace")
-            raise FormatError(path, f"line {number}", f'"{shown}" is no word of an ASCII STL file')
+            raise FormatError(path, f"line {number}", f'"{shown}" is not a keyword of ASCII STL')
     if in_loop or in_file:
-        raise FormatError(path, "end of file", 'the file ends before "endsolid": it was cut short')
+        raise FormatError(path, "end of file", 'the file ends before "endsolid": it is truncated')
     return np.array(values, np.float64).reshape(-1, 3, 3)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Elements and attributes of a small XML file, read so that no file can harm: no document type, so no entities.
+"""Elements and attributes of small, untrusted XML files: document types, and so entities, are refused.
 
-Size, depth and number of elements are bounded. Text between elements has no meaning in the files read here (they often
-hold the rest of a comment); where it stands is noted. Every complaint names file, line and the path of the element.
+Size, depth and number of elements are bounded. Text between elements has no meaning in these files (often it is part of
+a comment); its position is recorded. Every error names the file, the line and the path of the element.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from xml.parsers import expat
 
 from seiche.errors import FormatError
 
-#: Such files are written by hand or by a tool for one case; anything larger is some other file.
+#: Limits of files that are written by hand or by a tool for one case.
 LARGEST_FILE = 4 * 1024 * 1024
 MOST_ELEMENTS = 100_000
 DEEPEST = 40
-#: Pieces of text between elements that are noted.
+#: Most pieces of text between elements that are recorded.
 MOST_STRAYS = 10
 
 
@@ -26,7 +26,7 @@ MOST_STRAYS = 10
 class Element:
     """One element of the file `source`; `path` as "inlets/inlet[2]/condition", counted among siblings of its name.
 
-    The root lists in `stray` the text between elements, a line each for the user.
+    `stray` of the root lists the text between elements, one line each for the user.
     """
 
     source: str
@@ -45,8 +45,8 @@ class Element:
         """Return an attribute; FormatError when it is missing."""
         value = self.attributes.get(name)
         if value is None:
-            given = f"it has {_listed(self.attributes)}" if self.attributes else "it has none"
-            raise self.error(f'the attribute "{name}" is missing; {given}')
+            present = f"it has {_listed(self.attributes)}" if self.attributes else "it has none"
+            raise self.error(f'the attribute "{name}" is missing; {present}')
         return value
 
     def all(self, name: str) -> list[Element]:
@@ -55,18 +55,18 @@ class Element:
 
     def optional(self, name: str) -> Element | None:
         """Return the one child called `name`, or None; FormatError when it is given twice."""
-        found = self.all(name)
-        if len(found) > 1:
-            raise found[1].error("is given twice")
-        return found[0] if found else None
+        children = self.all(name)
+        if len(children) > 1:
+            raise children[1].error("is given twice")
+        return children[0] if children else None
 
     def child(self, name: str) -> Element:
         """Return the one child called `name`; FormatError when it is missing or given twice."""
-        found = self.optional(name)
-        if found is None:
-            given = f"it has {_listed(child.name for child in self.children)}" if self.children else "it is empty"
-            raise self.error(f"the element <{name}> is missing; {given}")
-        return found
+        element = self.optional(name)
+        if element is None:
+            present = f"it has {_listed(child.name for child in self.children)}" if self.children else "it is empty"
+            raise self.error(f"the element <{name}> is missing; {present}")
+        return element
 
     def only(self, supported: Iterable[str]) -> None:
         """Refuse, by its path, the first child that is not called one of `supported`."""
@@ -78,7 +78,7 @@ class Element:
 
 
 def read_xml(path: str | Path) -> Element:
-    """Return the root element of the file `path`; FormatError, of one line, for whatever is wrong, OSError as is."""
+    """Return the root element of the file `path`; FormatError for an invalid file, OSError if it cannot be read."""
     with open(path, "rb") as file:
         content = file.read(LARGEST_FILE + 1)
     if len(content) > LARGEST_FILE:
@@ -87,7 +87,7 @@ def read_xml(path: str | Path) -> Element:
 
 
 class _Builder:
-    """Turns the events of the parser into elements."""
+    """Builds elements from the events of the parser."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -106,7 +106,7 @@ class _Builder:
         except expat.ExpatError as error:
             reason = expat.ErrorString(error.code)
             raise FormatError(self._source, f"line {error.lineno}", f"not XML: {reason}") from None
-        except (ValueError, LookupError) as error:  # an encoding that Python does not know
+        except (ValueError, LookupError) as error:  # an unknown encoding
             raise FormatError(self._source, "line 1", f"cannot be read: {_plain(str(error))}") from None
         if self._root is None:
             raise FormatError(self._source, "line 1", "not XML: it has no element")
@@ -150,12 +150,12 @@ class _Builder:
 
 
 def _plain(text: str) -> str:
-    """Return `text` as it can stand in a one-line message."""
+    """Return `text` for a one-line message."""
     shown = "".join(c if c.isprintable() else "?" for c in text)
     return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
 def _listed(names: Iterable[str]) -> str:
-    """Return the distinct `names`, the first of them if they are many."""
+    """Return the distinct `names`, at most 12 of them."""
     distinct = list(dict.fromkeys(_plain(name) for name in names))
     return ", ".join(distinct[:12]) + (" ..." if len(distinct) > 12 else "")
