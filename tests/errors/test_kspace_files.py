@@ -50,8 +50,8 @@ def complaint(path: Path) -> str:
         ({"dt": None}, "dt: is missing"),
         ({"dt": -1.0}, "dt: -1.0 is not a positive finite number"),
         ({"dx": np.nan}, "dx: nan is not a positive finite number"),
-        ({"dt": 1}, "dt: holds uint64 (data_type long), not float numbers"),
-        ({"Nx": 24.0}, "Nx: holds float32 (data_type float), not long numbers"),
+        ({"dt": 1}, "dt: contains uint64 (data_type long), not float numbers"),
+        ({"Nx": 24.0}, "Nx: contains float32 (data_type float), not long numbers"),
         ({"pml_x_size": 13}, "pml_x_size: 13 is more than half of 24 points"),
         ({"pml_y_alpha": -2.0}, "pml_y_alpha: -2.0 is not >= 0"),
         ({"nonuniform_grid_flag": 1}, "nonuniform_grid_flag: 1: this kind of simulation is not supported"),
@@ -144,7 +144,7 @@ def test_dataset_without_its_attributes_or_of_another_kind_is_named(tmp_path):
     assert complaint(path) == "c0: attribute domain_type is 'complex', not 'real'"
     with h5py.File(path, "r+") as file:
         del file["c0"].attrs["data_type"]
-    assert complaint(path) == "c0: holds float32 (data_type missing), not float numbers"
+    assert complaint(path) == "c0: contains float32 (data_type missing), not float numbers"
     with h5py.File(path, "r+") as file:
         del file["c0"]
         file.create_group("c0")

@@ -102,7 +102,7 @@ def test_offsets_go_into_a_file_and_back(tmp_path: Path) -> None:
         (44, struct.pack(">Q", 2**60), "byte 44: .* sites do not fit in 276 bytes"),
         (44, struct.pack(">Q", 3), r"record 1 \(byte 236\): it has 40 bytes, not 104: .* truncated or damaged"),
         (52, struct.pack(">I", 2**31), "byte 52: 2147483648 fields in 72 bytes do not fit"),
-        (52, struct.pack(">I", 2), "byte 108: the field header ends here, not at byte 132"),
+        (52, struct.pack(">I", 2), "byte 108: the field header ends here, not at the declared byte 132"),
         (52, struct.pack(">I", 4), "byte 132: the field header ends at byte 132 inside a field"),
         (60, struct.pack(">I", 999), "byte 64: the field header ends at byte 132 inside a field"),
         (64, b"\xff", "byte 60: the name of a field is not UTF-8"),

@@ -56,9 +56,9 @@ def test_some_families_alone_are_run_and_what_is_stored_is_not_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setattr(validate_flow, "FAMILIES", (decay.shear_wave, *families(GOOD), decay.taylor_green))
-    chosen = suite.picked(validate_flow.FAMILIES, ["Taylor_Green", "shear"])
+    chosen = suite.selected_families(validate_flow.FAMILIES, ["Taylor_Green", "shear"])
     assert chosen == [decay.shear_wave, decay.taylor_green]
-    assert list(suite.picked(validate_flow.FAMILIES, [])) == list(validate_flow.FAMILIES)
+    assert list(suite.selected_families(validate_flow.FAMILIES, [])) == list(validate_flow.FAMILIES)
     target = tmp_path / "results.json"
     assert main(["validate", "flow", "--quick", "--only", "family", "--json", str(target)]) == 0
     stored = json.loads(target.read_text())
@@ -66,7 +66,7 @@ def test_some_families_alone_are_run_and_what_is_stored_is_not_complete(
     assert not stored["complete"]
     capsys.readouterr()
     assert main(["validate", "flow", "--only", "famly"]) == 2
-    assert "--only famly: no check has this in its name; there are: decay shear wave, " in capsys.readouterr().err
+    assert "--only famly: no check has this in its name; the names are: decay shear wave, " in capsys.readouterr().err
 
 
 def test_results_replace_results_of_their_kind_only(
@@ -93,7 +93,7 @@ def test_one_failure_is_status_one_and_named(
     target = tmp_path / "results.json"
     assert main(["validate", "flow", "--quick", "--json", str(target)]) == 1
     out = capsys.readouterr().out
-    assert "2 did not pass" in out
+    assert "2 failed" in out
     assert out.count("FAIL") == 2
     stored = json.loads(target.read_text())
     assert stored["passed"] is False

@@ -25,7 +25,7 @@ def test_command_stores_and_draws_its_checks(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(validate_cells, "FAMILIES", (membranes.sphere, lambda setting: [bad]))
     target, plots = tmp_path / "cells.json", tmp_path / "plots"
     assert main(["validate", "cells", "--quick", "--json", str(target), "--plots", str(plots)]) == 1
-    assert "1 did not pass" in capsys.readouterr().out
+    assert "1 failed" in capsys.readouterr().out
     assert [check["passed"] for check in json.loads(target.read_text())["checks"]] == [True, True, True, False]
     assert [picture.name for picture in plots.iterdir()] == ["bending-energy-of-a-sphere-642-vertices.png"]
     tweezers._figure(tmp_path / "stretch.png", found=tweezers.MEASURED[:, [1, 3]])

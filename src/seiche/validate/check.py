@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a check is: a measured number, its bound, where the exact solution comes from, and perhaps a picture."""
+"""A check: a measured number, its bound, the source of the exact solution, and an optional figure."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from seiche.flow.velocity_set import CS2, D3Q19, VelocitySet
 
 Floats = npt.NDArray[np.float64]
 
-#: A team of threads costs more than it brings on smaller sets of sites.
+#: Number of sites below which one thread is faster than several.
 _SITES_OF_ONE_THREAD = 8000
 
 
 @dataclass(frozen=True)
 class Check:
-    """One comparison: it passes when `value` is below `bound`, or above it where `sense` says so.
+    """One comparison: it passes if `value` is below `bound`, or above it with `sense` "above".
 
-    A "recorded" value has no bound (infinity): it is printed because it says something about a run.
-    `reference` names the source of the exact solution; `plot` draws the comparison into a file.
+    A "recorded" value has no bound; it is printed for information. `reference` is the source of the exact solution;
+    `plot` draws the comparison into a file.
     """
 
     name: str
@@ -41,17 +41,14 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Return whether the value keeps its bound; one that is not finite never does."""
-        if not math.isfinite(self.value):
-            return False
-        if self.sense == "recorded":
-            return True
-        return bool(self.value >= self.bound if self.sense == "above" else self.value <= self.bound)
+        """Return whether the value is finite and within its bound."""
+        within = self.value >= self.bound if self.sense == "above" else self.value <= self.bound
+        return math.isfinite(self.value) and bool(within or self.sense == "recorded")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Where and how large the checks run; `threads` of the CPU are chosen by the size of a check if not given."""
+    """Device and size of the checks; by default the number of CPU `threads` depends on the size of a check."""
 
     device: str = "cpu"
     quick: bool = False
@@ -63,12 +60,12 @@ class Setting:
         return FlowSolver(sites, model, **{"device": self.device, "threads": threads, **options})
 
 
-#: Checks that belong together.
+#: Function that returns related checks.
 Family: TypeAlias = Callable[[Setting], list[Check]]
 
 
 def positions(sites: SiteSet) -> Floats:
-    """Return the places of the sites in lattice units (n, 3)."""
+    """Return the positions of the sites in lattice units (n, 3)."""
     return np.asarray(np.array(sites.origin) / sites.spacing + sites.coords)
 
 
@@ -85,10 +82,10 @@ def relative_error(measured: npt.NDArray[Any], exact: npt.NDArray[Any]) -> float
 def leaving_state(
     excess: Floats, velocity: Floats, gradient: Floats, tau: float, velocity_set: VelocitySet = D3Q19
 ) -> Floats:
-    """Return populations (n, Q) that leave the sites of a smooth flow, to second order (Chapman-Enskog).
+    """Return the post-collision populations (n, Q) of a smooth flow, to second order (Chapman-Enskog).
 
-    f* = feq + (1 - 1/tau) fneq with fneq = -w tau rho/cs^2 (c c - cs^2 I):grad u; `excess` (n,) is rho - 1, `velocity`
-    (n, 3), `gradient` (n, 3, 3) the derivative along the first axis of the velocity along the second, per site.
+    f* = feq + (1 - 1/tau) fneq with fneq = -w tau rho/cs^2 (c c - cs^2 I):grad u. `excess` (n,) is rho - 1, `velocity`
+    is (n, 3). `gradient` (n, 3, 3) is the derivative along the first axis of the velocity along the second.
     """
     vectors = velocity_set.vectors
     tensor = np.einsum("qa,qb->qab", vectors, vectors) - CS2 * np.eye(3)

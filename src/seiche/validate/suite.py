@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche validate`: run families of checks, print pass or fail for each, store and draw them."""
+"""`seiche validate`: run families of checks, print, store and draw their results."""
 
 from __future__ import annotations
 
@@ -31,77 +31,70 @@ def main(
     plots: Path | None = None,
     only: Sequence[str] = (),
 ) -> int:
-    """Run the checks and return 0 if every one passed, else 1.
+    """Run the checks and return 0 if all passed, else 1.
 
     Args:
-        families: the checks, in the order in which they run.
-        device: where the solver runs.
-        quick: smaller sizes.
-        json: file to store the results in, those there are after every family.
-        plots: folder to draw comparisons in.
-        only: parts of the names of families: the others are left out, and what is stored is not complete.
+        families: the families of checks, in order.
+        device: device of the solvers.
+        quick: whether to use smaller sizes.
+        json: file for the results, updated after every family.
+        plots: folder for the figures.
+        only: parts of the names of the families to run; with it the stored results are marked as incomplete.
 
     Raises:
-        BackendUnavailable: the device is not there.
+        BackendUnavailable: the device does not exist.
         CaseError: no family has such a name.
         OSError: a result cannot be written.
     """
     begin = time.perf_counter()
-    chosen = picked(families, only)
-    described = open_backend(device).describe()
+    selected = selected_families(families, only)
+    description = open_backend(device).describe()
     for folder in (plots, json.parent if json is not None else None):
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
 
-    def keep(so_far: Sequence[Check], done: int) -> None:
+    def save(checks: Sequence[Check], done: int) -> None:
         if json is not None:
             seconds = time.perf_counter() - begin
-            store(json, so_far, device=described, quick=quick, seconds=seconds, complete=done == len(families))
+            store(json, checks, device=description, quick=quick, seconds=seconds, complete=done == len(families))
 
-    checks = run_checks(Setting(device, quick), chosen, keep)
+    checks = run_checks(Setting(device, quick), selected, save)
     seconds = time.perf_counter() - begin
-    Console(highlight=False).print(results_table(checks, f"seiche {seiche.__version__} on {described}"))
+    Console(highlight=False).print(results_table(checks, f"seiche {seiche.__version__} on {description}"))
     if plots is not None:
         for check in checks:
             if check.plot is not None:
                 check.plot(plots / picture_name(check.name))
     failed = [check for check in checks if not check.passed]
-    verdict = "all passed" if not failed else f"{len(failed)} did not pass"
+    verdict = "all passed" if not failed else f"{len(failed)} failed"
     print(f"seiche: {len(checks)} checks in {seconds:.0f} s: {verdict}")
     return 1 if failed else 0
 
 
-def picked(families: Sequence[Family], only: Sequence[str]) -> Sequence[Family]:
-    """Return the families whose names have one of the texts `only`, all without any.
-
-    Raises:
-        CaseError: a text is in none of them.
-    """
+def selected_families(families: Sequence[Family], only: Sequence[str]) -> Sequence[Family]:
+    """Return the families with one of the texts `only` in their names, by default all; CaseError for unknown texts."""
     names = [f"{family.__module__.rpartition('.')[2]} {family.__name__}".replace("_", " ") for family in families]
-    wanted = [text.lower().replace("_", " ").strip() for text in only]
-    for text, given in zip(wanted, only, strict=True):
+    texts = [text.lower().replace("_", " ").strip() for text in only]
+    for text, argument in zip(texts, only, strict=True):
         if not any(text in name for name in names):
-            raise CaseError(f"--only {given}: no check has this in its name; there are: {', '.join(names)}")
-    return [
-        family
-        for family, name in zip(families, names, strict=True)
-        if not wanted or any(text in name for text in wanted)
-    ]
+            raise CaseError(f"--only {argument}: no check has this in its name; the names are: {', '.join(names)}")
+    pairs = zip(families, names, strict=True)
+    return [family for family, name in pairs if not texts or any(text in name for text in texts)]
 
 
 def run_checks(
     setting: Setting,
     families: Sequence[Family],
-    keep: Callable[[Sequence[Check], int], None] = lambda so_far, done: None,
+    save: Callable[[Sequence[Check], int], None] = lambda checks, done: None,
 ) -> list[Check]:
-    """Run every family, saying on a terminal which one is at work; `keep` is given what there is after so many."""
+    """Run every family, with its name on the terminal; after each, pass all checks so far to `save`."""
     console = Console(stderr=True, highlight=False)
     checks: list[Check] = []
     with console.status("") as status:
         for number, family in enumerate(families, start=1):
             status.update(f"{number} of {len(families)}: {family.__name__.replace('_', ' ')}")
             checks += family(setting)
-            keep(checks, number)
+            save(checks, number)
     return checks
 
 
@@ -123,16 +116,13 @@ def results_table(checks: Sequence[Check], title: str) -> Table:
 
 
 def store(path: Path, checks: Sequence[Check], **run: Any) -> None:
-    """Write the results and what is known of the run as JSON; `path` keeps what it had until that is complete."""
+    """Write the results and the attributes of the `run` as JSON, atomically."""
     results = [
         {
             "name": check.name,
             "value": float(check.value) if math.isfinite(check.value) else None,
             "bound": None if check.sense == "recorded" else float(check.bound),
-            "sense": check.sense,
-            "unit": check.unit,
-            "reference": check.reference,
-            "passed": check.passed,
+            **{name: getattr(check, name) for name in ("sense", "unit", "reference", "passed")},
         }
         for check in checks
     ]
@@ -148,5 +138,5 @@ def store(path: Path, checks: Sequence[Check], **run: Any) -> None:
 
 
 def picture_name(name: str) -> str:
-    """Return the file name of a check's picture."""
+    """Return the file name of the figure of a check."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") + ".png"

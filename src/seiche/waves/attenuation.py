@@ -146,22 +146,22 @@ class MemoryVariables:
 
     def __init__(self, operator: Operator, attenuation: Attenuation) -> None:
         """Allocate and upload; CaseError for an attenuation of another mesh than the material's."""
-        of, mesh = operator.of, operator.mesh
+        disc, mesh = operator.disc, operator.mesh
         self.count, self.attenuation, self._operator = len(attenuation.frequencies), attenuation, operator
         nodes = operator.weights.shape[1]
-        shape = (mesh.count, self.count, nodes)[: 3 if of.nodal else 2]
+        shape = (mesh.count, self.count, nodes)[: 3 if disc.nodal else 2]
         for shares in (attenuation.bulk, attenuation.shear):
             if shares.shape != shape:
                 raise CaseError(f"attenuation: shares of shape {shares.shape}, but the material needs {shape}")
-        self.shape = (mesh.count, self.count * (of.fields - of.dim), nodes)
-        self.stress, self._register = (operator.backend.zeros(self.shape, of.real) for _ in range(2))
+        self.shape = (mesh.count, self.count * (disc.fields - disc.dim), nodes)
+        self.stress, self._register = (operator.backend.zeros(self.shape, disc.real) for _ in range(2))
         self._shares = operator.real_array(np.stack([attenuation.bulk, attenuation.shear], 2))
 
     def integration(self, position: dg.Position, number: int, **members: Any) -> Stage:
         """Return the integration of a stage with the memory variables."""
         operator = self._operator
         launch = operator.launch(
-            dg.integrate_attenuated(operator.of, position, self.count),
+            dg.integrate_attenuated(operator.disc, position, self.count),
             0,
             operator.mesh.count,
             on=operator.members,
@@ -177,7 +177,7 @@ class MemoryVariables:
     def damping(self, sponge: Sponge) -> Stage:
         """Return the stage that damps the memory variables in an absorbing layer."""
         operator = self._operator
-        spec = dg.damp_memory(operator.of, self.count)
+        spec = dg.damp_memory(operator.disc, self.count)
         launch = operator.launch(spec, 0, sponge.items, memory=self.stress, **sponge.layer)
         return Stage("sponge", *launch)
 
@@ -190,12 +190,12 @@ class MemoryVariables:
         stress = np.zeros(self.shape) if stress is None else stress
         if np.shape(stress) != self.shape:
             raise CaseError(f"memory of shape {np.shape(stress)}, the solver has {self.shape}")
-        self._operator.backend.assign(self.stress, np.asarray(stress).astype(self._operator.of.real))
+        self._operator.backend.assign(self.stress, np.asarray(stress).astype(self._operator.disc.real))
 
     def products(self, state: Floats) -> Floats:
         """Return twice the energy of every element, (elements,) (theory/waves, eq. 32)."""
         operator = self._operator
-        of, dim = operator.of, operator.mesh.dim
+        disc, dim = operator.disc, operator.mesh.dim
         shape = (-1, operator.weights.shape[1]) if operator.material.by_node else (-1, 1)
         rho, stiff, mu = (
             x.reshape(shape) for x in (operator.material.density, operator.material.longitudinal, operator.material.mu)
@@ -204,8 +204,8 @@ class MemoryVariables:
             np.asarray(shares).reshape(shares.shape[0], self.count, -1)
             for shares in (self.attenuation.bulk, self.attenuation.shear)
         )
-        memory = self.state().astype(np.float64).reshape(self.shape[0], self.count, of.fields - dim, -1)
-        fluid = of.medium == "acoustic"
+        memory = self.state().astype(np.float64).reshape(self.shape[0], self.count, disc.fields - dim, -1)
+        fluid = disc.medium == "acoustic"
         velocity, stress = (slice(1, None), slice(0, 1)) if fluid else (slice(0, dim), slice(dim, None))
         modulus = stiff if fluid else stiff - (2 - 2 / dim) * mu
 

@@ -19,7 +19,7 @@ def products(first: Floats, second: Floats, operator: Operator) -> Floats:
     material, dim = operator.material, operator.mesh.dim
     shape = (-1, operator.weights.shape[1]) if material.by_node else (-1, 1)
     rho, stiff, mu = (x.reshape(shape) for x in (material.density, material.longitudinal, material.mu))
-    if operator.of.medium == "acoustic":
+    if operator.disc.medium == "acoustic":
         density = rho * (first[:, 1:] * second[:, 1:]).sum(1) + first[:, 0] * second[:, 0] / stiff
         return np.asarray((operator.weights * density).sum(1))
     normal, shear = slice(dim, 2 * dim), slice(2 * dim, None)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The halo exchange of a stage (theory/waves, section 6).
 
-    traces      characteristic traces.
-    half        the same in half precision, scaled by a power of two for every face.
-    faces       all unknowns at the nodes of the faces.
-    variables   all unknowns and moduli of the elements.
-    elements    unknowns, registers and moduli of the elements.
+- traces: characteristic traces
+- half: the same in half precision, scaled by a power of two for every face
+- faces: all unknowns at the nodes of the faces
+- variables: all unknowns and moduli of the elements
+- elements: unknowns, registers and moduli of the elements
 
 The last three compute the traces of ghosts after the exchange. All but `half` give the same bits.
 """
@@ -78,7 +78,7 @@ class Ghosts:
         """
         self._timers = timers
         self.kind, self._operator, self._world, self._transport = kind, operator, world, transport
-        of, backend = operator.of, operator.backend
+        disc, backend = operator.disc, operator.backend
         self._arrays: list[tuple[HaloExchange, Array]] = []
         #: Arrays to which launches have pointers.
         self._members: list[dict[str, Any]] = []
@@ -86,23 +86,23 @@ class Ghosts:
         self._after: dict[int, list[_Launch]] = {}
         pieces = operator.pieces
         if kind == "traces":
-            self._trace_exchange = self._exchange(operator.plan, of.real, *traces)
+            self._trace_exchange = self._exchange(operator.plan, disc.real, *traces)
         elif kind == "half":
             self._halves(traces)
         else:
-            size = operator.of.fields * operator.weights.shape[1]
+            size = operator.disc.fields * operator.weights.shape[1]
             u, k = state
             if kind == "faces":
-                self._arrays.append((self._exchange(face_plan(operator, pieces), of.real, u), u))
+                self._arrays.append((self._exchange(face_plan(operator, pieces), disc.real, u), u))
             else:
                 whole = element_plan(operator.mesh, np.arange(size), size)
-                self._arrays.append((self._exchange(whole, of.real, u), u))
+                self._arrays.append((self._exchange(whole, disc.real, u), u))
                 if kind == "elements":
-                    self._arrays.append((self._exchange(whole, of.real, k), k))
-                rows = operator.material.moduli(of.medium).size // operator.mesh.count
-                moduli = backend.zeros((operator.mesh.count + operator.mesh.ghosts) * rows, of.real)
+                    self._arrays.append((self._exchange(whole, disc.real, k), k))
+                rows = operator.material.moduli(disc.medium).size // operator.mesh.count
+                moduli = backend.zeros((operator.mesh.count + operator.mesh.ghosts) * rows, disc.real)
                 plan = element_plan(operator.mesh, np.arange(rows), rows)
-                self._arrays.append((self._exchange(plan, of.real, moduli), moduli))
+                self._arrays.append((self._exchange(plan, disc.real, moduli), moduli))
             for trace in traces:
                 self._after[backend.pointer(trace)] = self._traces_of_ghosts(u[operator.mesh.count :], trace)
 
@@ -173,7 +173,7 @@ class Ghosts:
 
     def _halves(self, traces: tuple[Array, Array]) -> None:
         operator, backend = self._operator, self._operator.backend
-        pieces, words = operator.pieces, operator.of.slot + 1
+        pieces, words = operator.pieces, operator.disc.slot + 1
         count = len(pieces)
         messages = backend.zeros(2 * count * words, np.uint16)
         received = messages[count * words :]
@@ -181,7 +181,7 @@ class Ghosts:
         self._arrays.append((self._exchange(plan, "float16", messages), messages))
         sent = backend.upload(operator.sent_slots.astype(np.uint32))
         ghost_slots = backend.upload(operator.ghost_slots.astype(np.uint32))
-        halve, restore = dg.halve_traces(operator.of), dg.halve_traces(operator.of, back=True)
+        halve, restore = dg.halve_traces(operator.disc), dg.halve_traces(operator.disc, back=True)
         for trace in traces:
             at = backend.pointer(trace)
             self._before[at] = self._launch(halve, count, trace=trace, slots=sent, messages=messages)
@@ -189,7 +189,8 @@ class Ghosts:
 
     def _traces_of_ghosts(self, u: Array, trace: Array) -> list[_Launch]:
         """Return the launches that compute the traces of ghosts from their unknowns."""
-        operator, mesh, of, pieces = self._operator, self._operator.mesh, self._operator.of, self._operator.pieces
+        operator, pieces = self._operator, self._operator.pieces
+        mesh, disc = operator.mesh, operator.disc
         unread = operator.slot_count - 2
         slots = np.full((mesh.ghosts, mesh.faces), unread)
         plain = pieces.large | (pieces.place < 0)
@@ -203,7 +204,7 @@ class Ghosts:
             "faces": operator.real_array(coefficients),
             "count": mesh.ghosts,
         }
-        launches = [self._launch(dg.write_traces(of), mesh.ghosts, on=members, u=u, trace=trace)]
+        launches = [self._launch(dg.write_traces(disc), mesh.ghosts, on=members, u=u, trace=trace)]
         if not plain.all():
             launches.append(self._large_ghosts(u, trace, ~plain, z))
         return launches
@@ -212,7 +213,7 @@ class Ghosts:
         self, u: Array, trace: Array, small: npt.NDArray[np.bool_], z: list[npt.NDArray[np.float64]]
     ) -> _Launch:
         """Return the launch that computes the traces of large ghosts at the nodes of their own `small` neighbours."""
-        operator, of, pieces = self._operator, self._operator.of, self._operator.pieces
+        operator, disc, pieces = self._operator, self._operator.disc, self._operator.pieces
         children = 1 << (operator.mesh.dim - 1)
         pairs = np.stack([pieces.ghost[small], pieces.face[small] ^ 1], 1)
         sides, number = np.unique(pairs, axis=0, return_inverse=True)
@@ -227,17 +228,17 @@ class Ghosts:
             "large_slots": operator.backend.upload(slots.astype(np.int32)),
             "faces": operator.real_array(np.stack([operator.flux.inner_coefficients(p, p) for p in fine], 1)),
         }
-        return self._launch(dg.mortar_traces(of), len(sides), mortars=members, u=u, trace=trace)
+        return self._launch(dg.mortar_traces(disc), len(sides), mortars=members, u=u, trace=trace)
 
 
 def face_plan(operator: Operator, pieces: Pieces) -> HaloPlan:
     """Return the plan that sends all unknowns at the nodes of faces between ranks to the ghosts."""
     mesh, nodes = operator.mesh, operator.weights.shape[1]
-    size = operator.of.fields * nodes
+    size = operator.disc.fields * nodes
 
     def words(elements: npt.NDArray[np.int64], faces: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
         on_face = np.stack(operator.face_nodes)[faces]
-        fields = nodes * np.arange(operator.of.fields)
+        fields = nodes * np.arange(operator.disc.fields)
         return np.asarray((elements[:, None, None] * size + fields[:, None] + on_face[:, None]).ravel(), np.uint32)
 
     # Edge nodes belong to several faces. Boundary elements and ghosts both follow the curve: the orders agree.

@@ -36,9 +36,9 @@ def check_integrator(integrator: str, flux: str, variant: str, ghosts: str) -> N
 
 def absorption_rates(operator: Operator) -> Floats:
     """Return the damping rates g of velocities at absorbing sides, (elements, dim, nodes) (theory/waves, eq. 26)."""
-    mesh, of, dim = operator.mesh, operator.of, operator.mesh.dim
+    mesh, disc, dim = operator.mesh, operator.disc, operator.mesh.dim
     rates = np.zeros((mesh.count, dim, operator.weights.shape[1]))
-    lift = of.nodes * (of.nodes - 1) / 2
+    lift = disc.nodes * (disc.nodes - 1) / 2
     density = operator.material.density
     for face, kind in enumerate(operator.boundaries):
         axis = face // 2
@@ -48,7 +48,7 @@ def absorption_rates(operator: Operator) -> Floats:
         nodes, scale = operator.face_nodes[face], 2.0 / mesh.sizes[outer, axis]
         own = density[outer][:, nodes] if operator.material.by_node else density[outer, None]
         for component in range(dim):
-            if of.medium == "acoustic" and component != axis:
+            if disc.medium == "acoustic" and component != axis:
                 continue
             z = operator.face_impedances(outer, face)[0 if component == axis else 1]
             z = z if operator.material.by_node else z[:, None]
@@ -73,8 +73,8 @@ class Leapfrog:
         """Return the stages that advance one half of the unknowns by `dt`, without absorption and sources."""
         operator, ghosts, trace = self._operator, self._ghosts, self._trace
         mesh, sides, inner_sides = operator.mesh, operator.sides, operator.inner_sides
-        team = dg.leap_team(operator.of)
-        spec, together = dg.leap(operator.of, half, team), team.elements
+        team = dg.leap_team(operator.disc)
+        spec, together = dg.leap(operator.disc, half, team), team.elements
         members = {"on": operator.members, "u": self._u, "trace": trace, "reach": team.reach, "dt": dt}
 
         def sweep(where: str, begin: int, end: int, after: tuple[str, ...] = ()) -> list[Stage]:
@@ -114,4 +114,4 @@ class Leapfrog:
         operator = self._operator
         members: dict[str, Any] = {"on": operator.members, "u": self._u, "trace": self._trace}
         members |= {"elements": self._elements, "factors": self._factors[int(after)]}
-        return [Stage("absorbing sides", *operator.launch(dg.resist(operator.of), 0, self._absorbing, **members))]
+        return [Stage("absorbing sides", *operator.launch(dg.resist(operator.disc), 0, self._absorbing, **members))]

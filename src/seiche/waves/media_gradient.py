@@ -51,13 +51,13 @@ class MediaGradient:
     def __init__(self, operator: Operator, outer: Sequence[npt.NDArray[np.bool_]]) -> None:
         """Start at zero; `outer` flags, for each face, the elements without a neighbour."""
         if operator.flux.slopes is None:
-            raise CaseError(f"gradient: the flux {operator.of.flux.name} is not supported")
+            raise CaseError(f"gradient: the flux {operator.disc.flux.name} is not supported")
         self._operator, self._outer = operator, outer
         material, count = operator.material, operator.mesh.count
         self._rho, self._stiff, self._mu = material.density, material.longitudinal, material.mu
         self._z = operator.impedances
         self.density, self.moduli, self.impedances = np.zeros(count), np.zeros((2, count)), np.zeros_like(self._z)
-        self._acoustic = operator.of.medium == "acoustic"
+        self._acoustic = operator.disc.medium == "acoustic"
         self._face_weights = [self._weights_of(axis) for axis in range(operator.mesh.dim)]
 
     def _weights_of(self, axis: int) -> Floats:

@@ -242,7 +242,7 @@ class Mesh:
     def _local(self, fine: npt.NDArray[np.float64], element: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Return the local coordinates, -1 to 1, of points in units of the finest level in their elements."""
         side = np.int64(1) << (self.brick.depth - self.level[element])
-        return np.clip(2 * (fine - self.corner[element]) / side[:, None] - 1, -1.0, 1.0)
+        return np.asarray(np.clip(2 * (fine - self.corner[element]) / side[:, None] - 1, -1.0, 1.0))
 
     @cached_property
     def keys(self) -> Keys:

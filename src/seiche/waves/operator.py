@@ -62,7 +62,7 @@ def _of_child(halves: _Halves, child: int, dim: int) -> Floats:
 
 
 class Operator:
-    """The arrays of a mesh with a material, a flux and boundaries, in one precision, on one device."""
+    """The arrays of a mesh, a material and a flux on one device; `disc` is their discretisation."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Operator:
         self._split_absorption = split_absorption
         self._check(nodes, world)
         hanging = any(world.allgather(bool((mesh.child >= 0).any())))
-        self.of = Discretisation(medium, mesh.dim, nodes, flux.kernel, real, material.by_node, hanging)
+        self.disc = Discretisation(medium, mesh.dim, nodes, flux.kernel, real, material.by_node, hanging)
         self.face_nodes = [face_nodes(nodes, mesh.dim, face) for face in range(mesh.faces)]
         self.impedances = np.stack([with_ghosts(world, mesh, z) for z in material.impedances(medium)])
         self.pieces = Pieces.of(mesh)
@@ -104,7 +104,7 @@ class Operator:
             "moduli": self.real_array(np.moveaxis(material.moduli(medium), 0, 1)),
             "faces": self.real_array(self._coefficients()),
             "rows": self.real_array(derivative.T),
-            "corrections": backend.zeros(max(self.sides, 1) * 2 * self.of.waves * self.of.face_nodes, real),
+            "corrections": backend.zeros(max(self.sides, 1) * 2 * self.disc.waves * self.disc.face_nodes, real),
         }
         self.members: dict[str, Any] = {**self._arrays, "count": mesh.count, "derivative": derivative.ravel()}
         if self.sides:
@@ -130,11 +130,11 @@ class Operator:
     @property
     def fields(self) -> tuple[str, ...]:
         """Return the names of the unknowns in the order of the state."""
-        return FIELDS[self.of.medium, self.of.dim]
+        return FIELDS[self.disc.medium, self.disc.dim]
 
     def real_array(self, values: Floats) -> Array:
         """Upload values in the precision of the state."""
-        return self.backend.upload(np.ascontiguousarray(values.astype(self.of.real)))
+        return self.backend.upload(np.ascontiguousarray(values.astype(self.disc.real)))
 
     def _slots(self) -> None:
         """Find the slot that every face reads, and the large sides of hanging faces."""
@@ -174,7 +174,7 @@ class Operator:
     @property
     def plan(self) -> HaloPlan:
         """Return the halo plan of the traces."""
-        return self.pieces.plan(self.sent_slots, self.ghost_slots, self.of.slot)
+        return self.pieces.plan(self.sent_slots, self.ghost_slots, self.disc.slot)
 
     def half(self, child: int) -> Floats:
         """Return the interpolation of a large face's values to the nodes of a child, (face nodes, face nodes)."""
@@ -189,7 +189,7 @@ class Operator:
         """Return the flux's coefficients of all faces, (count, faces(, face nodes), record)."""
         mesh, flux = self.mesh, self.flux
         record = flux.kernel.coefficients * len(self.impedances)
-        by_node = (self.of.face_nodes,) if self.material.by_node else ()
+        by_node = (self.disc.face_nodes,) if self.material.by_node else ()
         result = np.empty((mesh.count, mesh.faces, *by_node, record))
         elements = np.arange(mesh.count)
         for face in range(mesh.faces):
@@ -209,8 +209,8 @@ class Operator:
     def _mortars(self) -> dict[str, Any]:
         """Return the arrays of the hanging faces."""
         children = self._large_slots.shape[1]
-        by_node = (self.of.face_nodes,) if self.material.by_node else ()
-        record = self.of.flux.coefficients * len(self.impedances)
+        by_node = (self.disc.face_nodes,) if self.material.by_node else ()
+        record = self.disc.flux.coefficients * len(self.impedances)
         faces = np.empty((self.sides, children, *by_node, record))
         for face in range(self.mesh.faces):
             on_face = self._sides[:, 1] == face
@@ -232,7 +232,7 @@ class Operator:
     def _halves(self) -> tuple[_Halves, _Halves]:
         """Return the interpolations of velocities and of tractions to halves of a line (theory/waves, section 4)."""
         plain, filtered = self.basis.halves(), self.basis.filtered_halves()
-        return (filtered, plain) if self.of.medium == "acoustic" else (plain, filtered)
+        return (filtered, plain) if self.disc.medium == "acoustic" else (plain, filtered)
 
     def mortar_pair(self, child: int) -> tuple[Floats, Floats]:
         """Return the interpolations of velocities and tractions to a child's nodes, (face nodes, face nodes)."""
@@ -269,15 +269,16 @@ class Operator:
         if begin == end:
             return []
         members = {"mortars": self.mortar_members, "u": u, "trace": trace, "corrections": self.corrections}
-        return [Stage("mortar corrections", *self.launch(dg.mortar_corrections(self.of), begin, end, **members))]
+        return [Stage("mortar corrections", *self.launch(dg.mortar_corrections(self.disc), begin, end, **members))]
 
     def traces(self) -> Array:
         """Allocate the traces of all slots."""
-        return self.backend.zeros(self.slot_count * self.of.slot, self.of.real)
+        return self.backend.zeros(self.slot_count * self.disc.slot, self.disc.real)
 
     def zeros(self, ghosts: int = 0) -> Array:
         """Allocate a state of own elements followed by `ghosts` elements."""
-        return self.backend.zeros((self.mesh.count + ghosts, self.of.fields, self.basis.n**self.mesh.dim), self.of.real)
+        shape = self.mesh.count + ghosts, self.disc.fields, self.basis.n**self.mesh.dim
+        return self.backend.zeros(shape, self.disc.real)
 
     @cached_property
     def weights(self) -> Floats:

@@ -30,12 +30,12 @@ class Peak:
         self.elements = np.nonzero(mesh.kinds[:, face, 0] == NONE)[0]
         self.items = len(self.elements)
         self._list = operator.backend.upload(self.elements.astype(np.int32))
-        self._peaks = operator.backend.zeros((max(self.items, 1), 2, operator.of.face_nodes), operator.of.real)
+        self._peaks = operator.backend.zeros((max(self.items, 1), 2, operator.disc.face_nodes), operator.disc.real)
 
     def launch(self, u: Array) -> tuple[Callable[[], None], int]:
         """Return the launch that updates the peaks from a state, and the bytes it moves."""
         backend = self._operator.backend
-        kernel = backend.load(dg.peak_motion(self._operator.of))
+        kernel = backend.load(dg.peak_motion(self._operator.disc))
         arguments = backend.pack(
             kernel, u=u, elements=self._list, peaks=self._peaks, axis=self.face // 2, side=self.face % 2
         )
@@ -48,7 +48,7 @@ class Peak:
     def load(self, squares: Floats) -> None:
         """Set the result of `squares` of an earlier run."""
         if self.items:
-            self._operator.backend.assign(self._peaks, squares.astype(self._operator.of.real))
+            self._operator.backend.assign(self._peaks, squares.astype(self._operator.disc.real))
 
     def gather(self) -> tuple[Floats, Floats] | None:
         """Return positions (n, dim) and peak velocities (n, 2) on rank 0, None elsewhere (collective).

@@ -44,11 +44,11 @@ class Sources:
             CaseError: a source outside the mesh or not of this medium, or a moment with shear in a fluid.
         """
         self._backend, self._operator, self._sources = operator.backend, operator, tuple(sources)
-        of, mesh, basis = operator.of, operator.mesh, operator.basis
+        disc, mesh, basis = operator.disc, operator.mesh, operator.basis
         points = share_out(mesh, basis, [source.position for source in sources], "source", world)
         self._point = points.point
         volume = np.prod(mesh.sizes[points.element] / 2, axis=1)
-        strengths = np.array([source.strengths(of.medium, mesh.dim) for source in sources])[points.point]
+        strengths = np.array([source.strengths(disc.medium, mesh.dim) for source in sources])[points.point]
         self._check_shear(strengths, points, world)
         strengths *= (points.share / volume)[:, None]
         elements, first = np.unique(points.element, return_index=True)
@@ -60,18 +60,18 @@ class Sources:
         self._times: tuple[float, ...] = (0.0, 0.5) if leapfrog else LSRK_C
         self._weights: tuple[float, ...] = (1.0, 1.0) if leapfrog else LSRK_B
         stages = len(self._times)
-        self._amplitudes = self._backend.zeros(window * stages * len(points.element), of.real)
+        self._amplitudes = self._backend.zeros(window * stages * len(points.element), disc.real)
         self._shape = (window, stages, len(points.element))
-        velocity = slice(1, None) if of.medium == "acoustic" else slice(0, mesh.dim)
+        velocity = slice(1, None) if disc.medium == "acoustic" else slice(0, mesh.dim)
         forces = np.zeros_like(strengths)
         forces[:, velocity] = strengths[:, velocity]
         parts = (forces, strengths - forces) if leapfrog else (strengths,) * stages
-        self._strengths = [self._backend.upload(values.astype(of.real)) for values in parts]
+        self._strengths = [self._backend.upload(values.astype(disc.real)) for values in parts]
         self._members: dict[str, Any] = {
             "on": operator.members,
             "elements": self._backend.upload(elements.astype(np.int32)),
             "first": self._backend.upload(np.append(first, len(points.element)).astype(np.int32)),
-            "weights": self._backend.upload((points.values / basis.weights).astype(of.real)),
+            "weights": self._backend.upload((points.values / basis.weights).astype(disc.real)),
             "amplitudes": self._amplitudes,
             "clock": clock,
             "sources": len(points.element),
@@ -81,7 +81,7 @@ class Sources:
         """Raise CaseError for moments with shear in a fluid (collective)."""
         operator = self._operator
         dim, wrong = operator.mesh.dim, np.zeros(len(self._sources))
-        if operator.of.medium == "elastic":
+        if operator.disc.medium == "elastic":
             fluid = operator.material.cs.reshape(operator.mesh.count, -1)[points.element, 0] == 0
             normal, shear = strengths[:, dim : 2 * dim], strengths[:, 2 * dim :]
             wrong[points.point[fluid & ((np.ptp(normal, axis=1) > 0) | shear.any(1))]] = 1
@@ -92,7 +92,7 @@ class Sources:
 
     def stage(self, stage: int, dt: float, u: Array, k: Array, trace: Array) -> tuple[Launch, int]:
         """Return the launch that adds the sources of a stage, and the bytes it moves."""
-        spec = dg.add_sources(self._operator.of, len(self._times))
+        spec = dg.add_sources(self._operator.disc, len(self._times))
         members = {**self._members, "u": u, "k": k, "next_trace": trace, "stage": stage, "dt": dt}
         strengths, b = self._strengths[stage], self._weights[stage]
         return self._operator.launch(spec, 0, self.items, **members, strengths=strengths, b=b)
@@ -104,7 +104,7 @@ class Sources:
         window = self._shape[0]
         times = (step + np.arange(window)[:, None] + np.array(self._times)) * dt
         values = (np.stack([source.time(times) for source in self._sources], -1) * self.factors)[..., self._point]
-        self._backend.assign(self._amplitudes, values.astype(self._operator.of.real).ravel())
+        self._backend.assign(self._amplitudes, values.astype(self._operator.disc.real).ravel())
 
 
 class Receivers:
@@ -130,18 +130,18 @@ class Receivers:
         self._backend, self._operator, self.count, self.every = operator.backend, operator, len(positions), every
         self._world = world
         self._points = share_out(operator.mesh, operator.basis, positions, "receiver", world)
-        of, parts = operator.of, len(self._points.element)
+        disc, parts = operator.disc, len(self._points.element)
         #: Parts of receivers on this rank.
         self.items = parts
-        self._shape = (window // every, parts, of.fields)
-        self._samples = self._backend.zeros(self._shape, of.real)
+        self._shape = (window // every, parts, disc.fields)
+        self._samples = self._backend.zeros(self._shape, disc.real)
         self._rows: list[npt.NDArray[Any]] = []
         #: Number of samples before the first one stored, and the samples of the runs that this one continues.
         self.first = 0
-        self._earlier = np.zeros((0, self.count, of.fields))
+        self._earlier = np.zeros((0, self.count, disc.fields))
         self._members = {
             "elements": self._backend.upload(self._points.element),
-            "weights": self._backend.upload(self._points.values.astype(of.real)),
+            "weights": self._backend.upload(self._points.values.astype(disc.real)),
             "clock": clock,
             "samples": self._samples,
             "receivers": parts,
@@ -150,7 +150,7 @@ class Receivers:
 
     def launch(self, u: Array) -> tuple[Launch, int]:
         """Return the launch that stores a sample if one is scheduled, and the bytes it moves."""
-        kernel = self._backend.load(dg.record(self._operator.of))
+        kernel = self._backend.load(dg.record(self._operator.disc))
         arguments = self._backend.pack(kernel, **self._members, u=u)
         parts = self._shape[1]
         return kernel.bind(arguments, 0, parts), kernel.bytes_per_item * parts

@@ -3,10 +3,10 @@
 
 One step is five stages of the Runge-Kutta scheme (theory/waves, eq. 15); each consists of
 
-    mortar corrections   terms of the large sides of hanging faces, from the traces of both sides.
-    elements             k <- A k + dt L(u), u <- u + B k, new traces: volume, faces and integration in one sweep.
-    sources              the same for point sources, in the elements that contain some.
-    mortar traces        traces of large sides at the nodes of their small neighbours.
+- mortar corrections: terms of the large sides of hanging faces, from the traces of both sides
+- elements: k <- A k + dt L(u), u <- u + B k and new traces, with volume, faces and integration in one sweep
+- sources: the same for point sources, in the elements that contain some
+- mortar traces: traces of large sides at the nodes of their small neighbours
 
 On several ranks the first two are computed for the interior elements during the halo exchange, and for the others
 after it. No result depends on the number of ranks. In the last stage the `sponge` damps its layer before the mortar
@@ -149,7 +149,7 @@ class WaveSolver(SolverBase):
         )
         self.largest_step = largest_step(mesh, material, nodes, face_flux, self.world, leapfrog=leapfrog)
         self.dt, self.step = self._time_step(dt), 0
-        self.of = self.operator.of
+        self.of = self.operator.disc
         self.timers = StageTimers(self.backend.clock())
         self._window = sample_every * max(1, WINDOW // max(sample_every, 1))
         arrays = self._allocate(ghosts, transport, leapfrog=leapfrog)
@@ -176,8 +176,8 @@ class WaveSolver(SolverBase):
         self.ghosts: Ghosts | None = None
         if self.world.size > 1:
             self.ghosts = Ghosts(operator, self.world, kind, transport, state=state, traces=traces, timers=self.timers)
-        self.exchanges = self.ghosts.exchanges if self.ghosts else []
-        self._replay = Replay(self.backend, self.exchanges)
+        exchanges = self.ghosts.exchanges if self.ghosts else []
+        self.exchanges, self._replay = exchanges, Replay(self.backend, exchanges)
         return Arrays(self.u, self._k, traces, self._clock)
 
     def _assemble(self, arrays: Arrays, variant: Variant, *, leapfrog: bool) -> None:

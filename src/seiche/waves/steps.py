@@ -52,7 +52,7 @@ class WaveSteps:
         """Return the stages that compute the traces of a new state."""
         operator, arrays = self._operator, self._arrays
         members = {"on": operator.members, "u": arrays.u, "trace": arrays.traces[trace]}
-        write = operator.launch(dg.write_traces(operator.of), 0, operator.mesh.count, **members)
+        write = operator.launch(dg.write_traces(operator.disc), 0, operator.mesh.count, **members)
         return [Stage("traces", *write), *self.mortar_traces(trace)]
 
     def mortar_traces(self, trace: int) -> list[Stage]:
@@ -61,7 +61,7 @@ class WaveSteps:
         if not operator.sides:
             return []
         members = {"mortars": operator.mortar_members, "u": arrays.u, "trace": arrays.traces[trace]}
-        launch = operator.launch(dg.mortar_traces(operator.of), 0, operator.sides, **members)
+        launch = operator.launch(dg.mortar_traces(operator.disc), 0, operator.sides, **members)
         return [Stage("mortar traces", *launch)]
 
     def runge_kutta(self, sweeps: Sweeps, trace: int) -> list[Stage]:

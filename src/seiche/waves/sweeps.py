@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The kernels of a Runge-Kutta stage, in one or several sweeps (theory/waves, section 8).
 
-    fused        volume, faces, integration and the new traces in one sweep.
-    fused-flux   volume and faces, which store the rates; then integration and traces.
-    separate     volume; faces; then integration with a stored inverse mass, and traces.
+- fused: volume, faces, integration and the new traces in one sweep
+- fused-flux: volume and faces, which store the rates; then integration and traces
+- separate: volume; faces; then integration with a stored inverse mass, and traces
 
 The first two give the same bits. The last one sums integrals in another order and differs by round-off.
 """
@@ -71,7 +71,7 @@ class Sweeps:
         """Return corrections and the sweeps of a stage that reads the traces `trace` and writes the others."""
         operator, ghosts, traces = self._operator, self._ghosts, self._traces[trace]
         mesh, sides, inner_sides = operator.mesh, operator.sides, operator.inner_sides
-        per_team = dg.team_of(operator.of).elements
+        per_team = dg.team_of(operator.disc).elements
         items, inner = -(-mesh.count // per_team), mesh.interior // per_team
         sweep = self._sweep(number, trace, dt, b)
         if ghosts is None:
@@ -90,8 +90,8 @@ class Sweeps:
 
     def _sweep(self, number: int, trace: int, dt: float, b: float) -> Callable[..., list[Stage]]:
         """Return a function from a range of items to the launches before any separate integration."""
-        operator, of = self._operator, self._operator.of
-        per_team = dg.team_of(of).elements
+        operator, disc = self._operator, self._operator.disc
+        per_team = dg.team_of(disc).elements
         kernels: list[tuple[str, KernelSpec, int, dict[str, Any]]] = []
         if self._variant == "separate":
             members = {
@@ -100,8 +100,8 @@ class Sweeps:
                 "contributions": self._rates,
                 "weights": operator.basis.weights,
             }
-            kernels.append(("volume", dg.volume(of), 1, members))
-            kernels.append(("faces", dg.face_flux(of), per_team, {**members, "trace": self._traces[trace]}))
+            kernels.append(("volume", dg.volume(disc), 1, members))
+            kernels.append(("faces", dg.face_flux(disc), per_team, {**members, "trace": self._traces[trace]}))
         else:
             fused = self._variant == "fused"
             members = {
@@ -110,12 +110,12 @@ class Sweeps:
                 "k": self._k if fused else self._rates,
                 "trace": self._traces[trace],
                 "next_trace": self._traces[1 - trace],
-                "reach": dg.team_of(of).reach,
+                "reach": dg.team_of(disc).reach,
                 "a": LSRK_A[number],
                 "b": b,
                 "dt": dt,
             }
-            spec = dg.fused_stage(of, _POSITIONS[number]) if fused else dg.rates(of)
+            spec = dg.fused_stage(disc, _POSITIONS[number]) if fused else dg.rates(disc)
             kernels.append(("", spec, 1, members))
 
         def sweep(name: str, begin: int, end: int, after: tuple[str, ...] = ()) -> list[Stage]:
@@ -136,7 +136,7 @@ class Sweeps:
         arrays = {"u": self._u, "k": self._k, "next_trace": self._traces[1 - trace], "rates": self._rates}
         if self._memory is not None:
             return self._memory.integration(_POSITIONS[number], number, b=b, dt=dt, **arrays)
-        spec = dg.integrate(operator.of, _POSITIONS[number], self._variant == "separate")
+        spec = dg.integrate(operator.disc, _POSITIONS[number], self._variant == "separate")
         scheme = {"inverse_mass": self._inverse_mass, "a": LSRK_A[number], "b": b, "dt": dt}
         launch = operator.launch(spec, 0, operator.mesh.count, on=operator.members, **arrays, **scheme)
         return Stage("integration", *launch)
@@ -152,6 +152,6 @@ def inverse_mass(operator: Operator) -> np.ndarray[Any, np.dtype[np.float64]]:
     material = operator.material
     shape = (-1, weights.shape[1]) if material.by_node else (-1, 1)
     velocity = (1 / material.density).reshape(shape) / weights
-    if operator.of.medium == "acoustic":
+    if operator.disc.medium == "acoustic":
         return np.stack([material.longitudinal.reshape(shape) / weights, *(velocity,) * dim], 1)
     return np.stack([*(velocity,) * dim, 1 / weights], 1)

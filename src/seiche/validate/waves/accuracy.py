@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,18 +14,19 @@ from seiche.report.figures import convergence_figure
 from seiche.validate.check import Check, Floats, Setting
 from seiche.validate.waves.interface_waves import InterfaceWave, Solid
 from seiche.waves import Brick, Forest, Material, Mesh, Solver
+from seiche.waves.boundary import Boundary
 from seiche.waves.energy import energy, inner_product
 from seiche.waves.plane import PlaneWave
 
 _WILCOX = "Wilcox, Stadler, Burstedde, Ghattas 2010, doi:10.1016/j.jcp.2010.09.008"
-#: For each number of nodes the levels of two meshes.
+#: Levels of two meshes for each number of nodes.
 _LEVELS = {2: (4, 5), 3: (3, 4), 4: (2, 3), 5: (2, 3), 6: (1, 2), 7: (1, 2), 8: (1, 2)}
-#: Share of the largest step: so short that the error in time does not cap the order.
+#: Fraction of the largest time step for which the error in time does not limit the order.
 _SHORT = {2: 0.9, 3: 0.9, 4: 0.9, 5: 0.4, 6: 0.3, 7: 0.2, 8: 0.1}
 
 
 def periodic(dim: int, level: int, *, hanging: bool = False) -> Mesh:
-    """Return a periodic unit box; with hanging faces one half is a level finer."""
+    """Return a periodic unit box; with hanging faces one half is finer by one level."""
     forest = Forest.uniform(Brick((1,) * dim, (True,) * dim), level)
     if hanging:
         forest = forest.refined(2 * forest.corner[:, 0] < 1 << forest.brick.depth).balanced()
@@ -32,7 +34,7 @@ def periodic(dim: int, level: int, *, hanging: bool = False) -> Mesh:
 
 
 def plane_wave_error(setting: Setting, mesh: Mesh, kind: str, medium: Medium, *, flux: str, nodes: int) -> float:
-    """Return the relative error of a diagonal plane wave of one period a side after a quarter of a unit of time."""
+    """Return the relative error of a diagonal plane wave of one period per side after a time of 0.25."""
     wave = PlaneWave(kind, (1.0,) * mesh.dim, 1.5, 2.0, 1.0 if medium == "elastic" else 0.0)  # type: ignore[arg-type]
     material = Material.uniform(mesh.count, wave.density, wave.cp, wave.cs)
     options: dict[str, Any] = {"nodes": nodes, "flux": flux, "device": setting.device, "threads": setting.threads or 1}
@@ -51,36 +53,32 @@ def plane_wave_error(setting: Setting, mesh: Mesh, kind: str, medium: Medium, *,
 
 
 def orders(setting: Setting) -> list[Check]:
-    """Orders of plane waves: that of the nodes with the upwind flux, about one less with averages at odd degree."""
+    """Orders of plane waves: the number of nodes with the upwind flux, about one less with averages at odd degree."""
     checks = []
     numbers = (3, 4, 5) if setting.quick else tuple(_LEVELS)
     kinds: tuple[tuple[Medium, str], ...] = (("acoustic", "p"), ("elastic", "p"), ("elastic", "s"))
-    for medium, kind in kinds:
-        for nodes in numbers:
-            errors: dict[str, list[float]] = {}
-            fluxes: tuple[str, ...] = ("upwind", "central")
-            for flux in fluxes:
-                errors[flux] = [
-                    plane_wave_error(setting, periodic(2, level), kind, medium, flux=flux, nodes=nodes)
-                    for level in _LEVELS[nodes]
-                ]
-            sizes = [2.0**level for level in _LEVELS[nodes]]
-            name = f"{medium} {kind} wave, {nodes} nodes"
-            plot = partial(convergence_figure, sizes=sizes, errors=errors, order=nodes, x_label="elements across")
-            found = {flux: float(np.log2(pair[0] / pair[1])) for flux, pair in errors.items()}
-            checks.append(Check(f"{name}: order, upwind", found["upwind"], nodes - 0.25, "above", plot=plot))
-            checks.append(Check(f"{name}: order, central", found["central"], sense="recorded"))
+    for (medium, kind), nodes in product(kinds, numbers):
+        errors = {
+            flux: [
+                plane_wave_error(setting, periodic(2, level), kind, medium, flux=flux, nodes=nodes)
+                for level in _LEVELS[nodes]
+            ]
+            for flux in ("upwind", "central")
+        }
+        sizes = [2.0**level for level in _LEVELS[nodes]]
+        name = f"{medium} {kind} wave, {nodes} nodes"
+        plot = partial(convergence_figure, sizes=sizes, errors=errors, order=nodes, x_label="elements across")
+        upwind, central = (float(np.log2(coarse / fine)) for coarse, fine in errors.values())
+        checks.append(Check(f"{name}: order, upwind", upwind, nodes - 0.25, "above", plot=plot))
+        checks.append(Check(f"{name}: order, central", central, sense="recorded"))
     return checks
 
 
 def hanging_orders(setting: Setting) -> list[Check]:
     """Orders of plane waves across hanging faces."""
     checks = []
-    kinds: tuple[tuple[Medium, str, float], ...] = (
-        ("acoustic", "p", 3.8),
-        ("elastic", "p", 3.7),
-        ("elastic", "s", 3.7),
-    )
+    kinds: tuple[tuple[Medium, str, float], ...]
+    kinds = ("acoustic", "p", 3.8), ("elastic", "p", 3.7), ("elastic", "s", 3.7)
     for medium, kind, bound in kinds:
         levels = (2, 3) if setting.quick else (2, 3, 4)
         errors = [
@@ -112,9 +110,8 @@ def spectrum(setting: Setting) -> list[Check]:
         density, cp = 1 + random.random(shape), 2 + random.random(shape)
         cs = np.zeros(shape) if medium == "acoustic" else 1 + 0.5 * random.random(shape)
         cs[::3] = 0
-        solver = Solver(
-            mesh, Material(density, cp, cs), nodes=4, flux=flux, medium=medium, device=setting.device, threads=1
-        )
+        material, device = Material(density, cp, cs), setting.device
+        solver = Solver(mesh, material, nodes=4, flux=flux, medium=medium, device=device, threads=1)
         first, second = random.standard_normal((2, mesh.count, solver.of.fields, 4**dim))
         if medium == "elastic":  # S = -p I in a fluid
             fluid = cs.reshape(mesh.count, -1).max(1) == 0
@@ -155,50 +152,49 @@ def interfaces(setting: Setting) -> list[Check]:
     pressure, x = solver.values()[:, 0], solver.positions[..., 0]
     z = 2.5 * 3400 / 1500
     reflection = (z - 1) / (z + 1)
-    back = reflection * pulse(16.0 - x - solver.time)
-    on = (1 + reflection) * pulse(8.0 + (x - 8.0) * 1500 / 3400 - solver.time)
-    error = float(np.abs(pressure - np.where(right[:, None], on, back)).max())
+    reflected = reflection * pulse(16.0 - x - solver.time)
+    transmitted = (1 + reflection) * pulse(8.0 + (x - 8.0) * 1500 / 3400 - solver.time)
+    error = float(np.abs(pressure - np.where(right[:, None], transmitted, reflected)).max())
     name = f"pulse on an interface, R = {reflection:.2f}: largest error of the pressure"
     return [Check(name, error, 6e-3, reference="R = (Z2 - Z1)/(Z2 + Z1)")]
 
 
 def two_layers(setting: Setting) -> list[Check]:
-    """A wave that meets another fluid at 30 degrees: incident, reflected and refracted one, by Snell's law."""
+    """A wave incident on another fluid at 30 degrees: incident, reflected and refracted wave, by Snell's law."""
     fluids, angle = ((1.0, 1.0), (1.2, 2500.0 / 1500.0)), np.radians(30.0)
     sines = [np.sin(angle) * speed for _, speed in fluids]
     cosines = [np.sqrt(1 - sine**2) for sine in sines]
     first, second = (density * speed / cosine for (density, speed), cosine in zip(fluids, cosines, strict=True))
     reflection = (second - first) / (second + first)
-    ways = ((sines[0], cosines[0], 0), (sines[0], -cosines[0], 0), (sines[1], cosines[1], 1))
+    waves = ((sines[0], cosines[0], 0), (sines[0], -cosines[0], 0), (sines[1], cosines[1], 1))
     amplitudes = (1.0, reflection, (1 + reflection) * first * cosines[0] / (second * cosines[1]))
     frequency, errors, levels = 2 * np.pi / sines[0], [], (2, 3)
     for level in levels:
-        # Periodic along the interface y = 0; what comes from the sides does not reach the middle.
+        # Periodic along the interface y = 0; reflections from the sides do not reach the middle.
         mesh = Mesh.of_forest(Forest.uniform(Brick((1, 4), (True, False)), level), origin=(0.0, -2.0))
         above = mesh.lower[:, 1] >= 0
-        density, cp = (np.where(above, *(fluids[layer][what] for layer in (1, 0))) for what in (0, 1))
+        density, cp = (np.where(above, fluids[1][k], fluids[0][k]) for k in (0, 1))
         solver = Solver(mesh, Material(density, cp, 0 * cp), nodes=6, device=setting.device, threads=1)
         positions = solver.positions
 
         def exact(time: float, positions: Floats = positions, above: Any = above) -> Floats:
             result = np.zeros((len(positions), 3, positions.shape[1]))
-            for (sine, cosine, layer), amplitude in zip(ways, amplitudes, strict=True):
+            for (sine, cosine, layer), amplitude in zip(waves, amplitudes, strict=True):
                 wave = PlaneWave("p", (sine, cosine), *fluids[layer])
-                here = above == bool(layer)
-                state = wave.state("acoustic", positions[here], time, lambda t: np.asarray(np.sin(frequency * t)))
-                result[here] += amplitude * state
+                inside = above == bool(layer)
+                state = wave.state("acoustic", positions[inside], time, lambda t: np.asarray(np.sin(frequency * t)))
+                result[inside] += amplitude * state
             return result
 
         solver.start_from(exact(0.0))
         solver.advance(round(0.25 / solver.dt))
         middle = (abs(mesh.lower[:, 1] + mesh.sizes[:, 1] / 2) < 1)[:, None, None]
-        right = exact(solver.time)
-        wrong = energy(middle * (solver.values() - right), solver.operator)
-        errors.append(float(np.sqrt(wrong / energy(middle * right, solver.operator))))
+        final = exact(solver.time)
+        error = energy(middle * (solver.values() - final), solver.operator)
+        errors.append(float(np.sqrt(error / energy(middle * final, solver.operator))))
     name = f"two fluids at 30 degrees, R = {reflection:.4f}"
-    plot = partial(
-        convergence_figure, sizes=[2.0**level for level in levels], errors={name: errors}, order=6, x_label="elements"
-    )
+    sizes = [2.0**level for level in levels]
+    plot = partial(convergence_figure, sizes=sizes, errors={name: errors}, order=6, x_label="elements")
     return [
         Check(f"{name}: relative error", errors[1], 2e-5, reference="Snell's law, continuity", plot=plot),
         Check(f"{name}: order, 6 nodes", float(np.log2(errors[0] / errors[1])), 5.6, "above"),
@@ -206,7 +202,7 @@ def two_layers(setting: Setting) -> list[Check]:
 
 
 def interface_waves(setting: Setting) -> list[Check]:
-    """Rayleigh, Scholte and Stoneley waves, half a wavelength on; wavelength 1."""
+    """Rayleigh, Scholte and Stoneley waves of wavelength 1 after half a wavelength."""
     rock = Solid(1.0, np.sqrt(3.0), 1.0)
     tungsten, aluminium = Solid(19.25, 5.22, 2.89), Solid(2.7, 6.42, 3.04)
     cases = (
@@ -220,20 +216,14 @@ def interface_waves(setting: Setting) -> list[Check]:
         for level in levels:
             forest = Forest.uniform(Brick((1, below + above), (True, False)), level)
             mesh = Mesh.of_forest(forest, origin=(0.0, float(-below)))
-            solver = Solver(
-                mesh,
-                wave.material(mesh),
-                nodes=5,
-                boundaries=("free", "free", "absorbing", "absorbing" if above else "free"),
-                device=setting.device,
-                threads=1,
-            )
+            sides: tuple[Boundary, ...] = ("free", "free", "absorbing", "absorbing" if above else "free")
+            material, device = wave.material(mesh), setting.device
+            solver = Solver(mesh, material, nodes=5, boundaries=sides, device=device, threads=1)
             solver.start_from(wave.state(solver.positions, 0.0))
             solver.advance(round(0.5 / wave.speed / solver.dt))
             exact = wave.state(solver.positions, solver.time)
-            errors.append(
-                float(np.sqrt(energy(solver.values() - exact, solver.operator) / energy(exact, solver.operator)))
-            )
+            error = energy(solver.values() - exact, solver.operator)
+            errors.append(float(np.sqrt(error / energy(exact, solver.operator))))
         sizes = [2.0**level for level in levels]
         plot = partial(convergence_figure, sizes=sizes, errors={name: errors}, order=5, x_label="elements a wavelength")
         checks.append(Check(f"{name}: conditions at the interface", wave.misfit, 1e-9, reference=reference))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Waves along the plane between two media, exactly: Rayleigh, Scholte, Stoneley (wave number 2 pi)."""
+"""Exact waves along the plane between two media: Rayleigh, Scholte, Stoneley (wave number 2 pi)."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class Solid:
 
 @dataclass(frozen=True)
 class InterfaceWave:
-    """exp(i 2 pi (x - speed t)) along y = 0, decaying away from it; above lies a medium or nothing.
+    """exp(i 2 pi (x - speed t)) along y = 0, decaying away from it; `above` is a medium or vacuum (None).
 
-    In each medium potentials of longitudinal and shear motion decay as exp(-q abs(y)), q^2 = 1 - speed^2/c^2 in units
-    of the wave number; the conditions at y = 0 give their amplitudes.
+    In each medium the potentials of longitudinal and shear motion decay as exp(-q abs(y)), with q^2 = 1 - speed^2/c^2
+    in units of the wave number. The conditions at y = 0 determine their amplitudes.
     """
 
     below: Solid
     above: Solid | None
     speed: float
 
-    def _part(self, medium: Solid, decay: float, ux: complex, uy: complex) -> Complex:
+    def _fields(self, medium: Solid, decay: float, ux: complex, uy: complex) -> Complex:
         """Return v_x, v_y, S_xx, S_yy, S_xy of a displacement (ux, uy) exp(i x + decay y)."""
         mu = medium.density * medium.cs**2
         lam = medium.density * medium.cp**2 - 2 * mu
@@ -45,26 +45,27 @@ class InterfaceWave:
         return np.array([-1j * self.speed * ux, -1j * self.speed * uy, *stress])
 
     @cached_property
-    def _parts(self) -> list[tuple[float, bool, Complex]]:
-        parts = []
+    def _potentials(self) -> list[tuple[float, bool, Complex]]:
+        """Return decay, whether it is in the upper medium, and fields of each potential."""
+        potentials = []
         for medium, above in ((self.below, False), (self.above, True)):
             if medium is None:
                 continue
             sign = -1.0 if above else 1.0
             qp = sign * np.sqrt(1 - (self.speed / medium.cp) ** 2)
-            parts.append((float(qp), above, self._part(medium, qp, 1j, qp)))
+            potentials.append((float(qp), above, self._fields(medium, qp, 1j, qp)))
             if medium.cs > 0:
                 qs = sign * np.sqrt(1 - (self.speed / medium.cs) ** 2)
-                parts.append((float(qs), above, self._part(medium, qs, qs, -1j)))
-        return parts
+                potentials.append((float(qs), above, self._fields(medium, qs, qs, -1j)))
+        return potentials
 
     @cached_property
     def _solution(self) -> tuple[Complex, float]:
         def jump(field: int) -> list[complex]:
-            return [complex(part[field]) * (-1 if above else 1) for _, above, part in self._parts]
+            return [complex(fields[field]) * (-1 if above else 1) for _, above, fields in self._potentials]
 
         def below(field: int) -> list[complex]:
-            return [0.0 if above else complex(part[field]) for _, above, part in self._parts]
+            return [0.0 if above else complex(fields[field]) for _, above, fields in self._potentials]
 
         if self.above is None:
             rows = [jump(3), jump(4)]
@@ -77,23 +78,22 @@ class InterfaceWave:
 
     @property
     def misfit(self) -> float:
-        """Return how far the conditions at the interface are from having a solution: zero at the true speed."""
+        """Return the relative smallest singular value of the interface conditions: zero at the true speed."""
         return self._solution[1]
 
     def material(self, mesh: Mesh) -> Material:
         """Return the media of a mesh; elements above y = 0 belong to the upper one."""
         upper = self.above or self.below
         above = mesh.lower[: mesh.count, 1] >= 0
-        return Material(
-            *(np.where(above, getattr(upper, name), getattr(self.below, name)) for name in ("density", "cp", "cs"))
-        )
+        names = "density", "cp", "cs"
+        return Material(*(np.where(above, getattr(upper, name), getattr(self.below, name)) for name in names))
 
     def state(self, positions: Floats, time: float) -> Floats:
         """Return the unknowns of the elastic medium at the nodes of elements, (elements, 5, nodes)."""
         x, y = 2 * np.pi * np.moveaxis(positions, -1, 0)
         upper = positions[..., 1].mean(1) > 0
         total = np.zeros((len(x), 5, x.shape[1]))
-        for amplitude, (decay, above, part) in zip(self._solution[0], self._parts, strict=True):
+        for amplitude, (decay, above, fields) in zip(self._solution[0], self._potentials, strict=True):
             wave = np.exp(1j * (x - 2 * np.pi * self.speed * time) + decay * y) * (upper == above)[:, None]
-            total += (amplitude * part[:, None] * wave[:, None]).real
+            total += (amplitude * fields[:, None] * wave[:, None]).real
         return total

@@ -28,13 +28,13 @@ THICKNESS, DEPTH, MOMENT = 1000.0, 2000.0, 1e18
 
 @dataclass(frozen=True)
 class Size:
-    """How much is computed: trees around the source, and trees that grow beyond them towards the absorbing sides.
+    """Size of a check: trees around the source, and growing trees towards the absorbing sides.
 
-    In the middle are 2 `half` by 2 `half` trees of the side `tree`, `deep` of them below the layer, which has `layers`;
-    with `halved` those in the middle of the layer and around the source are split. `beyond` more lie on each side and
-    below, each wider by `growth` than the one before; the absorbing layer begins with them. `sigma` is the width of the
-    moment rate's Gaussian, which peaks at 6 sigma. Receivers k = 1 ... stand at k (600 m, 800 m). `bounds` are those of
-    the relative error of a receiver, of one of its components, and of the misfits of envelope and phase of a component.
+    In the middle are 2 `half` by 2 `half` trees of the side `tree`: `deep` of them below the layer, `layers` in it.
+    With `halved` those in the middle of the layer and around the source are split. On each side and below are `beyond`
+    more trees, each wider than the previous one by the factor `growth`; they are the absorbing layer. `sigma` is the
+    width of the Gaussian moment rate, which peaks at 6 sigma. Receiver k = 1 ... is at k (600 m, 800 m). `bounds` are
+    those of the relative error of a receiver, of one of its components, and of the misfits of envelope and phase.
     """
 
     half: int
@@ -50,17 +50,17 @@ class Size:
     receivers: int
     bounds: tuple[float, float, float, float]
     precision: Real = "float64"
-    #: How often every element is split.
+    #: Number of times that every element is split.
     splits: int = 0
 
     @property
     def band(self) -> tuple[float, float]:
-        """Return the band of the misfits, Hz: up to where the pulse's spectrum has fallen to e^-2."""
+        """Return the band of the misfits, Hz; at its upper end the spectrum of the pulse has decreased to e^-2."""
         return 0.2, 1 / (np.pi * self.sigma)
 
     @property
     def sponge(self) -> float:
-        """Return the thickness of the absorbing layer, m: that of the trees that grow."""
+        """Return the thickness of the absorbing layer, m: that of the growing trees."""
         return sum(self._across[: self.beyond])
 
     @property
@@ -68,23 +68,23 @@ class Size:
         return stretched(2 * self.half, self.tree, (self.beyond, self.beyond), self.growth)
 
     def mesh(self, world: World) -> Mesh:
-        """Return the mesh of a rank; the source lies below its middle and the ground is at z = 0."""
+        """Return the mesh of a rank; the source is below its middle and the ground is at z = 0."""
         across = self._across
         down = stretched(self.deep, self.tree, (self.beyond, 0), self.growth)
         down += [THICKNESS / self.layers] * self.layers
         first, last, ground, wide = self.beyond, self.beyond + 2 * self.half, len(down), len(across)
         middle, source = first + self.half, ground - self.layers - (DEPTH - THICKNESS) / self.tree
-        # Boxes of fine elements end in the middle of trees, so that they do not touch, and split, those outside.
+        # Boxes of fine elements end in the middle of trees: they must not touch, and split, the trees outside.
         boxes = [
             ([0, 0, 0], [wide, wide, ground], 1.001),
             ([first + 0.5, first + 0.5, ground - self.layers + 0.5], [last - 0.5, last - 0.5, ground], 0.501),
             ([middle - 0.5, middle - 0.5, source - 0.5], [middle + 0.5, middle + 0.5, source + 0.5], 0.501),
         ]
-        lower, upper, wanted = zip(*boxes[: 3 if self.halved else 1], strict=True)
+        lower, upper, sizes = zip(*boxes[: 3 if self.halved else 1], strict=True)
         side = -sum(across) / 2
         return Mesh.generate(
             Brick((wide, wide, ground), (False,) * 3),
-            SizeField(lower, upper, np.array(wanted) / 2**self.splits),
+            SizeField(lower, upper, np.array(sizes) / 2**self.splits),
             tree_size=(across, across, down),
             origin=(side, side, -sum(down)),
             world=world,
@@ -94,13 +94,13 @@ class Size:
 QUICK = Size(2, 2, 3, 1.3, 1000.0, 1, True, 5, 0.2, 4.0, 2, (0.07, 0.09, 0.045, 0.015))
 REDUCED = Size(4, 3, 5, 1.2, 1000.0, 1, True, 6, 0.15, 5.0, 4, (0.025, 0.03, 0.012, 0.005))
 FULL = Size(17, 9, 10, 1.15, 540.0, 2, True, 8, 0.06, 9.0, 10, (0.02, 0.02, 0.02, 0.02), "float32")
-#: With attenuation, whose reference fits Q with bodies of its own (`LayerMedium.moduli`).
+#: With attenuation; the reference has a different fit of Q (`LayerMedium.moduli`).
 FULL_LOSSY = replace(FULL, bounds=(0.03, 0.03, 0.02, 0.02))
 
 
 @dataclass(frozen=True)
 class ComparedSeismograms:
-    """Radial, transverse and vertical velocities, (times, receivers, 3), as computed with `nodes` and as integrated."""
+    """Radial, transverse and vertical velocities, (times, receivers, 3): computed with `nodes` nodes, and exact."""
 
     times: Floats
     computed: Floats
@@ -116,19 +116,18 @@ def seismograms(
     threads: int | None = None,
     world: World | None = None,
 ) -> ComparedSeismograms:
-    """Compute the waves at the receivers, and integrate them (collective)."""
+    """Return the computed and the exact seismograms of the receivers (collective)."""
     layer, below = media
     mesh = size.mesh(world or World.serial())
     soft = mesh.lower[: mesh.count, 2] >= -THICKNESS - 1.0
 
-    def of(what: str) -> Floats:
-        return np.asarray(np.where(soft, getattr(layer, what), getattr(below, what)), np.float64)
+    def values(name: str) -> Floats:
+        return np.asarray(np.where(soft, getattr(layer, name), getattr(below, name)), np.float64)
 
-    material, loss = Material(of("density"), of("cp"), of("cs")), None
+    material, loss = Material(values("density"), values("cp"), values("cs")), None
     if np.isfinite(layer.qs):
-        material, loss = attenuated(
-            material, of("qp"), of("qs"), dim=3, band=layer.band, reference=layer.reference, mechanisms=3
-        )
+        qp, qs = values("qp"), values("qs")
+        material, loss = attenuated(material, qp, qs, dim=3, band=layer.band, reference=layer.reference, mechanisms=3)
     places = [(600.0 * k, 800.0 * k, 0.0) for k in range(1, size.receivers + 1)]
     pulse = Gaussian(size.sigma, 6 * size.sigma)
     couple = [[0.0, MOMENT, 0.0], [MOMENT, 0.0, 0.0], [0.0, 0.0, 0.0]]
@@ -167,20 +166,14 @@ def layer_over_half_space(setting: Setting) -> list[Check]:
 
 
 def _checks(setting: Setting, size: Size, name: str, media: tuple[LayerMedium, LayerMedium]) -> list[Check]:
-    of = seismograms(size, media, device=setting.device, threads=setting.threads)
-    computed, exact = of.computed, of.exact
-    shape = (len(computed), -1)
-    plot = partial(
-        draw_traces,
-        times=of.times,
-        computed=computed[:, :2].reshape(shape),
-        exact=exact[:, :2].reshape(shape),
-        label="velocity",
-    )
-    together = [values.transpose(0, 2, 1).reshape(-1, size.receivers) for values in (computed, exact)]
-    dt = float(of.times[1] - of.times[0])
-    found = (misfit(*together), misfit(computed, exact), *envelope_and_phase(computed, exact, dt, size.band))
-    millions = of.nodes / 1e6
+    result = seismograms(size, media, device=setting.device, threads=setting.threads)
+    computed, exact = result.computed, result.exact
+    traces, exact_traces = (values[:, :2].reshape(len(values), -1) for values in (computed, exact))
+    plot = partial(draw_traces, times=result.times, computed=traces, exact=exact_traces, label="velocity")
+    by_receiver = [values.transpose(0, 2, 1).reshape(-1, size.receivers) for values in (computed, exact)]
+    dt = float(result.times[1] - result.times[0])
+    misfits = (misfit(*by_receiver), misfit(computed, exact), *envelope_and_phase(computed, exact, dt, size.band))
+    millions = result.nodes / 1e6
     texts = (
         "relative error of a receiver",
         "relative error of a component",
@@ -195,11 +188,11 @@ def _checks(setting: Setting, size: Size, name: str, media: tuple[LayerMedium, L
             reference=_DAY if number < 2 else f"{_DAY}; {KRISTEKOVA}",
             plot=plot if number == 0 else None,
         )
-        for number, (text, values, bound) in enumerate(zip(texts, found, size.bounds, strict=True))
+        for number, (text, values, bound) in enumerate(zip(texts, misfits, size.bounds, strict=True))
     ]
 
 
 def _worst(values: Floats) -> str:
-    """Return whose value is the largest of (receivers,) or (receivers, components)."""
+    """Return the receiver, and component, of the largest value of (receivers,) or (receivers, components)."""
     receiver, *component = np.unravel_index(int(values.argmax()), values.shape)
     return ", ".join((f"receiver {receiver + 1}", *(("radial", "transverse", "vertical")[int(k)] for k in component)))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a double couple below a layer does at the surface: integrals over wave numbers, as an oracle of LOH.1 and LOH.3.
+"""Surface motion of a double couple below a layer by wavenumber integration, as the reference of LOH.1 and LOH.3.
 
-In cylindrical harmonics Y = J_2(kr) sin 2 phi a wave of the frequency omega has the vertical motion U Y, the horizontal
-one V grad Y/k, and the horizontal one W curl(e_z Y')/k with Y' = J_2(kr) cos 2 phi; depth z points downwards. In a
-uniform medium U, V are sums of (nu_p, k) exp(nu_p z), (k, nu_s) exp(nu_s z) and the same with -nu, W of exp(+-nu_s z),
-with nu^2 = k^2 - (omega/c)^2. The source's waves are those of its full space. Frequencies have a small negative
-imaginary part: it moves the poles off the real axis, and damps the waves of the far rings of sources that a sum over
-wave numbers stands for (Bouchon 1981).
+With harmonics Y = J_2(kr) sin 2 phi and Y' = J_2(kr) cos 2 phi, a wave of frequency omega has the vertical
+motion U Y. Its horizontal motions are V grad Y/k and W curl(e_z Y')/k. Depth z points downwards. In a uniform medium
+(U, V) are sums of (nu_p, k) exp(nu_p z), (k, nu_s) exp(nu_s z) and the same with -nu. W is a sum of exp(+-nu_s z), with
+nu^2 = k^2 - (omega/c)^2. The waves of the source are those in a full space. Frequencies have a small negative imaginary
+part. It moves the poles off the real axis and damps the waves of the periodic image sources of a discrete sum over wave
+numbers (Bouchon 1981).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from seiche.waves.attenuation import fitted_shares, relaxation
 Floats = npt.NDArray[np.float64]
 Complex = npt.NDArray[np.complex128]
 
-#: Frequencies whose systems are solved together.
-_TOGETHER = 16
+#: Number of frequencies whose systems are solved at a time.
+_BATCH = 16
 
 
 @dataclass(frozen=True)
 class LayerMedium:
-    """Density, speeds and qualities (infinite: no loss); speeds hold at `reference`, qualities over `band`, in Hz."""
+    """Density, speeds at the frequency `reference` and quality factors over `band` (Hz; infinite: no loss)."""
 
     density: float
     cp: float
@@ -39,19 +39,19 @@ class LayerMedium:
     reference: float = 2.5
 
     def moduli(self, omega: Complex) -> tuple[Complex, Complex]:
-        """Return lambda + 2 mu and mu at complex frequencies, by three bodies of relaxation for each of them.
+        """Return lambda + 2 mu and mu at complex frequencies, with three relaxation mechanisms each.
 
-        The two are relaxed on their own, each with its quality, and not bulk and shear as in the solver.
+        They are relaxed separately with their quality factors, unlike the solver, which relaxes bulk and shear.
         """
         frequencies = 2 * np.pi * np.geomspace(*self.band, 3)
-        found = []
+        moduli = []
         for speed, quality in ((self.cp, self.qp), (self.cs, self.qs)):
             shares = fitted_shares(quality, frequencies, self.band)
-            at = relaxation(shares, frequencies, 2 * np.pi * self.reference)
-            unrelaxed = self.density * (speed * np.real(1 / np.sqrt(at))) ** 2
+            at_reference = relaxation(shares, frequencies, 2 * np.pi * self.reference)
+            unrelaxed = self.density * (speed * np.real(1 / np.sqrt(at_reference))) ** 2
             factors = np.array([1 - np.sum(shares * frequencies / (frequencies + 1j * w)) for w in omega])
-            found.append(unrelaxed * factors)
-        return found[0], found[1]
+            moduli.append(unrelaxed * factors)
+        return moduli[0], moduli[1]
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,11 @@ class Layered:
         """Return radial, transverse and upward velocities on the surface, (times, receivers, 3).
 
         Args:
-            times: from zero in equal steps, short against `sigma`.
-            receivers: x and y of each, the source at the origin.
-            moment: whose rate is a Gaussian of the standard deviation `sigma` around `delay`.
-            sigma: of the rate.
-            delay: of the rate.
+            times: from zero at equal intervals much shorter than `sigma`.
+            receivers: x and y of each, relative to the source.
+            moment: seismic moment.
+            sigma: standard deviation of the Gaussian moment rate.
+            delay: time of the maximum of the moment rate.
         """
         step, last = float(times[1] - times[0]), float(times[-1])
         count = 2 * len(times)
@@ -85,18 +85,18 @@ class Layered:
         k = spacing * (np.arange(int(largest / spacing)) + 0.5)
         angle = np.arctan2(receivers[:, 1], receivers[:, 0])
         parts = [
-            self._sum(*self._surface(k[None], omega[first : first + _TOGETHER]), k, spacing, r=r, angle=angle)
-            for first in range(0, len(omega), _TOGETHER)
+            self._sum(*self._surface(k[None], omega[first : first + _BATCH]), k, spacing, r=r, angle=angle)
+            for first in range(0, len(omega), _BATCH)
         ]
-        found = np.concatenate(parts)
+        response = np.concatenate(parts)
         rate = moment * np.exp(-0.5 * (sigma * omega) ** 2 - 1j * omega * delay)
-        spectrum = np.zeros((count // 2 + 1, *found.shape[1:]), np.complex128)
-        spectrum[: len(omega)] = rate[:, None, None] * found
+        spectrum = np.zeros((count // 2 + 1, *response.shape[1:]), np.complex128)
+        spectrum[: len(omega)] = rate[:, None, None] * response
         signal = np.fft.irfft(spectrum, count, axis=0)[: len(times)] / step
         return np.asarray(signal * np.exp(leak * times)[:, None, None])
 
     def _surface(self, k: Floats, omegas: Complex) -> tuple[Complex, Complex, Complex]:
-        """Return U, V, W at the surface for a moment of one, (frequencies, wave numbers)."""
+        """Return U, V, W at the surface for unit moment, (frequencies, wave numbers)."""
         omega = omegas[:, None]
         shape = np.broadcast_shapes(k.shape, omega.shape)
         parts = []
@@ -108,15 +108,15 @@ class Layered:
         fade_p, fade_s = np.exp(-p1 * self.thickness), np.exp(-s1 * self.thickness)
         above = self.depth - self.thickness
         strength = k**2 / (4 * np.pi * self.below.density * omega**2)
-        given_p, given_s = strength * k / p2 * np.exp(-p2 * above), -strength * np.exp(-s2 * above)
+        source_p, source_s = strength * k / p2 * np.exp(-p2 * above), -strength * np.exp(-s2 * above)
 
-        def wave(stiff: Any, mu: Any, nu: Any, other: bool, sign: int) -> list[Any]:
+        def wave(stiff: Any, mu: Any, nu: Any, shear: bool, sign: int) -> list[Any]:
             """Return U, V and the tractions P, S of a wave exp(sign nu z)."""
-            u, v = (k + 0 * nu, sign * nu) if other else (sign * nu, k + 0 * nu)
+            u, v = (k + 0 * nu, sign * nu) if shear else (sign * nu, k + 0 * nu)
             slope = sign * nu
             return [u, v, stiff * slope * u - k * (stiff - 2 * mu) * v, mu * (slope * v + k * u)]
 
-        # Unknown: longitudinal and shear waves up (one at the interface) and down (one at the surface), those below.
+        # Unknowns: longitudinal and shear waves upwards (1 at the interface), downwards (1 at the surface), and below.
         columns: list[tuple[list[Any], Any, Any]] = [
             (wave(stiff1, mu1, p1, False, 1), fade_p, 1.0),
             (wave(stiff1, mu1, s1, True, 1), fade_s, 1.0),
@@ -125,26 +125,24 @@ class Layered:
         ]
         matrix = np.zeros((*shape, 6, 6), np.complex128)
         right = np.zeros((*shape, 6, 1), np.complex128)
-        for number, (one, top, bottom) in enumerate(columns):
+        for number, (motion, top, bottom) in enumerate(columns):
             for row in range(2):
-                matrix[..., row, number] = top * one[2 + row]
+                matrix[..., row, number] = top * motion[2 + row]
             for row in range(4):
-                matrix[..., 2 + row, number] = bottom * one[row]
-        for number, (slow, other) in enumerate(((p2, False), (s2, True))):
-            down, up = wave(stiff2, mu2, slow, other, -1), wave(stiff2, mu2, slow, other, 1)
+                matrix[..., 2 + row, number] = bottom * motion[row]
+        for number, (nu2, shear, source) in enumerate(((p2, False, source_p), (s2, True, source_s))):
+            down, up = wave(stiff2, mu2, nu2, shear, -1), wave(stiff2, mu2, nu2, shear, 1)
             for row in range(4):
                 matrix[..., 2 + row, 4 + number] = -down[row]
-                right[..., 2 + row, 0] += (given_s if other else given_p) * up[row]
+                right[..., 2 + row, 0] += source * up[row]
         scale = np.abs(matrix).max(-1, keepdims=True)
-        found = np.linalg.solve(matrix / scale, right / scale)[..., 0]
-        u, v = (sum(found[..., q] * columns[q][0][row] * columns[q][1] for q in range(4)) for row in range(2))
-        # W: up and down in the layer, one reflected below.
-        given = -strength * self.below.density * omega**2 / mu2 / s2 * np.exp(-s2 * above)
-        ratio = (mu2 * s2 - mu1 * s1 * (1 - fade_s**2) / (1 + fade_s**2)) / (
-            mu2 * s2 + mu1 * s1 * (1 - fade_s**2) / (1 + fade_s**2)
-        )
-        w = given * (1 + ratio) * 2 * fade_s / (1 + fade_s**2)
-        return u, v, w
+        amplitudes = np.linalg.solve(matrix / scale, right / scale)[..., 0]
+        u, v = (sum(amplitudes[..., q] * columns[q][0][row] * columns[q][1] for q in range(4)) for row in range(2))
+        # W: upwards and downwards in the layer, one wave reflected below.
+        source = -strength * self.below.density * omega**2 / mu2 / s2 * np.exp(-s2 * above)
+        layer = mu1 * s1 * (1 - fade_s**2) / (1 + fade_s**2)
+        ratio = (mu2 * s2 - layer) / (mu2 * s2 + layer)
+        return u, v, source * (1 + ratio) * 2 * fade_s / (1 + fade_s**2)
 
     @staticmethod
     def _sum(u: Complex, v: Complex, w: Complex, k: Floats, spacing: float, *, r: Floats, angle: Floats) -> Complex:
@@ -153,7 +151,7 @@ class Layered:
 
         x = k[:, None] * r
         second = jv(2, x)
-        slope, over = (jv(1, x) - jv(3, x)) / 2, 2 * second / x
-        radial = (v @ slope - w @ over) * np.sin(2 * angle)
-        across = (v @ over - w @ slope) * np.cos(2 * angle)
-        return np.asarray(spacing * np.stack([radial, across, -(u @ second) * np.sin(2 * angle)], -1))
+        slope, ratio = (jv(1, x) - jv(3, x)) / 2, 2 * second / x
+        radial = (v @ slope - w @ ratio) * np.sin(2 * angle)
+        transverse = (v @ ratio - w @ slope) * np.cos(2 * angle)
+        return np.asarray(spacing * np.stack([radial, transverse, -(u @ second) * np.sin(2 * angle)], -1))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Waves of point sources: a monopole in a fluid, a force in a solid, Lamb's problem on its surface."""
+"""Waves of point sources: a monopole in a fluid, a force in a solid, Lamb's problem on the surface of a solid."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def stokes_velocity(
 ) -> Floats:
     """Return the velocity (times, 3) at `place` of a point force `force` times pulse(t) at the origin.
 
-    `medium` is (density, cp, cs). Displacement: Aki and Richards (2002), eq. 4.23; its rate by central differences.
+    `medium` is (density, cp, cs). The displacement is that of Aki and Richards (2002), eq. 4.23, differentiated by
+    central differences.
     """
     density, cp, cs = medium
     r = float(np.linalg.norm(place))
@@ -73,8 +74,8 @@ def monopole(setting: Setting) -> list[Check]:
     computed = solver.samples()[..., 0]
     times: Floats = 2 * solver.dt * np.arange(1, len(computed) + 1, dtype=np.float64)
     r = np.linalg.norm(receivers, axis=1)
-    late = times[:, None] - r
-    exact = 2.0 * 3.0 * -(late - pulse.delay) / pulse.sigma**2 * pulse(late) / (4 * np.pi * r)
+    retarded = times[:, None] - r
+    exact = 2.0 * 3.0 * -(retarded - pulse.delay) / pulse.sigma**2 * pulse(retarded) / (4 * np.pi * r)
     error = float((np.abs(computed - exact).max(0) / np.abs(exact).max(0)).max())
     plot = partial(draw_traces, times=times, computed=computed, exact=exact, label="pressure")
     return [Check("volume source in a fluid: largest error of the pressure", error, 0.015, plot=plot)]
@@ -103,10 +104,8 @@ def force(setting: Setting) -> list[Check]:
     source = np.array([0.1, -0.05, 0.15])
     exact = np.stack([stokes_velocity(np.array(at) - source, strength, times, medium, pulse) for at in receivers], 1)
     error = float((np.linalg.norm(computed - exact, axis=(0, 2)) / np.linalg.norm(exact, axis=(0, 2))).max())
-    columns = (len(times), -1)
-    plot = partial(
-        draw_traces, times=times, computed=computed.reshape(columns), exact=exact.reshape(columns), label="velocity"
-    )
+    traces, exact_traces = (values.reshape(len(times), -1) for values in (computed, exact))
+    plot = partial(draw_traces, times=times, computed=traces, exact=exact_traces, label="velocity")
     return [Check("point force in a solid: relative error of the velocities", error, 0.03, reference=_AKI, plot=plot)]
 
 
@@ -128,9 +127,10 @@ class Bump:
 
 
 def pekeris(t: Floats, r: float) -> Floats:
-    """Return the vertical displacement of the surface at distance `r` of a vertical unit step force on it.
+    """Return the vertical displacement of the surface at distance `r` from a vertical unit step force on it.
 
-    Positive along the force; cs = rho = 1, cp = sqrt(3). Pekeris (1955); singular as the Rayleigh wave arrives.
+    It is positive along the force, for cs = rho = 1, cp = sqrt(3), and singular at the arrival of the Rayleigh wave
+    (Pekeris 1955).
     """
     tau, root = np.asarray(t, np.float64) / r, np.sqrt(3.0)
     g = np.sqrt(3 + root) / 2
@@ -147,17 +147,17 @@ def pekeris(t: Floats, r: float) -> Floats:
 def lamb_displacement(times: Floats, r: float, bump: Bump) -> Floats:
     """Return the vertical displacement of the surface at distance `r` for the force `bump`, along the force.
 
-    The integral of the step response times the slope of the bump; before the Rayleigh wave in the root of the time that
-    is left, so that the singularity goes.
+    It is the integral of the step response times the slope of the bump. Before the Rayleigh wave the variable is the
+    root of the time to its arrival, which removes the singularity.
     """
     rayleigh, count = r * np.sqrt(3 + np.sqrt(3.0)) / 2, 6000
     longest = np.sqrt(rayleigh - r / np.sqrt(3.0))
     root = (np.arange(count) + 0.5) * longest / count
     before = rayleigh - root**2
     early = (pekeris(before, r) * 2 * root * bump.slope(times[:, None] - before)).sum(1) * longest / count
-    rest = max(1e-9, float(times.max()) - rayleigh)
-    after = rayleigh + (np.arange(count) + 0.5) * rest / count
-    late = (pekeris(after, r) * bump.slope(times[:, None] - after)).sum(1) * rest / count
+    remaining = max(1e-9, float(times.max()) - rayleigh)
+    after = rayleigh + (np.arange(count) + 0.5) * remaining / count
+    late = (pekeris(after, r) * bump.slope(times[:, None] - after)).sum(1) * remaining / count
     return np.asarray(early + late)
 
 
@@ -165,7 +165,7 @@ def lamb(setting: Setting) -> list[Check]:
     """A vertical force on the surface of a half space (Lamb's problem): P, S and Rayleigh waves 4 units away."""
     if setting.quick:
         return []
-    # Sides so far that shear and Rayleigh waves come back after the end.
+    # The sides are far enough that reflected shear and Rayleigh waves arrive after the end.
     bump = Bump(1 / 3)
     sizes, lower = (20, 14, 7), (-4.0, -4.2, -4.2)
     mesh = Mesh.of_forest(Forest.uniform(Brick(sizes, (False,) * 3), 0), tree_size=0.6, origin=lower)
@@ -183,9 +183,8 @@ def lamb(setting: Setting) -> list[Check]:
     computed = -solver.samples()[:, :, 2]
     times: Floats = solver.dt * np.arange(1, len(computed) + 1, dtype=np.float64)
     step = 1e-3
-    exact = (lamb_displacement(times + step, 4.0, bump) - lamb_displacement(times - step, 4.0, bump))[:, None] / (
-        2 * step
-    )
+    difference = lamb_displacement(times + step, 4.0, bump) - lamb_displacement(times - step, 4.0, bump)
+    exact = difference[:, None] / (2 * step)
     error = float(np.linalg.norm(computed - exact) / np.linalg.norm(exact))
     plot = partial(draw_traces, times=times, computed=computed, exact=exact, label="vertical velocity")
     name = "Lamb's problem: relative error of the vertical velocity"
