@@ -38,7 +38,7 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:80] or type(error).__name__
 
 
-def refuse_claim(path: object, place: str, claimed: int, stored: int) -> None:
+def _check_declared_size(path: object, place: str, claimed: int, stored: int) -> None:
     """Raise FormatError if `claimed` bytes of an array exceed those that `stored` bytes can encode, or free memory."""
     if claimed > (1 << 20) + _MOST_COMPRESSED * stored:
         raise FormatError(path, place, f"declares {claimed} bytes: more than the file can contain")
@@ -66,11 +66,9 @@ def _memory_limit(extra: int) -> Iterator[None]:
 
 @contextmanager
 def hdf5_file(path: object, lacking: str) -> Iterator[h5py.File]:
-    """Open an HDF5 file for reading; all errors of h5py while it is open become a FormatError.
+    """Open an HDF5 file for reading; FileNotFoundError if it does not exist.
 
-    Raises:
-        FormatError: `lacking` and the reason, or a link to another file.
-        FileNotFoundError: no such file.
+    All errors of h5py while it is open become a FormatError with `lacking` and the reason.
     """
     import h5py
 
@@ -106,7 +104,7 @@ def check_structure(file: h5py.File) -> None:
         for key in item.attrs:
             space = item.attrs.get_id(key)
             size = math.prod(space.shape) * space.dtype.itemsize
-            refuse_claim(file.filename, f"attribute {key} of {name}", size, stored)
+            _check_declared_size(file.filename, f"attribute {key} of {name}", size, stored)
 
     with _memory_limit(_LARGEST_STRUCTURE):
         link = file.id.links.visit(outside, info=True)
@@ -129,7 +127,7 @@ def values_of(file: h5py.File, name: str) -> Array:
     properties = dataset.id.get_create_plist()
     if properties.get_external_count() or properties.get_layout() == h5py.h5d.VIRTUAL:
         raise FormatError(path, name, "is stored in other files, which are not read")
-    refuse_claim(path, name, int(dataset.size or 0) * dataset.dtype.itemsize, Path(path).stat().st_size)
+    _check_declared_size(path, name, int(dataset.size or 0) * dataset.dtype.itemsize, Path(path).stat().st_size)
     return np.asarray(dataset[()])
 
 
@@ -181,7 +179,7 @@ def _read_array(
         raise FormatError(path, place, "not an array of numbers")
     if stored_shape != shape:
         raise FormatError(path, place, f"shape {stored_shape} is not the grid's {shape}")
-    refuse_claim(path, place, dtype.itemsize * int(np.prod(shape, dtype=object)), stored)
+    _check_declared_size(path, place, dtype.itemsize * int(np.prod(shape, dtype=object)), stored)
     stream.seek(0)
     array = np.lib.format.read_array(stream, allow_pickle=False)
     if not np.isfinite(array).all():

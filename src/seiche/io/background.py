@@ -20,23 +20,15 @@ from seiche.io.parallel import all_or_none
 
 
 class Job(ABC):
-    """One state of a file: stored by all ranks, then committed by rank 0."""
+    """One state of a file: stored by all ranks, then committed by rank 0; OSError if writing fails."""
 
     @abstractmethod
     def store(self) -> Any:
-        """Write this rank's part and sync it to the disk, without collectives; the result is sent to rank 0.
-
-        Raises:
-            OSError: writing failed.
-        """
+        """Write this rank's part and sync it to the disk, without collectives; the result is sent to rank 0."""
 
     @abstractmethod
     def commit(self, stored: list[Any]) -> None:
-        """Make the state valid, on rank 0, after all ranks have stored; `stored` are their results.
-
-        Raises:
-            OSError: writing failed; earlier states stay valid.
-        """
+        """Make the state valid, on rank 0, after all ranks have stored; `stored` are their results."""
 
     @abstractmethod
     def finish(self, complete: bool) -> None:
@@ -66,11 +58,7 @@ class FunctionJob(Job):
 
 
 def write_now(job: Job, world: World) -> None:
-    """Store and commit `job` (collective).
-
-    Raises:
-        OSError: on every rank, if writing failed on any.
-    """
+    """Store and commit `job` (collective); OSError on every rank if writing failed on any."""
     complete = False
     try:
         stored: Any = None
@@ -87,6 +75,8 @@ def write_now(job: Job, world: World) -> None:
 
 class BackgroundWriter:
     """Does jobs during the steps. All methods except `stop` are collective.
+
+    If writing of a job fails on any rank, a later `submit`, `look` or `drain` raises its OSError on every rank.
 
     Args:
         world: the ranks; all must submit the same jobs in the same order.
@@ -119,11 +109,7 @@ class BackgroundWriter:
         return len(self._jobs)
 
     def submit(self, job: Job) -> None:
-        """Queue `job`, after waiting at the limit of unfinished jobs (collective).
-
-        Raises:
-            OSError: on every rank, if an earlier job could not be written.
-        """
+        """Queue `job`, after waiting at the limit of unfinished jobs (collective)."""
         self.make_room()
         number = self.submitted
         self._jobs.append(job)
@@ -136,11 +122,7 @@ class BackgroundWriter:
             self._finish_oldest()
 
     def look(self) -> None:
-        """Exchange progress, commit stored jobs and finish complete ones, without waiting for the disk (collective).
-
-        Raises:
-            OSError: on every rank, if a job could not be written.
-        """
+        """Exchange progress, commit stored jobs and finish complete ones, without waiting for the disk (collective)."""
         if not self._jobs:
             return
         with self._changed:
@@ -162,11 +144,7 @@ class BackgroundWriter:
             self._finished += 1
 
     def drain(self) -> None:
-        """Wait until every job is complete (collective).
-
-        Raises:
-            OSError: on every rank, if a job could not be written.
-        """
+        """Wait until every job is complete (collective)."""
         while self._jobs:
             self._finish_oldest()
 

@@ -40,11 +40,7 @@ class CellSurfaces:
 
 
 def write_surfaces(path: Path, surfaces: CellSurfaces, units: Mapping[str, str] | None = None) -> None:
-    """Write a VTKHDF file (PolyData of one time step); `path` changes only on success.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write a VTKHDF file (PolyData of one time step) atomically; OSError if that fails."""
     import h5py
 
     with replacing(path) as part, h5py.File(part, "w", locking=False) as file:
@@ -139,9 +135,7 @@ def is_made_by(path: PurePath, other: PurePath) -> bool:
 def read_list(path: Path) -> list[tuple[Path, float]]:
     """Return (file, time) of the states of `path`, in the order of the list.
 
-    Raises:
-        FormatError: another file, or an entry outside its folder.
-        OSError: the file cannot be read.
+    Raises FormatError for another file or an entry outside its folder, OSError if it cannot be read.
     """
     source = list_path(path)
     try:

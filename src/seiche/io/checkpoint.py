@@ -152,9 +152,7 @@ class _CheckpointJob(Job):
 def inspect_checkpoint(path: str | os.PathLike[str]) -> CheckpointHeader:
     """Return the verified header of a checkpoint without reading its arrays.
 
-    Raises:
-        FormatError: not a checkpoint, damaged, truncated, or of another version.
-        OSError: the file cannot be read.
+    Raises FormatError for a file that is not a checkpoint, damaged, truncated, or of another version.
     """
     with open(path, "rb") as file:
         return read_header(Path(path), file)

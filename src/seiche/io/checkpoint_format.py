@@ -137,8 +137,7 @@ def refuse_array(layout: ArrayLayout, count: int) -> None:
 def read_header(path: Path, file: BinaryIO) -> CheckpointHeader:
     """Return the verified header of the open `file`, called `path`.
 
-    Raises:
-        FormatError: not a checkpoint, damaged, truncated, or of another version.
+    Raises FormatError for a file that is not a checkpoint, damaged, truncated, or of another version.
     """
     size = os.fstat(file.fileno()).st_size
     head = file.read(PREAMBLE_BYTES)

@@ -96,20 +96,14 @@ class FieldSeries(Closing):
     def write(self, time: float, values: Mapping[str, npt.ArrayLike]) -> None:
         """Add one step at `time`; `values` are this rank's rows of every field, (n,) or (n, components).
 
-        Raises:
-            FormatError: the file is full.
-            ValueError: a field is missing, unknown or of another shape.
-            OSError: writing failed; earlier steps stay valid.
+        Raises FormatError if the file is full, ValueError for wrong fields or shapes, OSError if writing fails.
         """
         write_now(self.step(time, lambda: values), self._world)
 
     def step(self, time: float, values: Callable[[], Mapping[str, npt.ArrayLike]]) -> Job:
         """Return the job that adds one step at `time`, for a `BackgroundWriter`; its thread evaluates the `values`.
 
-        All jobs must be done, in the order of their creation.
-
-        Raises:
-            FormatError: the file is full.
+        All jobs must be done, in the order of their creation. Raises FormatError if the file is full.
         """
         if self._planned == self._capacity:
             reason = f"the file was created for {self._capacity} steps; use a larger capacity"

@@ -88,8 +88,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 def refuse_foreign(path: str | os.PathLike[str], begin: str | re.Pattern[str], reading: str, present: str) -> None:
     """Refuse to replace a file at `path` that does not begin with `begin`, a text or a pattern for the first line.
 
-    Raises:
-        CaseError: `reading` if the file cannot be read, `present` if it begins differently.
+    Raises CaseError: `reading` if the file cannot be read, `present` if it begins differently.
     """
     try:
         with Path(path).open(encoding="utf-8", errors="replace") as file:

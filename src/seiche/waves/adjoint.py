@@ -88,11 +88,7 @@ class Experiment:
             raise CaseError("gradient: there are no receivers")
 
     def solver(self, material: Material) -> WaveSolver:
-        """Return the solver of a medium, at rest.
-
-        Raises:
-            CaseError: a medium by node, an unknown field, or an error of `WaveSolver`.
-        """
+        """Return the solver of a medium, at rest; CaseError for a medium by node or an unknown field."""
         if material.by_node:
             raise CaseError("gradient: the media must be defined by element, not by node")
         solver = WaveSolver(

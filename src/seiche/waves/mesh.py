@@ -62,8 +62,7 @@ class Mesh:
     ) -> None:
         """Build the tables of the leaves `own`; rank r owns the keys from cut_keys[r] to below cut_keys[r + 1].
 
-        Raises:
-            CaseError: a tree without extent, or leaves that are not balanced.
+        Raises CaseError for a tree without extent, or leaves that are not balanced.
         """
         self.brick, self.total = own.brick, total
         self.trees = Trees(own.brick, tree_size, origin)

@@ -122,8 +122,7 @@ class Receivers:
     ) -> None:
         """Distribute the points over elements and allocate a window of samples (collective).
 
-        Raises:
-            CaseError: a receiver outside the mesh, or an interval of less than one step.
+        Raises CaseError for a receiver outside the mesh or an interval of less than one step.
         """
         if every < 1:
             raise CaseError(f"receivers: samples every {every} steps: must be at least 1")

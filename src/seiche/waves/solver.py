@@ -300,8 +300,7 @@ class WaveSolver(SolverBase):
     def set_state(self, state: State) -> None:
         """Continue from a state of `state`, on any number of ranks; without samples, start new ones (collective).
 
-        Raises:
-            CaseError: an array is missing or has another shape.
+        Raises CaseError for a missing array or another shape.
         """
         values = values_of(state, self.mesh, self.unknowns, self.positions.shape[1])
         self.start_from(values, state.step, staggered=True)
@@ -319,8 +318,7 @@ class WaveSolver(SolverBase):
     def rate(self) -> npt.NDArray[np.float64]:
         """Return L(u) of the present state, without sources, (elements, fields, nodes) (collective).
 
-        Raises:
-            CaseError: the integrator is leapfrog.
+        Raises CaseError with leapfrog.
         """
         if self._leap is not None:
             raise CaseError("waves: the rate of change requires integrator = runge-kutta")
@@ -341,11 +339,7 @@ class WaveSolver(SolverBase):
         return self.receivers.samples()
 
     def check(self) -> Health:
-        """Return the health of the present state (collective).
-
-        Raises:
-            UnstableError: the state is not finite on some rank.
-        """
+        """Return the health of the present state (collective); UnstableError if it is not finite on some rank."""
         if not np.isfinite(self.world.allreduce_max(np.array([abs(self.backend.sum(self.u))])))[0]:
             raise UnstableError(f"waves: the state is not finite after step {self.step}, time step {self.dt:g}")
         return Health(self.step)

@@ -47,11 +47,7 @@ class Sponge:
     """The elements of the layer, whose unknowns are damped once per step."""
 
     def __init__(self, operator: Operator, thickness: float, dt: float, world: World) -> None:
-        """Find the elements and upload their factors (collective).
-
-        Raises:
-            CaseError: a thickness that cannot be, or no absorbing side.
-        """
+        """Find the elements and upload their factors (collective); CaseError without an absorbing side."""
         self._operator = operator
         rates = decay_rates(operator, thickness, operator.mesh.brick.periodic)
         elements = np.nonzero((rates > 0).any(1))[0]

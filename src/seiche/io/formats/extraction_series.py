@@ -77,9 +77,7 @@ class ExtractionSeries(Closing):
     def write(self, step: int, values: Mapping[str, npt.ArrayLike]) -> None:
         """Add the record of `step`; `values` are this rank's rows (n,) or (n, components) of every field.
 
-        Raises:
-            ValueError: a field is missing, unknown or of another shape.
-            OSError: writing failed; earlier records stay valid.
+        Raises ValueError for wrong fields or shapes, OSError if writing fails; earlier records stay valid.
         """
         write_now(self.record(step, lambda: values), self._world)
 

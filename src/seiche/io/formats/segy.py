@@ -33,9 +33,7 @@ def ibm_numbers(words: npt.NDArray[np.uint32]) -> Floats:
 def read_segy(path: Path) -> tuple[Floats, Floats]:
     """Return the positions (traces, 2) of the common depth points of a file, and its samples (traces, samples).
 
-    Raises:
-        CaseError: the file cannot be read.
-        FormatError: it is not a complete SEG-Y file of four-byte numbers.
+    Raises CaseError if the file cannot be read, FormatError unless it is a complete SEG-Y file of four-byte numbers.
     """
     try:
         data = path.read_bytes()
