@@ -140,9 +140,9 @@ def test_attenuation_gives_the_same_on_two_ranks() -> None:
         solver.advance(STEPS)
         ends.append(solver)
     assert_same(ends[1], ends[0])
-    bodies = ends[0].memory, ends[1].memory
-    assert bodies[0] is not None and bodies[1] is not None
-    np.testing.assert_array_equal(bodies[1].state(), bodies[0].state()[ends[1].mesh.number])
+    memory = ends[0].memory, ends[1].memory
+    assert memory[0] is not None and memory[1] is not None
+    np.testing.assert_array_equal(memory[1].state(), memory[0].state()[ends[1].mesh.number])
     ends[1].close()
 
 
@@ -198,10 +198,10 @@ def test_what_cannot_be_shared_out_is_refused_on_every_rank() -> None:
         Mesh.generate(brick(2), sizes(2).uniform(1.0, 2), world=world)
     with pytest.raises(CaseError, match="the weights leave one of 3 ranks with 0 elements"):
         Mesh.generate(brick(2), sizes(2), world=world, weights=lambda leaves: np.where(leaves.key == 0, 10**6, 1))
-    with pytest.raises(CaseError, match="weights of elements have to be positive integers"):
+    with pytest.raises(CaseError, match="weights of elements must be positive integers"):
         Mesh.generate(brick(2), sizes(2), world=world, weights=lambda leaves: 0.5 * leaves.level)
     mesh = Mesh.generate(brick(2), sizes(2))
-    with pytest.raises(CaseError, match=f"the 3 ranks hold {3 * mesh.total} of {mesh.total} elements"):
+    with pytest.raises(CaseError, match=f"the 3 ranks have {3 * mesh.total} elements, but the mesh has {mesh.total}"):
         Solver(mesh, Material.uniform(mesh.count, 1.0, 1.0), nodes=3, world=world)
     with pytest.raises(CaseError, match="ghosts = 'all': must be one of traces, half, faces, variables, elements"):
         solver_of("acoustic", world, ghosts="all")

@@ -76,7 +76,7 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (lambda: Experiment(MESH, 0.1, 2, [], [(1.0, 1.0)], options={"attenuation": 1}), "option attenuation is not"),
     (lambda: solver().samples(), "samples requested without receivers"),
     (lambda: solver().start_from(np.zeros((4, 3, 8))), "initial state of shape (4, 3, 8): the solver needs (4, 3, 9)"),
-    (lambda: Solver(Mesh.of_forest(FOREST, ranks=2), Material.uniform(2, 1.0, 1.0)), "have only 2 of 4 elements"),
+    (lambda: Solver(Mesh.of_forest(FOREST, ranks=2), Material.uniform(2, 1.0, 1.0)), "2 elements, but the mesh has 4"),
     (lambda: Ricker(0.0, 1.0), "Ricker pulse: frequency = 0 must be positive"),
     (lambda: Gaussian(-1.0, 1.0), "Gaussian pulse: sigma = -1 must be positive"),
     (lambda: Brune(np.inf), "Brune pulse: duration = inf must be positive"),

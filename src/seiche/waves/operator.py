@@ -120,7 +120,7 @@ class Operator:
             )
         count = sum(world.allgather(self.mesh.count))
         if count != self.mesh.total:
-            problem = f"waves: the {world.size} ranks have only {count} of {self.mesh.total} elements of the mesh"
+            problem = f"waves: the {world.size} ranks have {count} elements, but the mesh has {self.mesh.total}"
         for text in world.allgather(problem):
             if text is not None:
                 raise CaseError(text)
