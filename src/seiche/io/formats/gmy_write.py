@@ -90,8 +90,8 @@ def _checked(weights: npt.ArrayLike | None, blocks: int) -> npt.NDArray[np.int64
 
 def _separate_numbers(sites: SiteSet) -> npt.NDArray[np.int64]:
     """Return for each iolet its number among those of the same role, then 0 for "none" at the index -1."""
-    roles = [plane.role for plane in sites.iolets]
-    return np.array([*(roles[:k].count(role) for k, role in enumerate(roles)), 0], np.int64)
+    inlet = np.array([plane.role == "inlet" for plane in sites.iolets], bool)
+    return np.append(np.where(inlet, np.cumsum(inlet), np.cumsum(~inlet)) - 1, 0)
 
 
 def _records(
