@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,29 @@ import pytest
 from seiche.case.flow.geometry import Vessel, build
 from seiche.case.flow.limits import refuse_impossible
 from seiche.case.flow.setup import FlowSetup, build_setup
-from seiche.case.loading import check_case, prepare, read_case
+from seiche.case.kinds import kind_of
+from seiche.case.load import check_tables, read_source
+from seiche.case.loading import prepare
+from seiche.case.source import CaseFile
 from seiche.errors import CaseError, FormatError
 
 SOURCE = "case.toml"
+
+
+def check_case(tables: dict[str, Any], source: str) -> Any:
+    """Return the checked tables of a case that was read from `source`."""
+    return check_tables(tables, source, kind_of(CaseFile(Path(source), tables)).schema)
+
+
+def read_case(path: Path | str, overrides: Sequence[str] = ()) -> Any:
+    """Return the checked tables of a case file of any kind, after changes such as "run.device=cuda"."""
+    return read_case_and_notes(path, overrides)[0]
+
+
+def read_case_and_notes(path: Path | str, overrides: Sequence[str] = ()) -> tuple[Any, tuple[str, ...]]:
+    """Return the tables like `read_case`, and the notes of a translation."""
+    source = read_source(path, overrides)
+    return check_case(source.tables, str(path)), source.notes
 
 
 def tube_tables() -> dict[str, Any]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Flow and waves on many GPUs; `seiche.load("case.toml").run()` is the shortest way in.
+"""Flow and waves on many GPUs. The shortest way to run a case is `seiche.load("case.toml").run()`.
 
-Importing this package loads nothing else: every part is imported when it is first named.
+Subpackages are imported on first use.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PARTS = (
 
 
 def __getattr__(name: str) -> Any:
-    """Import the part called `name` on first use."""
+    """Import the subpackage `name` on first use."""
     if name == "load":
         return import_module("seiche.case.loading").load
     if name in _PARTS:
@@ -30,5 +30,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """List the parts that can be named, loaded or not."""
+    """List the available names, imported or not."""
     return sorted([*globals(), *_PARTS, "load"])

@@ -1,37 +1,37 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exceptions that every layer may raise; each message is one line that says what, where and what to do."""
+"""Exceptions of all layers. Each message is one line that says what, where and what to do."""
 
 from __future__ import annotations
 
 
 class SeicheError(Exception):
-    """Base of every error that Seiche raises on purpose."""
+    """Base of all deliberate errors."""
 
 
 class CaseError(SeicheError):
-    """A case file, or a model built from one, asks for something impossible; names key, value and allowed range."""
+    """A case file, or a model built from one, is invalid; names key, value and allowed range."""
 
 
 class FormatError(SeicheError):
-    """A file is not what its format says; names file, place and reason."""
+    """A file violates its format; names file, place and reason."""
 
     def __init__(self, path: object, place: str, reason: str) -> None:
-        """Say that `path` is wrong at `place` (byte, line, block ...) because of `reason`."""
+        """Report an error in `path` at `place` (byte, line, block ...) because of `reason`."""
         super().__init__(f"{path}: {place}: {reason}")
         self.path, self.place, self.reason = str(path), place, reason
 
 
 class BackendUnavailable(SeicheError):
-    """A device, library or extra that was asked for is not there; names what to install."""
+    """A requested device, library or optional dependency is missing; names the package to install."""
 
 
 class KernelCompileError(SeicheError):
-    """The run-time compiler refused a kernel; carries its log."""
+    """The run-time compiler rejected a kernel; contains its log."""
 
 
 class UnstableError(SeicheError):
-    """A field stopped being finite or left its range; names field, place, rank, step and last checkpoint."""
+    """A field is not finite or out of range; names field, place, rank, step and last checkpoint."""
 
 
 class TransportError(SeicheError):
-    """A message between ranks did not arrive or did not fit."""
+    """A message between ranks did not arrive or had the wrong size."""

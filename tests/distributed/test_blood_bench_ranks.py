@@ -50,7 +50,7 @@ def refused() -> None:
 
 def test_what_cannot_be_measured_is_told_in_a_line() -> None:
     output = run_ranks(2, refused)
-    assert "bench blood on 2 ranks: add --weak" in output
+    assert "bench blood: several ranks (2) require --weak" in output
     assert "bench blood: cannot use 3 ranks of 2: choose 1 to 2" in output
 
 

@@ -261,7 +261,7 @@ def test_no_output_has_a_name_that_a_series_of_cells_makes(name: str, tmp_path: 
 
 
 def test_names_of_types_can_stand_in_names_of_files(tmp_path: Path) -> None:
-    expected = 'cells["../red"].name: "../red" is no plain name; use letters, digits, spaces, - and _'
+    expected = 'cells["../red"].name: "../red" is not a valid name; use letters, digits, spaces, - and _'
     assert expected in refusal(tmp_path, changed(blood_tables(), "cells.0.name", "../red"))
 
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from case_files import SOURCE, changed, refused_or_read, toml_of, tube_tables
-from seiche.case.loading import check_case
+from case_files import SOURCE, changed, check_case, refused_or_read, toml_of, tube_tables
 from seiche.errors import CaseError
 
 VALID = toml_of(tube_tables()).encode()

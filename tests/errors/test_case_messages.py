@@ -8,10 +8,20 @@ from typing import Any
 
 import pytest
 
-from case_files import SOURCE, box_tables, changed, message_of, setup_of, toml_of, tube_tables, vessel_of
+from case_files import (
+    SOURCE,
+    box_tables,
+    changed,
+    check_case,
+    message_of,
+    read_case,
+    setup_of,
+    toml_of,
+    tube_tables,
+    vessel_of,
+)
 from seiche.case.flow.geometry import build
 from seiche.case.flow.limits import refuse_impossible
-from seiche.case.loading import check_case, read_case
 from seiche.errors import CaseError, FormatError
 
 WOMERSLEY = {"name": "inlet", "kind": "velocity", "velocity": "2 mm/s", "profile": "womersley"}
@@ -28,7 +38,7 @@ OUTLET_AT = {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"}
         (
             "qqq",
             1,
-            "qqq: unknown key; known are solver, title, geometry, fluid, lattice, time, iolet, walls, body_force,"
+            "qqq: unknown key; choose from solver, title, geometry, fluid, lattice, time, iolet, walls, body_force,"
             " run, output",
         ),
         ("geometry.spacing", 3, 'geometry.spacing: 3 has no unit; expected a length such as "0.1 mm"'),
@@ -361,7 +371,7 @@ def test_a_wrong_override_is_named(tmp_path: Path, override: str, message: str) 
         (b"a = 1\na = = 2", "line 2, column 5: not TOML: Invalid value"),
         (b"\xff", "byte 0: not UTF-8 text"),
         (b"a = " + b"[" * 5000, "whole file: tables or lists are nested too deeply"),
-        (b"#" * (4 * 2**20 + 1), "byte 4194304: a case file has at most 4 MiB; this is some other file"),
+        (b"#" * (4 * 2**20 + 1), "byte 4194304: exceeds the limit of 4 MiB of a case file"),
     ],
 )
 def test_a_file_that_is_not_toml_is_a_format_error(tmp_path: Path, content: bytes, message: str) -> None:

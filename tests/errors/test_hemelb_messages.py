@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from case_files import refused_or_read
+from case_files import read_case, refused_or_read
 from hemelb_files import COSINE, OUTPUT, PARABOLIC, WOMERSLEY, write_case, xml
 from seiche.case.flow.check import describe
-from seiche.case.loading import prepare, read_case
+from seiche.case.loading import prepare
 from seiche.cli import main
 from seiche.errors import CaseError, FormatError
 

@@ -44,7 +44,7 @@ def test_more_states_than_a_file_holds_are_refused() -> None:
             {"fields": [{"file": "a/../../b", "every": 1}]},
             'output.fields[0].file: "a/../../b" is not a name inside output.folder',
         ),
-        ({"picture": "x.foo"}, 'output.picture: "x.foo" ends with none of .png, .pdf, .svg'),
+        ({"picture": "x.foo"}, 'output.picture: "x.foo" has no known suffix; expected .png, .pdf, .svg'),
     ],
 )
 def test_outputs_stay_in_their_folder(tmp_path: Path, output: dict[str, Any], message: str) -> None:
@@ -85,13 +85,13 @@ def test_no_file_of_another_kind_is_replaced(tmp_path: Path, name: str, key: str
     with pytest.raises(CaseError) as caught:
         load(path, world=World.serial())
     there = tmp_path / "out" / name
-    assert str(caught.value) == f"{key}: {there} is there and is no {kind}; give the output another name"
+    assert str(caught.value) == f"{key}: {there} exists but is not a valid {kind}; choose another output name"
     assert there.read_text() == "my notes"
     there.unlink()
     for _ in range(2):  # with --replace, a run may overwrite the results of an earlier one
         with load(path, world=World.serial(), replace=True) as simulation:
             simulation.run()
-    with pytest.raises(CaseError, match="the folder holds the results of an earlier run"):
+    with pytest.raises(CaseError, match="the folder contains the results of an earlier run"):
         load(path, world=World.serial())
 
 
@@ -105,7 +105,7 @@ def test_no_file_that_holds_no_places_of_cells_is_replaced(tmp_path: Path, name:
         with pytest.raises(CaseError) as caught:
             refuse_places(places, ())
         assert str(caught.value) == (
-            f'output.cells["red.pos"]: {there} is there and is no .pos file; give the output another name'
+            f'output.cells["red.pos"]: {there} exists but is not a valid .pos file; choose another output name'
         )
     write_pos(there, np.zeros((2, 3)), np.stack([np.eye(3)] * 2))
     refuse_places(places, ())

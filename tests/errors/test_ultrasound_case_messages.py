@@ -85,10 +85,10 @@ def test_what_is_wrong_with_a_case_is_one_line(before, after, words, tmp_path, c
     [
         ('folder = "."\nfile = "case.toml"', "output.file: would overwrite {}/case.toml, which the case reads"),
         ('folder = "."\nfile = "speed.npz"', "output.file: would overwrite {}/speed.npz, which the case reads"),
-        ('folder = "."\nfile = "notes.txt"', "output.file: {}/notes.txt is there and is no HDF5 file"),
-        ('folder = "."\nsummary = "notes.txt"', "output.summary: {}/notes.txt is there and is no summary"),
+        ('folder = "."\nfile = "notes.txt"', "output.file: {}/notes.txt exists but is not a valid HDF5 file"),
+        ('folder = "."\nsummary = "notes.txt"', "output.summary: {}/notes.txt exists but is not a valid summary"),
         ('file = "folder"', "output.file: {}/out/folder is a folder"),
-        ('folder = "notes.txt"', "output.file: {}/notes.txt is no folder"),
+        ('folder = "notes.txt"', "output.file: {}/notes.txt is not a folder"),
     ],
 )
 def test_outputs_replace_neither_inputs_nor_files_of_others(output, words, tmp_path, capsys):

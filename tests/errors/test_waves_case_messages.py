@@ -288,10 +288,10 @@ def test_an_output_that_cannot_be_is_refused_before_the_run(tmp_path: Path, caps
     (tmp_path / "case.toml").write_text(CASE)
     (tmp_path / "out" / "summary.json").mkdir(parents=True)
     assert main(["run", str(tmp_path / "case.toml")]) == 2
-    assert "summary.json is a folder; give the output another name" in capsys.readouterr().err
+    assert "summary.json is a folder; choose another output name" in capsys.readouterr().err
     (tmp_path / "out" / "file").write_text("")
     assert main(["run", str(tmp_path / "case.toml"), "--set", "output.summary=file/s.json"]) == 2
-    assert f"output.summary: {tmp_path / 'out' / 'file'} is no folder" in capsys.readouterr().err
+    assert f"output.summary: {tmp_path / 'out' / 'file'} is not a folder" in capsys.readouterr().err
 
 
 def test_the_pulse_of_a_plane_wave_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -310,7 +310,7 @@ def test_what_a_case_reads_is_not_overwritten(tmp_path: Path, capsys: pytest.Cap
     path.write_text(CASE)
     changes = ["--output", str(tmp_path), "--set", "output.summary=case.toml"]
     assert main(["run", str(path), *changes]) == 2
-    assert "case.toml, which the case reads; give it another name or folder" in capsys.readouterr().err
+    assert "case.toml, which the case reads; choose another name or folder" in capsys.readouterr().err
     assert path.read_text() == CASE
 
 

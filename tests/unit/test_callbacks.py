@@ -313,7 +313,9 @@ def test_a_restart_without_what_was_set_is_refused(tmp_path: Path) -> None:
     tables = tube_tables()
     tables["iolet"][0] = {"name": "inlet", "kind": "pressure", "pressure": "1 Pa"}
     case = written(tmp_path, changed(tables, "lattice", {"tau": 0.8}))
-    with pytest.raises(CaseError, match=r"--restart .*one.seiche: the run had set 'iolets.inlet.velocity', which"):
+    with pytest.raises(
+        CaseError, match=r"--restart .*one.seiche: the checkpoint changed 'iolets.inlet.velocity', which"
+    ):
         seiche.load(case, output=tmp_path / "other", restart=checkpoint)
 
 

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from case_files import box_tables, changed, setup_of, toml_of, tube_tables
+from case_files import box_tables, changed, check_case, read_case, setup_of, toml_of, tube_tables
 from seiche.case.document import page
 from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.waveforms import WAVEFORMS, harmonics_of, peak_velocity
-from seiche.case.loading import check_case, read_case
 from seiche.case.schedule import Schedule
 from seiche.flow.model import (
     Bgk,

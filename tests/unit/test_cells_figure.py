@@ -121,7 +121,7 @@ def test_a_film_or_picture_replaces_no_file_of_another_kind(name: str, kind: str
     there.write_text("mine")
     with pytest.raises(CaseError) as caught:
         render(run, moving=moving, output=output)
-    assert str(caught.value) == f"--output: {there} is there and is no {kind}; give the output another name"
+    assert str(caught.value) == f"--output: {there} exists but is not a valid {kind}; choose another output name"
     assert there.read_text() == "mine"
     if output is None:
         there.unlink()
@@ -134,14 +134,14 @@ def test_a_film_or_picture_replaces_no_file_of_another_kind(name: str, kind: str
 def test_what_cannot_be_drawn_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(CaseError, match="nowhere: is not the folder of a run"):
         render(tmp_path / "nowhere", moving=False)
-    with pytest.raises(CaseError, match="holds no cells or waves; a case writes them with"):
+    with pytest.raises(CaseError, match="contains no cells or waves; write them with"):
         render(tmp_path, moving=False)
     run = a_run(tmp_path)
-    with pytest.raises(CaseError, match=r"holds no series other\.vtkhdf"):
+    with pytest.raises(CaseError, match=r"contains no series other\.vtkhdf"):
         render(run, moving=False, series="other.vtkhdf")
-    with pytest.raises(CaseError, match=r"--output a\.png: a film ends with \.gif or \.mp4"):
+    with pytest.raises(CaseError, match=r"--output a\.png: expected a film with suffix \.gif or \.mp4"):
         render(run, moving=True, output=Path("a.png"))
-    with pytest.raises(CaseError, match=r"--output a\.gif: a picture ends with \.png or"):
+    with pytest.raises(CaseError, match=r"--output a\.gif: expected a picture with suffix \.png or"):
         render(run, moving=False, output=Path("a.gif"))
     list_path(run / "cells.vtkhdf").write_text("{")
     with pytest.raises(FormatError, match="not a list of states"):
@@ -151,7 +151,7 @@ def test_what_cannot_be_drawn_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="is outside the folder"):
         render(run, moving=False)
     list_path(run / "cells.vtkhdf").write_text(json.dumps({"files": []}))
-    with pytest.raises(CaseError, match="no state of the cells is there"):
+    with pytest.raises(CaseError, match="the series contains no states"):
         render(run, moving=False)
     (run / "cells.000000000.vtkhdf").write_bytes(b"no HDF5")
     with pytest.raises((FormatError, OSError)):

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from case_files import read_case
 from seiche.case.flow.geometry import build
 from seiche.case.flow.picture import picture_step
-from seiche.case.loading import load, prepare, read_case
+from seiche.case.loading import load, prepare
 from seiche.cells.overlap import overlapping_pairs
 from seiche.domain.shapes import tube
 

@@ -103,7 +103,7 @@ def test_a_trace_replaces_no_other_file(solver: str, tmp_path: Path, capsys: pyt
     path = case_file(tmp_path, solver)
     (tmp_path / "notes.txt").write_text("kept")
     assert main(["run", str(path), "--trace", str(tmp_path / "notes.txt")]) == 2
-    assert "notes.txt is there and is no trace; give the output another name" in capsys.readouterr().err
+    assert "notes.txt exists but is not a valid trace; choose another output name" in capsys.readouterr().err
     assert (tmp_path / "notes.txt").read_text() == "kept"
     assert main(["run", str(path), "--set", "output.trace=summary.json"]) == 2
     assert 'two outputs have the same file name "summary.json"' in capsys.readouterr().err

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from scipy.special import jv
 
-from case_files import toml_of
+from case_files import read_case, read_case_and_notes, toml_of
 from hemelb_files import COSINE, OUTPUT, PUBLIC, WOMERSLEY, write_case, write_public_case, xml
 from seiche.case.flow.hemelb import read_hemelb
-from seiche.case.loading import load, prepare, read_case, read_case_and_notes
+from seiche.case.loading import load, prepare
 from seiche.cli import main
 from seiche.domain.sites import LinkKind
 from seiche.flow.profiles import womersley

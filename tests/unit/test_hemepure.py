@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from case_files import read_case_and_notes
 from hemelb_files import COSINE, OUTPUT, write_case, xml
-from seiche.case.loading import read_case_and_notes
 
 
 @pytest.mark.parametrize("kind", ["pressure", "yangpressure", "windkessel"])

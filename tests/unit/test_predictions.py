@@ -197,7 +197,7 @@ def test_a_machine_can_be_completed_by_another(tmp_path: Path, monkeypatch: pyte
     assert len(both.paths) == 1
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SEICHE_MACHINE", raising=False)
-    with pytest.raises(CaseError, match=r"machine file machine.json: is not there; .* or name one of lassen, summit"):
+    with pytest.raises(CaseError, match=r"machine file machine.json: does not exist; .* or name one of lassen, summit"):
         machine_of(None)
     write_machine(tmp_path / "toy.json", machine(units={"time": "s", "size": "B", "rate": "B/s"}))
     monkeypatch.setenv("SEICHE_MACHINE", "toy.json")
@@ -219,7 +219,7 @@ def test_every_solver_is_predicted_and_more_ranks_take_less_memory_each(tmp_path
     assert found.weak[1].seconds > found.strong[1].seconds
     text = as_text(found)
     assert "rank 0: memory" in text
-    assert "note: stages are taken to run at the rate of the memory" in text
+    assert "note: stage times are limited by memory bandwidth" in text
     row = as_json(found)["strong"][1]
     assert row["interval_s"][0] <= row["step_s"] <= row["interval_s"][1]
 
@@ -299,9 +299,9 @@ def test_the_command_stores_what_it_says_and_takes_a_run(tmp_path: Path, capsys:
     predicted = stored["strong"][0]["computing_s"][sweep["name"]]
     assert predicted == pytest.approx(sweep["mean"], rel=1e-9)  # on the ranks of the run it is the run's own time
     assert main([*given[:3], "missing.json"]) == 2
-    assert "machine file missing.json: is not there" in capsys.readouterr().err
+    assert "machine file missing.json: does not exist" in capsys.readouterr().err
     assert main([*given, "--run-on", str(known)]) == 2
-    assert capsys.readouterr().err == f"seiche: error: --run-on {known}: goes with --run\n"
+    assert capsys.readouterr().err == f"seiche: error: --run-on {known}: requires --run\n"
     (tmp_path / "bad").mkdir()
     for change, said in (({"stages": [{"mean": 1.0}]}, "'name' is missing"), ({"ranks": 10**9}, "1000000000 ranks")):
         (tmp_path / "bad" / "summary.json").write_text(json.dumps({**summary, **change}))

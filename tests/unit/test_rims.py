@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from case_files import SOURCE, changed, toml_of, tube_tables, vessel_of
+from case_files import SOURCE, changed, check_case, toml_of, tube_tables, vessel_of
 from seiche.case.flow.rims import planes_of, rims_of
-from seiche.case.loading import check_case
 from seiche.cli import main
 from seiche.domain.bifurcation import bifurcation_surface
 from seiche.domain.surface import Surface

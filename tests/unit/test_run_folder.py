@@ -77,7 +77,7 @@ def test_a_second_run_is_refused_before_anything_is_made(
     with monkeypatch.context() as patched:
         patched.setattr(f"seiche.case.{kind}.kind.prepare", never)
         patched.setattr("seiche.case.loading.refuse_inputs", never)
-        with pytest.raises(CaseError, match=r"the folder holds the results of an earlier run .*; give --replace"):
+        with pytest.raises(CaseError, match=r"the folder contains the results of an earlier run .*; use --replace"):
             loaded(tmp_path, kind)
     assert contents(tmp_path / "out") == before
     ran(tmp_path, kind, replace=True)
@@ -89,12 +89,12 @@ def test_a_run_that_has_ended_writes_no_more_into_the_folder_of_a_later_one(kind
     first = loaded(tmp_path, kind)
     first.run(visible=False)
     first.checkpoint()  # of its own folder
-    with pytest.raises(CaseError, match="give --replace"):
+    with pytest.raises(CaseError, match="use --replace"):
         loaded(tmp_path, kind)
     record = json.loads((tmp_path / "out" / RECORD).read_text())
     assert "checkpoint.seiche" in record["files"] and record["state"] == "done"
     (tmp_path / "out" / RECORD).write_text(json.dumps(record | {"run": "of another process"}))
-    with pytest.raises(CaseError, match="the folder holds a later run; nothing more is written"):
+    with pytest.raises(CaseError, match="the folder contains a later run; cannot write more results"):
         first.checkpoint()
     first.close()
 
@@ -136,7 +136,7 @@ def test_a_file_that_no_run_has_listed_is_not_replaced_even_if_it_is_of_its_kind
     for options in ({}, {"replace": True}):
         with pytest.raises(CaseError, match=r"summary\.json"):
             loaded(tmp_path, kind, **options)
-    with pytest.raises(CaseError, match="the folder's record of its run does not list it: it is not replaced"):
+    with pytest.raises(CaseError, match="of the folder does not list it, so it is not replaced"):
         loaded(tmp_path, kind, replace=True)
     assert contents(out) == {"summary.json": b'{"of": "somebody"}'}
 
@@ -151,7 +151,7 @@ def test_a_restart_from_elsewhere_deletes_nothing(kind: str, tmp_path: Path) -> 
         simulation.checkpoint()
     out = tmp_path / "out"
     before, saved = contents(out), elsewhere.read_bytes()
-    with pytest.raises(CaseError, match=r"--output to continue in another folder, or --replace to continue in this"):
+    with pytest.raises(CaseError, match=r"--output to continue in another folder, or --replace to continue here"):
         loaded(tmp_path, kind, restart=elsewhere)
     with loaded(tmp_path, kind, restart=elsewhere, replace=True) as simulation:
         assert contents(out) == before
@@ -197,7 +197,7 @@ def test_files_of_a_killed_run_are_known_as_its_own(kind: str, tmp_path: Path) -
     killed = subprocess.run([sys.executable, "-c", script, str(path), str(out), *SERIES[kind]], check=False)
     assert killed.returncode == -9
     assert (out / LOCK).exists() and json.loads((out / RECORD).read_text())["state"] == "running"
-    with pytest.raises(CaseError, match=r"the folder holds the results of an earlier run .*; give --replace"):
+    with pytest.raises(CaseError, match=r"the folder contains the results of an earlier run .*; use --replace"):
         loaded(tmp_path, kind)
     with loaded(tmp_path, kind, restart=out / "checkpoint.seiche") as simulation:
         assert simulation.step == 3
@@ -298,7 +298,7 @@ def test_no_file_needs_the_locks_of_the_file_system(
         loaded(tmp_path, kind)
     simulation.run(visible=False)
     simulation.close()
-    with pytest.raises(CaseError, match="give --replace"):
+    with pytest.raises(CaseError, match="use --replace"):
         loaded(tmp_path, kind)
     assert not (tmp_path / "out" / LOCK).exists()
 

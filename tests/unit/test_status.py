@@ -119,7 +119,7 @@ def test_a_run_serves_its_status_where_it_is_asked_to(tmp_path: Path, capsys: py
         assert main(["run", str(tmp_path / "case.toml"), "--replace", "--serve", "--port", str(port)]) == 2
         assert f"seiche: error: --port {port}: " in capsys.readouterr().err
     assert main(["run", str(tmp_path / "case.toml"), "--port", "8000"]) == 2
-    assert capsys.readouterr().err == "seiche: error: --port 8000: goes with --serve\n"
+    assert capsys.readouterr().err == "seiche: error: --port 8000: requires --serve\n"
 
 
 def test_looks_at_the_balance_read_no_mark_of_the_newest_steps() -> None:

@@ -103,12 +103,11 @@ def test_another_file_is_not_replaced_by_a_trace(tmp_path: Path, capsys: pytest.
         assert main(["run", str(path), "--trace", str(foreign)]) == 2
         assert foreign.read_text() == before
     mine, theirs = capsys.readouterr().err.splitlines()
-    assert mine.endswith(f"output.trace: would overwrite {path}, which the case reads; give it another name or folder")
-    assert theirs == f"seiche: error: output.trace: {other} is there and is no trace; give the output another name"
+    assert mine.endswith(f"output.trace: would overwrite {path}, which the case reads; choose another name or folder")
+    assert theirs == f"seiche: error: output.trace: {other} exists but is not a valid trace; choose another output name"
     assert main(["run", str(path), "--trace", str(tmp_path)]) == 2
     assert (
-        capsys.readouterr().err
-        == f"seiche: error: output.trace: {tmp_path} is a folder; give the output another name\n"
+        capsys.readouterr().err == f"seiche: error: output.trace: {tmp_path} is a folder; choose another output name\n"
     )
 
 

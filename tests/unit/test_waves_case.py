@@ -219,7 +219,7 @@ def test_render_draws_the_last_state_and_films(case: Path, capsys: pytest.Captur
     assert main(["render", str(out), "--film", "--output", str(out / "again.gif")]) == 0
     assert (out / "again.gif").read_bytes()[:6] == b"GIF89a"
     assert main(["render", str(out), "--output", str(out / "again.mp4")]) == 2
-    assert "a picture ends with" in capsys.readouterr().err
+    assert "expected a picture with suffix" in capsys.readouterr().err
 
 
 def test_elements_follow_the_wavelength(case: Path) -> None:

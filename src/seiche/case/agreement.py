@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranks agree on results and on errors, so that a failing job says one thing once.
+"""Agreement of the ranks on results and errors, so that a failing job prints one message once.
 
-Work that would be the same on every rank (reading a file, making a geometry) is done by rank 0 and handed to the
-others; an error of rank 0 is raised by all of them. An error of a single rank ends the others through `end_of_rank`.
+Rank 0 does work that is the same on every rank (reading a file, building a geometry) and broadcasts the result or the
+error. A rank that fails alone ends the others through `end_of_rank`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from seiche.domain.world import World
 
 Result = TypeVar("Result")
-#: Message tag by which a failing rank tells the others; no other part of a run uses point-to-point messages of it.
+#: Message tag of failing ranks; reserved for them.
 _FAILED = 31_013
-#: Seconds in which ranks that fail for the same reason find each other.
-_PATIENCE = 0.5
-#: Seconds for the launcher to pass on what a rank has printed: it stops listening when a rank aborts.
-_FORWARD = 0.2
+#: Seconds in which ranks that fail for the same reason report to each other.
+_REPORT_SECONDS = 0.5
+#: Seconds for the launcher to forward output: it stops forwarding when a rank aborts.
+_FORWARD_SECONDS = 0.2
 
 
 def on_rank_zero(world: World, work: Callable[[], Result]) -> Result:
-    """Return what `work` returns on rank 0, on every rank; a SeicheError of rank 0 is raised by all."""
+    """Return the result of `work()` on rank 0 to every rank; a SeicheError of rank 0 is raised on all (collective)."""
     if world.size == 1:
         return work()
     answer: tuple[Result | None, type[SeicheError] | None, tuple[object, ...]] = (None, None, ())
@@ -38,25 +38,24 @@ def on_rank_zero(world: World, work: Callable[[], Result]) -> Result:
         except SeicheError as error:
             details = (error.path, error.place, error.reason) if isinstance(error, FormatError) else error.args
             answer = (None, type(error), details)
-    answer = world.bcast(answer)
-    result, kind, details = answer
+    result, kind, details = world.bcast(answer)
     if kind is not None:
         raise kind(*details)
     return cast(Result, result)
 
 
 def end_of_rank(world: World | None, message: str, status: int = 2) -> int:
-    """Print `message` once for all failing ranks and return the exit status; ends ranks that did not fail.
+    """Print `message` once for all failing ranks and return the exit status; aborts if some ranks did not fail.
 
-    Every failing rank tells the others. The lowest of them prints. When all ranks failed they simply return; when
-    some did not, they would wait for messages for ever, so the one that printed aborts the job.
+    Every failing rank notifies the others. The lowest of them prints. If all ranks failed, they return. Otherwise the
+    remaining ranks would wait for messages forever, so the printing rank aborts the job.
     """
     comm = world.comm if world is not None else None
     if world is None or comm is None or world.size == 1:
         print(message, file=sys.stderr, flush=True)
         return status
     requests = [comm.isend(None, dest=rank, tag=_FAILED) for rank in range(world.size) if rank != world.rank]
-    failed, deadline = {world.rank}, time.monotonic() + _PATIENCE
+    failed, deadline = {world.rank}, time.monotonic() + _REPORT_SECONDS
     while len(failed) < world.size and time.monotonic() < deadline:
         for rank in set(range(world.size)) - failed:
             if comm.iprobe(source=rank, tag=_FAILED):
@@ -70,9 +69,9 @@ def end_of_rank(world: World | None, message: str, status: int = 2) -> int:
             request.wait()
         return status
     if world.rank != min(failed):
-        time.sleep(10 * _PATIENCE)  # the lowest failing rank aborts; this one only makes sure of the end
-    # The message stands; the MPI library would add a line of its own for every rank that aborts.
+        time.sleep(10 * _REPORT_SECONDS)  # the lowest failing rank aborts; this one aborts only if that fails
+    # The MPI library would add a line for every aborting rank.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    time.sleep(_FORWARD)
+    time.sleep(_FORWARD_SECONDS)
     comm.Abort(status)
     return status

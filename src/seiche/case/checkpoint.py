@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checkpoints of a run of any kind: written by schedule or at a stop, and read by a restart."""
+"""Checkpoints of all kinds of run: written by schedule or at a stop, read by a restart."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from seiche.solver import SolverBase, State
 
 
 class CheckpointFile(Scheduled):
-    """The file from which a run can continue; a new state replaces the one before once it is complete."""
+    """The checkpoint file of a run; a complete new state replaces the previous one."""
 
     label = "checkpoints"
     writes = True
 
     def __init__(self, run: CaseRun, setup: Setup, path: Path, drain: Callable[[], None]) -> None:
-        """Write the state of `run` to `path`; `drain` waits for all jobs, as two of one file exclude each other."""
+        """Write the state of `run` to `path`; `drain` waits for all unfinished jobs."""
         self._run, self._setup, self.path, self._drain = run, setup, path, drain
         every = setup.case.output.checkpoint.every
         self.schedule = Schedule(setup.steps_of(every)) if every is not None else None
-        #: Step of the last complete checkpoint, None without.
+        #: Step of the last complete checkpoint, or None.
         self.last: int | None = None
         self._saving = False
 
@@ -39,8 +39,8 @@ class CheckpointFile(Scheduled):
         return (Place("output.checkpoint.file", self.path, "checkpoint"),)
 
     def take(self) -> Job:
-        """Return the job that writes the present state."""
-        if self._saving:  # two would share a temporary name
+        """Return the job that writes the current state."""
+        if self._saving:  # both would use the same temporary name
             self._drain()
         run, step = self._run, self._run.solver.step
 
@@ -51,52 +51,51 @@ class CheckpointFile(Scheduled):
         self._saving = True
         attributes: dict[str, str | float | int] = {name: match.value for name, match in run.matches().items()}
         attributes |= {"seconds": step * self._setup.dt, "kind": self._setup.case.solver}
-        if run.steering.changed:
-            attributes["steering"] = json.dumps(run.steering.changed)
+        attributes |= {"steering": json.dumps(run.steering.changed)} if run.steering.changed else {}
         return checkpoint_job(self.path, run.solver.world, run.state(), attributes=attributes, finished=finished)
 
     def save(self) -> None:
-        """Write the present state and wait until it is complete (collective)."""
+        """Write the current state and wait until it is complete (collective)."""
         write_now(self.take(), self._run.solver.world)
 
     def describe(self) -> str:
-        """Return which checkpoint there is, for messages."""
-        if self.last is None:
-            return "no checkpoint was written"
-        return f"last good checkpoint: {self.path} of step {self.last}"
+        """Describe the last complete checkpoint, for messages."""
+        last = f"last good checkpoint: {self.path} of step {self.last}"
+        return last if self.last is not None else "no checkpoint was written"
 
 
 class CheckpointRestart:
-    """A checkpoint from which a run continues."""
+    """A checkpoint that a run continues."""
 
     def __init__(self, path: Path, world: World) -> None:
-        """Remember the checkpoint `path`."""
+        """Continue from the checkpoint `path`."""
         self.path, self._world = path, world
         self.steering = "{}"
 
     def resume(
         self, setup: Setup, solver: SolverBase, matches: Mapping[str, Match], keys: Mapping[str, Any] | None = None
     ) -> State:
-        """Put the state of the checkpoint into `solver` and return it (collective).
+        """Load the state of the checkpoint into `solver` and return it (collective).
 
         Args:
-            setup: the case that continues.
-            solver: its solver, at rest.
-            matches: what must be equal, by the names of the attributes.
-            keys: rows that are needed, those of the solver by default.
+            setup: the case.
+            solver: its solver in the initial state.
+            matches: required values by attribute name.
+            keys: numbers of the required rows; by default those of the solver.
 
         Raises:
-            CaseError: it cannot be read, belongs to another case, or lies beyond the end of the run.
-            FormatError: it is no checkpoint, or damaged.
+            CaseError: it is unreadable, of another case, or later than the end of the run.
+            FormatError: it is not a checkpoint, or damaged.
         """
         try:
-            found = inspect_checkpoint(self.path).attributes
-            kind = found.get("kind", setup.case.solver)  # version 1 does not tell
+            attributes = inspect_checkpoint(self.path).attributes
+            kind = attributes.get("kind", setup.case.solver)  # absent in version 1
             if kind != setup.case.solver:
                 raise CaseError(f'--restart {self.path}: the checkpoint is one of solver = "{kind}"')
             for name, match in matches.items():
-                if found.get(name) != match.value:
-                    remedy = f"; {match.remedy.format(found.get(name), match.value)}" if match.remedy else ""
+                stored = attributes.get(name)
+                if stored != match.value:
+                    remedy = f"; {match.remedy.format(stored, match.value)}" if match.remedy else ""
                     raise CaseError(
                         f"--restart {self.path}: the checkpoint belongs to another {match.what} than"
                         f" {setup.source}{remedy}"
@@ -107,15 +106,15 @@ class CheckpointRestart:
         if state.step > setup.steps:
             raise CaseError(
                 f"--restart {self.path}: its step {state.step} is beyond the end of {setup.source} at step"
-                f" {setup.steps}; make the run longer"
+                f" {setup.steps}; increase the duration of the run"
             )
         solver.set_state(state)
-        self.steering = str(found.get("steering", "{}"))
+        self.steering = str(attributes.get("steering", "{}"))
         return state
 
     def restore_steering(self, run: CaseRun) -> None:
-        """Set again what the run had changed by then; CaseError if the case lacks one of these numbers."""
+        """Restore values changed by callbacks; CaseError if the case does not have one of them."""
         for name, value in json.loads(self.steering).items():
             if name not in run.steering:
-                raise CaseError(f"--restart {self.path}: the run had set {name!r}, which the case does not have")
+                raise CaseError(f"--restart {self.path}: the checkpoint changed {name!r}, which the case does not have")
             run.steering[name] = value

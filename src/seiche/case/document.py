@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page docs/reference/case.md, made from the schema: `python -m seiche.case.document > docs/reference/case.md`."""
+"""Generates docs/reference/case.md from the schema: `python -m seiche.case.document > docs/reference/case.md`."""
 
 from __future__ import annotations
 
@@ -16,60 +16,57 @@ from pydantic_core import PydanticUndefined
 from seiche.case import quantities
 from seiche.case.blood.schema import BloodCase
 from seiche.case.flow.waveforms import WAVEFORMS
+from seiche.case.load import models_in
 from seiche.case.quantities import DIMENSIONS
 from seiche.case.ultrasound.schema import UltrasoundCase
 
 _INTRODUCTION = f"""# The case file
 
 A case is one TOML file. Every physical value is a string with a unit, such as `"0.1 mm"`, `"120 mmHg"`, `"4 mPa s"`,
-`"1060 kg/m^3"` or `"72 bpm"`; plain numbers are dimensionless. A key that is not listed here is an error. Times that
-say *time or steps* are a string with a unit or a whole number of time steps. Input files are relative to the folder of
-the case file, outputs to `output.folder` (which is relative to the same folder).
+`"1060 kg/m^3"` or `"72 bpm"`. Plain numbers are dimensionless. A key that is not listed here is an error. A value
+described as *time or steps* is a string with a unit or a whole number of time steps. Input files are relative to the
+folder of the case file. Outputs are relative to `output.folder`, which is relative to the same folder.
 
 Any key can be changed on the command line: `seiche run case.toml --set lattice.tau=0.8 --set "iolet.inlet.ramp=20 ms"`.
 
-A folder of outputs holds one run. A second run stops before it computes, unless `--replace` removes the files of the
-first; files of other programs are never replaced. A run that continues from a checkpoint (`--restart`) writes its time
-series to new files named after the step it starts from, as `flow.from-12000.vtkhdf`. SIGTERM, SIGINT (Ctrl-C) and the
-wall-clock limit finish the step, write the checkpoint and end with status 0; a second Ctrl-C ends at once.
+An output folder contains one run. A second run is refused before it computes, unless `--replace` removes the files of
+the first. Files of other programs are never replaced. A restart (`--restart`) writes its time series to new files named
+after the step of the checkpoint, such as `flow.from-12000.vtkhdf`. After SIGTERM, SIGINT (Ctrl-C) or the wall-clock
+limit the run finishes its step, writes the checkpoint and ends with status 0. A second Ctrl-C ends it immediately.
 
-The built-in waveforms ({", ".join(f"`{name}`" for name in WAVEFORMS)}) are drawn by hand after the usual look of such
-curves. They are illustrative, not measured data; for a study give your own `samples`.
+The built-in waveforms ({", ".join(f"`{name}`" for name in WAVEFORMS)}) are sketches of typical curves, not measured
+data. Use your own `samples` for a study.
 
-This page is made from the schema by `python -m seiche.case.document`.
+This page is generated from the schema by `python -m seiche.case.document`.
 """
-
 
 _ULTRASOUND = """# The case file of ultrasound
 
-A case with `solver = "ultrasound"`, written like [any other](case.md): values with units, unknown keys are errors,
-changes by `--set`. Positions are lists of one length for each axis of the grid, from its point n // 2.
+A case with `solver = "ultrasound"` follows the rules of [all cases](case.md): values have units, unknown keys are
+errors, `--set` changes keys. A position is a list with one length per axis of the grid, relative to its point n // 2.
 
-`seiche check CASE` says resolution, stability, phase error in time and memory; `seiche run CASE` computes and writes
-`output.file`, the summary and the picture when all is done; `--restart` continues from a checkpoint. Tones
-with the same frequency, length and growth act as one array, each with its delay.
+`seiche check CASE` prints resolution, stability, temporal phase error and memory. `seiche run CASE` computes; at the
+end it writes `output.file`, the summary and the picture. `--restart` continues from a checkpoint. Tones with
+equal frequency, `cycles` and `ramp` act as one array, each with its own delay.
 
-This page is made from the schema by `python -m seiche.case.document ultrasound`.
+This page is generated from the schema by `python -m seiche.case.document ultrasound`.
 """
 
 
 def page(model: type[BaseModel] = BloodCase) -> str:
-    """Return the page of a schema, that of flow and blood or `UltrasoundCase`, as Markdown."""
+    """Return the Markdown page of `BloodCase` (flow and blood) or `UltrasoundCase`."""
     return sections(model, _INTRODUCTION if model is BloodCase else _ULTRASOUND)
 
 
 def sections(root: type[BaseModel], introduction: str) -> str:
     """Return a page with a section for every table of `root`."""
-    parts = [introduction]
-    for name, field in root.model_fields.items():
-        parts.extend(_section(name, field))
-    top = [("solver", root.model_fields["solver"]), ("title", root.model_fields["title"])]
-    parts.insert(1, "## Top of the file\n\n" + _table(top))
-    return "\n".join(parts).rstrip() + "\n"
+    top = [(name, root.model_fields[name]) for name in ("solver", "title")]
+    tables = [text for name, field in root.model_fields.items() for text in _section(name, field)]
+    return "\n".join([introduction, "## Top of the file\n\n" + _table(top), *tables]).rstrip() + "\n"
 
 
 def _section(path: str, field: FieldInfo) -> Iterator[str]:
-    models, repeated = list(_models(field.annotation)), get_origin(_plain(field.annotation)) is tuple
+    models, repeated = list(models_in(field.annotation)), get_origin(_plain(field.annotation)) is tuple
     for model in models:
         kind = model.model_fields.get("kind")
         tag = f', kind = "{get_args(kind.annotation)[0]}"' if kind is not None else ""
@@ -79,18 +76,17 @@ def _section(path: str, field: FieldInfo) -> Iterator[str]:
 
 
 def _sentences(model: type[BaseModel]) -> str:
-    return " ".join((model.__doc__ or "").split()).replace(
-        "`seiche.domain.bifurcation.bifurcation_surface`", "the shape"
-    )
+    text = " ".join((model.__doc__ or "").split())
+    return text.replace("`seiche.domain.bifurcation.bifurcation_surface`", "the shape")
 
 
 def _leaves(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
     fields = sorted(model.model_fields.items(), key=lambda item: item[0] != "kind")
-    return [(f.alias or n, f) for n, f in fields if not list(_models(f.annotation)) or _choices(f)]
+    return [(f.alias or n, f) for n, f in fields if not list(models_in(f.annotation)) or _choices(f)]
 
 
 def _choices(field: FieldInfo) -> bool:
-    return any(isinstance(argument, str) for part in get_args(field.annotation) for argument in get_args(part))
+    return any(isinstance(value, str) for option in get_args(field.annotation) for value in get_args(option))
 
 
 def _table(rows: list[tuple[str, FieldInfo]]) -> str:
@@ -100,24 +96,15 @@ def _table(rows: list[tuple[str, FieldInfo]]) -> str:
 
 
 def _plain(annotation: Any) -> Any:
-    """Return `annotation` without None and without what pydantic hangs on it."""
+    """Return `annotation` without None and without pydantic's metadata."""
     if hasattr(annotation, "__metadata__"):
         return _plain(annotation.__origin__)
-    parts = [part for part in get_args(annotation) if part is not NoneType]
-    return _plain(parts[0]) if NoneType in get_args(annotation) and len(parts) == 1 else annotation
-
-
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for argument in get_args(annotation):
-        yield from _models(argument)
+    options = [option for option in get_args(annotation) if option is not NoneType]
+    return _plain(options[0]) if NoneType in get_args(annotation) and len(options) == 1 else annotation
 
 
 def _validators(annotation: Any, metadata: Any) -> Iterator[Any]:
-    for item in metadata:
-        yield getattr(item, "func", None)
-    for item in getattr(annotation, "__metadata__", ()):
+    for item in (*metadata, *getattr(annotation, "__metadata__", ())):
         yield getattr(item, "func", None)
     for argument in get_args(annotation):
         yield from _validators(argument, ())
@@ -129,7 +116,8 @@ def _type(field: FieldInfo) -> str:
         quantities.parse_steps_or_time: 'time or steps, `"0.5 ms"` or `100`',
         quantities.parse_velocity_or_flow_rate: 'a velocity or a flow rate, `"0.3 m/s"` or `"4 mL/s"`',
     }
-    several = get_origin(_plain(field.annotation)) is tuple
+    plain = _plain(field.annotation)
+    repeated = get_origin(plain) is tuple
     for function in _validators(field.annotation, field.metadata):
         if isinstance(function, partial):
             if (entries := function.keywords.get("table")) is not None:
@@ -142,20 +130,18 @@ def _type(field: FieldInfo) -> str:
                 return f'a list with {kind} for each axis, `"{example}"`'
             if function.func is quantities.parse_vector:
                 return f'a list of three, each {kind}, `"{example}"`'
-            if not several:
+            if not repeated:
                 return f'{kind}, `"{example}"`'
             two = any(getattr(bound, "max_length", None) == 2 for bound in field.metadata)
-            number = " of two" if two or Ellipsis not in get_args(_plain(field.annotation)) else ""
+            number = " of two" if two or Ellipsis not in get_args(plain) else ""
             return f'a list{number}, each {kind}, `"{example}"`'
         if function in words:
             return words[function]
-    names = [f'`"{name}"`' for name in _literals(field.annotation)]
-    if names:
-        return ("list of " if get_origin(_plain(field.annotation)) is tuple else "") + ", ".join(names)
-    plain = _plain(field.annotation)
+    if names := [f'`"{name}"`' for name in _literals(field.annotation)]:
+        return ("list of " if repeated else "") + ", ".join(names)
     if get_origin(plain) is Literal:
         return ", ".join(f"`{value}`" for value in get_args(plain))
-    if get_origin(plain) is tuple:
+    if repeated:
         kinds = {str: "list of texts", bool: "list of true or false"}
         return next((word for kind, word in kinds.items() if kind in get_args(plain)), "list of numbers")
     return {bool: "true or false", int: "whole number", float: "number", str: "text"}.get(plain, "text")

@@ -1,103 +1,86 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A folder of outputs holds one run: who may write into it, and what an earlier run left there.
+"""The output folder of a run: lock, record, and refusal to overwrite an earlier run.
 
-The record of a run lists its files, and while it runs the places where it writes. `--replace` removes listed files
-alone; a restart removes none.
+A folder contains one run. Its record lists the files of the run and, during the run, the places of its outputs.
+`--replace` removes only listed files; a restart removes none.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from seiche.case.output import Place
-from seiche.case.places import files_at, kind_of, make_folders, refuse_foreign_file, refuse_places
+from seiche.case.places import file_kind, files_at, make_folders, refuse_foreign_file, refuse_places
 from seiche.errors import CaseError
 from seiche.io.files import replacing
 from seiche.io.lock import FolderLock, Owner
 
-#: Names of the list of the files of a run, and of the lock while it runs.
+#: Names of the record of a run, and of the lock during the run.
 RECORD, LOCK = ".seiche-run.json", ".seiche-run.lock"
 
 
 class RunFolder:
-    """The folder of a run, on the rank that writes; no method is collective."""
+    """The folder of a run, on the writing rank; no method is collective."""
 
     def __init__(self, folder: Path, source: str, *, restart: Path | None = None, replace: bool = False) -> None:
-        """Remember the folder of the case `source`; nothing is written yet.
-
-        Args:
-            folder: the folder.
-            source: name of the case.
-            restart: the checkpoint that the run continues from.
-            replace: whether the files of an earlier run may be replaced.
-        """
-        self.path, self._source, self._replace = folder, source, replace
+        """Prepare `folder` for the case `source`, which continues `restart` or may `replace` an earlier run."""
+        self.path, self._source = folder, source
         self._lock = FolderLock(folder / LOCK, source)
         self._files: dict[str, str] = {}
         self._unlisted: dict[Path, tuple[int, int]] = {}
         self._restart = restart is not None
-        ways = (restart.resolve(), restart.parent.resolve() / restart.name) if restart is not None else ()
-        #: Whether the run continues from a checkpoint in the folder.
-        self._inside = any(folder.resolve() in way.parents for way in ways)
+        paths = (restart.resolve(), restart.parent.resolve() / restart.name) if restart is not None else ()
+        #: Whether the run continues a checkpoint in this folder.
+        self._inside = any(folder.resolve() in path.parents for path in paths)
+        self._may_replace = replace or self._inside
 
     def refuse_early(self) -> None:
-        """Refuse a folder that another run holds, or whose record lists files that stay, before anything is made.
-
-        Raises:
-            CaseError: it is so.
-        """
+        """Raise a CaseError if another run uses the folder, or has left files there; called before any set-up."""
         if not self.path.is_dir():
             return
-        self._refuse_owner(self._lock.owner(from_this_process=self._replace or self._inside))
-        if not (self._replace or self._inside):
+        self._refuse_owner(self._lock.owner(from_this_process=self._may_replace))
+        if not self._may_replace:
             self._refuse_earlier(self._earlier(()))
 
     def claim(self, places: Sequence[Place], inputs: Iterable[Path]) -> None:
-        """Make the folder and lock it, before anything is computed.
-
-        Args:
-            places: where the run writes.
-            inputs: what the case reads.
+        """Create and lock the folder for outputs at `places` of a case that reads `inputs`, before any computation.
 
         Raises:
-            CaseError: another run writes there, has left its files, or a file belongs to something else.
+            CaseError: another run uses the folder, results of one are present, or a file is not one of Seiche.
         """
         inputs = list(inputs)
         refuse_places(places, inputs)
         make_folders(self._source, self.path, places)
         self._acquire()
         try:
-            self._make_way(places, inputs)
+            self._clear(places, inputs)
             self._record("running", places)
         except BaseException:
             self._lock.release()
             raise
 
     def resume(self, places: Sequence[Place]) -> None:
-        """Lock the folder again, for more steps or a checkpoint after the end of the run.
-
-        Raises:
-            CaseError: another run has, or had, the folder since.
-        """
+        """Lock the folder again after the end of the run; CaseError if another run has used it since."""
         self._acquire()
         if self._content().get("run") != self._lock.nonce:
             self._lock.release()
-            raise CaseError(f"{self.path}: the folder holds a later run; nothing more is written")
+            raise CaseError(f"{self.path}: the folder contains a later run; cannot write more results of this one")
         self._record("running", places)
 
     def _acquire(self) -> None:
         try:
-            owner = self._lock.acquire(from_this_process=self._replace or self._inside)
+            owner = self._lock.acquire(from_this_process=self._may_replace)
         except OSError as error:
-            raise CaseError(f"{self.path}: the folder cannot be locked: {error.strerror}") from None
+            raise CaseError(f"{self.path}: cannot lock the folder: {error.strerror}") from None
         self._refuse_owner(owner)
 
     def _content(self) -> dict[str, Any]:
-        """Return what the record says; nothing where there is none."""
+        """Return the content of the record, empty if there is none."""
         try:
             return dict(json.loads((self.path / RECORD).read_text()))
         except (OSError, ValueError, TypeError):
@@ -115,66 +98,65 @@ class RunFolder:
         if not files:
             return
         more = f" and {len(files) - 1} more" if len(files) > 1 else ""
-        text = f"{self.path}: the folder holds the results of an earlier run ({files[0].name}{more}); give"
+        text = f"{self.path}: the folder contains the results of an earlier run ({files[0].name}{more}); use"
         if self._restart:
             raise CaseError(
-                f"{text} --output to continue in another folder, or --replace to continue in this one: its files stay,"
-                " but for those whose names the run needs"
+                f"{text} --output to continue in another folder, or --replace to continue here and replace only files"
+                " whose names the run needs"
             )
         raise CaseError(f"{text} --replace to replace them, --output for another folder, or --restart to continue")
 
-    def _make_way(self, places: Sequence[Place], inputs: Iterable[Path]) -> None:
+    def _clear(self, places: Sequence[Place], inputs: Iterable[Path]) -> None:
+        """Remove the files of an earlier run, or list them if they are kept."""
         earlier = self._earlier(places)
         present = {path: (place.key, kind) for place in places for path, kind in files_at(place).items()}
         unlisted = {path: key for path, (key, _) in present.items() if path not in earlier}
-        if not (self._replace or self._inside):
+        if not self._may_replace:
             self._refuse_earlier({*present, *earlier})
         for path, key in () if self._inside else unlisted.items():
             raise CaseError(
-                f"{key}: {path} is there, and the folder's record of its run does not list it: it is not replaced;"
-                " move it, or choose another folder with --output"
+                f"{key}: {path} exists, but {RECORD} of the folder does not list it, so it is not replaced; move it,"
+                " or choose another folder with --output"
             )
-        self._unlisted = {path: _mark(path) for path in unlisted}
-        read = {one.resolve() for one in inputs}
+        self._unlisted = {path: _version(path) for path in unlisted}
+        inputs = {path.resolve() for path in inputs}
         for path, kind in earlier.items():
-            if not self._is(kind, path):  # somebody has put another file there
+            if not self._has_kind(path, kind):  # replaced by a file of another program
                 continue
-            if self._restart or path.resolve() in read:
+            if self._restart or path.resolve() in inputs:
                 self._files[self._name(path)] = kind
             else:
                 path.unlink(missing_ok=True)
 
-    def _is(self, kind: str, path: Path) -> bool:
-        """Return whether a file is still of the kind that the run had written."""
-        try:
+    def _has_kind(self, path: Path, kind: str) -> bool:
+        with suppress(CaseError):
             refuse_foreign_file(self._source, path, kind)
-        except CaseError:
-            return False
-        return True
+            return True
+        return False
 
     def _earlier(self, places: Sequence[Place]) -> dict[Path, str]:
-        """Return the files of an earlier run that are there and their kinds, in the folder or at `places`."""
+        """Return existing files of an earlier run and their kinds, in the folder or at `places`."""
         try:
             content = self._content()
-            found = {self.path / str(name): str(kind) for name, kind in content.get("files", {}).items()}
-            for name, kind, series in content.get("places", ()):  # of a run that did not end
-                found |= files_at(Place("", self.path / str(name), str(kind), bool(series)))
+            files = {self.path / str(name): str(kind) for name, kind in content.get("files", {}).items()}
+            for name, kind, series in content.get("places", ()):  # of an interrupted run
+                files |= files_at(Place("", self.path / str(name), str(kind), bool(series)))
         except (ValueError, TypeError, AttributeError):
             return {}
-        base, here = self.path.resolve(), {path for place in places for path in files_at(place)}
-        found = {path: kind for path, kind in found.items() if path in here or base in path.resolve().parents}
-        return {path: kind for path, kind in found.items() if path.is_file()}
+        base, outputs = self.path.resolve(), {path for place in places for path in files_at(place)}
+        files = {path: kind for path, kind in files.items() if path in outputs or base in path.resolve().parents}
+        return {path: kind for path, kind in files.items() if path.is_file()}
 
     def _name(self, path: Path) -> str:
         return str(path.relative_to(self.path)) if path.is_relative_to(self.path) else str(path)
 
     def add(self, files: Iterable[Path], places: Sequence[Place]) -> None:
-        """List files that were written."""
-        kinds = {place.path: kind_of(place) for place in places}
-        found = {path: kinds.get(path, "") for path in files if path.is_file()}
+        """List files written by this run: `files`, and new ones at `places`."""
+        kinds = {place.path: file_kind(place) for place in places}
+        written = {path: kinds.get(path, "") for path in files if path.is_file()}
         for place in places:
-            found |= {path: kind for path, kind in files_at(place).items() if self._unlisted.get(path) != _mark(path)}
-        self._files |= {self._name(path): kind for path, kind in found.items()}
+            written |= {p: kind for p, kind in files_at(place).items() if self._unlisted.get(p) != _version(p)}
+        self._files |= {self._name(path): kind for path, kind in written.items()}
 
     def _record(self, state: str, places: Sequence[Place] = ()) -> None:
         content = {
@@ -183,19 +165,19 @@ class RunFolder:
             "state": state,
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "files": self._files,
-            "places": [(self._name(place.path), kind_of(place), place.series) for place in places],
+            "places": [(self._name(place.path), file_kind(place), place.series) for place in places],
         }
         with replacing(self.path / RECORD) as part:
             part.write_text(json.dumps(content, indent=1))
 
     def release(self, state: str) -> None:
-        """List the files of the run with its `state` ("done", "stopped", "failed") and give up the lock."""
+        """Record the files and the final `state` ("done", "stopped", "failed"), and release the lock."""
         if self._lock.held:
             self._record(state)
         self._lock.release()
 
 
-def _mark(path: Path) -> tuple[int, int]:
-    """Return what differs once a file was replaced."""
-    found = path.stat()
-    return found.st_ino, found.st_mtime_ns
+def _version(path: Path) -> tuple[int, int]:
+    """Return the inode and modification time (ns), which change when a file is replaced."""
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns

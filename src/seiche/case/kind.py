@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a kind of case is to whoever reads, checks, predicts or runs it (decision 27).
+"""Interface of a kind of case: reading, checking, predicting and running it (decision 27).
 
-A `Kind` reads a case into a `Setup`, which allocates no field. The kind opens a `CaseRun`: the solver and its outputs.
+A `Kind` turns a case file into a `Setup`, which allocates no field, and opens a `CaseRun`: the solver and its outputs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from seiche.solver import SolverBase, State
 
 @dataclass(frozen=True)
 class Match:
-    """What must be equal in a checkpoint and a case: `what` it is in words, and what to do where it is not."""
+    """A value that a checkpoint and a case must have in common: `what` names it, `remedy` says how to restore it."""
 
     value: str
     what: str
@@ -37,7 +37,7 @@ class Match:
 
 @dataclass(frozen=True)
 class Results:
-    """The physics of a summary: conserved numbers, volume flow (m^3/s) by iolet, and whatever else there is."""
+    """Physical results for the summary: conserved quantities, volume flow rates (m^3/s) by iolet, details, text."""
 
     invariants: Mapping[str, float] = field(default_factory=dict)
     flow_rates: Mapping[str, float] = field(default_factory=dict)
@@ -51,18 +51,18 @@ class Restart(Protocol):
     def resume(
         self, setup: Setup, solver: SolverBase, matches: Mapping[str, Match], keys: Mapping[str, Any] | None = None
     ) -> State:
-        """Put its state into `solver` and return it; CaseError if it does not match (collective)."""
+        """Load its state into `solver` and return it; CaseError if it does not match (collective)."""
 
 
 class CaseRun(ABC):
-    """The solver of a case and everything that lives with it; every method is collective unless it says otherwise.
+    """The solver of a case with its outputs and monitor; methods are collective unless stated otherwise.
 
     Attributes:
         solver: the solver.
-        outputs: what takes the state, in the order in which it is taken.
-        monitor: what checks it.
-        usual_fields: names of the fields that are meant where none is named.
-        stop_reason: why the run is to end after the present step, None if it is not.
+        outputs: the outputs, in the order in which they take the state.
+        monitor: check of the state.
+        usual_fields: default names of `fields`.
+        stop_reason: why the run ends after the current step, or None.
     """
 
     solver: SolverBase
@@ -72,73 +72,69 @@ class CaseRun(ABC):
     stop_reason: str | None = None
 
     def stop(self, reason: str) -> None:
-        """Ask for the end of the run after the present step (not collective)."""
+        """Request the end of the run after the current step (not collective)."""
         self.stop_reason = reason
 
     def fields(self, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
-        """Return fields of this rank's items in SI units.
-
-        Raises:
-            KeyError: an unknown name.
-        """
+        """Return fields of the items of this rank in SI units; KeyError for an unknown name."""
         return self.solver.fields(names or self.usual_fields)
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return the same as arrays of the device."""
+        """Return the same fields as device arrays."""
         return self.solver.device_fields(names or self.usual_fields)
 
     def controls(self) -> Mapping[str, Control]:
-        """Return the numbers of the case that may change during the run, by name (not collective)."""
+        """Return the values of the case that may change during the run, by name (not collective)."""
         return {}
 
     @cached_property
     def steering(self) -> Steering:
-        """Return these numbers as they are now (not collective)."""
+        """Return the current `controls` (not collective)."""
         return Steering(self.controls(), self.solver.world)
 
     @abstractmethod
     def matches(self) -> Mapping[str, Match]:
-        """Return what must be equal for a run to continue, by names of attributes of the checkpoint."""
+        """Return the values that a checkpoint must match, by attribute name."""
 
     def state(self) -> State:
-        """Return what a restart needs."""
+        """Return the state for a checkpoint."""
         return self.solver.state()
 
     def notes(self) -> Sequence[str]:
-        """Return what a user should know before the first step (not collective)."""
+        """Return notes for the user before the first step (not collective)."""
         return ()
 
     def arrays(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return results by name, the same on every rank, once the last step is done (not collective)."""
+        """Return final results by name, the same on every rank (not collective)."""
         return {}
 
     def exchange_seconds(self) -> float:
-        """Return the seconds of all messages of a step, each timed alone; 0 on one rank."""
+        """Return the time of all messages of a step, each measured separately, in s; 0 on one rank."""
         if self.solver.world.size == 1:
             return 0.0
-        return sum(each.trial() for each in self.solver.exchanges if isinstance(each, HaloExchange))
+        return sum(exchange.trial() for exchange in self.solver.exchanges if isinstance(exchange, HaloExchange))
 
     def close(self) -> None:
         """Close the solver."""
         self.solver.close()
 
     def results(self, files: Iterable[Path]) -> Results:
-        """Return the physics of the summary; `files` were written (collective)."""
+        """Return the physical results for the summary; `files` are the written files (collective)."""
         return Results(details={"files": [path.name for path in files]})
 
 
 class Setup(ABC):
-    """A case before anything is allocated.
+    """A case before any allocation.
 
     Attributes:
-        case: the checked tables; all kinds have `title`, `run` and `output`.
+        case: the checked tables; those of all kinds have `title`, `run` and `output`.
         source: name of the case file.
-        notes: what a user should know, a line each.
-        steps: number of steps of the whole run.
+        notes: notes for the user, one line each.
+        steps: total number of steps.
         dt: duration of a step, s.
     """
 
-    if TYPE_CHECKING:  # fields of dataclasses in some kinds, properties in others
+    if TYPE_CHECKING:  # dataclass fields in some kinds, properties in others
 
         @property
         def case(self) -> Any: ...  # noqa: D102
@@ -153,25 +149,25 @@ class Setup(ABC):
 
     @property
     def title(self) -> str:
-        """Return the title of the case, or else its file."""
+        """Return the title of the case, by default the name of its file."""
         return str(self.case.title or self.source)
 
     @property
     @abstractmethod
     def inputs(self) -> Sequence[Path]:
-        """Return the files that the case is read from."""
+        """Return the input files of the case."""
 
     def steps_of(self, value: int | float) -> float:
-        """Return an interval, steps (int) or seconds (float), in steps, at least one."""
+        """Convert an interval in steps (int) or seconds (float) to steps, at least one."""
         return max(1.0, float(value) if isinstance(value, int) else value / self.dt)
 
 
 class PlannedCase(ABC):
-    """A case whose runs can be planned, on devices that only count.
+    """A case whose runs are predicted on devices that only record operations.
 
     Attributes:
         setup: the case.
-        item: what its ranks share out, `total` of them.
+        item: name of the items distributed to ranks, `total` of them.
         dimensions: of its domain.
         graphs: whether steps on several GPUs are replayed as graphs.
     """
@@ -182,19 +178,19 @@ class PlannedCase(ABC):
     dimensions = 3
     graphs = True
 
-    def refuse(self, ranks: int) -> None:  # noqa: B027  (most kinds find out while they are made)
-        """Refuse a number of ranks on which the case cannot run; CaseError."""
+    def refuse(self, ranks: int) -> None:  # noqa: B027  (most kinds detect this during set-up)
+        """Raise a CaseError if the case cannot run on this number of ranks."""
 
     @abstractmethod
     def rank(self, world: World, device: str) -> tuple[PlannedRank, str]:
-        """Return what one rank does on a planned device, and the name of the layout (collective).
+        """Return the operations of one rank on a planned device, and the name of the layout (collective).
 
         Raises:
-            CaseError: the case cannot run on so many ranks.
+            CaseError: the case cannot run on this number of ranks.
         """
 
     def shares(self, layout: str) -> dict[str, float]:
-        """Return for stages on GPUs the known part of the memory's rate at which they move their bytes."""
+        """Return known fractions of the memory bandwidth that GPU stages reach, by stage."""
         return {}
 
 
@@ -203,14 +199,12 @@ class Kind:
     """A kind of case.
 
     Attributes:
-        name: the value of `solver` in a case file.
+        name: value of `solver` in a case file.
         schema: its tables.
-        prepare: makes the set-up of a source on the ranks of a world (collective); without `place`, what a checkpoint
-            has is not made.
-        open: makes the solver of a set-up and what lives with it, in the state of a checkpoint if one is given, with
-            outputs in a folder that need not be there yet (collective).
-        check: gives the lines of `seiche check` of a source for a number of ranks (collective).
-        plan: makes the planned case of a source.
+        prepare: creates the set-up of a source (collective); `place=False` omits parts that a checkpoint contains.
+        open: creates the run of a set-up from an optional checkpoint; the output folder need not exist (collective).
+        check: returns the lines of `seiche check` for a source and a number of ranks (collective).
+        plan: creates the planned case of a source.
     """
 
     name: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The table of all kinds of case. A new one is a module and one line here (docs/howto/add-a-solver.md)."""
+"""Table of all kinds of case. A new kind is one module and one line (docs/howto/add-a-solver.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seiche.case.quantities import shorten
 from seiche.case.source import CaseFile
 from seiche.errors import CaseError
 
-#: Where the `Kind` of each value of `solver` is, imported when it is needed.
+#: Module and name of the `Kind` of each value of `solver`; imported on use.
 KINDS = {
     "flow": "seiche.case.flow.kind:FLOW",
     "blood": "seiche.case.blood.kind:BLOOD",
@@ -20,24 +20,15 @@ KINDS = {
 }
 
 
-def kind_named(name: str) -> Kind:
-    """Return the kind `name` of `KINDS`."""
-    module, _, attribute = KINDS[name].partition(":")
-    found: Kind = getattr(import_module(module), attribute)
-    return found
-
-
 def kind_of(source: CaseFile) -> Kind:
-    """Return the kind of a case.
-
-    Raises:
-        CaseError: its `solver` is missing or unknown.
-    """
+    """Return the kind of a case; CaseError if its `solver` is missing or unknown."""
     name = source.solver
     if isinstance(name, str) and name in KINDS:
-        return kind_named(name)
-    quoted = [f'"{each}"' for each in KINDS]
-    expected = f"{', '.join(quoted[:-1])} or {quoted[-1]}"
+        module, _, attribute = KINDS[name].partition(":")
+        kind: Kind = getattr(import_module(module), attribute)
+        return kind
+    *quoted, last = [f'"{known}"' for known in KINDS]
+    expected = f"{', '.join(quoted)} or {last}"
     if "solver" not in source.tables:
         raise CaseError(f"{source.path}: solver: is missing; needed: {expected}")
     hint = nearest(name, list(KINDS), listing=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reads a case file; whatever is wrong with it becomes one line: file, key, value, what was expected."""
+"""Reads a case file. Every error becomes one line: file, key, value, expected value."""
 
 from __future__ import annotations
 
@@ -19,23 +19,38 @@ from seiche.errors import CaseError, FormatError
 
 Root = TypeVar("Root", bound=BaseModel)
 
-#: What translates case files of other programs, by their endings; each returns tables and notes.
+#: Translators of case files of other programs by suffix; each returns tables and notes.
 TRANSLATORS = {".xml": "seiche.case.flow.hemelb:read_hemelb"}
-#: A case file is written by hand; anything larger is some other file.
+#: Size limit, bytes: case files are written by hand.
 LARGEST_FILE = 4 * 1024 * 1024
+#: Pydantic's error types: key of the limit in the error's context and its sign, or the expected type.
+_LIMITS = {
+    "greater_than": ("gt", ">"),
+    "greater_than_equal": ("ge", ">="),
+    "less_than": ("lt", "<"),
+    "less_than_equal": ("le", "<="),
+}
+_TYPES = {
+    "string_type": "a string",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "finite_number": "a finite number",
+    **dict.fromkeys(("int_type", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), "a table"),
+}
 
 
 def read_source(path: Path | str, overrides: Sequence[str] = (), device: str | None = None) -> CaseFile:
-    """Return the tables of the case file `path`, unchecked, after the changes `overrides` ("run.device=cuda").
+    """Return the unchecked tables of the case file `path` after changes `overrides` such as "run.device=cuda".
 
-    A file of another program is translated, by its ending (`TRANSLATORS`).
-
-    Raises FormatError when it cannot be read as what it is, CaseError when a change has no place.
+    Files of other programs are translated (`TRANSLATORS`). Raises FormatError if the file is not valid, CaseError if a
+    key in `overrides` cannot be set.
     """
     notes: tuple[str, ...] = ()
-    ending = Path(path).suffix.lower()
-    if ending in TRANSLATORS:
-        module, _, name = TRANSLATORS[ending].partition(":")
+    suffix = Path(path).suffix.lower()
+    if suffix in TRANSLATORS:
+        module, _, name = TRANSLATORS[suffix].partition(":")
         data, notes = getattr(import_module(module), name)(path)
     else:
         data = _read_toml(path)
@@ -45,15 +60,14 @@ def read_source(path: Path | str, overrides: Sequence[str] = (), device: str | N
 
 
 def check_tables(data: dict[str, Any], source: str, root: type[Root]) -> Root:
-    """Return the tables `data` as `root`; CaseError whose message begins with `source`."""
+    """Validate the tables `data` by the schema `root`; CaseError with a message that begins with `source`."""
     try:
         return root.model_validate(data)
     except ValidationError as error:
-        every = error.errors(include_url=False, include_context=True)
-        # What is wrong with a table as a whole because of an entry in it goes away with that.
-        details = [this for this in every if not any(_within(other["loc"], this["loc"]) for other in every)]
-        # An unknown key is often the misspelling of one that is then missing: say the cause, not the effect; and the
-        # solver decides what is known.
+        errors = error.errors(include_url=False, include_context=True)
+        # An error of a table is often a consequence of an error inside it.
+        details = [outer for outer in errors if not any(_within(inner["loc"], outer["loc"]) for inner in errors)]
+        # The solver determines which keys are valid. A misspelt key also causes a missing key: report the misspelling.
         first = min(details, key=lambda detail: (detail["loc"] != ("solver",), detail["type"] != "extra_forbidden"))
         more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
         raise CaseError(f"{source}: {_describe(first, data, root)}{more}") from None
@@ -70,7 +84,7 @@ def _read_toml(path: Path | str) -> dict[str, Any]:
     except OSError as error:
         raise CaseError(f"{path}: cannot read the case file: {error.strerror}") from None
     if len(content) > LARGEST_FILE:
-        raise FormatError(path, f"byte {LARGEST_FILE}", "a case file has at most 4 MiB; this is some other file")
+        raise FormatError(path, f"byte {LARGEST_FILE}", "exceeds the limit of 4 MiB of a case file")
     try:
         return tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -112,7 +126,7 @@ def _child(table: Any, name: str, text: str) -> Any:
 
 
 def _describe(detail: ErrorDetails, data: dict[str, Any], root: type[BaseModel]) -> str:
-    """Return "key.path: what is wrong" for one error of pydantic in tables of the schema `root`."""
+    """Return "key.path: reason" for an error of pydantic in tables of the schema `root`."""
     path, value, model = _locate(detail["loc"], data, root)
     context = detail.get("ctx", {})
     kind = detail["type"]
@@ -131,64 +145,43 @@ def _describe(detail: ErrorDetails, data: dict[str, Any], root: type[BaseModel])
         return f"{path}: {shorten(value)} is not known; expected {choices}{hint}"
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         choices = str(context.get("expected_tags", "")).replace("'", '"')
-        if kind == "union_tag_not_found" or not isinstance(value, dict):
-            wanted = f"; expected kind = {choices}" if choices else "; expected a table with the key kind"
-            return (
-                f"{path}: kind is missing{wanted}"
-                if isinstance(value, dict)
-                else (f"{path}: {shorten(value)} is not a table with the key kind")
-            )
+        if not isinstance(value, dict):
+            return f"{path}: {shorten(value)} is not a table with the key kind"
+        if kind == "union_tag_not_found":
+            return f"{path}: kind is missing; expected a table with the key kind"
         tag = value.get("kind")
         hint = nearest(tag, _quoted(choices), listing=False)
         return f"{path}.kind: {shorten(tag)} is not known; expected {choices}{hint}"
-    limits = {
-        "greater_than": ("gt", "> "),
-        "greater_than_equal": ("ge", ">= "),
-        "less_than": ("lt", "< "),
-        "less_than_equal": ("le", "<= "),
-    }
-    if kind in limits:
-        name, sign = limits[kind]
-        return f"{path}: {shorten(value)} is out of range; expected {sign}{context[name]:g}"
-    expected = {
-        "string_type": "a string",
-        "float_type": "a number",
-        "int_type": "a whole number",
-        "bool_type": "true or false",
-        "tuple_type": "a list",
-        "model_type": "a table",
-        "model_attributes_type": "a table",
-        "dict_type": "a table",
-        "finite_number": "a finite number",
-        "int_from_float": "a whole number",
-    }.get(kind)
-    if expected:
-        return f"{path}: {shorten(value)} is not {expected}"
+    if kind in _LIMITS:
+        name, sign = _LIMITS[kind]
+        return f"{path}: {shorten(value)} is out of range; expected {sign} {context[name]:g}"
+    if kind in _TYPES:
+        return f"{path}: {shorten(value)} is not {_TYPES[kind]}"
     return f"{path}: {shorten(value)}: {detail['msg'][:1].lower()}{detail['msg'][1:]}"
 
 
 def _locate(
     location: tuple[int | str, ...], data: Any, root: type[BaseModel]
 ) -> tuple[str, Any, type[BaseModel] | None]:
-    """Follow `location` through `data`; return the key path as users write it, the value, and its table's model.
+    """Follow `location` through `data`; return key path, value, and model of the table that contains it.
 
-    Pydantic puts the tags of unions into the location; those that are no keys of the data are left out.
+    Pydantic inserts tags of unions into the location; they are skipped unless they are keys of the data.
     """
     path, value, entered = "", data, False
     annotation: Any = root
     owner: type[BaseModel] | None = root
-    for step in location:
-        if isinstance(step, int):
-            value = value[step] if isinstance(value, list | tuple) and step < len(value) else None
+    for item in location:
+        if isinstance(item, int):
+            value = value[item] if isinstance(value, list | tuple) and item < len(value) else None
             name = value.get("name") if isinstance(value, dict) else None
-            path += f"[{shorten(name) if isinstance(name, str) else step}]"
+            path += f"[{shorten(name) if isinstance(name, str) else item}]"
             entered = True
-        elif isinstance(value, dict) and not (entered and step in _tags(annotation)):
+        elif isinstance(value, dict) and not (entered and item in _tags(annotation)):
             owner = _pick(annotation, value)
-            shown = "".join(c if c.isprintable() else "?" for c in step)[:60]
-            path = f"{path}.{shown}" if path else shown
-            value = value.get(step)
-            annotation = _annotation(owner, step)
+            key = "".join(c if c.isprintable() else "?" for c in item)[:60]
+            path = f"{path}.{key}" if path else key
+            value = value.get(item)
+            annotation = _annotation(owner, item)
             entered = True
         else:
             entered = False
@@ -196,22 +189,22 @@ def _locate(
 
 
 def _annotation(model: type[BaseModel] | None, key: str) -> Any:
-    """Return the type of the field of `model` that users call `key`."""
+    """Return the type of the field of `model` for `key` of a case file."""
     fields = model.model_fields.items() if model else ()
     return next((field.annotation for name, field in fields if key == (field.alias or name)), None)
 
 
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Yield every table that may stand where `annotation` is asked for."""
+def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield all tables in `annotation`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for argument in get_args(annotation):
-        yield from _models(argument)
+        yield from models_in(argument)
 
 
 def _tags(annotation: Any) -> set[str]:
-    """Return the values of `kind` among which `annotation` chooses; none where it has no choice."""
-    models = list(_models(annotation))
+    """Return the values of `kind` in a union; empty for a single table."""
+    models = list(models_in(annotation))
     return {name for model in models for name in _tag(model)} if len(models) > 1 else set()
 
 
@@ -221,10 +214,9 @@ def _tag(model: type[BaseModel]) -> tuple[str, ...]:
 
 
 def _pick(annotation: Any, value: dict[str, Any]) -> type[BaseModel] | None:
-    """Return the table that `value` is meant to be, judged by its `kind`."""
-    models = list(_models(annotation))
-    chosen = [model for model in models if value.get("kind") in _tag(model)]
-    return next(iter(chosen or models), None)
+    """Return the table with the `kind` of `value`, else the first."""
+    models = list(models_in(annotation))
+    return next((model for model in models if value.get("kind") in _tag(model)), next(iter(models), None))
 
 
 def _keys(model: type[BaseModel] | None) -> list[str]:
@@ -232,7 +224,7 @@ def _keys(model: type[BaseModel] | None) -> list[str]:
 
 
 def _meaning(model: type[BaseModel] | None, path: str) -> str:
-    """Return what the schema says about the last key of `path`."""
+    """Return the schema's description of the last key of `path`."""
     key = path.rpartition(".")[2]
     fields = model.model_fields.items() if model else ()
     return next((f.description for name, f in fields if key in (name, f.alias) and f.description), "a value")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche.load`: a case file of any kind, ready to run."""
+"""`seiche.load`: reads a case file of any kind and sets up its simulation."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from seiche.case.load import check_tables, read_source
 from seiche.case.output import Place
 from seiche.case.places import overwritten
 from seiche.case.simulation import Simulation
-from seiche.case.source import CaseFile
-from seiche.case.tables import Table
 from seiche.domain.world import World
 from seiche.errors import CaseError
 
@@ -31,21 +29,21 @@ def load(
     replace: bool = False,
     world: World | None = None,
 ) -> Simulation:
-    """Return the simulation of the case file `path`, of any kind, ready to run.
+    """Return the simulation of the case file `path` of any kind.
 
     Args:
-        path: case file; the files that it names are relative to its folder.
-        device: "cpu", "cuda" or "cuda:1"; the case's own by default.
+        path: case file; names of input files are relative to its folder.
+        device: "cpu", "cuda" or "cuda:1"; by default that of the case.
         overrides: changes such as "lattice.tau=0.8" or "time.duration=2 s".
-        restart: checkpoint to continue from.
-        output: folder of the outputs; the case's own by default.
+        restart: checkpoint to continue.
+        output: output folder; by default that of the case.
         replace: whether the files of an earlier run in that folder may be replaced.
-        world: the ranks that take part; those of mpiexec by default.
+        world: the ranks; by default all of mpiexec.
 
     Raises:
-        CaseError: the case is wrong or impossible, or the folder holds another run.
-        FormatError: a file is broken.
-        BackendUnavailable: the device is not there.
+        CaseError: the case is invalid, or the folder contains another run.
+        FormatError: a file is not valid.
+        BackendUnavailable: the device is not available.
     """
     world = world or World.from_mpi()
     source = read_source(path, overrides, device)
@@ -63,11 +61,11 @@ def load(
 def prepare(
     path: Path | str, overrides: Sequence[str] = (), world: World | None = None, *, device: str | None = None
 ) -> Setup:
-    """Return the set-up of a case file of any kind; no field is allocated (collective).
+    """Return the set-up of a case file of any kind without allocating fields (collective).
 
     Raises:
-        CaseError: the case is wrong or impossible.
-        FormatError: a file is broken.
+        CaseError: the case is invalid.
+        FormatError: a file is not valid.
     """
     source = read_source(path, overrides, device)
     setup = kind_of(source).prepare(source, world or World.serial())
@@ -76,36 +74,7 @@ def prepare(
 
 
 def refuse_inputs(setup: Setup, folder: Path) -> None:
-    """Refuse outputs in `folder` that would replace what the case reads.
-
-    Raises:
-        CaseError: one would.
-    """
+    """Raise a CaseError if an output in `folder` would replace an input of the case."""
     places = [Place(key, folder / name) for key, name in setup.case.output.files()]
     for message in overwritten(places, setup.inputs):
         raise CaseError(f"{setup.source}: {message}")
-
-
-def read_case(path: Path | str, overrides: Sequence[str] = ()) -> Table:
-    """Return the checked tables of a case file of any kind, after changes such as "run.device=cuda".
-
-    Raises:
-        CaseError: a key or value is wrong.
-        FormatError: the file cannot be read as what it is.
-    """
-    return check_case(read_source(path, overrides).tables, str(path))
-
-
-def check_case(tables: dict[str, Any], source: str) -> Table:
-    """Return the checked tables of a case that was read from `source`.
-
-    Raises:
-        CaseError: a key or value is wrong.
-    """
-    return check_tables(tables, source, kind_of(CaseFile(Path(source), tables)).schema)
-
-
-def read_case_and_notes(path: Path | str, overrides: Sequence[str] = ()) -> tuple[Table, tuple[str, ...]]:
-    """Return the case like `read_case`, and one line for each thing that a translation leaves to say."""
-    source = read_source(path, overrides)
-    return check_case(source.tables, str(path)), source.notes

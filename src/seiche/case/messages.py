@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parts of messages about a case file."""
+"""Hints in error messages."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from collections.abc import Sequence
 
 
 def nearest(word: object, names: Sequence[str], *, listing: bool = True) -> str:
-    """Return a hint "; did you mean ..." for `word`, or the list of `names` when none is near (if `listing`)."""
+    """Return "; did you mean ..." with the name closest to `word`, else all `names` if `listing`, else ""."""
     if not isinstance(word, str):
         return ""
-    close = difflib.get_close_matches(word[:60], names, n=1, cutoff=0.5)
-    if close:
+    if close := difflib.get_close_matches(word[:60], names, n=1, cutoff=0.5):
         return f'; did you mean "{close[0]}"?'
-    return f"; known are {', '.join(names)}" if listing and 0 < len(names) < 20 else ""
+    return f"; choose from {', '.join(names)}" if listing and 0 < len(names) < 20 else ""

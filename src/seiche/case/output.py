@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What takes the state of a run at some of its steps: files, records, checks, functions of the user."""
+"""Base classes of outputs, monitors and callbacks: objects that receive the state of a run at scheduled steps."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,9 +15,9 @@ from seiche.solver import SolverBase
 
 @dataclass(frozen=True)
 class Place:
-    """Where an output goes: the key of the case that names it, the file, and its kind (`seiche.case.places`).
+    """Place of an output: its key in the case, file, and kind of file (`seiche.case.places`).
 
-    `series` says that states have names of their own beside the file's.
+    `series` means that states have their own names derived from that of the file.
     """
 
     key: str
@@ -27,13 +27,13 @@ class Place:
 
 
 class Output(ABC):
-    """Something with a schedule that takes the present state; the methods are collective over the ranks.
+    """A consumer of states with a schedule; the methods are collective.
 
     Attributes:
-        label: name of its time on the host in the table of stages.
+        label: name of its host time in the table of stages.
         early: whether it is taken before all others, with the device idle, because it changes the state.
-        checked: whether the state is checked before what was taken counts.
-        writes: whether a state that was taken is on its way to the disk for a while.
+        checked: whether the state must be checked when it is taken.
+        writes: whether writing a state continues after `take`.
     """
 
     label = "snapshots"
@@ -43,34 +43,34 @@ class Output(ABC):
 
     @property
     def places(self) -> Sequence[Place]:
-        """Return where it writes (not collective)."""
+        """Return its output places (not collective)."""
         return ()
 
-    def open(self, first: int, last: int) -> None:  # noqa: B027  (nothing to do for most)
-        """Prepare for the steps after `first` and up to `last`, so that no step has to wait for it."""
+    def open(self, first: int, last: int) -> None:  # noqa: B027  (empty by default)
+        """Prepare for the steps after `first` up to `last`, before any of them."""
 
     @abstractmethod
     def next_after(self, step: int) -> int | None:
-        """Return the first step after `step` at which it is due, None for never."""
+        """Return the first scheduled step after `step`, or None."""
 
     @abstractmethod
     def due(self, step: int) -> bool:
-        """Return whether it is due at `step`; called once for each step at which something is due."""
+        """Return whether `step` is scheduled; called once per step with a scheduled output."""
 
     @abstractmethod
     def take(self) -> Job | None:
-        """Take the present state; return the job that writes it, None if there is nothing to write."""
+        """Take the current state; return the job that writes it, or None."""
 
     def finish(self) -> Sequence[Path]:
-        """Complete the files at the end of the run; return those that were written."""
+        """Complete the files at the end of the run and return them."""
         return ()
 
-    def close(self) -> None:  # noqa: B027  (nothing to do for most)
-        """Close the files; what is not complete is given up (not collective)."""
+    def close(self) -> None:  # noqa: B027  (empty by default)
+        """Close the files; incomplete states are discarded (not collective)."""
 
 
 class Scheduled(Output):
-    """An output with a schedule of equal intervals, None for one that is taken at the end only."""
+    """An output at equal intervals, or only at the end if `schedule` is None."""
 
     schedule: Schedule | None
 
@@ -79,57 +79,57 @@ class Scheduled(Output):
         return self.schedule.next_after(step) if self.schedule is not None else None
 
     def due(self, step: int) -> bool:
-        """Return whether the schedule has `step`."""
+        """Return whether the schedule contains `step`."""
         return self.schedule is not None and self.schedule.due(step)
 
 
 class Final(Scheduled):
-    """An output of the end of a run: a record, a picture."""
+    """An output at the end of a run, such as a picture."""
 
     schedule = None
 
     def take(self) -> None:
-        """Take nothing on the way."""
+        """Do nothing."""
 
 
 class Monitor(ABC):
-    """Checks the state, at steps of its own and whenever something is taken (collective)."""
+    """Check of the state, by its own schedule and when an output takes the state (collective)."""
 
     def next_after(self, step: int) -> int | None:
-        """Return the first step after `step` at which it is due; None where it is due after every chunk of steps."""
+        """Return the first scheduled step after `step`, or None for a check after every chunk of steps."""
         return None
 
     @abstractmethod
     def look(self, taking: bool) -> Callable[[], None] | None:
-        """Begin to check the present state if it is due, or if something is `taking` it.
+        """Start a check of the current state if scheduled, or if an output is `taking` it.
 
-        The function that is returned waits for the result.
+        The returned function waits for the result.
 
         Raises:
-            UnstableError: here or from that function: the state is not finite, or not physical.
+            UnstableError: the state is not finite or not physical; raised here or by the returned function.
         """
 
     def check_last(self) -> None:
-        """Check the present state unless that was done."""
+        """Check the current state unless already done."""
         complete = self.look(True)
         if complete is not None:
             complete()
 
 
 class ChunkMonitor(Monitor):
-    """Checks the state after every chunk of steps: for solvers that the host does not run ahead of."""
+    """Check after every chunk of steps, for solvers without `lookahead`."""
 
     def __init__(self, solver: SolverBase) -> None:
         """Check the state of `solver`."""
         self._solver = solver
 
     def look(self, taking: bool) -> None:
-        """Check the present state."""
+        """Check the current state."""
         self._solver.check()
 
 
 class Callback(Scheduled):
-    """A function of the user."""
+    """A scheduled user function."""
 
     label = "callbacks"
 
@@ -138,10 +138,5 @@ class Callback(Scheduled):
         self.schedule, self._function = schedule, function
 
     def take(self) -> None:
-        """Call it."""
+        """Call the function."""
         self._function()
-
-
-def written(outputs: Sequence[Output]) -> Mapping[str, Place]:
-    """Return the places of all outputs by the names of their files (not collective)."""
-    return {str(place.path): place for output in outputs for place in output.places}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a run of a case would do on any number of ranks: its solver is made on devices that only count."""
+"""Planned runs of a case on any number of ranks: the solver is set up on devices that only record operations."""
 
 from __future__ import annotations
 
@@ -15,68 +15,46 @@ from seiche.observe.plan import RunPlan
 
 
 class CasePlans:
-    """A case whose runs can be planned; `plan(ranks)` is that of one.
+    """A case whose runs can be planned.
 
     Attributes:
         name: of the case file.
+        planned: the planned case of its kind.
         gpu: whether it runs on GPUs.
-        planned: the case of its kind.
+        solver: kind of case.
+        dimensions: of the domain.
+        steps: of the run.
     """
 
     def __init__(self, name: str, planned: PlannedCase) -> None:
-        """Remember what does not depend on the ranks."""
-        self.name, self.planned = name, planned
+        """Prepare the parts that do not depend on the ranks."""
+        self.name, self.planned, self.dimensions = name, planned, planned.dimensions
+        self.solver, self.steps = str(planned.setup.case.solver), planned.setup.steps
         self._device = parse_device(planned.setup.case.run.device)
         self.gpu = self._device.is_gpu
 
-    @property
-    def solver(self) -> str:
-        """Return the kind of case."""
-        return str(self.planned.setup.case.solver)
-
-    @property
-    def dimensions(self) -> int:
-        """Return the dimensions of the domain."""
-        return self.planned.dimensions
-
-    @property
-    def steps(self) -> int:
-        """Return the number of steps of the run."""
-        return self.planned.setup.steps
-
     def plan(self, ranks: int) -> RunPlan:
-        """Return what each of `ranks` ranks does in a step and holds.
-
-        Raises:
-            CaseError: the case cannot run on so many.
-        """
+        """Return the operations and memory of each rank in a step; CaseError if the case cannot run on `ranks`."""
         planned = self.planned
-        device = self._device.planned
         planned.refuse(ranks)
-        found = rehearse(ranks, lambda world: planned.rank(world, device))
+        plans = rehearse(ranks, lambda world: planned.rank(world, self._device.planned))
+        layout = plans[0][1]
         return RunPlan(
-            tuple(rank for rank, _ in found),
+            tuple(rank for rank, _ in plans),
             self.gpu,
             planned.setup.case.run.transport,
             planned.item,
             planned.total,
-            found[0][1],
+            layout,
             planned.graphs or ranks == 1,
-            planned.shares(found[0][1]) if self.gpu else {},
+            planned.shares(layout) if self.gpu else {},
         )
 
 
 def planned_case(path: Path | str, overrides: Sequence[str] = (), device: str | None = None) -> CasePlans:
-    """Return the case in the file `path`, of any kind, to be planned.
+    """Return the planned case of the file `path` after `overrides` such as "lattice.tau=0.8".
 
-    Args:
-        path: case file.
-        overrides: changes such as "lattice.tau=0.8".
-        device: "cpu" or "cuda"; the case's own by default.
-
-    Raises:
-        CaseError: the case is wrong or impossible.
-        FormatError: a file is broken.
+    Raises CaseError if the case is invalid, FormatError if a file is not valid.
     """
     source = read_source(path, overrides, device)
     return CasePlans(str(path), kind_of(source).plan(source))

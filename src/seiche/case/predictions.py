@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche predict`: the steps of a case on a machine, by the number of ranks, before anything runs."""
+"""`seiche predict`: predicted step time of a case on a machine for several numbers of ranks, without a run."""
 
 from __future__ import annotations
 
@@ -22,69 +22,66 @@ from seiche.report.stored import refuse_output
 from seiche.report.style import kind_of_picture
 from seiche.report.summary import find_summary, read_summary, whole_summaries
 
-#: Rehearsing more ranks than this takes too long in one process.
-MOST_RANKS = 4096
+#: Planning more ranks takes too long in one process.
+MAX_RANKS = 4096
 
 
 def ranks_of(text: str) -> list[int]:
-    """Return the numbers of ranks in a text such as "1,2,4" or "1..512" (doubling; both ends are in).
-
-    Raises:
-        CaseError: something else.
-    """
-    found: set[int] = set()
+    """Return the numbers of ranks in a text such as "1,2,4" or "1..512" (doubling, both ends included)."""
+    counts: set[int] = set()
     try:
-        for part in text.split(","):
-            first, dots, last = part.strip().partition("..")
+        for item in text.split(","):
+            first, dots, last = item.strip().partition("..")
             begin, end = int(first), int(last) if dots else int(first)
-            if not 1 <= begin <= end <= MOST_RANKS:
+            if not 1 <= begin <= end <= MAX_RANKS:
                 raise ValueError
             while begin < end:
-                found.add(begin)
+                counts.add(begin)
                 begin *= 2
-            found.add(end)
+            counts.add(end)
     except ValueError:
         raise CaseError(
-            f"--ranks {text!r}: expected numbers from 1 to {MOST_RANKS} such as 1,2,4, or 1..512, which doubles"
+            f"--ranks {text!r}: expected numbers from 1 to {MAX_RANKS} such as 1,2,4, or 1..512 (doubling)"
         ) from None
-    return sorted(found)
+    return sorted(counts)
 
 
-def machine_of(name: Path | None, rest: Path | None = None) -> Machine:
-    """Return the machine of a file, of SEICHE_MACHINE or of machine.json; what it lacks is that of the file `rest`.
+def machine_of(name: Path | None, fallback: Path | None = None) -> Machine:
+    """Return the machine of the file `name`, by default SEICHE_MACHINE or machine.json, completed by `fallback`.
 
-    Raises:
-        CaseError: no file is named and none is there.
-        FormatError: it is no machine file.
+    Raises CaseError if the file does not exist, FormatError if it is not a machine file.
     """
-    named = str(name) if name is not None else os.environ.get(VARIABLE) or "machine.json"
-    if not Path(named).exists() and named not in known_machines():
+    file = str(name) if name is not None else os.environ.get(VARIABLE) or "machine.json"
+    if not Path(file).exists() and file not in known_machines():
         raise CaseError(
-            f"machine file {named}: is not there; measure one with `seiche bench machine`, or name one of"
+            f"machine file {file}: does not exist; measure one with `seiche bench machine`, or name one of"
             f" {', '.join(known_machines())}"
         )
-    machine = read_machine(named)
-    return machine if rest is None else completed(machine, read_machine(rest))
+    machine = read_machine(file)
+    return machine if fallback is None else completed(machine, read_machine(fallback))
 
 
 def completed(machine: Machine, other: Machine) -> Machine:
-    """Return the machine with the memory, the launches and the paths that only the other one has."""
-    have = {(each.path, each.locality) for each in machine.paths}
-    more = [each for each in other.paths if (each.path, each.locality) not in have]
-    # Rates are those of all ranks of a measurement: of one rank, or of one node, they can be taken over.
-    ranks = {"device": other.hardware.get("ranks", 1), "host": other.hardware.get("hosts", 1)}
-    mine = {"device": machine.hardware.get("ranks", 1), "host": machine.hardware.get("hosts", 1)}
-    share = {name: max(1, mine.get(name, 1)) / max(1, ranks.get(name, 1)) for name in other.memory}
-    rates = {name: rate * share[name] for name, rate in other.memory.items()}
+    """Return the machine with missing memory, launch and path data taken from `other`."""
+    present = {(path.path, path.locality) for path in machine.paths}
+    paths = [path for path in other.paths if (path.path, path.locality) not in present]
+    # Measured rates are totals of all ranks (device) or nodes (host): scale to the numbers of `machine`.
+    counts = {"device": "ranks", "host": "hosts"}
+    scale = {
+        name: max(1, machine.hardware.get(counts.get(name, ""), 1))
+        / max(1, other.hardware.get(counts.get(name, ""), 1))
+        for name in other.memory
+    }
+    rates = {name: rate * scale[name] for name, rate in other.memory.items()}
     intervals = {
-        name: (low * share[name], high * share[name])
+        name: (low * scale[name], high * scale[name])
         for name, (low, high) in other.memory_intervals.items()
         if name not in machine.memory
     }
     return machine.model_copy(
         update={
             "name": f"{machine.name} (with {other.name})",
-            "paths": [*machine.paths, *more],
+            "paths": [*machine.paths, *paths],
             "memory": {**rates, **machine.memory},
             "memory_intervals": {**intervals, **machine.memory_intervals},
             "launch": {**other.launch, **machine.launch},
@@ -97,73 +94,65 @@ def predict_case(
     machine: Machine,
     ranks: Sequence[int],
     *,
-    a_node: int | None = None,
+    ranks_per_node: int | None = None,
     scales: dict[str, Scale] | None = None,
 ) -> ScalingPrediction:
-    """Return the predicted steps of a case; numbers of ranks for which there is none are left out with the reason.
+    """Return the predicted steps of a case; impossible numbers of ranks are left out with the reason.
 
-    Without `scales` stages take what the machine file says of those of the solver, or as long as the memory does.
-
-    Raises:
-        CaseError: there is none for any number.
+    Without `scales`, stage times are those of the machine file for this solver, else limited by memory bandwidth.
+    Raises CaseError if no number of ranks is possible.
     """
-    learned = kept_scales(machine, case.solver, gpu=case.gpu) if scales is None else None
-    scales = scales or learned
+    stored = kept_scales(machine, case.solver, gpu=case.gpu) if scales is None else None
+    scales = scales or stored
     strong: list[StepTime] = []
     weak: list[StepTime] = []
     left_out: dict[int, str] = {}
     plan: RunPlan | None = None
     for count in ranks:
         try:
-            here = case.plan(count)
-            step = predict_step(here, machine, a_node=a_node, scales=scales)
-            times = count / (strong[0].ranks if strong else count)
-            grown = magnified(here, times, case.dimensions)
-            weak.append(predict_step(grown, machine, a_node=a_node, scales=scales))
+            fixed = case.plan(count)
+            step = predict_step(fixed, machine, a_node=ranks_per_node, scales=scales)
+            grown = magnified(fixed, count / (strong[0].ranks if strong else count), case.dimensions)
+            weak.append(predict_step(grown, machine, a_node=ranks_per_node, scales=scales))
             strong.append(step)
-            plan = here
+            plan = fixed
         except CaseError as error:
             left_out[count] = str(error)
     if plan is None:
         raise CaseError(left_out[ranks[0]])
     device, notes = "device" if case.gpu else "host", []
     if device not in machine.launch:
-        notes.append(f"machine {machine.name!r} does not tell what a launch takes: none is counted")
+        notes.append(f"machine {machine.name!r} has no launch times: they are taken as 0")
     pieces = [piece for path in machine.paths for piece in path.pieces]
     if not machine.memory_intervals and not any(piece.alpha_interval or piece.beta_interval for piece in pieces):
-        notes.append(f"machine {machine.name!r} has no intervals: those of the times do not say how sure it is")
-    if learned:
-        notes.append("stages are taken to run as those of the case of `seiche bench predict` did on this machine")
+        notes.append(f"machine {machine.name!r} has no intervals: the predicted intervals exclude its uncertainty")
+    if stored:
+        notes.append("stage times are scaled by those of `seiche bench predict` on this machine")
     elif scales is None and not case.gpu:
         notes.append(
-            "stages are taken to run at the rate of the memory; --run takes what a run has shown,"
-            " `seiche bench predict --keep` what runs of each solver show"
+            "stage times are limited by memory bandwidth; --run uses those of a run,"
+            " `seiche bench predict --keep` those of each solver"
         )
     return ScalingPrediction(
         case.name, machine.name, case.gpu, plan.item, plan.items, plan.layout, case.steps, strong, weak, left_out, notes
     )
 
 
-def scales_of_run(case: CasePlans, machine: Machine, run: Path, a_node: int | None = None) -> dict[str, Scale]:
-    """Return how long stages took in a run of the case against the rate of the memory, from its summary.
+def scales_of_run(case: CasePlans, machine: Machine, run: Path, ranks_per_node: int | None = None) -> dict[str, Scale]:
+    """Return stage times of a run of the case relative to the memory-bandwidth prediction, from its summary.
 
-    Raises:
-        CaseError: no summary, or one of another case.
-        FormatError: it is broken.
+    Raises CaseError if the summary does not exist or belongs to another case, FormatError if it is not valid.
     """
     path = find_summary(run)
     summary: dict[str, Any] = read_summary(path)
     with whole_summaries(path):
-        rows = {
-            str(row["name"]): (float(row["mean"]), float(row["minimum"]))
-            for row in summary["stages"]
-            if row.get("mean")
-        }
+        stages = [row for row in summary["stages"] if row.get("mean")]
+        rows = {str(row["name"]): (float(row["mean"]), float(row["minimum"])) for row in stages}
         ranks = int(summary["ranks"])
-        if not 1 <= ranks <= MOST_RANKS:
+        if not 1 <= ranks <= MAX_RANKS:
             raise ValueError(f"{ranks} ranks")
     try:
-        return scales_of(case.plan(ranks), machine, rows, a_node=a_node)
+        return scales_of(case.plan(ranks), machine, rows, a_node=ranks_per_node)
     except CaseError as error:
         raise CaseError(f"--run {path}: {error}") from None
 
@@ -175,48 +164,34 @@ def main(
     ranks: str,
     device: str | None = None,
     overrides: Sequence[str] = (),
-    a_node: int | None = None,
+    ranks_per_node: int | None = None,
     run: Path | None = None,
     run_on: Path | None = None,
-    rest: Path | None = None,
+    fallback: Path | None = None,
     output: Path | None = None,
     figure: Path | None = None,
 ) -> None:
-    """Predict and print.
+    """Predict the case `path` and print the result; arguments are the options of `seiche predict`.
 
-    Args:
-        path: case file.
-        machine: machine file, or the name of a known one.
-        ranks: as of `ranks_of`.
-        device: "cpu" or "cuda"; the case's own by default.
-        overrides: changes of the case.
-        a_node: ranks on each node.
-        run: folder of a run of the case, whose stages say what part of the memory's rate they reach.
-        run_on: machine file of where that run was; the same by default.
-        rest: machine file that tells what the other lacks.
-        output: file for the numbers, JSON.
-        figure: file for the curves.
-
-    Raises:
-        CaseError: nothing can be predicted, or what is to be written would replace another file.
-        FormatError: a file is broken.
+    Raises CaseError if no prediction is possible or an output would replace another file, FormatError if a file is not
+    valid.
     """
     if run_on is not None and run is None:
-        raise CaseError(f"--run-on {run_on}: goes with --run")
+        raise CaseError(f"--run-on {run_on}: requires --run")
     refuse_output(output, BEGIN)
     if figure is not None:
         refuse_folder(figure)
         kind_of_picture(figure.name)
-    counts, target = ranks_of(ranks), machine_of(machine, rest)
+    counts, target = ranks_of(ranks), machine_of(machine, fallback)
     case = planned_case(path, overrides, device)
     scales = None
     if run is not None:
-        scales = scales_of_run(case, machine_of(run_on) if run_on is not None else target, run, a_node)
+        scales = scales_of_run(case, machine_of(run_on) if run_on is not None else target, run, ranks_per_node)
         scales = {name: replace(scale, elsewhere=run_on is not None) for name, scale in scales.items()}
-    found = predict_case(case, target, counts, a_node=a_node, scales=scales)
-    print(as_text(found))
+    prediction = predict_case(case, target, counts, ranks_per_node=ranks_per_node, scales=scales)
+    print(as_text(prediction))
     if output is not None:
         with replacing(output) as part:
-            part.write_text(json.dumps(as_json(found), indent=1) + "\n", encoding="utf-8")
+            part.write_text(json.dumps(as_json(prediction), indent=1) + "\n", encoding="utf-8")
     if figure is not None:
-        prediction_figure(figure, found)
+        prediction_figure(figure, prediction)

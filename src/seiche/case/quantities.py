@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Physical values as users write them, "0.1 mm" or "120 mmHg", turned into SI floats.
+"""Conversion of physical values such as "0.1 mm" or "120 mmHg" to SI floats.
 
-The grammar is kept narrower than pint's own (a number, then unit names with small integer powers), because pint
-evaluates arithmetic and a file must not be able to ask for 9**9**9.
+The grammar is a number followed by unit names with small integer powers. It is narrower than that of pint, which
+evaluates arithmetic: a case file must not be able to compute 9**9**9.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field
 if TYPE_CHECKING:
     import pint
 
-#: For each kind of value: SI unit, words for a message, an example.
+#: Dimensions: SI unit, description for messages, example.
 DIMENSIONS: dict[str, tuple[str, str, str]] = {
     "length": ("m", "a length", "0.1 mm"),
     "time": ("s", "a time", "0.5 ms"),
@@ -45,7 +45,7 @@ _QUANTITY = re.compile(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{
 _FACTOR = r"[^\W\d_]+(?:\s*(?:\^|\*\*)\s*-?[0-9]{1,2})?"
 _UNIT = re.compile(rf"(?:1\s*/\s*)?{_FACTOR}(?:\s*[*/·]\s*{_FACTOR}|\s+{_FACTOR})*")
 _LONGEST = 80
-#: In SI units; keeps every product of a few values a finite number.
+#: Limit in SI units: products of a few values stay finite.
 _LARGEST = 1e30
 
 
@@ -59,26 +59,22 @@ def _registry() -> pint.UnitRegistry[float]:
 
 
 def shorten(value: object) -> str:
-    """Return `value` as it can stand in a one-line message: quoted, without line ends, at most 60 characters."""
+    """Return `value` for a one-line message: quoted, printable, at most 60 characters."""
     try:
         text = f'"{value}"' if isinstance(value, str) else repr(value)
-    except (ValueError, RecursionError):  # an integer of thousands of digits has no decimal form in Python
+    except (ValueError, RecursionError):  # Python refuses to print integers of thousands of digits
         return "a value too long to print"
     text = "".join(c if c.isprintable() else "?" for c in text)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def parse_quantity(value: Any, *, dimension: str) -> float:
-    """Return `value`, a string of a number and a unit, in the SI unit of `dimension` (a key of `DIMENSIONS`).
-
-    Raises ValueError with a message that names the value and what was expected.
-    """
-    _, words, example = DIMENSIONS[dimension]
-    expected = f'expected {words} such as "{example}"'
-    if isinstance(value, bool) or not isinstance(value, str):
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            raise ValueError(f"{shorten(value)} has no unit; {expected}")
-        raise ValueError(f"{shorten(value)} is not a quantity; {expected}")
+    """Return `value`, a number and a unit, in the SI unit of `dimension`, a key of `DIMENSIONS`; else ValueError."""
+    _, description, example = DIMENSIONS[dimension]
+    expected = f'expected {description} such as "{example}"'
+    if not isinstance(value, str):
+        plain = isinstance(value, int | float) and not isinstance(value, bool)
+        raise ValueError(f"{shorten(value)} {'has no unit' if plain else 'is not a quantity'}; {expected}")
     match = _QUANTITY.fullmatch(value) if len(value) <= _LONGEST else None
     if match is None:
         raise ValueError(f"{shorten(value)} is not a number and a unit; {expected}")
@@ -89,27 +85,26 @@ def parse_quantity(value: Any, *, dimension: str) -> float:
         raise ValueError(f"{shorten(value)}: cannot read the unit {shorten(unit)}; {expected}")
     result = number * _factor(value, unit, dimension, expected)
     if result != 0.0 and not 1.0 / _LARGEST < abs(result) < _LARGEST:
-        raise ValueError(f"{shorten(value)} is beyond all reason; {expected}")
+        raise ValueError(f"{shorten(value)} is out of range (1e-30 to 1e30 in SI units); {expected}")
     return result
 
 
 def _factor(value: str, unit: str, dimension: str, expected: str) -> float:
     import pint
 
-    registry = _registry()
-    wanted = DIMENSIONS[dimension][0]
+    registry, target = _registry(), DIMENSIONS[dimension][0]
     try:
         parsed = registry.parse_units(unit.replace("·", "*"))
-        if parsed.dimensionality == registry.parse_units(wanted).dimensionality:
-            return float(registry.Quantity(1.0, parsed).to(wanted).magnitude)
+        if parsed.dimensionality == registry.parse_units(target).dimensionality:
+            return float(registry.Quantity(1.0, parsed).to(target).magnitude)
     except pint.UndefinedUnitError as error:
         names = error.unit_names if isinstance(error.unit_names, str) else ", ".join(error.unit_names)
         raise ValueError(f"{shorten(value)}: unknown unit {shorten(names)}; {expected}") from None
     except (pint.PintError, ValueError, ArithmeticError):
         raise ValueError(f"{shorten(value)}: cannot use the unit {shorten(unit)}; {expected}") from None
-    for other, (si, words, _) in DIMENSIONS.items():
+    for other, (si, description, _) in DIMENSIONS.items():
         if other != "angle" and parsed.dimensionality == registry.parse_units(si).dimensionality:
-            raise ValueError(f"{shorten(value)} is {words}; {expected}")
+            raise ValueError(f"{shorten(value)} is {description}; {expected}")
     raise ValueError(f"{shorten(value)} has the wrong dimension; {expected}")
 
 
@@ -128,7 +123,7 @@ def parse_period(value: Any) -> float:
 
 
 def parse_steps_or_time(value: Any) -> int | float:
-    """Return a whole number of steps as an int, a time in seconds as a float."""
+    """Return a number of steps as int, or a time in s as float."""
     if isinstance(value, int) and not isinstance(value, bool):
         if not 0 <= value < 2**53:
             raise ValueError(f"{shorten(value)} is not a number of steps between 0 and 2^53")
@@ -143,7 +138,7 @@ def parse_steps_or_time(value: Any) -> int | float:
 
 
 def parse_vector(value: Any, *, dimension: str | None) -> tuple[float, float, float]:
-    """Return three quantities (or plain numbers when `dimension` is None) as a tuple in SI units."""
+    """Return three quantities in SI units, or three plain numbers if `dimension` is None."""
     example = f'"{DIMENSIONS[dimension][2]}"' if dimension else "0.0"
     if not isinstance(value, list | tuple) or len(value) != 3:
         raise ValueError(f"{shorten(value)} is not a vector; expected a list of three such as [{example}, ...]")
@@ -158,10 +153,12 @@ def parse_vector(value: Any, *, dimension: str | None) -> tuple[float, float, fl
 
 
 def parse_place(value: Any, *, dimension: str) -> tuple[float, ...]:
-    """Return one to three quantities, one an axis of a grid, in SI units."""
+    """Return one to three quantities in SI units, one per axis of a grid."""
     example = f'"{DIMENSIONS[dimension][2]}"'
     if not isinstance(value, list | tuple) or not 1 <= len(value) <= 3:
-        raise ValueError(f"{shorten(value)} is not a place; expected a list with one for each axis such as [{example}]")
+        raise ValueError(
+            f"{shorten(value)} is not a position; expected a list with one value per axis such as [{example}]"
+        )
     return tuple(parse_quantity(item, dimension=dimension) for item in value)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche render`: pictures and films of the cells or waves that a run has written."""
+"""`seiche render`: pictures and films of cells or waves of a completed run."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from seiche.case.places import KINDS, refuse_foreign_file
+from seiche.case.places import FILE_KINDS, refuse_foreign_file
 from seiche.errors import CaseError, FormatError
 from seiche.io.cell_files import CellSurfaces, read_list, read_surfaces, wall_path
 
-#: No vertex is as fast (m/s).
+#: Upper limit of vertex velocities, m/s.
 _FASTEST = 1e30
 
 
@@ -20,8 +20,8 @@ def render(run: Path, *, moving: bool, output: Path | None = None, every: int = 
     """Draw the last state of the cells or waves in the folder `run`, or a film of every `every`-th; return the file.
 
     Raises:
-        CaseError: neither there, a name with an ending that is none of a picture or a film, or that of another file.
-        FormatError: a broken file.
+        CaseError: there are no cells or waves, or `output` has an unknown suffix or would replace another file.
+        FormatError: a file is not valid.
     """
     from seiche.report.cells_figure import cells_figure, film
     from seiche.report.waves_figures import is_motion, render_motion
@@ -35,7 +35,7 @@ def render(run: Path, *, moving: bool, output: Path | None = None, every: int = 
     source = _series(run, series)
     states = read_list(source)
     if not states:
-        raise CaseError(f"{source}: no state of the cells is there")
+        raise CaseError(f"{source}: the series contains no states")
     wall: CellSurfaces | None = read_surfaces(wall_path(source)) if wall_path(source).exists() else None
     target = output or source.with_suffix(".gif" if moving else ".png")
     _check_name(target, moving)
@@ -47,11 +47,11 @@ def render(run: Path, *, moving: bool, output: Path | None = None, every: int = 
 
 
 def _state(path: Path) -> CellSurfaces:
-    """Return surfaces whose vertices have velocities; FormatError if they have none."""
+    """Return surfaces with vertex velocities; FormatError if these are missing."""
     state = read_surfaces(path)
     velocity = state.on_vertices.get("velocity")
     if velocity is None or velocity.shape != state.vertices.shape or not (np.abs(velocity) < _FASTEST).all():
-        raise FormatError(path, "VTKHDF/PointData/velocity", "not the velocity of each vertex")
+        raise FormatError(path, "VTKHDF/PointData/velocity", "expected a finite velocity per vertex")
     return state
 
 
@@ -60,25 +60,23 @@ def _check_name(target: Path, moving: bool) -> None:
 
     endings = ENDINGS if moving else (".png", ".pdf", ".svg", ".jpg")
     if target.suffix.lower() not in endings:
-        what = "a film" if moving else "a picture"
-        raise CaseError(f"--output {target}: {what} ends with {' or '.join(endings)}")
-    refuse_foreign_file("--output", target, KINDS.get(target.suffix.lower(), ""))
+        product = "film" if moving else "picture"
+        raise CaseError(f"--output {target}: expected a {product} with suffix {' or '.join(endings)}")
+    refuse_foreign_file("--output", target, FILE_KINDS.get(target.suffix.lower(), ""))
     if target.suffix.lower() == ".mp4":
         ffmpeg(target)
 
 
 def _series(run: Path, name: str | None) -> Path:
-    """Return the name of the series to draw, the one written last where there are several."""
+    """Return the path of the series to draw: `name`, or the last one written."""
     if not run.is_dir():
         raise CaseError(f"{run}: is not the folder of a run")
     lists = sorted(run.rglob("*.vtkhdf.series"), key=lambda path: path.stat().st_mtime_ns)
-    found = [path.with_suffix("") for path in lists]
-    if name is not None:
-        found = [path for path in found if path.name == name]
-    if not found:
-        wanted = f"series {name}" if name is not None else "cells or waves"
+    paths = [path.with_suffix("") for path in lists if name in (None, path.stem)]
+    if not paths:
+        missing = f"series {name}" if name is not None else "cells or waves"
         raise CaseError(
-            f"{run}: holds no {wanted}; a case writes them with [[output.cells]], file = cells.vtkhdf, or with"
+            f"{run}: contains no {missing}; write them with [[output.cells]], file = cells.vtkhdf, or with"
             " [[output.snapshots]], file = waves.h5"
         )
-    return found[-1]
+    return paths[-1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tables that all kinds of case share: how to compute, and what every run writes."""
+"""Tables of all kinds of case: execution and common outputs."""
 
 from __future__ import annotations
 
@@ -9,45 +9,40 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from seiche.case.quantities import PositiveTime, StepsOrTime
-from seiche.case.tables import FileName, OutputName, Table, TraceName
+from seiche.case.tables import FileName, OutputName, Table, TraceName, first_duplicate
 
 
 class RunTable(Table):
-    """How and where to compute; nothing here changes the physics."""
+    """How and where to compute. These keys do not change the physics."""
 
     device: str = Field(default="cpu", pattern=r"^(cpu|cuda(:[0-9]{1,3})?)$", description='"cpu", "cuda" or "cuda:1"')
-    threads: int | None = Field(
-        default=None, ge=1, le=4096, description="threads of each rank; cores / ranks by default"
-    )
+    threads: int | None = Field(default=None, ge=1, le=4096, description="threads per rank; cores / ranks by default")
     transport: Literal["auto", "local", "host", "peer", "nccl", "device_mpi"] = Field(
-        default="auto", description="how messages travel between ranks"
+        default="auto", description="transport of messages between ranks"
     )
-    wall_clock: PositiveTime | None = Field(default=None, description="stop with a checkpoint after this time")
+    wall_clock: PositiveTime | None = Field(default=None, description="stop with a checkpoint after this wall time")
 
 
 class CheckpointOutput(Table):
-    """When to write the state from which a run can go on."""
+    """Checkpoints for restarts."""
 
     file: OutputName = Field(default="checkpoint.seiche", description="file in the output folder")
-    every: StepsOrTime | None = Field(default=None, description="time or steps between two; only at a stop by default")
+    every: StepsOrTime | None = Field(default=None, description="interval, a time or steps; by default only at a stop")
 
 
 class OutputTable(Table):
-    """What every run writes."""
+    """Outputs of every run."""
 
     folder: FileName = Field(default="out", description="folder, relative to the case file")
-    checkpoint: CheckpointOutput = Field(default=CheckpointOutput(), description="state to go on from")
-    summary: OutputName = Field(default="summary.json", description="numbers of the run")
+    checkpoint: CheckpointOutput = Field(default=CheckpointOutput(), description="state for a restart")
+    summary: OutputName = Field(default="summary.json", description="summary of the run, JSON")
     trace: TraceName = None
     in_flight: int = Field(
-        default=2,
-        ge=1,
-        le=64,
-        description="states that may be on their way to the disk; a run that is faster waits, so memory stays bounded",
+        default=2, ge=1, le=64, description="maximum number of states in memory that wait to be written"
     )
 
     def files(self) -> Iterator[tuple[str, str]]:
-        """Yield key and name of every file in the folder that a run may write."""
+        """Yield key and name of every output file of the run."""
         yield "output.checkpoint.file", self.checkpoint.file
         yield "output.summary", self.summary
         if self.trace is not None:
@@ -55,8 +50,6 @@ class OutputTable(Table):
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
-        names = [name for _, name in self.files()]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice:
-            raise ValueError(f'two outputs have the same file name "{twice}"')
+        if duplicate := first_duplicate([name for _, name in self.files()]):
+            raise ValueError(f'two outputs have the same file name "{duplicate}"')
         return self

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""When things happen in a run: at the whole steps nearest to multiples of an interval."""
+"""Schedules: the whole steps nearest to multiples of an interval."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Schedule:
-    """Due at round(k * `interval`) for k = 1, 2 ...; `interval` (steps) is at least one half, not always whole."""
+    """Steps round(k * `interval`) for k = 1, 2 ...; `interval` (steps) is a real number of at least 1/2."""
 
     interval: float
 
     def next_after(self, step: int) -> int:
-        """Return the first step after `step` at which it is due."""
+        """Return the first scheduled step after `step`."""
         k = max(1, math.floor((step + 0.5) / self.interval))
         while self._at(k) <= step:
             k += 1
         return self._at(k)
 
     def due(self, step: int) -> bool:
-        """Return whether it is due at `step`."""
+        """Return whether `step` is scheduled."""
         return self.next_after(step - 1) == step
 
     def count(self, first: int, last: int) -> int:
-        """Return how many times it is due after `first` and not after `last`."""
+        """Return the number of scheduled steps after `first`, up to `last`."""
         return max(0, self._number(last) - self._number(first))
 
     def _at(self, k: int) -> int:
         return math.floor(k * self.interval + 0.5)
 
     def _number(self, step: int) -> int:
-        """Return how many distinct due steps there are up to `step`."""
+        """Return the number of distinct scheduled steps up to `step`."""
         k = max(0, math.floor((step + 0.5) / self.interval))
         while self._at(k + 1) <= step:
             k += 1

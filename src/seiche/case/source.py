@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A case file that was read, before its tables are checked."""
+"""A case file before validation of its tables."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ class CaseFile:
 
     Attributes:
         path: name of the case file.
-        tables: what it says, after changes.
-        notes: what a translation from another format leaves to say, a line each.
+        tables: its content after changes.
+        notes: notes of a translation from another format, one line each.
     """
 
     path: Path
@@ -24,14 +24,14 @@ class CaseFile:
 
     @property
     def folder(self) -> Path:
-        """Return the folder of the file, from which the files that it names are found."""
+        """Return the folder of the file; names of input files are relative to it."""
         return self.path.parent
 
     @property
     def solver(self) -> Any:
-        """Return the value of `solver`, whatever it is."""
+        """Return the unchecked value of `solver`."""
         return self.tables.get("solver")
 
     def changed(self, table: str, **values: Any) -> CaseFile:
-        """Return the source with other values in a table."""
-        return CaseFile(self.path, {**self.tables, table: {**self.tables.get(table, {}), **values}}, self.notes)
+        """Return the case with other `values` in a table."""
+        return replace(self, tables={**self.tables, table: {**self.tables.get(table, {}), **values}})

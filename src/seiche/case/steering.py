@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numbers of a case that may change during a run: values of iolets, the body force, amplitudes of sources."""
+"""Values of a case that may change during a run: those of iolets, the body force, amplitudes of sources."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Value = float | tuple[float, ...]
 
 @dataclass(frozen=True)
 class Control:
-    """A number that may change: the `value` of the case in SI units, None where a table or a default gives it.
+    """A changeable number: its `value` in SI units, None if defined by a table or default.
 
-    `apply` takes another one from the next step on.
+    `apply` sets a new value for the next steps.
     """
 
     value: Value | None
@@ -30,37 +30,37 @@ class Control:
 
 
 class Steering(UserDict[str, Value | None]):
-    """The present values by name, in SI units; `steering[name] = value` sets one, recorded in checkpoints."""
+    """Current values by name, in SI units; `steering[name] = value` sets one. Checkpoints contain changed values."""
 
     def __init__(self, controls: Mapping[str, Control], world: World) -> None:
-        """Let the `controls` of a case be set; `changed` are those that were."""
+        """Control the `controls` of a case; `changed` contains the values set so far."""
         self._controls, self._world = controls, world
         self.data = {name: control.value for name, control in controls.items()}
         self.changed: dict[str, Value] = {}
 
     def __missing__(self, name: str) -> Value:
-        """Raise CaseError: there is no such number."""
+        """Raise a CaseError for an unknown name."""
         raise CaseError(f"steering: {name!r} is unknown{nearest(name, list(self))}")
 
     def __setitem__(self, name: str, value: Any) -> None:
-        """Take `value` from the next step on (collective).
+        """Set `value` for the next steps (collective).
 
         Raises:
-            CaseError: an unknown name, a number that is not finite, or ranks that differ; the run is unchanged.
+            CaseError: the name is unknown, the value not finite or different between ranks; the run is unchanged.
         """
         if len(set(self._world.allgather((name, repr(value))))) > 1:
-            raise CaseError(f"steering: the ranks set different values; this one {name!r} to {value!r}")
-        present, key = self[name], f"steering[{name!r}]"
+            raise CaseError(f"steering: ranks set different values; this rank sets {name!r} to {value!r}")
+        current, key = self[name], f"steering[{name!r}]"
         try:
             numbers = np.asarray(value, np.float64)
         except (TypeError, ValueError):
             raise CaseError(f"{key}: {value!r} is not a number") from None
-        shape = (len(present),) if isinstance(present, tuple) else ()
+        shape = (len(current),) if isinstance(current, tuple) else ()
         if numbers.shape != shape:
             raise CaseError(f"{key}: {value!r} has shape {numbers.shape}; expected {shape}")
         if not np.isfinite(numbers).all():
             raise CaseError(f"{key}: {value!r} is not finite")
         new: Value = tuple(numbers.tolist()) if shape else float(numbers)
-        if new != present:
+        if new != current:
             self._controls[name].apply(new)
         self.data[name] = self.changed[name] = new

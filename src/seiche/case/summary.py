@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-from seiche.case.account import Account
 from seiche.case.kind import CaseRun, Results, Setup
+from seiche.case.performance import PerformanceReport
 from seiche.report.summary import Summary
 
 
 def summary_of(
-    setup: Setup, run: CaseRun, account: Account, results: Results, *, first: int, stopped: str | None
+    setup: Setup, run: CaseRun, performance: PerformanceReport, results: Results, *, first: int, stopped: str | None
 ) -> Summary:
-    """Return the summary of the steps since step `first`; of movement it tells on rank 0 only (collective)."""
-    solver, case, movement = run.solver, setup.case, account.movement()
+    """Return the summary of the steps since step `first`; data movement only on rank 0 (collective)."""
+    solver, case, movement = run.solver, setup.case, performance.movement()
     return Summary(
         case=setup.title,
         device=solver.backend.describe(),
@@ -20,13 +20,13 @@ def summary_of(
         solver=case.solver,
         item=solver.item,
         steps=solver.step - first,
-        seconds=account.seconds,
+        seconds=performance.seconds,
         ranks=solver.world.size,
         threads=solver.world.threads(case.run.threads),
         layout=solver.layout,
         precision=str(solver.precision),
-        copy_bandwidth=account.bandwidth,
-        stages=account.rows(),
+        copy_bandwidth=performance.bandwidth,
+        stages=performance.rows(),
         invariants=results.invariants,
         flow_rates=results.flow_rates,
         efficiency=movement.efficiencies() if movement is not None else {},

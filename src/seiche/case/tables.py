@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every table of a case file shares: no unknown keys, no silent conversion, no change after reading."""
+"""Base of the tables of a case file, which reject unknown keys and conversions and are immutable."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False, protected_namespaces=())
 
     def exactly_one_of(self, names: Iterable[str]) -> str:
-        """Return the name of the one key among `names` that is given; ValueError when it is none or several."""
+        """Return the only key of `names` with a value; ValueError if none or several have one."""
         names = tuple(names)
-        given = [name for name in names if getattr(self, name) is not None]
-        if len(given) != 1:
-            found = "none is given" if not given else f"{' and '.join(given)} are given"
+        present = [name for name in names if getattr(self, name) is not None]
+        if len(present) != 1:
+            found = "none is given" if not present else f"{' and '.join(present)} are given"
             raise ValueError(f"give exactly one of {', '.join(names)}; {found}")
-        return given[0]
+        return present[0]
 
     def at_most_one_of(self, one: str, other: str) -> None:
-        """Raise a ValueError if both of two keys are given."""
+        """Raise a ValueError if both keys have a value."""
         if getattr(self, one) is not None and getattr(self, other) is not None:
             raise ValueError(f"give at most one of {one} and {other}; both are given")
 
@@ -43,49 +43,52 @@ class Named(Protocol):
 
 
 def refuse_twins(start: str, tables: Sequence[Named]) -> None:
-    """Raise a ValueError, which begins with `start`, if two tables have one name."""
-    names = [table.name for table in tables]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice:
-        raise ValueError(f'{start} the name "{twice}"')
+    """Raise a ValueError, which begins with `start`, if two tables have the same name."""
+    if duplicate := first_duplicate([table.name for table in tables]):
+        raise ValueError(f'{start} the name "{duplicate}"')
+
+
+def first_duplicate(names: Sequence[str]) -> str | None:
+    """Return the first name that occurs more than once."""
+    return next((name for name in names if names.count(name) > 1), None)
 
 
 def refuse_null(key: str, vector: Sequence[float] | None, expected: str) -> None:
-    """Raise a ValueError if a direction is given that has no length."""
+    """Raise a ValueError if `vector` is (nearly) zero."""
     if vector is not None and sum(c * c for c in vector) < 1e-24:
         raise ValueError(f"{key}: its length is zero; expected {expected}")
 
 
-def _a_file_name(value: str) -> str:
+def _file_name(value: str) -> str:
     if not value or len(value) > 1000 or not value.isprintable():
         raise ValueError(f"{shorten(value)} is not a usable file name")
     return value
 
 
-def _inside_the_folder(value: str) -> str:
+def _inside_folder(value: str) -> str:
     path = PurePath(value)
     if path.is_absolute() or ".." in path.parts or path == PurePath("."):
         raise ValueError(f"{shorten(value)} is not a name inside output.folder")
     return value
 
 
-def _a_picture(value: str) -> str:
+def _picture_name(value: str) -> str:
     if PurePath(value).suffix.lower() not in PICTURES:
-        raise ValueError(f"{shorten(value)} ends with none of {', '.join(PICTURES)}")
+        raise ValueError(f"{shorten(value)} has no known suffix; expected {', '.join(PICTURES)}")
     return value
 
 
-def _a_plain_name(value: str) -> str:
+def _plain_name(value: str) -> str:
     if not value.replace("-", "").replace("_", "").replace(" ", "").isalnum():
-        raise ValueError(f"{shorten(value)} is no plain name; use letters, digits, spaces, - and _")
+        raise ValueError(f"{shorten(value)} is not a valid name; use letters, digits, spaces, - and _")
     return value
 
 
-def _a_tuple(value: Any) -> Any:
+def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _an_entry(value: Any, *, table: Mapping[str, Any]) -> Any:
+def _key_of(value: Any, *, table: Mapping[str, Any]) -> Any:
     if value not in list(table):
         *names, last = map(repr, table)
         raise PydanticKnownError("literal_error", {"expected": f"{', '.join(names)} or {last}" if names else last})
@@ -93,24 +96,23 @@ def _an_entry(value: Any, *, table: Mapping[str, Any]) -> Any:
 
 
 def one_of(table: Mapping[str, Any]) -> BeforeValidator:
-    """Return the validator of a name that `table` has when a case is read, also one that was entered later."""
-    return BeforeValidator(partial(_an_entry, table=table))
+    """Return a validator for keys of `table`, including keys added before a case is read."""
+    return BeforeValidator(partial(_key_of, table=table))
 
 
-#: Endings of the pictures that can be drawn.
+#: Suffixes of pictures.
 PICTURES = (".png", ".pdf", ".svg")
 
-FileName = Annotated[str, AfterValidator(_a_file_name)]
-#: What a run writes: it may not leave the folder of its outputs.
-OutputName = Annotated[FileName, AfterValidator(_inside_the_folder)]
-#: A name that may become a part of a file's.
-PlainName = Annotated[str, AfterValidator(_a_plain_name)]
-#: Where a time line goes, the same in the cases of all solvers.
+FileName = Annotated[str, AfterValidator(_file_name)]
+#: A name inside the output folder.
+OutputName = Annotated[FileName, AfterValidator(_inside_folder)]
+#: A name that is allowed inside file names.
+PlainName = Annotated[str, AfterValidator(_plain_name)]
 TraceName = Annotated[
-    FileName | None, Field(description="time line of stages and messages for ui.perfetto.dev, a .json")
+    FileName | None, Field(description="timeline of stages and messages for ui.perfetto.dev, a .json file")
 ]
-PictureName = Annotated[OutputName, AfterValidator(_a_picture)]
-#: Turns a TOML list into the tuple that a strict field asks for.
-FromList = BeforeValidator(_a_tuple)
-#: The same for tables, of which one may stand alone: `fields = { every = 10, file = "a.vtkhdf" }`.
-OneOrMore = BeforeValidator(lambda value: (value,) if isinstance(value, dict) else _a_tuple(value))
+PictureName = Annotated[OutputName, AfterValidator(_picture_name)]
+#: Converts a TOML list into a tuple, as strict fields require.
+FromList = BeforeValidator(_as_tuple)
+#: The same for tables, where one needs no list: `fields = { every = 10, file = "a.vtkhdf" }`.
+OneOrMore = BeforeValidator(lambda value: (value,) if isinstance(value, dict) else _as_tuple(value))

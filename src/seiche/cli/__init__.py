@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The command `seiche`: run, check, predict, convert, report, bench and validate.
 
-Exit status: 0 done, or stopped by SIGTERM, SIGINT or the wall-clock limit with a valid checkpoint; 1 a validation did
-not pass; 2 an error, said in one line on the standard error of one rank.
+Exit status: 0 if done, or stopped by SIGTERM, SIGINT or the wall-clock limit with a valid checkpoint; 1 if a validation
+failed; 2 after an error, which is one line on the standard error of one rank.
 """
 
 from __future__ import annotations
@@ -13,19 +13,16 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from seiche.case.agreement import end_of_rank
-from seiche.cli import movement as movement  # its commands join `bench`
+from seiche.cli import movement as movement  # adds commands to `bench`
 from seiche.cli.bench import bench
 from seiche.cli.options import world_of_command
 from seiche.cli.validate import validate
 from seiche.errors import CaseError, SeicheError
-
-if TYPE_CHECKING:
-    from seiche.domain.world import World
 
 app = typer.Typer(
     name="seiche",
@@ -39,7 +36,7 @@ app.add_typer(bench, name="bench")
 app.add_typer(validate, name="validate")
 
 CaseFile = Annotated[Path, typer.Argument(help="Case file (TOML, or XML of HemeLB).", metavar="CASE")]
-Device = Annotated[str | None, typer.Option(help='"cpu", "cuda" or "cuda:1"; the case\'s own by default.')]
+Device = Annotated[str | None, typer.Option(help='"cpu", "cuda" or "cuda:1"; by default that of the case.')]
 Changes = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the case.")]
 
 
@@ -58,37 +55,33 @@ def run(
     *,
     device: Device = None,
     restart: Annotated[Path | None, typer.Option(metavar="CHECKPOINT", help="Continue from this checkpoint.")] = None,
-    output: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the outputs.")] = None,
+    output: Annotated[Path | None, typer.Option(metavar="DIR", help="Output folder.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace the results of an earlier run there.")] = False,
     changes: Changes = None,
-    transport: Annotated[str | None, typer.Option(help="How messages travel; the case's own by default.")] = None,
-    ranks_info: Annotated[bool, typer.Option("--ranks-info", help="Print the share of every rank.")] = False,
-    trace: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a time line for ui.perfetto.dev.")] = None,
-    serve: Annotated[bool, typer.Option("--serve", help="Show the progress on a page on this machine only.")] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Of that page; any free one by default.")] = 0,
+    transport: Annotated[str | None, typer.Option(help="Transport of messages; by default that of the case.")] = None,
+    ranks_info: Annotated[
+        bool, typer.Option("--ranks-info", help="Print host and number of items of each rank.")
+    ] = False,
+    trace: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev.")] = None,
+    serve: Annotated[bool, typer.Option("--serve", help="Serve a status page, on this host only.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the status page; any free one by default.")] = 0,
 ) -> None:
-    """Run a case; under `mpiexec -n 4 seiche run CASE` on four ranks."""
-    from seiche.case.account import print_shares
+    """Run a case; `mpiexec -n 4 seiche run CASE` runs it on four ranks."""
     from seiche.case.loading import load
+    from seiche.case.performance import print_distribution
 
     if port and not serve:
-        raise CaseError(f"--port {port}: goes with --serve")
-    overrides = [*(changes or ()), *([f"run.transport={transport}"] if transport else [])]
-    timeline = [f"output.trace={trace.absolute()}"] if trace is not None else []
+        raise CaseError(f"--port {port}: requires --serve")
     world = world_of_command()
-    simulation = load(
-        case,
-        device=device,
-        overrides=[*overrides, *timeline],
-        restart=restart,
-        output=output,
-        replace=replace,
-        world=world,
-    )
-    with simulation:
-        _print_notes(world, simulation.notes())
+    overrides = [*(changes or ()), *([f"run.transport={transport}"] if transport else [])]
+    everything = [*overrides, *([f"output.trace={trace.absolute()}"] if trace is not None else [])]
+    with load(
+        case, device=device, overrides=everything, restart=restart, output=output, replace=replace, world=world
+    ) as simulation:
+        for note in simulation.notes() if world.rank == 0 else ():
+            print(f"seiche: note: {note}", file=sys.stderr)
         if ranks_info:
-            print_shares(world, simulation.solver.items, simulation.solver.item)
+            print_distribution(world, simulation.solver.items, simulation.solver.item)
         outcome = simulation.run(serve=port if serve else None)
         report = simulation.report()
         if world.rank != 0:
@@ -96,23 +89,18 @@ def run(
         print(report)
         for line in (*simulation.solver.decisions, *outcome.lines):
             print(f"seiche: {line}")
-        where = f"step {outcome.step:,} ({simulation.time:.4g} s)"
+        position = f"step {outcome.step:,} ({simulation.time:.4g} s)"
         if outcome.stopped is None:
-            print(f"seiche: done: {where} after {outcome.seconds:.1f} s; results in {simulation.folder}")
+            print(f"seiche: done: {position} after {outcome.seconds:.1f} s; results in {simulation.folder}")
             return
-        last_of = {change.partition("=")[0].strip(): change for change in overrides}
-        options = [("--device", device), ("--output", output), *(("--set", change) for change in last_of.values())]
-        given = " ".join(f"{name} {quote(str(value))}" for name, value in options if value is not None)
-        again = f"seiche run {quote(str(case))} --restart {quote(str(simulation.checkpoints.path))} {given}".rstrip()
-        # The first decision comes after one step.
+        last_changes = {change.partition("=")[0].strip(): change for change in overrides}.values()
+        options = [("--device", device), ("--output", output), *(("--set", change) for change in last_changes)]
+        text = " ".join(f"{name} {quote(str(value))}" for name, value in options if value is not None)
+        command = f"seiche run {quote(str(case))} --restart {quote(str(simulation.checkpoints.path))} {text}".rstrip()
+        # The wall clock is first checked after one step.
         late = outcome.stopped.startswith("wall-clock") and outcome.step <= simulation.first_step + 1
         note = ", before which no step was completed," if late else ""
-        print(f"seiche: stopped by {outcome.stopped}{note} at {where}; continue with: {again}")
-
-
-def _print_notes(world: World, notes: Sequence[str]) -> None:
-    for note in notes if world.rank == 0 else ():
-        print(f"seiche: note: {note}", file=sys.stderr)
+        print(f"seiche: stopped by {outcome.stopped}{note} at {position}; continue with: {command}")
 
 
 @app.command()
@@ -120,10 +108,10 @@ def check(
     case: CaseFile,
     *,
     device: Device = None,
-    ranks: Annotated[int | None, typer.Option(min=1, help="Ranks to divide the memory by.")] = None,
+    ranks: Annotated[int | None, typer.Option(min=1, help="Number of ranks; by default that of mpiexec.")] = None,
     changes: Changes = None,
 ) -> None:
-    """Say what a case is and what it will cost, without allocating its fields."""
+    """Print resolution, limits, memory and cost of a case, without allocating its fields."""
     from seiche.case.kinds import kind_of
     from seiche.case.load import read_source
 
@@ -141,42 +129,29 @@ def predict(
     machine: Annotated[
         Path | None, typer.Option(metavar="FILE", help='Machine file, "summit" or "lassen"; machine.json by default.')
     ] = None,
-    ranks: Annotated[str, typer.Option(metavar="LIST", help="Such as 1,2,4, or 1..512, which doubles.")] = "1..8",
+    ranks: Annotated[str, typer.Option(metavar="LIST", help="Such as 1,2,4, or 1..512 (doubling).")] = "1..8",
     device: Device = None,
     changes: Changes = None,
-    a_node: Annotated[
-        int | None, typer.Option("--per-node", min=1, help="Ranks on a node; one a GPU or core by default.")
-    ] = None,
-    run: Annotated[Path | None, typer.Option(metavar="RUN", help="A run of the case: how fast its stages are.")] = None,
+    per_node: Annotated[int | None, typer.Option(min=1, help="Ranks per node; by default one per GPU or core.")] = None,
+    run: Annotated[Path | None, typer.Option(metavar="RUN", help="Run of the case whose stage times are used.")] = None,
     run_on: Annotated[Path | None, typer.Option(metavar="FILE", help="Machine file of that run; as --machine.")] = None,
-    rest: Annotated[Path | None, typer.Option("--with", metavar="FILE", help="Machine file for what is lacking.")] = (
+    fallback: Annotated[Path | None, typer.Option("--with", metavar="FILE", help="Machine file for missing data.")] = (
         None
     ),
-    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also store the numbers here.")] = None,
+    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also store the results here.")] = None,
     figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw strong and weak scaling here.")] = None,
 ) -> None:
-    """Say how long steps of a case take on a machine, on any number of ranks, without running it."""
+    """Predict the time of a step of a case on a machine, for several numbers of ranks, without running it."""
     if _idle():
         return
     from seiche.case.predictions import main as predict_ranks
 
-    predict_ranks(
-        case,
-        machine=machine,
-        ranks=ranks,
-        device=device,
-        overrides=changes or (),
-        a_node=a_node,
-        run=run,
-        run_on=run_on,
-        rest=rest,
-        output=json,
-        figure=figure,
-    )
+    files = {"machine": machine, "run": run, "run_on": run_on, "fallback": fallback, "output": json, "figure": figure}
+    predict_ranks(case, ranks=ranks, device=device, overrides=changes or (), ranks_per_node=per_node, **files)
 
 
 def _idle() -> bool:
-    """Return whether this is a further rank of a command that one process does: all would write the same files."""
+    """Return whether another rank executes this serial command."""
     return world_of_command().rank != 0
 
 
@@ -184,12 +159,12 @@ def _idle() -> bool:
 def render(
     folder: Annotated[Path, typer.Argument(help="Output folder of a run with cells or waves.", metavar="RUN")],
     *,
-    film: Annotated[bool, typer.Option("--film", help="A GIF or MP4 of all states, not a picture of the last.")] = (
-        False
+    film: Annotated[bool, typer.Option("--film", help="Draw a GIF or MP4 of all states, not only the last.")] = False,
+    output: Annotated[Path | None, typer.Option(metavar="FILE", help="File to write; by default next to the data.")] = (
+        None
     ),
-    output: Annotated[Path | None, typer.Option(metavar="FILE", help="File to write; beside the cells.")] = None,
-    every: Annotated[int, typer.Option(min=1, help="Take every so many states for a film.")] = 1,
-    series: Annotated[str | None, typer.Option(metavar="NAME", help="Which cells or snapshots, by file.")] = None,
+    every: Annotated[int, typer.Option(min=1, help="Interval of states in a film.")] = 1,
+    series: Annotated[str | None, typer.Option(metavar="NAME", help="File name of the cells or snapshots.")] = None,
 ) -> None:
     """Draw the cells of a run, coloured by velocity, or its waves in a plane."""
     if _idle():
@@ -203,7 +178,7 @@ def render(
 def convert(
     source: Annotated[Path, typer.Argument(help="A case (.toml, .xml), .gmy, .gmy+ or .stl file.", metavar="IN")],
     target: Annotated[Path, typer.Argument(help="A .gmy, .gmy+, .vtkhdf or .stl file.", metavar="OUT")],
-    spacing: Annotated[str | None, typer.Option(help='Distance of sites, such as "0.1 mm".')] = None,
+    spacing: Annotated[str | None, typer.Option(help='Spacing of sites, such as "0.1 mm".')] = None,
     unit: Annotated[str | None, typer.Option(help='Length of one unit of an STL file, such as "1 mm".')] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")] = False,
 ) -> None:
@@ -219,11 +194,11 @@ def convert(
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Folder of a run; two with --compare.", metavar="RUN...")],
     *,
-    compare: Annotated[bool, typer.Option("--compare", help="Two runs side by side, the first as reference.")] = False,
+    compare: Annotated[bool, typer.Option("--compare", help="Compare two runs; the first is the reference.")] = False,
     machine: Annotated[Path | None, typer.Option(metavar="FILE", help="Machine file for predictions.")] = None,
-    output: Annotated[Path | None, typer.Option(metavar="FILE", help="The page to write.")] = None,
+    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Page to write.")] = None,
 ) -> None:
-    """Write a page that says where the time of a run went, and why."""
+    """Write a page that analyses the performance of a run."""
     if _idle():
         return
     from seiche.report.run_report import main as write
@@ -232,14 +207,14 @@ def report(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line `arguments` (those of the process by default) and return the exit status.
+    """Run the command line `arguments`, by default those of the process, and return the exit status.
 
-    Whatever fails on purpose becomes one line on the standard error, whatever the number of ranks.
+    A deliberate error becomes one line on the standard error, on any number of ranks.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # names of files may be no UTF-8
-    # Making the world asks every rank: one that fails alone could not do it any more to tell the others.
+            stream.reconfigure(errors="backslashreplace")  # file names need not be UTF-8
+    # Collective, so it cannot be done after the failure of a single rank.
     world = world_of_command()
     try:
         status = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
@@ -249,17 +224,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BaseException:
         if world.size == 1:
             raise
-        # A defect on one rank: its traceback, and an end for the ranks that would wait for it.
+        # A bug on one rank: print its traceback, and end the ranks that would wait for it.
         return end_of_rank(world, traceback.format_exc())
 
 
 def _line(error: BaseException) -> str:
     if isinstance(error, typer.TyperException):
         text = error.format_message()
-        if error.exit_code == 2 and "Usage:" in text:  # `seiche` alone asks for the help
+        if error.exit_code == 2 and "Usage:" in text:  # `seiche` without arguments prints the help
             return text
     elif isinstance(error, MemoryError):
-        text = "not enough memory; `seiche check` says how much a case needs"
+        text = "not enough memory; `seiche check` prints the memory that a case needs"
     elif isinstance(error, KeyboardInterrupt | typer.Abort):
         text = "interrupted"
     else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The commands that measure: `seiche bench ...`."""
+"""Commands that measure: `seiche bench ...`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import typer
 
 from seiche.cli.options import Device, JsonFile, RankThreads, Seconds, Threads, Transport, world_of_command
 
-bench = typer.Typer(help="Measure speed and store it as JSON.", no_args_is_help=True, rich_markup_mode=None)
-
+bench = typer.Typer(help="Measure performance and store it as JSON.", no_args_is_help=True, rich_markup_mode=None)
 
 ShapeName = StrEnum("ShapeName", ["tube", "box"])
 LayoutName = StrEnum(
@@ -20,47 +19,33 @@ LayoutName = StrEnum(
 )
 Real = Literal["float32", "float64"]
 Scheme = StrEnum("Scheme", ["exact", "separable", "local4"])
-#: What every rank is given by `bench blood --weak`.
+#: Load of each rank in `bench blood --weak`.
 BloodLoad = StrEnum("BloodLoad", ["resolved", "coarse"])
-
-
-class SoundPhysics(StrEnum):
-    """What the benchmark of the ultrasound solver computes."""
-
-    HOMOGENEOUS = "homogeneous"
-    LOSSLESS = "lossless"
-    FULL = "full"
+SoundPhysics = StrEnum("SoundPhysics", ["homogeneous", "lossless", "full"])
 
 
 @bench.command("flow")
 def bench_flow(
     *,
     device: Device = "cpu",
-    shape: Annotated[list[ShapeName] | None, typer.Option(help="What to fill; a tube by default.")] = None,
+    shape: Annotated[list[ShapeName] | None, typer.Option(help="Domain; a tube by default.")] = None,
     layout: Annotated[list[LayoutName] | None, typer.Option(help="Storage layouts; all by default.")] = None,
-    size: Annotated[int | None, typer.Option(min=1, help="Edge of the box, million sites of the tube.")] = None,
+    size: Annotated[
+        int | None, typer.Option(min=1, help="Edge of the box in sites, or size of the tube in million sites.")
+    ] = None,
     seconds: Seconds = 2.0,
     threads: RankThreads = None,
     transport: Transport = "auto",
-    partition: Annotated[str, typer.Option(help="How sites are shared among ranks.")] = "metis",
-    weak: Annotated[bool, typer.Option("--weak", help="Every rank gets the size, not all together.")] = False,
+    partition: Annotated[str, typer.Option(help="Partition of the sites among ranks.")] = "metis",
+    weak: Annotated[bool, typer.Option("--weak", help="`--size` is per rank, not the total.")] = False,
     json: JsonFile = None,
 ) -> None:
-    """Measure site updates a second of storage layouts and precisions, against the copy bandwidth."""
+    """Measure site updates per second of storage layouts and precisions, relative to the copy bandwidth."""
     from seiche.bench.flow import main as measure
 
-    measure(
-        device=device,
-        names=shape or ["tube"],
-        layouts=layout or list(LayoutName),
-        size=size,
-        seconds=seconds,
-        threads=threads,
-        transport=transport,
-        partition=partition,
-        weak=weak,
-        output=json,
-    )
+    options: dict[str, Any] = {"device": device, "size": size, "seconds": seconds, "threads": threads}
+    options |= {"transport": transport, "partition": partition, "weak": weak, "output": json}
+    measure(names=shape or ["tube"], layouts=layout or list(LayoutName), **options)
 
 
 @bench.command("blood")
@@ -69,26 +54,27 @@ def bench_blood(
     device: Device = "cpu",
     hematocrit: Annotated[list[float] | None, typer.Option(min=0.01, max=0.45, help="0.1 to 0.45 by default.")] = None,
     support: Annotated[list[int] | None, typer.Option(min=2, max=4, help="2, 3 or 4; all by default.")] = None,
-    precision: Annotated[Real, typer.Option(help="Of flow and cells.")] = "float32",
-    size: Annotated[int | None, typer.Option(min=32, help="Sites along the edge of the box.")] = None,
-    spacing: Annotated[float, typer.Option(min=0.1, max=1.0, help="Spacing of the sites in um.")] = 0.25,
-    vertices: Annotated[int, typer.Option(help="Vertices of a cell: 162, 642 or 2562.")] = 642,
-    points: Annotated[int, typer.Option(help="Points of integration of an element: 1 or 3.")] = 3,
+    precision: Annotated[Real, typer.Option(help="Precision of flow and cells.")] = "float32",
+    size: Annotated[int | None, typer.Option(min=32, help="Edge of the box, sites.")] = None,
+    spacing: Annotated[float, typer.Option(min=0.1, max=1.0, help="Spacing of the sites, um.")] = 0.25,
+    vertices: Annotated[int, typer.Option(help="Vertices per cell: 162, 642 or 2562.")] = 642,
+    points: Annotated[int, typer.Option(help="Integration points per element: 1 or 3.")] = 3,
     steps: Annotated[int | None, typer.Option(min=1, help="Steps of each measurement.")] = None,
     layout: Annotated[
-        str | None, typer.Option(help="Of the flow; moments (with the regularised collision) on a GPU, else tiles-8.")
+        str | None, typer.Option(help="Flow layout; moments (regularised) on a GPU, else tiles-8.")
     ] = None,
     threads: Threads = None,
     json: JsonFile = None,
-    figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the shares of the stages here.")] = None,
-    weak: Annotated[bool, typer.Option("--weak", help="On 1, 2, 4 ... ranks, each with the same load.")] = False,
+    figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the time per stage here.")] = None,
+    weak: Annotated[bool, typer.Option("--weak", help="On 1, 2, 4 ... ranks with equal load per rank.")] = False,
     load: Annotated[
-        list[BloodLoad] | None, typer.Option(help="With --weak: 256^3 sites of 0.25 um, 2*10^7 of 1 um; both.")
+        list[BloodLoad] | None,
+        typer.Option(help="With --weak: 256^3 sites of 0.25 um, 2*10^7 of 1 um; both by default."),
     ] = None,
-    ranks: Annotated[list[int] | None, typer.Option(min=1, help="With --weak: on so many ranks only.")] = None,
-    transport: Annotated[str, typer.Option(help="With --weak: how messages travel.")] = "auto",
+    ranks: Annotated[list[int] | None, typer.Option(min=1, help="With --weak: only these numbers of ranks.")] = None,
+    transport: Annotated[str, typer.Option(help="With --weak: transport of messages.")] = "auto",
 ) -> None:
-    """Measure red cells in a periodic box, stage by stage, against the flow alone; or on several ranks."""
+    """Measure red cells in a periodic box by stage, relative to the flow alone; or on several ranks."""
     from seiche.bench.blood import DELTAS, HEMATOCRITS
     from seiche.bench.blood import main as measure
     from seiche.errors import CaseError
@@ -103,62 +89,45 @@ def bench_blood(
         loads = [LOADS[name] for name in load or list(BloodLoad)]
         if size is not None:
             loads = [Load(f"{size}^3", (size, size, size), spacing, vertices, (hematocrit or [0.4])[0])]
-        measure_ranks(
-            **options,
-            world=world,
-            loads=loads,
-            deltas=[DELTAS[number] for number in support or (3, 4)],
-            transport=transport,
-            sizes=ranks or (),
-        )
+        deltas = [DELTAS[number] for number in support or (3, 4)]
+        measure_ranks(**options, world=world, loads=loads, deltas=deltas, transport=transport, sizes=ranks or ())
         return
     if world.size > 1:
-        raise CaseError(f"bench blood on {world.size} ranks: add --weak")
-    measure(
-        **options,
-        hematocrits=hematocrit or HEMATOCRITS,
-        deltas=[DELTAS[number] for number in support or sorted(DELTAS)],
-        size=size,
-        spacing=spacing,
-        vertices=vertices,
-        figure=figure,
-    )
+        raise CaseError(f"bench blood: several ranks ({world.size}) require --weak")
+    options |= {"size": size, "spacing": spacing, "vertices": vertices, "figure": figure}
+    deltas = [DELTAS[number] for number in support or sorted(DELTAS)]
+    measure(**options, hematocrits=hematocrit or HEMATOCRITS, deltas=deltas)
 
 
 @bench.command("waves")
 def bench_waves(
     *,
     device: Device = "cpu",
-    ghost: Annotated[str, typer.Option(help='What ranks send each other, or "all" to compare.')] = "traces",
-    variant: Annotated[
-        str, typer.Option(help='"fused", "fused-flux", "separate", "all" to compare these, or "leapfrog".')
-    ] = "fused",
-    size: Annotated[int | None, typer.Option(min=1, help="Elements of a rank along each axis.")] = None,
+    ghost: Annotated[str, typer.Option(help='Data sent between ranks, or "all" to compare.')] = "traces",
+    variant: Annotated[str, typer.Option(help='"fused", "fused-flux", "separate", "all" of these, or "leapfrog".')] = (
+        "fused"
+    ),
+    size: Annotated[int | None, typer.Option(min=1, help="Elements per rank along each axis.")] = None,
     nodes: Annotated[
         list[int] | None,
-        typer.Option(min=2, max=10, help="Of an element, a direction; 8. Several have equally many nodes."),
+        typer.Option(
+            min=2,
+            max=10,
+            help="Nodes per element and direction; 8 by default. Meshes of several values have equal node counts.",
+        ),
     ] = None,
     seconds: Seconds = 2.0,
     threads: RankThreads = None,
     transport: Transport = "auto",
-    strong: Annotated[bool, typer.Option("--strong", help="All ranks share one cube.")] = False,
+    strong: Annotated[bool, typer.Option("--strong", help="Distribute one cube over all ranks.")] = False,
     json: JsonFile = None,
 ) -> None:
-    """Measure the wave solver's stage by each variant of its kernels, and what ranks send each other."""
+    """Measure a stage of the wave solver for each variant of its kernels, and the data sent between ranks."""
     from seiche.bench.waves import main as measure
 
-    measure(
-        device=device,
-        ghosts=ghost,
-        variant=variant,
-        size=size,
-        nodes=nodes or 8,
-        seconds=seconds,
-        threads=threads,
-        transport=transport,
-        strong=strong,
-        output=json,
-    )
+    options: dict[str, Any] = {"device": device, "size": size, "seconds": seconds, "threads": threads}
+    options |= {"transport": transport, "strong": strong, "output": json}
+    measure(ghosts=ghost, variant=variant, nodes=nodes or 8, **options)
 
 
 @bench.command("ultrasound")
@@ -168,79 +137,58 @@ def bench_ultrasound(
     size: Annotated[
         list[int] | None, typer.Option(min=1, help="Edges of cubes; 64 and 128, on a GPU 256, 384.")
     ] = None,
-    scheme: Annotated[list[Scheme] | None, typer.Option(help="Correction in time; exact by default.")] = None,
+    scheme: Annotated[list[Scheme] | None, typer.Option(help="Temporal correction; exact by default.")] = None,
     physics: Annotated[
         list[SoundPhysics] | None,
-        typer.Option(help="Lossless water, lossless layers, or layers with all physics; the first and last."),
+        typer.Option(help="Lossless water, lossless layers, or layers with all physics; first and last by default."),
     ] = None,
-    precision: Annotated[Real, typer.Option(help="Of all fields.")] = "float32",
+    precision: Annotated[Real, typer.Option(help="Precision of all fields.")] = "float32",
     threads: Threads = None,
-    seconds: Annotated[float, typer.Option(min=0.0, help="Time of each of three measurements.")] = 2.0,
-    peer: Annotated[bool, typer.Option("--peer", help="Time k-wave-python, too, where it is installed.")] = False,
+    seconds: Annotated[float, typer.Option(min=0.0, help="Duration of each of three measurements, s.")] = 2.0,
+    peer: Annotated[bool, typer.Option("--peer", help="Also time k-wave-python, if installed.")] = False,
     overlap: Annotated[
         list[int] | None,
-        typer.Option(min=0, max=32, help="On several ranks: widths of overlaps, 0 the global basis; 8, 16, 0."),
+        typer.Option(
+            min=0, max=32, help="On several ranks: overlap widths, 0 for the global basis; 8, 16, 0 by default."
+        ),
     ] = None,
     transport: Transport = "auto",
     json: JsonFile = None,
 ) -> None:
-    """Measure a step of the ultrasound solver, stage by stage, and its memory; on several ranks, a cube for each."""
+    """Measure a step of the ultrasound solver by stage, and its memory; on several ranks with one cube per rank."""
     from seiche.bench.ultrasound import main as measure
     from seiche.bench.ultrasound_ranks import OVERLAPS
     from seiche.bench.ultrasound_ranks import main as measure_ranks
     from seiche.errors import CaseError
 
     world = world_of_command()
-    schemes = [one.value for one in scheme or [Scheme.exact]]
+    options: dict[str, Any] = {"device": device, "sizes": size or (), "precision": precision, "threads": threads}
+    options |= {"schemes": [item.value for item in scheme or [Scheme.exact]], "seconds": seconds, "output": json}
+    defaults = [SoundPhysics.lossless if world.size > 1 else SoundPhysics.homogeneous, SoundPhysics.full]
+    options["physics"] = [item.value for item in physics or defaults]
     if world.size > 1:
         if peer:
-            raise CaseError("bench ultrasound: --peer goes with one rank")
-        measure_ranks(
-            world,
-            device=device,
-            sizes=size or (),
-            schemes=schemes,
-            physics=[one.value for one in physics or [SoundPhysics.LOSSLESS, SoundPhysics.FULL]],
-            overlaps=OVERLAPS if overlap is None else overlap,
-            precision=precision,
-            threads=threads,
-            seconds=seconds,
-            transport=transport,
-            output=json,
-        )
+            raise CaseError("bench ultrasound: --peer requires one rank")
+        measure_ranks(world, overlaps=OVERLAPS if overlap is None else overlap, transport=transport, **options)
         return
     if overlap is not None or transport != "auto":
-        raise CaseError("bench ultrasound: --overlap and --transport go with several ranks")
-    measure(
-        device=device,
-        sizes=size or (),
-        schemes=schemes,
-        physics=[one.value for one in physics or [SoundPhysics.HOMOGENEOUS, SoundPhysics.FULL]],
-        precision=precision,
-        threads=threads,
-        seconds=seconds,
-        peer=peer,
-        output=json,
-    )
+        raise CaseError("bench ultrasound: --overlap and --transport require several ranks")
+    measure(peer=peer, **options)
 
 
 @bench.command("lfb")
 def bench_lfb(
     *,
     device: Device = "cpu",
-    overlap: Annotated[list[int] | None, typer.Option(help="Widths in points, 4 to 32; eight of them.")] = None,
-    resolution: Annotated[list[float] | None, typer.Option(min=2.0, help="Points per wavelength; 3, 4, 6, 8.")] = None,
+    overlap: Annotated[list[int] | None, typer.Option(help="Widths in points, 4 to 32; eight by default.")] = None,
+    resolution: Annotated[
+        list[float] | None, typer.Option(min=2.0, help="Points per wavelength; 3, 4, 6, 8 by default.")
+    ] = None,
     json: JsonFile = None,
-    figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw error over width here.")] = None,
+    figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the error versus width here.")] = None,
 ) -> None:
-    """Measure the error of the local Fourier basis against the width of its overlaps, on several ranks."""
+    """Measure the error of the local Fourier basis versus the width of its overlaps, on several ranks."""
     from seiche.bench.lfb import main as measure
 
-    measure(
-        device=device,
-        widths=overlap or (),
-        resolutions=resolution or (),
-        output=json,
-        figure=figure,
-        world=world_of_command(),
-    )
+    options: dict[str, Any] = {"widths": overlap or (), "resolutions": resolution or (), "figure": figure}
+    measure(device=device, output=json, world=world_of_command(), **options)

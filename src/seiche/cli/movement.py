@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The commands that measure what moving data costs: `seiche bench machine`, `choice`, `predict` and `collectives`."""
+"""Commands that measure data movement: `seiche bench machine`, `choice`, `predict` and `collectives`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,14 +18,12 @@ AnyDevice = Annotated[str, typer.Option(help='"auto", "cpu", "cuda" or "cuda:1".
 def bench_machine(
     *,
     device: AnyDevice = "auto",
-    seconds: Annotated[float, typer.Option(min=1.0, help="About how long to measure.")] = 60.0,
-    folder: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to try writing files.")] = None,
+    seconds: Annotated[float, typer.Option(min=1.0, help="Approximate duration of all measurements, s.")] = 60.0,
+    folder: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for tests of file writing.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the machine; the host's by default.")] = None,
-    json: Annotated[Path, typer.Option("--json", metavar="FILE", help="The machine file to write.")] = Path(
-        "machine.json"
-    ),
+    json: Annotated[Path, typer.Option("--json", metavar="FILE", help="Machine file to write.")] = Path("machine.json"),
 ) -> None:
-    """Measure what moving data costs on these ranks and write a machine file."""
+    """Measure the cost of data movement on these ranks and write a machine file."""
     from seiche.bench.machine import main as measure
 
     measure(device=device, seconds=seconds, folder=folder, name=name, output=json, world=world_of_command())
@@ -34,14 +32,14 @@ def bench_machine(
 @bench.command("choice")
 def bench_choice(
     *,
-    machine: Annotated[Path, typer.Argument(metavar="FILE", help="Machine file to choose by.")],
+    machine: Annotated[Path, typer.Argument(metavar="FILE", help="Machine file for the choice.")],
     device: AnyDevice = "auto",
-    size: Annotated[
-        list[int] | None, typer.Option(min=1, help="Bytes of a message; 16 to 16,777,216 by default.")
-    ] = None,
+    size: Annotated[list[int] | None, typer.Option(min=1, help="Message sizes, bytes; by default 16 to 16777216.")] = (
+        None
+    ),
     json: JsonFile = None,
 ) -> None:
-    """Time halo exchanges by every transport, and what the choice by a machine file costs."""
+    """Time halo exchanges with every transport, and the cost of the choice by a machine file."""
     from seiche.bench.choice import main as measure
 
     measure(machine=machine, device=device, output=json, sizes=size or (), world=world_of_command())
@@ -53,49 +51,33 @@ def bench_predict(
     machine: Annotated[Path | None, typer.Option(metavar="FILE", help="Machine file; measured now by default.")] = None,
     device: AnyDevice = "auto",
     example: Annotated[list[str] | None, typer.Option(help="flow, blood, ultrasound or waves; all by default.")] = None,
-    seconds: Annotated[float, typer.Option(min=0.0, help="Of steps of each.")] = 2.0,
-    earlier: Annotated[
-        list[Path] | None, typer.Option("--from", metavar="FILE", help="What this stored on fewer ranks.")
-    ] = None,
+    seconds: Annotated[float, typer.Option(min=0.0, help="Duration of the steps of each case, s.")] = 2.0,
+    earlier: Annotated[list[Path] | None, typer.Option("--from", metavar="FILE", help="Results on fewer ranks.")] = (
+        None
+    ),
     size: Annotated[str | None, typer.Option(help='"small" or "large"; large on GPUs by default.')] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep in the machine file what stages took.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Store the stage times in the machine file.")] = False,
     json: JsonFile = None,
 ) -> None:
-    """Compare predicted and measured steps and exchanges of a case of each solver on these ranks."""
+    """Compare predicted and measured times of steps and exchanges of one case per solver on these ranks."""
     from seiche.bench.predict import main as compare
 
-    compare(
-        machine=machine,
-        device=device,
-        names=example or (),
-        seconds=seconds,
-        earlier=earlier or (),
-        size=size,
-        keep=keep,
-        output=json,
-        world=world_of_command(),
-    )
+    options: dict[str, Any] = {"names": example or (), "earlier": earlier or (), "size": size, "keep": keep}
+    compare(machine=machine, device=device, seconds=seconds, output=json, world=world_of_command(), **options)
 
 
 @bench.command("collectives")
 def bench_collectives(
     *,
-    device: Annotated[str, typer.Option(help='Of the arrays: "auto", "cpu", "cuda".')] = "auto",
+    device: Annotated[str, typer.Option(help='Device of the arrays: "auto", "cpu", "cuda".')] = "auto",
     processes: Annotated[int, typer.Option(min=1, help="Ranks that share the messages of one array.")] = 1,
-    seconds: Annotated[float, typer.Option(min=0.0, help="About how long to measure.")] = 60.0,
-    machine: Annotated[Path | None, typer.Option(metavar="FILE", help="Machine file to predict from.")] = None,
+    seconds: Annotated[float, typer.Option(min=0.0, help="Approximate duration of all measurements, s.")] = 60.0,
+    machine: Annotated[Path | None, typer.Option(metavar="FILE", help="Machine file for predictions.")] = None,
     json: JsonFile = None,
     plots: Plots = None,
 ) -> None:
-    """Time Alltoall and Alltoallv by every way in which their data can travel."""
+    """Time Alltoall and Alltoallv with every algorithm."""
     from seiche.bench.collectives import main as measure
 
-    measure(
-        device=device,
-        processes=processes,
-        seconds=seconds,
-        machine=machine,
-        output=json,
-        plots=plots,
-        world=world_of_command(),
-    )
+    world = world_of_command()
+    measure(device=device, processes=processes, seconds=seconds, machine=machine, output=json, plots=plots, world=world)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options that several commands have."""
+"""Options of several commands."""
 
 from __future__ import annotations
 
@@ -13,42 +13,39 @@ if TYPE_CHECKING:
     from seiche.domain.world import World
 
 
-def _for_results(path: Path | None) -> Path | None:
-    """Return the file of a benchmark, which may replace results of benchmarks only."""
+def _benchmark_file(path: Path | None) -> Path | None:
+    """Return `path`; CaseError if it exists and contains no results of benchmarks."""
     from seiche.report.stored import refuse_output
 
     refuse_output(path)
     return path
 
 
-def _for_checks(path: Path | None) -> Path | None:
-    """Return the file of checks, which may replace results of checks only."""
+def _checks_file(path: Path | None) -> Path | None:
+    """Return `path`; CaseError if it exists and contains no results of checks."""
     from seiche.report.stored import CHECKS, refuse_foreign_results
 
     refuse_foreign_results(path, CHECKS)
     return path
 
 
+_STORE = "Also store the results here."
 Device = Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')]
-JsonFile = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Also store the results here.", callback=_for_results)
-]
-ChecksFile = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Also store the results here.", callback=_for_checks)
-]
+JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help=_STORE, callback=_benchmark_file)]
+ChecksFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help=_STORE, callback=_checks_file)]
 Only = Annotated[
-    list[str] | None, typer.Option(metavar="TEXT", help="Only checks with this in their family's name; repeatable.")
+    list[str] | None, typer.Option(metavar="TEXT", help="Only families with this in the name; repeatable.")
 ]
 Plots = Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the comparisons here.")]
-RankThreads = Annotated[int | None, typer.Option(min=1, help="Threads of each rank (cpu).")]
-Seconds = Annotated[float, typer.Option(min=0.0, help="Time of each measurement.")]
+RankThreads = Annotated[int | None, typer.Option(min=1, help="Threads per rank (cpu).")]
+Seconds = Annotated[float, typer.Option(min=0.0, help="Duration of each measurement, s.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads (cpu).")]
-Transport = Annotated[str, typer.Option(help="How messages travel between ranks.")]
+Transport = Annotated[str, typer.Option(help="Transport of messages between ranks.")]
 
 
 @cache
 def world_of_command() -> World:
-    """Return the ranks of this run; made once, because making it asks every rank."""
+    """Return the ranks of this process; cached, because the first call is collective."""
     from seiche.domain.world import World
 
     return World.from_mpi()

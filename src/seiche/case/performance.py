@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Performance report of a run of any solver: table of stages, efficiencies, trace, status page."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import seiche
+from seiche.case.agreement import on_rank_zero
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.observe.movement import Movement, bytes_when_there, gather_movement, how_often
+from seiche.observe.timers import StageTimers, mean_over_ranks
+from seiche.observe.trace import KEPT, gather_trace, refuse_foreign, write_trace
+from seiche.report.table import StageRow, as_text, stage_rows, stage_table
+from seiche.solver import SolverBase
+
+
+@dataclass
+class PerformanceReport:
+    """Measured performance of the steps of a solver; every method is collective.
+
+    Attributes:
+        solver: the solver.
+        seconds: wall time of the steps including output, s.
+        bandwidth: copy bandwidth of all ranks together, bytes/s (`copy_bandwidth`).
+        host_overhead: host time between steps by activity, s.
+    """
+
+    solver: SolverBase
+    seconds: float
+    bandwidth: float
+    host_overhead: Mapping[str, float]
+
+    def rows(self) -> list[StageRow]:
+        """Return the rows of the table: times are means over the ranks, bytes are sums."""
+        solver, world = self.solver, self.solver.world
+        local = how_often(solver.phases, solver.weights), bytes_when_there(solver.phases, solver.weights)
+        stages = world.allgather((solver.timers.times(), *local))
+        names = list(dict.fromkeys(name for _, frequency, _ in stages for name in frequency))
+        longest = world.allreduce_max(np.array([*self.host_overhead.values(), 0.0]))[:-1]
+        return stage_rows(
+            names,
+            mean_over_ranks([times for times, _, _ in stages]),
+            steps=solver.timers.steps,
+            seconds=self.seconds,
+            copy_bandwidth=self.bandwidth,
+            bytes_a_step={name: sum(moved.get(name, 0.0) for _, _, moved in stages) for name in names},
+            often={name: max(frequency.get(name, 0.0) for _, frequency, _ in stages) for name in names},
+            beside=dict(zip(self.host_overhead, longest.tolist(), strict=True)),
+        )
+
+    def movement(self) -> Movement | None:
+        """Return the data movement and efficiencies of all ranks on rank 0, None elsewhere."""
+        solver = self.solver
+        return gather_movement(
+            solver.timers,
+            solver.phases,
+            solver.world,
+            weights=solver.weights,
+            elapsed=self.seconds,
+            on_device=solver.backend.is_gpu,
+            beside=self.host_overhead,
+            transport=solver.transport,
+            sites=solver.items,
+        )
+
+    def as_text(self) -> str:
+        """Return the table stage | time | share | GB/s | share of the copy bandwidth as text."""
+        note = f"copy bandwidth {self.bandwidth * 1e-9:.1f} GB/s, measured at the end of the run"
+        return as_text(stage_table(self.rows(), seconds=self.seconds, note=note))
+
+    def save_trace(self, path: Path, case: str) -> None:
+        """Write the timeline of the case titled `case` to `path` from rank 0."""
+        ranks = gather_trace(self.solver.timers, self.solver.world, self.seconds)
+        if ranks is not None:
+            device = self.solver.backend.describe()
+            write_trace(path, ranks, case=case, seiche=seiche.__version__, device=device)
+
+
+def enable_trace(path: Path, timers: StageTimers, world: World) -> None:
+    """Store samples for a trace in `path`; CaseError if it exists and is not a trace (collective)."""
+    on_rank_zero(world, lambda: refuse_foreign(path))
+    timers.keep(KEPT)
+
+
+def imbalance(timers: StageTimers, world: World) -> float | None:
+    """Return the largest useful time over the mean of the ranks, None on one rank or before measurements (collective).
+
+    The useful time is `timers.useful_so_far()`.
+    """
+    if world.size == 1:
+        return None
+    useful = world.allgather(timers.useful_so_far())
+    return max(useful) * len(useful) / sum(useful) if min(useful) > 0 else None
+
+
+def print_distribution(world: World, count: int, item: str) -> None:
+    """Print host and number of items of each rank (collective)."""
+    for rank, items, host in world.gather((world.rank, count, platform.node())) or ():
+        print(f"rank {rank} on {host}: {items:,} {item}")
+
+
+@contextmanager
+def status_server(state: Callable[[], Mapping[str, Any]], title: str, port: int | None, world: World) -> Iterator[None]:
+    """Serve `state()` as a web page from rank 0 if `port` is given; CaseError if it is not available (collective)."""
+    if port is None:
+        yield
+        return
+    from seiche.observe.status import StatusServer
+
+    servers: list[StatusServer] = []
+
+    def start() -> None:
+        try:
+            servers.append(StatusServer(state, title, port))
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise CaseError(f"--port {port}: cannot serve the status page: {reason}; choose another port") from None
+        print(f"seiche: status at {servers[0].url}", file=sys.stderr)
+
+    on_rank_zero(world, start)
+    try:
+        yield
+    finally:
+        for server in servers:
+            server.close()
