@@ -16,7 +16,7 @@ from pydantic_core import PydanticUndefined
 from seiche.case import quantities
 from seiche.case.blood.schema import BloodCase
 from seiche.case.flow.waveforms import WAVEFORMS
-from seiche.case.load import models_in
+from seiche.case.load import fields_of, models_in
 from seiche.case.quantities import DIMENSIONS
 from seiche.case.ultrasound.schema import UltrasoundCase
 
@@ -68,11 +68,11 @@ def sections(root: type[BaseModel], introduction: str) -> str:
 def _section(path: str, field: FieldInfo) -> Iterator[str]:
     models, repeated = list(models_in(field.annotation)), get_origin(_plain(field.annotation)) is tuple
     for model in models:
-        kind = model.model_fields.get("kind")
+        kind = fields_of(model).get("kind")
         tag = f', kind = "{get_args(kind.annotation)[0]}"' if kind is not None else ""
         yield f"## {f'[[{path}]]' if repeated else f'[{path}]'}{tag}\n\n{_sentences(model)}\n\n{_table(_leaves(model))}"
-        for name, inner in model.model_fields.items():
-            yield from _section(f"{path}.{inner.alias or name}", inner)
+        for key, inner in fields_of(model).items():
+            yield from _section(f"{path}.{key}", inner)
 
 
 def _sentences(model: type[BaseModel]) -> str:
@@ -81,8 +81,8 @@ def _sentences(model: type[BaseModel]) -> str:
 
 
 def _leaves(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
-    fields = sorted(model.model_fields.items(), key=lambda item: item[0] != "kind")
-    return [(f.alias or n, f) for n, f in fields if not list(models_in(f.annotation)) or _choices(f)]
+    fields = sorted(fields_of(model).items(), key=lambda item: item[0] != "kind")
+    return [(key, field) for key, field in fields if not list(models_in(field.annotation)) or _choices(field)]
 
 
 def _choices(field: FieldInfo) -> bool:

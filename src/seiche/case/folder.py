@@ -107,7 +107,7 @@ class RunFolder:
         raise CaseError(f"{text} --replace to replace them, --output for another folder, or --restart to continue")
 
     def _clear(self, places: Sequence[Place], inputs: Iterable[Path]) -> None:
-        """Remove the files of an earlier run, or list them if they are kept."""
+        """Remove the files of an earlier run, or list them if they remain."""
         earlier = self._earlier(places)
         present = {path: (place.key, kind) for place in places for path, kind in files_at(place).items()}
         unlisted = {path: key for path, (key, _) in present.items() if path not in earlier}

@@ -28,7 +28,7 @@ from seiche.solver import SolverBase, State
 
 @dataclass(frozen=True)
 class Match:
-    """A value that a checkpoint and a case must have in common: `what` names it, `remedy` says how to restore it."""
+    """A value that a checkpoint and a case must have in common: `what` names it, `remedy` is advice."""
 
     value: str
     what: str
@@ -183,11 +183,7 @@ class PlannedCase(ABC):
 
     @abstractmethod
     def rank(self, world: World, device: str) -> tuple[PlannedRank, str]:
-        """Return the operations of one rank on a planned device, and the name of the layout (collective).
-
-        Raises:
-            CaseError: the case cannot run on this number of ranks.
-        """
+        """Return the operations of one rank on a planned device, and the layout; CaseError as `refuse` (collective)."""
 
     def shares(self, layout: str) -> dict[str, float]:
         """Return known fractions of the memory bandwidth that GPU stages reach, by stage."""

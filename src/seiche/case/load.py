@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from seiche.case.messages import nearest
@@ -131,7 +132,7 @@ def _describe(detail: ErrorDetails, data: dict[str, Any], root: type[BaseModel])
     context = detail.get("ctx", {})
     kind = detail["type"]
     if kind == "extra_forbidden":
-        return f"{path}: unknown key{nearest(path.rpartition('.')[2], _keys(model))}"
+        return f"{path}: unknown key{nearest(path.rpartition('.')[2], list(fields_of(model)))}"
     if kind == "missing":
         return f"{path}: is missing; needed: {_meaning(model, path)}"
     if kind == "value_error":
@@ -174,24 +175,21 @@ def _locate(
         if isinstance(item, int):
             value = value[item] if isinstance(value, list | tuple) and item < len(value) else None
             name = value.get("name") if isinstance(value, dict) else None
-            path += f"[{shorten(name) if isinstance(name, str) else item}]"
-            entered = True
+            path, entered = f"{path}[{shorten(name) if isinstance(name, str) else item}]", True
         elif isinstance(value, dict) and not (entered and item in _tags(annotation)):
             owner = _pick(annotation, value)
             key = "".join(c if c.isprintable() else "?" for c in item)[:60]
             path = f"{path}.{key}" if path else key
-            value = value.get(item)
-            annotation = _annotation(owner, item)
-            entered = True
+            value, entered = value.get(item), True
+            annotation = getattr(fields_of(owner).get(item), "annotation", None)
         else:
             entered = False
     return path, value, owner
 
 
-def _annotation(model: type[BaseModel] | None, key: str) -> Any:
-    """Return the type of the field of `model` for `key` of a case file."""
-    fields = model.model_fields.items() if model else ()
-    return next((field.annotation for name, field in fields if key == (field.alias or name)), None)
+def fields_of(model: type[BaseModel] | None) -> dict[str, FieldInfo]:
+    """Return the fields of a table by key of the case file."""
+    return {field.alias or name: field for name, field in model.model_fields.items()} if model else {}
 
 
 def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
@@ -209,7 +207,7 @@ def _tags(annotation: Any) -> set[str]:
 
 
 def _tag(model: type[BaseModel]) -> tuple[str, ...]:
-    field = model.model_fields.get("kind")
+    field = fields_of(model).get("kind")
     return tuple(get_args(field.annotation)) if field is not None else ()
 
 
@@ -219,15 +217,9 @@ def _pick(annotation: Any, value: dict[str, Any]) -> type[BaseModel] | None:
     return next((model for model in models if value.get("kind") in _tag(model)), next(iter(models), None))
 
 
-def _keys(model: type[BaseModel] | None) -> list[str]:
-    return [field.alias or name for name, field in model.model_fields.items()] if model else []
-
-
 def _meaning(model: type[BaseModel] | None, path: str) -> str:
     """Return the schema's description of the last key of `path`."""
-    key = path.rpartition(".")[2]
-    fields = model.model_fields.items() if model else ()
-    return next((f.description for name, f in fields if key in (name, f.alias) and f.description), "a value")
+    return getattr(fields_of(model).get(path.rpartition(".")[2]), "description", None) or "a value"
 
 
 def _quoted(choices: str) -> list[str]:

@@ -103,10 +103,7 @@ class Monitor(ABC):
     def look(self, taking: bool) -> Callable[[], None] | None:
         """Start a check of the current state if scheduled, or if an output is `taking` it.
 
-        The returned function waits for the result.
-
-        Raises:
-            UnstableError: the state is not finite or not physical; raised here or by the returned function.
+        The returned function waits for the result. Either raises UnstableError if the state is not finite or physical.
         """
 
     def check_last(self) -> None:

@@ -93,10 +93,7 @@ def enable_trace(path: Path, timers: StageTimers, world: World) -> None:
 
 
 def imbalance(timers: StageTimers, world: World) -> float | None:
-    """Return the largest useful time over the mean of the ranks, None on one rank or before measurements (collective).
-
-    The useful time is `timers.useful_so_far()`.
-    """
+    """Return the largest useful time over the mean of the ranks, None on one rank or if not measured (collective)."""
     if world.size == 1:
         return None
     useful = world.allgather(timers.useful_so_far())

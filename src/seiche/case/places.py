@@ -60,7 +60,7 @@ def refuse_foreign_file(key: str, path: Path, kind: str) -> None:
 
 
 def refuse_places(places: Sequence[Place], inputs: Iterable[Path]) -> None:
-    """Raise a CaseError if an output would replace an input or a foreign file, or its folder is not writable."""
+    """Raise a CaseError if an output would replace an input or another file, or its folder is not writable."""
     for message in overwritten(places, inputs):
         raise CaseError(message)
     for place in places:

@@ -38,7 +38,10 @@ class OutputTable(Table):
     summary: OutputName = Field(default="summary.json", description="summary of the run, JSON")
     trace: TraceName = None
     in_flight: int = Field(
-        default=2, ge=1, le=64, description="maximum number of states in memory that wait to be written"
+        default=2,
+        ge=1,
+        le=64,
+        description="maximum number of states that wait for the disk; at this number the run waits",
     )
 
     def files(self) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ from seiche.domain.world import World
 from seiche.errors import CaseError
 
 #: A number, or the components of a vector.
-Value = float | tuple[float, ...]
+ControlValue = float | tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -25,20 +25,20 @@ class Control:
     `apply` sets a new value for the next steps.
     """
 
-    value: Value | None
+    value: ControlValue | None
     apply: Callable[[Any], None]
 
 
-class Steering(UserDict[str, Value | None]):
+class Steering(UserDict[str, ControlValue | None]):
     """Current values by name, in SI units; `steering[name] = value` sets one. Checkpoints contain changed values."""
 
     def __init__(self, controls: Mapping[str, Control], world: World) -> None:
         """Control the `controls` of a case; `changed` contains the values set so far."""
         self._controls, self._world = controls, world
         self.data = {name: control.value for name, control in controls.items()}
-        self.changed: dict[str, Value] = {}
+        self.changed: dict[str, ControlValue] = {}
 
-    def __missing__(self, name: str) -> Value:
+    def __missing__(self, name: str) -> ControlValue:
         """Raise a CaseError for an unknown name."""
         raise CaseError(f"steering: {name!r} is unknown{nearest(name, list(self))}")
 
@@ -60,7 +60,7 @@ class Steering(UserDict[str, Value | None]):
             raise CaseError(f"{key}: {value!r} has shape {numbers.shape}; expected {shape}")
         if not np.isfinite(numbers).all():
             raise CaseError(f"{key}: {value!r} is not finite")
-        new: Value = tuple(numbers.tolist()) if shape else float(numbers)
+        new: ControlValue = tuple(numbers.tolist()) if shape else float(numbers)
         if new != current:
             self._controls[name].apply(new)
         self.data[name] = self.changed[name] = new

@@ -35,8 +35,8 @@ app = typer.Typer(
 app.add_typer(bench, name="bench")
 app.add_typer(validate, name="validate")
 
-CaseFile = Annotated[Path, typer.Argument(help="Case file (TOML, or XML of HemeLB).", metavar="CASE")]
-Device = Annotated[str | None, typer.Option(help='"cpu", "cuda" or "cuda:1"; by default that of the case.')]
+CaseArgument = Annotated[Path, typer.Argument(help="Case file (TOML, or XML of HemeLB).", metavar="CASE")]
+DeviceOption = Annotated[str | None, typer.Option(help='"cpu", "cuda" or "cuda:1"; by default that of the case.')]
 Changes = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the case.")]
 
 
@@ -51,9 +51,9 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 @app.command()
 def run(
-    case: CaseFile,
+    case: CaseArgument,
     *,
-    device: Device = None,
+    device: DeviceOption = None,
     restart: Annotated[Path | None, typer.Option(metavar="CHECKPOINT", help="Continue from this checkpoint.")] = None,
     output: Annotated[Path | None, typer.Option(metavar="DIR", help="Output folder.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace the results of an earlier run there.")] = False,
@@ -105,9 +105,9 @@ def run(
 
 @app.command()
 def check(
-    case: CaseFile,
+    case: CaseArgument,
     *,
-    device: Device = None,
+    device: DeviceOption = None,
     ranks: Annotated[int | None, typer.Option(min=1, help="Number of ranks; by default that of mpiexec.")] = None,
     changes: Changes = None,
 ) -> None:
@@ -124,13 +124,13 @@ def check(
 
 @app.command()
 def predict(
-    case: CaseFile,
+    case: CaseArgument,
     *,
     machine: Annotated[
         Path | None, typer.Option(metavar="FILE", help='Machine file, "summit" or "lassen"; machine.json by default.')
     ] = None,
     ranks: Annotated[str, typer.Option(metavar="LIST", help="Such as 1,2,4, or 1..512 (doubling).")] = "1..8",
-    device: Device = None,
+    device: DeviceOption = None,
     changes: Changes = None,
     per_node: Annotated[int | None, typer.Option(min=1, help="Ranks per node; by default one per GPU or core.")] = None,
     run: Annotated[Path | None, typer.Option(metavar="RUN", help="Run of the case whose stage times are used.")] = None,

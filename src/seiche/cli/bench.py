@@ -9,33 +9,33 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from seiche.cli.options import Device, JsonFile, RankThreads, Seconds, Threads, Transport, world_of_command
+from seiche.cli.options import DeviceOption, JsonFile, RankThreads, Seconds, Threads, TransportOption, world_of_command
 
 bench = typer.Typer(help="Measure performance and store it as JSON.", no_args_is_help=True, rich_markup_mode=None)
 
-ShapeName = StrEnum("ShapeName", ["tube", "box"])
-LayoutName = StrEnum(
-    "LayoutName", {"ab": "list-ab", "aa": "list-aa", "tiles_4": "tiles-4", "tiles_8": "tiles-8", "moments": "moments"}
+ShapeChoice = StrEnum("ShapeChoice", ["tube", "box"])
+LayoutChoice = StrEnum(
+    "LayoutChoice", {"ab": "list-ab", "aa": "list-aa", "tiles_4": "tiles-4", "tiles_8": "tiles-8", "moments": "moments"}
 )
-Real = Literal["float32", "float64"]
-Scheme = StrEnum("Scheme", ["exact", "separable", "local4"])
+PrecisionChoice = Literal["float32", "float64"]
+SchemeChoice = StrEnum("SchemeChoice", ["exact", "separable", "local4"])
 #: Load of each rank in `bench blood --weak`.
-BloodLoad = StrEnum("BloodLoad", ["resolved", "coarse"])
-SoundPhysics = StrEnum("SoundPhysics", ["homogeneous", "lossless", "full"])
+LoadChoice = StrEnum("LoadChoice", ["resolved", "coarse"])
+PhysicsChoice = StrEnum("PhysicsChoice", ["homogeneous", "lossless", "full"])
 
 
 @bench.command("flow")
 def bench_flow(
     *,
-    device: Device = "cpu",
-    shape: Annotated[list[ShapeName] | None, typer.Option(help="Domain; a tube by default.")] = None,
-    layout: Annotated[list[LayoutName] | None, typer.Option(help="Storage layouts; all by default.")] = None,
+    device: DeviceOption = "cpu",
+    shape: Annotated[list[ShapeChoice] | None, typer.Option(help="Domain; a tube by default.")] = None,
+    layout: Annotated[list[LayoutChoice] | None, typer.Option(help="Storage layouts; all by default.")] = None,
     size: Annotated[
         int | None, typer.Option(min=1, help="Edge of the box in sites, or size of the tube in million sites.")
     ] = None,
     seconds: Seconds = 2.0,
     threads: RankThreads = None,
-    transport: Transport = "auto",
+    transport: TransportOption = "auto",
     partition: Annotated[str, typer.Option(help="Partition of the sites among ranks.")] = "metis",
     weak: Annotated[bool, typer.Option("--weak", help="`--size` is per rank, not the total.")] = False,
     json: JsonFile = None,
@@ -45,16 +45,16 @@ def bench_flow(
 
     options: dict[str, Any] = {"device": device, "size": size, "seconds": seconds, "threads": threads}
     options |= {"transport": transport, "partition": partition, "weak": weak, "output": json}
-    measure(names=shape or ["tube"], layouts=layout or list(LayoutName), **options)
+    measure(names=shape or ["tube"], layouts=layout or list(LayoutChoice), **options)
 
 
 @bench.command("blood")
 def bench_blood(
     *,
-    device: Device = "cpu",
+    device: DeviceOption = "cpu",
     hematocrit: Annotated[list[float] | None, typer.Option(min=0.01, max=0.45, help="0.1 to 0.45 by default.")] = None,
     support: Annotated[list[int] | None, typer.Option(min=2, max=4, help="2, 3 or 4; all by default.")] = None,
-    precision: Annotated[Real, typer.Option(help="Precision of flow and cells.")] = "float32",
+    precision: Annotated[PrecisionChoice, typer.Option(help="Precision of flow and cells.")] = "float32",
     size: Annotated[int | None, typer.Option(min=32, help="Edge of the box, sites.")] = None,
     spacing: Annotated[float, typer.Option(min=0.1, max=1.0, help="Spacing of the sites, um.")] = 0.25,
     vertices: Annotated[int, typer.Option(help="Vertices per cell: 162, 642 or 2562.")] = 642,
@@ -68,7 +68,7 @@ def bench_blood(
     figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the time per stage here.")] = None,
     weak: Annotated[bool, typer.Option("--weak", help="On 1, 2, 4 ... ranks with equal load per rank.")] = False,
     load: Annotated[
-        list[BloodLoad] | None,
+        list[LoadChoice] | None,
         typer.Option(help="With --weak: 256^3 sites of 0.25 um, 2*10^7 of 1 um; both by default."),
     ] = None,
     ranks: Annotated[list[int] | None, typer.Option(min=1, help="With --weak: only these numbers of ranks.")] = None,
@@ -86,7 +86,7 @@ def bench_blood(
         from seiche.bench.blood_ranks import LOADS, Load
         from seiche.bench.blood_ranks import main as measure_ranks
 
-        loads = [LOADS[name] for name in load or list(BloodLoad)]
+        loads = [LOADS[name] for name in load or list(LoadChoice)]
         if size is not None:
             loads = [Load(f"{size}^3", (size, size, size), spacing, vertices, (hematocrit or [0.4])[0])]
         deltas = [DELTAS[number] for number in support or (3, 4)]
@@ -102,7 +102,7 @@ def bench_blood(
 @bench.command("waves")
 def bench_waves(
     *,
-    device: Device = "cpu",
+    device: DeviceOption = "cpu",
     ghost: Annotated[str, typer.Option(help='Data sent between ranks, or "all" to compare.')] = "traces",
     variant: Annotated[str, typer.Option(help='"fused", "fused-flux", "separate", "all" of these, or "leapfrog".')] = (
         "fused"
@@ -118,7 +118,7 @@ def bench_waves(
     ] = None,
     seconds: Seconds = 2.0,
     threads: RankThreads = None,
-    transport: Transport = "auto",
+    transport: TransportOption = "auto",
     strong: Annotated[bool, typer.Option("--strong", help="Distribute one cube over all ranks.")] = False,
     json: JsonFile = None,
 ) -> None:
@@ -133,16 +133,16 @@ def bench_waves(
 @bench.command("ultrasound")
 def bench_ultrasound(
     *,
-    device: Device = "cpu",
+    device: DeviceOption = "cpu",
     size: Annotated[
         list[int] | None, typer.Option(min=1, help="Edges of cubes; 64 and 128, on a GPU 256, 384.")
     ] = None,
-    scheme: Annotated[list[Scheme] | None, typer.Option(help="Temporal correction; exact by default.")] = None,
+    scheme: Annotated[list[SchemeChoice] | None, typer.Option(help="Temporal correction; exact by default.")] = None,
     physics: Annotated[
-        list[SoundPhysics] | None,
+        list[PhysicsChoice] | None,
         typer.Option(help="Lossless water, lossless layers, or layers with all physics; first and last by default."),
     ] = None,
-    precision: Annotated[Real, typer.Option(help="Precision of all fields.")] = "float32",
+    precision: Annotated[PrecisionChoice, typer.Option(help="Precision of all fields.")] = "float32",
     threads: Threads = None,
     seconds: Annotated[float, typer.Option(min=0.0, help="Duration of each of three measurements, s.")] = 2.0,
     peer: Annotated[bool, typer.Option("--peer", help="Also time k-wave-python, if installed.")] = False,
@@ -152,7 +152,7 @@ def bench_ultrasound(
             min=0, max=32, help="On several ranks: overlap widths, 0 for the global basis; 8, 16, 0 by default."
         ),
     ] = None,
-    transport: Transport = "auto",
+    transport: TransportOption = "auto",
     json: JsonFile = None,
 ) -> None:
     """Measure a step of the ultrasound solver by stage, and its memory; on several ranks with one cube per rank."""
@@ -163,8 +163,8 @@ def bench_ultrasound(
 
     world = world_of_command()
     options: dict[str, Any] = {"device": device, "sizes": size or (), "precision": precision, "threads": threads}
-    options |= {"schemes": [item.value for item in scheme or [Scheme.exact]], "seconds": seconds, "output": json}
-    defaults = [SoundPhysics.lossless if world.size > 1 else SoundPhysics.homogeneous, SoundPhysics.full]
+    options |= {"schemes": [item.value for item in scheme or [SchemeChoice.exact]], "seconds": seconds, "output": json}
+    defaults = [PhysicsChoice.lossless if world.size > 1 else PhysicsChoice.homogeneous, PhysicsChoice.full]
     options["physics"] = [item.value for item in physics or defaults]
     if world.size > 1:
         if peer:
@@ -179,7 +179,7 @@ def bench_ultrasound(
 @bench.command("lfb")
 def bench_lfb(
     *,
-    device: Device = "cpu",
+    device: DeviceOption = "cpu",
     overlap: Annotated[list[int] | None, typer.Option(help="Widths in points, 4 to 32; eight by default.")] = None,
     resolution: Annotated[
         list[float] | None, typer.Option(min=2.0, help="Points per wavelength; 3, 4, 6, 8 by default.")

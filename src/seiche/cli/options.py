@@ -30,7 +30,7 @@ def _checks_file(path: Path | None) -> Path | None:
 
 
 _STORE = "Also store the results here."
-Device = Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')]
+DeviceOption = Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')]
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help=_STORE, callback=_benchmark_file)]
 ChecksFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help=_STORE, callback=_checks_file)]
 Only = Annotated[
@@ -40,7 +40,7 @@ Plots = Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the compar
 RankThreads = Annotated[int | None, typer.Option(min=1, help="Threads per rank (cpu).")]
 Seconds = Annotated[float, typer.Option(min=0.0, help="Duration of each measurement, s.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads (cpu).")]
-Transport = Annotated[str, typer.Option(help="Transport of messages between ranks.")]
+TransportOption = Annotated[str, typer.Option(help="Transport of messages between ranks.")]
 
 
 @cache

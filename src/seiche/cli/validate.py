@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from seiche.cli.options import ChecksFile, Device, Only, Plots, world_of_command
+from seiche.cli.options import ChecksFile, DeviceOption, Only, Plots, world_of_command
 
 validate = typer.Typer(
     help="Compare with exact solutions; each check passes or fails.", no_args_is_help=True, rich_markup_mode=None
@@ -27,7 +27,7 @@ def _add(solver: str, quick_help: str, summary: str) -> None:
     """Add the command of the checks of a solver."""
 
     def command(
-        device: Device = "cpu",
+        device: DeviceOption = "cpu",
         quick: Annotated[bool, typer.Option("--quick", help=quick_help)] = False,
         json: ChecksFile = None,
         plots: Plots = None,
@@ -49,7 +49,7 @@ _add("waves", "Fewer orders, smaller boxes.", "Compare the wave solver with exac
 
 @validate.command("machine")
 def validate_machine(
-    device: Device = "cpu",
+    device: DeviceOption = "cpu",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions, shorter measurements.")] = False,
     json: ChecksFile = None,
     only: Only = None,
