@@ -130,7 +130,7 @@ def changed(old: str, new: str, text: str | None = None) -> str:
             changed('<point value="(0.0,0.0,4e-3)" units="m"/>', ""),
             "propertyoutput[3]/geometry: 1 points are given; line needs 2",
         ),
-        (changed('value="2e-3" units="s"', 'value="1e300" units="s"'), 'lattice.step: "1e+300 s" is beyond all reason'),
+        (changed('value="2e-3" units="s"', 'value="1e300" units="s"'), 'lattice.step: "1e+300 s" is out of'),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, text: str, message: str) -> None:

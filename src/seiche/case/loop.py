@@ -60,7 +60,7 @@ class RunLoop:
     def __init__(
         self, run: CaseRun, outputs: Outputs, last_checkpoint: Callable[[], str], deadline: tuple[float, float] | None
     ) -> None:
-        """Prepare the loop; `last_checkpoint` describes one for messages, `deadline` is a limit (s) and its end."""
+        """Prepare; `last_checkpoint` describes one, `deadline` is a wall-clock limit (s) and its `time.monotonic()`."""
         self._run, self._solver, self._outputs = run, run.solver, outputs
         self._last_checkpoint, self._deadline = last_checkpoint, deadline
         self._reviewed = time.monotonic()
