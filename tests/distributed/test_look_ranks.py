@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranks look who needs which cells: for how many steps that holds, what it costs, and what it finds."""
+"""Checks of the ranks that need cells: their validity in steps, their cost and their errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_slow_cells_may_go_on_for_a_graph_of_steps_wherever_a_run_ended():
     flow.solver.step += 5
     assert boundary.prepare(1) == 27
     assert boundary.prepare(100) == 64
-    for _ in range(3):  # each asks beside the steps, and hears what was asked 32 steps before
+    for _ in range(3):  # each launches a query and processes the reply to that of 32 steps before
         flow.solver.step += 32
         assert boundary.prepare(100) == 64 - 32
 
@@ -37,10 +37,10 @@ def test_a_cell_that_outruns_the_ranks_that_hold_it_is_told():
     assert isinstance(boundary, SharedBoundary)
     flow.advance(10)
     backend, place = flow.solver.backend, flow.cells.place
-    backend.assign(place, backend.download(place) + 24.0)  # as if they had moved since the last look
+    backend.assign(place, backend.download(place) + 24.0)  # as if they had moved since the last check
     with pytest.raises(UnstableError, match=r"a cell moved too far within \d+ steps \(step 10, velocity .* a step\)"):
         flow.check()
-    boundary.looks.until = flow.solver.step
+    boundary.schedule.until = flow.solver.step
     with pytest.raises(UnstableError, match=r"a cell moved too far within \d+ steps \(step 10, velocity .* a step\)"):
         flow.advance(1)
 

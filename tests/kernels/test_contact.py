@@ -183,7 +183,7 @@ def test_the_stiffness_of_a_repulsion_is_the_slope_of_its_force():
         ),
         (
             lambda cells: Repulsion(1, 1, morse=Morse(1, 1, 2, 1)),
-            "contact: adhesion rests at 2, not nearer than it reaches, 1: it would never attract",
+            "contact: adhesion has rest = 2, not below its reach = 1: it would never attract",
         ),
         (lambda cells: Contact(cells, wall=REPULSION), "contact: a wall needs points"),
         (
@@ -192,7 +192,7 @@ def test_the_stiffness_of_a_repulsion_is_the_slope_of_its_force():
         ),
         (
             lambda cells: Contact(cells, REPULSION, lengths=(9, 2, 0)),
-            "contact: reach 0.9 in a space that repeats after 2: at most a third of it is possible",
+            "contact: reach = 0.9 in a space of period 2: at most a third of the period is possible",
         ),
     ],
 )

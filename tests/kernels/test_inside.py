@@ -171,7 +171,7 @@ def test_nothing_is_inside_when_all_cells_have_left(device: str) -> None:
 def test_what_cannot_have_a_contrast_is_refused() -> None:
     unit, faces = ball()
     box = shapes.box((16, 16, 16))
-    with pytest.raises(CaseError, match="marked every 3 steps: one of 1, 2, 4, 8, 16, 32 is expected"):
+    with pytest.raises(CaseError, match="mark_every = 3: one of 1, 2, 4, 8, 16, 32 steps is expected"):
         marked(box, unit * 5 + 8.0, faces, every=3)
     with pytest.raises(CaseError, match="a viscosity contrast needs closed surfaces: there are none"):
         marked(box, unit * 5 + 8.0, faces[:0])

@@ -232,9 +232,7 @@ def test_a_cell_that_is_inside_out_is_named():
     x[1] *= -1
     cells.set_vertices(x)
     cells.forces()
-    with pytest.raises(
-        UnstableError, match=r"cell 1 is inside out at step 7: volume -.*1 of 2 cells.*smaller time step"
-    ):
+    with pytest.raises(UnstableError, match=r"cell 1 is inverted at step 7: volume -.*1 of 2 cells.*smaller time step"):
         cells.refuse_broken(7)
 
 

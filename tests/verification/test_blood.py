@@ -148,7 +148,7 @@ def test_a_cell_is_called_by_its_name_for_life_where_it_has_one() -> None:
     measures = flow.cells.backend.download(flow.cells.measures)
     measures[1, 1] = -2.0
     flow.cells.backend.assign(flow.cells.measures, measures)
-    wrong = r"of type 'red' is inside out at step 0: volume -2 \(1 of 2 cells\)"
+    wrong = r"of type 'red' is inverted at step 0: volume -2 \(1 of 2 cells\)"
     with pytest.raises(UnstableError, match=f"cell 1 {wrong}"):
         flow.check()
     flow.names = [np.array([3, 7])]

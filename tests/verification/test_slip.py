@@ -43,7 +43,7 @@ def test_slip_is_that_of_its_formula_and_takes_energy(shell: str, device: str) -
     cells = Cells(open_backend(device), [CellType("red", biconcave(162), model)], [[(3, 4, 5), (20, 0, 0)]])
     at = cells.vertices()
     cells.set_vertices(at + 0.05 * np.random.default_rng(1).standard_normal(at.shape))
-    cells.let_slip(0.3)
+    cells.set_slip_mobility(0.3)
     cells.forces()
     force, slip = cells.vertex_forces()[1], cells._host(cells.slip, 0)[1]
     joined, areas = neighbours(cells), vertex_areas(cells)
@@ -62,7 +62,7 @@ def test_membranes_that_do_not_resist_bending_have_no_slip(device: str) -> None:
     kind = CellType("capsule", biconcave(162), MembraneModel(Skalak(1.0), local_area=1.0))
     cells = Cells(open_backend(device), [kind], [[(0, 0, 0)]])
     cells.set_vertices(1.1 * cells.vertices())
-    cells.let_slip(1.0)
+    cells.set_slip_mobility(1.0)
     cells.forces()
     assert np.abs(cells.vertex_forces()).max() > 0
     assert (cells._host(cells.slip, 0) == 0).all()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,14 +35,14 @@ from seiche.observe.stage import Stage
 Floats = npt.NDArray[np.float64]
 Launch = Callable[[], None]
 
-#: Sums are kept in this share of the greatest of the law's forces.
+#: Unit of the fixed-point sums over the greatest force of the law.
 _UNIT = 2.0**-40
-#: Points for each vertex that all lists together have room for; a vertex without room looks into the bins.
+#: List entries for each vertex, on average; vertices without space in the lists search the bins.
 _ROOM = 8
-#: Places in bins are known to 2^-16 of a bin, so lists reach a little farther than their radius.
+#: Places in bins are rounded to 2^-16 of a bin, so lists reach slightly farther than their radius.
 _ROUNDING = 1 + 2.0**-12
-#: State of lists that must be made anew.
-_ANEW = np.array([1] + [0] * (CONTACT_STATE_WORDS - 1), np.uint32)
+#: State of lists that must be rebuilt.
+_INVALID = np.array([1] + [0] * (CONTACT_STATE_WORDS - 1), np.uint32)
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Morse:
 
     @property
     def stiffness(self) -> float:
-        """Return how much the force grows over a small way from rest."""
+        """Return the derivative of the force at rest."""
         return 2 * self.depth * self.steepness**2
 
 
@@ -69,7 +70,7 @@ class Repulsion:
     morse: Morse | None = None
 
     def __post_init__(self) -> None:
-        """Refuse numbers that make no law.
+        """Validate the parameters.
 
         Raises:
             CaseError: a number that is not positive or not finite, an exponent below 1 or above 12, or adhesion that
@@ -83,7 +84,7 @@ class Repulsion:
                 raise CaseError(f"contact: {name} = {value:g}: a positive number is expected")
         if self.morse is not None and self.morse.rest >= self.morse.reach:
             raise CaseError(
-                f"contact: adhesion rests at {self.morse.rest:g}, not nearer than it reaches, {self.morse.reach:g}: it"
+                f"contact: adhesion has rest = {self.morse.rest:g}, not below its reach = {self.morse.reach:g}: it"
                 " would never attract"
             )
         if not 1 <= self.exponent <= 12:
@@ -95,7 +96,7 @@ class Repulsion:
         return max(self.reach, self.morse.reach if self.morse is not None else 0.0)
 
     def stiffness(self, distance: float) -> float:
-        """Return how much the repulsion grows over a small way nearer."""
+        """Return minus the derivative of the repulsion at a distance."""
         return float(self.strength * self.exponent * (self.reach / distance) ** self.exponent / distance)
 
     def members(self) -> dict[str, float]:
@@ -115,20 +116,20 @@ class Repulsion:
 
 
 def contact_memory(vertices: int, points: int | None = None) -> int:
-    """Return the bytes of the lists of `vertices`, and of the bins of `points` of a wall, or of the vertices."""
+    """Return the bytes of the lists of `vertices` and of the bins of `points` of a wall, or of the vertices."""
     count = vertices if points is None else points
     at_rest = 0 if points is None else 28 * points
     return (24 + 8 + 4 * _ROOM) * vertices + BIN_ENTRY_BYTES * count + 12 * _slots(count) + at_rest
 
 
 def _slots(count: int) -> int:
-    """Return how many slots the bins of so many points have."""
+    """Return the number of bins for so many points."""
     return max(1 << (count // 2).bit_length(), SLOT_GROUP)
 
 
 @dataclass(frozen=True, eq=False)
-class _Points:
-    """Points that act on vertices: `count` places (3, stride) and who owns them, the vertices or a wall at rest."""
+class _ContactPoints:
+    """Points that act on vertices: `count` places (3, stride) and their cells; vertices or a wall at rest."""
 
     place: Array
     owner: Array
@@ -140,8 +141,8 @@ class _Points:
 class Contact:
     """Contact forces of cells, added to the forces of their membranes.
 
-    Each vertex has a list of the points that are within the law's reach and a `skin`. The lists are made anew, through
-    bins, when a vertex has moved by half the skin; the device finds that out by itself.
+    Each vertex has a list of the points within the law's reach and a `skin` (Verlet lists). The device rebuilds the
+    lists from bins when a vertex has moved by half the skin.
     """
 
     def __init__(
@@ -154,15 +155,15 @@ class Contact:
         lengths: npt.ArrayLike = (0.0, 0.0, 0.0),
         skin: float | None = None,
     ) -> None:
-        """Prepare the forces `between` cells, and of a `wall` given by points (n, 3) on it.
+        """Set up the forces `between` cells, and of a `wall` given by points (n, 3) on it.
 
         Args:
-            cells: whose `force` is added to.
+            cells: the cells, to whose `force` the contact forces are added.
             between: law between vertices of different cells.
             wall: law between vertices and points of the wall.
             wall_points: points of the wall, no farther apart than half the reach of its law.
-            lengths: period of the space along each axis, 0 where it does not repeat.
-            skin: how much farther than a law lists reach; by default as far again, or less where a period asks for it.
+            lengths: period of the space along each axis, 0 where it is not periodic.
+            skin: range of the lists beyond that of the law; by default the reach, or less with a short period.
 
         Raises:
             CaseError: a period of less than three reaches, a negative skin, or a wall without points.
@@ -185,7 +186,7 @@ class Contact:
 
     @property
     def reach(self) -> float:
-        """Return the distance beyond which cells do not feel each other."""
+        """Return the distance beyond which there is no force between cells."""
         return self._between.farthest if self._between is not None else 0.0
 
     def bind(self) -> None:
@@ -199,15 +200,15 @@ class Contact:
         self._arrays: list[Array] = [self._owners]
         self._states: list[Array] = []
         if self._between is not None:
-            vertices = _Points(cells.place, self._owners, cells.stride, cells.vertex_count, at_rest=False)
+            vertices = _ContactPoints(cells.place, self._owners, cells.stride, cells.vertex_count, at_rest=False)
             moved, bins, forces = self._lists(self._between, vertices)
             self._calls += [moved, *bins, *forces]
         if self._wall is not None:
             count = self._points.shape[1]
             place = cells.backend.upload(self._points)
             owner = cells.backend.upload(np.full(count, -1, np.int32))
-            moved, bins, forces = self._lists(self._wall, _Points(place, owner, count, count, at_rest=True))
-            for call in bins:  # its points stay in their bins
+            moved, bins, forces = self._lists(self._wall, _ContactPoints(place, owner, count, count, at_rest=True))
+            for call in bins:  # once: its points do not move
                 call()
             self._calls += [moved, *forces]
 
@@ -216,10 +217,10 @@ class Contact:
         for call in self._calls:
             call()
 
-    def forget(self) -> None:
-        """Have all lists made anew at the next call: other cells lie where those were for which they were made."""
+    def invalidate(self) -> None:
+        """Have all lists rebuilt at the next call, after the arrays of the cells were rearranged."""
         for state in self._states:
-            self.cells.backend.assign(state, _ANEW)
+            self.cells.backend.assign(state, _INVALID)
 
     def memory(self) -> int:
         """Return the bytes of bins, lists and owners."""
@@ -229,35 +230,33 @@ class Contact:
         """Return the forces as a stage of a step, after those of the membranes."""
         return Stage("contact forces", self.forces, after=("membrane forces",))
 
-    def _lists(self, law: Repulsion, points: _Points) -> tuple[Launch, list[Launch], list[Launch]]:
-        """Return the launches: have vertices moved, points into bins, lists and what the points do to the vertices."""
-        cells, held, vertices = self.cells, self.cells.held, self.cells.vertex_count
+    def _lists(self, law: Repulsion, points: _ContactPoints) -> tuple[Launch, list[Launch], list[Launch]]:
+        """Return the launches: displacement check of vertices, binning of points, and lists with forces."""
+        cells, resident, vertices = self.cells, self.cells.resident, self.cells.vertex_count
         shortest, skin = self._skin_of(law)
         bins, lists = self._reserve(points, (law.farthest + skin) * _ROUNDING, shortest)
-        state = cells.backend.upload(_ANEW)
+        state = cells.backend.upload(_INVALID)
         self._states.append(state)
         self._arrays += [state, *([points.place, points.owner] if points.at_rest else [])]
-        known = {"place": cells.place, "reference": lists["reference"], "stride": cells.stride, "state": state}
-        moved = self._over_vertices(contact_moved(), **known, farthest=(0.5 * skin) ** 2)
+        compared = {"place": cells.place, "reference": lists["reference"], "stride": cells.stride, "state": state}
+        moved = self._over_vertices(contact_moved(), **compared, farthest=(0.5 * skin) ** 2)
 
         binned = {"place": points.place, "stride": points.stride, "bins": bins, "state": state}
-        if points.at_rest:
-            count, fill = (self._by_group(spec, points.count, **binned) for spec in (contact_count(), contact_fill()))
-        else:
-            count, fill = (self._over_vertices(spec, **binned) for spec in (contact_count(), contact_fill()))
+        launch = partial(self._by_group, number=points.count) if points.at_rest else self._over_vertices
+        count, fill = (launch(spec, **binned) for spec in (contact_count(), contact_fill()))
         place = self._bound(contact_place(), _slots(points.count) // SLOT_GROUP, bins=bins, state=state)
 
         search = self._bound(contact_search(), -(-vertices // VERTEX_GROUP), lists=lists, state=state, count=vertices)
         acting: dict[str, Any] = {"force": cells.force, "other": points.place, "other_stride": points.stride}
         acting |= {"law": law.members(), "lists": lists, "state": state}
         gather = contact_force(cells.precision)
-        if held is None:
+        if resident is None:
             return moved, [count, place, fill], [search, self._bound(gather, vertices, **acting)]
         reset = self._bound(contact_reset(), 1, state=state)
-        return moved, [count, place, fill], [search, held.over_vertices(gather, **acting), reset]
+        return moved, [count, place, fill], [search, resident.over_vertices(gather, **acting), reset]
 
     def _skin_of(self, law: Repulsion) -> tuple[float, float]:
-        """Return the shortest period of the space, infinity without one, and how much farther than a law lists reach.
+        """Return the shortest period of the space, infinity without one, and the skin of the lists.
 
         Raises:
             CaseError: a period of less than three reaches.
@@ -266,13 +265,13 @@ class Contact:
         shortest = float(periods.min()) if len(periods) else math.inf
         if shortest < 3 * law.farthest:
             raise CaseError(
-                f"contact: reach {law.farthest:g} in a space that repeats after {shortest:g}:"
-                " at most a third of it is possible"
+                f"contact: reach = {law.farthest:g} in a space of period {shortest:g}: at most a third of the period is"
+                " possible"
             )
         skin = min(law.farthest if self._skin is None else self._skin, shortest / 3 / _ROUNDING - law.farthest)
         return shortest, max(skin, 0.0)
 
-    def _reserve(self, points: _Points, reach: float, shortest: float) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _reserve(self, points: _ContactPoints, reach: float, shortest: float) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the members of the bins of points and of the lists of those within `reach` of each vertex."""
         cells, zeros, slots = self.cells, self.cells.backend.zeros, _slots(points.count)
         counts = np.clip(np.floor(self._lengths / reach), np.where(self._lengths > 0, 3, 0), (1 << 16) - 1)
@@ -305,8 +304,8 @@ class Contact:
         return bins, lists
 
     def _over_vertices(self, spec: KernelSpec, **members: Any) -> Launch:
-        if self.cells.held is not None:
-            return self.cells.held.over_many(spec, POINT_GROUP, **members)
+        if self.cells.resident is not None:
+            return self.cells.resident.over_grouped_vertices(spec, POINT_GROUP, **members)
         return self._by_group(spec, self.cells.vertex_count, **members)
 
     def _by_group(self, spec: KernelSpec, number: int, **members: Any) -> Launch:

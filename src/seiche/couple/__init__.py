@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where solvers meet: cells in flow (`blood`)."""
+"""Coupled solvers: cells in flow (`blood`)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What sites and vertices cost, measured while cells flow, and a new partition with the state carried over."""
+"""Measured costs of sites and vertices in a run with cells, and repartitioning with the present state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seiche.kernels.registry.ibm import BRICK
 
 Floats = npt.NDArray[np.float64]
 
-#: Stages whose time goes with the vertices that a rank has.
+#: Stages whose time is proportional to the vertices of a rank.
 CELL_STAGES = (
     "interpolate shared",
     "interpolate velocity",
@@ -35,20 +35,20 @@ CELL_STAGES = (
 
 @dataclass(frozen=True)
 class BloodCosts:
-    """Seconds a step of `sites`, and of a `vertex`."""
+    """Costs of `sites`, and of a `vertex` in seconds a step."""
 
     sites: SiteCosts
     vertex: float
 
     def weights(self, blood: Blood) -> Floats:
-        """Return the cost of every site (n,), that of a fluid site without cells being one (collective).
+        """Return the cost of every site (n,) over that of a fluid site without cells (collective).
 
-        The vertices in a brick of 8^3 sites are shared by its sites.
+        The cost of the vertices in a brick of 8^3 sites is distributed over its sites.
         """
         sites, world = blood.solver.sites, blood.solver.world
-        found = self.sites.weights(sites)
+        weights = self.sites.weights(sites)
         if not self.sites.fluid > 0.0:
-            return found
+            return weights
         extent = np.array([-(-length // BRICK) for length in sites.shape])
         strides = np.array([extent[1] * extent[2], extent[2], 1])
         place = np.floor(blood.own_vertices() + 0.5).astype(np.int64)
@@ -58,13 +58,13 @@ class BloodCosts:
         vertices = world.allreduce_sum(np.bincount(place // BRICK @ strides, minlength=volume).astype(np.float64))
         brick = (sites.coords // BRICK).astype(np.int64) @ strides
         fluid = np.bincount(brick, minlength=volume)
-        return np.asarray(found + (self.vertex / self.sites.fluid) * (vertices / np.maximum(fluid, 1))[brick])
+        return np.asarray(weights + (self.vertex / self.sites.fluid) * (vertices / np.maximum(fluid, 1))[brick])
 
 
 def measure_blood_costs(blood: Blood, steps: int = 48) -> BloodCosts:
-    """Return the costs that `steps` steps show on all ranks (collective; the state moves on).
+    """Return the costs measured over `steps` steps of all ranks (collective; advances the state).
 
-    The cost of a vertex is the time of all cells' stages of all ranks over their vertices, copies not counted.
+    The cost of a vertex is the time of the stages of cells on all ranks over their vertices, ghosts not counted.
     """
     sites, times = measure_times(blood.solver, steps)
     own = (sum(times.get(name, 0.0) for name in CELL_STAGES), len(blood.own_vertices()))
@@ -73,24 +73,24 @@ def measure_blood_costs(blood: Blood, steps: int = 48) -> BloodCosts:
 
 
 def repartitioned(blood: Blood, weights: Floats | None = None, **options: Any) -> Blood:
-    """Return the same flow and cells on a new partition, going on from the present state to the last bit (collective).
+    """Return the same flow and cells, bit for bit, on a new partition (collective).
 
     Args:
-        blood: is closed.
-        weights: cost of every site, as `BloodCosts.weights` returns it.
-        options: of the new `FlowSolver`: device, layout, partition, transport, threads; by default those of the old one
-            but for the partition, which is by METIS.
+        blood: the present coupling; it is closed.
+        weights: cost of every site, from `BloodCosts.weights`.
+        options: of the new `FlowSolver`: device, layout, partition, transport, threads. The partition is by METIS by
+            default; the others are those of the present solver.
     """
     old = blood.solver
     state, vertices = blood.state(), [blood.vertices(kind) for kind in range(len(blood.cells.types))]
-    given = {"device": old.device, "layout": old.layout, "transport": old.halo.transport, **options}
-    new = FlowSolver(old.sites, old.model, precision=old.precision, world=old.world, weights=weights, **given)
+    options = {"device": old.device, "layout": old.layout, "transport": old.halo.transport, **options}
+    new = FlowSolver(old.sites, old.model, precision=old.precision, world=old.world, weights=weights, **options)
     new.set_state(moved_state(old, new))
     old.close()
-    centers = [each.mean(axis=1) for each in vertices]
+    centers = [places.mean(axis=1) for places in vertices]
     cells = Cells(new.backend, blood.cells.types, centers, precision=blood.cells.precision)
-    for kind, each in enumerate(vertices):
-        cells.set_vertices(each, kind)
+    for kind, places in enumerate(vertices):
+        cells.set_vertices(places, kind)
     contact = blood.contact.of(cells) if blood.contact is not None else None
     moved = Blood(new, cells, contact=contact, **blood.options)
     moved.set_state(state)

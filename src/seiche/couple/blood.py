@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Deformable cells in flow: the only place where `seiche.flow` and `seiche.cells` meet (theory/coupling)."""
+"""Deformable cells in flow: the coupling of `seiche.flow` and `seiche.cells` (theory/coupling)."""
 
 from __future__ import annotations
 
@@ -14,23 +14,18 @@ from seiche.backend import Array
 from seiche.cells.cells import Cells
 from seiche.cells.contact import Contact
 from seiche.couple.immersed import SLIP, ImmersedBoundary, Scheme, check_coupling, viscosity_of
-from seiche.couple.markers import Surfaces
-from seiche.couple.ranks import SharedBoundary
-from seiche.couple.sharing import Sharing
+from seiche.couple.ranks import SharedBoundary, surfaces_of
 from seiche.errors import CaseError, UnstableError
 from seiche.flow.solver import FlowSolver
 from seiche.kernels.registry.ibm import SUPPORT, Delta
 from seiche.solver.state import RowSet, State, refuse_misshapen
 
-#: Before the number of a type of cells in the names of row sets.
+#: Prefix of the names of row sets; the number of the type of cells follows.
 CELLS = "cells/"
 
 
 class Blood:
-    """Cells that move with a flow and act on it; lengths in sites, energies in those of the lattice.
-
-    A step of `solver` is then a step of both.
-    """
+    """Cells that move with a flow and act on it, in lattice units. A step of `solver` is then a step of both."""
 
     def __init__(
         self,
@@ -46,64 +41,50 @@ class Blood:
         filled: Sequence[bool] | None = None,
         before: Blood | None = None,
     ) -> None:
-        """Put `cells` into the flow of `solver`; all ranks must call it, and all methods, together.
+        """Put `cells` into the flow of `solver`; this and all methods are collective.
 
         Args:
             solver: the flow, on the device of the cells.
-            cells: in the precision in which the flow computes; coordinates are those of the sites. On several ranks
-                every rank gives all cells; the arrays of `cells` and `contact` then hold those that it needs.
+            cells: in the compute precision of the flow and the coordinates of its sites. On several ranks every rank
+                passes all cells; `cells` and `contact` then contain those that it needs.
             contact: forces between the cells, and of walls on them.
             delta: smoothed delta function: hat, roma, peskin or cosine, of support 2, 3, 4 and 4.
             scheme: euler or adams-bashforth.
             viscosity_contrast: viscosity inside cells over that of the fluid.
-            mark_every: steps after which the sites inside cells are found anew: 1, 2, 4, 8, 16 or 32.
+            mark_every: steps after which the sites inside cells are determined again: 1, 2, 4, 8, 16 or 32.
             slip: mobility of the shortest waves of membranes, which the delta function hides from the fluid, times
-                viscosity and length of edges (theory/coupling, eq. 18); 0: vertices move with the fluid alone.
-            filled: which types of cells have that viscosity inside, all by default; the others have that of the fluid.
-            before: other cells in this flow, which are no more: what they knew of the sites is taken over.
+                viscosity and length of edges (theory/coupling, eq. 18); 0: vertices move with the fluid.
+            filled: the types of cells with that viscosity inside, all by default; the others have that of the fluid.
+            before: a former coupling of this flow with other cells, whose fields of the sites are reused.
 
         Raises:
-            CaseError: what cannot be coupled, in one line.
+            CaseError: a combination that cannot be coupled.
         """
         if cells.backend is not solver.backend:
             raise CaseError("blood: cells and flow must share a backend: make the cells with solver.backend")
         if not (math.isfinite(slip) and slip >= 0):
             raise CaseError(f"slip = {slip}: zero or more is expected")
         self.solver, self.cells, self.contact = solver, cells, contact
-        cells.let_slip(slip / viscosity_of(solver.model))
-        coupling: dict[str, Any] = {
-            "delta": delta,
-            "scheme": scheme,
-            "viscosity_contrast": viscosity_contrast,
-            "mark_every": mark_every,
-        }
-        #: What this coupling was made with.
+        cells.set_slip_mobility(slip / viscosity_of(solver.model))
+        coupling: dict[str, Any] = dict(
+            delta=delta, scheme=scheme, viscosity_contrast=viscosity_contrast, mark_every=mark_every
+        )
+        #: Arguments of this coupling.
         self.options: dict[str, Any] = {**coupling, "slip": slip, "filled": filled}
-        #: Names for life of the cells of each type, for messages; their numbers where there are none.
+        #: Permanent names of the cells of each type, for messages; without them their numbers are used.
         self.names: Sequence[npt.NDArray[np.int64]] | None = None
         self._total = [block.cells for block in cells.blocks]
-        self._sharing: Sharing | None = None
         self.boundary: ImmersedBoundary | SharedBoundary
         former = before.boundary if before is not None else None
         if solver.world.size > 1:
             check_coupling(solver, cells, delta, scheme)
-            self.boundary = SharedBoundary(
-                solver, cells, contact, before=former if isinstance(former, SharedBoundary) else None, **coupling
-            )
-            self._sharing = self.boundary.sharing
+            coupling["before"] = former if isinstance(former, SharedBoundary) else None
+            self.boundary = SharedBoundary(solver, cells, contact, **coupling)
         else:
-            surfaces = [
-                Surfaces(block.rest.elements.faces, block.cells, block.vertices, block.first_vertex)
-                for block in cells.blocks
-            ]
-            self.boundary = ImmersedBoundary(
-                solver,
-                cells,
-                also=() if contact is None else (contact.stage(),),
-                surfaces=surfaces,
-                before=former if isinstance(former, ImmersedBoundary) else None,
-                **coupling,
-            )
+            coupling["before"] = former if isinstance(former, ImmersedBoundary) else None
+            also = () if contact is None else (contact.stage(),)
+            self.boundary = ImmersedBoundary(solver, cells, also=also, surfaces=surfaces_of(cells), **coupling)
+        self._sharing = self.boundary.sharing if isinstance(self.boundary, SharedBoundary) else None
         if filled is not None and self.boundary.inside is not None:
             self.boundary.inside.restrict(filled)
         self.check()
@@ -112,7 +93,7 @@ class Blood:
         """Advance flow and cells by `steps` steps.
 
         Raises:
-            UnstableError: a cell is torn, inside out, outside the fluid, or too fast for its ranks; or a population is
+            UnstableError: a cell is torn, inverted, outside the fluid, or too fast for its ranks; or a population is
                 not finite.
         """
         self.solver.start(steps)
@@ -121,20 +102,20 @@ class Blood:
         self.solver.check()
 
     def check(self) -> None:
-        """Refuse to go on with cells that are torn, inside out or outside the fluid, or that a rank lacks (collective).
+        """Raise if a cell is torn, inverted, outside the fluid or missing on a rank that needs it (collective).
 
         Raises:
-            UnstableError: with the number and the type of a cell, or how fast one moved.
+            UnstableError: with the number and the type of a cell, or the velocity of one.
         """
         problems = self.solver.world.allgather(self._problem())
         first = next((problem for problem in problems if problem is not None), None)
         if first is not None:
             raise UnstableError(first)
         if isinstance(self.boundary, SharedBoundary):
-            self.boundary.looks.confirm(self.solver.step)
+            self.boundary.schedule.confirm(self.solver.step)
 
     def _problem(self) -> str | None:
-        """Return what is wrong with a cell of this rank."""
+        """Return a message about the first invalid cell of this rank, if there is one."""
         boundary, backend, step = self.boundary, self.solver.backend, self.solver.step
         vertex = boundary.lost_vertex()
         if vertex is not None:
@@ -143,19 +124,19 @@ class Blood:
             place = backend.download(self.cells.place)[:, vertex]
             if not np.isfinite(place).all():
                 return (
-                    f"{self._called(cell)} has a vertex that is nowhere, step {step}: take a smaller time step, or"
-                    " weaker forces (moduli, contact)"
+                    f"{self._label(cell)} has a vertex with non-finite coordinates at step {step}: take a smaller time"
+                    " step, or weaker forces (moduli, contact)"
                 )
             where = ", ".join(f"{x:.4g}" for x in place)
             return (
-                f"{self._called(cell)} has left the fluid at ({where}), step {step}:"
+                f"{self._label(cell)} has left the fluid at ({where}), step {step}:"
                 " take a smaller time step, or a stronger repulsion from the wall"
             )
         broken = self.cells.broken(step, None if self._sharing is None else self._sharing.own_cells())
-        return None if broken is None else f"{self._called(broken[0])} {broken[1]}"
+        return None if broken is None else f"{self._label(broken[0])} {broken[1]}"
 
-    def _called(self, cell: int) -> str:
-        """Return how a cell at a place among those of this rank is called: by its name for life, if it has one."""
+    def _label(self, cell: int) -> str:
+        """Return number and type of a cell on this rank, for messages."""
         kind = max(k for k, block in enumerate(self.cells.blocks) if block.first_cell <= cell)
         block = self.cells.blocks[kind]
         number = cell - block.first_cell if self._sharing is None else self._sharing.number(cell)
@@ -169,7 +150,7 @@ class Blood:
     def measures(self) -> npt.NDArray[np.float64]:
         """Return area and volume of all cells of all ranks, (cells, 2)."""
         if self._sharing is not None:
-            return self._sharing.collected(self.cells.measures)
+            return self._sharing.gathered(self.cells.measures)
         return self.solver.backend.download(self.cells.measures)[: self.cells.count]
 
     def vertices(self, kind: int = 0) -> npt.NDArray[np.float64]:
@@ -183,39 +164,39 @@ class Blood:
     def edges(self) -> dict[str, float]:
         """Return the mean length of the edges of each type of cell, undeformed, in sites.
 
-        Much more than 1.5 lets fluid through; a support of 4 bears up to about 2.
+        The fluid penetrates membranes with much longer edges than 1.5, with a support of 4 than about 2.
         """
         return {block.rest.cell.name: block.rest.edge for block in self.cells.blocks}
 
     def own_vertices(self) -> npt.NDArray[np.float64]:
-        """Return the vertices (n, 3) of the cells that live on this rank."""
+        """Return the vertices (n, 3) of the cells that this rank owns."""
         place = self.solver.backend.download(self.cells.place)
         return np.ascontiguousarray(place[:, np.concatenate([columns for _, columns in self._own()])].T)
 
     def _own(self) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-        """Return for each type the numbers of the cells that live on this rank and the columns of their vertices."""
+        """Return for each type the numbers of the cells that this rank owns and the columns of their vertices."""
         if self._sharing is not None:
             return self._sharing.own()
         blocks = self.cells.blocks
         return [(np.arange(block.cells), np.arange(block.slice.start, block.slice.stop)) for block in blocks]
 
     def _rows(self, host: npt.NDArray[Any], kind: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
-        """Return the numbers of this rank's cells of a type, and their rows (cells, n, 3) of numbers (3, ...)."""
+        """Return the numbers of this rank's cells of a type, and their values (cells, n, 3) from an array (3, ...)."""
         numbers, columns = self._own()[kind]
         rows = np.ascontiguousarray(host[:, columns].T)
         return numbers, rows.reshape(len(numbers), self.cells.blocks[kind].vertices, 3)
 
     def _gathered(self, array: Array, kind: int) -> npt.NDArray[Any]:
-        """Return numbers of the vertices (cells, n, 3) of all cells of a type of all ranks (collective)."""
-        parts = self.solver.world.allgather(self._rows(self.solver.backend.download(array), kind))
-        order = np.argsort(np.concatenate([numbers for numbers, _ in parts]))
-        return np.asarray(np.concatenate([rows for _, rows in parts])[order])
+        """Return values of the vertices (cells, n, 3) of all cells of a type of all ranks (collective)."""
+        own_rows = self._rows(self.solver.backend.download(array), kind)
+        numbers, rows = zip(*self.solver.world.allgather(own_rows), strict=True)
+        return np.asarray(np.concatenate(rows)[np.argsort(np.concatenate(numbers))])
 
     def state(self) -> State:
-        """Return what a restart needs beside the flow's own, the same for every number of ranks.
+        """Return the state of the cells, without that of the flow, the same for every number of ranks.
 
-        A row set for each type of cells, "cells/0" and so on, of which every rank has those that live there: `place`
-        and `velocity` (cells, vertices, 3).
+        It is a row set for each type of cells, "cells/0" and so on: `place` and `velocity` (cells, vertices, 3). Every
+        rank has the rows of the cells that it owns.
         """
         download, rows = self.solver.backend.download, {}
         hosts = {"place": download(self.cells.place), "velocity": download(self.boundary.velocity)}
@@ -226,7 +207,7 @@ class Blood:
 
     @property
     def keys(self) -> dict[str, npt.NDArray[np.int64]]:
-        """Return which rows of a state this rank may give to `set_state`: together the ranks have all of them."""
+        """Return the rows of a state that this rank passes to `set_state`; all ranks together pass all rows."""
         world = self.solver.world
         return {f"{CELLS}{k}": np.arange(world.rank, count, world.size) for k, count in enumerate(self._total)}
 
@@ -236,21 +217,24 @@ class Blood:
         Raises:
             CaseError: an array is missing or has another shape, or a cell is missing.
         """
-        found: dict[str, list[npt.NDArray[Any]]] = {"place": [], "velocity": []}
+        names = ("place", "velocity")
+        values: list[list[npt.NDArray[Any]]] = [[], []]
         for kind, (block, total) in enumerate(zip(self.cells.blocks, self._total, strict=True)):
-            name = f"{CELLS}{kind}"
-            rows = state.rows.get(name)
-            shape, count = (block.vertices, 3), len(rows.keys if rows is not None else self.keys[name])
-            refuse_misshapen(rows, dict.fromkeys(found, shape), count, name)
+            row_set = f"{CELLS}{kind}"
+            rows = state.rows.get(row_set)
+            shape, count = (block.vertices, 3), len(rows.keys if rows is not None else self.keys[row_set])
+            refuse_misshapen(rows, dict.fromkeys(names, shape), count, row_set)
             assert rows is not None
-            parts = self.solver.world.allgather((rows.keys, [rows.arrays[each][:] for each in found]))
-            numbers = np.concatenate([keys for keys, _ in parts])
+            own_rows = (rows.keys, *(rows.arrays[name][:] for name in names))
+            numbers, *arrays = (
+                np.concatenate(of_ranks) for of_ranks in zip(*self.solver.world.allgather(own_rows), strict=True)
+            )
             order = np.argsort(numbers)
             if not np.array_equal(numbers[order], np.arange(total)):
-                raise CaseError(f"state: {len(numbers)} {name}; expected {total}, each once")
-            for which, each in enumerate(found.values()):
-                each.append(np.concatenate([arrays[which] for _, arrays in parts])[order])
-        self.move(found["place"], found["velocity"])
+                raise CaseError(f"state: {len(numbers)} {row_set}; expected {total}, each once")
+            for of_types, array in zip(values, arrays, strict=True):
+                of_types.append(array[order])
+        self.move(*values)
 
     def move(self, vertices: Sequence[npt.NDArray[Any]], velocities: Sequence[npt.NDArray[Any]]) -> None:
         """Put all cells at `vertices` with `velocities`, (cells, n, 3) for each type, the same on every rank.
@@ -259,16 +243,18 @@ class Blood:
             CaseError: an array has another shape.
         """
         shapes = [(total, block.vertices, 3) for block, total in zip(self.cells.blocks, self._total, strict=True)]
-        for given in (vertices, velocities):
-            if (found := [each.shape for each in given]) != shapes:
-                raise CaseError(f"cells: expected arrays of shapes {shapes}, found {found}")
-        place, velocity = (np.concatenate([each.reshape(-1, 3) for each in part]).T for part in (vertices, velocities))
+        for arrays in (vertices, velocities):
+            if (actual := [array.shape for array in arrays]) != shapes:
+                raise CaseError(f"cells: expected arrays of shapes {shapes}, found {actual}")
+        place, velocity = (
+            np.concatenate([array.reshape(-1, 3) for array in arrays]).T for arrays in (vertices, velocities)
+        )
         self.boundary.place_all(place, velocity if self.solver.step > 0 else None)
 
     def memory(self) -> dict[str, float]:
-        """Return bytes of the coupling for each site and for each vertex, beside flow and membranes."""
+        """Return the bytes of the coupling for each site and for each vertex, without flow and membranes."""
         size = np.dtype(self.solver.precision.compute).itemsize
         entries = self.boundary.bricks.entries(SUPPORT[self.boundary.delta])
-        # of a brick: force and velocity, what is fluid, touched, its list, corner and row
+        # per brick: force and velocity, fluid mask, touched rows, list, corner and row
         sites = self.boundary.bricks.count * (512 * 7 * size + 64 + 8 + 12 + 16 + 4) / len(self.solver.sites)
         return {"site": sites, "vertex": 7 * size + 16 + 12 + 4 * entries}

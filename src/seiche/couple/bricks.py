@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bricks of 8^3 sites: where the sites of a rank lie for whoever knows only their coordinates (theory/coupling, 3)."""
+"""Bricks of 8^3 sites: the index from coordinates to the sites of a rank (theory/coupling, section 3)."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -17,38 +18,38 @@ from seiche.flow.tile_layout import TileLayout
 from seiche.kernels.registry.ibm import BRICK, Space
 
 _VOLUME = BRICK**3
-#: Numbers that kernels for processors find by 32-bit offsets.
+#: Values that CPU kernels address by 32-bit offsets.
 _CPU_NUMBERS = 1 << 31
 
 
 class Bricks:
-    """The bricks that hold sites of a rank, on its device.
+    """The bricks with sites of a rank, on its device.
 
-    `count` rows, and one more without fluid for all places where there is nothing; `slots` (n_owned,) is the place of
-    each owned site, 512 row + x + 8 (y + 8 z); `members` what kernels are told; `corner` (count, 4) on the device are
-    the coordinates of each brick's first site. Tiles of 8^3 sites are bricks: their items are the slots.
+    There are `count` rows, and one without fluid for all other places. `slots` (n_owned,) are the places of the owned
+    sites: 512 row + x + 8 (y + 8 z). `members` are the kernel arguments; `corner` (count, 4) on the device are the
+    coordinates of each brick's first site. Tiles of 8^3 sites are bricks: their items are the slots.
 
-    On several ranks the first `own` rows have sites of this rank, the other ones only known fluid, and one more row,
-    full of fluid, stands for all that other ranks know; `rows` are all of them.
+    On several ranks the first `own` rows have sites of this rank and the others sites of other ranks only. One more
+    row, full of fluid, represents all bricks farther away; `rows` is the total.
     """
 
     def __init__(self, backend: Backend, region: Region, layout: Layout, territory: Territory | None = None) -> None:
         """Number the bricks.
 
         Raises:
-            CaseError: a periodic direction that is shorter than a brick, or more sites than a processor's kernels find.
+            CaseError: a periodic direction shorter than a brick, or more sites than CPU kernels can address.
         """
         sites = region.sites
         for axis, name in enumerate("xyz"):
             if sites.periodic[axis] and sites.shape[axis] < BRICK:
                 raise CaseError(
-                    f"cells: the periodic extent of {sites.shape[axis]} sites along {name} is below {BRICK}: the sites"
-                    " around a vertex would meet themselves"
+                    f"cells: the periodic extent of {sites.shape[axis]} sites along {name} is below {BRICK}: the"
+                    " support of a vertex would overlap itself"
                 )
-        self._extent = [-(-extent // BRICK) for extent in sites.shape]
+        extents = [-(-extent // BRICK) for extent in sites.shape]
         brick, inside = np.divmod(region.coords, BRICK)
         lane = inside[:, 0] + BRICK * (inside[:, 1] + BRICK * inside[:, 2])
-        key = (brick[:, 2] * (self._extent[1] + 1) + brick[:, 1]) * (self._extent[0] + 1) + brick[:, 0]
+        key = (brick[:, 2] * (extents[1] + 1) + brick[:, 1]) * (extents[0] + 1) + brick[:, 0]
         self.own_slots = isinstance(layout, TileLayout) and layout.edge == BRICK
         if self.own_slots:
             row, self.count = layout.item // _VOLUME, layout.items // _VOLUME
@@ -59,13 +60,14 @@ class Bricks:
         corner = np.zeros((self.count, 4), np.int32)
         corner[row, :3] = BRICK * brick
         self.corner = backend.upload(corner)
-        numbers = np.full([extent + 1 for extent in self._extent[::-1]], -1, np.int32)
+        numbers = np.full([extent + 1 for extent in extents[::-1]], -1, np.int32)
         numbers.reshape(-1)[key] = row
         fluid, numbers = self._fluid(numbers, territory)
         self.rows = len(fluid)
         if not backend.is_gpu and 4 * _VOLUME * self.rows > _CPU_NUMBERS:
             raise CaseError(
-                f"cells in flow: {self.count} bricks of {BRICK}^3 sites on one rank: too many for the CPU; more ranks"
+                f"cells in flow: {self.count} bricks of {BRICK}^3 sites on one rank are too many for the CPU: use more"
+                " ranks"
             )
         full = np.asarray(fluid.min(axis=1))
         masks = np.packbits(fluid.reshape(-1, 8, 64), axis=2, bitorder="little").view(np.uint64)
@@ -76,11 +78,11 @@ class Bricks:
             "rows": self._arrays[0],
             "fluid": self._arrays[1],
             "shape": sites.shape,
-            "periodic": tuple(int(each) for each in sites.periodic),
+            "periodic": tuple(map(int, sites.periodic)),
             "each": tuple(1.0 / extent for extent in sites.shape),
         }
         odd = any(sites.periodic[axis] and sites.shape[axis] % BRICK for axis in range(3))
-        #: What kernels may take for granted.
+        #: The simplest addressing that this lattice allows.
         self.space: Space = "odd" if odd else ("open" if everywhere else "walled")
         self._table: Array | None = None
         self._layout, self._backend = layout, backend
@@ -88,7 +90,7 @@ class Bricks:
     def _fluid(
         self, numbers: npt.NDArray[np.int32], territory: Territory | None
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
-        """Return what is fluid in every row, (rows, 512), and the row of every brick of the box.
+        """Return the fluid mask (rows, 512) and the row of every brick of the box.
 
         `numbers` (box) are the rows of bricks with owned sites, -1 elsewhere.
         """
@@ -106,14 +108,14 @@ class Bricks:
         return fluid, np.where(flat < 0, elsewhere, flat).reshape(numbers.shape)
 
     def slots_of(self, coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the slots of places (n, 3) in bricks with owned sites or known fluid."""
+        """Return the slots of places (n, 3) in the bricks of this rank."""
         brick, inside = np.divmod(coords, BRICK)
         rows = self._backend.download(self._arrays[0])[brick[:, 2], brick[:, 1], brick[:, 0]] >> 1
         lane = inside[:, 0] + BRICK * (inside[:, 1] + BRICK * inside[:, 2])
         return np.asarray(rows.astype(np.int64) * _VOLUME + lane)
 
     def slot_members(self) -> tuple[str, dict[str, Any]]:
-        """Return the registry's name of the force policy that finds slots so, and the members of the finder."""
+        """Return the registry's name of the force policy for these slots, and its members."""
         if self.own_slots:
             return "immersed-own", {}
         if self._table is None:
@@ -123,10 +125,6 @@ class Bricks:
         return "immersed-table", {"slots": self._table}
 
     def entries(self, support: int) -> int:
-        """Return in how many bricks a vertex may be listed: the support + 1 sites of an axis lie in two or three."""
-        members = self.members
-        short = [
-            bool(periodic) and 0 < extent % BRICK < support
-            for extent, periodic in zip(members["shape"], members["periodic"], strict=True)
-        ]
-        return int(np.prod([3 if each else 2 for each in short]))
+        """Return the largest number of bricks of a vertex: the support + 1 sites of an axis lie in two or three."""
+        axes = zip(self.members["shape"], self.members["periodic"], strict=True)
+        return math.prod(3 if periodic and 0 < extent % BRICK < support else 2 for extent, periodic in axes)

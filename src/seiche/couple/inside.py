@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which sites are inside cells, found exactly on the device (theory/coupling, eq. 12)."""
+"""Sites inside cells, determined exactly on the device (theory/coupling, eq. 12)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Backend
-from seiche.cells.held import Held
+from seiche.cells.resident import ResidentCells
 from seiche.couple.bricks import Bricks
 from seiche.couple.markers import Markers, Surfaces
 from seiche.errors import CaseError
@@ -18,8 +18,8 @@ from seiche.kernels.registry.ibm import BRICK
 from seiche.observe.stage import Stage
 
 
-class Inside:
-    """Marks the sites inside closed `surfaces` of `markers`; `bits` on the device has one for each slot."""
+class InsideMarker:
+    """Marks the sites inside closed `surfaces` of `markers`: `bits` on the device has one bit for each slot."""
 
     def __init__(self, backend: Backend, bricks: Bricks, surfaces: Sequence[Surfaces], every: int = 1) -> None:
         """Prepare to mark every `every` steps.
@@ -27,28 +27,27 @@ class Inside:
         Raises:
             CaseError: no kind of surface, or a number of steps that is not 1, 2, 4, 8, 16 or 32.
         """
-        if every not in (1, 2, 4, 8, 16, 32):  # so that a graph of 32 steps has a whole number of periods
-            raise CaseError(f"sites inside cells: marked every {every} steps: one of 1, 2, 4, 8, 16, 32 is expected")
+        if every not in (1, 2, 4, 8, 16, 32):  # a graph of 32 steps must be a whole number of periods
+            raise CaseError(f"mark_every = {every}: one of 1, 2, 4, 8, 16, 32 steps is expected")
         if not surfaces:
             raise CaseError("a viscosity contrast needs closed surfaces: there are none")
         self._backend, self._bricks, self.every, self._steps = backend, bricks, every, 0
         self.bits: Array = backend.zeros(bricks.rows * BRICK, np.uint64)
         self._filled: Sequence[bool] | None = None
 
-    def bind(self, markers: Markers, surfaces: Sequence[Surfaces], held: Held | None = None) -> None:
-        """Prepare the launches for the present arrays of the vertices and, with `held`, cells in certain roles."""
+    def bind(self, markers: Markers, surfaces: Sequence[Surfaces], resident: ResidentCells | None = None) -> None:
+        """Prepare the launches for the present arrays of the vertices and, on several ranks, the roles of the cells."""
         backend = self._backend
         clear, words = backend.load(registry.clear_inside()), self._bricks.rows * BRICK
         self._launches = [clear.bind(backend.pack(clear, inside=self.bits), 0, words)]
-        self._kept: list[Array] = []
-        self._bound = markers, surfaces, held
-        rooms = held.rooms if held is not None else surfaces
+        self._faces: list[Array] = []
+        self._bound = markers, surfaces, resident
         filled = self._filled or [True] * len(surfaces)
-        for surface, room, mine in zip(surfaces, rooms, filled, strict=True):
-            if not surface.cells or not mine:
+        for kind, surface in enumerate(surfaces):
+            if not surface.cells or not filled[kind]:
                 continue
             faces = backend.upload(np.ascontiguousarray(surface.faces.T, np.int32))
-            self._kept.append(faces)
+            self._faces.append(faces)
             members = dict(
                 bricks=self._bricks.members,
                 inside=self.bits,
@@ -59,14 +58,14 @@ class Inside:
                 vertices=surface.vertices,
                 count=len(surface.faces),
             )
-            if held is not None:
-                self._launches.append(held.over_cells(registry.mark_inside(), room, **members))  # type: ignore[arg-type]
+            if resident is not None:
+                self._launches.append(resident.over_cells(registry.mark_inside(), resident.blocks[kind], **members))
                 continue
             mark = backend.load(registry.mark_inside())
             self._launches.append(mark.bind(backend.pack(mark, **members), 0, surface.cells))
 
     def restrict(self, filled: Sequence[bool]) -> None:
-        """Mark from now on only sites inside surfaces of the kinds that `filled` says."""
+        """Mark from now on only sites inside surfaces of the kinds with a true `filled`."""
         self._filled = tuple(filled)
         self.bind(*self._bound)
         self.mark()
@@ -87,11 +86,11 @@ class Inside:
         return Stage("mark inside", action, int(self.bits.nbytes), ("interpolate velocity",))
 
     def begin(self, step: int) -> None:
-        """Take note of how many steps were done: graphs of steps go on without the host."""
+        """Set the number of steps done, which the host does not count during graphs of steps."""
         self._steps = step
 
     def settle(self, sites: npt.NDArray[np.bool_] | None) -> None:
-        """Mark the sites now, or take `sites`, which of the owned ones were inside when they were found last."""
+        """Mark the sites now, or set the mask `sites` (n_owned,) of the last marking."""
         self.mark()
         if sites is not None:
             bits = np.zeros(self._bricks.rows * BRICK**3, np.uint8)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from seiche.cells.cells import Cells, slip_mobility
 from seiche.cells.energy import RestState
 from seiche.cells.model import CellType, MembraneModel
 from seiche.couple.immersed import SLIP, Scheme
-from seiche.couple.remains import ShearRemains, moved
+from seiche.couple.shear_response import ShearResponse, displacement_factor
 from seiche.errors import CaseError
 from seiche.flow.model import Collision, FlowModel, Newtonian, Trt
 from seiche.flow.velocity_set import CS2
@@ -24,21 +24,21 @@ Floats = npt.NDArray[np.float64]
 
 #: The product of stiffness and mobility at which a mode begins to grow (eq. 15).
 CRITICAL = 2.0
-#: What decays within a step still moves vertices in it: one over the least mobility of a wave.
-_SUDDEN = 2.0
-#: Iterations at most, and the relative change at which they end.
+#: One over the least mobility of a wave: a mode that decays within a step still moves vertices in that step.
+_MAX_DECAY = 2.0
+#: Most iterations of the eigenvalue, and the relative change at which they end.
 _ITERATIONS, _TOLERANCE = 60, 3e-3
-#: Time steps that are tried, how far to go to the next, and when the limit is found (logarithms).
-_STEPS, _DAMPED, _CLOSE = 8, 0.6, 0.02
-#: A limit is not looked for below this part of the time step: no case means that.
-_LEAST = 1e-6
-#: A displacement, in sites, over which a membrane is linear and rounding does not show.
+#: Most trial time steps, exponent of the damped update, and tolerance (logarithm) of the limit.
+_TRIALS, _DAMPING, _CONVERGED = 8, 0.6, 0.02
+#: The search ends below this part of the time step.
+_MIN_RATIO = 1e-6
+#: Displacement, in sites, for finite differences: linear, and much larger than rounding.
 _SMALL = 1e-4
 
 
 @dataclass(frozen=True)
 class StepLimit:
-    """`ratio` is the longest stable time step over the present one; `shares` how much each modulus sets it, sum 1."""
+    """`ratio`: longest stable time step over the present one; `shares`: contribution of each modulus, sum 1."""
 
     ratio: float
     shares: dict[str, float]
@@ -72,30 +72,30 @@ def delta_function(delta: Delta, distance: Floats) -> Floats:
 
 
 class Mobility:
-    """Velocities of vertices under forces on them, in an unbounded fluid at rest that takes them up step by step."""
+    """Velocities of vertices under forces on them, in an unbounded lattice fluid at rest."""
 
     def __init__(
         self, vertices: Floats, delta: Delta, viscosity: float, collision: Collision, scheme: Scheme = "euler"
     ) -> None:
-        """Prepare for `vertices` (n, 3) in lattice units that move by `scheme`, and a kinematic `viscosity`."""
+        """Set up for `vertices` (n, 3) in lattice units that move by `scheme`, and a kinematic `viscosity`."""
         from scipy.fft import next_fast_len
 
-        #: What vertices move beside the fluid (eq. 18): a sparse matrix (n, n).
-        self.beside: Any = None
+        #: Slip velocities over forces (eq. 18): a sparse matrix (n, n).
+        self.slip: Any = None
         margin = SUPPORT[delta] + 6
         low = np.floor(vertices.min(axis=0)) - margin
         self._shape = tuple(next_fast_len(int(n)) for n in np.ceil(vertices.max(axis=0)) + margin - low)
         self._weights = self._spreading(vertices - low, delta)
-        each = [2 * np.pi * np.fft.fftfreq(n) for n in self._shape]
-        k = np.stack(np.meshgrid(*each, indexing="ij"), axis=-1)[..., : self._shape[2] // 2 + 1, :]
+        waves = [2 * np.pi * np.fft.fftfreq(n) for n in self._shape]
+        k = np.stack(np.meshgrid(*waves, indexing="ij"), axis=-1)[..., : self._shape[2] // 2 + 1, :]
         squared = (2 - 2 * np.cos(k)).sum(axis=-1)
         squared[0, 0, 0] = 1.0
-        shear = ShearRemains(FlowModel(Newtonian(viscosity), collision), scheme)(squared)
-        # Sound decays twice as fast, or runs away.
-        fast, away = np.expm1(np.minimum(2 * viscosity * squared, 30.0)), np.sqrt(CS2 * squared)
-        # Its waves that grow first turn back in every step.
-        farthest = float(np.abs(moved(scheme, np.array(-1 + 0j))))
-        self._sound = farthest / np.minimum(np.maximum(fast, away), _SUDDEN)[..., None]
+        shear = ShearResponse(FlowModel(Newtonian(viscosity), collision), scheme)(squared)
+        # Sound decays twice as fast as shear, or propagates away.
+        decay, propagation = np.expm1(np.minimum(2 * viscosity * squared, 30.0)), np.sqrt(CS2 * squared)
+        # Its first unstable waves change sign in every step.
+        factor = float(np.abs(displacement_factor(scheme, np.array(-1 + 0j))))
+        self._sound = factor / np.minimum(np.maximum(decay, propagation), _MAX_DECAY)[..., None]
         self._shear = shear[..., None]
         self._shear[0, 0, 0] = self._sound[0, 0, 0] = 0.0
         self._k, self._k2 = k, np.maximum((k**2).sum(axis=-1), 1e-30)
@@ -121,11 +121,11 @@ class Mobility:
 
         field = (self._weights.T @ forces).reshape(*self._shape, 3)
         wave = rfftn(field, axes=(0, 1, 2))
-        # fftfreq folds the last axis like rfft but for the sign of its Nyquist wave, which the projection does not see.
+        # fftfreq and rfft differ in the sign of the Nyquist wave of the last axis, which cancels in the projection.
         along = self._k * ((self._k * wave).sum(axis=-1) / self._k2)[..., None]
         flow = irfftn((wave - along) * self._shear + along * self._sound, s=self._shape, axes=(0, 1, 2))
         velocity = np.asarray(self._weights @ flow.reshape(-1, 3))
-        return velocity if self.beside is None else velocity + self.beside @ forces
+        return velocity if self.slip is None else velocity + self.slip @ forces
 
 
 def step_limit(
@@ -140,35 +140,43 @@ def step_limit(
 ) -> StepLimit:
     """Return the longest stable time step of one cell of this type in a fluid of this viscosity, lattice units.
 
-    The greatest eigenvalue of stiffness times mobility (eq. 15) is found by iteration, with time steps on the way to
-    the limit: moduli in lattice units go with their square, the viscosity with them. `backend` computes the forces of
-    the membrane; `collision` is two relaxation times by default; `scheme` is how vertices move, `slip` is what they
-    have of it beside the fluid (eq. 18).
+    The greatest eigenvalue of stiffness times mobility (eq. 15) is computed by power iteration at a sequence of time
+    steps that converges to the limit. In lattice units moduli are proportional to the square of the time step, the
+    viscosity to the time step.
+
+    Args:
+        backend: computes the membrane forces.
+        cell: the type of cell.
+        delta: smoothed delta function.
+        viscosity: kinematic viscosity of the fluid.
+        collision: two relaxation times by default.
+        scheme: time scheme of the vertices.
+        slip: slip mobility of the vertices (eq. 18).
     """
     stiffness = _Stiffness(backend, cell)
-    if not stiffness.parts:
+    if not stiffness.by_modulus:
         return StepLimit(np.inf, {"none": 1.0})
     ratio, motion = 1.0, np.random.default_rng(0).normal(size=stiffness.rest.shape)
-    for _ in range(_STEPS):
+    for _ in range(_TRIALS):
         mobility = Mobility(stiffness.rest, delta, viscosity * ratio, collision or Trt(), scheme)
-        mobility.beside = stiffness.slip(slip / (viscosity * ratio))
+        mobility.slip = stiffness.slip(slip / (viscosity * ratio))
         growth, motion = _fastest(stiffness, mobility, motion)
-        beyond = CRITICAL / (growth * ratio**2)
-        ratio *= beyond**_DAMPED
-        if abs(np.log(beyond)) < _CLOSE or ratio < _LEAST:
+        distance = CRITICAL / (growth * ratio**2)
+        ratio *= distance**_DAMPING
+        if abs(np.log(distance)) < _CONVERGED or ratio < _MIN_RATIO:
             break
-    shares = {name: max(float((motion * part(motion)).sum()), 0.0) for name, part in stiffness.parts.items()}
+    shares = {name: max(float((motion * force(motion)).sum()), 0.0) for name, force in stiffness.by_modulus.items()}
     return StepLimit(ratio, {name: share / sum(shares.values()) for name, share in shares.items()})
 
 
 def _fastest(stiffness: _Stiffness, mobility: Mobility, motion: Floats) -> tuple[float, Floats]:
-    """Return the greatest eigenvalue of stiffness times mobility and its motion, beginning with `motion`."""
+    """Return the greatest eigenvalue of stiffness times mobility and its mode, beginning with `motion`."""
     before = 0.0
     for _ in range(_ITERATIONS):
         force = stiffness(motion)
-        moved = mobility(force)
-        value = float((moved * force).sum() / max(float((motion * force).sum()), 1e-300))
-        motion = moved / np.linalg.norm(moved)
+        velocity = mobility(force)
+        value = float((velocity * force).sum() / max(float((motion * force).sum()), 1e-300))
+        motion = velocity / np.linalg.norm(velocity)
         if abs(value - before) < _TOLERANCE * value:
             break
         before = value
@@ -176,15 +184,15 @@ def _fastest(stiffness: _Stiffness, mobility: Mobility, motion: Floats) -> tuple
 
 
 class _Stiffness:
-    """Forces that resist small displacements of the undeformed cell."""
+    """Forces that resist small displacements of the undeformed cell, in total and `by_modulus`."""
 
     def __init__(self, backend: Backend, cell: CellType) -> None:
-        self._whole, self._state = _Linear(backend, cell), RestState(cell)
-        self.rest = self._whole.rest
-        self.parts = {name: _Linear(backend, replace(cell, model=model)) for name, model in _alone(cell.model).items()}
+        self._total, self._state = _Linear(backend, cell), RestState(cell)
+        self.rest, models = self._total.rest, _single_moduli(cell.model)
+        self.by_modulus = {name: _Linear(backend, replace(cell, model=model)) for name, model in models.items()}
 
     def __call__(self, motion: Floats) -> Floats:
-        return self._whole(motion)
+        return self._total(motion)
 
     def slip(self, mobility: float) -> Any:
         """Return the matrix (n, n) of eq. (18)."""
@@ -216,11 +224,12 @@ class _Linear:
         return np.asarray((forces[1] - forces[0]) / (2 * size))
 
 
-def _alone(model: MembraneModel) -> dict[str, MembraneModel]:
+def _single_moduli(model: MembraneModel) -> dict[str, MembraneModel]:
     """Return the model with one modulus at a time, by the name of the modulus."""
-    zero = replace(model, law=replace(model.law, shear=0.0), bending=0.0, area=0.0, local_area=0.0, volume=0.0)
-    found = {name: replace(zero, law=alone) for name, alone in model.law.alone().items()}
-    for field in fields(model):
-        if field.name in ("bending", "area", "local_area", "volume") and getattr(model, field.name) > 0:
-            found[field.name.replace("_", " ")] = replace(zero, **{field.name: getattr(model, field.name)})
-    return found
+    moduli = ("bending", "area", "local_area", "volume")
+    zero = replace(model, law=replace(model.law, shear=0.0), **dict.fromkeys(moduli, 0.0))  # type: ignore[arg-type]
+    models = {name: replace(zero, law=law) for name, law in model.law.alone().items()}
+    for name in moduli:
+        if (modulus := getattr(model, name)) > 0:
+            models[name.replace("_", " ")] = replace(zero, **{name: modulus})
+    return models

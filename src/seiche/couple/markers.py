@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the coupling must know of what is immersed: vertices with forces, and the closed surfaces that they form."""
+"""Interface of immersed bodies: vertices with forces, and the closed surfaces that they form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seiche.observe.stage import Stage
 
 @dataclass(frozen=True)
 class Surfaces:
-    """Closed surfaces of one kind, `cells` of them with `faces` (m, 3), outwards; their vertices lie cell by cell."""
+    """Closed surfaces of one kind, `cells` of them with `faces` (m, 3), outwards; vertices are ordered by cell."""
 
     faces: npt.NDArray[np.integer]
     cells: int
@@ -26,7 +26,7 @@ class Surfaces:
 class Markers(Protocol):
     """Vertices on a device: `place` (3, stride) float64 in lattice units, `force` (3, stride) on them.
 
-    `slip` (3, stride), if there is any, is by what they move in a step beside the fluid.
+    `slip` (3, stride) or None is their displacement in a step relative to the fluid.
     """
 
     place: Array
@@ -36,4 +36,4 @@ class Markers(Protocol):
     vertex_count: int
 
     def stage(self) -> Stage:
-        """Return what computes `force` from `place`."""
+        """Return the stage that computes `force` from `place`."""

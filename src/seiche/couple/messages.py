@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Messages of whole cells: their size is fixed and has head room, their slots change (docs/decisions/0019)."""
+"""Messages of whole cells: fixed size with headroom, variable slots (docs/decisions/0019)."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from seiche.machine.in_use import predict_transports
 
 Numbers = npt.NDArray[np.int64]
 
-#: Room is made for this much more than what is there.
-GROWTH = 1.25
-#: Values that one team fills in at the end of a message.
-_REST = 1 << 16
+#: Allocated size over required size.
+HEADROOM = 1.25
+#: Values of padding at the end of a message that one team fills in.
+_PADDING = 1 << 16
 
 
 class CellMessages:
     """Exchanges of three numbers a vertex: `places` in double precision, `speeds` in that of the flow.
 
-    Both have owners and copies by the same plan. `sent` and `received` are the values to and from each rank.
+    Both use the same plan. `sent` and `received` are the largest numbers of values to and from each rank.
     """
 
     def __init__(
         self, backend: Backend, world: World, real: Real, transport: TransportName, before_closing: Callable[[], None]
     ) -> None:
-        """Open messages without any room; `before_closing` must forget graphs that use messages (collective)."""
+        """Open messages of size zero; `before_closing` must discard graphs that use messages (collective)."""
         self._backend, self._world, self._real, self._transport = backend, world, real, transport
         self._before_closing = before_closing
         self.sent = self.received = np.zeros(world.size, np.int64)
@@ -48,13 +48,13 @@ class CellMessages:
         self.speeds = HaloExchange(device, world, plan, self._real, by, predict=predict_transports)
 
     def fits(self, sent: Numbers, received: Numbers) -> bool:
-        """Return whether there is room for so many values to and from each rank."""
+        """Return whether messages to and from each rank are large enough for these numbers of values."""
         return bool((sent <= self.sent).all() and (received <= self.received).all())
 
     def grow(self, sent: Numbers, received: Numbers) -> None:
-        """Make room where there is not enough (collective)."""
-        self.sent = np.where(sent > self.sent, (sent * GROWTH).astype(np.int64), self.sent)
-        self.received = np.where(received > self.received, (received * GROWTH).astype(np.int64), self.received)
+        """Enlarge messages that are too small (collective)."""
+        self.sent = np.where(sent > self.sent, (sent * HEADROOM).astype(np.int64), self.sent)
+        self.received = np.where(received > self.received, (received * HEADROOM).astype(np.int64), self.received)
         self._before_closing()
         self.close()
         self._open()
@@ -73,32 +73,35 @@ class CellMessages:
         sources: tuple[Numbers, Numbers, Sequence[Numbers]],
         targets: tuple[Numbers, Numbers, Sequence[Numbers]],
     ) -> None:
-        """Let messages carry cells from `sources` to `targets`: first vertices, vertices, and which go to each rank.
+        """Set the slots of messages from `sources` to `targets`: first vertices, vertices, rows for each rank.
 
-        The rest of a message comes from and goes to the last column of the first row.
+        Padding at the end of a message is read from and written to the last column of the first row.
         """
-        room = (self.sent, self.received) if mode == "gather" else (self.received, self.sent)
-        for slots, values, (first, vertices, parts) in zip(exchange.slots(mode), room, (sources, targets), strict=True):
+        sizes = (self.sent, self.received) if mode == "gather" else (self.received, self.sent)
+        ends = (sources, targets)
+        for slots, values, (first, vertices, rows_of) in zip(exchange.slots(mode), sizes, ends, strict=True):
             entries, begin = [np.zeros((0, 4), np.int64)], 0
             for peer in exchange.plan.peers:
-                part, end = parts[peer], begin + int(values[peer])
-                counts = 3 * vertices[part]
-                ends = begin + np.cumsum(counts)
-                entries.append(np.column_stack([ends - counts, counts, first[part], vertices[part]]))
-                rest = np.arange(begin + int(counts.sum()), end, _REST)
-                nobody = np.zeros(len(rest), np.int64)
-                entries.append(np.column_stack([rest, np.minimum(end - rest, _REST), nobody + stride - 1, nobody]))
+                rows, end = rows_of[peer], begin + int(values[peer])
+                counts = 3 * vertices[rows]
+                entries.append(
+                    np.column_stack([begin + np.cumsum(counts) - counts, counts, first[rows], vertices[rows]])
+                )
+                padding = np.arange(begin + int(counts.sum()), end, _PADDING)
+                zero = np.zeros(len(padding), np.int64)
+                size = np.minimum(end - padding, _PADDING)
+                entries.append(np.column_stack([padding, size, zero + stride - 1, zero]))
                 begin = end
             run_over_cells(self._backend, registry.write_slots(), np.concatenate(entries), slots=slots, stride=stride)
 
     def close(self) -> None:
-        """Give back the messages' memory (collective)."""
+        """Free the messages (collective)."""
         self.places.close()
         self.speeds.close()
 
 
 def move_cells(backend: Backend, source: Array, target: Array, entries: Numbers, strides: tuple[int, int]) -> None:
-    """Copy cells between arrays (3, stride): first vertex in `source`, first in `target`, vertices of each, (n, 3)."""
+    """Copy cells between arrays (3, stride); `entries` (n, 3): first vertex in `source` and in `target`, vertices."""
     spec = registry.move_cells("float64" if source.dtype == np.float64 else "float32")
     members = {"from": source, "to": target, "from_stride": strides[0], "stride": strides[1]}
     run_over_cells(backend, spec, entries, **members)
@@ -109,5 +112,5 @@ def run_over_cells(backend: Backend, spec: KernelSpec, entries: Numbers, **membe
     if not len(entries):
         return
     kernel, listed = backend.load(spec), backend.upload(np.ascontiguousarray(entries, np.int64))
-    # A device frees the table in the order of the stream: nothing has to wait for the kernel.
+    # The table is freed in stream order: there is no need to wait for the kernel.
     kernel.bind(backend.pack(kernel, entries=listed, **members), 0, len(entries))()

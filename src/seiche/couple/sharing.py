@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which rank holds which cells: who needs them, how they travel, and the plans of a step's messages (decision 19)."""
+"""Distribution of cells over ranks: owners, ghosts, migration, and the message plans of a step (decision 19)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from seiche.backend import Array
 from seiche.cells.cells import Cells
 from seiche.couple.bricks import Bricks
-from seiche.couple.messages import GROWTH, CellMessages, move_cells
+from seiche.couple.messages import HEADROOM, CellMessages, move_cells
 from seiche.couple.territory import Territory
 from seiche.domain.world import World
 from seiche.halo.transports import TransportName
@@ -22,13 +22,13 @@ from seiche.kernels.registry.held import ALONE, GHOST, OWN, SHARED
 
 Numbers = npt.NDArray[np.int64]
 
-#: Cells for which there is always room.
-_LEAST = 4
+#: Least capacity for cells of a type.
+_MIN_CAPACITY = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
-    """Cells that a rank holds, by type and number: `kind`, `number`, `owner` (n,), and `holders` (n, words) as bits."""
+class CellTable:
+    """Cells on a rank, by type and number: `kind`, `number`, `owner` (n,), and the ranks `holders` (n, words), bits."""
 
     kind: Numbers
     number: Numbers
@@ -36,12 +36,12 @@ class Table:
     holders: npt.NDArray[np.uint32]
 
     @staticmethod
-    def of(rows: Numbers, words: int) -> Table:
+    def of(rows: Numbers, words: int) -> CellTable:
         """Return the table of rows (n, 3 + words)."""
-        return Table(rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3 : 3 + words].astype(np.uint32))
+        return CellTable(rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3 : 3 + words].astype(np.uint32))
 
-    def held_by(self, rank: int) -> npt.NDArray[np.bool_]:
-        """Return which cells (n,) a rank holds."""
+    def is_on(self, rank: int) -> npt.NDArray[np.bool_]:
+        """Return which cells (n,) are on a rank."""
         return (self.holders[:, rank // 32] >> np.uint32(rank % 32) & 1).astype(bool)
 
     def rows(self) -> Numbers:
@@ -49,12 +49,11 @@ class Table:
         return np.column_stack([self.kind, self.number, self.owner, self.holders]).astype(np.int64)
 
 
-class Sharing:
+class CellSharing:
     """The cells of a rank among those of all ranks.
 
-    `velocity` (3, stride) of the vertices is what travels with their places. In a step `messages.speeds` adds up
-    velocities at the cells' owners (scatter_add) and brings forces to the ghosts (gather), to which `messages.places`
-    brings places.
+    `velocity` (3, stride) of the vertices migrates with their places. In a step `messages.speeds` adds up velocities at
+    the owners of cells (scatter_add) and sends forces to the ghosts (gather); `messages.places` sends them places.
     """
 
     def __init__(
@@ -68,87 +67,80 @@ class Sharing:
         transport: TransportName,
         before_closing: Callable[[], None],
     ) -> None:
-        """Remember what to share; `adopt` puts cells here. `before_closing` forgets graphs that use the messages."""
+        """Allocate the least capacity; `place_all` sets the cells.
+
+        `before_closing` must discard graphs that use the messages.
+        """
         self.world, self.cells, self.bricks, self.territory = world, cells, bricks, territory
         self.margins = margins
         self.backend, self._real = cells.backend, cells.precision
         self.total = [block.cells for block in cells.blocks]
+        self._block_vertices = np.array([block.vertices for block in cells.blocks])
         upload = self.backend.upload
         self._sets = {name: upload(getattr(territory, name)) for name in ("sets", "ranks", "homes")}
-        self._told, self._heard = self.backend.zeros(3, np.int32), self.backend.pinned(3, np.int32)
-        self._come: Any = None
-        self.table = Table.of(np.zeros((0, 3 + territory.words), np.int64), territory.words)
+        self._result, self._host_result = self.backend.zeros(3, np.int32), self.backend.pinned(3, np.int32)
+        self._result_event: Any = None
+        self.table = CellTable.of(np.zeros((0, 3 + territory.words), np.int64), territory.words)
         self.messages = CellMessages(self.backend, world, self._real, transport, before_closing)
-        least = [_LEAST for _ in self.total]
-        self.reserve(least, least)
+        self.reserve(*[[_MIN_CAPACITY] * len(self.total)] * 2)
 
-    def reserve(self, capacities: Sequence[int], many: Sequence[int]) -> None:
-        """Make room for cells, `many` of them held by other ranks, too; what was in the arrays is gone."""
-        self.held = self.cells.reserve(capacities, many)
-        zeros, room, words = self.backend.zeros, self.cells.count, self.territory.words
+    def reserve(self, capacities: Sequence[int], replicated: Sequence[int]) -> None:
+        """Allocate cell slots, `replicated` of them for cells on other ranks too; the arrays lose their content."""
+        self.resident = self.cells.reserve(capacities, replicated)
+        zeros, slots, words = self.backend.zeros, self.cells.count, self.territory.words
         self.velocity = zeros((3, self.cells.stride), self._real)
-        self._holders, self._wanted = zeros((room, words), np.uint32), zeros((room, words), np.uint32)
-        self._home = zeros(room, np.int32)
-        self._looks = []
-        for block in self.cells.blocks:
-            by_cell = {
-                name: self.backend.pointer(array) + 4 * width * block.first_cell
-                for name, array, width in (
-                    ("holders", self._holders, words),
-                    ("wanted", self._wanted, words),
-                    ("home", self._home, 1),
-                )
-            }
-            look = self.held.over_cells(
-                registry.find_holders(self._real),
+        self._holders, self._needed_by = zeros((slots, words), np.uint32), zeros((slots, words), np.uint32)
+        self._home = zeros(slots, np.int32)
+        by_cell = (("holders", self._holders, words), ("wanted", self._needed_by, words), ("home", self._home, 1))
+        pointer, spec = self.backend.pointer, registry.find_holders(self._real)
+        common = dict(bricks=self.bricks.members, place=self.cells.place, velocity=self.velocity, told=self._result)
+        common |= dict(stride=self.cells.stride, words=words, margins=self.margins, **self._sets)
+        self._queries = [
+            self.resident.over_cells(
+                spec,
                 block,
                 OWN,
-                bricks=self.bricks.members,
-                **self._sets,
-                **by_cell,
-                place=self.cells.place,
-                velocity=self.velocity,
-                told=self._told,
-                stride=self.cells.stride,
+                **common,
+                **{name: pointer(array) + 4 * width * block.first_cell for name, array, width in by_cell},
                 first=block.first_vertex,
                 vertices=block.vertices,
-                words=words,
-                margins=self.margins,
             )
-            self._looks.append(look)
+            for block in self.cells.blocks
+        ]
 
     @property
     def capacities(self) -> list[int]:
-        """Return for how many cells of each type there is room."""
+        """Return the cell slots of each type."""
         return [block.cells for block in self.cells.blocks]
 
-    def ask(self) -> None:
-        """Look who needs the cells as they are now; the device does it in its turn, and `answer` tells."""
-        self.backend.assign(self._told, np.zeros(3, np.int32))
-        for look in self._looks:
-            look()
-        self.backend.copy_to_host(self._told, self._heard)
-        self._come = self.backend.current().record()
+    def query(self) -> None:
+        """Launch the search for the ranks that need each cell; `reply` waits for the result."""
+        self.backend.assign(self._result, np.zeros(3, np.int32))
+        for launch in self._queries:
+            launch()
+        self.backend.copy_to_host(self._result, self._host_result)
+        self._result_event = self.backend.current().record()
 
-    def answer(self) -> tuple[bool, bool, float]:
-        """Return what the last `ask` was for (collective).
+    def reply(self) -> tuple[bool, bool, float]:
+        """Return the result of the last `query` (collective).
 
-        Whether a rank lacked a cell, whether one soon may, and how far a vertex moves in a step along an axis.
+        Whether a rank lacked a cell, whether one soon may, and the largest displacement of a vertex in a step along an
+        axis.
         """
-        self.backend.await_event(self._come)
-        told = np.min(np.stack(self.world.allgather(self._heard * [-1, -1, 1])), axis=0)
-        return bool(told[0]), bool(told[1]), float(np.array(-told[2], np.int32).view(np.float32))
+        self.backend.await_event(self._result_event)
+        reduced = np.min(np.stack(self.world.allgather(self._host_result * [-1, -1, 1])), axis=0)
+        return bool(reduced[0]), bool(reduced[1]), float(np.array(-reduced[2], np.int32).view(np.float32))
 
-    def adopt(self, place: npt.NDArray[np.float64], velocity: npt.NDArray[Any] | None) -> None:
-        """Take all cells of all ranks from arrays (3, n) that are the same on every rank (collective).
+    def place_all(self, place: npt.NDArray[np.float64], velocity: npt.NDArray[Any] | None) -> None:
+        """Set all cells of all ranks from arrays (3, n) that are the same on every rank (collective).
 
-        Cells of a type follow each other by their numbers, types as in the cells.
+        Cells are ordered by type, then by number.
         """
         rows, columns, begin = [], [], 0
         for kind, (block, total) in enumerate(zip(self.cells.blocks, self.total, strict=True)):
             vertices = block.vertices
-            here = place[:, begin : begin + total * vertices].reshape(3, total, vertices)
-            home = self.territory.home(np.asarray(here.mean(axis=2).T)).astype(np.int64)
+            of_kind = place[:, begin : begin + total * vertices].reshape(3, total, vertices)
+            home = self.territory.home(np.asarray(of_kind.mean(axis=2).T)).astype(np.int64)
             number = np.arange(total)
             mine = np.flatnonzero(np.where(home >= 0, home, number % self.world.size) == self.world.rank)
             rows.append(np.column_stack([np.full(len(mine), kind), mine]))
@@ -158,192 +150,189 @@ class Sharing:
         holders = np.zeros((len(mine), self.territory.words), np.int64)
         holders[:, self.world.rank // 32] = 1 << self.world.rank % 32
         owner = np.full(len(mine), self.world.rank)
-        table = Table.of(np.column_stack([mine, owner, holders]), self.territory.words)
-        room = [max(have, _room(count)) for have, count in zip(self.capacities, self._counts(table), strict=True)]
-        self.reserve(room, self.held.room_for_many)
+        table = CellTable.of(np.column_stack([mine, owner, holders]), self.territory.words)
+        counts = np.bincount(table.kind, minlength=len(self.total)).tolist()
+        capacities = [max(old, _with_headroom(count)) for old, count in zip(self.capacities, counts, strict=True)]
+        self.reserve(capacities, self.resident.replicated_capacities)
         for array, source in ((self.cells.place, place), (self.velocity, velocity)):
             if source is None:
                 continue
             host = np.zeros((3, self.cells.stride), array.dtype)
-            for block, part in zip(self.cells.blocks, columns, strict=True):
-                host[:, block.first_vertex : block.first_vertex + len(part)] = source[:, part]
+            for block, of_block in zip(self.cells.blocks, columns, strict=True):
+                host[:, block.first_vertex : block.first_vertex + len(of_block)] = source[:, of_block]
             self.backend.assign(array, host)
         self.messages.prepare(self.cells.place, self.velocity)
-        self._settle_roles(table)
-        self.ask()
+        self._set_roles(table)
+        self.query()
 
-    def _counts(self, table: Table) -> list[int]:
-        return [int(count) for count in np.bincount(table.kind, minlength=len(self.total))]
-
-    def cell_slots(self, table: Table) -> Numbers:
-        """Return where cells of a table, sorted by type and number, are among the cells of which there is room."""
+    def cell_slots(self, table: CellTable) -> Numbers:
+        """Return the slots of the cells of a table, which is sorted by type and number."""
         begin = np.searchsorted(table.kind, np.arange(len(self.total)))
         first = np.array([block.first_cell for block in self.cells.blocks])
         return np.asarray(first[table.kind] + np.arange(len(table.kind)) - begin[table.kind], np.int64)
 
-    def _vertices(self, table: Table) -> tuple[Numbers, Numbers]:
+    def _vertices(self, table: CellTable) -> tuple[Numbers, Numbers]:
         """Return the first vertex and the number of vertices of each cell of a table, (n,)."""
         first_cell = np.array([block.first_cell for block in self.cells.blocks])
         first_vertex = np.array([block.first_vertex for block in self.cells.blocks])
-        vertices = np.array([block.vertices for block in self.cells.blocks])[table.kind]
-        slots = self.cell_slots(table)
+        vertices, slots = self._block_vertices[table.kind], self.cell_slots(table)
         return first_vertex[table.kind] + (slots - first_cell[table.kind]) * vertices, vertices
 
-    def share(self) -> bool:
-        """Bring every cell to all ranks that need it, after `ask` (collective); return whether arrays are new."""
+    def redistribute(self) -> bool:
+        """Copy every cell to all ranks that need it, after `query` (collective); return whether arrays are new."""
         world, old, rank = self.world, self.table, self.world.rank
         mine = np.flatnonzero(old.owner == rank)
         slots = self.cell_slots(old)[mine]
         home = self.backend.download(self._home)[slots].astype(np.int64)
         home = np.where(home >= 0, home, rank)
-        holders = self.backend.download(self._wanted)[slots]
+        holders = self.backend.download(self._needed_by)[slots]
         holders[np.arange(len(mine)), home // 32] |= np.uint32(1) << (home % 32).astype(np.uint32)
-        leaving = Table(old.kind[mine], old.number[mine], home, holders)
-        going = [np.flatnonzero(leaving.held_by(peer)) for peer in range(world.size)]
-        rows = leaving.rows()
-        parts = world.alltoall([rows[part] if peer != rank else rows[:0] for peer, part in enumerate(going)])
-        parts[rank] = rows[going[rank]]  # most of them: they need no message
-        source = np.repeat(np.arange(world.size), [len(part) for part in parts])
-        every = np.concatenate(parts)
+        outgoing = CellTable(old.kind[mine], old.number[mine], home, holders)
+        by_peer = [np.flatnonzero(outgoing.is_on(peer)) for peer in range(world.size)]
+        rows = outgoing.rows()
+        received_rows = world.alltoall([rows[k] if peer != rank else rows[:0] for peer, k in enumerate(by_peer)])
+        received_rows[rank] = rows[by_peer[rank]]  # most of them: they need no message
+        source = np.repeat(np.arange(world.size), [len(peer_rows) for peer_rows in received_rows])
+        every = np.concatenate(received_rows)
         order = np.lexsort((every[:, 1], every[:, 0]))
-        table, source = Table.of(every[order], self.territory.words), source[order]
+        table, source = CellTable.of(every[order], self.territory.words), source[order]
 
-        vertices = np.array([block.vertices for block in self.cells.blocks])
-        sent = self._values(vertices[leaving.kind], [going[p] for p in range(world.size)])
-        received = self._values(vertices[table.kind], [np.flatnonzero(source == p) for p in range(world.size)])
+        old_vertices, vertices = self._block_vertices[outgoing.kind], self._block_vertices[table.kind]
         owned, ghosts = self._lists(table)
-        sent = np.maximum(sent, self._values(vertices[table.kind], owned))
-        received = np.maximum(received, self._values(vertices[table.kind], ghosts))
+        sent = np.maximum(_values(old_vertices, by_peer), _values(vertices, owned))
+        sources = [np.flatnonzero(source == peer) for peer in range(world.size)]
+        received = np.maximum(_values(vertices, sources), _values(vertices, ghosts))
         sent[rank] = received[rank] = 0
         grown = self._grow(old, table, sent, received)
-        self._move(old, mine, going, table, source)
-        self._settle_roles(table)
+        self._move(old, mine, by_peer, table, source)
+        self._set_roles(table)
         at, stride, messages = self._vertices(table), self.cells.stride, self.messages
         messages.write(messages.places, "gather", stride, (*at, owned), (*at, ghosts))
         messages.write(messages.speeds, "gather", stride, (*at, owned), (*at, ghosts))
         messages.write(messages.speeds, "scatter_add", stride, (*at, ghosts), (*at, owned))
         return grown
 
-    def _values(self, vertices: Numbers, parts: Sequence[Numbers]) -> Numbers:
-        return np.array([3 * int(vertices[part].sum()) for part in parts], np.int64)
-
-    def _lists(self, table: Table) -> tuple[list[Numbers], list[Numbers]]:
-        """Return for each rank the cells of this rank that it holds, and those of it that are held here."""
+    def _lists(self, table: CellTable) -> tuple[list[Numbers], list[Numbers]]:
+        """Return for each rank the own cells that are its ghosts, and its cells that are ghosts of this rank."""
         rank, own = self.world.rank, table.owner == self.world.rank
         owned, ghosts = [], []
         for peer in range(self.world.size):
             other = peer != rank
-            owned.append(np.flatnonzero(own & table.held_by(peer) & other))
+            owned.append(np.flatnonzero(own & table.is_on(peer) & other))
             ghosts.append(np.flatnonzero((table.owner == peer) & other))
         return owned, ghosts
 
-    def _many(self, table: Table) -> npt.NDArray[np.bool_]:
-        """Return which cells (n,) of a table other ranks hold, too."""
+    def _replicated(self, table: CellTable) -> npt.NDArray[np.bool_]:
+        """Return which cells (n,) of a table are on other ranks too."""
         others = table.holders.copy()
         others[:, self.world.rank // 32] &= ~np.uint32(1 << self.world.rank % 32)
         return np.asarray(others.any(axis=1) | (table.owner != self.world.rank))
 
-    def _roles(self, table: Table) -> npt.NDArray[np.int32]:
-        """Return what the cells (n,) of a table are on this rank."""
-        mine = np.where(self._many(table), SHARED, ALONE)
+    def _roles(self, table: CellTable) -> npt.NDArray[np.int32]:
+        """Return the roles of the cells (n,) of a table on this rank."""
+        mine = np.where(self._replicated(table), SHARED, ALONE)
         return np.where(table.owner == self.world.rank, mine, GHOST).astype(np.int32)
 
     def vertices(self, roles: int, *, divided: bool = False) -> int:
-        """Return how many vertices the cells have that are in these roles here, bit by bit.
+        """Return the number of vertices of the cells in these roles on this rank, a bit mask.
 
-        `divided` counts those of a cell on each of the ranks that hold it for an equal part.
+        `divided` counts those of a replicated cell in equal parts on each of its ranks.
         """
         table = self.table
-        every = np.array([block.vertices for block in self.cells.blocks])[table.kind]
+        every = self._block_vertices[table.kind]
         holders = np.unpackbits(np.ascontiguousarray(table.holders).view(np.uint8), axis=1).sum(axis=1)
         chosen = (roles >> self._roles(table) & 1).astype(bool)
         return int(np.rint((every / holders.clip(1) if divided else every)[chosen].sum()))
 
-    def _grow(self, table: Table, new: Table, sent: Numbers, received: Numbers) -> bool:
-        """Make room for the cells of the table `new` and messages on all ranks if one lacks it; return whether so."""
-        counts = self._counts(new)
-        of_many = [int(count) for count in np.bincount(new.kind[self._many(new)], minlength=len(self.total))]
-        room_for_many = self.held.room_for_many
-        lacks_room = any(count > room for count, room in zip(counts, self.capacities, strict=True))
-        lacks_room = lacks_room or any(count > room for count, room in zip(of_many, room_for_many, strict=True))
-        if not any(self.world.allgather(lacks_room or not self.messages.fits(sent, received))):
+    def _grow(self, table: CellTable, new: CellTable, sent: Numbers, received: Numbers) -> bool:
+        """Increase capacities for the cells of `new` and their messages if a rank needs it; return whether one did."""
+        kinds = len(self.total)
+        counts = [np.bincount(kind, minlength=kinds) for kind in (new.kind, new.kind[self._replicated(new)])]
+        required = list(zip(counts, (self.capacities, self.resident.replicated_capacities), strict=True))
+        too_small = any((count > capacity).any() for count, capacity in required)
+        if not any(self.world.allgather(too_small or not self.messages.fits(sent, received))):
             return False
-        if lacks_room:
-            (first, many), stride = self._vertices(table), self.cells.stride
+        if too_small:
+            (first, vertices), stride = self._vertices(table), self.cells.stride
             before = self.cells.place, self.velocity
-            rooms = zip(counts, self.capacities, strict=True)
-            more = zip(of_many, room_for_many, strict=True)
-            grown = ([_room(count) if count > room else room for count, room in each] for each in (rooms, more))
+            grown = (
+                [_with_headroom(n) if n > old else old for n, old in zip(count.tolist(), capacity, strict=True)]
+                for count, capacity in required
+            )
             self.reserve(*grown)
-            entries = np.column_stack([first, self._vertices(table)[0], many])
-            for old, new in zip(before, (self.cells.place, self.velocity), strict=True):
-                move_cells(self.backend, old, new, entries, (stride, self.cells.stride))
+            entries = np.column_stack([first, self._vertices(table)[0], vertices])
+            for source, target in zip(before, (self.cells.place, self.velocity), strict=True):
+                move_cells(self.backend, source, target, entries, (stride, self.cells.stride))
         self.messages.grow(sent, received)
         self.messages.prepare(self.cells.place, self.velocity)
         return True
 
-    def _move(self, old: Table, mine: Numbers, going: list[Numbers], table: Table, source: Numbers) -> None:
-        """Bring places and velocities of this rank's cells, rows `mine` of `old`, to where they are held now."""
+    def _move(self, old: CellTable, mine: Numbers, by_peer: list[Numbers], table: CellTable, source: Numbers) -> None:
+        """Copy places and velocities of this rank's cells, rows `mine` of `old`, to their new ranks."""
         rank, stride, (at, vertices) = self.world.rank, self.cells.stride, self._vertices(table)
-        first, many = (part[mine] for part in self._vertices(old))
-        nobody = np.zeros(0, np.int64)
-        leaving = [nobody if peer == rank else part for peer, part in enumerate(going)]
-        coming = [nobody if peer == rank else np.flatnonzero(source == peer) for peer in range(self.world.size)]
-        kept, messages = np.flatnonzero(source == rank), self.messages
-        out = np.column_stack([first[going[rank]], at[kept], many[going[rank]]])
-        back = np.column_stack([at[kept], at[kept], vertices[kept]])
+        first, old_vertices = (column[mine] for column in self._vertices(old))
+        none = np.zeros(0, np.int64)
+        outgoing = [none if peer == rank else rows for peer, rows in enumerate(by_peer)]
+        incoming = [none if peer == rank else np.flatnonzero(source == peer) for peer in range(self.world.size)]
+        local, messages = np.flatnonzero(source == rank), self.messages
+        out = np.column_stack([first[by_peer[rank]], at[local], old_vertices[by_peer[rank]]])
+        back = np.column_stack([at[local], at[local], vertices[local]])
         for exchange, array in ((messages.places, self.cells.place), (messages.speeds, self.velocity)):
-            aside = self.backend.zeros((3, stride), array.dtype)
-            move_cells(self.backend, array, aside, out, (stride, stride))
-            messages.write(exchange, "gather", stride, (first, many, leaving), (at, vertices, coming))
+            buffer = self.backend.zeros((3, stride), array.dtype)
+            move_cells(self.backend, array, buffer, out, (stride, stride))
+            messages.write(exchange, "gather", stride, (first, old_vertices, outgoing), (at, vertices, incoming))
             exchange.start(array, "gather")
             exchange.finish(array, "gather")
-            move_cells(self.backend, aside, array, back, (stride, stride))
+            move_cells(self.backend, buffer, array, back, (stride, stride))
 
-    def _settle_roles(self, table: Table) -> None:
-        """Tell the device what the cells of a table are here."""
+    def _set_roles(self, table: CellTable) -> None:
+        """Copy the roles of the cells of a table to the device."""
         self.table = table
         slots = self.cell_slots(table)
-        role, many = np.zeros(self.cells.count, np.int32), self._many(table)
+        role, replicated = np.zeros(self.cells.count, np.int32), self._replicated(table)
         role[slots] = self._roles(table)
-        self.backend.assign(self.held.role, role)
-        blocks = enumerate(self.cells.blocks)
+        self.backend.assign(self.resident.role, role)
         own = table.owner == self.world.rank
-        listed = [(table.kind == kind, block.first_cell) for kind, block in blocks]
-        shared, ghosts = ([slots[part & kind] - first for kind, first in listed] for part in (many & own, many & ~own))
-        self.held.list_many(shared, ghosts)
+        of_kind = [(table.kind == kind, block.first_cell) for kind, block in enumerate(self.cells.blocks)]
+        owned, ghosts = (
+            [slots[rows & kind] - first for kind, first in of_kind] for rows in (replicated & own, replicated & ~own)
+        )
+        self.resident.list_replicated(owned, ghosts)
         holders = np.zeros((self.cells.count, self.territory.words), np.uint32)
         holders[slots] = table.holders
         self.backend.assign(self._holders, holders)
 
     def own_cells(self) -> Numbers:
-        """Return where this rank's own cells are among those for which there is room, (n,)."""
+        """Return the slots of this rank's own cells, (n,)."""
         return np.asarray(self.cell_slots(self.table)[self.table.owner == self.world.rank])
 
     def number(self, slot: int) -> int:
-        """Return the number, among those of its type, of the cell at a place here."""
+        """Return the number, among those of its type, of the cell in a slot."""
         return int(self.table.number[self.cell_slots(self.table) == slot][0])
 
     def own(self) -> list[tuple[Numbers, Numbers]]:
-        """Return for each type of cells the numbers of this rank's own cells and the columns of their vertices here."""
-        owned, found = self.table.owner == self.world.rank, []
+        """Return for each type the numbers of this rank's own cells and the columns of their vertices."""
+        owned, own_by_kind = self.table.owner == self.world.rank, []
         first, _ = self._vertices(self.table)
         for kind, block in enumerate(self.cells.blocks):
             mine = owned & (self.table.kind == kind)
             columns = first[mine][:, None] + np.arange(block.vertices)
-            found.append((self.table.number[mine], columns.reshape(-1)))
-        return found
+            own_by_kind.append((self.table.number[mine], columns.reshape(-1)))
+        return own_by_kind
 
-    def collected(self, by_cell: Array) -> npt.NDArray[Any]:
-        """Return numbers of the cells (n, ...) of all ranks, types one after the other, on all of them (collective)."""
+    def gathered(self, by_cell: Array) -> npt.NDArray[Any]:
+        """Return values of the cells (n, ...) of all ranks, by type and number, on all of them (collective)."""
         own = np.flatnonzero(self.table.owner == self.world.rank)
         total = np.array(self.total)
-        kind, number = self.table.kind[own], self.table.number[own]
-        there = (np.cumsum(total) - total)[kind] + number
-        parts = self.world.allgather((there, self.backend.download(by_cell)[self.own_cells()]))
-        rows = np.concatenate([part[1] for part in parts])
-        return rows[np.argsort(np.concatenate([part[0] for part in parts]))]
+        row = (np.cumsum(total) - total)[self.table.kind[own]] + self.table.number[own]
+        rows, values = zip(*self.world.allgather((row, self.backend.download(by_cell)[self.own_cells()])), strict=True)
+        return np.asarray(np.concatenate(values)[np.argsort(np.concatenate(rows))])
 
 
-def _room(count: int) -> int:
-    return max(int(count * GROWTH) + 1, _LEAST)
+def _values(vertices: Numbers, rows_by_peer: Sequence[Numbers]) -> Numbers:
+    """Return the number of values in a message to or from each rank."""
+    return np.array([3 * int(vertices[rows].sum()) for rows in rows_by_peer], np.int64)
+
+
+def _with_headroom(count: int) -> int:
+    return max(int(count * HEADROOM) + 1, _MIN_CAPACITY)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cells suspended in a flow, in lattice units: types and places, and the way from the host into a flow and back."""
+"""Cells suspended in a flow, in lattice units: types, places, and transfer between host and flow."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from seiche.cells.cells import Cells
 from seiche.cells.contact import Contact, Repulsion
+from seiche.cells.growth import centered
 from seiche.cells.model import CellType
 from seiche.cells.packing import Packing
 from seiche.couple.blood import Blood
@@ -26,34 +27,26 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class CellsSetup:
-    """Cells in lattice units and how they are coupled to the flow.
-
-    `surfaces` are the undeformed polyhedra of the points that move, one a type: their volumes count for the
-    hematocrit. `shares` are the numbers of cells of each type over that of all. `packing` (centers are means of those
-    points) is None for a run that goes on from a checkpoint. `filled` says which types have the viscosity `contrast`
-    inside. `hematocrit` is the one that was asked for, None where places were given: it is that of the part `reached`
-    of the fluid, without what packed cells leave free at openings. `limits` of the time step, one a type. `label` is
-    the name of the case, for messages; `notes` are lines about the places that were read.
-    """
+    """Cells in lattice units and their coupling to the flow."""
 
     types: tuple[CellType, ...]
-    surfaces: tuple[Surface, ...]
-    shares: tuple[float, ...]
-    packing: Packing | None
-    hematocrit: float | None
-    gap: float
-    contrast: float
+    surfaces: tuple[Surface, ...]  # undeformed polyhedra of the moving points; their volumes define the hematocrit
+    shares: tuple[float, ...]  # number of cells of each type over that of all
+    packing: Packing | None  # centers are means of the moving points; None after a restart
+    hematocrit: float | None  # the requested one, of the part `reached` of the fluid; None if places were given
+    gap: float  # least distance of packed cells from each other and from walls
+    contrast: float  # viscosity inside cells over that of the fluid
     between: Repulsion
     wall: Repulsion
-    limits: tuple[StepLimit, ...]
-    filled: tuple[bool, ...]
-    reached: float
+    limits: tuple[StepLimit, ...]  # longest stable time step, by type
+    filled: tuple[bool, ...]  # types with the viscosity `contrast` inside
+    reached: float  # part of the fluid in which cells are packed, without layers at openings
     delta: Delta
     scheme: Scheme
     mark_every: int
     slip: float
-    label: str
-    notes: tuple[str, ...]
+    label: str  # name of the case, for messages
+    notes: tuple[str, ...]  # about places read from files
 
     def volumes(self) -> Floats:
         """Return the volume of a cell of each type, in volumes of a site."""
@@ -71,7 +64,7 @@ def radius_of(surface: Surface) -> float:
 
 @dataclass
 class Population:
-    """Cells of one type: `vertices` and `velocity` (n, v, 3) in lattice units, `names` (n,) for life."""
+    """Cells of one type: `vertices` and `velocity` (n, v, 3) in lattice units, permanent `names` (n,)."""
 
     vertices: Floats
     velocity: Floats
@@ -80,31 +73,30 @@ class Population:
     def changed(
         self, keep: npt.NDArray[np.bool_], vertices: Sequence[Floats], velocity: Sequence[Floats], first_name: int
     ) -> Population:
-        """Return the cells to keep and new ones, (v, 3) each."""
+        """Return the cells selected by `keep` and new ones, (v, 3) each."""
         shape = (-1, *self.vertices.shape[1:])
-        added = np.asarray(vertices, np.float64).reshape(shape)
+        new = [np.asarray(values, np.float64).reshape(shape) for values in (vertices, velocity)]
         return Population(
-            np.concatenate([self.vertices[keep], added]),
-            np.concatenate([self.velocity[keep], np.asarray(velocity, np.float64).reshape(shape)]),
-            np.concatenate([self.names[keep], first_name + np.arange(len(added))]),
+            np.concatenate([self.vertices[keep], new[0]]),
+            np.concatenate([self.velocity[keep], new[1]]),
+            np.concatenate([self.names[keep], first_name + np.arange(len(new[0]))]),
         )
 
 
 def packed(cells: CellsSetup) -> list[Population]:
     """Return the cells of the packing, undeformed and at rest."""
     if cells.packing is None:
-        raise CaseError("packing: no cells were put anywhere")
-    found = []
+        raise CaseError("packing: there are no places for the cells")
+    populations = []
     for kind, surface in enumerate(cells.surfaces):
         centers, rotations = cells.packing.of_kind(kind)
-        points = surface.vertices - surface.vertices.mean(axis=0)
-        vertices = np.einsum("nij,vj->nvi", rotations, points) + centers[:, None]
-        found.append(Population(vertices, np.zeros_like(vertices), np.arange(len(vertices))))
-    return found
+        vertices = np.einsum("nij,vj->nvi", rotations, centered(surface)) + centers[:, None]
+        populations.append(Population(vertices, np.zeros_like(vertices), np.arange(len(vertices))))
+    return populations
 
 
 def named(populations: Sequence[Population]) -> int:
-    """Name all cells by their order; return the next name."""
+    """Number all cells in order as their names; return the next name."""
     first = 0
     for population in populations:
         population.names = first + np.arange(len(population.vertices))
@@ -113,7 +105,7 @@ def named(populations: Sequence[Population]) -> int:
 
 
 def couple(
-    given: CellsSetup,
+    setup: CellsSetup,
     solver: FlowSolver,
     populations: Sequence[Population],
     wall: Floats,
@@ -121,24 +113,24 @@ def couple(
     fresh: bool = True,
     before: Blood | None = None,
 ) -> Blood:
-    """Put cells of the types `given` into the flow of `solver`, whose wall has the points `wall` (n, 3).
+    """Put cells into the flow of `solver`, whose wall has the points `wall` (n, 3).
 
-    Those that are not `fresh` move already. They replace those of `before`.
+    Without `fresh` the velocities of the populations are set too. The cells replace those of `before`.
 
     Raises:
-        CaseError: what cannot be coupled.
+        CaseError: a combination that cannot be coupled.
         UnstableError: a cell is outside the fluid.
     """
     sites = solver.sites
     centers = [population.vertices.mean(axis=1) for population in populations]
-    cells = Cells(solver.backend, given.types, centers, precision=solver.precision.compute)
+    cells = Cells(solver.backend, setup.types, centers, precision=solver.precision.compute)
     for kind, population in enumerate(populations):
         cells.set_vertices(population.vertices, kind)
     try:
         contact = Contact(
             cells,
-            given.between,
-            wall=given.wall if len(wall) else None,
+            setup.between,
+            wall=setup.wall if len(wall) else None,
             wall_points=wall if len(wall) else None,
             lengths=np.where(sites.periodic, sites.shape, 0),
         )
@@ -146,29 +138,29 @@ def couple(
             solver,
             cells,
             contact=contact,
-            delta=given.delta,
-            scheme=given.scheme,
-            viscosity_contrast=given.contrast,
-            mark_every=given.mark_every,
-            slip=given.slip,
-            filled=given.filled,
+            delta=setup.delta,
+            scheme=setup.scheme,
+            viscosity_contrast=setup.contrast,
+            mark_every=setup.mark_every,
+            slip=setup.slip,
+            filled=setup.filled,
             before=before,
         )
     except CaseError as error:
-        raise CaseError(f"{given.label}: {error}") from None
+        raise CaseError(f"{setup.label}: {error}") from None
     if not fresh:
         move(blood, populations)
     return blood
 
 
 def move(blood: Blood, populations: Sequence[Population]) -> None:
-    """Put all cells of `blood` where `populations` say, as many of each type, with those velocities (collective)."""
-    blood.move([each.vertices for each in populations], [each.velocity for each in populations])
+    """Set vertices and velocities of all cells of `blood`, whose number is unchanged (collective)."""
+    blood.move([cells.vertices for cells in populations], [cells.velocity for cells in populations])
 
 
 def populations_of(blood: Blood, names: Sequence[npt.NDArray[np.int64]]) -> list[Population]:
-    """Return all cells as they are now, with their names by type (collective)."""
+    """Return all cells in their present state, with their `names` by type (collective)."""
     return [
-        Population(blood.vertices(kind), blood.velocities(kind).astype(np.float64), mine)
-        for kind, mine in enumerate(names)
+        Population(blood.vertices(kind), blood.velocities(kind).astype(np.float64), names_of_kind)
+        for kind, names_of_kind in enumerate(names)
     ]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the lattice keeps of a force, step after step: how stiff a wave of displacements may be (theory/coupling, 6).
+"""Memory of the lattice: velocities from past forces, for the largest stable stiffness of a wave (theory/coupling, 6).
 
-A long relaxation time keeps short waves alive, which a viscous fluid of that viscosity would not: what leaves along the
-wave comes back before it is forgotten. So the sum over all steps is that of the scheme, not of the exponential decay.
+With a long relaxation time short waves decay more slowly than in a viscous fluid of the same viscosity: populations
+that leave along the wave return before they have relaxed. The sum over all steps is therefore computed from the scheme
+instead of from the exponential decay.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ Complex = npt.NDArray[np.complex128]
 _WAVES = (((1, 0, 0), (0, 1, 0)), ((1, 1, 0), (0, 0, 1)), ((1, 1, 1), (1, -1, 0)))
 #: Wave numbers along an axis, and frequencies (radians a step) at which a wave may begin to grow.
 _NUMBERS, _FREQUENCIES = np.geomspace(0.05, np.pi, 16), np.geomspace(1e-5, np.pi, 300)
-#: Where no stiffness lets a wave grow.
-_STIFFEST = 1e3
-#: Steps that are followed one by one.
+#: Stiffness of waves that are stable at any stiffness.
+_MAX_STIFFNESS = 1e3
+#: Steps that are summed one by one.
 _STEPS = 400
 
 
-class ShearRemains:
-    """m(kappa): the velocity that forces of all steps before leave, 2 over the stiffness at which a wave grows."""
+class ShearResponse:
+    """m(kappa): the velocity from the forces of all previous steps, 2 over the stiffness at which a wave grows."""
 
     def __init__(self, model: FlowModel, scheme: Scheme = "euler") -> None:
-        """Tabulate m for the collision of `model`, on D3Q19, and a Newtonian fluid of its viscosity (lattice units).
+        """Tabulate m for the collision and the Newtonian viscosity of `model` on D3Q19 (lattice units).
 
-        `scheme` is how vertices move with the flow.
+        `scheme` is the time scheme of the vertices.
         """
         assert isinstance(model.rheology, Newtonian)
         table = [_along(model, scheme, np.array(wave, float), np.array(force, float)) for wave, force in _WAVES]
@@ -46,38 +47,39 @@ class ShearRemains:
 
     def __call__(self, kappa: Floats) -> Floats:
         """Return m for waves of these kappa = 2 sum(1 - cos k), the greatest of three directions."""
-        found = np.exp(np.interp(np.log(np.maximum(kappa, self._kappa[0])), np.log(self._kappa), self._log))
-        return np.asarray(found * np.maximum(self._kappa[0] / np.maximum(kappa, 1e-30), 1.0))
+        values = np.exp(np.interp(np.log(np.maximum(kappa, self._kappa[0])), np.log(self._kappa), self._log))
+        return np.asarray(values * np.maximum(self._kappa[0] / np.maximum(kappa, 1e-30), 1.0))
 
 
 def _along(model: FlowModel, scheme: Scheme, wave: Floats, force: Floats) -> tuple[Floats, Floats]:
     """Return kappa and m of the waves k = q `wave`, for forces along `force`."""
     force = force / np.linalg.norm(force)
-    collide, push = _scheme(model, force)
+    collide, initial = _scheme(model, force)
     k = _NUMBERS[:, None] * wave
-    phases = np.exp(-1j * (k @ D3Q19.vectors.T))  # (waves, Q): what streaming does to each population
+    phases = np.exp(-1j * (k @ D3Q19.vectors.T))  # (waves, Q): streaming
     momentum = D3Q19.vectors @ force
-    populations, velocity = np.broadcast_to(push, phases.shape), np.full((len(k), _STEPS), 0.5)
+    populations, velocity = np.broadcast_to(initial, phases.shape), np.full((len(k), _STEPS), 0.5)
     for step in range(1, _STEPS):
-        arrived = phases * populations
-        velocity[:, step] = (arrived @ momentum).real
-        populations = arrived @ collide.T
-    # After so many steps there is viscous decay alone, a geometric series.
-    left = np.abs(velocity[:, -1]) > 1e-12
-    decay = np.where(left, velocity[:, -1] / np.where(left, velocity[:, -2], 1.0), 0.0)
+        streamed = phases * populations
+        velocity[:, step] = (streamed @ momentum).real
+        populations = streamed @ collide.T
+    # The remaining steps are viscous decay, a geometric series.
+    nonzero = np.abs(velocity[:, -1]) > 1e-12
+    decay = np.where(nonzero, velocity[:, -1] / np.where(nonzero, velocity[:, -2], 1.0), 0.0)
     turn = np.exp(1j * _FREQUENCIES)[:, None]
     response = turn ** -np.arange(_STEPS) @ velocity.T + velocity[:, -1] * decay * turn**-_STEPS / (1 - decay / turn)
-    stiffness = -(turn - 1) / (response * moved(scheme, turn))
-    return (2 - 2 * np.cos(k)).sum(axis=1), np.array([2.0 / min(_critical(path), _STIFFEST) for path in stiffness.T])
+    stiffness = -(turn - 1) / (response * displacement_factor(scheme, turn))
+    critical = np.array([min(_critical(path), _MAX_STIFFNESS) for path in stiffness.T])
+    return (2 - 2 * np.cos(k)).sum(axis=1), 2.0 / critical
 
 
-def moved(scheme: Scheme, turn: Complex) -> Complex | float:
-    """Return how far a vertex moves in a step over its velocity, where that is multiplied by `turn` in every step."""
+def displacement_factor(scheme: Scheme, turn: Complex) -> Complex | float:
+    """Return the displacement of a vertex in a step over its velocity, which is multiplied by `turn` in every step."""
     return 1.0 if scheme == "euler" else 1.5 - 0.5 / turn
 
 
 def _scheme(model: FlowModel, force: Floats) -> tuple[Floats, Floats]:
-    """Return what a collision does to populations near rest, (Q, Q), and what a unit force leaves in them, (Q,)."""
+    """Return the collision near rest, a matrix (Q, Q), and the populations after a unit force, (Q,)."""
     c, w = D3Q19.vectors.astype(float), D3Q19.weights
     assert isinstance(model.rheology, Newtonian)
     even, odd = relaxation_rates(model.rheology.viscosity, model)
@@ -97,8 +99,8 @@ def _scheme(model: FlowModel, force: Floats) -> tuple[Floats, Floats]:
 def _critical(stiffness: Complex) -> float:
     """Return the least positive real stiffness on a path of complex ones, by frequency."""
     real, imaginary = stiffness.real, stiffness.imag
-    place = np.flatnonzero((imaginary[:-1] * imaginary[1:] < 0) & (real[:-1] > 0) & (real[1:] > 0))
-    share = imaginary[place] / (imaginary[place] - imaginary[place + 1])
-    crossings = real[place] + share * (real[place + 1] - real[place])
+    row = np.flatnonzero((imaginary[:-1] * imaginary[1:] < 0) & (real[:-1] > 0) & (real[1:] > 0))
+    fraction = imaginary[row] / (imaginary[row] - imaginary[row + 1])
+    crossings = real[row] + fraction * (real[row + 1] - real[row])
     last = real[-1:] if real[-1] > 0 else np.empty(0)  # two steps a period
     return float(np.min(np.concatenate([crossings, last]), initial=np.inf))

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels over the cells on a rank, whose number and roles change (docs/decisions/0019)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array, Backend
+from seiche.cells.energy import RestState
+from seiche.kernels.registry import KernelSpec
+from seiche.kernels.registry.held import HERE, MANY, held, held_groups, held_items, held_list
+
+Launch = Callable[[], None]
+Numbers = npt.NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Cells of one type, or space for them: rest state, number of cells, first cell and first vertex in the arrays."""
+
+    rest: RestState
+    cells: int
+    first_cell: int
+    first_vertex: int
+
+    @property
+    def vertices(self) -> int:
+        """Return the vertices of one cell."""
+        return len(self.rest.control)
+
+    @property
+    def slice(self) -> slice:
+        """Return the columns of the vertex arrays that belong to these cells."""
+        return slice(self.first_vertex, self.first_vertex + self.cells * self.vertices)
+
+
+class ResidentCells:
+    """Roles of the cells on a rank, owned ones and ghosts: `role` (capacity,) on the device, one for every cell slot.
+
+    A launch runs over all slots and skips cells in other roles than those given. Launches over replicated cells run
+    over lists of the cells of each type that other ranks have too.
+    """
+
+    def __init__(self, backend: Backend, blocks: Sequence[Block], replicated: Sequence[int]) -> None:
+        """Make the roles of `blocks`, all empty, and lists for up to `replicated` cells of each type."""
+        self.backend, self.blocks, self.replicated_capacities = backend, tuple(blocks), tuple(replicated)
+        #: For each type: number of listed cells, number of owned ones among them, the cells, owned ones first.
+        self._lists = [backend.zeros(2 + count, np.int32) for count in replicated]
+        self.role: Array = backend.zeros(sum(block.cells for block in blocks), np.int32)
+
+    def over_vertices(self, spec: KernelSpec, roles: int = HERE, **members: Any) -> Launch:
+        """Return the launch of a kernel whose items are vertices."""
+        return together([self._bound(spec, roles, block, members, by_cell=False) for block in self.blocks])
+
+    def over_cells(self, spec: KernelSpec, block: Block, roles: int = HERE, **members: Any) -> Launch:
+        """Return the launch of a kernel whose items are the cells of a type, counted from its first one."""
+        return self._bound(spec, roles, block, members, by_cell=True)
+
+    def over_grouped_vertices(self, spec: KernelSpec, group: int, roles: int = HERE, **members: Any) -> Launch:
+        """Return the launch of a kernel whose items are vertices, `group` to a team, for kernels with little work."""
+        return self.over_groups(held_groups(spec, group), group, roles, inner=members)
+
+    def over_groups(self, spec: KernelSpec, group: int, roles: int = HERE, **members: Any) -> Launch:
+        """Return the launch of a kernel whose items are `group` vertices each, of one type."""
+        kernel, launches = self.backend.load(spec), []
+        for block in self.blocks:
+            chosen, end = self._chosen(roles, block), block.slice.stop
+            arguments = self.backend.pack(kernel, **members, chosen=chosen, end=end)
+            launches.append(kernel.bind(arguments, 0, -(-(end - block.first_vertex) // group)))
+        return together(launches)
+
+    def list_replicated(self, owned: Sequence[Numbers], ghosts: Sequence[Numbers]) -> None:
+        """List for each type the cells that other ranks have too, counted from its first one: owned ones and ghosts."""
+        for array, capacity, own, others in zip(self._lists, self.replicated_capacities, owned, ghosts, strict=True):
+            host, listed = np.zeros(2 + capacity, np.int32), np.concatenate([own, others])
+            host[0], host[1], host[2 : 2 + len(listed)] = len(listed), len(own), listed
+            self.backend.assign(array, host)
+
+    def over_replicated(self, spec: KernelSpec, roles: int = MANY, **members: Any) -> Launch:
+        """Return the launch of a kernel whose items are vertices, of listed cells in these roles."""
+        kernel, launches = self.backend.load(held_items(spec)), []
+        for kind, (block, capacity) in enumerate(zip(self.blocks, self.replicated_capacities, strict=True)):
+            chosen, listed = self._chosen(roles, block), self._listed(kind)
+            arguments = self.backend.pack(kernel, inner=members, listed=listed, chosen=chosen)
+            launches.append(kernel.bind(arguments, 0, capacity * block.vertices))
+        return together(launches)
+
+    def over_replicated_groups(self, spec: KernelSpec, group: int, **members: Any) -> Launch:
+        """Return the launch of a kernel whose items are `group` vertices each, of one listed cell."""
+        kernel, launches = self.backend.load(spec), []
+        for kind, (block, capacity) in enumerate(zip(self.blocks, self.replicated_capacities, strict=True)):
+            arguments = self.backend.pack(kernel, **members, listed=self._listed(kind))
+            launches.append(kernel.bind(arguments, 0, capacity * -(-block.vertices // group)))
+        return together(launches)
+
+    def over_replicated_cells(self, spec: KernelSpec, block: Block, *, own: bool = False, **members: Any) -> Launch:
+        """Return the launch of a kernel whose items are listed cells of a type, or `own` ones, from its first one."""
+        kernel, kind = self.backend.load(held_list(spec)), self.blocks.index(block)
+        arguments = self.backend.pack(kernel, inner=members, listed=self._listed(kind, own=own))
+        return kernel.bind(arguments, 0, self.replicated_capacities[kind])
+
+    def _listed(self, kind: int, *, own: bool = False) -> dict[str, int]:
+        block, address, size = self.blocks[kind], self.backend.pointer(self._lists[kind]), np.dtype(np.int32).itemsize
+        vertices = {"first": block.first_vertex, "each": block.vertices}
+        return {"cells": address + 2 * size, "count": address + size * own, **vertices}
+
+    def _bound(self, spec: KernelSpec, roles: int, block: Block, members: dict[str, Any], *, by_cell: bool) -> Launch:
+        kernel, chosen = self.backend.load(held(spec)), self._chosen(roles, block, by_cell=by_cell)
+        arguments = self.backend.pack(kernel, inner=members, chosen=chosen)
+        return kernel.bind(arguments, chosen["first"], chosen["first"] + block.cells * chosen["each"])
+
+    def _chosen(self, roles: int, block: Block, *, by_cell: bool = False) -> dict[str, int]:
+        role = self.backend.pointer(self.role) + block.first_cell * np.dtype(np.int32).itemsize
+        first, each = (0, 1) if by_cell else (block.first_vertex, block.vertices)
+        return {"role": role, "first": first, "each": each, "roles": roles}
+
+
+def together(launches: Sequence[Launch]) -> Launch:
+    """Return one call for several."""
+    if len(launches) == 1:
+        return launches[0]
+
+    def run() -> None:
+        for launch in launches:
+            launch()
+
+    return run

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""When ranks check which cells they need, and when cells are redistributed (docs/decisions/0019)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from seiche.couple.sharing import CellSharing
+from seiche.errors import UnstableError
+from seiche.solver.replay import GRAPH_STEPS
+
+#: Sites that cells may move before the next check.
+RESERVE = 1
+#: Steps between two checks at most: slow cells may accelerate.
+_MAX_WINDOW = 2 * GRAPH_STEPS
+#: Steps after which cells are redistributed in any case, so that each is owned by a rank close to it.
+_MAX_AGE = 4096
+
+
+class RedistributionSchedule:
+    """Ensures that every rank has the cells that it needs.
+
+    A check finds the number of steps for which this holds. If that is two graphs of steps, the next check is launched
+    before a graph and its reply is read after it, so that the device does not wait for the host.
+    """
+
+    def __init__(self, sharing: CellSharing, redistribute: Callable[[], None]) -> None:
+        """Check by `sharing`; `redistribute` is called immediately after a check."""
+        self._sharing, self._redistribute = sharing, redistribute
+        self.restart(0)
+
+    def restart(self, step: int) -> None:
+        """Discard all checks: cells were redistributed before step `step`, which is valid for one step."""
+        self._redistributed = self._from = step
+        self._window, self.until = 1, step + 1
+        #: Step before which the pending query was launched.
+        self._queried: int | None = None
+
+    def prepare(self, step: int, steps: int) -> int:
+        """Return for how many of `steps` from `step` on every rank has the cells that it needs (collective).
+
+        Raises:
+            UnstableError: on all ranks: a cell moved so fast that a rank lacked it.
+        """
+        # A graph needs all its steps: check again instead of running the last valid steps one by one.
+        required = GRAPH_STEPS if min(steps, self._window) >= GRAPH_STEPS else 1
+        if not self._valid(step, required):
+            if self._queried is not None:
+                self._process(self._queried, step)
+            if not self._valid(step, required):
+                self._check(step)
+        asynchronous = required == GRAPH_STEPS and self._window >= 2 * GRAPH_STEPS
+        if asynchronous and self._queried is None and self.until - step < 2 * GRAPH_STEPS:
+            self._sharing.query()
+            self._queried = step
+        return self.until - step
+
+    def confirm(self, step: int) -> None:
+        """Reject the state before step `step` if a rank lacks a cell in it or in the state last queried (collective).
+
+        A state that is written or returned cannot wait for the next regular check.
+
+        Raises:
+            UnstableError: on all ranks: a cell moved so fast that a rank lacked it.
+        """
+        if self._queried is not None:
+            self._reply(self._queried)
+        if step != self._from:
+            self._sharing.query()
+            self._reply(step)
+
+    def _valid(self, step: int, steps: int) -> bool:
+        return self._from <= step and step + steps <= self.until
+
+    def _check(self, step: int) -> None:
+        self._sharing.query()
+        self._process(step, step)
+
+    def _process(self, queried: int, step: int) -> None:
+        """Process the reply to the query launched before step `queried`; `step` is the current one."""
+        soon, speed = self._reply(queried)
+        if soon or step - self._redistributed >= _MAX_AGE:
+            if queried != step:
+                self._check(step)  # redistribution needs a current check
+                return
+            self._redistribute()
+            self._redistributed = step
+        wait = int(RESERVE / (1.25 * speed + 0.005))
+        self._window = max(1, min(wait, 2 * self._window, _MAX_WINDOW))
+        self._from, self.until = queried, queried + self._window
+
+    def _reply(self, queried: int) -> tuple[bool, float]:
+        """Return whether a rank soon lacks a cell, and the greatest velocity; raise if it lacked one at `queried`."""
+        lacks, soon, speed = self._sharing.reply()
+        since, self._queried = queried - self._from, None
+        if lacks:
+            raise UnstableError(
+                f"a cell moved too far within {since} steps (step {queried}, velocity {speed:.3g} a step) for"
+                " the ranks that share it: take a smaller time step"
+            )
+        return soon, speed
