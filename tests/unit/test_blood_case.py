@@ -31,7 +31,7 @@ from seiche.cells.overlap import overlapping_pairs
 from seiche.cells.red import AREA_RATIO, MODEL
 from seiche.cells.space import FluidSpace, sparse_points, wall_points
 from seiche.cli import main
-from seiche.couple.open.upstream import Upstream
+from seiche.couple.open.inlet_reservoir import InletReservoir
 from seiche.domain import shapes
 from seiche.domain.surface import Surface
 from seiche.domain.world import World
@@ -197,7 +197,7 @@ def test_memory_of_a_reservoir_is_what_the_check_says(tmp_path: Path, monkeypatc
         return array
 
     monkeypatch.setattr(CpuBackend, "zeros", counting)
-    tube = Upstream(open_vessel(setup), setup.cells, "inlet", plan.prism, World.serial())
+    tube = InletReservoir(open_vessel(setup), setup.cells, "inlet", plan.prism, World.serial())
     assert len(tube.sites) == plan.sites
     gc.collect()  # what packing and the start needed is gone
     held = sum(each.nbytes for one in allocated if (each := one()) is not None)

@@ -18,7 +18,7 @@ from seiche.cells import ellipsoid
 from seiche.cells.overlap import meet
 from seiche.cells.prism import Prism
 from seiche.cells.space import FluidSpace, heights
-from seiche.couple.open.entering import Room
+from seiche.couple.open.free_space import FreeSpace
 from seiche.couple.suspension import packed
 from seiche.domain import shapes
 from seiche.domain.surface import Surface
@@ -35,20 +35,20 @@ def test_a_cell_has_room_only_where_it_meets_no_other_and_no_wall() -> None:
     """A rod of triangles through a ball has no vertex inside it, and the ball none inside the rod."""
     sites, ball = shapes.tube(8.0, 40.0, 1.0), ellipsoid((3.0, 3.0, 3.0), 42)
     rod = Surface(ball.vertices * [0.1, 0.1, 2.4], ball.faces)
-    room = Room(FluidSpace(sites, closed=False), [ball])
+    space = FreeSpace(FluidSpace(sites, closed=False), [ball])
     center = sites.coords.mean(axis=0)
-    assert room.has(0, ball.vertices + center)
-    assert not room.has(0, ball.vertices + center + [0.0, 6.0, 0.0])  # through the wall
-    room.add(0, ball.vertices + center)
-    assert not room.has(0, ball.vertices + center + [5.0, 0.0, 0.0])
-    assert room.has(0, ball.vertices + center + [7.0, 0.0, 0.0])
+    assert space.fits(0, ball.vertices + center)
+    assert not space.fits(0, ball.vertices + center + [0.0, 6.0, 0.0])  # through the wall
+    space.add(0, ball.vertices + center)
+    assert not space.fits(0, ball.vertices + center + [5.0, 0.0, 0.0])
+    assert space.fits(0, ball.vertices + center + [7.0, 0.0, 0.0])
     for body, other in ((ball, rod), (rod, ball)):
-        room = Room(FluidSpace(sites, closed=False), [ball])
-        room.add(0, body.vertices + center)
-        assert not room.has(0, other.vertices + center + 0.3)
-    small = Room(FluidSpace(sites, closed=False), [ball])
+        space = FreeSpace(FluidSpace(sites, closed=False), [ball])
+        space.add(0, body.vertices + center)
+        assert not space.fits(0, other.vertices + center + 0.3)
+    small = FreeSpace(FluidSpace(sites, closed=False), [ball])
     small.add(0, 0.1 * ball.vertices + center)
-    assert not small.has(0, ball.vertices + center)  # one is all inside
+    assert not small.fits(0, ball.vertices + center)  # one is all inside
 
 
 @pytest.mark.parametrize("closed", [True, False])
@@ -95,7 +95,7 @@ def test_the_reservoir_flows_as_fast_as_an_inlet_whose_velocity_nobody_knew(tmp_
     mean = (blood.openings.passed["inlet"].blood - before) / (simulation.solver.step - passed) / tube.prism.area
     assert tube.speed == pytest.approx(mean, rel=0.1)
     assert tube.speed < 0.1 * at_first
-    assert abs(tube._owed) < 0.1
+    assert abs(tube._distance_due) < 0.1
 
 
 def test_dense_blood_enters_as_the_reservoir_carries_it(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_cells_that_have_just_entered_are_where_their_twins_in_the_tube_are(tmp_
     looks = Schedule(blood.interval)
     while (look := looks.next_after(simulation.step)) < 800:
         simulation.run(steps=look - simulation.step)
-        for name, (kind, number, _) in openings._twins["inlet"].items():
+        for name, (kind, number, _) in openings._guided["inlet"].items():
             mine = blood.populations()[kind].vertices[int(np.flatnonzero(blood.names[kind] == name)[0])]
             local = (mine - mine.mean(axis=0)) @ tube.prism.frame.T
             its = tube.populations()[kind].vertices[number]
@@ -161,7 +161,7 @@ def test_at_the_start_the_blood_of_the_reservoir_goes_on_into_the_vessel(tmp_pat
         its = tube.populations()[0].vertices[arrival.number]
         assert local - local.mean(axis=0) == pytest.approx(its - its.mean(axis=0), abs=1e-5)
         assert np.abs(mine - arrival.vertices).max(axis=(1, 2)).min() < 1e-4
-    assert sorted(openings._twins["inlet"]) == np.flatnonzero(behind < enter + led - 1e-3).tolist()
+    assert sorted(openings._guided["inlet"]) == np.flatnonzero(behind < enter + led - 1e-3).tolist()
     bodies = [Surface(each, blood.cells.surfaces[0].faces) for each in balls.vertices]
     for one, body in enumerate(bodies):
         assert not any(meet(body, other, 0.0) for other in bodies[:one])
@@ -256,7 +256,7 @@ def test_cells_that_wait_are_spoken_of_at_the_end(tmp_path: Path) -> None:
     simulation = opened(tmp_path, 60)
     assert simulation.blood is not None and simulation.blood.openings is not None
     assert simulation.crowded_inlets() == []
-    simulation.blood.openings._late["inlet"][0] = 2
+    simulation.blood.openings._overdue["inlet"][0] = 2
     simulation.blood.watch.entered["inlet"] = 18
     assert simulation.crowded_inlets() == []  # a tenth
     simulation.blood.watch.entered["inlet"] = 9

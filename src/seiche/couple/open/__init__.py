@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Open vessels: cells that leave at the openings and enter from periodic tubes before the inlets, in lattice units."""
+"""Open vessels: cells leave at the openings and enter from reservoirs, periodic tubes at the inlets (lattice units)."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The shortest time in which what the iolets of a flow impose goes up and down, or down and up."""
+"""The shortest pulse of the iolets of a flow: the time of a rise and fall, or fall and rise, of their conditions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seiche.flow.model import Iolet, PressureIolet, TimeTable, VelocityIolet
 
 Floats = npt.NDArray[np.float64]
 
-#: Less than this part of the greatest value is no pulse.
+#: Changes below this part of the greatest value are not pulses.
 _SMALL = 0.05
 
 
@@ -36,10 +36,10 @@ def _pulses(iolet: Iolet) -> Iterator[float]:
 
 
 def _of_table(table: TimeTable, size: float) -> Iterator[float]:
-    """Yield twice the times for which it is above, or below, half of what it goes up and down: the periods of waves."""
+    """Yield the periods of a table: twice the times between its crossings of half of each rise and fall."""
     times, values = table.times, table.values
     period = float(times[-1] - times[0])
-    if table.repeat:  # begin where it is least, so that nothing goes on across the ends
+    if table.repeat:  # begin at the minimum, so that no rise or fall crosses the ends
         first = int(values.argmin())
         times = np.concatenate([times[first:], times[: first + 1] + period])
         values = np.concatenate([values[first:], values[: first + 1]])
@@ -50,24 +50,23 @@ def _of_table(table: TimeTable, size: float) -> Iterator[float]:
 
 
 def _middles(times: Floats, values: Floats, least: float) -> Iterator[float]:
-    """Yield when it is half way from each turn to the next, where the change between them is more than `least`."""
-    turns = _turns(values, least)
-    for start, end in pairwise(turns):
+    """Yield the times half way, in value, between turning points; changes below `least` are ignored."""
+    for start, end in pairwise(_turning_points(values, least)):
         half = 0.5 * (values[start] + values[end])
         sign = np.sign(values[end] - values[start])
         row = start + int(np.argmax(sign * (values[start : end + 1] - half) >= 0))
-        part = (half - values[row - 1]) / (values[row] - values[row - 1])
-        yield float(times[row - 1] + part * (times[row] - times[row - 1]))
+        fraction = (half - values[row - 1]) / (values[row] - values[row - 1])
+        yield float(times[row - 1] + fraction * (times[row] - times[row - 1]))
 
 
-def _turns(values: Floats, least: float) -> list[int]:
-    """Return the rows between which values rise and fall in turn, each time by more than `least`."""
+def _turning_points(values: Floats, least: float) -> list[int]:
+    """Return the rows between which values alternately rise and fall, each time by more than `least`."""
     low = high = 0
-    turns, rises = list[int](), 0
+    turns, direction = list[int](), 0
     for row, value in enumerate(values):
         low, high = (row if value < values[low] else low), (row if value > values[high] else high)
-        if rises >= 0 and values[high] - value > least:
-            turns, rises, low = [*turns, high], -1, row
-        elif rises <= 0 and value - values[low] > least:
-            turns, rises, high = [*turns, low], 1, row
-    return [*turns, low if rises < 0 else high] if rises else []
+        if direction >= 0 and values[high] - value > least:
+            turns, direction, low = [*turns, high], -1, row
+        elif direction <= 0 and value - values[low] > least:
+            turns, direction, high = [*turns, low], 1, row
+    return [*turns, low if direction < 0 else high] if direction else []

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Open vessels: cells leave at the openings, others enter from a periodic tube before each inlet.
+"""Open vessels: cells leave at the openings, others enter from a reservoir at each inlet.
 
-The tubes hold their hematocrit, and every cell that their blood carries through a section is owed to the vessel: it
-enters where it comes out, or, if that place is taken for long, in the first that is free. So the inflow of cells is
-that of the tube (theory/coupling, eq. 17). Every cell that came, went or waits is counted.
+A reservoir has a constant hematocrit. Every cell that its flow carries through a section is due to enter the vessel, at
+the place where it leaves the reservoir or, if that is blocked for long, at the first free place. The inflow of cells is
+therefore that of the reservoir (theory/coupling, eq. 17). Entered, left and waiting cells are counted.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.cells.space import heights
-from seiche.couple.open.beginning import continued
-from seiche.couple.open.entering import Room
-from seiche.couple.open.leading import lead, tied
+from seiche.couple.open.free_space import FreeSpace
+from seiche.couple.open.guidance import guide, still_guided
+from seiche.couple.open.initial_cells import initial_cells
+from seiche.couple.open.inlet_reservoir import GOLDEN_TURN, InflowCell, InletReservoir
 from seiche.couple.open.tubes import TubePlan
-from seiche.couple.open.upstream import GOLDEN_TURN, Arrival, Upstream
 from seiche.couple.open.vessel import OpenVessel
 from seiche.couple.suspension import CellsSetup, Population, named
 from seiche.domain.surface import bounds
@@ -34,20 +34,20 @@ from seiche.flow.profiles import PARABOLA
 Floats = npt.NDArray[np.float64]
 Keep = npt.NDArray[np.bool_]
 
-#: So many radii of the largest cell behind the inlet cells go on as their twins in the tube do.
-_LED = 3.0
-#: How far behind an inlet there may be room for cells that have not come round the tube, in these radii: behind those
-#: that are led, and if more than so many wait, among them.
-_DEPTHS, _SHALLOW, _MANY = (3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0), (0.0, 0.5, 1.0, 1.5, 2.0, 2.5), 3
-#: Where a cell that has come out of the tube is put: by these parts of its way from the seam farther back.
-_BACK = (0.0, 0.35, 0.7, 1.0)
-#: So many turns are tried in a look at most: as many as cells wait.
-_TURNS = 2
+#: Depth of the guided layer behind an inlet, in radii of the largest cell.
+_GUIDED = 3.0
+#: Depths, in these radii, at which overdue cells are inserted: behind the guided layer, and in it if more than a number
+#: of cells is overdue.
+_DEPTHS, _SHALLOW_DEPTHS, _CROWDED = (3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0), (0.0, 0.5, 1.0, 1.5, 2.0, 2.5), 3
+#: Positions tried for a cell from the tube, as parts of the way back to the seam.
+_FALLBACKS = (0.0, 0.35, 0.7, 1.0)
+#: Most rotations that are tried in an exchange for overdue cells.
+_MAX_ROTATIONS = 2
 
 
 @dataclass
-class Passed:
-    """What has come in through an opening so far, less what went out: volumes of blood and of cells, in sites."""
+class OpeningFlux:
+    """Net inflow through an opening so far: volumes of blood and of cells, in sites."""
 
     blood: float = 0.0
     cells: float = 0.0
@@ -59,54 +59,54 @@ class Passed:
 
 
 @dataclass
-class Traffic:
-    """Which cells of each type stay, those that enter, and how many passed each opening.
+class CellExchange:
+    """The cells of each type that stay, those that enter, and their numbers at each opening.
 
-    `led` are cells by type and row, and where they are put beside their twins in the tube.
+    `led` are the new places of guided cells, by type and row.
     """
 
     keep: list[Keep]
-    led: dict[tuple[int, int], Arrival] = field(default_factory=dict)
-    enter: list[Arrival] = field(default_factory=list)
+    led: dict[tuple[int, int], InflowCell] = field(default_factory=dict)
+    enter: list[InflowCell] = field(default_factory=list)
     entered: dict[str, int] = field(default_factory=dict)
     left: dict[str, int] = field(default_factory=dict)
 
     @property
     def quiet(self) -> bool:
-        """Return whether no cell comes or goes."""
+        """Return whether no cell enters, leaves or is moved."""
         return not self.entered and not self.left and not self.led
 
 
 @dataclass(frozen=True, eq=False)
-class _Seen:
-    """The cells of a vessel as they are: `vertices` (n, v, 3) and `names` (n,) for life, by type."""
+class _Cells:
+    """The present cells of a vessel: `vertices` (n, v, 3) and permanent `names` (n,), by type."""
 
     vertices: list[Floats]
     names: list[npt.NDArray[np.int64]]
 
     @cached_property
     def boxes(self) -> list[tuple[Floats, Floats]]:
-        """Return the lower and upper corners (n, 3) of the boxes around them."""
-        return [bounds(each) for each in self.vertices]
+        """Return the lower and upper corners (n, 3) of their bounding boxes."""
+        return [bounds(vertices) for vertices in self.vertices]
 
 
-def _without_ramp(iolet: Iolet, steps: float) -> float:
-    """Return the flow from which a straight line over the first `steps` brings in what the ramp does, over the last."""
+def _initial_flow(iolet: Iolet, steps: float) -> float:
+    """Return initial over final flow of a linear increase over `steps` with the same volume as the ramp."""
     return max(1.0 - iolet.ramp / steps, 0.0) if isinstance(iolet, VelocityIolet) else 0.0
 
 
 @contextmanager
 def _named(inlet: str) -> Iterator[None]:
-    """Say of a failure inside the block that it is one of the tube before an inlet."""
+    """Name the inlet in errors of its reservoir."""
     try:
         yield
     except UnstableError as error:
-        message = f'in the reservoir before iolet["{inlet}"], which has a count of steps of its own: {error}'
+        message = f'in the reservoir of iolet["{inlet}"] (which counts its own steps): {error}'
         raise UnstableError(message) from None
 
 
 class Openings:
-    """The openings of a vessel, and the tubes before its inlets."""
+    """The openings of a vessel, and the reservoirs of its inlets."""
 
     def __init__(self, vessel: OpenVessel, cells: CellsSetup, plans: Mapping[str, TubePlan], world: World) -> None:
         """Pack the tubes as planned, by inlet.
@@ -115,78 +115,86 @@ class Openings:
             CaseError: a hematocrit or an inlet for which that is not possible.
         """
         sites = vessel.sites
-        self._cells, self._walls = cells, vessel.walls
-        self.wanted = vessel.hematocrit
+        self._cells, self._walls, self.wanted = cells, vessel.walls, vessel.hematocrit
         self._sites, self._margins = sites, vessel.margins
         self._planes = {plane.name: plane for plane in sites.iolets}
         self._numbers = {plane.name: number for number, plane in enumerate(sites.iolets)}
-        self.tubes: dict[str, Upstream] = {}
-        #: Cells of each type that are to enter in any place that is free, by inlet.
-        self._late = {plane.name: np.zeros(len(cells.types), np.int64) for plane in vessel.inlets}
-        self.passed = {plane.name: Passed() for plane in sites.iolets}
-        #: Sites a step through each opening at the last look, None before the first.
+        self.tubes: dict[str, InletReservoir] = {}
+        #: Number of cells of each type to be inserted at any free place, by inlet.
+        self._overdue = {plane.name: np.zeros(len(cells.types), np.int64) for plane in vessel.inlets}
+        self.passed = {plane.name: OpeningFlux() for plane in sites.iolets}
+        #: Flow through each opening at the last exchange, in sites a step; None before the first.
         self._flows: Floats | None = None
         for plane in vessel.inlets:
             try:
-                tube = Upstream(vessel, cells, plane.name, plans[plane.name].prism, world)
+                tube = InletReservoir(vessel, cells, plane.name, plans[plane.name].prism, world)
             except CaseError as error:
-                raise CaseError(f'{cells.label}: reservoir before iolet["{plane.name}"]: {error}') from None
+                raise CaseError(f'{cells.label}: reservoir of iolet["{plane.name}"]: {error}') from None
             self.tubes[plane.name] = tube
         self._interval, self._free = vessel.interval, vessel.kept_free()
-        #: For which part of the steps before the first look all flows at an opening: what a ramp leaves of them.
-        self._whole = np.array([_without_ramp(iolet, self._interval) for iolet in vessel.model.iolets])
-        #: Sites a step by which less flows in than at the look before.
-        self._less = np.zeros(len(sites.iolets))
-        self._patience = cells.largest()
-        self._looks = 0
-        #: Cells that still go with their twins in a tube, by their names for life: type, number there and rounds.
-        self._twins: dict[str, dict[int, tuple[int, int, float]]] = {name: {} for name in self.tubes}
-        #: Hematocrit of the vessel where cells come as close to the openings as anywhere else.
+        #: Flow at the start over that at the first exchange, for the linear interpolation between them.
+        self._initial = np.array([_initial_flow(iolet, self._interval) for iolet in vessel.model.iolets])
+        #: Decrease of the inflow since the previous exchange, in sites a step.
+        self._decrease = np.zeros(len(sites.iolets))
+        #: Distance behind the seam beyond which a blocked cell is overdue.
+        self._max_wait = cells.largest()
+        self._exchanges = 0
+        #: Guided cells by inlet and name: type, number in the tube and rounds.
+        self._guided: dict[str, dict[int, tuple[int, int, float]]] = {name: {} for name in self.tubes}
+        #: Hematocrit of the vessel away from the openings.
         self.inside: float | None = None
         self._inner = self._away(sites.coords.astype(np.float64)).sum()
 
     def begin(self, packed: list[Population]) -> list[Population]:
-        """Let the flow in the tubes develop and go on into the vessel; return the cells that are there, named anew."""
+        """Develop the flow in the reservoirs; return the initial cells of the vessel, with new names."""
         for name, tube in self.tubes.items():
             with _named(name):
                 tube.develop()
-        seen, radius = _Seen([each.vertices for each in packed], []), self._cells.largest()
+        present, radius = _Cells([cells.vertices for cells in packed], []), self._cells.largest()
 
         def behind(kind: int, height: float) -> Keep:
-            near = [self._reaching(name, seen, kind, height) for name in self.tubes]
+            near = [self._reaching(name, present, kind, height) for name in self.tubes]
             return np.asarray(np.logical_or.reduce(near))
 
-        room, led = Room(self._walls, self._cells.surfaces), _LED * radius
-        tubes, enter = self.tubes.values(), self._margins.enter
-        keep, new = continued(tubes, seen.vertices, room, behind, free=self._free, enter=enter, led=led, radius=radius)
-        found = []
-        for kind, population in enumerate(packed):
-            places = [arrival.vertices for arrival in new if arrival.kind == kind]
-            found.append(population.changed(keep[kind], places, [np.zeros_like(each) for each in places], 0))
-        named(found)
-        for kind, population in enumerate(found):
-            mine = [arrival for arrival in new if arrival.kind == kind]
-            for name, arrival in zip(population.names[len(population.names) - len(mine) :].tolist(), mine, strict=True):
-                if arrival.beyond < led:
-                    self.entered(arrival, name)
-        self.inside = self.measure([each.vertices for each in found])
-        return found
+        keep, new = initial_cells(
+            self.tubes.values(),
+            present.vertices,
+            FreeSpace(self._walls, self._cells.surfaces),
+            behind,
+            free=self._free,
+            enter=self._margins.enter,
+            guided=_GUIDED * radius,
+            radius=radius,
+        )
+        by_kind = [[cell for cell in new if cell.kind == kind] for kind in range(len(packed))]
+        populations = []
+        for population, kept, cells in zip(packed, keep, by_kind, strict=True):
+            places = [cell.vertices for cell in cells]
+            populations.append(population.changed(kept, places, [np.zeros_like(place) for place in places], 0))
+        named(populations)
+        for population, cells in zip(populations, by_kind, strict=True):
+            for name, cell in zip(population.names[len(population.names) - len(cells) :].tolist(), cells, strict=True):
+                if cell.beyond < _GUIDED * radius:
+                    self.entered(cell, name)
+        self.inside = self.measure([population.vertices for population in populations])
+        return populations
 
     def _near(self, name: str, points: Floats, height: float) -> Keep:
-        """Tell which points (..., 3) are less than `height` behind an opening."""
+        """Return which points (..., 3) are less than `height` behind an opening."""
         return np.asarray(heights(self._sites, self._planes[name], points) < height)
 
-    def _reaching(self, name: str, seen: _Seen, kind: int, height: float) -> Keep:
-        """Return which cells of a type have a vertex less than `height` behind an opening; few boxes are near it."""
-        plane, sites, (low, high) = self._planes[name], self._sites, seen.boxes[kind]
+    def _reaching(self, name: str, present: _Cells, kind: int, height: float) -> Keep:
+        """Return which cells of a type have a vertex less than `height` behind an opening."""
+        plane, sites, (low, high) = self._planes[name], self._sites, present.boxes[kind]
         center = (np.asarray(plane.center) - np.asarray(sites.origin)) / sites.spacing
+        # A cell is not closer than its bounding box.
         least = (0.5 * (low + high) - center) @ plane.normal - 0.5 * np.linalg.norm(high - low, axis=1)
-        found = least < height
-        found[found] = self._near(name, seen.vertices[kind][found], height).any(axis=1)
-        return np.asarray(found)
+        near = least < height
+        near[near] = self._near(name, present.vertices[kind][near], height).any(axis=1)
+        return np.asarray(near)
 
     def _away(self, points: Floats) -> Keep:
-        """Tell which points (n, 3) are so far from all openings that a cell there need not be at one."""
+        """Return which points (n, 3) are farther from all openings than a cell there can extend."""
         largest, margins = self._cells.largest(), self._margins
         far = np.ones(len(points), bool)
         for name in self._planes:
@@ -194,160 +202,157 @@ class Openings:
         return far
 
     def measure(self, vertices: list[Floats]) -> float | None:
-        """Return the hematocrit away from the openings, by the middles of cells; None in a vessel too short."""
+        """Return the hematocrit away from the openings, from the centers of cells; None in a vessel too short."""
         if not self._inner:
             return None
-        middles = (each.mean(axis=1) for each in vertices)
-        counts = np.array([int(self._away(each).sum()) for each in middles])
+        counts = np.array([int(self._away(places.mean(axis=1)).sum()) for places in vertices])
         return float(counts @ self._cells.volumes()) / float(self._inner)
 
     def feed(self, flows: Floats) -> None:
-        """Advance the tubes by what came in since the last look; `flows` (iolets,) enter now in a step."""
+        """Advance the reservoirs by the inflow since the last call; `flows` (iolets,) is the present one a step."""
         flows = np.asarray(flows, np.float64)
-        before = self._whole * flows if self._flows is None else self._flows
-        came, self._flows = 0.5 * (before + flows) * self._interval, flows
-        self._less = np.maximum(before - flows, 0.0)
+        before = self._initial * flows if self._flows is None else self._flows
+        volumes, self._flows = 0.5 * (before + flows) * self._interval, flows
+        self._decrease = np.maximum(before - flows, 0.0)
         for name, passed in self.passed.items():
-            passed.blood += float(came[self._numbers[name]])
+            passed.blood += float(volumes[self._numbers[name]])
         for name, tube in self.tubes.items():
             with _named(name):
-                tube.advance(float(came[self._numbers[name]]) / tube.prism.area, self._interval)
+                tube.advance(float(volumes[self._numbers[name]]) / tube.prism.area, self._interval)
 
-    def traffic(self, vertices: list[Floats], names: list[npt.NDArray[np.int64]], fastest: float = 0.0) -> Traffic:
-        """Return who leaves and enters, after `feed`.
+    def traffic(self, vertices: list[Floats], names: list[npt.NDArray[np.int64]], fastest: float = 0.0) -> CellExchange:
+        """Return the cells that leave, enter and are guided, after `feed`.
 
-        `vertices` (n, v, 3) are those of the cells of each type with the `names` (n,) for life, the `fastest` moves so
-        many sites a step.
+        `vertices` (n, v, 3) and permanent `names` (n,) are those of the cells of each type; `fastest` is the largest
+        velocity, in sites a step.
         """
         assert self._flows is not None
         gone = max(self._margins.gone, self._margins.free + self._interval * fastest)
-        found, volumes = Traffic([np.ones(len(each), bool) for each in vertices]), self._cells.volumes()
+        exchange, volumes = CellExchange([np.ones(len(places), bool) for places in vertices]), self._cells.volumes()
         self.inside = self.measure(vertices)
-        seen = _Seen(vertices, names)
+        present = _Cells(vertices, names)
         for name in self._planes:
             limit = self._back(name) if name in self.tubes else gone
-            for kind, keep in enumerate(found.keep):
-                out = self._reaching(name, seen, kind, limit) & keep
+            for kind, keep in enumerate(exchange.keep):
+                out = self._reaching(name, present, kind, limit) & keep
                 if number := int(out.sum()):
-                    found.keep[kind] &= ~out
-                    found.left[name] = found.left.get(name, 0) + number
+                    exchange.keep[kind] &= ~out
+                    exchange.left[name] = exchange.left.get(name, 0) + number
                     self.passed[name].cells -= number * float(volumes[kind])
-                    if name in self.tubes:  # comes in again with the blood
-                        self._late[name][kind] += number
-        self._looks += 1
+                    if name in self.tubes:  # returns with the blood
+                        self._overdue[name][kind] += number
+        self._exchanges += 1
         for name, tube in self.tubes.items():
             if self.goes_out(name):
-                self._twins[name] = {}
+                self._guided[name] = {}
                 continue
-            room = self._led(name, tube, seen, found)
-            for arrival in self._wanting(name, tube):
-                late = self._late[name]
-                if not arrival.waits and late[arrival.kind] <= 0:
+            space, overdue = self._guide(name, tube, present, exchange), self._overdue[name]
+            for cell in self._candidates(name, tube):
+                if not cell.waits and overdue[cell.kind] <= 0:
                     continue
-                tried = self._places(arrival, tube)
-                placed = next((x for x in tried if room.has(x.kind, x.vertices, x.group is None, x.group)), None)
+                tried = self._places(cell, tube)
+                placed = next((x for x in tried if space.fits(x.kind, x.vertices, x.group is None, x.group)), None)
                 if placed is not None:
-                    found.enter.append(placed)
-                    found.entered[name] = found.entered.get(name, 0) + 1
-                    self.passed[name].cells += float(volumes[arrival.kind])
-                    room.add(placed.kind, placed.vertices, placed.group)
-                    tube.done(arrival)
-                    late[arrival.kind] -= not arrival.waits
-                elif arrival.beyond > self._patience:
-                    tube.done(arrival)
-                    late[arrival.kind] += 1
-        return found
+                    exchange.enter.append(placed)
+                    exchange.entered[name] = exchange.entered.get(name, 0) + 1
+                    self.passed[name].cells += float(volumes[cell.kind])
+                    space.add(placed.kind, placed.vertices, placed.group)
+                    tube.done(cell)
+                    overdue[cell.kind] -= not cell.waits
+                elif cell.beyond > self._max_wait:
+                    tube.done(cell)
+                    overdue[cell.kind] += 1
+        return exchange
 
     def _back(self, name: str) -> float:
-        """Return below which height a cell has gone out through an inlet, or will have before the next look.
+        """Return the height below which a cell has left through an inlet, or will have before the next exchange.
 
-        The flow may change once more as it did since the last look.
+        The flow may change again by as much as since the last exchange.
         """
         assert self._flows is not None
         number, area = self._numbers[name], self.tubes[name].prism.area
-        outwards = max(float(self._less[number] - self._flows[number]), 0.0)
-        return self._margins.back + self._interval * PARABOLA * outwards / area
+        outflow = max(float(self._decrease[number] - self._flows[number]), 0.0)
+        return self._margins.back + self._interval * PARABOLA * outflow / area
 
-    def _led(self, name: str, tube: Upstream, seen: _Seen, found: Traffic) -> Room:
-        """Let cells that have just entered go with their twins in the tube; return the room that all leave."""
-        room, radius = Room(self._walls, self._cells.surfaces), self._cells.largest()
+    def _guide(self, name: str, tube: InletReservoir, present: _Cells, exchange: CellExchange) -> FreeSpace:
+        """Move recently entered cells to their images in the tube; return the free space near the inlet."""
+        space, radius = FreeSpace(self._walls, self._cells.surfaces), self._cells.largest()
         rows: dict[int, tuple[int, int]] = {}
-        twins, reach = self._twins[name], self._margins.enter + (max(_DEPTHS) + 3.0) * radius
-        for kind, (places, mine, keep) in enumerate(zip(seen.vertices, seen.names, found.keep, strict=True)):
-            for row in np.flatnonzero(self._reaching(name, seen, kind, reach) & keep).tolist():
-                if int(mine[row]) in twins:
-                    rows[int(mine[row])] = kind, row
-                else:  # perhaps led behind another inlet
-                    other = found.led.get((kind, row))
-                    room.add(kind, places[row] if other is None else other.vertices)
-        for arrival in found.enter:
-            room.add(arrival.kind, arrival.vertices)
-        own = {each: seen.vertices[kind][row] for each, (kind, row) in rows.items()}
-        there = dict(zip(rows, tube.twins([twins[each] for each in rows], self._margins.enter), strict=True))
-        going = tied(own, there, _LED * radius, radius)
-        self._twins[name] = {each: twins[each] for each in going}
-        for each, (kind, _) in rows.items():
-            if each not in going:
-                room.add(kind, own[each])
-        found.led |= {rows[each]: place for each, place in lead(own, going, room).items()}
-        return room
+        guided, reach = self._guided[name], self._margins.enter + (max(_DEPTHS) + 3.0) * radius
+        for kind, (places, names, keep) in enumerate(zip(present.vertices, present.names, exchange.keep, strict=True)):
+            for row in np.flatnonzero(self._reaching(name, present, kind, reach) & keep).tolist():
+                if int(names[row]) in guided:
+                    rows[int(names[row])] = kind, row
+                else:  # possibly guided behind another inlet
+                    moved = exchange.led.get((kind, row))
+                    space.add(kind, places[row] if moved is None else moved.vertices)
+        for cell in exchange.enter:
+            space.add(cell.kind, cell.vertices)
+        own = {key: present.vertices[kind][row] for key, (kind, row) in rows.items()}
+        images = dict(zip(rows, tube.images([guided[key] for key in rows], self._margins.enter), strict=True))
+        images = still_guided(own, images, _GUIDED * radius, radius)
+        self._guided[name] = {key: guided[key] for key in images}
+        for key, (kind, _) in rows.items():
+            if key not in images:
+                space.add(kind, own[key])
+        exchange.led |= {rows[key]: place for key, place in guide(own, images, space).items()}
+        return space
 
-    def entered(self, arrival: Arrival, name: int) -> None:
-        """Note the name for life of a cell that has entered."""
-        if arrival.waits and arrival.inlet is not None:
-            self._twins[arrival.inlet][name] = arrival.kind, arrival.number, arrival.rounds
+    def entered(self, cell: InflowCell, name: int) -> None:
+        """Record the permanent name of a cell that has entered."""
+        if cell.waits and cell.inlet is not None:
+            self._guided[cell.inlet][name] = cell.kind, cell.number, cell.rounds
 
-    def _wanting(self, name: str, tube: Upstream) -> Iterator[Arrival]:
-        """Yield those that have come out of the tube, then any that may stand in for those that waited too long."""
+    def _candidates(self, name: str, tube: InletReservoir) -> Iterator[InflowCell]:
+        """Yield the cells that have passed the seam, then copies of others in place of overdue cells."""
         yield from tube.arrivals(self._margins.enter)
-        for turn in range(min(_TURNS, int(self._late[name].sum()))):
-            angle = (self._looks * _TURNS + turn) * GOLDEN_TURN
-            for depth in _DEPTHS + (_SHALLOW if self._late[name].sum() > _MANY else ()):
-                if not (self._late[name] > 0).any():
+        overdue = self._overdue[name]
+        for turn in range(min(_MAX_ROTATIONS, int(overdue.sum()))):
+            angle = (self._exchanges * _MAX_ROTATIONS + turn) * GOLDEN_TURN
+            for depth in _DEPTHS + (_SHALLOW_DEPTHS if overdue.sum() > _CROWDED else ()):
+                if not (overdue > 0).any():
                     return
                 yield from tube.others(self._margins.enter + depth * self._cells.largest(), angle)
 
-    def _places(self, arrival: Arrival, tube: Upstream) -> Iterator[Arrival]:
-        """Yield a cell where it is, then farther back, down to the seam: others before it may be slower."""
-        for part in _BACK if arrival.waits else _BACK[:1]:
-            moved = arrival.vertices - part * arrival.beyond * tube.prism.frame[0]
-            yield replace(arrival, vertices=moved, moved=part > 0)
+    def _places(self, cell: InflowCell, tube: InletReservoir) -> Iterator[InflowCell]:
+        """Yield a cell at its place, then farther back, down to the seam: cells ahead of it may be slower."""
+        for part in _FALLBACKS if cell.waits else _FALLBACKS[:1]:
+            vertices = cell.vertices - part * cell.beyond * tube.prism.frame[0]
+            yield replace(cell, vertices=vertices, moved=part > 0)
 
     def goes_out(self, name: str) -> bool:
-        """Return whether blood flows out through an opening, or stands still, as it was last seen."""
+        """Return whether the last flow through an opening was outwards or zero."""
         return self._flows is not None and bool(self._flows[self._numbers[name]] <= 0)
 
     def waiting(self) -> dict[str, int]:
-        """Return how many cells are owed to the vessel at each inlet."""
-        return {name: int(sum(tube.waiting()) + self._late[name].sum()) for name, tube in self.tubes.items()}
+        """Return the number of cells that are due to enter at each inlet."""
+        return {name: int(sum(tube.waiting()) + self._overdue[name].sum()) for name, tube in self.tubes.items()}
 
     def state(self) -> tuple[list[Floats], dict[str, Any]]:
-        """Return the numbers that a restart needs, and a note."""
-        parts: list[Floats] = []
+        """Return the arrays and the JSON values of a checkpoint."""
+        arrays: list[Floats] = []
         notes = {}
         for name, tube in self.tubes.items():
             numbers, notes[name] = tube.state()
-            parts += numbers
-        passed = {name: [each.blood, each.cells] for name, each in self.passed.items()}
-        late = {name: each.tolist() for name, each in self._late.items()}
-        return parts, {
-            "late": late,
-            "passed": passed,
+            arrays += numbers
+        return arrays, {
+            "late": {name: counts.tolist() for name, counts in self._overdue.items()},
+            "passed": {name: [flux.blood, flux.cells] for name, flux in self.passed.items()},
             "flows": self._flows.tolist() if self._flows is not None else None,
-            "looks": self._looks,
+            "looks": self._exchanges,
             "inside": self.inside,
-            "twins": {name: [[each, *twin] for each, twin in twins.items()] for name, twins in self._twins.items()},
+            "twins": {name: [[cell, *image] for cell, image in of.items()] for name, of in self._guided.items()},
             "tubes": notes,
         }
 
     def load_state(self, numbers: Floats, note: dict[str, Any]) -> None:
-        """Set what `state()` returned."""
-        self._late = {name: np.array(each, np.int64) for name, each in note["late"].items()}
+        """Restore a `state()`."""
+        self._overdue = {name: np.array(counts, np.int64) for name, counts in note["late"].items()}
         self._flows = np.array(note["flows"], np.float64) if note["flows"] is not None else None
-        self.passed = {name: Passed(*each) for name, each in note["passed"].items()}
-        self._looks, self.inside = int(note.get("looks", 0)), note.get("inside")
-        for name, twins in note.get("twins", {}).items():
-            self._twins[name] = {each: (kind, number, rounds) for each, kind, number, rounds in twins}
-        at = 0
+        self.passed = {name: OpeningFlux(*volumes) for name, volumes in note["passed"].items()}
+        self._exchanges, self.inside = int(note.get("looks", 0)), note.get("inside")
+        for name, images in note.get("twins", {}).items():
+            self._guided[name] = {cell: (kind, number, rounds) for cell, kind, number, rounds in images}
+        used = 0
         for name, tube in self.tubes.items():
-            at += tube.load_state(numbers[at:], note["tubes"][name])
+            used += tube.load_state(numbers[used:], note["tubes"][name])

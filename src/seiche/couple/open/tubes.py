@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How long the periodic tubes before the inlets are, such that whole cells make the wanted hematocrit."""
+"""Length of the reservoirs, such that a whole number of cells has the requested hematocrit."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from seiche.domain.sites import IoletPlane, SiteSet
 
 Floats = npt.NDArray[np.float64]
 
-#: A tube with a type of cells that a shorter one lacks has a hematocrit that close to the wanted one; a length that
-#: comes closer than `_GOOD` is not improved.
-_CLOSE, _GOOD = 0.02, 0.002
-#: The tube is at least this number of the radii of its largest cell long.
-_LENGTH = 6.0
-#: It may be up to this number of times as long for each type of cells to be in it.
-_LONGEST = 12
-#: It may have so many sites, or so many times those of the vessel: every rank computes all of it.
+#: Relative tolerance of the hematocrit of a tube that is longer for a rare type of cells, and the error below which a
+#: length is not improved.
+_TOLERANCE, _GOOD = 0.02, 0.002
+#: Least length in radii of the largest cell.
+_MIN_RADII = 6.0
+#: Largest factor by which a tube is longer in order to contain every type of cells.
+_MAX_FACTOR = 12
+#: Most sites, absolute and over those of the vessel: every rank computes the whole tube.
 MOST_SITES, MOST_VESSELS = 5e6, 10
 
 
 @dataclass(frozen=True, eq=False)
 class TubePlan:
-    """A tube before an inlet: its shape, the sites in it, cells of each type, and the hematocrit that they make."""
+    """The tube of a reservoir: its shape, number of sites, number of cells of each type, and their hematocrit."""
 
     prism: Prism
     sites: int
@@ -39,28 +39,22 @@ class TubePlan:
 
 
 def most_sites(sites: SiteSet) -> int:
-    """Return how many sites a tube before a vessel may have."""
+    """Return the most sites of a reservoir."""
     return int(max(MOST_SITES, MOST_VESSELS * len(sites)))
 
 
-def _least_length(vessel: OpenVessel, cells: CellsSetup) -> int:
-    """Return the least length of a tube in sites."""
-    if vessel.length is None:
-        return math.ceil(_LENGTH * cells.largest())
-    return math.ceil(vessel.length * (1 - 1e-9))
-
-
 def tube_before(vessel: OpenVessel, inlet: IoletPlane, cells: CellsSetup) -> TubePlan:
-    """Return the tube before an inlet whose whole cells come closest to the hematocrit."""
+    """Return the reservoir of an inlet with the whole number of cells closest to the hematocrit."""
     shares = np.array(cells.shares)
-    prism = Prism(vessel.sites, inlet, _least_length(vessel, cells), vessel.walls)
+    length = math.ceil(_MIN_RADII * cells.largest() if vessel.length is None else vessel.length * (1 - 1e-9))
+    prism = Prism(vessel.sites, inlet, length, vessel.walls)
     return _fitting(prism, cells.volumes(), shares / shares.sum(), vessel.hematocrit, most_sites(vessel.sites))
 
 
 def _fitting(prism: Prism, volumes: Floats, part: Floats, hematocrit: float, most: int) -> TubePlan:
-    """Return the tube with whole cells that come close to the hematocrit, longer by up to its own length.
+    """Return the tube, up to twice as long, with the whole number of cells closest to the hematocrit.
 
-    Where a type is to have a part of the cells and would have none, it may be still longer, up to `most` sites.
+    It may be longer, up to `most` sites, if a type of cells with a positive share would be absent otherwise.
     """
     section = len(prism.sites()) / prism.length
 
@@ -82,9 +76,9 @@ def _fitting(prism: Prism, volumes: Floats, part: Floats, hematocrit: float, mos
     assert plan is not None
     if (plan.cells > 0)[part > 0].all():
         return plan
-    far = range(near.stop, min(_LONGEST * prism.length, int(most / section)) + 1)
+    far = range(near.stop, min(_MAX_FACTOR * prism.length, int(most / section)) + 1)
     for lengths in (near, far):
         complete = closest(lengths, True)
-        if complete is not None and abs(complete.hematocrit / hematocrit - 1) <= _CLOSE:
+        if complete is not None and abs(complete.hematocrit / hematocrit - 1) <= _TOLERANCE:
             return complete
     return plan

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An open vessel: how often cells are exchanged at its openings, and how near to these they may be."""
+"""An open vessel: interval of the exchanges of cells at its openings, and distances of cells from them."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.flow.model import FlowModel, Iolet, Precision, VelocityIolet
 from seiche.kernels.registry.ibm import SUPPORT, Delta
 
-#: Sites that cells may move between two looks, and the steps between two looks.
-_TRAVEL, _LOOKS = 2.0, (8, 1024)
-#: Looks a pulse of the flow: its integral is then known within 1.3 % of its amplitude.
+#: Sites that cells may move between two exchanges, and least and most steps between two exchanges.
+_TRAVEL, _INTERVALS = 2.0, (8, 1024)
+#: Exchanges in a pulse of the flow: its integral is then accurate to 1.3 % of its amplitude.
 _A_PULSE = 16
-#: Sites between an opening and the last of the sites that a vertex near it needs.
+#: Distance, in sites, of the support of a vertex from an opening.
 _MARGIN = 1.5
-#: Mach number of the peak velocity when nothing says it.
-_UNKNOWN = 0.1
+#: Default of the peak velocity.
+_DEFAULT_PEAK = 0.1
 
 
 @dataclass(frozen=True)
 class Margins:
     """Heights behind openings, in sites.
 
-    Vertices enter at `enter`; below `back` they have gone out through an inlet, below `gone` through an outlet. The
-    sites of a vertex at `free` are all in the vessel.
+    Vertices enter at `enter`; below `back` they have left through an inlet, below `gone` through an outlet. The support
+    of a vertex at `free` is entirely in the vessel.
     """
 
     enter: float
@@ -47,15 +47,15 @@ class OpenVessel:
         sites: its sites.
         model: its flow.
         viscosity: kinematic viscosity of the fluid.
-        peak: largest velocity that is expected, in sites a step; None if it is unknown.
+        peak: largest expected velocity in sites a step; None if it is unknown.
         delta: smoothed delta function of the coupling of cells.
-        every: steps between two exchanges of cells; chosen by the flow if None.
-        hematocrit: that of the tubes before the inlets.
-        length: least length of these tubes in sites; by the size of the cells if None.
-        seed: of the random places in the tubes.
-        precision: of their flow.
-        device: where they are computed.
-        threads: of the host, for that.
+        every: steps between two exchanges of cells; chosen from the flow if None.
+        hematocrit: hematocrit of the reservoirs.
+        length: least length of the reservoirs in sites; chosen from the size of the cells if None.
+        seed: seed of the random places in the reservoirs.
+        precision: precision of their flow.
+        device: device of their flow.
+        threads: host threads of their flow.
     """
 
     sites: SiteSet
@@ -78,7 +78,7 @@ class OpenVessel:
 
     @property
     def inlets(self) -> list[IoletPlane]:
-        """Return the openings through which cells enter."""
+        """Return the openings where cells enter."""
         return inlets_of(self.sites)
 
     @cached_property
@@ -88,32 +88,32 @@ class OpenVessel:
 
     @property
     def interval(self) -> float:
-        """Return the steps between two looks at the openings: cells move few sites in between."""
+        """Return the steps between two exchanges, in which cells move few sites."""
         if self.every is not None:
             return float(self.every)
-        most = _LOOKS[1] if self.pulse is None else min(_LOOKS[1], self.pulse / _A_PULSE)
-        return float(max(math.floor(min(_TRAVEL / self._speed, most)), _LOOKS[0]))
+        most = _INTERVALS[1] if self.pulse is None else min(_INTERVALS[1], self.pulse / _A_PULSE)
+        return float(max(math.floor(min(_TRAVEL / self._speed, most)), _INTERVALS[0]))
 
     @property
     def _speed(self) -> float:
         """Return the peak velocity in sites a step."""
-        return _UNKNOWN if self.peak is None else self.peak
+        return _DEFAULT_PEAK if self.peak is None else self.peak
 
     @property
     def travel(self) -> float:
-        """Return how many sites the peak velocity is between two looks."""
+        """Return the distance at the peak velocity between two exchanges, in sites."""
         return self.interval * self._speed
 
     @property
     def margins(self) -> Margins:
-        """Return the margins, by the width of the delta function and what cells move between two looks."""
+        """Return the margins, from the width of the delta function and the motion of cells between two exchanges."""
         free = 0.5 * SUPPORT[self.delta] + _MARGIN
         return Margins(free + 1.0, 0.5 * free, free + self.travel, free)
 
     def kept_free(self) -> dict[str, float]:
-        """Return how deep the layer behind each opening is, in sites, into which no cell is packed."""
+        """Return the depth of the layer behind each opening, in sites, in which no cell is packed."""
         margins, inlets = self.margins, {plane.name for plane in self.inlets}
-        # Where blood may leave from the start, cells are not to be out before the first look.
+        # With outflow from the start, no cell may leave before the first exchange.
         deep = margins.free + max(self.travel - _TRAVEL, 0.0)
         return {
             plane.name: margins.gone if plane.name not in inlets else deep if _may_leave(iolet) else margins.free
@@ -122,17 +122,17 @@ class OpenVessel:
 
 
 def inlets_of(sites: SiteSet) -> list[IoletPlane]:
-    """Return the openings through which cells enter."""
+    """Return the openings where cells enter."""
     return [plane for plane in sites.iolets if plane.role == "inlet"]
 
 
 def _may_leave(iolet: Iolet) -> bool:
-    """Return whether blood may leave through an opening, as far as its condition says."""
+    """Return whether the condition of an opening permits outflow."""
     return not isinstance(iolet, VelocityIolet) or speeds(iolet)[0] < 0
 
 
 def speeds(iolet: VelocityIolet) -> tuple[float, float]:
-    """Return between which bounds the mean velocity at an opening is."""
+    """Return the least and the greatest mean velocity at an opening."""
     if iolet.table is not None:
         return float(iolet.table.values.min()), float(iolet.table.values.max())
     swing = float(np.abs(iolet.harmonics).sum())

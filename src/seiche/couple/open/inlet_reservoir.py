@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The reservoir of an inlet: a periodic tube of blood from which cells enter the vessel.
+
+It has the cross-section of the inlet and the fluid and cells of the case. A body force adjusts its flow to that through
+the inlet. When a cell crosses the seam of the tube, a copy with its shape and velocity enters the vessel; the cell
+itself stays in the tube. The tube is advanced until its blood has moved as far as the blood entering the vessel. Its
+hematocrit is therefore constant, and the cells that are due to enter are those that its flow carries through a section
+(theory/coupling, eq. 17).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.cells.packing import pack
+from seiche.cells.prism import Prism
+from seiche.cells.space import FluidSpace, sparse_points, wall_points
+from seiche.couple.open.vessel import OpenVessel
+from seiche.couple.suspension import CellsSetup, Population, couple, packed, populations_of
+from seiche.domain.sharing import by_rank_zero
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.flow.model import VelocityIolet, Walls
+from seiche.flow.solver import FlowSolver
+from seiche.flow.state import SITES, site_state
+
+Floats = npt.NDArray[np.float64]
+
+#: Default velocity, in sites a step.
+_DEFAULT_SPEED = 0.02
+#: Initial guess of the viscosity of blood over that of its fluid.
+_RELATIVE_VISCOSITY = 2.5
+#: Least target speed over the greatest so far: the blood never stops.
+_MIN_SPEED = 0.05
+#: Time in which a profile develops, in squares of the radius over the viscosity, and its most steps.
+_DEVELOPMENT_TIME, _MAX_DEVELOPMENT = 0.3, 2000
+#: Interval between changes of the force over the development time, rounded to multiples of so many steps.
+_CONTROL_INTERVAL, _STEPS = 0.5, 32
+#: The force is not changed if the mean speed would differ from its target by less than this part.
+_SPEED_TOLERANCE = 0.05
+#: Least interval between changes of the force, in steps.
+_MIN_INTERVAL = 8
+#: Most steps of the tube in one step of the vessel.
+_MAX_STEP_RATIO = 4.0
+
+#: Angle between successive rotated copies of cells: the fractions of a turn never repeat.
+GOLDEN_TURN = np.pi * (1 + 5**0.5)
+
+
+@dataclass
+class InflowCell:
+    """A cell that has passed the seam, in the coordinates of the vessel's sites."""
+
+    kind: int
+    number: int  # in the tube, among cells of its type
+    vertices: Floats
+    velocity: Floats
+    beyond: float  # distance of its last vertex from the seam
+    waits: bool = True  # False for a copy of a cell that is elsewhere in the tube
+    rounds: float = 0.0  # distance travelled when it passed the seam: whole lengths of the tube, in sites
+    inlet: str | None = None  # of its tube; None for a copy of a cell that is elsewhere
+    moved: bool = False  # whether its place differs from that in the tube
+
+    @property
+    def group(self) -> str | None:
+        """Return the tube in which its neighbours are the same, None if its place is another one."""
+        return None if self.moved else self.inlet
+
+
+class InletReservoir:
+    """The reservoir of one inlet."""
+
+    def __init__(self, vessel: OpenVessel, cells: CellsSetup, name: str, prism: Prism, world: World) -> None:
+        """Pack the tube `prism` of the inlet `name`; every rank computes all of it.
+
+        Raises:
+            CaseError: the cells cannot be packed.
+        """
+        self._vessel, self._cells, self.name, self.prism = vessel, cells, name, prism
+        self.sites = prism.sites()
+        self._origin = np.asarray(self.sites.origin)
+        self.speed = self._max_speed = self._expected_speed()
+        viscosity = vessel.viscosity
+        self._force = float(8 * viscosity * _RELATIVE_VISCOSITY * self.speed * np.pi / prism.area)
+        model = replace(
+            vessel.model,
+            iolets=(),
+            body_force=(self._force, 0.0, 0.0),
+            initial_velocity=(self.speed, 0.0, 0.0),
+            initial_density=1.0,
+            walls=Walls(vessel.model.walls.kind),
+        )
+        serial = World(local_rank=world.local_rank, local_size=world.local_size)
+        self.solver = FlowSolver(
+            self.sites, model, device=vessel.device, precision=vessel.precision, threads=vessel.threads, world=serial
+        )
+        space, hematocrit, seed = FluidSpace(self.sites), vessel.hematocrit, vessel.seed
+        # Rounding may differ between processors, and packing by many small displacements amplifies it.
+        packing = by_rank_zero(
+            world, lambda: pack(space, cells.surfaces, hematocrit, shares=cells.shares, gap=cells.gap, seed=seed)
+        )
+        self.hematocrit = packing.hematocrit
+        self._wall = sparse_points(wall_points(self.sites)[0])
+        self.blood = couple(cells, self.solver, packed(replace(cells, packing=packing)), self._wall)
+        self._development = min(max(int(_DEVELOPMENT_TIME * prism.area / np.pi / viscosity), 2), _MAX_DEVELOPMENT)
+        self._max_interval = _STEPS * max(round(_CONTROL_INTERVAL * self._development / _STEPS), 1)
+        #: Most steps until the next change of the force.
+        self._interval = self._max_interval
+        #: Distance, in sites, by which the blood of the tube is behind that of the inlet.
+        self._distance_due = 0.0
+        #: The cells, None after they moved.
+        self._populations: list[Population] | None = None
+        self._rounds = [np.zeros(block.cells, np.int64) for block in self.blood.cells.blocks]
+
+    def _expected_speed(self) -> float:
+        """Return the mean velocity at the inlet, in sites a step, from the case or a default."""
+        names = [plane.name for plane in self._vessel.sites.iolets]
+        iolet = self._vessel.model.iolets[names.index(self.name)]
+        if isinstance(iolet, VelocityIolet) and iolet.mean > 0 and iolet.table is None and iolet.profile is None:
+            return float(iolet.mean)
+        return _DEFAULT_SPEED if self._vessel.peak is None else 0.5 * self._vessel.peak
+
+    def develop(self) -> None:
+        """Let the flow develop from the start, at the expected speed at the inlet."""
+        target = self.speed
+        for first in range(0, self._development, self._max_interval):
+            self._run(min(self._max_interval, self._development - first), target, self._max_interval)
+        self._rounds = [self._rounds_of(population) for population in self.populations()]
+
+    def advance(self, distance: float, steps: float) -> None:
+        """Advance until the blood has moved `distance` sites, as that of the vessel did in `steps` steps.
+
+        With backflow the tube does not move.
+        """
+        self._distance_due += distance
+        self._max_speed = max(self._max_speed, distance / steps)
+        target, remaining = max(distance / steps, _MIN_SPEED * self._max_speed), int(_MAX_STEP_RATIO * steps)
+        interval = int(min(max(self._own_steps(target), _MIN_INTERVAL), self._max_interval))
+        least = 1  # fewer steps are deferred to the next call
+        while (own := min(self._own_steps(target), self._interval, remaining)) >= least:
+            self._distance_due -= self._run(own, target, interval)
+            remaining, least = remaining - own, _MIN_INTERVAL
+
+    def _own_steps(self, target: float) -> int:
+        """Return the steps for the distance that is due, while the speed approaches its target."""
+        return int(self._distance_due / max(0.5 * (self.speed + target), 0.5 * target))
+
+    def _run(self, steps: int, target: float, interval: int) -> float:
+        """Advance some steps with the present force; return the distance that the blood moved, in sites.
+
+        Then the force is changed such that the mean speed reaches its target in `interval` steps. The resistance of the
+        blood, force less acceleration, is assumed to be constant.
+        """
+        self._populations, before, self._interval = None, self.speed, interval
+        self.blood.advance(steps)
+        self.speed = float(self.solver.measures.mean_velocity()[0])
+        force = self._force - (self.speed - before) / steps + (target - self.speed) / interval
+        if abs(force - self._force) * interval > _SPEED_TOLERANCE * target:
+            self._force = force
+            self.solver.set_body_force((force, 0.0, 0.0))
+        return 0.5 * (before + self.speed) * steps
+
+    def populations(self) -> list[Population]:
+        """Return the cells of the tube, which must not be changed."""
+        if self._populations is None:
+            names = [np.arange(block.cells) for block in self.blood.cells.blocks]
+            self._populations = populations_of(self.blood, names)
+        return self._populations
+
+    def _last(self, population: Population) -> Floats:
+        """Return the position along the tube of the last vertex of each cell."""
+        return np.asarray((population.vertices[..., 0] + self._origin[0]).min(axis=1))
+
+    def _rounds_of(self, population: Population) -> npt.NDArray[np.int64]:
+        if not len(population.vertices):
+            return np.zeros(0, np.int64)
+        return np.floor(self._last(population) / self.prism.length).astype(np.int64)
+
+    def discharge(self) -> float:
+        """Return the present discharge hematocrit (theory/coupling, eq. 16)."""
+        if not self.speed > 0:
+            return self.hematocrit
+        volumes, populations = self._cells.volumes(), self.populations()
+        moving = sum(v * p.velocity[..., 0].mean(axis=1).sum() for v, p in zip(volumes, populations, strict=True))
+        return float(moving) / (len(self.sites) * self.speed)
+
+    def arrivals(self, shift: float) -> list[InflowCell]:
+        """Return the cells waiting to enter, the farthest first; `shift` is the height of the seam behind the inlet."""
+        arrived = []
+        for kind, population in enumerate(self.populations()):
+            last = self._last(population)
+            for number in np.flatnonzero(self._rounds_of(population) > self._rounds[kind]).tolist():
+                rounds = float(np.floor(last[number] / self.prism.length)) * self.prism.length
+                arrived.append(self._arrived(population, kind, number, shift, rounds))
+        return sorted(arrived, key=lambda cell: -cell.beyond)
+
+    def _arrived(self, population: Population, kind: int, number: int, shift: float, rounds: float) -> InflowCell:
+        local = population.vertices[number] + self._origin
+        beyond = float(local[:, 0].min() - rounds)
+        local[:, 0] += shift - rounds
+        velocity = population.velocity[number] @ self.prism.frame
+        return InflowCell(kind, number, self.prism.world(local), velocity, beyond, rounds=rounds, inlet=self.name)
+
+    def images(self, entered: Sequence[tuple[int, int, float]], shift: float) -> list[InflowCell]:
+        """Return the image cells in the tube of cells that entered, shifted into the vessel.
+
+        `entered` are their types, numbers, and rounds when they entered; `shift` is that of `arrivals`.
+        """
+        populations = self.populations()
+        return [self._arrived(populations[kind], kind, number, shift, rounds) for kind, number, rounds in entered]
+
+    def beyond(self, shift: float, depth: float) -> list[InflowCell]:
+        """Return the cells less than `depth` behind the seam, the nearest first."""
+        near = []
+        for kind, population in enumerate(self.populations()):
+            length, last = self.prism.length, self._last(population)
+            rounds = np.floor(last / length) * length
+            for number in np.flatnonzero(last - rounds < depth).tolist():
+                near.append(self._arrived(population, kind, number, shift, float(rounds[number])))
+        return sorted(near, key=lambda cell: cell.beyond)
+
+    def others(self, shift: float, angle: float) -> list[InflowCell]:
+        """Return copies of all cells, the farthest along the tube first.
+
+        They are moved, the last vertex to the seam, and rotated about the axis of the tube by `angle`.
+        """
+        rotation = np.eye(3)
+        rotation[1:, 1:] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
+        copies = []
+        for kind, population in enumerate(self.populations()):
+            last = self._last(population)
+            for number in np.argsort(-(last % self.prism.length), kind="stable").tolist():
+                local = population.vertices[number] + self._origin
+                local[:, 0] += shift - last[number]
+                velocity = population.velocity[number] @ rotation.T @ self.prism.frame
+                place = self.prism.world(local @ rotation.T)
+                copies.append(InflowCell(kind, number, place, velocity, 0.0, waits=False))
+        return copies
+
+    def waiting(self) -> list[int]:
+        """Return the number of cells of each type that have passed the seam and not entered."""
+        entered = zip(self.populations(), self._rounds, strict=True)
+        return [int(np.maximum(self._rounds_of(population) - rounds, 0).sum()) for population, rounds in entered]
+
+    def done(self, cell: InflowCell) -> None:
+        """Record that a waiting cell has entered, or is replaced by another one."""
+        if cell.waits:
+            self._rounds[cell.kind][cell.number] += 1
+
+    def state(self) -> tuple[list[Floats], dict[str, Any]]:
+        """Return the arrays and the JSON values of a checkpoint."""
+        arrays = self.solver.state().rows[SITES].arrays
+        state = {name: np.asarray(rows[:], np.float64) for name, rows in arrays.items()}
+        cells = {
+            "place": np.concatenate([cells.vertices.reshape(-1, 3) for cells in self.populations()]).T,
+            "velocity": np.concatenate([cells.velocity.reshape(-1, 3) for cells in self.populations()]).T,
+        }
+        note = {
+            "step": self.solver.step,
+            "owed": self._distance_due,
+            "speed": [self.speed, self._max_speed, self._force],
+            "hold": self._interval,
+            "flow": {name: list(rows.shape) for name, rows in state.items()},
+            "cells": {name: list(rows.shape) for name, rows in cells.items()},
+            "rounds": [rounds.tolist() for rounds in self._rounds],
+        }
+        return [rows.ravel() for rows in (*state.values(), *cells.values())], note
+
+    def load_state(self, numbers: Floats, note: dict[str, Any]) -> int:
+        """Restore a `state()` from the beginning of `numbers`; return how many were used.
+
+        Raises:
+            CaseError: the state is that of another tube.
+        """
+        used = 0
+        state: dict[str, dict[str, npt.NDArray[Any]]] = {"flow": {}, "cells": {}}
+        for group, arrays in state.items():
+            for name, shape in note[group].items():
+                size = int(np.prod(shape))
+                arrays[name] = numbers[used : used + size].reshape(shape)
+                used += size
+        sites = {shape[0] for shape in note["flow"].values()}
+        counts = [len(rounds) for rounds in self._rounds]
+        if sites != {len(self.sites)} or [len(rounds) for rounds in note["rounds"]] != counts:
+            raise CaseError(f"--restart: the checkpoint has another reservoir than {self._cells.label}")
+        self.solver.set_state(site_state(self.solver, state["flow"], int(note["step"])))
+        self.blood.move(
+            *(
+                [state["cells"][name][:, b.slice].T.reshape(b.cells, b.vertices, 3) for b in self.blood.cells.blocks]
+                for name in ("place", "velocity")
+            )
+        )
+        self._populations = None
+        self._distance_due = float(note["owed"])
+        if "speed" in note:
+            self.speed, self._max_speed, self._force = map(float, note["speed"])
+            self.solver.set_body_force((self._force, 0.0, 0.0))
+            self._interval = int(note.get("hold", self._max_interval))
+        self._rounds = [np.array(rounds, np.int64) for rounds in note["rounds"]]
+        return used
