@@ -223,7 +223,7 @@ def test_area_moduli_are_those_of_the_laws():
     [
         (lambda: icosphere(100), "mesh: 100 vertices: an icosphere has one of 12, 42, 162"),
         (lambda: biconcave(42, -1.0), "mesh: radius -1: positive lengths are expected"),
-        (lambda: biconcave(42, 1.0, (0.2, -2.0, 0.0)), "three numbers that make the cell thick everywhere"),
+        (lambda: biconcave(42, 1.0, (0.2, -2.0, 0.0)), "three numbers with positive thickness are expected"),
         (lambda: ellipsoid((1, 0, 1)), "mesh: half axes 1, 0, 1: positive lengths are expected"),
         (lambda: read_mesh("cell.ply"), "cell.ply: meshes of cells are read from .off, .stl, .msh files"),
     ],

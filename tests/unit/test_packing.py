@@ -133,7 +133,7 @@ def test_a_large_vessel_is_packed_as_densely_as_a_small_one(monkeypatch: pytest.
     vessel, packing = packed_from_tiles(monkeypatch, 12.0, 30.0, 0.42)
     assert (vessel.distance(places(packing, 0, RED).reshape(-1, 3)) < 0).all()
     tile = Box((20, 20, 20))
-    with pytest.raises(CaseError, match=r"tile: \d+ cells of type 0 are in the vessel, 90 are needed: a lower hemato"):
+    with pytest.raises(CaseError, match=r"tile: \d+ cells of type 0 are in the vessel, not 90: a lower hemato"):
         press(vessel, [RED], tile, packed_in(tile, [RED], 0.2), np.array([90]), gap=0.1)
 
 

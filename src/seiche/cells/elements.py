@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The elements of a cell type and the lists by which vertices gather what elements do to them.
+"""Elements of a cell type, and the lists by which vertices gather forces of elements.
 
-Elements are the triangles, regular ones first, along a space-filling curve, in chunks: the elements of a chunk share
-many vertices.
+Elements are the triangles, regular ones first, along a space-filling curve. Elements of a chunk share many vertices.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ Integers = npt.NDArray[np.integer]
 
 @dataclass(frozen=True)
 class GatherLists:
-    """Where elements write the forces on their control points, and which of these each vertex adds up after each chunk.
+    """Where elements write forces on control points, and which of them each vertex adds up after each chunk.
 
-    `entry` (elements, slots) is the place among the entries of the chunk, vertex by vertex, each in ascending order of
-    elements and slots; unused slots have places of their own behind them.
+    `entry` (elements, slots) is the place among the entries of the chunk, which are ordered by vertex, element and
+    slot; places of unused slots follow.
     """
 
     chunk_first: npt.NDArray[np.int32]
@@ -52,7 +51,7 @@ class Elements:
         if self.loop and any(sum(len(self.rings[k]) == 3 for k in face) > 1 for face in ordered.tolist()):
             raise CaseError(
                 f"cell type {cell.name!r}: two vertices of three neighbours each are joined in its mesh; a subdivision"
-                " surface needs four around one of them (the model of flat triangles does not)"
+                " surface needs four around one of them (flat triangles do not)"
             )
         if self.loop:
             lists, valences = patches(ordered, self.rings)
@@ -79,19 +78,19 @@ class Elements:
 
     @cached_property
     def kinds(self) -> tuple[Integers, Floats]:
-        """Return the row (elements,) of the second array that has each element's weights (kinds, slots, 6, points)."""
+        """Return the kind of each element (elements,) and the weights of each kind (kinds, slots, 6, points)."""
         points, _ = QUADRATURE[self.cell.model.points]
-        known = {valences: number for number, valences in enumerate(dict.fromkeys(self.valences))}
-        weights = np.zeros((len(known), self.slots, 6, len(points)))
-        for valences, number in known.items():
+        kinds = {valences: number for number, valences in enumerate(dict.fromkeys(self.valences))}
+        weights = np.zeros((len(kinds), self.slots, 6, len(points)))
+        for valences, number in kinds.items():
             for p, point in enumerate(points):
                 weights[number, : sum(valences) - 6, :, p] = weights_at(valences, point).T
-        return np.array([known[valences] for valences in self.valences]), weights
+        return np.array([kinds[valences] for valences in self.valences]), weights
 
     def derivatives(self, vertices: Floats) -> Floats:
         """Return value and derivatives (..., elements, points, 6, 3) of the surface of control points (..., n, 3).
 
-        Flat triangles have one point, the value at the middle, and no second derivatives.
+        Flat triangles have one point, the center, and no second derivatives.
         """
         if not self.loop:
             x = vertices[..., self.faces, :]
@@ -105,11 +104,11 @@ class Elements:
 
     @cached_property
     def shares(self) -> Floats:
-        """Return what of the unit triangle's area each point stands for, times 2/... of its parallelogram."""
+        """Return the integration weight of each point over the area of the parallelogram of the derivatives."""
         return 0.5 * (QUADRATURE[self.cell.model.points][1] if self.loop else np.ones(1))
 
     def gather(self, chunk: int) -> GatherLists:
-        """Return the lists of the kernel for chunks of so many elements; copies of the last one fill the last batch."""
+        """Return the lists for chunks of so many elements; the last batch is padded with copies of the last element."""
         if chunk not in self._gathered:
             self._gathered[chunk] = self._gather(chunk)
         return self._gathered[chunk]
@@ -121,10 +120,10 @@ class Elements:
         control[:count] = self.control
         chunk_first, touched, ends, entry = [0], [], [], np.zeros((filled, self.slots), np.uint16)
         for begin in range(0, filled, chunk):
-            part = control[begin : begin + chunk].reshape(-1)
-            order = np.argsort(np.where(part < 0, np.iinfo(np.int64).max, part), kind="stable")
-            entry[begin : begin + chunk].reshape(-1)[order] = np.arange(len(part))
-            vertices, counts = np.unique(part[part >= 0], return_counts=True)
+            points = control[begin : begin + chunk].reshape(-1)
+            order = np.argsort(np.where(points < 0, np.iinfo(np.int64).max, points), kind="stable")
+            entry[begin : begin + chunk].reshape(-1)[order] = np.arange(len(points))
+            vertices, counts = np.unique(points[points >= 0], return_counts=True)
             touched.append(vertices)
             ends.append(np.cumsum(counts))
             chunk_first.append(chunk_first[-1] + len(vertices))

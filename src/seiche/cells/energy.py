@@ -16,13 +16,13 @@ Floats = npt.NDArray[np.float64]
 
 
 class RestState:
-    """What a cell type is compared with: metric, curvature, area, volume and hinges of its stress-free shape."""
+    """Reference state of a cell type: metric, curvature, area, volume and hinges of its stress-free shape."""
 
     def __init__(self, cell: CellType) -> None:
         """Evaluate the stress-free shape.
 
-        `metric` (elements, points, 4) has the contravariant components xx, xy, yy and the area that each point stands
-        for, `curvature` (elements, points) the spontaneous curvature.
+        `metric` (elements, points, 4) has the contravariant components xx, xy, yy and the area of each point,
+        `curvature` (elements, points) the spontaneous curvature.
         """
         self.cell, self.elements = cell, Elements(cell)
         self.control = cell.control_points()
@@ -39,7 +39,7 @@ class RestState:
         else:
             self.curvature = _curvature(derived) if chosen == "rest" else np.full(area.shape, float(chosen))
         polyhedron = Surface(self.control, self._faces32)
-        #: Area and volume of the polyhedron of control points, which the penalties keep.
+        #: Area and volume of the polyhedron of control points, to which the penalties refer.
         self.area, self.volume = polyhedron.area, polyhedron.volume
         self.face_areas = np.linalg.norm(polyhedron.vector_areas(), axis=1)
 
@@ -51,7 +51,7 @@ class RestState:
 
     @cached_property
     def vertex_shares(self) -> Floats:
-        """Return (n,) the mean area that belongs to a vertex over that of each, undeformed."""
+        """Return the mean area of a vertex over that of each vertex (n,), undeformed."""
         areas = np.zeros(len(self.control))
         np.add.at(areas, self.elements.faces.reshape(-1), np.repeat(self.face_areas / 3, 3))
         shares: Floats = areas.mean() / areas
@@ -112,7 +112,7 @@ class RestState:
 
 @lru_cache(maxsize=16)
 def rest_state(cell: CellType) -> RestState:
-    """Return the rest state of a type; where cells come and go it is needed again and again."""
+    """Return the rest state of a type; cached, because open vessels need it often."""
     return RestState(cell)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rigid cells that grow from small ones and push each other apart (theory/cells, eq. 12)."""
+"""Packing of rigid cells that grow from a small size and push each other apart (theory/cells, eq. 12)."""
 
 from __future__ import annotations
 
@@ -21,17 +21,16 @@ from seiche.kernels.registry.membrane import RIGID_KIND, pack_push
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-#: Points on a cell that feel others, and nodes of a distance lattice along the longest axis of a cell or a vessel.
+#: Contact points on a cell, and nodes of a distance lattice along the longest axis of a cell or a vessel.
 _POINTS, _NODES, _WALL_NODES = 320, 48, 96
 #: Most nodes of the distance lattice of a vessel.
 _MOST_WALL_NODES = 2_000_000
-#: Size at which cells begin to grow (so small that hardly any two are linked like the rings of a chain), and the
-#: growth of a step.
+#: Initial size, so small that cells are rarely interlocked, and growth factor.
 _SMALLEST, _GROWTH = 0.05, 1.02
-#: Pushes between growths, and at the full size before it is given up.
+#: Most pushes between two growths, and at full size.
 _PUSHES, _LAST_PUSHES = 30, 2000
-#: At the full size cells are shaken every so many pushes, by this part of the least radius and this angle.
-_SHAKEN, _KICK, _TURN = 250, 0.05, 0.1
+#: At full size cells are moved at random every so many pushes: displacement in least radii, rotation in radians.
+_SHAKE_INTERVAL, _KICK, _TURN = 250, 0.05, 0.1
 
 
 def lengths_of(vessel: Vessel) -> Floats:
@@ -46,7 +45,7 @@ def centered(surface: Surface) -> Floats:
 
 
 def _wall_nodes(extent: Floats, radius: float) -> int:
-    """Return the nodes along the longest side: some for each radius of a cell, in a long thin vessel, too."""
+    """Return the nodes along the longest side, enough to resolve the radius of a cell in a long thin vessel."""
     spacing = min(max(float(extent.max()) / (_WALL_NODES - 1), 0.1 * radius), 0.2 * radius)
     spacing = max(spacing, float(np.prod(extent) / _MOST_WALL_NODES) ** (1 / 3))
     return max(int(np.ceil(float(extent.max()) / spacing)) + 1, 2)
@@ -86,16 +85,16 @@ class Growth:
         self._lists: tuple[Array, Array, Array]
 
     def _places(self, count: int) -> Floats:
-        """Return random places (count, 3) that lie inside, deep where the vessel is wide."""
-        found: list[Floats] = []
+        """Return random places (count, 3) inside the vessel."""
+        inside: list[Floats] = []
         extent = self.vessel.high - self.vessel.low
-        while sum(map(len, found)) < count:
+        while sum(map(len, inside)) < count:
             points = self.vessel.low + extent * self.random.random((4 * count + 64, 3))
-            found.append(points[self.vessel.distance(points) < 0])
-        return np.concatenate(found)[:count]
+            inside.append(points[self.vessel.distance(points) < 0])
+        return np.concatenate(inside)[:count]
 
     def _grid(self, low: Floats, high: Floats, nodes: int, surface: Surface | None) -> dict[str, Any]:
-        """Sample distances from a surface, or from the wall, and return the members of the grid."""
+        """Sample distances from a surface or from the wall; return the members of the grid."""
         spacing = float((high - low).max()) / (nodes - 1)
         shape = np.maximum(np.ceil((high - low) / spacing).astype(int) + 1, 2)
         lattice = low + spacing * np.stack(np.meshgrid(*map(np.arange, shape), indexing="ij"), axis=-1).reshape(-1, 3)
@@ -103,11 +102,15 @@ class Growth:
         first = sum(map(len, self._nodes))
         self._nodes.append(values)
         x, y, z = low.tolist()
-        shown = (*shape.tolist(), 0)
-        return {"origin": {"x": x, "y": y, "z": z}, "spacing": spacing, "first": first, "shape": shown}
+        return {
+            "origin": {"x": x, "y": y, "z": z},
+            "spacing": spacing,
+            "first": first,
+            "shape": (*shape.tolist(), 0),
+        }
 
     def _prepare(self) -> None:
-        """Make the grids and points, and put them on the device."""
+        """Make the grids and points on the device."""
         rows = np.zeros(len(self.surfaces), argument_dtype(RIGID_KIND))
         points: list[Floats] = []
         margin = 3 * self.gap
@@ -139,10 +142,10 @@ class Growth:
         self.kernel = self.backend.load(pack_push())
 
     def packed(self, smallest: float = _SMALLEST) -> Packing:
-        """Grow the cells from a part of their size to all of it and return where they then are.
+        """Grow the cells from a part of their size to full size and return their packing.
 
         Raises:
-            CaseError: they cannot get rid of their overlaps.
+            CaseError: overlaps remain.
         """
         scale = smallest
         while scale < 1.0:
@@ -150,9 +153,9 @@ class Growth:
                 if self.push(scale) <= 0.5 * self.gap:
                     break
             scale = min(1.0, scale * _GROWTH)
-        wanted = self.gap
+        gap = self.gap
         for number in range(_LAST_PUSHES):
-            if number % _SHAKEN == _SHAKEN - 1:
+            if number % _SHAKE_INTERVAL == _SHAKE_INTERVAL - 1:
                 self._shake()
             depth = self.push(1.0)
             if depth <= 0.5 * self.gap:
@@ -161,17 +164,17 @@ class Growth:
                     continue
                 if not len(overlapping_pairs(self.surfaces, packing, self.lengths, 0.0)):
                     return packing
-                if self.gap > 3 * wanted:
+                if self.gap > 3 * gap:
                     break
-                self.gap *= 1.2  # edges may touch between the points
-        part = max(depth - self.gap, 0.0) / float(self.radii.min())
+                self.gap *= 1.2  # edges may intersect between the points
+        overlap = max(depth - self.gap, 0.0) / float(self.radii.min())
         raise CaseError(
             f"hematocrit = {self.packing().hematocrit:.3f}: {len(self.kinds)} cells cannot be packed without overlaps"
-            f" (some still overlap by {part:.0%} of their radius): a lower hematocrit or a smaller gap is needed"
+            f" (some still overlap by {overlap:.0%} of their radius): a lower hematocrit or a smaller gap is needed"
         )
 
     def _shake(self) -> None:
-        """Move and turn all cells a little at random: what is jammed may come free."""
+        """Move and rotate all cells slightly at random, to free jammed ones."""
         from scipy.spatial.transform import Rotation
 
         kicks = self.random.normal(size=(2, len(self.centers), 3))
@@ -179,16 +182,15 @@ class Growth:
         self.turns = Rotation.from_rotvec(_TURN * kicks[1]) * self.turns
 
     def packing(self) -> Packing:
-        """Return where the cells are now."""
+        """Return the present packing."""
         volumes = np.array([surface.volume for surface in self.surfaces])[self.kinds]
-        return Packing(
-            self.centers.copy(), self.turns.as_matrix(), self.kinds, float(volumes.sum()) / self.vessel.volume
-        )
+        hematocrit = float(volumes.sum()) / self.vessel.volume
+        return Packing(self.centers.copy(), self.turns.as_matrix(), self.kinds, hematocrit)
 
     def _lift_wall(self, packing: Packing) -> bool:
-        """Return whether a vertex is outside; around such ones the wall's lattice then tells of a wall that is nearer.
+        """Return whether a vertex is outside; increase the wall's distance lattice around such vertices.
 
-        Between its nodes a lattice rounds off the ridge between two branches, and not all vertices feel the wall.
+        Interpolation smooths the ridge between two branches, and only some vertices are contact points.
         """
         places = [np.zeros((0, 3))]
         for kind, surface in enumerate(self.surfaces):
@@ -205,41 +207,30 @@ class Growth:
         return True
 
     def _lift(self, places: Floats, distance: Floats) -> None:
-        """Add to the wall's nodes around places (n, 3) what they lack of the distances (n,) there, outside more."""
+        """Increase the wall's nodes around places (n, 3) to the exact distances (n,) there, outside by more."""
         from scipy.ndimage import map_coordinates
 
         values = self._nodes[-1].reshape(self.wall["shape"][:3])
         at = (places - list(self.wall["origin"].values())) / self.wall["spacing"]
-        lacking = distance - map_coordinates(values, at.T, order=1, mode="nearest")
-        lacking = np.where(distance >= 0, np.maximum(lacking, distance + 0.1 * self.gap), lacking)
+        error = distance - map_coordinates(values, at.T, order=1, mode="nearest")
+        error = np.where(distance >= 0, np.maximum(error, distance + 0.1 * self.gap), error)
         low = np.clip(np.floor(at).astype(np.int64), 0, np.array(values.shape) - 2)
         lifted = np.zeros_like(values)
         for corner in np.ndindex(2, 2, 2):
-            np.maximum.at(lifted, tuple((low + corner).T), lacking)
+            np.maximum.at(lifted, tuple((low + corner).T), error)
         self._nodes[-1] = (values + lifted).reshape(-1)
         self.nodes = self.backend.upload(np.concatenate(self._nodes))
 
     def push(self, scale: float) -> float:
-        """Move and turn every cell away from what it meets at this size; return the greatest depth before."""
+        """Move and rotate every cell away from its overlaps at this size; return the greatest depth before."""
         from scipy.spatial.transform import Rotation
 
         first, neighbors, shifts = self._neighbors(scale)
         upload = self.backend.upload
-        arrays = {
-            "centers": upload(self.centers),
-            "rotations": upload(self.turns.as_matrix().reshape(-1, 9)),
-            "first": first,
-            "neighbors": neighbors,
-            "shifts": shifts,
-        }
-        fixed = {
-            "kind": self.kind,
-            "kinds": self.kind_rows,
-            "points": self.points,
-            "nodes": self.nodes,
-            "out": self.out,
-        }
-        packed = self.backend.pack(self.kernel, **arrays, **fixed, wall=self.wall, scale=scale, gap=self.gap)
+        arrays = {"centers": upload(self.centers), "rotations": upload(self.turns.as_matrix().reshape(-1, 9))}
+        arrays |= {"first": first, "neighbors": neighbors, "shifts": shifts, "kind": self.kind, "out": self.out}
+        arrays |= {"kinds": self.kind_rows, "points": self.points, "nodes": self.nodes}
+        packed = self.backend.pack(self.kernel, **arrays, wall=self.wall, scale=scale, gap=self.gap)
         self.kernel.bind(packed, 0, len(self.centers))()
         out = self.backend.download(self.out)
         contacts, levers = np.maximum(out[:, 6:7], 1.0), np.maximum(out[:, 7:8], 1e-300)
@@ -253,13 +244,13 @@ class Growth:
         return float(out[:, 8].max())
 
     def _wrapped(self, centers: Floats) -> Floats:
-        """Return centers inside the vessel's box along the axes that repeat."""
+        """Return centers inside the vessel's box along periodic axes."""
         for axis in np.flatnonzero(self.lengths):
             centers[:, axis] = self.vessel.low[axis] + (centers[:, axis] - self.vessel.low[axis]) % self.lengths[axis]
         return centers
 
     def _neighbors(self, scale: float) -> tuple[Array, Array, Array]:
-        """Return the lists of cells that may touch; they are made anew when cells have moved or grown."""
+        """Return the lists of cells that may touch; they are rebuilt when cells have moved or grown."""
         skin = 0.15 * float(self.radii.max())
         moved = self.centers - self.neighbors_at
         moved -= np.where(self.lengths > 0, self.lengths * np.round(moved / np.maximum(self.lengths, 1e-300)), 0.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Laws of the elasticity of membranes in their plane: one class each, in the table `MEMBRANE_LAWS`.
+"""Laws of in-plane membrane elasticity: one class each, in the table `MEMBRANE_LAWS`.
 
 How to add one: docs/howto/add-a-membrane-law.md.
 """
@@ -20,11 +20,11 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class MembraneLaw(ABC):
-    """A law with shear modulus `shear` = G; whatever other numbers a law has are without dimension.
+    """A law with shear modulus `shear` = G; its other parameters are dimensionless.
 
     Attributes:
         name: the value of `law` in a case file.
-        kernel: its C++ type, and which of its numbers that has.
+        kernel: its C++ type, and the parameters of that type.
     """
 
     name: ClassVar[str]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Loop subdivision surfaces: what the control points of a triangle weigh at points of its piece of the limit surface.
+"""Loop subdivision surfaces: weights of the control points of a triangle at points of its patch of the limit surface.
 
-A triangle's piece depends on the triangle's vertices and their neighbours, n0 + n1 + n2 - 6 control points for valences
-n0, n1, n2: twelve in a regular mesh. There the weights are polynomials (theory/cells, eq. 1). Beside a vertex with
-another valence a point is followed through exact subdivisions until it lies in a regular part.
+A patch depends on the triangle's vertices and their neighbours: n0 + n1 + n2 - 6 control points for valences n0, n1,
+n2, twelve in a regular mesh. There the weights are polynomials (theory/cells, eq. 1). Next to a vertex with another
+valence a point is followed through exact subdivisions until it is in a regular patch.
 
-Control points are listed in the order of `patches`: the corners, then the rest of each corner's ring in turn.
+Control points are in the order of `patches`: the corners, then the other neighbours of each corner.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ QUADRATURE: dict[int, tuple[Floats, Floats]] = {
     1: (np.full((1, 3), 1 / 3), np.ones(1)),
     3: (np.full((3, 3), 1 / 6) + 0.5 * np.eye(3), np.full(3, 1 / 3)),
 }
-#: Subdivisions after which a point that is still beside an irregular vertex counts as that vertex itself.
-_DEEPEST = 60
+#: Most subdivisions; a point that is still next to an irregular vertex then counts as that vertex.
+_MAX_DEPTH = 60
 
 
 def vertex_weight(valence: int) -> float:
@@ -63,7 +63,7 @@ def _box_splines() -> list[dict[tuple[int, int, int], int]]:
     return splines
 
 
-#: Powers of u, v, w and coefficients of every term, with the control point that it belongs to.
+#: Control point, powers of u, v, w and coefficient of every term.
 _TERMS = [(row, power, c / 12) for row, number in enumerate(_STAM) for power, c in _box_splines()[number - 1].items()]
 
 
@@ -112,7 +112,7 @@ class _Local:
         self.valences = valences
 
     def corner(self, k: int) -> Floats:
-        """Corner k, moved by the vertex rule."""
+        """Return the weights of corner k after subdivision (vertex rule)."""
         weight = vertex_weight(self.valences[k])
         row = np.zeros(self.count)
         row[k] = 1 - self.valences[k] * weight
@@ -120,7 +120,7 @@ class _Local:
         return row
 
     def edge(self, k: int, other: int) -> Floats:
-        """The new vertex on the edge from corner k to the control point `other` of its ring."""
+        """Return the weights of the new vertex on the edge from corner k to the control point `other` of its ring."""
         ring = self.rings[k]
         place = ring.index(other)
         row = np.zeros(self.count)
@@ -143,7 +143,7 @@ def local_rings(valences: tuple[int, int, int]) -> list[list[int]]:
 
 @cache
 def _children(valences: tuple[int, int, int]) -> tuple[tuple[tuple[int, int, int], Floats], ...]:
-    """Return valences and subdivision matrix of the three children at the corners and of the one in the middle."""
+    """Return valences and subdivision matrix of the three children at the corners and of the central one."""
     local = _Local(valences)
     children = []
     for k in range(3):
@@ -172,7 +172,7 @@ def weights_at(valences: tuple[int, int, int], barycentric: Floats) -> Floats:
     point = np.asarray(barycentric, np.float64)
     matrix = np.eye(sum(valences) - 6)
     turn = np.eye(3)  # barycentric coordinates in the child from those in the triangle
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         if valences == (6, 6, 6):
             return _turned(regular_weights(point[1], point[2]), turn) @ matrix
         if point.max() > 0.5:
@@ -190,8 +190,8 @@ def weights_at(valences: tuple[int, int, int], barycentric: Floats) -> Floats:
 
 
 def _turned(weights: Floats, turn: Floats) -> Floats:
-    """Return derivatives by the triangle's coordinates from those by the coordinates of a part of it."""
-    # Columns: what v and w of the part gain when v or w of the triangle does (u loses as much).
+    """Return derivatives by the coordinates of a triangle from those by the coordinates of a child triangle."""
+    # Columns: derivatives of the child's v and w by v and w of the triangle, at constant sum of u, v and w.
     j = turn[1:, 1:] - turn[1:, :1]
     value, first = weights[:1], j.T @ weights[1:3]
     (vv, ww, vw), (a, c), (b, d) = weights[3:], (j[0, 0], j[1, 0]), (j[0, 1], j[1, 1])
@@ -208,18 +208,18 @@ def patches(
 ) -> tuple[list[list[int]], list[tuple[int, int, int]]]:
     """Return the control points of every triangle, and the valences of its corners.
 
-    The corners come first, turned so that the one with fewest neighbours leads, then the rest of their rings.
+    The corners come first, beginning with the one with fewest neighbours, then the other points of their rings.
     """
     points, valences = [], []
     for face in faces.tolist():
-        lead = int(np.argmin([len(rings[corner]) for corner in face]))
-        corners = face[lead:] + face[:lead]
-        rest = []
+        first = int(np.argmin([len(rings[corner]) for corner in face]))
+        corners = face[first:] + face[:first]
+        others = []
         for k in range(3):
             ring = rings[corners[k]]
             start = ring.index(corners[(k + 1) % 3])
-            rest.append((ring[start:] + ring[:start])[2:])
-        a, b, c = rest
+            others.append((ring[start:] + ring[:start])[2:])
+        a, b, c = others
         points.append([*corners, *a, *b[1:], *c[1:-1]])
         valences.append((len(rings[corners[0]]), len(rings[corners[1]]), len(rings[corners[2]])))
     return points, valences
@@ -246,7 +246,7 @@ def control_points(surface: Surface) -> Floats:
 
 
 def limit_points(faces: npt.NDArray[np.integer], control: Floats) -> Floats:
-    """Return the points (..., n, 3) of the limit surface that belong to control points (..., n, 3)."""
+    """Return the limit positions (..., n, 3) of control points (..., n, 3)."""
     matrix = limit_matrix(rings_of(faces))
     flat = np.moveaxis(control, -2, 0)
     return np.moveaxis((matrix @ flat.reshape(len(flat), -1)).reshape(flat.shape), 0, -2)

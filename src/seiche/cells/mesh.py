@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Closed triangle meshes of cells: refined icosahedra in the shapes of cells, meshes from files, and what is refused.
+"""Closed triangle meshes of cells: refined icosahedra in the shapes of cells, meshes from files, and their checks.
 
 Lengths in any one unit. A mesh is a `seiche.domain.surface.Surface` whose triangles face outwards.
 """
@@ -22,14 +22,14 @@ Floats = npt.NDArray[np.float64]
 EVANS_FUNG = (0.207161, 2.002558, -1.122762)
 #: Radius of that cell in micrometres: area 134.1 um^2, volume 94.1 um^3.
 EVANS_FUNG_RADIUS = 3.91
-#: Coordinates from which on volumes are no numbers, and the height of a triangle over its longest edge that is none.
+#: Coordinates beyond which volumes overflow, and least height of a triangle over its longest edge.
 FARTHEST, THINNEST = 1e60, 1e-6
 
 
 def icosphere(vertices: int = 642) -> Surface:
     """Return a refined icosahedron on the unit sphere with 12, 42, 162, 642, 2562 or 10242 vertices.
 
-    Vertices that follow each other are neighbours mostly, which their interpolation makes use of.
+    Consecutive vertices are mostly neighbours, for memory locality.
 
     Raises:
         CaseError: another number of vertices.
@@ -80,7 +80,7 @@ def biconcave(
     _positive("radius", [radius])
     squared = np.linspace(0, 1, 201)
     if len(coefficients) != 3 or min(np.polyval(coefficients[::-1], squared)) <= 0:
-        raise CaseError(f"shape coefficients {tuple(coefficients)}: three numbers that make the cell thick everywhere")
+        raise CaseError(f"shape coefficients {tuple(coefficients)}: three numbers with positive thickness are expected")
     unit = icosphere(vertices)
     x, y, z = unit.vertices.T
     squared = x**2 + y**2
@@ -126,7 +126,7 @@ def checked(surface: Surface, name: str = "mesh") -> Surface:
 
     Raises:
         CaseError: it is open, inside out, in several parts, touches itself, a vertex has too few neighbours, a triangle
-            has no area, or a coordinate is beyond all measures.
+            has no area, or a coordinate is too large.
     """
     faces = surface.faces.astype(np.int64)
     if not len(faces):

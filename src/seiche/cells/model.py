@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a membrane is made of and what types of cells there are.
+"""Membrane models and types of cells.
 
-Units: any length, and any unit of energy; moduli per area are then energies per square length, forces energies per
-length. In a coupled run the length is the lattice spacing and the energy that of the lattice.
+Any units of length and energy: moduli are energies per area, forces energies per length. A coupled run uses lattice
+units.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Floats = npt.NDArray[np.float64]
 class MembraneModel:
     """Elasticity of a membrane.
 
-    `law` in the plane; `bending` modulus of Helfrich's energy (eq. 7) with `spontaneous_curvature` c0, of the sign of
-    twice the mean curvature (-2/R on a sphere), or "rest": that of the stress-free shape, point by point. Penalties
-    (eq. 10), energies per area or volume: `area` of the whole cell, `local_area` of every triangle, `volume`.
+    `law` is the in-plane law and `bending` the modulus of Helfrich's energy (eq. 7). `spontaneous_curvature` c0 has the
+    sign of twice the mean curvature (-2/R on a sphere); "rest" is that of the stress-free shape at each point. The
+    penalties (eq. 10), energies per area or volume, are `area` (whole cell), `local_area` (each triangle) and `volume`.
 
-    `shell` is "loop", a Loop subdivision surface with 1 or 3 points of integration an element (`points`), or "flat",
+    `shell` is "loop", a Loop subdivision surface with 1 or 3 integration points an element (`points`), or "flat",
     triangles and hinges.
     """
 
@@ -46,11 +46,7 @@ class MembraneModel:
     points: Literal[1, 3] = 3
 
     def __post_init__(self) -> None:
-        """Refuse moduli that are negative or not finite.
-
-        Raises:
-            CaseError: such a number, or an unknown shell.
-        """
+        """Raise CaseError for a modulus that is negative or not finite, or an unknown shell."""
         for field in fields(self.law):
             _nonnegative(f"law.{field.name}", getattr(self.law, field.name))
         for name in ("bending", "area", "local_area", "volume"):
@@ -63,7 +59,7 @@ class MembraneModel:
             raise CaseError(f"points = {self.points}: an element has 1 or 3 points of integration")
 
     def in_units(self, length: float, force: float) -> MembraneModel:
-        """Return this membrane, of SI units, in those of a `length` (m) and a `force` (N)."""
+        """Return this membrane, given in SI units, in units of a `length` (m) and a `force` (N)."""
         tension = force / length
         curvature = self.spontaneous_curvature
         return replace(
@@ -86,9 +82,9 @@ def _nonnegative(name: str, value: float) -> None:
 class CellType:
     """One kind of cell: its name, its undeformed `mesh` and its membrane.
 
-    The vertices of `mesh` lie on the surface. With Loop shells the moving points are control points, chosen such that
-    the limit surface passes through the vertices of `mesh`. `stress_free` is the shape without stress in the plane,
-    with the same triangles, if it is not that of `mesh`.
+    The vertices of `mesh` are on the surface. With Loop shells the moving points are control points whose limit surface
+    passes through the vertices of `mesh`. `stress_free` is the shape without in-plane stress, with the same triangles;
+    that of `mesh` by default.
     """
 
     name: str
@@ -97,7 +93,7 @@ class CellType:
     stress_free: Surface | None = None
 
     def __post_init__(self) -> None:
-        """Refuse meshes that cannot be a cell.
+        """Check the meshes.
 
         Raises:
             CaseError: a mesh that is open, inverted or crosses itself, too many vertices or neighbours, or shapes

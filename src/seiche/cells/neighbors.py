@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which places are near each other where space repeats itself, and points spread over a surface."""
+"""Neighbour pairs in periodic space, and points spread over a surface."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def neighbor_pairs(centers: Floats, lengths: Floats, reach: float) -> tuple[Inte
         places.append(moved[near])
         shifts.append(np.broadcast_to(step, (len(near), 3)))
     owner, shift, place = np.concatenate(owners), np.concatenate(shifts), np.concatenate(places)
-    found = cKDTree(centers).query_ball_tree(cKDTree(place), reach)
-    left = np.repeat(np.arange(len(centers)), [len(row) for row in found])
-    right = np.fromiter((k for row in found for k in sorted(row)), np.int64, len(left))
+    near_rows = cKDTree(centers).query_ball_tree(cKDTree(place), reach)
+    left = np.repeat(np.arange(len(centers)), [len(row) for row in near_rows])
+    right = np.fromiter((k for row in near_rows for k in sorted(row)), np.int64, len(left))
     other = (owner[right] != left) | (shift[right] != 0).any(axis=1)
     return np.stack([left[other], owner[right[other]]], axis=1), shift[right[other]]
 
 
 def spread_points(points: Floats, count: int) -> Floats:
-    """Return at most `count` of the points, each far from those before it."""
+    """Return at most `count` of the points, each the farthest from those before it."""
     if len(points) <= count:
         return points
     chosen = [int(np.linalg.norm(points, axis=1).argmax())]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where cells are; which surfaces overlap: triangles meet, or one is inside the other; and which cross themselves."""
+"""Packings; overlaps of surfaces, which intersect or contain each other; self-intersections of surfaces."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Packing:
-    """Where cells are: `centers` (n, 3), `rotations` (n, 3, 3) from their own frames, `kinds` (n,) their types.
+    """Places of cells: `centers` (n, 3), `rotations` (n, 3, 3) from the frames of their meshes, types `kinds` (n,).
 
-    A center is where the mean of the vertices of the type's mesh goes. `hematocrit` is what was reached, by the volumes
-    of the meshes.
+    A center is the mean of the vertices. `hematocrit` is computed from the volumes of the meshes.
     """
 
     centers: Floats
@@ -37,16 +36,15 @@ class Packing:
         return self.centers[chosen], self.rotations[chosen]
 
     def taken(self, chosen: npt.NDArray[Any], hematocrit: float) -> Packing:
-        """Return the packing of some of the cells."""
+        """Return the packing of the `chosen` cells."""
         return Packing(self.centers[chosen], self.rotations[chosen], self.kinds[chosen], hematocrit)
 
 
 def overlapping_pairs(surfaces: Sequence[Surface], packing: Packing, lengths: Floats, margin: float = 0.0) -> Integers:
     """Return the pairs (p, 2), first less than second, of cells that overlap or come closer than `margin`.
 
-    `lengths` (3,) are the periods of the space, 0 where it does not repeat. Closer than the margin counts for vertices
-    only; without margin the test of the triangles is exact but for rounding. A cell that meets its own image is a pair
-    with itself.
+    `lengths` (3,) are the periods of the space, 0 where it is not periodic. The margin is tested for vertices only;
+    without margin the test is exact up to rounding. A cell that overlaps its own image is a pair with itself.
     """
     bodies = [Surface(surface.vertices - surface.vertices.mean(axis=0), surface.faces) for surface in surfaces]
     radii = np.array([np.linalg.norm(body.vertices, axis=1).max() for body in bodies])
@@ -58,18 +56,18 @@ def overlapping_pairs(surfaces: Sequence[Surface], packing: Packing, lengths: Fl
     kinds, centers, turns = packing.kinds, packing.centers, packing.rotations
     between = centers[pairs[:, 1]] + shifts - centers[pairs[:, 0]]
     near = np.linalg.norm(between, axis=1) <= radii[kinds[pairs[:, 0]]] + radii[kinds[pairs[:, 1]]] + margin
-    found = []
+    overlapping = []
     for (i, j), shift in zip(pairs[near].tolist(), between[near], strict=True):
         one, two = bodies[kinds[i]], bodies[kinds[j]]
         # The second cell in the frame of the first.
-        there = Surface((two.vertices @ turns[j].T + shift) @ turns[i], two.faces)
-        if meet(one, there, margin):
-            found.append((min(i, j), max(i, j)))
-    return np.unique(np.array(found, np.int64).reshape(-1, 2), axis=0)
+        other = Surface((two.vertices @ turns[j].T + shift) @ turns[i], two.faces)
+        if meet(one, other, margin):
+            overlapping.append((min(i, j), max(i, j)))
+    return np.unique(np.array(overlapping, np.int64).reshape(-1, 2), axis=0)
 
 
 def meet(one: Surface, two: Surface, margin: float) -> bool:
-    """Tell whether two closed surfaces overlap, or a vertex of one is closer than `margin` to the other."""
+    """Return whether two closed surfaces overlap, or a vertex of one is closer than `margin` to the other."""
     (low, high), (least, most) = bounds(one.vertices), bounds(two.vertices)
     low, high = np.maximum(low, least) - margin, np.minimum(high, most) + margin
     if (low > high).any():
@@ -77,41 +75,40 @@ def meet(one: Surface, two: Surface, margin: float) -> bool:
     both = ((one, two), (two, one))
     if _cut(one, two, low, high) or any(_contains(other, own) for own, other in both):
         return True
-    return margin > 0 and any(_beside(own, other, margin) for own, other in both)
+    return margin > 0 and any(_close(own, other, margin) for own, other in both)
 
 
 def _contains(outer: Surface, inner: Surface) -> bool:
-    """Tell whether a surface is in another, of two that do not cut each other."""
+    """Return whether a surface contains another that does not intersect it."""
     if not in_box(np.array(bounds(inner.vertices)), *bounds(outer.vertices)).all():
         return False
     return bool(signed_distance(outer, inner.vertices[:1])[0] < 0)
 
 
-def _beside(own: Surface, other: Surface, margin: float) -> bool:
-    """Tell whether a vertex of one surface is closer than `margin` to another that it does not cut."""
+def _close(own: Surface, other: Surface, margin: float) -> bool:
+    """Return whether a vertex of one surface is closer than `margin` to another that it does not intersect."""
     from scipy.spatial import cKDTree
 
     corners = other.corners()
     longest = float(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max())
-    # No point of a triangle is farther than its longest edge from its vertices.
+    # A point of a triangle is at most the longest edge away from the vertices.
     reached, _ = cKDTree(other.vertices).query(own.vertices, distance_upper_bound=longest + margin)
     close = own.vertices[np.isfinite(reached)]
     return bool(len(close) and (signed_distance(other, close) < margin).any())
 
 
 def _cut(one: Surface, two: Surface, low: Floats, high: Floats) -> bool:
-    """Tell whether a triangle of one surface meets one of the other, inside a box; what only touches counts."""
+    """Return whether a triangle of one surface intersects or touches one of the other, inside a box."""
     from igl.predicates import find_intersections
 
-    bodies = [_part(each, low, high) for each in (one, two)]
+    bodies = [_in_box(surface, low, high) for surface in (one, two)]
     if not all(len(body.faces) for body in bodies):
         return False
-    parts = (part for body in bodies for part in _as_igl(body))
-    return bool(find_intersections(*parts, first_only=True)[0])
+    return bool(find_intersections(*_as_igl(bodies[0]), *_as_igl(bodies[1]), first_only=True)[0])
 
 
 def own_crossing(surface: Surface) -> tuple[int, int] | None:
-    """Return two triangles of a surface that meet elsewhere than in the vertices they share, None if none do."""
+    """Return two triangles of a surface that intersect outside of common vertices, or None."""
     from igl.predicates import find_self_intersections
 
     crossed, pairs, _ = find_self_intersections(*_as_igl(surface))
@@ -119,12 +116,12 @@ def own_crossing(surface: Surface) -> tuple[int, int] | None:
 
 
 def _as_igl(surface: Surface) -> tuple[Floats, Integers]:
-    """Return vertices and triangles in the types that libigl takes."""
+    """Return vertices and triangles in the types of libigl."""
     return np.ascontiguousarray(surface.vertices, np.float64), surface.faces.astype(np.int64)
 
 
-def _part(surface: Surface, low: Floats, high: Floats) -> Surface:
-    """Return the triangles of a surface whose boxes meet another."""
+def _in_box(surface: Surface, low: Floats, high: Floats) -> Surface:
+    """Return the triangles of a surface whose bounding boxes intersect a box."""
     a, b, c = (surface.vertices[surface.faces[:, corner]] for corner in range(3))
     outside = (np.maximum(np.maximum(a, b), c) < low) | (np.minimum(np.minimum(a, b), c) > high)
     return Surface(surface.vertices, surface.faces[~(outside[:, 0] | outside[:, 1] | outside[:, 2])])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Dense random packings of undeformed cells: they grow from small ones and push each other apart (eq. 12).
+"""Dense random packings of undeformed cells, which grow from a small size and push each other apart (eq. 12).
 
-A large vessel is filled with copies of a packed periodic tile; cells that meet the wall are left out, and others at
-random until the hematocrit is the wanted one (Ames et al. 2020). Where that leaves too few, cells at the wall stay and
-are pushed inwards.
+A large vessel is filled with copies of a packed periodic tile. Cells that intersect the wall are removed, then others
+at random down to the requested hematocrit (Ames et al. 2020). If too few remain, cells at the wall are kept and pushed
+inwards.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ __all__ = ["HIGHEST_HEMATOCRIT", "Packing", "cell_counts", "fill", "pack", "pres
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-#: Random packings of bodies as flat as red cells end about here.
+#: Approximate limit of random packings of bodies as flat as red cells.
 HIGHEST_HEMATOCRIT = 0.6
-#: More cells than this are put in place as copies of a tile of about TILE_CELLS at TILE_HEMATOCRIT.
+#: More cells than this are placed as copies of a tile of about TILE_CELLS at TILE_HEMATOCRIT.
 LARGEST_GROWN, TILE_CELLS, TILE_HEMATOCRIT = 2000, 216, 0.5
-#: A vessel to be filled to more than this share of the hematocrit of a tile gets a denser tile, by this factor.
+#: Above this part of TILE_HEMATOCRIT the tile is denser than the vessel by this factor.
 _FULL, _DENSER = 0.9, 1.06
 #: Up to so many cells, which may block each other in a narrow vessel, are grown from up to so many random starts.
 _FEW, _STARTS = 100, 6
-#: Size at which cells begin to be pushed off the wall.
+#: Initial size of cells that are pushed off the wall.
 _PRESSED = 0.75
 
 
@@ -52,27 +52,27 @@ def pack(
     Args:
         vessel: the space.
         surfaces: closed meshes, one a type.
-        hematocrit: the wanted volume of the cells over that of the vessel.
+        hematocrit: volume of the cells over that of the vessel.
         shares: number of cells of each type over that of all; equal by default.
-        gap: distance that cells keep from each other and from walls; 2 % of the largest radius by default.
-        seed: of the random places.
-        backend: where the pushing is computed; the CPU by default.
+        gap: least distance of cells from each other and from walls; 2 % of the largest radius by default.
+        seed: seed of the random places.
+        backend: device of the computation; the CPU by default.
 
     Returns:
-        A packing without any overlap.
+        A packing without overlaps.
 
     Raises:
-        CaseError: a hematocrit that cannot be reached, a cell that is larger than the vessel, a broken mesh.
+        CaseError: a hematocrit that cannot be reached, a cell that is larger than the vessel, an invalid mesh.
     """
     refuse_tight(vessel, surfaces)
     if not 0 < hematocrit <= HIGHEST_HEMATOCRIT:
         raise CaseError(f"hematocrit = {hematocrit:g}: a number above 0 and up to {HIGHEST_HEMATOCRIT:g} is expected")
-    part = np.asarray(shares if shares is not None else np.ones(len(surfaces)), np.float64)
-    if len(part) != len(surfaces) or not (np.isfinite(part) & (part >= 0)).all() or part.sum() <= 0:
-        raise CaseError(f"shares {part.tolist()}: a share of the cells for each of {len(surfaces)} types is expected")
-    part = part / part.sum()
+    parts = np.asarray(shares if shares is not None else np.ones(len(surfaces)), np.float64)
+    if len(parts) != len(surfaces) or not (np.isfinite(parts) & (parts >= 0)).all() or parts.sum() <= 0:
+        raise CaseError(f"shares {parts.tolist()}: a share of the cells for each of {len(surfaces)} types is expected")
+    parts = parts / parts.sum()
     volumes = np.array([surface.volume for surface in surfaces])
-    counts = cell_counts(vessel.volume, volumes, part, hematocrit)
+    counts = cell_counts(vessel.volume, volumes, parts, hematocrit)
     count = int(counts.sum())
     if count < 1:
         raise CaseError(
@@ -81,7 +81,7 @@ def pack(
         )
     radius = max(float(np.linalg.norm(centered(surface), axis=1).max()) for surface in surfaces)
     keep = 0.02 * radius if gap is None else gap
-    # Bodies that are thicker by half the gap must not overlap; each then has this much at least (Brunn and Minkowski).
+    # Cells thicker by half the gap must not overlap; this is a lower bound of their volume (Brunn-Minkowski).
     needed = float(counts @ (np.cbrt(volumes) + np.cbrt(4 / 3 * np.pi) * 0.5 * keep) ** 3) / vessel.volume
     if needed > 1:
         raise CaseError(
@@ -93,11 +93,11 @@ def pack(
         return _grown(vessel, surfaces, np.repeat(np.arange(len(surfaces)), counts), keep, seed=seed, backend=device)
     dense = max(TILE_HEMATOCRIT, _DENSER * hematocrit if hematocrit > _FULL * TILE_HEMATOCRIT else 0.0)
     dense = min(dense, HIGHEST_HEMATOCRIT)
-    edge = float((TILE_CELLS * (part @ volumes) / dense) ** (1 / 3))
+    edge = float((TILE_CELLS * (parts @ volumes) / dense) ** (1 / 3))
     extent = vessel.high - vessel.low
     fitting = extent / np.maximum(np.round(extent / edge), 1)
     tile = Box(tuple(np.where(vessel.periodic, fitting, edge).tolist()))
-    packed = pack(tile, surfaces, dense, shares=part.tolist(), gap=keep, seed=seed, backend=device)
+    packed = pack(tile, surfaces, dense, shares=parts.tolist(), gap=keep, seed=seed, backend=device)
     try:
         return fill(vessel, surfaces, tile, packed, hematocrit, gap=keep, seed=seed)
     except CaseError:
@@ -107,7 +107,7 @@ def pack(
 def _grown(
     vessel: Vessel, surfaces: Sequence[Surface], kinds: Integers, gap: float, *, seed: int, backend: Backend
 ) -> Packing:
-    """Grow cells from random places; a few that jam each other are grown again from other ones."""
+    """Grow cells from random places; a few cells that jam are grown again from other places."""
     starts: list[int | list[int]] = [seed, *([seed, again] for again in range(1, _STARTS if len(kinds) <= _FEW else 1))]
     for start in starts:
         try:
@@ -130,10 +130,10 @@ def press(
 ) -> Packing:
     """Fill a vessel with copies of a packed periodic tile and push cells off its wall and each other.
 
-    `counts` says how many of each type are to be left of those with their centers inside; the deepest stay.
+    Of the cells with their centers inside `counts` of each type stay, the deepest ones.
 
     Raises:
-        CaseError: there are fewer, or they cannot get rid of their overlaps.
+        CaseError: there are fewer cells, or overlaps remain.
     """
     every = _copies(vessel, tile, packed)
     depth, random = -vessel.distance(every.centers), np.random.default_rng(seed)
@@ -143,14 +143,14 @@ def press(
         if len(rows) < count:
             raise CaseError(
                 f"hematocrit = {packed.hematocrit:.3f} of a tile: {len(rows)} cells of type {kind} are in the vessel, "
-                f"{count} are needed: a lower hematocrit is needed"
+                f"not {count}: a lower hematocrit is needed"
             )
         at_wall = depth[rows] < centered(surfaces[kind]).max()
         order = np.lexsort((random.random(len(rows)), -np.where(at_wall, depth[rows], np.inf)))
         surplus = len(rows) - count
-        # Half of those too many go at the wall, the others anywhere.
-        gone = np.concatenate([order[len(rows) - surplus // 2 :], order[: surplus - surplus // 2]])
-        chosen.append(np.delete(rows, gone))
+        # Half of the surplus is removed at the wall, the other half anywhere.
+        removed = np.concatenate([order[len(rows) - surplus // 2 :], order[: surplus - surplus // 2]])
+        chosen.append(np.delete(rows, removed))
     start = every.taken(np.sort(np.concatenate(chosen)), 0.0)
     device = backend or open_backend("cpu")
     return Growth(vessel, surfaces, start.kinds, gap, seed=seed, backend=device, start=start).packed(_PRESSED)
@@ -180,11 +180,11 @@ def fill(
 ) -> Packing:
     """Fill a vessel with copies of a packed periodic tile and remove cells at random down to a hematocrit.
 
-    Cells that come closer to a wall than `gap` are left out; where the vessel repeats itself after another length than
-    a whole number of tiles, so are those that would overlap.
+    Cells closer to a wall than `gap` are left out. So are cells that overlap where the period of the vessel is not a
+    whole number of tiles.
 
     Raises:
-        CaseError: what is left is less than was wanted.
+        CaseError: the remaining cells have less than this hematocrit.
     """
     extent = vessel.high - vessel.low
     copies = np.ceil(extent / tile.high - 1e-9).astype(int)
@@ -216,9 +216,9 @@ def fill(
 
 
 def cell_counts(volume: float, volumes: Floats, part: Floats, hematocrit: float) -> Integers:
-    """Return how many cells of each type, of the `volumes` (types,), a vessel of this `volume` gets.
+    """Return the number of cells of each type, of the `volumes` (types,), in a vessel of this `volume`.
 
-    Their sum is that which comes closest to the hematocrit, their `part` (types,) of all as good as whole numbers can.
+    Their sum is the closest to the hematocrit; their parts of all are `part` (types,), rounded to whole cells.
     """
     count = round(hematocrit * volume / float(part @ volumes))
     exact = part * count

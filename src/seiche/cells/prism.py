@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tube before an opening of a vessel: the cross-section there, repeated along the inflow."""
+"""The tube of a reservoir: the cross-section of an opening, extended along the inflow."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from seiche.errors import CaseError
 
 Floats = npt.NDArray[np.float64]
 
-#: Where the cross-section is taken, in spacings behind the opening, and between which heights its sites are counted.
+#: Height of the cross-section behind the opening, and heights between which its sites are counted, in spacings.
 _DEPTH, _SLAB = 2.0, (1.0, 3.0)
 
 
 class Prism:
-    """A straight tube before the opening `plane`, periodic along the inflow; lengths in spacings.
+    """A straight tube with the cross-section of the opening `plane`, periodic along the inflow; lengths in spacings.
 
-    `area` is that of the cross-section. Its own coordinates are x along the inflow, from the opening on, and y and z
-    across from the center of the opening: `center` and the rows of `frame` (3, 3) say where that is among the sites.
+    `area` is that of the cross-section. The local coordinates are x along the inflow, from the opening, and y and z
+    across, from its center: `center` and the axes `frame` (3, 3), by rows, are in the coordinates of the sites.
     """
 
     def __init__(self, sites: SiteSet, plane: IoletPlane, length: int, walls: FluidSpace | None = None) -> None:
-        """Take the cross-section; `walls` is the space of the sites with open openings, if it is there already.
+        """Find the cross-section; `walls` is the space of the sites with open openings, if already available.
 
         Raises:
-            CaseError: no site lies behind the opening.
+            CaseError: there is no site behind the opening.
         """
-        self._vessel, self._given = sites, walls
+        self._vessel, self._open_space = sites, walls
         self.length = length
         self.center = (np.asarray(plane.center) - np.asarray(sites.origin)) / sites.spacing
         normal = np.asarray(plane.normal, np.float64)
@@ -47,14 +47,14 @@ class Prism:
             (local[:, 0] >= _SLAB[0]) & (local[:, 0] < _SLAB[1]) & (np.hypot(local[:, 1], local[:, 2]) <= reach)
         ]
         if not len(slab):
-            raise CaseError(f'iolet["{plane.name}"]: no site is behind it: no cell can enter')
+            raise CaseError(f'iolet["{plane.name}"]: there is no site behind it, so no cell can enter')
         self.low = np.concatenate([[0.0], slab[:, 1:].min(axis=0) - 1.0])
         self.high = np.concatenate([[float(length)], slab[:, 1:].max(axis=0) + 1.0])
         self.area = len(slab) / (_SLAB[1] - _SLAB[0])
 
     @cached_property
     def _walls(self) -> FluidSpace:
-        return self._given or FluidSpace(self._vessel, closed=False)
+        return self._open_space or FluidSpace(self._vessel, closed=False)
 
     def longer(self, length: int) -> Prism:
         """Return the same tube with another length."""
@@ -64,25 +64,25 @@ class Prism:
         return other
 
     def sites(self) -> SiteSet:
-        """Return the sites of a lattice of its own in the tube; positions are its own coordinates."""
+        """Return the sites of a separate lattice in the tube, in local coordinates."""
         periodic = (True, False, False)
         return sites_from_distance(self.distance, self.low, self.high, 1.0, periodic=periodic)
 
     def world(self, points: Floats) -> Floats:
-        """Return the coordinates among the sites of points (..., 3) in its own."""
+        """Return local points (..., 3) in the coordinates of the sites."""
         return np.asarray(self.center + points @ self.frame)
 
     def heights(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return how far points (..., 3) among the sites are behind the opening, and how far from its axis."""
+        """Return the heights of points (..., 3) among the sites behind the opening, and distances from its axis."""
         local = (points - self.center) @ self.frame.T
         return local[..., 0], np.hypot(local[..., 1], local[..., 2])
 
     def distance(self, points: Floats) -> Floats:
-        """Return the distances (n,) of points (n, 3) in its own coordinates from the wall, negative inside."""
-        # The section is the same all along: each of its points is looked at once.
+        """Return the distances (n,) of local points (n, 3) from the wall, negative inside."""
+        # The cross-section is constant: each of its points is computed once.
         across = np.ascontiguousarray(points[:, 1:], np.float64)
-        _, first, again = np.unique(across.view(np.complex128).ravel(), return_index=True, return_inverse=True)
+        _, first, inverse = np.unique(across.view(np.complex128).ravel(), return_index=True, return_inverse=True)
         section = np.column_stack([np.full(len(first), _DEPTH), across[first]])
-        distance = self._walls.distance(self.world(section))[again]
-        beside = np.maximum(self.low[1:] - points[:, 1:], points[:, 1:] - self.high[1:]).max(axis=1)
-        return np.asarray(np.maximum(distance, beside))
+        distance = self._walls.distance(self.world(section))[inverse]
+        outside = np.maximum(self.low[1:] - points[:, 1:], points[:, 1:] - self.high[1:]).max(axis=1)
+        return np.asarray(np.maximum(distance, outside))

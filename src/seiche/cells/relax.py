@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The shape at which a membrane balances given forces: the least of its energy less the work of the forces."""
+"""Equilibrium shape of a membrane under given forces: the minimum of its energy less the work of the forces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Equilibrium:
-    """A shape in balance: `vertices` (n, 3), greatest component of the force left, evaluations of the energy."""
+    """Equilibrium: `vertices` (n, 3), greatest component of the residual force, evaluations of the energy."""
 
     vertices: Floats
     residual: float
@@ -26,25 +26,25 @@ class Equilibrium:
 def equilibrium(
     cells: Cells, loads: npt.ArrayLike, *, tolerance: float = 1e-4, evaluations: int = 20_000
 ) -> Equilibrium:
-    """Relax the only cell of `cells` (FP64), from where it is, under forces `loads` (n, 3) on its vertices.
+    """Relax the only cell of `cells` (FP64) from its present shape under forces `loads` (n, 3) on its vertices.
 
-    The device computes the forces, the host the energies; the minimum is found by L-BFGS. The result is where
-    the cell then is. `tolerance` bounds the components of the force that is left, over the greatest load or over the
-    shear modulus times the mean edge where there is none.
+    The device computes the forces, the host the energies and the minimum, by L-BFGS. The cell is moved to the result.
+    `tolerance` bounds the components of the residual force over the greatest load, or over the shear modulus times the
+    mean edge without loads.
 
     Raises:
         CaseError: several cells, single precision or loads that do not add up to zero.
-        UnstableError: no balance after so many evaluations.
+        UnstableError: no convergence after so many evaluations.
     """
     from scipy.optimize import minimize
 
-    given = np.asarray(loads, np.float64)
+    load = np.asarray(loads, np.float64)
     start = cells.vertices()[0] if cells.count == 1 else np.empty((0, 3))
-    if cells.count != 1 or cells.precision != "float64" or given.shape != start.shape:
+    if cells.count != 1 or cells.precision != "float64" or load.shape != start.shape:
         raise CaseError("equilibrium: one cell in float64 and a load for each of its vertices are expected")
-    greatest = float(np.abs(given).max())
-    if np.abs(given.sum(axis=0)).max() > 1e-9 * max(greatest, 1e-300) * len(given):
-        raise CaseError("equilibrium: the loads do not add up to zero: the cell would fly away")
+    greatest = float(np.abs(load).max())
+    if np.abs(load.sum(axis=0)).max() > 1e-9 * max(greatest, 1e-300) * len(load):
+        raise CaseError("equilibrium: the loads do not add up to zero: the cell would accelerate")
     rest = cells.blocks[0].rest
     if greatest == 0:
         greatest = rest.cell.model.law.shear * float(np.sqrt(rest.face_areas.mean()))
@@ -53,12 +53,12 @@ def equilibrium(
         vertices = flat.reshape(start.shape)
         cells.set_vertices(vertices[None])
         cells.forces()
-        gradient = -(cells.vertex_forces()[0] + given)
-        return float(rest.energies(vertices).sum() - (given * vertices).sum()), gradient.ravel()
+        gradient = -(cells.vertex_forces()[0] + load)
+        return float(rest.energies(vertices).sum() - (load * vertices).sum()), gradient.ravel()
 
     options = {"maxfun": evaluations, "maxiter": evaluations, "gtol": tolerance * greatest, "ftol": 0.0, "maxcor": 30}
-    found = minimize(potential, start.ravel(), jac=True, method="L-BFGS-B", options=options)
-    residual = float(np.abs(potential(found.x)[1]).max())
+    minimum = minimize(potential, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+    residual = float(np.abs(potential(minimum.x)[1]).max())
     if not residual <= 10 * tolerance * greatest:
-        raise UnstableError(f"equilibrium: forces of {residual:.3g} are left after {found.nfev} evaluations")
-    return Equilibrium(found.x.reshape(start.shape), residual, int(found.nfev))
+        raise UnstableError(f"equilibrium: the residual force is {residual:.3g} after {minimum.nfev} evaluations")
+    return Equilibrium(minimum.x.reshape(start.shape), residual, int(minimum.nfev))

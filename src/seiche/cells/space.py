@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The fluid of a lattice as a space that cells are packed into: any vessel, whatever its geometry was made from.
+"""The fluid of a lattice as a space for packing cells, for vessels of any geometry.
 
-Lengths in spacings, coordinates those of the sites. The wall is where the links of the sites are cut.
+Lengths in spacings, coordinates those of the sites. The wall is given by the cut links of the sites.
 """
 
 from __future__ import annotations
@@ -19,27 +19,28 @@ from seiche.domain.sites import LINK_VECTORS, IoletPlane, LinkKind, SiteSet
 
 Floats = npt.NDArray[np.float64]
 
-#: Chosen such that nothing within it is ever near the wall.
+#: Distance from a wall that does not exist.
 _FAR = 1e30
-#: Nearer than this to the wall the side is told by its normal, farther by the nearest site.
+#: Within this distance from the wall its normal determines the side, farther away the nearest site.
 _NEAR = 1.0
-#: Nearer than this distances are exact, farther they are those from one point in each cube of this edge, up to a part.
+#: Distances below the first value are exact. Larger ones are those from one wall point in each cube of the second edge,
+#: with a relative error up to the third.
 _EXACT, _COARSE, _ROUGH = 3.0, 3.0, 0.1
-#: What is farther than these parts of its radius, and these spacings more, from the axis of an opening is beside it.
-_BESIDE, _SITES_BESIDE = 1.3, 2.0
-#: Points of a wall that push cells are about so far apart.
+#: Extent of an opening around its axis: this factor of its radius plus this many spacings.
+_EXTENT, _EXTENT_SITES = 1.3, 2.0
+#: Approximate distance of wall points with contact forces.
 POINT_SPACING = 0.75
-#: So many points are looked up at once; of more than these by all threads.
-_MANY = 10_000
-#: Sites at which the widest place of a vessel is looked for.
+#: Points in a query; more queries than one run on all threads.
+_BATCH = 10_000
+#: Sites that are sampled for the widest place of a vessel.
 _SAMPLES = 20_000
 
 
 class FluidSpace:
-    """The space that the fluid sites take up, one cube of volume 1 each.
+    """The space of the fluid sites, one cube of volume 1 each.
 
-    `closed` says whether openings count as walls: no cell is then put across them. A layer behind each opening that
-    `free` names is not a part of the space either; its depth is in spacings.
+    If `closed`, openings count as walls: no cell is put across them. `free` are the depths (spacings) of layers behind
+    openings, by name, that are excluded from the space.
     """
 
     def __init__(self, sites: SiteSet, *, closed: bool = True, free: Mapping[str, float] | None = None) -> None:
@@ -63,7 +64,7 @@ class FluidSpace:
 
     @property
     def periodic(self) -> tuple[bool, bool, bool]:
-        """Return the axes along which the lattice repeats itself."""
+        """Return the periodic axes."""
         return self._sites.periodic
 
     @property
@@ -80,7 +81,7 @@ class FluidSpace:
         return self._tree_of(self.points)
 
     @cached_property
-    def _some(self) -> tuple[npt.NDArray[np.int64], Any]:
+    def _coarse(self) -> tuple[npt.NDArray[np.int64], Any]:
         rows = first_of_each(np.floor(self.points / _COARSE).astype(np.int64))
         return rows, self._tree_of(self.points[rows])
 
@@ -96,23 +97,23 @@ class FluidSpace:
 
     def distance(self, points: Floats) -> Floats:
         """Return the distances (n,) of points (n, 3) from the wall, negative inside."""
-        found = self._from_wall(points)
+        distance = self._from_wall(points)
         for plane, depth in self._layers:
-            found = np.maximum(found, depth - heights(self._sites, plane, points))
-        return found
+            distance = np.maximum(distance, depth - heights(self._sites, plane, points))
+        return distance
 
     def beyond(self, points: Floats, limit: float) -> npt.NDArray[np.bool_]:
-        """Tell which points (n, 3) are more than `limit`, 0 or more, outside: soon, as most are far from any wall."""
+        """Return which points (n, 3) are more than `limit` >= 0 outside; fast for points far from walls."""
         rows = self._find(np.floor(self._wrapped(points) + 0.5).astype(np.int64))
         unclear = np.flatnonzero((rows < 0) | self._cut[rows] if not self._layers else np.ones(len(points), bool))
-        found = np.zeros(len(points), bool)
+        outside = np.zeros(len(points), bool)
         if len(unclear):
-            found[unclear] = self.distance(points[unclear]) > limit
-        return found
+            outside[unclear] = self.distance(points[unclear]) > limit
+        return outside
 
     @cached_property
     def _cut(self) -> npt.NDArray[np.bool_]:
-        """Which sites have a link that is cut."""
+        """Sites with a cut link."""
         cut = np.zeros(len(self._sites), bool)
         cut[self._sites.boundary] = True
         return cut
@@ -121,65 +122,64 @@ class FluidSpace:
         if not len(self.points):
             return np.full(len(points), -_FAR)
         wrapped = self._wrapped(points)
-        # In the middle of a round vessel all of the wall is equally far: there some of its points will do.
-        rows, coarse = self._some
-        far, nearest = _nearest(coarse, wrapped, _ROUGH)
+        # In the center of a round vessel the whole wall is equally far, and a search of all points would be slow.
+        rows, coarse = self._coarse
+        distance, nearest = _nearest(coarse, wrapped, _ROUGH)
         nearest = rows[nearest]
-        close = np.flatnonzero(far < (1 + _ROUGH) * (_EXACT + 2 * _COARSE))
-        far[close], nearest[close] = _nearest(self._tree, wrapped[close])
+        close = np.flatnonzero(distance < (1 + _ROUGH) * (_EXACT + 2 * _COARSE))
+        distance[close], nearest[close] = _nearest(self._tree, wrapped[close])
         between = wrapped - self._wrapped(self.points[nearest])
         between -= np.where(self._lengths > 0, self._lengths * np.round(between / np.maximum(self._lengths, 1.0)), 0.0)
         height = np.einsum("ij,ij->i", between, self._outwards[nearest])
         inside = self._find(np.floor(wrapped + 0.5).astype(np.int64)) >= 0
-        return np.asarray(np.where(far < _NEAR, height, np.where(inside, -far, far)))
+        return np.asarray(np.where(distance < _NEAR, height, np.where(inside, -distance, distance)))
 
     def has_room(self, half_axes: Floats) -> bool:
-        """Compare with the box around the fluid and with the largest sphere inside."""
+        """Return whether a cell fits into the bounding box and its least half axis into the largest sphere inside."""
         extent = np.sort(0.5 * (self.high - self.low))
         return bool((extent >= half_axes).all() and half_axes[0] <= self._largest_sphere)
 
     @cached_property
     def _largest_sphere(self) -> float:
         coords = self._sites.coords
-        some = coords[:: max(1, len(coords) // _SAMPLES)].astype(np.float64)
-        return 1.0 - float(self.distance(some).min())
+        sample = coords[:: max(1, len(coords) // _SAMPLES)].astype(np.float64)
+        return 1.0 - float(self.distance(sample).min())
 
 
 def _nearest(tree: Any, points: Floats, rough: float = 0.0) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Return the distances of points (n, 3) from the nearest of a tree, and which it is; up to a part for `rough`."""
+    """Return distance and row of the nearest point of a tree from points (n, 3), with a relative error `rough`."""
     distance, nearest = np.empty(len(points)), np.empty(len(points), np.int64)
 
-    def look_up(begin: int) -> None:
-        some = slice(begin, begin + _MANY)
-        distance[some], nearest[some] = tree.query(points[some], eps=rough)
+    def query(begin: int) -> None:
+        batch = slice(begin, begin + _BATCH)
+        distance[batch], nearest[batch] = tree.query(points[batch], eps=rough)
 
-    begins = range(0, len(points), _MANY)
+    begins = range(0, len(points), _BATCH)
     if len(begins) > 1:
-        on_threads(look_up, begins)
+        on_threads(query, begins)
     else:
-        look_up(0)
+        query(0)
     return distance, nearest
 
 
 def heights(sites: SiteSet, plane: IoletPlane, points: Floats) -> Floats:
-    """Return how far points (..., 3) among the sites are behind an opening, infinite for those beside it or before it.
+    """Return the heights of points (..., 3) among the sites behind an opening, infinite outside of its extent.
 
-    What is more than a few spacings before the opening is in another part of the vessel.
+    Points more than a few spacings in front of the opening belong to another part of the vessel: infinite, too.
     """
     offset = points - (np.asarray(plane.center) - np.asarray(sites.origin)) / sites.spacing
     along = offset @ np.asarray(plane.normal)
-    height = np.where(along > -_SITES_BESIDE, along, np.inf)
+    height = np.where(along > -_EXTENT_SITES, along, np.inf)
     if plane.radius is None:
         return height
     aside = np.linalg.norm(offset - along[..., None] * np.asarray(plane.normal), axis=-1)
-    return np.where(aside < _BESIDE * plane.radius / sites.spacing + _SITES_BESIDE, height, np.inf)
+    return np.where(aside < _EXTENT * plane.radius / sites.spacing + _EXTENT_SITES, height, np.inf)
 
 
 def wall_points(sites: SiteSet, *, openings: bool = False) -> tuple[Floats, Floats]:
-    """Return where links are cut by the wall, (n, 3), and the directions out of the fluid there, unit vectors (n, 3).
+    """Return the points where the wall cuts links, (n, 3), and unit vectors (n, 3) out of the fluid there.
 
-    With `openings` also where they are cut by inlets and outlets. Each point is there once: neighbouring sites share
-    some.
+    With `openings` also those of inlets and outlets. Points of several sites are returned once.
     """
     kinds = [LinkKind.WALL, LinkKind.INLET, LinkKind.OUTLET] if openings else [LinkKind.WALL]
     row, link = np.nonzero(np.isin(sites.link_kind, kinds))
@@ -199,13 +199,13 @@ def wall_points(sites: SiteSet, *, openings: bool = False) -> tuple[Floats, Floa
 
 
 def sparse_points(points: Floats) -> Floats:
-    """Return some of the points (n, 3) of a wall: the one nearest the middle of each cube of POINT_SPACING.
+    """Return a subset of the points (n, 3) of a wall: the one nearest the center of each cube of POINT_SPACING.
 
-    Enough for a force that reaches one site: what is left is less than two spacings apart.
+    They are less than two spacings apart, enough for a force with a reach of one site.
     """
     if not len(points):
         return points
     cubes = np.floor(points / POINT_SPACING).astype(np.int64)
-    beside = ((points / POINT_SPACING - cubes - 0.5) ** 2).sum(axis=1)
-    order = np.lexsort((beside, *cubes.T[::-1]))
+    squared = ((points / POINT_SPACING - cubes - 0.5) ** 2).sum(axis=1)
+    order = np.lexsort((squared, *cubes.T[::-1]))
     return np.asarray(points[np.sort(order[first_of_each(cubes[order])])])

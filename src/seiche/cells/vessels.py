@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Spaces that cells are packed into: boxes, tubes and closed surfaces. Lengths in the unit of the cells."""
+"""Spaces for packing cells: boxes, tubes and closed surfaces. Lengths in the unit of the cells."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from seiche.errors import CaseError
 
 Floats = npt.NDArray[np.float64]
 
-#: Chosen such that nothing within it is ever near the wall.
+#: Distance from a wall that does not exist.
 _FAR = 1e30
 
 
 class Vessel(Protocol):
-    """What packing must know of a space: the box around it, which axes repeat, its volume and its wall."""
+    """A space for packing: its bounding box, periodic axes, volume and wall."""
 
     @property
     def low(self) -> Floats:
-        """Return the lower corner of the box around it (3,)."""
+        """Return the lower corner of its bounding box (3,)."""
 
     @property
     def high(self) -> Floats:
@@ -34,7 +34,7 @@ class Vessel(Protocol):
 
     @property
     def periodic(self) -> tuple[bool, bool, bool]:
-        """Return the axes along which it repeats itself."""
+        """Return the periodic axes."""
 
     @property
     def volume(self) -> float:
@@ -44,18 +44,18 @@ class Vessel(Protocol):
         """Return the distances (n,) of points (n, 3) from the wall, negative inside."""
 
     def has_room(self, half_axes: Floats) -> bool:
-        """Tell whether a body with these half axes (ascending) may fit at all."""
+        """Return whether a body with these half axes (ascending) may fit."""
 
 
 @dataclass(frozen=True)
 class Box:
-    """A box from the origin to `lengths`, with walls where it does not repeat."""
+    """A box from the origin to `lengths`, with walls along axes that are not periodic."""
 
     lengths: Sequence[float]
     periodic: tuple[bool, bool, bool] = (True, True, True)
 
     def __post_init__(self) -> None:
-        """Refuse lengths that are not positive."""
+        """Check the lengths."""
         if len(self.lengths) != 3 or not all(np.isfinite(length) and length > 0 for length in self.lengths):
             raise CaseError(f"box of {tuple(self.lengths)}: three positive lengths are expected")
 
@@ -75,13 +75,13 @@ class Box:
         return float(np.prod(self.high))
 
     def distance(self, points: Floats) -> Floats:
-        """Return how far points are from the nearest wall."""
+        """Return the distances of points from the nearest wall."""
         outside = np.maximum(-points, points - self.high)
         outside[:, list(self.periodic)] = -_FAR
         return np.asarray(outside.max(axis=1))
 
     def has_room(self, half_axes: Floats) -> bool:
-        """Compare in ascending order; along an axis that repeats, a cell must not meet itself."""
+        """Compare in ascending order, also along periodic axes, where a cell must not overlap its image."""
         return bool((np.sort(0.5 * self.high) >= half_axes).all())
 
 
@@ -94,7 +94,7 @@ class Tube:
     repeats: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse lengths that are not positive."""
+        """Check the lengths."""
         if not all(np.isfinite(length) and length > 0 for length in (self.radius, self.length)):
             raise CaseError(f"tube of radius {self.radius:g} and length {self.length:g}: positive lengths are expected")
 
@@ -110,7 +110,7 @@ class Tube:
 
     @property
     def periodic(self) -> tuple[bool, bool, bool]:
-        """Return whether the tube goes on along x."""
+        """Return the periodic axes."""
         return self.repeats, False, False
 
     @property
@@ -119,14 +119,14 @@ class Tube:
         return float(np.pi * self.radius**2 * self.length)
 
     def distance(self, points: Floats) -> Floats:
-        """Return how far points are outside the radius, or the ends."""
+        """Return the distances of points from the lateral wall or the ends."""
         across = np.hypot(points[:, 1], points[:, 2]) - self.radius
         if self.repeats:
             return np.asarray(across)
         return np.maximum(across, np.maximum(-points[:, 0], points[:, 0] - self.length))
 
     def has_room(self, half_axes: Floats) -> bool:
-        """Two of the axes must fit into the circle, all three into the length."""
+        """Compare two of the axes with the radius and the third with the length."""
         along = half_axes[2] if self.repeats else half_axes[0]
         return bool(half_axes[1] <= self.radius and along <= 0.5 * self.length)
 
@@ -138,11 +138,7 @@ class Inside:
     surface: Surface
 
     def __post_init__(self) -> None:
-        """Refuse a surface that is open or inside out.
-
-        Raises:
-            CaseError: such a surface.
-        """
+        """Raise CaseError for a surface that is open or inside out."""
         if self.surface.boundary_loops():
             raise CaseError("vessel: the surface is open: cap its ends")
         if self.surface.volume <= 0:
@@ -192,7 +188,7 @@ def signed_distance(surface: Surface, points: Floats) -> Floats:
 
 
 def refuse_tight(vessel: Vessel, surfaces: Sequence[Surface]) -> None:
-    """Say so if an undeformed cell cannot be in the vessel at all.
+    """Check that undeformed cells can fit into the vessel.
 
     Raises:
         CaseError: a cell is larger than the vessel, or its mesh is open or inside out.
