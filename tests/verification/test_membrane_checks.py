@@ -28,5 +28,5 @@ def test_command_stores_and_draws_its_checks(tmp_path: Path, monkeypatch: pytest
     assert "1 failed" in capsys.readouterr().out
     assert [check["passed"] for check in json.loads(target.read_text())["checks"]] == [True, True, True, False]
     assert [picture.name for picture in plots.iterdir()] == ["bending-energy-of-a-sphere-642-vertices.png"]
-    tweezers._figure(tmp_path / "stretch.png", found=tweezers.MEASURED[:, [1, 3]])
+    tweezers._figure(tmp_path / "stretch.png", results=tweezers.MEASURED[:, [1, 3]])
     assert (tmp_path / "stretch.png").read_bytes().startswith(b"\x89PNG")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The order in time of the coupling: a capsule that a shear flow deforms, with steps that are halved."""
+"""Order in time of the coupling: a capsule in shear flow, with successively halved time steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RADIUS, _EDGE, _STRAIN, _VISCOSITY, _CAPILLARY = 4.0, 20.0, 0.01, 0.5, 0.3
 
 
 def _vertices(setting: Setting, scheme: Scheme, parts: int) -> Floats:
-    """Return the vertices at the strain 1, with steps of a part of the longest one on the same lattice."""
+    """Return the vertices at the strain 1, with `parts` times shorter steps on the same lattice."""
     viscosity, rate = _VISCOSITY / parts, _STRAIN / parts
     solver = sheared(setting, (_EDGE,) * 3, rate, viscosity)
     model = MembraneModel(NeoHookean(viscosity * rate * _RADIUS / _CAPILLARY))
@@ -29,8 +29,8 @@ def _vertices(setting: Setting, scheme: Scheme, parts: int) -> Floats:
     blood = Blood(solver, cells, scheme=scheme)
     blood.advance(round(1 / rate))
     solver.close()
-    found: Floats = blood.cells.vertices()[0]
-    return found
+    vertices: Floats = blood.cells.vertices()[0]
+    return vertices
 
 
 def _distance(one: Floats, other: Floats) -> float:
@@ -38,9 +38,9 @@ def _distance(one: Floats, other: Floats) -> float:
 
 
 def order_in_time(setting: Setting) -> list[Check]:
-    """Adams-Bashforth is of second order together with the flow; Euler differs from it by a term of first order.
+    """Adams-Bashforth with the flow is of second order; Euler differs from it by a term of first order.
 
-    Euler's own differences look better than first order as long as that term is smaller than those of second order.
+    Euler is compared with Adams-Bashforth because its first-order term is smaller than the second-order ones.
     """
     parts = (1, 2, 4) if setting.quick else (1, 2, 4, 8)
     euler, adams = ([_vertices(setting, scheme, n) for n in parts] for scheme in ("euler", "adams-bashforth"))

@@ -19,10 +19,7 @@ _SOURCE = "boundary-integral solution (docs/theory/coupling.md, section 9)"
 
 @dataclass(frozen=True)
 class PublishedCapsule:
-    """Deformation of a capsule with a law, C = `area_ratio`, at the capillary number mu g a / G.
-
-    It is steady in the last unit of `strain`.
-    """
+    """Deformation of a capsule with C = `area_ratio` at the capillary number mu g a / G, steady at `strain`."""
 
     law: str
     area_ratio: float
@@ -32,7 +29,7 @@ class PublishedCapsule:
 
     @property
     def name(self) -> str:
-        """Return the law."""
+        """Return the law and its area ratio."""
         return self.law if self.law == "neo-Hookean" else f"{self.law} C = {self.area_ratio:g}"
 
 
@@ -46,9 +43,9 @@ TABLE = (
     PublishedCapsule("Skalak", 1.0, 1.20, 0.5202),
     PublishedCapsule("Skalak", 10.0, 0.30, 0.235, 3.0),
 )
-#: Radii in sites, and vertices that keep edges shorter than two sites at all of them.
+#: Radii in sites, and vertices for edges shorter than two sites at all of them.
 RADII, VERTICES = (8.0, 12.0, 20.0), 2562
-#: Samples, a quarter unit of strain apart, whose mean is the steady deformation.
+#: Samples of the steady deformation, a quarter unit of strain apart.
 SAMPLES = 5
 
 
@@ -61,14 +58,14 @@ def computed(setting: Setting, row: PublishedCapsule, radius: float, vertices: i
 
 
 def extrapolated(radii: tuple[float, ...], found: list[float]) -> float:
-    """Return the value for a radius of many sites: the polynomial in one over the radius through all points."""
+    """Return the limit of fine lattices: the polynomial in one over the radius through all points, at 0."""
     return float(np.polynomial.Polynomial.fit(1 / np.array(radii), found, len(radii) - 1)(0.0))
 
 
 def neo_hookean(setting: Setting) -> list[Check]:
     """The deformation of the rows with a neo-Hookean membrane.
 
-    Quick: one of them on one coarse lattice, on which errors of both signs happen to cancel.
+    Quick: one of them on one coarse lattice, on which errors of opposite signs cancel.
     """
     if setting.quick:
         return _rows(setting, [replace(TABLE[1], strain=4.0)], (4.0,), 642)
@@ -76,31 +73,30 @@ def neo_hookean(setting: Setting) -> list[Check]:
 
 
 def skalak(setting: Setting) -> list[Check]:
-    """The deformation of the rows with a membrane of Skalak's law; not a part of the quick checks."""
+    """The deformation of the rows with Skalak's law; not in the quick checks."""
     if setting.quick:
         return []
     return _rows(setting, [row for row in TABLE if row.law == "Skalak"], RADII, VERTICES)
 
 
 def _rows(setting: Setting, rows: list[PublishedCapsule], radii: tuple[float, ...], vertices: int) -> list[Check]:
-    """Return checks of rows, from lattices on a curve in the distance of sites over the radius."""
-    checks, seen = [], []
+    """Return checks of rows, extrapolated from several lattices."""
+    checks, results = [], []
     for row in rows:
-        found = [computed(setting, row, radius, vertices) for radius in radii]
-        seen.append((row, found, extrapolated(radii, found)))
+        values = [computed(setting, row, radius, vertices) for radius in radii]
+        results.append((row, values, extrapolated(radii, values)))
         name = f"capsule in shear, {row.name}, capillary number {row.capillary:g}: D"
-        checks.append(Check(name, abs(seen[-1][2] / row.deformation - 1), 0.03, reference=_SOURCE))
-        for radius, value in zip(radii, found, strict=True):
+        checks.append(Check(name, abs(results[-1][2] / row.deformation - 1), 0.03, reference=_SOURCE))
+        for radius, value in zip(radii, values, strict=True):
             lattice = f"{name} at a radius of {radius:g} sites"
             checks.append(Check(lattice, value / row.deformation - 1, sense="recorded", reference=_SOURCE))
-    plot = partial(_figure, seen=seen)
-    checks[0] = Check(checks[0].name, checks[0].value, checks[0].bound, reference=_SOURCE, plot=plot)
+    checks[0] = replace(checks[0], plot=partial(_figure, results=results))
     return checks
 
 
 @paper_style()
-def _figure(path: Path, *, seen: list[tuple[PublishedCapsule, list[float], float]]) -> None:
-    """Draw the table (lines) and what was computed: on the finest lattice (open) and extrapolated (full)."""
+def _figure(path: Path, *, results: list[tuple[PublishedCapsule, list[float], float]]) -> None:
+    """Draw the table (lines) and the results: on the finest lattice (open) and extrapolated (full)."""
     figure = new_figure(SINGLE_COLUMN, 0.78 * SINGLE_COLUMN)
     axes = figure.add_subplot()
     for number, name in enumerate(dict.fromkeys(row.name for row in TABLE)):
@@ -108,10 +104,10 @@ def _figure(path: Path, *, seen: list[tuple[PublishedCapsule, list[float], float
         color = COLORS[number]
         x, y = [row.capillary for row in rows], [row.deformation for row in rows]
         axes.plot(x, y, "-" if len(x) > 1 else "_", color=color, label=name, zorder=1, markersize=12)
-        mine = [(row.capillary, found[-1], value) for row, found, value in seen if row.name == name]
-        for capillary, finest, value in mine:
-            axes.plot(capillary, finest, "o", color=color, markerfacecolor="white", markersize=4, zorder=2)
-            axes.plot(capillary, value, "o", color=color, markersize=4, zorder=3)
+        for row, values, limit in results:
+            if row.name == name:
+                axes.plot(row.capillary, values[-1], "o", color=color, markerfacecolor="white", markersize=4, zorder=2)
+                axes.plot(row.capillary, limit, "o", color=color, markersize=4, zorder=3)
     axes.set_xlabel("capillary number")
     axes.set_ylabel("deformation D")
     axes.legend()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A capsule in shear flow: how much it is deformed at a small capillary number, extrapolated to fine lattices."""
+"""A capsule in shear flow: deformation at a small capillary number, extrapolated to fine lattices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from seiche.report.figures import convergence_figure, observed_order
 from seiche.validate.check import Check, Floats, Setting, leaving_state, positions
 
 _FIRST_ORDER = "Barthes-Biesel, Rallison 1981, J. Fluid Mech. 113, 251"
-#: Slope of the deformation over the capillary number mu g a / G, viscosities alike; the same for both laws.
+#: Slope of the deformation over the capillary number mu g a / G, for equal viscosities and both laws.
 SLOPE = 25 / 12
 #: Greatest Reynolds number g a^2 / nu of a capsule, and the distance of the walls in radii.
 REYNOLDS, DISTANCE = 0.05, 10
@@ -33,7 +33,7 @@ SAMPLED = 0.25
 
 @dataclass(frozen=True)
 class Capsule:
-    """A sphere of `radius` sites between walls that move against each other."""
+    """A sphere of `radius` sites between walls that move in opposite directions."""
 
     law: str
     capillary: float
@@ -46,11 +46,11 @@ class Capsule:
 
     @property
     def shear_rate(self) -> float:
-        """Return the rate at which the Reynolds number is the greatest one."""
+        """Return the shear rate at REYNOLDS."""
         return REYNOLDS * self.viscosity / self.radius**2
 
     def start(self, setting: Setting) -> Blood:
-        """Return the capsule at rest in a flow that is a straight line already."""
+        """Return the capsule at rest in a developed shear flow."""
         height = float(round(DISTANCE * self.radius))
         precision = Precision("float32", "float32")
         solver = sheared(setting, (height,) * 3, self.shear_rate, self.viscosity, precision=precision)
@@ -65,18 +65,18 @@ class Capsule:
         """Return the deformation after the strain g t; with `samples`, the mean of that many, a quarter unit apart."""
         blood = self.start(setting)
         faces = blood.cells.blocks[0].rest.cell.mesh.faces
-        found = []
+        values = []
         for number in range(1 - samples, 1):
             blood.advance(round((strain + number * SAMPLED) / self.shear_rate) - blood.solver.step)
-            found.append(deformation(limit_points(faces, blood.cells.vertices()[0]), faces))
+            values.append(deformation(limit_points(faces, blood.cells.vertices()[0]), faces))
         blood.solver.close()
-        return float(np.mean(found))
+        return float(np.mean(values))
 
 
 def sheared(
     setting: Setting, size: tuple[float, float, float], rate: float, viscosity: float, **options: Any
 ) -> FlowSolver:
-    """Return a flow between plates that move against each other, a straight line from the start.
+    """Return the developed shear flow between plates that move in opposite directions.
 
     `size` are length, width and height in sites, `rate` the shear rate a step; `options` are those of the solver.
     """
@@ -124,21 +124,21 @@ def deformation(vertices: Floats, faces: npt.NDArray[np.integer]) -> float:
 
 
 def small_deformation(setting: Setting) -> list[Check]:
-    """D over the capillary number 0.02, from the two finest lattices on a line in one over the radius in sites.
+    """D over the capillary number 0.02, extrapolated linearly in one over the radius from the two finest lattices.
 
-    The delta function makes a capsule larger by a part of that distance, which is the greatest error; walls ten
-    radii apart and the capillary number itself change D by less than one per cent.
+    The greatest error is that the delta function enlarges a capsule by a part of a spacing. Walls ten radii apart and
+    the finite capillary number change D by less than one per cent.
     """
     capillary = 0.02
     laws = ("Skalak",) if setting.quick else ("Skalak", "neo-Hookean")
     radii, strain = ((4.0, 6.0), 0.45) if setting.quick else ((8.0, 12.0, 16.0), 0.6)
     checks = []
     for law in laws:
-        found = [
+        slopes = [
             Capsule(law, capillary, radius, viscosity=0.4).deformed(setting, strain) / capillary for radius in radii
         ]
-        finest = float(np.polynomial.Polynomial.fit(1 / np.array(radii[-2:]), found[-2:], 1)(0.0))
-        errors = np.array(found) / SLOPE - 1
+        finest = float(np.polynomial.Polynomial.fit(1 / np.array(radii[-2:]), slopes[-2:], 1)(0.0))
+        errors = np.array(slopes) / SLOPE - 1
         plot = partial(
             convergence_figure,
             sizes=radii,

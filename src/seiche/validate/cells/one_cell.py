@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One red cell in shear flow: it turns over as a whole, or its membrane goes round it (tank-treading)."""
+"""One red cell in shear flow: tumbling, or tank-treading of its membrane."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,10 +17,10 @@ from seiche.validate.check import Floats, Setting
 
 @dataclass(frozen=True)
 class CellInShear:
-    """A red cell in the middle between plates; um, s, pN.
+    """A red cell midway between plates; um, s, pN.
 
-    `shear_rate` in a fluid of viscosity `outer`; the strain of a time step is `strain`; the axis of the cell lies in
-    the plane of shear, `tilt` radians from the direction of the gradient.
+    `shear_rate` in a fluid of viscosity `outer`; `strain` in a time step. The axis of the cell is in the plane of
+    shear, `tilt` radians from the direction of the gradient.
     """
 
     shear_rate: float
@@ -40,7 +39,7 @@ class CellInShear:
         return CellLattice(self.spacing, self.strain / self.shear_rate, self.outer, self.viscosity)
 
     def start(self, setting: Setting) -> Blood:
-        """Return the cell at rest in a flow that is a straight line already."""
+        """Return the cell at rest in a developed shear flow."""
         length, width, height = (float(round(size / self.spacing)) for size in self.size)
         precision = Precision("float32", "float32")
         solver = sheared(setting, (length, width, height), self.strain, self.viscosity, precision=precision)
@@ -50,20 +49,15 @@ class CellInShear:
         cells = Cells(solver.backend, [kind], [[middle]], [[turn]], precision=solver.precision.compute)
         return Blood(solver, cells, viscosity_contrast=self.inner / self.outer)
 
-    def watched(self, setting: Setting, total: float, note: Callable[[CellMotion], None] | None = None) -> CellMotion:
-        """Return the motion up to the strain `total`, looked at 20 times a unit of strain."""
+    def motion(self, setting: Setting, total: float) -> CellMotion:
+        """Return the motion up to the strain `total`, sampled 20 times a unit of strain."""
         blood = self.start(setting)
         every = max(round(0.05 / self.strain), 1)
-        shapes_seen = [blood.cells.vertices()[0]]
-        for number in range(round(total / (every * self.strain))):
+        vertices = [blood.cells.vertices()[0]]
+        for _ in range(round(total / (every * self.strain))):
             blood.advance(every)
-            shapes_seen.append(blood.cells.vertices()[0])
-            if note is not None and number % 20 == 19:
-                note(self._motion(blood, shapes_seen, every))
+            vertices.append(blood.cells.vertices()[0])
         blood.solver.close()
-        return self._motion(blood, shapes_seen, every)
-
-    def _motion(self, blood: Blood, vertices: list[Floats], every: int) -> CellMotion:
         rest = blood.cells.blocks[0].rest
         drift = np.abs(blood.measures()[0] / [rest.area, rest.volume] - 1)
         return CellMotion(np.array(vertices), every * self.strain, self.spacing, (float(drift[0]), float(drift[1])))
@@ -71,7 +65,7 @@ class CellInShear:
 
 @dataclass(frozen=True, eq=False)
 class CellMotion:
-    """Vertices (times, n, 3) of a cell, `strain` between two times; `drift` of area and volume at the end."""
+    """Vertices (times, n, 3) of a cell, `strain` between two times, `drift` of area and volume at the end."""
 
     vertices: Floats
     strain: float
@@ -84,7 +78,7 @@ class CellMotion:
         return np.asarray(self.strain * np.arange(len(self.vertices)), np.float64)
 
     def inclination(self) -> Floats:
-        """Return the angle of the longest axis of the shape from the flow, in the plane of shear, without jumps."""
+        """Return the continuous angle of the longest axis of the shape from the flow, in the plane of shear."""
         x = self.vertices - self.vertices.mean(axis=1, keepdims=True)
         xx, zz, xz = ((x[:, :, a] * x[:, :, b]).sum(axis=1) for a, b in ((0, 0), (2, 2), (0, 2)))
         return np.asarray(0.5 * np.unwrap(np.arctan2(2 * xz, xx - zz)), np.float64)
@@ -95,12 +89,12 @@ class CellMotion:
         x = self.vertices - self.vertices.mean(axis=1, keepdims=True)
         cos, sin = np.cos(angle)[:, None], np.sin(angle)[:, None]
         turned = [x[:, :, 0] * cos + x[:, :, 2] * sin, x[:, :, 2] * cos - x[:, :, 0] * sin, x[:, :, 1]]
-        return np.stack([0.5 * self.spacing * np.ptp(each, axis=1) for each in turned], axis=1)
+        return np.stack([0.5 * self.spacing * np.ptp(axis, axis=1) for axis in turned], axis=1)
 
-    def going_round(self) -> float:
-        """Return how fast the membrane goes round, radians a unit of strain, over the last half of the time.
+    def treading_rate(self) -> float:
+        """Return the angular velocity of the membrane, radians a unit of strain, in the second half of the time.
 
-        Vertices near the plane of shear are followed around the middle; what the whole turns by is in it.
+        It is the mean of vertices near the plane of shear about the center, with the rotation of the whole cell.
         """
         x = self.vertices - self.vertices.mean(axis=1, keepdims=True)
         near = np.abs(x[0, :, 1]) < 0.35 * np.abs(x[0, :, 1]).max()
@@ -109,6 +103,6 @@ class CellMotion:
         return float(np.abs(angles[-1] - angles[half]).mean() / (self.strain * (len(angles) - 1 - half)))
 
     def turns(self) -> float:
-        """Return how many half turns the shape as a whole has made in the direction of the flow."""
+        """Return the half turns of the whole shape in the direction of the flow."""
         angle = self.inclination()
         return float((angle[0] - angle[-1]) / np.pi)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The red cell of all checks, that of `seiche.cells.red`, and the lattice that it is put on: um, pN, s.
+"""The red cell of all checks, that of `seiche.cells.red`, and its lattice: um, pN, s.
 
 In these units a viscosity of 1 mPa s is 1e-3, a surface modulus of 1 uN/m is 1, an energy of 1e-18 J is 1.
 """
@@ -13,9 +13,9 @@ from seiche.cells.red import DIAMETER
 
 #: Half the diameter at rest (um).
 RADIUS = 0.5e6 * DIAMETER
-#: Viscosities (pN s/um^2) of plasma, of what is inside a cell, and of the dextran of Tran-Son-Tay et al. 1984.
+#: Viscosities (pN s/um^2) of plasma, cytosol, and the dextran of Tran-Son-Tay et al. 1984.
 PLASMA, CYTOSOL, DEXTRAN = 1.2e-3, 6e-3, 35e-3
-#: Contact force between two vertices (pN), and how far it reaches between cells and from a wall (um).
+#: Contact force between two vertices (pN), and its reach between cells and from a wall (um).
 CONTACT, REACH, WALL_REACH = 0.2, 0.3, 0.5
 
 
@@ -23,8 +23,7 @@ CONTACT, REACH, WALL_REACH = 0.2, 0.3, 0.5
 class CellLattice:
     """Sites `spacing` um apart, steps of `step` s, in a fluid of viscosity `outer` that is `viscosity` on the lattice.
 
-    Inertia is none of the numbers: the density is what makes a step so long (`density`), greater than that of the
-    fluid, and the Reynolds number with it.
+    The density follows from the length of a step. It is greater than that of the fluid, as is the Reynolds number.
     """
 
     spacing: float
@@ -34,7 +33,7 @@ class CellLattice:
 
     @property
     def density(self) -> float:
-        """Return the density that the fluid has in the computation, kg/m^3."""
+        """Return the density of the fluid in the computation, kg/m^3."""
         return 1e12 * self.outer * self.step / (self.viscosity * self.spacing**2)
 
     @property

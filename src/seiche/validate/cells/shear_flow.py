@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks of one red cell in shear flow: its membrane goes round, or it turns over where shear is weak."""
+"""Checks of one red cell in shear flow: tank-treading, and tumbling in weak shear."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from seiche.validate.check import Check, Setting
 
 _TRAN = "Tran-Son-Tay, Sutera, Rao 1984, Biophys. J. 46, 65"
 _KELLER = "Keller, Skalak 1982, J. Fluid Mech. 120, 27"
-#: Viscosity inside over that outside that stands for cytosol and membrane in tank-treading (docs/theory/coupling.md,
-#: section 9).
+#: Effective viscosity contrast of cytosol and membrane in tank-treading (docs/theory/coupling.md, section 9).
 EFFECTIVE_CONTRAST = 0.5
 
 
@@ -26,31 +25,31 @@ def _tank_treading(setting: Setting, rate: float = 57.1, contrast: float = EFFEC
     inner = contrast * DEXTRAN
     if setting.quick:
         coarse = CellInShear(rate, DEXTRAN, inner, 0.7, strain=5e-3, size=(21.0, 11.2, 14.0))
-        return coarse.watched(setting, 22.0)
-    return CellInShear(rate, DEXTRAN, inner, strain=2e-3).watched(setting, 40.0)
+        return coarse.motion(setting, 22.0)
+    return CellInShear(rate, DEXTRAN, inner, strain=2e-3).motion(setting, 40.0)
 
 
 def _tumbling(setting: Setting) -> CellMotion:
     if setting.quick:
         coarse = CellInShear(100.0, PLASMA, spacing=1.0, vertices=162, strain=8e-4, size=(18.0, 14.0, 16.0))
-        return coarse.watched(setting, 14.0)
-    return CellInShear(30.0, PLASMA, strain=2e-4).watched(setting, 22.0)
+        return coarse.motion(setting, 14.0)
+    return CellInShear(30.0, PLASMA, strain=2e-4).motion(setting, 22.0)
 
 
 def one_red_cell(setting: Setting) -> list[Check]:
-    """The membrane goes round in the viscous fluid at the rate that was measured; in plasma the cell turns over."""
+    """The tank-treading rate in the viscous fluid is the measured one; in plasma the cell tumbles."""
     treading, tumbling = _tank_treading(setting), _tumbling(setting)
-    seen = {"57 1/s in 35 mPa s": treading, f"{100 if setting.quick else 30} 1/s in plasma": tumbling}
+    motions = {"57 1/s in 35 mPa s": treading, f"{100 if setting.quick else 30} 1/s in plasma": tumbling}
     half = len(treading.vertices) // 2
     swing = float(np.degrees(np.ptp(treading.inclination()[half:])))
     angle = float(np.degrees(treading.inclination()[half:].mean()) % 180)
     checks = [
         Check(
             "red cell at 57 1/s in 35 mPa s: membrane goes round, over the shear rate, less 0.22",
-            abs(treading.going_round() - 0.22),
+            abs(treading.treading_rate() - 0.22),
             0.03,
             reference=_TRAN,
-            plot=partial(_figure, seen=seen),
+            plot=partial(_figure, motions=motions),
         ),
         Check("red cell at 57 1/s in 35 mPa s: swing of its axis", swing, 40.0, unit="degrees", reference=_KELLER),
         Check("red cell at 57 1/s in 35 mPa s: inclination", angle, sense="recorded", unit="degrees", reference=_TRAN),
@@ -58,21 +57,21 @@ def one_red_cell(setting: Setting) -> list[Check]:
         Check("red cell in shear: change of volume", max(treading.drift[1], tumbling.drift[1]), 0.015),
     ]
     if not setting.quick:
-        plain = _tank_treading(setting, contrast=6.0 / 35.0).going_round()
+        plain = _tank_treading(setting, contrast=6.0 / 35.0).treading_rate()
         name = "red cell at 57 1/s in 35 mPa s, viscosity inside of cytosol alone: membrane goes round"
         checks.append(Check(name, plain, sense="recorded", reference=_TRAN))
-        fast = abs(_tank_treading(setting, rate=171.4).going_round() - 0.22)
+        fast = abs(_tank_treading(setting, rate=171.4).treading_rate() - 0.22)
         name = "red cell at 171 1/s in 35 mPa s: membrane goes round, over the shear rate, less 0.22"
         checks.append(Check(name, fast, 0.03, reference=_TRAN))
     return checks
 
 
 @paper_style()
-def _figure(path: Path, *, seen: Mapping[str, CellMotion]) -> None:
-    """Draw the inclination of the shape over the strain: it stays in tank-treading, and falls in tumbling."""
+def _figure(path: Path, *, motions: Mapping[str, CellMotion]) -> None:
+    """Draw the inclination of the shape over the strain: constant in tank-treading, decreasing in tumbling."""
     figure = new_figure(SINGLE_COLUMN, 0.78 * SINGLE_COLUMN)
     axes = figure.add_subplot()
-    for number, (name, motion) in enumerate(seen.items()):
+    for number, (name, motion) in enumerate(motions.items()):
         degrees = np.degrees(motion.inclination())
         axes.plot(motion.strains, degrees - 180 * round(degrees[0] / 180), color=COLORS[number], label=name)
     axes.set_xlabel("shear rate times time")

@@ -18,10 +18,10 @@ from seiche.validate.check import Check, Setting
 
 _PRIES = "Pries et al. 1992, doi:10.1152/ajpheart.1992.263.6.H1770"
 _FAHRAEUS = "Pries et al. 1990, Circ. Res. 67, 826"
-#: Of the tubes that are compared with measured ones; all others have sites half a micrometre apart. Steps of both are
-#: 1.6 to 1.8 times shorter than the longest that is stable (docs/theory/coupling.md, section 6).
+#: Lattice of the tubes that are compared with measurements; all others have a spacing of half a micrometre. Time steps
+#: of both are 1.6 to 1.8 times shorter than the stability limit (docs/theory/coupling.md, section 6).
 _FINE = CellLattice(0.25, 3e-6, PLASMA, 1.0)
-#: Of the quick checks: one micrometre, where only the trends are right.
+#: Lattice of the quick checks: one micrometre, for trends only.
 _QUICK = CellLattice(1.0, 4e-6, PLASMA, 0.3)
 _NARROW = TubeSuspension(10.0, 0.32, transits=0.4, length=16.0, lattice=_QUICK, vertices=162, samples=8, rate=100.0)
 _TUBES = (
@@ -33,9 +33,9 @@ _MIDDLE = _TUBES[1]
 
 
 def tubes(setting: Setting) -> list[Check]:
-    """Tubes of 10, 20 and 40 um: apparent viscosity and tube hematocrit at the discharge hematocrit, and the layer.
+    """Tubes of 10, 20 and 40 um: apparent viscosity and tube hematocrit at the discharge hematocrit, cell-free layer.
 
-    Quick: one coarse narrow tube, where cells must run ahead of the plasma and leave a layer at the wall.
+    Quick: one coarse narrow tube, where cells must be faster than the plasma and leave a layer at the wall.
     """
     if setting.quick:
         found = _NARROW.run(setting)
@@ -79,18 +79,18 @@ def _against_pries(run: Flowing) -> list[Check]:
 
 
 def shear_thinning(setting: Setting) -> list[Check]:
-    """The faster it flows, the more cells deform and the thinner the suspension."""
+    """The viscosity of the suspension decreases with the shear rate."""
     if setting.quick:
         slow, fast = replace(_NARROW, rate=25.0, transits=0.3), _NARROW
     else:
         slow, fast = replace(_MIDDLE, rate=20.0, transits=5.0), replace(_MIDDLE, rate=320.0, transits=16.0)
-    values = [each.run(setting).viscosity for each in (slow, fast)]
+    values = [suspension.run(setting).viscosity for suspension in (slow, fast)]
     name = f"tube of {slow.diameter:g} um: viscosity at {slow.rate:g} 1/s over that at {fast.rate:g} 1/s"
     return [Check(name, values[0] / values[1], 1.02, "above")]
 
 
 def endurance(setting: Setting) -> list[Check]:
-    """Hematocrit 0.45 in a tube of 20 um for 100 000 steps: no cell is lost or inverted, all keep their volume.
+    """Hematocrit 0.45 in a tube of 20 um for 100 000 steps: no cell is lost or inverted, volumes are constant.
 
     A lost or inverted cell ends a run with an error.
     """
@@ -107,7 +107,7 @@ def endurance(setting: Setting) -> list[Check]:
 
 @paper_style()
 def _figure(path: Path, *, runs: Sequence[Flowing]) -> None:
-    """Draw the published viscosity over the diameter, and what was computed, with its discharge hematocrit."""
+    """Draw the published viscosity over the diameter, and the computed one with its discharge hematocrit."""
     figure = new_figure(SINGLE_COLUMN, 0.78 * SINGLE_COLUMN)
     axes = figure.add_subplot()
     diameters = np.geomspace(6, 80, 80)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -23,10 +22,10 @@ from seiche.kernels.registry.ibm import Delta
 from seiche.validate.cells.red_cells import CYTOSOL, PLASMA, WALL_REACH, CellLattice
 from seiche.validate.check import Floats, Setting
 
-#: What a surface acts larger by than its vertices lie, in sites: measured by a sphere's drag (docs/theory/coupling.md,
-#: section 1), and so of a cell of the size that the flow sees.
+#: Hydrodynamic radius less that of the vertices, in sites, from the drag of a sphere (docs/theory/coupling.md,
+#: section 1). It applies to cells too.
 EXCESS: dict[Delta, float] = {"hat": 0.43, "roma": 0.51, "peskin": 0.67}
-#: Cells are packed as meshes of so many vertices at most: finer ones take longer to be told apart.
+#: Most vertices of the meshes for packing: overlaps of finer ones take longer to find.
 _PACKED = 642
 
 
@@ -49,7 +48,7 @@ def hematocrit_ratio(diameter: float, hematocrit: float) -> float:
 
 
 def swollen(surface: Surface, distance: float) -> float:
-    """Return the volume over that of `surface` when every vertex lies farther out along its normal by `distance`."""
+    """Return the relative volume of `surface` with every vertex moved by `distance` along its normal."""
     normals = np.zeros_like(surface.vertices)
     a, b, c = (surface.vertices[surface.faces[:, k]] for k in range(3))
     for corner in surface.faces.T:
@@ -62,8 +61,8 @@ def swollen(surface: Surface, distance: float) -> float:
 class TubeSuspension:
     """Red cells in a periodic tube along x that a body force drives; um and s.
 
-    `rate` is the mean velocity over the diameter that the force would give by the empirical viscosity. The run takes
-    `transits` times one over it; what is measured is of the last `share` of them.
+    `rate` is the mean velocity over the diameter, at this force and the empirical viscosity. The run takes the time
+    `transits` / `rate`; the last `share` of it is measured.
     """
 
     diameter: float
@@ -149,10 +148,9 @@ class TubeSuspension:
         return speed
 
     def layer(self, vertices: Floats) -> float:
-        """Return the width (um) of the layer without cells: what the outlines of all cells leave free.
+        """Return the width (um) of the layer without cells: the mean distance from the wall to the outermost membrane.
 
-        Outlines are those seen from eight sides around the tube, micrometre by micrometre along it: from the wall to
-        the outermost membrane.
+        It is measured in eight directions around the tube, for every micrometre of its length.
         """
         length = self.sites.shape[0]
         points = vertices.reshape(-1, 3)
@@ -162,11 +160,11 @@ class TubeSuspension:
         across = (points[:, 1:] - self.axis) @ np.stack([np.cos(angles), np.sin(angles)])
         outer = np.zeros((bins, len(angles)))
         np.maximum.at(outer, number, across)
-        seen = outer[outer.max(axis=1) > 0]
-        return float(0.5 * self.diameter - self.lattice.spacing * seen.mean())
+        occupied = outer[outer.max(axis=1) > 0]
+        return float(0.5 * self.diameter - self.lattice.spacing * occupied.mean())
 
-    def run(self, setting: Setting, note: Callable[[Flowing], None] | None = None) -> Flowing:
-        """Run it and return what was measured; `note` is given what there is after every sample but the first."""
+    def run(self, setting: Setting) -> Flowing:
+        """Run the suspension and return the measurements."""
         blood = self.blood(setting)
         plasma, rest = self.plasma_speed(setting), blood.cells.blocks[0].rest
         every, rows = self.steps // self.samples, []
@@ -177,15 +175,13 @@ class TubeSuspension:
             speed = float(blood.solver.fields(["velocity"])["velocity"][:, 0].mean())
             place = float(vertices[:, :, 0].mean())
             rows.append((blood.solver.step, speed, place, self.layer(vertices), blood.hematocrit(), *drift))
-            if note is not None and len(rows) > 1:
-                note(Flowing(self, plasma, np.array(rows)))
         blood.solver.close()
         return Flowing(self, plasma, np.array(rows))
 
 
 @dataclass(frozen=True, eq=False)
 class Flowing:
-    """What was seen of a suspension.
+    """Measurements of a suspension.
 
     `rows`: step, mean velocity of the whole, mean place of the cells along the tube, layer without cells (um), tube
     hematocrit, greatest relative changes of area and volume of a cell. `plasma` is the mean velocity without cells.
@@ -216,21 +212,21 @@ class Flowing:
 
     @property
     def discharge_hematocrit(self) -> float:
-        """Return the flow of cells over that of the whole."""
+        """Return the volume flow of cells over that of the suspension."""
         late = self._late
         cells = (late[-1, 2] - late[0, 2]) / (late[-1, 0] - late[0, 0])
         return self.tube_hematocrit * float(cells) / self.speed
 
     @property
     def effective_hematocrit(self) -> float:
-        """Return the discharge hematocrit of cells of the size that the flow sees."""
+        """Return the discharge hematocrit with the hydrodynamic volume of cells."""
         suspension = self.suspension
         kind = suspension.lattice.red_cell(suspension.vertices)
         return self.discharge_hematocrit * swollen(kind.moving_mesh(), EXCESS[suspension.delta])
 
     @property
     def layer(self) -> float:
-        """Return the width of the layer that the flow sees without cells, um."""
+        """Return the hydrodynamic width of the layer without cells, um."""
         suspension = self.suspension
         return float(self._late[:, 3].mean()) - EXCESS[suspension.delta] * suspension.lattice.spacing
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A red cell stretched by optical tweezers, as a sequence of balances: axial and transverse diameter against force."""
+"""A red cell stretched by optical tweezers: axial and transverse equilibrium diameter against force."""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ MEASURED = np.array(
         (193.1, 16.28, 1.79, 4.37, 0.62),
     ]
 )
-#: Share of the vertices at each end that the force is spread over.
+#: Part of the vertices at each end to which the force is applied.
 END = 0.05
 
 
@@ -38,43 +39,30 @@ def diameters(setting: Setting) -> Floats:
     cells = Cells(open_backend(setting.device), [kind], [np.zeros((1, 3))])
     along = np.argsort(cells.vertices()[0, :, 0])
     few = round(END * len(along))
-    found = []
+    results = []
     for force in MEASURED[:, 0]:
         loads = np.zeros((len(along), 3))
         loads[along[:few], 0], loads[along[-few:], 0] = -force / few, force / few
         stretched = equilibrium(cells, loads, tolerance=3e-4).vertices
-        found.append(np.ptp(limit_points(kind.mesh.faces, stretched), axis=0)[:2])
-    return np.array(found)
+        results.append(np.ptp(limit_points(kind.mesh.faces, stretched), axis=0)[:2])
+    return np.array(results)
 
 
 def stretching(setting: Setting) -> list[Check]:
     """Both diameters inside the error bars at all forces, with one set of parameters."""
-    found = diameters(setting)
-    axial = np.abs(found[:, 0] - MEASURED[:, 1]) / MEASURED[:, 2]
-    across = np.abs(found[:, 1] - MEASURED[:, 3]) / MEASURED[:, 4]
-
-    plot = partial(_figure, found=found)
+    results = diameters(setting)
+    axial = np.abs(results[:, 0] - MEASURED[:, 1]) / MEASURED[:, 2]
+    across = np.abs(results[:, 1] - MEASURED[:, 3]) / MEASURED[:, 4]
+    plot = partial(_figure, results=results)
+    common: dict[str, Any] = {"unit": "error bars", "reference": _MILLS}
     return [
-        Check(
-            "stretched red cell: axial diameter, worst of 7 forces",
-            float(axial.max()),
-            1.0,
-            unit="error bars",
-            reference=_MILLS,
-            plot=plot,
-        ),
-        Check(
-            "stretched red cell: transverse diameter, worst of 7 forces",
-            float(across.max()),
-            1.0,
-            unit="error bars",
-            reference=_MILLS,
-        ),
+        Check("stretched red cell: axial diameter, worst of 7 forces", float(axial.max()), 1.0, plot=plot, **common),
+        Check("stretched red cell: transverse diameter, worst of 7 forces", float(across.max()), 1.0, **common),
     ]
 
 
 @paper_style()
-def _figure(path: Path, *, found: Floats) -> None:
+def _figure(path: Path, *, results: Floats) -> None:
     """Draw both diameters over the force, with the measured ones and their bars."""
     figure = new_figure(SINGLE_COLUMN, 0.78 * SINGLE_COLUMN)
     axes = figure.add_subplot()
@@ -82,7 +70,7 @@ def _figure(path: Path, *, found: Floats) -> None:
         bars = MEASURED[:, 1 + 2 * column : 3 + 2 * column]
         color = COLORS[column]
         axes.errorbar(MEASURED[:, 0], bars[:, 0], bars[:, 1], fmt="o", color=color, markersize=4, label=label)
-        axes.plot(MEASURED[:, 0], found[:, column], color=color)
+        axes.plot(MEASURED[:, 0], results[:, column], color=color)
     axes.set_xlabel("force (pN)")
     axes.set_ylabel("diameter (µm)")
     axes.legend()
