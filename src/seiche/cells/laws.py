@@ -34,7 +34,7 @@ class MembraneLaw(ABC):
     @property
     @abstractmethod
     def area_modulus(self) -> float:
-        """Return K, what an isotropic tension is over a small relative change of area."""
+        """Return K, the ratio of an isotropic tension to a small relative change of area."""
 
     @abstractmethod
     def energy(self, i1: Floats, i2: Floats) -> Floats:
@@ -57,7 +57,7 @@ class Skalak(MembraneLaw):
 
     @property
     def area_modulus(self) -> float:
-        """Return K, what an isotropic tension is over a small relative change of area."""
+        """Return K, the ratio of an isotropic tension to a small relative change of area."""
         return self.shear * (1 + 2 * self.area_ratio)
 
     def energy(self, i1: Floats, i2: Floats) -> Floats:

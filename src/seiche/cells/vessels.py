@@ -47,32 +47,15 @@ class Vessel(Protocol):
         """Return whether a body with these half axes (ascending) may fit."""
 
 
-@dataclass(frozen=True)
 class Box:
     """A box from the origin to `lengths`, with walls along axes that are not periodic."""
 
-    lengths: Sequence[float]
-    periodic: tuple[bool, bool, bool] = (True, True, True)
-
-    def __post_init__(self) -> None:
-        """Check the lengths."""
-        if len(self.lengths) != 3 or not all(np.isfinite(length) and length > 0 for length in self.lengths):
-            raise CaseError(f"box of {tuple(self.lengths)}: three positive lengths are expected")
-
-    @property
-    def low(self) -> Floats:
-        """Return the origin."""
-        return np.zeros(3)
-
-    @property
-    def high(self) -> Floats:
-        """Return the lengths."""
-        return np.asarray(self.lengths, np.float64)
-
-    @property
-    def volume(self) -> float:
-        """Return the product of the lengths."""
-        return float(np.prod(self.high))
+    def __init__(self, lengths: Sequence[float], periodic: tuple[bool, bool, bool] = (True, True, True)) -> None:
+        """Raise CaseError for lengths that are not three positive numbers."""
+        if len(lengths) != 3 or not all(np.isfinite(length) and length > 0 for length in lengths):
+            raise CaseError(f"box of {tuple(lengths)}: three positive lengths are expected")
+        self.low, self.high = np.zeros(3), np.asarray(lengths, np.float64)
+        self.periodic, self.volume = periodic, float(np.prod(self.high))
 
     def distance(self, points: Floats) -> Floats:
         """Return the distances of points from the nearest wall."""
@@ -85,49 +68,27 @@ class Box:
         return bool((np.sort(0.5 * self.high) >= half_axes).all())
 
 
-@dataclass(frozen=True)
 class Tube:
-    """A round tube along x from the origin, around the x axis; `periodic` along it, or closed at its ends."""
+    """A round tube along x from the origin, around the x axis; periodic along it, or closed at its ends."""
 
-    radius: float
-    length: float
-    repeats: bool = True
-
-    def __post_init__(self) -> None:
-        """Check the lengths."""
-        if not all(np.isfinite(length) and length > 0 for length in (self.radius, self.length)):
-            raise CaseError(f"tube of radius {self.radius:g} and length {self.length:g}: positive lengths are expected")
-
-    @property
-    def low(self) -> Floats:
-        """Return the lower corner."""
-        return np.array([0.0, -self.radius, -self.radius])
-
-    @property
-    def high(self) -> Floats:
-        """Return the upper corner."""
-        return np.array([self.length, self.radius, self.radius])
-
-    @property
-    def periodic(self) -> tuple[bool, bool, bool]:
-        """Return the periodic axes."""
-        return self.repeats, False, False
-
-    @property
-    def volume(self) -> float:
-        """Return pi r^2 l."""
-        return float(np.pi * self.radius**2 * self.length)
+    def __init__(self, radius: float, length: float, repeats: bool = True) -> None:
+        """Raise CaseError for lengths that are not positive."""
+        if not all(np.isfinite(value) and value > 0 for value in (radius, length)):
+            raise CaseError(f"tube of radius {radius:g} and length {length:g}: positive lengths are expected")
+        self.radius, self.length = radius, length
+        self.low, self.high = np.array([0.0, -radius, -radius]), np.array([length, radius, radius])
+        self.periodic, self.volume = (repeats, False, False), float(np.pi * radius**2 * length)
 
     def distance(self, points: Floats) -> Floats:
         """Return the distances of points from the lateral wall or the ends."""
         across = np.hypot(points[:, 1], points[:, 2]) - self.radius
-        if self.repeats:
+        if self.periodic[0]:
             return np.asarray(across)
         return np.maximum(across, np.maximum(-points[:, 0], points[:, 0] - self.length))
 
     def has_room(self, half_axes: Floats) -> bool:
         """Compare two of the axes with the radius and the third with the length."""
-        along = half_axes[2] if self.repeats else half_axes[0]
+        along = half_axes[2] if self.periodic[0] else half_axes[0]
         return bool(half_axes[1] <= self.radius and along <= 0.5 * self.length)
 
 
