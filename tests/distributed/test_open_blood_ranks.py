@@ -28,7 +28,7 @@ def test_cells_that_come_and_go_are_those_of_one_rank(device: str) -> None:
     populations = np.zeros((len(both.solver.sites), 19))
     populations[both.solver.owned] = both.solver.state()["populations"]
     populations = world.allreduce_sum(populations)
-    watch = both.blood.watch
+    watch = both.blood.statistics
     assert sum(watch.entered.values()) > 0
     assert sum(watch.left.values()) > 0
     if world.rank == 0:

@@ -50,31 +50,39 @@ def narrow(tables: dict[str, Any]) -> dict[str, Any]:
         (
             "contact",
             {"adhesion": {"depth": "1e-18 J", "steepness": "5 1/um", "rest": "2 um", "reach": "1 um"}},
-            "contact.adhesion: rest = 2e-06 m is not below reach = 1e-06 m: it would never attract",
+            "contact.adhesion: rest = 2e-06 m is not below reach = 1e-06 m: there is no attraction",
         ),
         ("cells.0.shape.vertices", 100, 'cells["red"]: mesh: 100 vertices: an icosphere has one of 12, 42, 162'),
         ("cells.0.shape.diameter", "0 um", 'cells["red"].shape.diameter: "0 um" is out of range; expected > 0'),
         ("cells.0.inner_viscosity", "0 mPa s", 'inner_viscosity: "0 mPa s" is out of range; expected > 0'),
         ("cells.0.shear_modulus", "5.3 um", 'shear_modulus: "5.3 um" is a length; expected a surface modulus such as'),
         ("cells.0.strain_modulus", "5 uN/m", "give exactly one of shear_modulus, strain_modulus; shear_modulus and"),
-        ("cells.0.law", "neo-hookean", 'area_ratio goes only with law = "skalak"'),
-        ("cells.0.positions", "red.pos", 'cells["red"].positions: goes not with [packing]; give one of them'),
-        ("cells.0.positions_from", "box", 'cells["red"]: positions_from goes only with positions'),
-        ("cells.0.positions_outside", "drop", 'cells["red"]: positions_outside goes only with positions'),
+        ("cells.0.law", "neo-hookean", 'area_ratio is only allowed with law = "skalak"'),
+        ("cells.0.positions", "red.pos", 'cells["red"].positions: is not allowed with [packing]; give one of them'),
+        ("cells.0.positions_from", "box", 'cells["red"]: positions_from is only allowed with positions'),
+        ("cells.0.positions_outside", "drop", 'cells["red"]: positions_outside is only allowed with positions'),
         (
             "output",
             {"cells": {"file": "a.vtkhdf", "every": 1, "positions_from": "box"}},
-            "positions_from goes only with a .pos file",
+            "positions_from is only allowed with a .pos file",
         ),
         ("cells.0.share", 0.0, "cells: the shares of all types are zero; at least one must be positive"),
         ("cells", [], 'cells: is missing; solver = "blood" needs a [[cells]] table for each type of cells'),
-        ("packing", None, 'cells["red"]: its places are missing; give positions for every type, or [packing]'),
+        ("packing", None, 'cells["red"].positions: is missing; give positions for every type, or [packing]'),
         ("solver", "flow", 'cells: cells go only with solver = "blood"'),
-        ("contact", {"reach": "5 um"}, "contact.reach: 5e-06 m is more than a third of the periodic extent along x"),
+        (
+            "contact",
+            {"reach": "5 um"},
+            "contact.reach: 5e-06 m is more than a third of the periodic extent along x; use a shorter one or a longer vessel",
+        ),
         ("coupling", {"slip": -0.1}, "coupling.slip: -0.1 is out of range; expected >= 0"),
         ("coupling", {"slip": 2}, "coupling.slip: 2 is out of range; expected <= 1"),
         ("coupling", {"slip": "text"}, 'coupling.slip: "text" is not a number'),
-        ("reservoir", {}, "reservoir: the vessel has no inlet through which cells could enter"),
+        (
+            "reservoir",
+            {},
+            'reservoir: the vessel has no inlet; set role = "inlet" for the iolet through which cells enter',
+        ),
         ("output", {"cells": {"file": "a.vtu", "every": 1}}, '"a.vtu" ends neither with .vtkhdf nor with .pos'),
         (
             "output",
@@ -84,7 +92,7 @@ def narrow(tables: dict[str, Any]) -> dict[str, Any]:
         (
             "fluid",
             {"rheology": {"kind": "carreau-yasuda", "preset": "human"}},
-            "cells: inner_viscosity needs a Newtonian fluid outside: give fluid.viscosity",
+            "cells: inner_viscosity needs a Newtonian fluid outside; set fluid.viscosity",
         ),
     ],
 )
@@ -110,7 +118,7 @@ def test_contact_that_is_too_stiff_for_the_time_step_is_spoken_of(tmp_path: Path
     assert told is not None and not advice({"strength": f"{0.99 * float(told[1]):.3g} N"})
     deep = {"depth": "1e-14 J", "steepness": "10 1/um", "rest": "0.3 um", "reach": "0.8 um"}
     (line,) = advice({"adhesion": deep})
-    assert line.startswith("contact.adhesion.depth: is so much for this time step")
+    assert line.startswith("contact.adhesion.depth: is so large for this time step")
     tables["geometry"]["shape"] = {"kind": "tube", "radius": "6 um", "length": "12 um", "periodic": True}
     (line,) = advice({"strength": "1 pN", "wall_strength": "10 nN"})
     assert line.startswith("contact.wall_strength: is so stiff")
@@ -127,15 +135,15 @@ def test_two_inner_viscosities_are_refused(tmp_path: Path) -> None:
     tables["cells"].append({**tables["cells"][0], "name": "white", "inner_viscosity": "12 mPa s"})
     tables["cells"][0]["inner_viscosity"] = "6 mPa s"
     assert refusal(tmp_path, tables) == (
-        'cells["white"].inner_viscosity: 0.012 Pa s, but "red" has 0.006 Pa s; types that have one must have the same'
+        'cells["white"].inner_viscosity: 0.012 Pa s, but "red" has 0.006 Pa s; all inner viscosities must be equal'
     )
 
 
 def test_a_wide_support_in_a_short_period_is_refused(tmp_path: Path) -> None:
     shape = {"kind": "box", "size": ["12 um", "12 um", "3 um"]}
     expected = (
-        "coupling.delta: the halo of the support of 4 sites (peskin) is wider than a periodic extent of 6 sites along "
-        "z allows; at least 8 sites are needed"
+        "coupling.delta: the support of 4 sites (peskin) does not fit the periodic extent of 6 sites along "
+        "z; at least 8 sites are needed"
     )
     assert refusal(tmp_path, changed(blood_tables(), "geometry.shape", shape)) == expected
 
@@ -148,7 +156,7 @@ def test_cells_larger_than_the_vessel_are_refused(tmp_path: Path) -> None:
 def test_a_wall_that_reaches_less_far_than_its_points_is_refused(tmp_path: Path) -> None:
     tables = changed(narrow(blood_tables()), "contact", {"wall_reach": "0.3 um"})
     assert refusal(tmp_path, tables) == (
-        "contact.wall_reach: 3e-07 m is below one spacing, 5e-07 m: cells could pass between the points of the wall"
+        "contact.wall_reach: 3e-07 m is below one spacing, 5e-07 m; cells could pass between the points of the wall"
     )
 
 
@@ -156,7 +164,7 @@ def test_contact_with_a_wall_that_reaches_round_a_vessel_is_refused(tmp_path: Pa
     shape = {"kind": "tube", "radius": "6 um", "length": "20 um", "periodic": True}
     tables = changed(changed(blood_tables(), "geometry.shape", shape), "contact", {"wall_reach": "7 um"})
     assert refusal(tmp_path, tables) == (
-        "contact.wall_reach: 7e-06 m is more than a third of the periodic extent along x"
+        "contact.wall_reach: 7e-06 m is more than a third of the periodic extent along x; use a shorter one or a longer vessel"
     )
 
 
@@ -183,7 +191,11 @@ def test_a_mesh_that_is_not_there_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("centers", "shape", "expected"),
     [
-        ([[6, 6, 6], [6, 6, 7]], "box", 'cells: positions: 1 pairs of cells overlap, first cell 0 of "red" and cell 1'),
+        (
+            [[6, 6, 6], [6, 6, 7]],
+            "box",
+            'cells: positions: 1 pairs of cells overlap, the first is cell 0 of "red" and cell 1',
+        ),
         ([[6, 0, 0], [6, 5, 0]], "tube", "red.pos: cell 1 at (6, 5, 0) um is not inside the vessel"),
         ([[6, 0, 0], [1e10, 0, 0]], "tube", "red.pos: cell 1 at (1e+10, 0, 0) um is not inside the vessel"),
     ],
@@ -249,14 +261,14 @@ def test_meshes_that_no_cell_can_have_are_refused(tmp_path: Path) -> None:
     off(tmp_path, ball.vertices.tolist(), ball.faces.tolist())
     tables["cells"][0]["shape"]["unit"] = "3 mm"
     assert 'cells["red"]: a cell of 1.' in (line := refusal(tmp_path, tables))
-    assert "is larger than the vessel of 1.73e-15 m^3; is the unit of its mesh right?" in line
+    assert "is larger than the vessel of 1.73e-15 m^3; check the unit of its mesh" in line
 
 
 @pytest.mark.parametrize("name", ["cells.wall.vtkhdf", "cells.000000010.vtkhdf", "cells.vtkhdf.series"])
 def test_no_output_has_a_name_that_a_series_of_cells_makes(name: str, tmp_path: Path) -> None:
     output = {"cells": [{"file": "cells.vtkhdf", "every": 10}], "checkpoint": {"file": name}}
     assert refusal(tmp_path, changed(blood_tables(), "output", output)) == (
-        f'output: two outputs have the same file name "{name}": output.cells["cells.vtkhdf"] makes it, too'
+        f'output: two outputs have the same file name "{name}", which output.cells["cells.vtkhdf"] also writes'
     )
 
 
@@ -301,7 +313,7 @@ def test_a_restart_says_what_the_case_asks_otherwise_and_keeps_what_was_seen(tmp
         "cells.red.shear_modulus is 4e-06, in the checkpoint 5.3e-06",
         "coupling.delta is cosine, in the checkpoint peskin",
     ]
-    assert second.blood.watch.volume_drift == first.blood.watch.volume_drift > 0
+    assert second.blood.statistics.volume_drift == first.blood.statistics.volume_drift > 0
     second.close()
     (tmp_path / "flat.toml").write_text(toml_of(changed(tables, "cells.0.model", "triangles")))
     with pytest.raises(CaseError, match=r'cells "red" of the checkpoint have model = "loop", those of .* "triangles"'):

@@ -19,43 +19,42 @@ from seiche.errors import CaseError
 def test_an_open_vessel_needs_a_reservoir(tmp_path: Path) -> None:
     tables = {**tube_tables(), **{key: blood_tables()[key] for key in ("solver", "cells", "packing")}}
     assert refusal(tmp_path, tables) == (
-        'reservoir: is missing; cells would leave the vessel through iolet["inlet"] and none would enter'
+        'reservoir: is missing; without it cells leave the vessel through iolet["inlet"] and none enter'
     )
 
 
-def test_looks_at_the_openings_come_before_cells_are_out(tmp_path: Path) -> None:
+def test_an_exchange_interval_in_which_cells_could_leave_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "case.toml"
     path.write_text(toml_of(changed(open_blood_tables(5, 20, 100), "reservoir.every", 1000)))
     with pytest.raises(CaseError) as error:
         prepare(path)
     assert str(error.value) == (
-        f"{path}: reservoir.every: cells move 35.6 sites between two looks at the openings, and would be out before "
-        "they are seen; at most 224 steps"
+        f"{path}: reservoir.every: cells move 35.6 sites between two exchanges at the openings and could pass "
+        "them unnoticed; use at most 224 steps"
     )
 
 
-def test_a_pulse_that_looks_at_the_openings_would_not_see_is_refused(tmp_path: Path) -> None:
+def test_a_pulse_shorter_than_the_exchange_interval_is_refused(tmp_path: Path) -> None:
     tables = changed(open_blood_tables(5, 20, 100), "iolet.0.profile", "womersley")
     tables["iolet"][0] |= {"period": "21 us", "harmonics": [{"amplitude": "1 mm/s"}, {"amplitude": "5 mm/s"}]}
     assert refusal(tmp_path, changed(tables, "reservoir.every", 30)) == (
-        "reservoir.every: the flow pulsates in 59 steps, which looks at the openings so seldom would not see; at most "
-        "14 steps"
+        "reservoir.every: the period of the flow is 59 steps, too short for this interval; use at most 14 steps"
     )
     (tmp_path / "case.toml").write_text(toml_of(tables))
     assert open_vessel(prepare(tmp_path / "case.toml")).interval == 8
     tables["iolet"][0]["period"] = "11 us"
     assert refusal(tmp_path, tables) == (
-        "reservoir: the flow pulsates in 30.9 steps, faster than cells at openings are looked at; at least 32 are "
-        "needed: use a smaller time step"
+        "reservoir: the period of the flow is 30.9 steps, but cells are exchanged every 8 steps; at least 32 steps a "
+        "period are needed: use a smaller time step"
     )
 
 
-def test_what_lets_blood_in_is_no_outlet_unless_the_case_says_so(tmp_path: Path) -> None:
+def test_an_outlet_with_inflow_needs_a_role(tmp_path: Path) -> None:
     tables = open_blood_tables(5, 20, 100)
     tables["iolet"][0]["name"], tables["iolet"][1]["name"] = "outlet", "inlet"
     assert refusal(tmp_path, tables) == (
-        'iolet["outlet"].role: is missing; blood may enter through it, but the geometry calls it an outlet, through '
-        'which no cells enter: say "inlet" or "outlet"'
+        'iolet["outlet"].role: is missing; blood may enter through it, but the geometry calls it an outlet, where no '
+        'cells enter; set role = "inlet" or "outlet"'
     )
     pulse = {"velocity": "-10 mm/s", "profile": "womersley", "period": "0.1 ms"}
     pulse["harmonics"] = [{"amplitude": "20 mm/s", "phase": "90 deg"}]
@@ -69,8 +68,8 @@ def test_what_lets_blood_in_is_no_outlet_unless_the_case_says_so(tmp_path: Path)
             iolet.pop("role", None)
             iolet |= {"role": role} if role else {}
         if not inlets:
-            expected = "reservoir: the vessel has no inlet through which cells could enter; give one of its iolets"
-            assert refusal(tmp_path, tables) == f'{expected} role = "inlet"'
+            expected = 'reservoir: the vessel has no inlet; set role = "inlet" for the iolet through which cells enter'
+            assert refusal(tmp_path, tables) == expected
             continue
         (tmp_path / "case.toml").write_text(toml_of(tables))
         setup = prepare(tmp_path / "case.toml")
@@ -94,7 +93,7 @@ def test_a_reservoir_without_whole_cells_for_its_hematocrit_is_refused(tmp_path:
     with pytest.raises(CaseError) as caught:
         describe(prepare(path), measure=False)
     assert str(caught.value) == (
-        f'{path}: reservoir before iolet["inlet"]: hematocrit = 0.01: 1 cells in 49 um make 0.0177, more than 2% '
+        f'{path}: reservoir of iolet["inlet"]: hematocrit = 0.01: 1 cells in 49 um give 0.0177, more than 2% '
         "off; use a greater reservoir.length"
     )
     path.write_text(toml_of(changed(tables, "reservoir", {"hematocrit": 0.12})))
@@ -136,7 +135,7 @@ def test_a_reservoir_shorter_than_a_cell_is_refused(tmp_path: Path) -> None:
 
 def test_a_reservoir_without_end_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path, open_tables({"length": "1 m"})) == (
-        'reservoir.length: 1 m before iolet["inlet"] make 9e+08 sites; up to 5,000,000 are possible, 5,000,000 or 10 '
+        'reservoir.length: 1 m at iolet["inlet"] give 9e+08 sites; up to 5,000,000 are possible, 5,000,000 or 10 '
         "times those of the vessel; use at most 0.00558 m"
     )
 

@@ -141,9 +141,11 @@ def test_check_says_what_cells_are_and_what_limits_the_step(tmp_path: Path) -> N
     assert "cells red        4 of 162 vertices (loop), area 140.4 um^2, volume 97.38 um^3" in text
     assert "G = 5.3 uN/m (k_s = 3 G = 15.9 uN/m), modulus of area 251.3 uN/m, bending 2e-19 J" in text
     assert re.search(r"s, set by the (volume|shear modulus|area ratio|area|local area|bending) \(\d+%\)", text)
-    assert "hematocrit       0.2254 (0.22 wanted), 4 cells, no overlaps" in text
+    assert "hematocrit       0.2254 (0.22 requested), 4 cells, no overlaps" in text
     coarse = prepared(tmp_path, changed(blood_tables(), "coupling", {"delta": "roma"}))
-    assert any("edges of 2 spacings leak; below 1.6 is advised for roma" in line for line in describe(coarse))
+    assert any(
+        "fluid leaks through edges of 2 spacings; at most 1.6 is advised for roma" in line for line in describe(coarse)
+    )
 
 
 @pytest.mark.parametrize(
@@ -207,7 +209,7 @@ def test_memory_of_a_reservoir_is_what_the_check_says(tmp_path: Path, monkeypatc
     lines = describe(setup, measure=False)
     (line,) = [line for line in lines if line.startswith("memory inlet")]
     assert float(line.split()[2]) * 1e6 == pytest.approx(held, rel=0.1)
-    assert any(line.startswith("layout tiles-8") and "beside the reservoirs" in line for line in lines)
+    assert any(line.startswith("layout tiles-8") and "without the reservoirs" in line for line in lines)
 
 
 def test_a_reservoir_is_long_enough_for_each_type_of_cells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -224,7 +226,7 @@ def test_a_reservoir_is_long_enough_for_each_type_of_cells(tmp_path: Path, capsy
     assert float(found[4]) == pytest.approx(0.1, rel=0.02)
     assert not any("is a" in line for line in lines if line.startswith("advice"))
     case = case_file(tmp_path, changed(tables, "cells.1.share", 0.00025))
-    message = r'reservoir before iolet\["inlet"\]: none of its \d+ cells is a "small", whose share is 0.00025, so none '
+    message = r'reservoir of iolet\["inlet"\]: none of its \d+ cells is a "small", whose share is 0.00025, so none '
     lines = describe(setup_of(case), measure=False)
     assert any(re.match("advice: " + message + "enters; use a greater", line) for line in lines)
     assert main(["run", str(case)]) == 0
@@ -340,8 +342,8 @@ def test_a_mesh_from_a_file_is_the_cell_that_is_built_in(ending: str, model: str
     assert cells.limits[0].ratio == pytest.approx(expected.limits[0].ratio, rel=1e-2)
     simulation.run(steps=2)
     assert simulation.blood is not None
-    simulation.blood.note()
-    assert simulation.blood.watch.volume_drift < 1e-6
+    simulation.blood.record()
+    assert simulation.blood.statistics.volume_drift < 1e-6
 
 
 @pytest.mark.parametrize(

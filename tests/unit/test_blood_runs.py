@@ -140,7 +140,7 @@ def test_types_without_an_inner_viscosity_have_that_of_the_fluid(tmp_path: Path)
     stiff = prepare(case_file(tmp_path, changed(tables, "cells.0.inner_viscosity", "60 mPa s")))
     assert isinstance(stiff, BloodSetup)
     lines = "\n".join(describe(stiff, measure=False))
-    assert "advice: the viscosity inside is 50 times that of the fluid: 1 to 10 times are validated" in lines
+    assert "advice: the inner viscosity is 50 times that of the fluid; 1 to 10 times are validated" in lines
     assert "advice: tau inside cells is 25.5, above 20: flow inside cells lags by about as many steps" in lines
     simulation.run(steps=2)
     assert inside.sites().sum() == pytest.approx(volume, rel=0.03)

@@ -110,7 +110,7 @@ def test_dense_blood_enters_as_the_reservoir_carries_it(tmp_path: Path) -> None:
     steps = tube.solver.step
     simulation.run()
     carried = float(tube.populations()[0].vertices[..., 0].mean() - before) / tube.prism.length * tube.blood.cells.count
-    entered, waiting = blood.watch.entered["inlet"], blood.openings.waiting()["inlet"]
+    entered, waiting = blood.statistics.entered["inlet"], blood.openings.waiting()["inlet"]
     assert waiting <= 1 < 8 <= entered
     assert entered + waiting == pytest.approx(carried, abs=1.5)
     # The tube flows beside the vessel: as fast, for as many steps, but for those of the ramp.
@@ -168,7 +168,7 @@ def test_at_the_start_the_blood_of_the_reservoir_goes_on_into_the_vessel(tmp_pat
     # The wanted hematocrit away from the openings, within three of the thirty cells.
     volume, sites = float(blood.cells.volumes()[0]), len(simulation.setup.vessel.sites)
     assert len(bodies) * volume / sites / blood.cells.reached == pytest.approx(0.3, abs=3 * volume / sites)
-    assert blood.watch.entered == {"inlet": 0} and openings.waiting() == {"inlet": 0}
+    assert blood.statistics.entered == {"inlet": 0} and openings.waiting() == {"inlet": 0}
     assert balls.names.tolist() == list(range(len(bodies)))
 
 
@@ -196,7 +196,7 @@ def test_the_inflow_of_cells_is_what_the_blood_of_the_reservoir_carries(tmp_path
     before = tube.populations()[0].vertices[..., 0].mean()
     simulation.run()
     carried = float(tube.populations()[0].vertices[..., 0].mean() - before) / tube.prism.length * tube.blood.cells.count
-    watch, names = blood.watch, blood.names[0]
+    watch, names = blood.statistics, blood.names[0]
     entered, left = watch.entered["inlet"], watch.left["outlet"]
     assert entered >= 3
     assert left >= 2
@@ -257,9 +257,9 @@ def test_cells_that_wait_are_spoken_of_at_the_end(tmp_path: Path) -> None:
     assert simulation.blood is not None and simulation.blood.openings is not None
     assert simulation.crowded_inlets() == []
     simulation.blood.openings._overdue["inlet"][0] = 2
-    simulation.blood.watch.entered["inlet"] = 18
+    simulation.blood.statistics.entered["inlet"] = 18
     assert simulation.crowded_inlets() == []  # a tenth
-    simulation.blood.watch.entered["inlet"] = 9
+    simulation.blood.statistics.entered["inlet"] = 9
     (line,) = simulation.crowded_inlets()
     assert line == (
         'note: 2 of 11 cells could not be inserted at iolet["inlet"]: the inflow hematocrit is below target because '
@@ -281,7 +281,7 @@ def test_cells_leave_through_an_inlet_as_through_an_outlet(every: int | None, tm
     assert simulation.blood is not None and simulation.blood.openings is not None
     before = simulation.blood.blood.cells.count
     simulation.run()
-    left = simulation.blood.watch.left["outlet"]
+    left = simulation.blood.statistics.left["outlet"]
     assert left >= 3 and simulation.blood.blood.cells.count == before - left
     assert simulation.blood.openings.waiting() == {"outlet": left}
     assert simulation.crowded_inlets() == []
@@ -298,7 +298,7 @@ def test_an_open_vessel_goes_on_with_the_same_bits(tmp_path: Path, device: str) 
     second = opened(tmp_path / "parts", 420, device, restart=tmp_path / "parts" / "out" / "checkpoint.seiche")
     second.run()
     assert whole.blood is not None and first.blood is not None and second.blood is not None
-    before, after = (each.blood.watch for each in (first, whole))
+    before, after = (each.blood.statistics for each in (first, whole))
     assert 0 < before.entered["inlet"] < after.entered["inlet"]  # before the restart and after it
     assert 0 < before.left["outlet"]
     (one, note), (two, other) = whole.blood.state(), second.blood.state()

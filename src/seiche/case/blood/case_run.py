@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A run of blood: a run of flow with cells that are packed, exchanged at openings, checked and written."""
+"""A run of blood: flow with cells, which are packed, exchanged at openings, checked and written."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,44 +15,39 @@ import numpy.typing as npt
 from seiche.case.blood.run import BloodRun
 from seiche.case.blood.series import CellsFile, surfaces_of, wall_of
 from seiche.case.blood.setup import BloodSetup
-from seiche.case.blood.tubes import lacking
+from seiche.case.blood.tubes import missing_types
 from seiche.case.flow.monitor import FlowMonitor
 from seiche.case.flow.run import FlowCaseRun
-from seiche.case.kind import Match, Restart, Results
+from seiche.case.kind import Restart, Results
 from seiche.case.output import Final, Output, Place, Scheduled
 from seiche.case.schedule import Schedule
 from seiche.couple.balance import measure_blood_costs
 from seiche.couple.ranks import SharedBoundary
-from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.flow.solver import FlowSolver
 from seiche.flow.state import SITES
 from seiche.report.cells_figure import cells_figure
 from seiche.solver import State
 
-#: More than this part of the cells that were to enter and wait is worth a note.
+#: Fraction of the cells due at an inlet that may wait without a note.
 _WAITING = 0.1
-#: The name of the numbers of the cells in a state, and of the note about them.
+#: Name of the numbers of the cells in a state, and of their description (JSON).
 _CELLS = "cells"
 
 
 class BloodCaseRun(FlowCaseRun):
-    """The solver of a case of blood, its cells and its outputs."""
+    """The solver of a case of blood, its cells and its outputs.
+
+    Raises:
+        CaseError: a checkpoint of another case, or cells that cannot be coupled.
+        UnstableError: a cell is outside the fluid.
+    """
 
     setup: BloodSetup
     blood: BloodRun
 
-    def __init__(self, setup: BloodSetup, world: World, folder: Path, restart: Restart | None) -> None:
-        """Make the solver and put the cells into its flow, or those of `restart` if that is given.
-
-        Raises:
-            CaseError: a checkpoint of another case, or cells that cannot be coupled.
-            UnstableError: a cell is outside the fluid.
-        """
-        super().__init__(setup, world, folder, restart)
-
     def measured_weights(self, solver: FlowSolver, restart: Restart | None) -> npt.NDArray[np.float64]:
-        """Return what every site costs, with the cells that are there at first or in `restart` (collective)."""
+        """Return the cost of every site, with the cells of the start or of `restart` (collective)."""
         state = None
         if restart is not None:
             state = cells_of(restart.resume(self.setup, solver, self.matches(), solver.keys), solver)
@@ -59,35 +55,31 @@ class BloodCaseRun(FlowCaseRun):
         return measure_blood_costs(blood).weights(blood)
 
     def immerse(self, state: State | None) -> None:
-        """Put the cells into the flow."""
+        """Add the cells to the flow."""
         self.blood = BloodRun(self.setup, self.solver, cells_of(state, self.solver) if state is not None else None)
 
     def make_monitor(self) -> FlowMonitor:
-        """Return what checks flow and cells."""
+        """Return the monitor of flow and cells."""
         return BloodMonitor(self.setup, self.solver, self.blood)
 
     def more_outputs(self, folder: Path) -> Iterable[Output]:
-        """Yield the exchange of cells at openings, and the series of the cells."""
+        """Yield the exchange of cells at openings and the time series of cells."""
         if self.blood.openings is not None:
             yield from (Reservoirs(self.blood), CellExchange(self.blood))
         for table in self.setup.case.output.cells:
             yield CellsFile(folder, table, self.blood, self.setup, self.solver.step)
 
     def picture(self, path: Path) -> Output:
-        """Return what draws the cells."""
+        """Return the picture of the cells."""
         return CellsPicture(self.setup, self.blood, path)
 
-    def matches(self) -> Mapping[str, Match]:
-        """Return what a flow without cells must match; types of cells are compared when they are restored."""
-        return super().matches()
-
     def state(self) -> State:
-        """Return flow and cells."""
+        """Return the state of flow and cells."""
         numbers, note = self.blood.state()
         return super().state().joined(State(self.solver.step, {}, {_CELLS: numbers}, {_CELLS: note}))
 
     def exchange_seconds(self) -> float:
-        """Return the seconds of halo, places, velocities and forces of a mean step."""
+        """Return the time (s) of all messages of a mean step: halo, positions, velocities and forces."""
         boundary = self.blood.blood.boundary
         if not isinstance(boundary, SharedBoundary):
             return super().exchange_seconds()
@@ -96,32 +88,31 @@ class BloodCaseRun(FlowCaseRun):
         return super().exchange_seconds() + cells
 
     def notes(self) -> Sequence[str]:
-        """Return what differs from the checkpoint, and which cells can enter nowhere."""
+        """Return differences from the checkpoint, and types of cells that no inlet supplies."""
         openings = self.blood.openings
         tubes = openings.tubes if openings is not None else {}
         counts = {name: [block.cells for block in tube.blood.cells.blocks] for name, tube in tubes.items()}
         changes = [f"--restart: {line}" for line in self.blood.changes]
-        return [*super().notes(), *changes, *lacking(self.setup, counts)]
+        return [*super().notes(), *changes, *missing_types(self.setup, counts)]
 
     def results(self, files: Iterable[Path]) -> Results:
-        """Return those of the flow, with the cells and which of them could not enter."""
-        self.blood.note()
-        found = super().results(files)
-        return Results(found.invariants, found.flow_rates, found.details, self.crowded_inlets())
+        """Return the results of the flow, with a note for each crowded inlet."""
+        self.blood.record()
+        return replace(super().results(files), lines=self.crowded_inlets())
 
     def more_details(self) -> dict[str, Any]:
-        """Return hematocrit and health of the cells."""
+        """Return the summary of the cells."""
         return {"cells": self.blood.summary()}
 
     def crowded_inlets(self) -> list[str]:
-        """Return a line for each inlet before which more than a tenth of the cells that were to enter wait.
+        """Return a line for each inlet at which more than a tenth of the due cells could not be inserted.
 
-        Where blood flows out through an inlet, as it may between two pulses, cells wait until it comes in again.
+        An inlet through which blood flows out, for example between two pulses, is not reported.
         """
         openings = self.blood.openings
         if openings is None:
             return []
-        entered, lines = self.blood.watch.entered, []
+        entered, lines = self.blood.statistics.entered, []
         for name, waiting in openings.waiting().items():
             total = waiting + entered[name]
             if waiting > max(1.0, _WAITING * total) and not openings.goes_out(name):
@@ -136,25 +127,25 @@ class BloodMonitor(FlowMonitor):
     """Checks the cells together with the flow."""
 
     def __init__(self, setup: BloodSetup, solver: FlowSolver, blood: BloodRun) -> None:
-        """Check `blood` as well."""
+        """Check `blood`, too."""
         super().__init__(setup, solver)
         self._blood = blood
 
     def check_more(self) -> None:
-        """Check that no cell is torn, inverted or outside the fluid; note hematocrit, volumes and areas."""
+        """Check that no cell is torn, inverted or outside the fluid; record hematocrit, volumes and areas."""
         self._solver.finish()
         self._blood.check()
 
 
 class Reservoirs(Scheduled):
-    """Advances the reservoirs before the inlets to the present."""
+    """Advances the reservoirs of the inlets to the present step."""
 
     label = "reservoirs"
     early = True
     checked = False
 
     def __init__(self, blood: BloodRun) -> None:
-        """Feed the openings of `blood`."""
+        """Use the exchange interval of `blood`."""
         assert blood.interval is not None
         self.schedule = Schedule(blood.interval)
         self._blood = blood
@@ -165,20 +156,20 @@ class Reservoirs(Scheduled):
 
 
 class CellExchange(Reservoirs):
-    """Lets cells leave and enter at the openings, after the reservoirs."""
+    """Removes and inserts cells at the openings, after the reservoirs have advanced."""
 
     label = "openings"
 
     def take(self) -> None:
         """Exchange cells."""
-        self._blood.look()
+        self._blood.exchange()
 
 
 class CellsPicture(Final):
-    """A picture of the cells as they are at the end."""
+    """A picture of the cells at the end of the run."""
 
     def __init__(self, setup: BloodSetup, blood: BloodRun, path: Path) -> None:
-        """Draw to `path`."""
+        """Write the picture to `path`."""
         self._setup, self._blood, self._path = setup, blood, path
 
     @property
@@ -187,7 +178,7 @@ class CellsPicture(Final):
         return (Place("output.picture", self._path),)
 
     def finish(self) -> Sequence[Path]:
-        """Draw, from rank 0."""
+        """Draw the picture on rank 0."""
         blood, solver = self._blood, self._blood.solver
         populations, time = blood.populations(), solver.step * self._setup.dt
         if solver.world.rank == 0:
@@ -196,17 +187,17 @@ class CellsPicture(Final):
 
 
 def cells_of(state: State, solver: FlowSolver) -> dict[str, Any]:
-    """Return the numbers of the cells in a state and the note about them (collective).
+    """Return the numbers and the description of the cells in a state (collective).
 
     Raises:
         CaseError: the state has no cells.
     """
     if _CELLS not in state.attributes:
-        raise CaseError("--restart: the checkpoint has no cells, unlike the case")
+        raise CaseError("--restart: the checkpoint has no cells, but the case has; use a checkpoint of a blood case")
     note = json.loads(str(state.attributes[_CELLS]))
     if _CELLS in state.numbers:
         return {"numbers": state.numbers[_CELLS], "note": note}
-    # Version 1 has them as rows of the sites.
+    # Checkpoints of version 1 store the cells as rows of the sites.
     parts = solver.world.allgather((solver.owned, state.rows[SITES].arrays[_CELLS][:]))
     rows = np.concatenate([values for _, values in parts])
     order = np.argsort(np.concatenate([sites for sites, _ in parts]), kind="stable")

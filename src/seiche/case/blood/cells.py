@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tables of cells become types of cells, a packing and forces in lattice units; what is impossible is said here."""
+"""Convert the tables of cells to cell types, a packing and forces in lattice units; refuse impossible values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from seiche.backend import open_backend
 from seiche.case.blood.positions import read_places
 from seiche.case.blood.schema import Biconcave, BloodCase, CellTable, EllipsoidShape, MeshFile, SphereShape
-from seiche.case.blood.setup import BloodSetup, kept_free
+from seiche.case.blood.setup import BloodSetup, free_layers
 from seiche.case.flow.units import LatticeUnits
 from seiche.cells.contact import Morse, Repulsion
 from seiche.cells.laws import MEMBRANE_LAWS
@@ -34,10 +34,9 @@ _DIRECTIONS = 400
 
 
 def cells_setup(setup: BloodSetup, folder: Path, *, place: bool = True) -> CellsSetup:
-    """Return the cells of a blood case; files are relative to `folder`; without `place` none are packed.
+    """Return the cells of a blood case; files are relative to `folder`; without `place` no cells are packed.
 
-    Raises CaseError, with the case file and the key, for meshes, moduli or places that are impossible, and FormatError
-    for broken files.
+    Raises CaseError for impossible meshes, moduli or positions (with case file and key), FormatError for broken files.
     """
     case, units, sites = setup.case, setup.units, setup.vessel.sites
     try:
@@ -47,8 +46,8 @@ def cells_setup(setup: BloodSetup, folder: Path, *, place: bool = True) -> Cells
             if surface.volume > len(sites):
                 cell, vessel = surface.volume * units.spacing**3, len(sites) * units.spacing**3
                 raise CaseError(
-                    f'cells["{kind.name}"]: a cell of {cell:.3g} m^3 is larger than the vessel of {vessel:.3g} m^3; is'
-                    " the unit of its mesh right?"
+                    f'cells["{kind.name}"]: a cell of {cell:.3g} m^3 is larger than the vessel of {vessel:.3g} m^3;'
+                    " check the unit of its mesh"
                 )
         gap = _gap(case, units, surfaces)
         backend, viscosity = open_backend("cpu", 1), (setup.invariants.tau[0] - 0.5) / 3
@@ -58,11 +57,9 @@ def cells_setup(setup: BloodSetup, folder: Path, *, place: bool = True) -> Cells
             step_limit(backend, kind, delta, viscosity, collision=collision, scheme=scheme, slip=slip) for kind in types
         )
         _refuse_unstable(units, types, limits)
-        free = kept_free(setup)
+        free = free_layers(setup)
         reached = _reached(case, sites, surfaces, free) if case.packing is not None else 1.0
-        packing, notes = (
-            _places(setup, folder, types, surfaces, gap=gap, reached=reached, free=free) if place else (None, ())
-        )
+        packing, notes = _place(setup, folder, types, surfaces, gap, reached, free) if place else (None, ())
         between, wall = repulsions(case, units)
         contrast = _contrast(case)
     except CaseError as error:
@@ -107,7 +104,7 @@ def _cell_type(table: CellTable, units: LatticeUnits, folder: Path) -> CellType:
         scaled = Surface(mesh.vertices / units.spacing, mesh.faces)
         kind = CellType(table.name, scaled, membrane(table, units))
         if not (kind.moving_mesh().volume > 0):
-            raise CaseError("shape: the control points of its surface have no volume; use a smoother mesh")
+            raise CaseError("shape: the control points of its surface enclose no volume; use a smoother mesh")
     except CaseError as error:
         raise CaseError(f"{key}: {str(error).removeprefix(f'cell type {table.name!r}: ')}") from None
     return kind
@@ -128,7 +125,7 @@ def _mesh(table: CellTable, folder: Path) -> Surface:
 
 
 def membrane(table: CellTable, units: LatticeUnits) -> MembraneModel:
-    """Return the elasticity of a type in lattice units: G = k_s/3."""
+    """Return the elasticity of a type in lattice units; G = k_s/3."""
     shear = table.shear_modulus if table.shear_modulus is not None else (table.strain_modulus or 0.0) / 3
     shear = units.to_lattice("surface_modulus", shear)
     law = MEMBRANE_LAWS[table.law]
@@ -145,19 +142,15 @@ def membrane(table: CellTable, units: LatticeUnits) -> MembraneModel:
 
 
 def repulsions(case: BloodCase, units: LatticeUnits) -> tuple[Repulsion, Repulsion]:
-    """Return the laws between cells, and of the wall on them, in lattice units."""
+    """Return the contact laws between cells, and between wall and cells, in lattice units."""
     table = case.contact
     reach = units.to_lattice("length", table.reach) if table.reach is not None else 1.0
     strength = units.to_lattice("force", table.strength)
     morse = None
     if table.adhesion is not None:
-        pull = table.adhesion
-        morse = Morse(
-            units.to_lattice("energy", pull.depth),
-            pull.steepness * units.spacing,
-            units.to_lattice("length", pull.rest),
-            units.to_lattice("length", pull.reach),
-        )
+        adhesion = table.adhesion
+        lengths = (units.to_lattice("length", length) for length in (adhesion.rest, adhesion.reach))
+        morse = Morse(units.to_lattice("energy", adhesion.depth), adhesion.steepness * units.spacing, *lengths)
     wall_reach = units.to_lattice("length", table.wall_reach) if table.wall_reach is not None else reach
     wall = units.to_lattice("force", table.wall_strength) if table.wall_strength is not None else strength
     return Repulsion(strength, reach, table.exponent, morse), Repulsion(wall, wall_reach, table.exponent)
@@ -171,39 +164,39 @@ def _contrast(case: BloodCase) -> float:
     if outer is None and case.fluid.rheology is not None and case.fluid.rheology.kind == "newtonian":
         outer = case.fluid.rheology.viscosity
     if outer is None:
-        raise CaseError("cells: inner_viscosity needs a Newtonian fluid outside: give fluid.viscosity")
+        raise CaseError("cells: inner_viscosity needs a Newtonian fluid outside; set fluid.viscosity")
     return inner / outer
 
 
 def _gap(case: BloodCase, units: LatticeUnits, surfaces: Sequence[Surface]) -> float:
-    """Return the least distance of packed cells."""
+    """Return the minimum distance of packed cells."""
     if case.packing is not None and case.packing.gap is not None:
         return units.to_lattice("length", case.packing.gap)
     return 0.02 * max(radius_of(surface) for surface in surfaces)
 
 
-def _places(
+def _place(
     setup: BloodSetup,
     folder: Path,
     types: Sequence[CellType],
     surfaces: Sequence[Surface],
-    *,
     gap: float,
     reached: float,
     free: dict[str, float],
 ) -> tuple[Packing, tuple[str, ...]]:
-    """Return the cells, packed or from files, and notes on those of files."""
+    """Return the cells, packed or read from files, and notes on cells of files."""
     case = setup.case
     space = FluidSpace(setup.vessel.sites, free=free if case.packing is not None else None)
     refuse_large(space, types, surfaces, setup.units, what="the vessel", wide="a wider vessel")
     if case.packing is not None:
         shares, seed = [table.share for table in case.cells], case.packing.seed
-        asked, wanted = case.packing.hematocrit, case.packing.hematocrit * reached
+        requested = case.packing.hematocrit
+        reduced = requested * reached  # in a vessel with openings, only the reachable fluid is filled
         try:
-            return pack(space, surfaces, wanted, shares=shares, gap=gap, seed=seed), ()
-        except CaseError as error:  # of a vessel with openings, what cells can reach is filled
-            said = str(error).replace(f"hematocrit = {wanted:g}:", f"hematocrit = {asked:g}:")
-            raise CaseError(f"packing.{said}") from None
+            return pack(space, surfaces, reduced, shares=shares, gap=gap, seed=seed), ()
+        except CaseError as error:
+            message = str(error).replace(f"hematocrit = {reduced:g}:", f"hematocrit = {requested:g}:")
+            raise CaseError(f"packing.{message}") from None
     return read_places(setup, space, folder, types, surfaces)
 
 
@@ -216,7 +209,7 @@ def refuse_large(
     what: str,
     wide: str,
 ) -> None:
-    """Raise a CaseError for cells that cannot be in a space at all: `what` it is, and what would be `wide` enough."""
+    """Raise a CaseError for cells that do not fit into a space; `what` names it, `wide` a remedy."""
     for kind, surface in zip(types, surfaces, strict=True):
         try:
             refuse_tight(space, [surface])
@@ -228,23 +221,23 @@ def refuse_large(
 
 
 def mean_half_width(surface: Surface) -> float:
-    """Return the mean over all directions of how far a surface reaches from the mean of its vertices."""
-    steps = np.arange(_DIRECTIONS) + 0.5
-    height, turn = 1 - 2 * steps / _DIRECTIONS, np.pi * (1 + 5**0.5) * steps
+    """Return the extent of a surface from the mean of its vertices, averaged over all directions."""
+    index = np.arange(_DIRECTIONS) + 0.5  # points of a Fibonacci lattice on the sphere
+    height, angle = 1 - 2 * index / _DIRECTIONS, np.pi * (1 + 5**0.5) * index
     ring = np.sqrt(1 - height**2)
-    directions = np.stack([ring * np.cos(turn), ring * np.sin(turn), height])
+    directions = np.stack([ring * np.cos(angle), ring * np.sin(angle), height])
     return float(((surface.vertices - surface.vertices.mean(axis=0)) @ directions).max(axis=0).mean())
 
 
 def _reached(case: BloodCase, sites: SiteSet, surfaces: Sequence[Surface], free: dict[str, float]) -> float:
-    """Return the share of the fluid that is not left free at openings: no packed cell crosses them or a layer there.
+    """Return the fraction of the fluid that packed cells can fill, at least 1/2.
 
-    Beside the layers `free` that is one as thick as the mean distance of a plane that touches a cell, turned at random,
-    from its middle.
+    Excluded at each opening are the layer `free` and one as thick as the mean half width of a cell, because no
+    packed cell crosses the opening.
     """
     weights = np.array([table.share * surface.volume for table, surface in zip(case.cells, surfaces, strict=True)])
     depth = float(weights @ [mean_half_width(surface) for surface in surfaces]) / float(weights.sum())
-    places, left = sites.coords.astype(np.float64), 0
-    for plane in sites.iolets:
-        left += int((heights(sites, plane, places) < free.get(plane.name, 0.0) + depth).sum())
-    return max(1.0 - left / len(sites), 0.5)
+    places = sites.coords.astype(np.float64)
+    layers = ((plane, free.get(plane.name, 0.0) + depth) for plane in sites.iolets)
+    excluded = sum(int((heights(sites, plane, places) < layer).sum()) for plane, layer in layers)
+    return max(1.0 - excluded / len(sites), 0.5)

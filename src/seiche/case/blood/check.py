@@ -10,7 +10,7 @@ import numpy as np
 
 from seiche.case.blood.limits import advice_cells, tau_inside
 from seiche.case.blood.setup import BloodSetup
-from seiche.case.blood.tubes import lacking, planned, refuse_unpackable
+from seiche.case.blood.tubes import missing_types, planned, refuse_unpackable
 from seiche.case.flow.check import as_lines, cost_rows, flow_rows
 from seiche.case.flow.limits import advice
 from seiche.case.flow.memory import predict, tiles_of
@@ -28,7 +28,7 @@ from seiche.kernels.registry.ibm import BRICK, SUPPORT
 
 @dataclass(frozen=True)
 class CellMemory:
-    """Bytes on the device: for each cell by type, for each site, and of all cells and sites, beside the flow."""
+    """Bytes on the device in addition to the flow: per cell of each type, per site, and in total."""
 
     cell: dict[str, float]
     site: float
@@ -37,32 +37,32 @@ class CellMemory:
 
 @dataclass(frozen=True)
 class TubeMemory:
-    """Bytes on the device of every rank for the tube before an inlet: of its flow, and of its cells."""
+    """Bytes on the device of every rank for the reservoir of an inlet: its flow and its cells."""
 
     flow: float
     cells: float
 
 
 def describe(setup: BloodSetup, ranks: int = 1, *, measure: bool = True) -> list[str]:
-    """Return the lines of the check for `ranks` ranks; `measure` the bandwidth of its device to predict the time."""
+    """Return the lines of the check for `ranks` ranks; `measure` measures the bandwidth to predict the run time."""
     tubes = _tubes(setup)
-    beside = " beside the reservoirs" if setup.case.reservoir is not None else ""
-    rows = [*flow_rows(setup), *cell_rows(setup, tubes), *cost_rows(setup, ranks, measure, beside)]
-    missing = lacking(setup, {name: plan.cells.tolist() for name, plan in tubes.items()})
+    remark = " without the reservoirs" if setup.case.reservoir is not None else ""
+    rows = [*flow_rows(setup), *cell_rows(setup, tubes), *cost_rows(setup, ranks, measure, remark)]
+    missing = missing_types(setup, {name: plan.cells.tolist() for name, plan in tubes.items()})
     return as_lines(rows, (*advice(setup), *advice_cells(setup), *missing))
 
 
 def _tubes(setup: BloodSetup) -> dict[str, TubePlan]:
-    """Return the tubes before inlets, all of which can be packed."""
+    """Return the tubes of the reservoirs; CaseError if one cannot be packed."""
     if setup.cells is None:
         return {}
-    found = planned(setup, setup.cells)
-    refuse_unpackable(setup, setup.cells, found)
-    return found
+    plans = planned(setup, setup.cells)
+    refuse_unpackable(setup, setup.cells, plans)
+    return plans
 
 
 def cell_rows(setup: BloodSetup, tubes: Mapping[str, TubePlan]) -> Iterator[tuple[str, str]]:
-    """Yield names and values of the lines about cells and the `tubes` before inlets; nothing without cells."""
+    """Yield names and values of the lines about cells and the `tubes` of reservoirs; none without cells."""
     cells = setup.cells
     if cells is None:
         return
@@ -88,26 +88,25 @@ def cell_rows(setup: BloodSetup, tubes: Mapping[str, TubePlan]) -> Iterator[tupl
             f"time step {kind.name}",
             f"at most {limit.ratio * units.step:.3g} s, set by the {limit.modulus} ({limit.shares[limit.modulus]:.0%})",
         )
-        yield f"memory {kind.name}", f"{memory.cell[kind.name] / 1e3:.4g} kB a cell"
+        yield f"memory {kind.name}", f"{memory.cell[kind.name] / 1e3:.4g} kB per cell"
     if cells.packing is not None:
-        away = " away from the openings" if cells.reached < 1 else ""
-        wanted = f"{away} ({cells.hematocrit:g} wanted)" if cells.hematocrit is not None else ""
+        region = " away from the openings" if cells.reached < 1 else ""
+        requested = f"{region} ({cells.hematocrit:g} requested)" if cells.hematocrit is not None else ""
         hematocrit, count = cells.packing.hematocrit / cells.reached, len(cells.packing.centers)
-        yield "hematocrit", f"{hematocrit:.4f}{wanted}, {count:,} cells, no overlaps"
+        yield "hematocrit", f"{hematocrit:.4f}{requested}, {count:,} cells, no overlaps"
     for name, plan in tubes.items():
         length = plan.prism.length * units.spacing * 1e6
-        parts = [f"{number:,} {kind.name}" for number, kind in zip(plan.cells.tolist(), cells.types, strict=True)]
-        each = f" ({', '.join(parts)})" if len(parts) > 1 else ""
+        counts = [f"{number:,} {kind.name}" for number, kind in zip(plan.cells.tolist(), cells.types, strict=True)]
+        by_type = f" ({', '.join(counts)})" if len(counts) > 1 else ""
         yield (
             f"reservoir {name}",
-            f"{plan.cells.sum():,} cells{each} in a tube of {length:.4g} um, {plan.sites:,} sites, hematocrit "
+            f"{plan.cells.sum():,} cells{by_type} in a tube of {length:.4g} um, {plan.sites:,} sites, hematocrit "
             f"{plan.hematocrit:.4f}",
         )
         tube = memory_of_tube(setup, cells, plan)
         yield (
             f"memory {name}",
-            f"{(tube.flow + tube.cells) / 1e6:.3g} MB on every rank for the reservoir, {tube.cells / 1e6:.3g} MB of "
-            "them for its cells",
+            f"{(tube.flow + tube.cells) / 1e6:.3g} MB on every rank, of which {tube.cells / 1e6:.3g} MB for the cells",
         )
     if cells.contrast != 1:
         names = [kind.name for kind, filled in zip(cells.types, cells.filled, strict=True) if filled]
@@ -116,36 +115,38 @@ def cell_rows(setup: BloodSetup, tubes: Mapping[str, TubePlan]) -> Iterator[tupl
             "viscosity inside",
             f"{cells.contrast:.3g} times that of the fluid{where}, tau {tau_inside(setup, cells.contrast):.4g}",
         )
-    yield "memory of cells", f"{memory.site:.4g} B a site beside the flow's, {memory.total / 1e6:.3g} MB in all"
+    yield (
+        "memory of cells",
+        f"{memory.site:.4g} B per site in addition to the flow, {memory.total / 1e6:.3g} MB in total",
+    )
 
 
 def memory_of_tube(setup: BloodSetup, cells: CellsSetup, plan: TubePlan) -> TubeMemory:
-    """Return the bytes of the tube before an inlet, whose layout is chosen for it, from sizes alone.
+    """Return the bytes of the tube of an inlet from sizes alone, in the layout that is chosen for it.
 
-    Its velocity is looked at from the beginning, so that what observes a chunk of its sites is counted, too.
+    The buffers that sample the velocity of a chunk of sites are included.
     """
     sites, model, lattice = plan.prism.sites(), replace(setup.model, iolets=()), setup.case.lattice
     case = setup.case.model_copy(update={"lattice": lattice.model_copy(update={"layout": "auto"})})
     tube = replace(setup, case=case, model=model, vessel=replace(setup.vessel, sites=sites))
-    chosen = VELOCITY_SETS[model.velocity_set]
-    layout = choose_layout(sites, "auto", setup.precision.storage, case.run.device, chosen, model=model)
+    velocities = VELOCITY_SETS[model.velocity_set]
+    layout = choose_layout(sites, "auto", setup.precision.storage, case.run.device, velocities, model=model)
     flow = next(row.memory for row in predict(tube) if row.layout == layout)
     flow += COLUMNS * np.dtype(setup.precision.compute).itemsize * min(CHUNK, len(sites)) + 8 * len(sites)
     return TubeMemory(flow, memory_of_cells(tube, cells, plan.cells.tolist()).total)
 
 
 def memory_of_cells(setup: BloodSetup, cells: CellsSetup, counts: Sequence[int] | None = None) -> CellMemory:
-    """Return the bytes of membranes, contact and coupling from sizes alone; `counts` are the packed by default.
+    """Return the bytes of membranes, contact and coupling from sizes alone; `counts` are the packed cells by default.
 
-    A vertex has its place (float64), force, slip and velocity, its first site and the distance from it, the lists of
-    bricks, what it may meet and its bin; a brick of 8^3 sites four numbers of velocity and three of force a site.
+    A vertex has its position (float64), force, slip and velocity, its first site and the distance from it. It also has
+    lists of bricks, contact candidates and its bin. A brick of 8^3 sites has four numbers of velocity and three of
+    force per site.
     """
     size = np.dtype(setup.precision.compute).itemsize
     sites, support = setup.vessel.sites, SUPPORT[setup.case.coupling.delta]
-    short = [
-        periodic and 0 < extent % BRICK < support for periodic, extent in zip(sites.periodic, sites.shape, strict=True)
-    ]
-    entries = int(np.prod([3 if each else 2 for each in short]))
+    axes = zip(sites.periodic, sites.shape, strict=True)
+    entries = int(np.prod([3 if periodic and 0 < extent % BRICK < support else 2 for periodic, extent in axes]))
     if counts is None:
         kinds = cells.packing.kinds if cells.packing is not None else np.zeros(0, np.int64)
         counts = np.bincount(kinds, minlength=len(cells.types)).tolist()
@@ -155,18 +156,16 @@ def memory_of_cells(setup: BloodSetup, cells: CellsSetup, counts: Sequence[int] 
     walls = contact_memory(0, points) if points else 0
     lists = contact_memory(vertices) + (contact_memory(vertices, points) - walls if points else 0)
     slip = 3 * size if setup.case.coupling.slip > 0 else 0
-    each = 24 + 3 * size + slip + 3 * size + 16 + 4 * size + 12 + 4 + 4 * entries
+    per_vertex = 24 + 3 * size + slip + 3 * size + 16 + 4 * size + 12 + 4 + 4 * entries
     bricks = tiles_of(sites, BRICK)
     rows = float(np.prod([-(-extent // BRICK) + 1 for extent in sites.shape]))
     per_site = (bricks + 1) * (BRICK**3 * 7 * size + 64 + 8 + 12 + 16) + 4 * rows
-    layout = setup.case.lattice.layout
-    if layout not in ("tiles-8", "moments"):  # their items are the slots
+    if setup.case.lattice.layout not in ("tiles-8", "moments"):  # in these, items are the slots
         per_site += 4 * len(sites)
     if cells.contrast != 1:
         per_site += (bricks + 1) * 64
     per_site += walls
-    # What lists have for all is shared by the vertices; without any, no cell has a part of it.
-    shared = lists / vertices if vertices else 0.0
-    own = {kind.name: len(kind.mesh.vertices) * (each + shared) + 16 for kind in cells.types}
-    total = per_site + stride * each + lists + sum(16 * n for n in counts)
-    return CellMemory(own, per_site / len(sites), total)
+    shared = lists / vertices if vertices else 0.0  # fixed cost of the lists, divided among the vertices
+    per_cell = {kind.name: len(kind.mesh.vertices) * (per_vertex + shared) + 16 for kind in cells.types}
+    total = per_site + stride * per_vertex + lists + sum(16 * n for n in counts)
+    return CellMemory(per_cell, per_site / len(sites), total)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Blood, flow with cells in it, as a kind of case."""
+"""Blood, i.e. flow with cells, as a kind of case."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ from seiche.observe.plan import PlannedRank, planned_rank
 
 
 def prepare(source: CaseFile, world: World | None = None, *, place: bool = True) -> BloodSetup:
-    """Make geometry and cells, on rank 0 for all ranks; no field is allocated (collective).
+    """Make geometry and cells on rank 0 for all ranks; no field is allocated (collective).
 
-    Without `place` cells are not put into the vessel: a checkpoint has them.
-
-    Raises CaseError or FormatError, the same on every rank, for whatever is wrong with the case.
+    Without `place` no cells are packed because a checkpoint provides them. Raises the same CaseError or FormatError on
+    every rank for an invalid case.
     """
     world = world or World.serial()
 
@@ -48,17 +47,17 @@ class BloodPlan(FlowPlan):
     setup: BloodSetup
 
     def __init__(self, source: CaseFile) -> None:
-        """Make geometry and cells, once for all numbers of ranks."""
+        """Make geometry and cells once for all numbers of ranks."""
         self.setup = prepare(source)
         self.total = len(self.setup.vessel.sites)
 
     def rank(self, world: World, device: str) -> tuple[PlannedRank, str]:
-        """Return what one rank does (collective)."""
+        """Return the plan of one rank and its layout (collective)."""
         setup = self.setup
         solver = open_solver(setup, world, device=device)
         backend = solver.backend
         assert setup.cells is not None and isinstance(backend, PlannedBackend)
-        backend.running = True  # which cells a rank has is found on its device
+        backend.running = True  # the cells of a rank are determined by kernels on its device
         couple(setup.cells, solver, packed(setup.cells), sparse_points(wall_points(setup.vessel.sites)[0]))
         backend.running = False
         kinds = [(1.0, stages) for stages in solver.phases]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a case with cells may not ask for, each refused with one line, and what is costly in accuracy."""
+"""Limits of a case with cells: errors for impossible values and warnings for inaccurate ones, one line each."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from seiche.couple.limits import Mobility
 from seiche.errors import CaseError
 from seiche.kernels.registry.ibm import BRICK, SUPPORT
 
-#: Longer edges let fluid through; a delta function of support 4 bears more: red cells of 162 vertices at 0.5 um.
+#: Longest edges (spacings) without leakage, by support of the delta function; 2.1 admits red cells of 162 vertices at
+#: 0.5 um.
 EDGE_ADVISED = {2: 1.3, 3: 1.6, 4: 2.1}
-#: The points of a wall are up to this far apart, so its force must reach at least as far.
+#: Largest distance (spacings) of the points of a wall; the force of the wall must reach at least as far.
 WALL_POINTS = 1.0
-#: Inner over outer viscosities for which there are checks.
+#: Validated range of inner over outer viscosity.
 CONTRAST_CHECKED = (1.0, 10.0)
-#: A step this close to the limit is worth a word: deformed membranes are stiffer than undeformed ones, and the limit
-#: is that of one cell with little sound.
+#: Advised margin of the time step below its limit. The limit is that of one undeformed cell with little sound, and
+#: deformed membranes are stiffer.
 LIMIT_ADVISED = 2.0
-#: Stiffness of contact of two vertices, at half its reach, times mobility that is worth a word: a vertex has several.
+#: Largest advised product of mobility and contact stiffness of two vertices at half the reach; a vertex has several.
 CONTACT_ADVISED = 0.25
 
 
 def refuse_impossible_cells(setup: BloodSetup) -> None:
-    """Raise a CaseError, of one line, for the first thing that makes a blood case impossible before cells are made."""
+    """Raise a CaseError for the first reason why a blood case is impossible, before cells are made."""
     refuse_reservoir(setup)
     refuse_tubes(setup)
     for message in _reasons(setup):
@@ -44,8 +45,8 @@ def _reasons(setup: BloodSetup) -> Iterator[str]:
     for axis, name in enumerate("xyz"):
         if sites.periodic[axis] and sites.shape[axis] < BRICK:
             yield (
-                f"coupling.delta: the halo of the support of {SUPPORT[delta]} sites ({delta}) is wider than a periodic "
-                f"extent of {sites.shape[axis]} sites along {name} allows; at least {BRICK} sites are needed"
+                f"coupling.delta: the support of {SUPPORT[delta]} sites ({delta}) does not fit the periodic extent of "
+                f"{sites.shape[axis]} sites along {name}; at least {BRICK} sites are needed"
             )
     between, wall = repulsions(case, setup.units)
     for axis, name in enumerate("xyz"):
@@ -53,21 +54,21 @@ def _reasons(setup: BloodSetup) -> Iterator[str]:
             if sites.periodic[axis] and sites.shape[axis] < 3 * law.farthest:
                 yield (
                     f"contact.{key}: {law.farthest * setup.units.spacing:.3g} m is more than a third of the periodic "
-                    f"extent along {name}"
+                    f"extent along {name}; use a shorter one or a longer vessel"
                 )
     if len(sites.boundary) and wall.reach < WALL_POINTS * (1 - 1e-9):
         yield (
             f"contact.wall_reach: {wall.reach * setup.units.spacing:.3g} m is below one spacing, "
-            f"{setup.units.spacing:.3g} m: cells could pass between the points of the wall"
+            f"{setup.units.spacing:.3g} m; cells could pass between the points of the wall"
         )
     if sites.iolets and case.reservoir is None:
         yield (
-            f'reservoir: is missing; cells would leave the vessel through iolet["{sites.iolets[0].name}"] and none '
-            "would enter"
+            f'reservoir: is missing; without it cells leave the vessel through iolet["{sites.iolets[0].name}"] and '
+            "none enter"
         )
     for table in case.output.cells:
         if steps_of(table.every, setup.units) < 0.5:
-            yield (f'output.cells["{table.file}"].every: is shorter than half a time step of {setup.units.step:.3g} s')
+            yield f'output.cells["{table.file}"].every: is shorter than half a time step of {setup.units.step:.3g} s'
 
 
 def advice_cells(setup: BloodSetup) -> Iterator[str]:
@@ -79,23 +80,23 @@ def advice_cells(setup: BloodSetup) -> Iterator[str]:
         yield from _inner_viscosity(setup, cells.contrast)
     yield from _stiff_contact(setup)
     delta = setup.case.coupling.delta
-    most = EDGE_ADVISED[SUPPORT[delta]]
+    longest = EDGE_ADVISED[SUPPORT[delta]]
     for kind, limit in zip(cells.types, cells.limits, strict=True):
         edge = mean_edge(kind.mesh)
-        if edge > most:
+        if edge > longest:
             yield (
-                f'cells["{kind.name}"].shape.vertices: edges of {edge:.3g} spacings leak; below {most} is advised for '
-                f"{delta}"
+                f'cells["{kind.name}"].shape.vertices: fluid leaks through edges of {edge:.3g} spacings; at most '
+                f"{longest} is advised for {delta}"
             )
         if limit.ratio < LIMIT_ADVISED:
             yield (
-                f'the time step is {1 / limit.ratio:.0%} of the limit that the {limit.modulus} of "{kind.name}" sets: '
-                f"above {1 / LIMIT_ADVISED:.0%} cells that are strongly deformed, or many together, may become unstable"
+                f'the time step is {1 / limit.ratio:.0%} of the limit set by the {limit.modulus} of "{kind.name}"; '
+                f"above {1 / LIMIT_ADVISED:.0%} strongly deformed or crowded cells may become unstable"
             )
 
 
 def _stiff_contact(setup: BloodSetup) -> Iterator[str]:
-    """Yield warnings about forces of contact that throw vertices about: stiffness times mobility, for two vertices."""
+    """Yield warnings about contact forces whose stiffness times mobility of two vertices is too large."""
     assert setup.cells is not None
     table, between, wall = setup.case.contact, setup.cells.between, setup.cells.wall
     viscosity = (setup.invariants.tau[0] - 0.5) / 3
@@ -104,12 +105,12 @@ def _stiff_contact(setup: BloodSetup) -> Iterator[str]:
     laws = [("strength", between)]
     if len(setup.vessel.sites.boundary):
         laws.append(("wall_strength" if table.wall_strength is not None else "strength", wall))
-    most: dict[str, float] = {}
+    strongest: dict[str, float] = {}
     for key, law in laws:
         product = law.stiffness(0.5 * law.reach) * moved
         if product > CONTACT_ADVISED:
-            most[key] = min(most.get(key, np.inf), law.strength * CONTACT_ADVISED / product)
-    for key, strength in most.items():
+            strongest[key] = min(strongest.get(key, np.inf), law.strength * CONTACT_ADVISED / product)
+    for key, strength in strongest.items():
         advised = setup.units.to_si("force", strength)
         yield (
             f"contact.{key}: is so stiff for this time step that cells in contact may become unstable; at most "
@@ -118,23 +119,23 @@ def _stiff_contact(setup: BloodSetup) -> Iterator[str]:
     if between.morse is not None and (product := between.morse.stiffness * moved) > CONTACT_ADVISED:
         advised = setup.units.to_si("energy", between.morse.depth * CONTACT_ADVISED / product)
         yield (
-            "contact.adhesion.depth: is so much for this time step that cells in contact may become unstable; at most "
+            "contact.adhesion.depth: is so large for this time step that cells in contact may become unstable; at most "
             f"{advised:.2g} J is advised"
         )
 
 
 def tau_inside(setup: BloodSetup, contrast: float) -> float:
-    """Return the relaxation time of the fluid inside cells: viscosity goes with tau - 1/2 (theory/coupling)."""
+    """Return the relaxation time inside cells; viscosity is proportional to tau - 1/2 (theory/coupling)."""
     return 0.5 + contrast * (setup.invariants.tau[1] - 0.5)
 
 
 def _inner_viscosity(setup: BloodSetup, contrast: float) -> Iterator[str]:
     low, high = CONTRAST_CHECKED
     if not low <= contrast <= high:
-        yield f"the viscosity inside is {contrast:.3g} times that of the fluid: {low:g} to {high:g} times are validated"
+        yield f"the inner viscosity is {contrast:.3g} times that of the fluid; {low:g} to {high:g} times are validated"
     inside = tau_inside(setup, contrast)
     if inside > TAU_LARGEST_TRT:
         yield (
             f"tau inside cells is {inside:.3g}, above {TAU_LARGEST_TRT:g}: flow inside cells lags by about as many"
-            " steps; a smaller time step lowers it"
+            " steps; use a smaller time step"
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The `.pos` files of a case: where they count from, how their cells are turned, and which are outside the vessel."""
+"""The `.pos` files of a case: origin, orientation convention, and cells outside the vessel."""
 
 from __future__ import annotations
 
@@ -17,21 +17,27 @@ from seiche.cells.model import CellType
 from seiche.cells.overlap import overlapping_pairs
 from seiche.cells.packing import Packing
 from seiche.cells.space import FluidSpace
+from seiche.domain.sites import SiteSet
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError
 from seiche.io.formats.pos import Thin, read_pos
 
 Floats = npt.NDArray[np.float64]
 
-#: Spacings from the origin within which cells may be put into a vessel that is periodic.
+#: Largest distance (spacings) of a cell from the origin; it bounds positions in periodic vessels.
 _FARTHEST = 1e6
 
 
-def origin_of(vessel: Vessel, positions_from: PositionsFrom) -> Floats:
-    """Return the point (metres, in the coordinates of the geometry) from which positions count.
+def periods(sites: SiteSet) -> Floats:
+    """Return the periods (spacings) of the lattice along x, y and z, 0 where it is not periodic."""
+    return np.where(sites.periodic, np.asarray(sites.shape, np.float64), 0.0)
 
-    HemoCell counts from the first site of its lattice, which begins one spacing outside the box around an STL surface
-    (the margin of `getFlagMatrixFromSTL`), and at the first site along a periodic axis.
+
+def origin_of(vessel: Vessel, positions_from: PositionsFrom) -> Floats:
+    """Return the origin of positions (metres, in the coordinates of the geometry).
+
+    The origin of HemoCell is the first site of its lattice: one spacing outside the box around an STL surface (the
+    margin of `getFlagMatrixFromSTL`), along a periodic axis the first site.
     """
     sites = vessel.sites
     if positions_from == "geometry":
@@ -45,15 +51,12 @@ def origin_of(vessel: Vessel, positions_from: PositionsFrom) -> Floats:
 
 
 def thin_axis(table: CellTable) -> Thin:
-    """Return the axis of a mesh that angles of zero leave along HemoCell's thin axis, y: meshes of files are its own.
-
-    Shapes that Seiche makes are thin along z, an ellipsoid as far as its half axes are.
-    """
+    """Return the mesh axis along HemoCell's thin axis y: y for mesh files, z for Seiche's own shapes."""
     return "y" if isinstance(table.shape, MeshFile) else "z"
 
 
 def middle_of(kind: CellType, surface: Surface) -> Floats:
-    """Return where the mean of the points that move, those of `surface`, is from the center of the mesh's box (3,)."""
+    """Return the mean of the moving points (`surface`) relative to the center of the mesh's bounding box, (3,)."""
     mesh = kind.mesh.vertices
     return np.asarray(surface.vertices.mean(axis=0) - 0.5 * (mesh.min(axis=0) + mesh.max(axis=0)))
 
@@ -61,48 +64,45 @@ def middle_of(kind: CellType, surface: Surface) -> Floats:
 def read_places(
     setup: BloodSetup, space: FluidSpace, folder: Path, types: Sequence[CellType], surfaces: Sequence[Surface]
 ) -> tuple[Packing, tuple[str, ...]]:
-    """Return the cells of the .pos files and notes on cells outside the fluid that were dropped.
+    """Return the cells of the .pos files, and notes on cells outside the fluid that were dropped.
 
-    Raises CaseError for cells outside that are not to be dropped, for files of which no cell is inside, and for cells
-    that overlap.
+    Raises CaseError for cells outside unless they may be dropped, for files without a cell inside, and for overlaps.
     """
     case, vessel, sites = setup.case, setup.vessel, setup.vessel.sites
     centers, rotations, kinds, notes = [], [], [], []
     for number, (table, kind, surface) in enumerate(zip(case.cells, types, surfaces, strict=True)):
-        at, turns = read_pos(folder / (table.positions or ""), thin=thin_axis(table))
+        positions, turns = read_pos(folder / (table.positions or ""), thin=thin_axis(table))
         shift = origin_of(vessel, table.positions_from) - np.asarray(sites.origin)
-        places = (at + shift) / sites.spacing + turns @ middle_of(kind, surface)
+        places = (positions + shift) / sites.spacing + turns @ middle_of(kind, surface)
         inside = _inside(space, surface, places, turns)
         key, count = f'cells["{table.name}"].positions: {table.positions}', int((~inside).sum())
-        if count and (table.positions_outside == "refuse" or count == len(at)):
-            first = ", ".join(f"{1e6 * c:.4g}" for c in at[inside.argmin()])
+        if count and (table.positions_outside == "refuse" or count == len(positions)):
+            first = ", ".join(f"{1e6 * c:.4g}" for c in positions[inside.argmin()])
             raise CaseError(
                 f"{key}: cell {inside.argmin()} at ({first}) um is not inside the vessel, nor are {count - 1} of the "
-                f"other {len(at) - 1}; positions_from says where positions count from, positions_outside what becomes "
-                "of such cells"
+                f'other {len(positions) - 1}; check positions_from, or set positions_outside = "drop"'
             )
         if count:
-            notes.append(f"{key}: {count} of {len(at)} cells are not inside the vessel and were dropped")
+            notes.append(f"{key}: {count} of {len(positions)} cells are not inside the vessel and were dropped")
         centers.append(places[inside])
         rotations.append(turns[inside])
         kinds.append(np.full(int(inside.sum()), number))
     packing = Packing(np.concatenate(centers), np.concatenate(rotations), np.concatenate(kinds), 0.0)
-    lengths = np.where(sites.periodic, np.asarray(sites.shape, np.float64), 0.0)
-    # The surfaces of Loop shells may touch where the polyhedra of their control points, which are larger, overlap.
-    beside = np.array(
+    # Overlaps are tested with the meshes: the polyhedra of control points of Loop shells are larger.
+    offsets = np.array(
         [s.vertices.mean(axis=0) - k.mesh.vertices.mean(axis=0) for k, s in zip(types, surfaces, strict=True)]
     )
-    middles = packing.centers - np.einsum("nij,nj->ni", packing.rotations, beside[packing.kinds])
-    clashes = overlapping_pairs([kind.mesh for kind in types], replace(packing, centers=middles), lengths)
+    middles = packing.centers - np.einsum("nij,nj->ni", packing.rotations, offsets[packing.kinds])
+    clashes = overlapping_pairs([kind.mesh for kind in types], replace(packing, centers=middles), periods(sites))
     if len(clashes):
         one, two = (_name(types, packing, int(cell)) for cell in clashes[0])
-        raise CaseError(f"cells: positions: {len(clashes)} pairs of cells overlap, first {one} and {two}")
+        raise CaseError(f"cells: positions: {len(clashes)} pairs of cells overlap, the first is {one} and {two}")
     volume = float(np.array([surface.volume for surface in surfaces])[packing.kinds].sum())
     return Packing(packing.centers, packing.rotations, packing.kinds, volume / space.volume), tuple(notes)
 
 
 def _inside(space: FluidSpace, surface: Surface, places: Floats, turns: Floats) -> npt.NDArray[np.bool_]:
-    """Return which cells (n,) have all of their points in the fluid; periodic vessels go on, but not for ever."""
+    """Return which cells (n,) have all of their points in the fluid; distances from the origin are bounded."""
     points = surface.vertices - surface.vertices.mean(axis=0)
     return np.array(
         [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tables of cells in flow: their types, where they are at the start, what they do to each other and the fluid."""
+"""The tables of cells in flow: types, initial positions, contact and coupling."""
 
 from __future__ import annotations
 
@@ -37,9 +37,7 @@ class Biconcave(Table):
     """A red cell, z = +-(R/2) sqrt(1 - x^2)(c0 + c1 x^2 + c2 x^4), x = r/R."""
 
     kind: Literal["biconcave"]
-    diameter: PositiveLength = Field(
-        default=DIAMETER, description="2 R, in m by default: as Mills et al. 2004 measured"
-    )
+    diameter: PositiveLength = Field(default=DIAMETER, description="2 R; by default that of Mills et al. 2004, in m")
     coefficients: Annotated[tuple[float, float, float], FromList] = Field(
         default=EVANS_FUNG, description="c0, c1 and c2; those of Evans and Fung by default"
     )
@@ -63,7 +61,7 @@ class EllipsoidShape(Table):
 
 
 class MeshFile(Table):
-    """A closed mesh of triangles that face outwards, from an .off, .stl or Gmsh 2 .msh file."""
+    """A closed mesh of outward-facing triangles from an .off, .stl or Gmsh 2 .msh file."""
 
     kind: Literal["mesh"]
     file: FileName = Field(description="the file, relative to the case file")
@@ -71,58 +69,57 @@ class MeshFile(Table):
 
 
 class CellTable(Table):
-    """A type of cells. The law in the plane has the shear modulus G (`shear_modulus`) or k_s = 3 G (`strain_modulus`).
+    """A type of cells. The in-plane law has the shear modulus G (`shear_modulus`) or k_s = 3 G (`strain_modulus`).
 
-    Skalak's law has C = `area_ratio` beside it (k_a = 3 G C in the other convention), and the modulus of area
-    G (1 + 2 C); the neo-Hookean law has 3 G (its Young's modulus of a surface is 3 G, too). The default of every key is
-    that of the validated red cell; only a biconcave shape with Skalak's law may leave out its modulus.
+    Skalak's law has the additional parameter C = `area_ratio` (k_a = 3 G C in the other convention) and the area
+    modulus G (1 + 2 C). The area modulus of the neo-Hookean law is 3 G, as is its surface Young's modulus. The default
+    of every key is that of the validated red cell. The modulus may be omitted only for a biconcave shape with Skalak's
+    law.
     """
 
     name: PlainName = Field(min_length=1, max_length=60, description="name of the type, for messages and outputs")
     shape: Annotated[Biconcave | SphereShape | EllipsoidShape | MeshFile, Field(discriminator="kind")] = Field(
         default=Biconcave(kind="biconcave"), description="undeformed shape; a red cell by default"
     )
-    share: float = Field(default=1.0, ge=0, description="number of these cells over that of all, when they are packed")
+    share: float = Field(default=1.0, ge=0, description="fraction of packed cells that are of this type")
     positions: FileName | None = Field(
-        default=None, description="HemoCell .pos file of their places (um, degrees), instead of packing"
+        default=None, description="HemoCell .pos file of positions (um, degrees), instead of packing"
     )
     positions_from: PositionsFrom = Field(
         default="geometry",
-        description="where positions count from: the origin of the geometry's coordinates, as those of openings and of "
-        "what Seiche writes, or the lattice's corner, as in HemoCell: one spacing outside the box around the vessel",
+        description="origin of the positions: that of the geometry's coordinates (as for openings and outputs), or, as "
+        "in HemoCell, the corner of the lattice, one spacing outside the box around the vessel",
     )
     positions_outside: Literal["refuse", "drop"] = Field(
         default="refuse",
-        description="what becomes of cells that are not inside the vessel; HemoCell drops them, here with a note",
+        description="treatment of cells outside the vessel: an error, or drop them with a note (HemoCell drops them)",
     )
     model: Literal["loop", "triangles"] = Field(
-        default="loop", description="smooth subdivision surface, or flat triangles with hinges (cheaper, less exact)"
+        default="loop", description="smooth subdivision surface, or flat triangles with hinges (cheaper, less accurate)"
     )
-    points: Literal[1, 3] = Field(default=3, description="points of integration an element, loop only")
-    law: Annotated[str, one_of(MEMBRANE_LAWS)] = Field(default="skalak", description="elasticity in the plane")
+    points: Literal[1, 3] = Field(default=3, description="integration points per element, loop only")
+    law: Annotated[str, one_of(MEMBRANE_LAWS)] = Field(default="skalak", description="in-plane elasticity")
     shear_modulus: PositiveModulus | None = Field(
         default=None, description=f"G, {1e6 * SHEAR:g} uN/m by default for a biconcave cell with Skalak's law"
     )
     strain_modulus: PositiveModulus | None = Field(default=None, description="k_s = 3 G, instead of shear_modulus")
     area_ratio: float = Field(default=AREA_RATIO, ge=0, le=1e9, description="C of Skalak's law")
-    bending: BendingModulus = Field(
-        default=MODEL.bending, description="bending modulus of Helfrich's energy (J by default)"
-    )
+    bending: BendingModulus = Field(default=MODEL.bending, description="bending modulus (Helfrich's energy), in J")
     curvature: Literal["rest", "none"] = Field(
-        default="rest", description="spontaneous curvature: that of the undeformed shape, or none"
+        default="rest", description="spontaneous curvature: that of the undeformed shape, or zero"
     )
     area: Modulus = Field(default=MODEL.area, description="penalty on the area of the whole cell (N/m by default)")
     local_area: Modulus = Field(default=MODEL.local_area, description="penalty on the area of every triangle")
     volume: VolumeModulus = Field(default=MODEL.volume, description="penalty on the volume (Pa by default)")
     inner_viscosity: Viscosity | None = Field(
         default=None,
-        description="dynamic viscosity inside, the same for all types with one; that of the fluid by default",
+        description="dynamic viscosity inside, equal for all types that have one; that of the fluid by default",
     )
 
     @model_validator(mode="before")
     @classmethod
     def _red_cell(cls, data: Any) -> Any:
-        """Give a biconcave cell with Skalak's law the modulus of the red cell if it has none."""
+        """Set the modulus of the red cell for a biconcave cell with Skalak's law and no modulus."""
         if not isinstance(data, dict) or not data.keys().isdisjoint(_MODULI) or data.get("law", "skalak") != "skalak":
             return data
         shape = data.get("shape", {"kind": "biconcave"})
@@ -134,38 +131,39 @@ class CellTable(Table):
         self.exactly_one_of(_MODULI)
         for option in ("positions_from", "positions_outside"):
             if self.positions is None and option in self.model_fields_set:
-                raise ValueError(f"{option} goes only with positions")
+                raise ValueError(f"{option} is only allowed with positions")
         with_ratio = [name for name, law in MEMBRANE_LAWS.items() if "area_ratio" in law.kernel.numbers]
         if "area_ratio" in self.model_fields_set and self.law not in with_ratio:
-            raise ValueError("area_ratio goes only with law = " + " or ".join(f'"{name}"' for name in with_ratio))
+            laws = " or ".join(f'"{name}"' for name in with_ratio)
+            raise ValueError(f"area_ratio is only allowed with law = {laws}")
         if self.model == "triangles" and "points" in self.model_fields_set:
-            raise ValueError('points goes only with model = "loop"')
+            raise ValueError('points is only allowed with model = "loop"')
         return self
 
 
-class Packing(Table):
-    """Where cells are at the start: packed at random, without overlaps, to a hematocrit."""
+class PackingTable(Table):
+    """Initial positions: cells are packed at random, without overlaps, to a hematocrit."""
 
-    hematocrit: float = Field(gt=0, lt=1, description="volume of the cells over that of the fluid and the cells")
-    seed: int = Field(default=0, ge=0, lt=2**63, description="of the random places")
+    hematocrit: float = Field(gt=0, lt=1, description="volume fraction of the cells in the vessel")
+    seed: int = Field(default=0, ge=0, lt=2**63, description="seed of the random positions")
     gap: PositiveLength | None = Field(
-        default=None, description="least distance of cells from each other and walls; 2 % of their radius by default"
+        default=None, description="minimum distance of cells from each other and walls; 2 % of their radius by default"
     )
 
 
 class Adhesion(Table):
-    """Morse's energy between cells: depth (exp(2 b (r0 - d)) - 2 exp(b (r0 - d))) for each pair of vertices."""
+    """Morse potential between cells: depth (exp(2 b (r0 - d)) - 2 exp(b (r0 - d))) for each pair of vertices."""
 
-    depth: PositiveEnergy = Field(description="depth of the energy of two vertices")
-    steepness: PositiveWaveNumber = Field(description="b, one over the width")
+    depth: PositiveEnergy = Field(description="depth of the potential of two vertices")
+    steepness: PositiveWaveNumber = Field(description="b, the inverse of the width")
     rest: PositiveLength = Field(description="r0, distance of least energy")
-    reach: PositiveLength = Field(description="no force beyond this distance")
+    reach: PositiveLength = Field(description="cut-off distance of the force")
 
     @model_validator(mode="after")
     def _attracts(self) -> Adhesion:
         if self.rest >= self.reach:
             raise ValueError(
-                f"rest = {self.rest:.3g} m is not below reach = {self.reach:.3g} m: it would never attract"
+                f"rest = {self.rest:.3g} m is not below reach = {self.reach:.3g} m: there is no attraction"
             )
         return self
 
@@ -174,60 +172,63 @@ class ContactTable(Table):
     """Short-range forces between vertices of different cells, F = strength ((reach/d)^exponent - 1) for d < reach."""
 
     strength: PositiveForce = Field(default=1e-12, description="scale of the force (N by default)")
-    reach: PositiveLength | None = Field(default=None, description="distance where it begins; one spacing by default")
-    exponent: float = Field(default=2.0, ge=1, le=12, description="how steep it is")
-    wall_strength: PositiveForce | None = Field(default=None, description="the same for the wall; strength by default")
-    wall_reach: PositiveLength | None = Field(default=None, description="reach of the wall; reach by default")
+    reach: PositiveLength | None = Field(default=None, description="cut-off distance; one spacing by default")
+    exponent: float = Field(default=2.0, ge=1, le=12, description="exponent of the force")
+    wall_strength: PositiveForce | None = Field(default=None, description="strength at walls; strength by default")
+    wall_reach: PositiveLength | None = Field(default=None, description="reach at walls; reach by default")
     adhesion: Adhesion | None = Field(default=None, description="attraction between cells; none by default")
 
 
 class Coupling(Table):
-    """How cells and fluid meet. Sums are made in a fixed order: results do not depend on threads or device."""
+    """Coupling of cells and fluid. Sums have a fixed order: results do not depend on threads or device."""
 
     delta: Literal["hat", "roma", "peskin", "cosine"] = Field(
-        default="peskin", description="smoothed delta function, of support 2, 3, 4 and 4"
+        default="peskin", description="smoothed delta function, with support 2, 3, 4 or 4"
     )
-    scheme: Literal["euler", "adams-bashforth"] = Field(default="euler", description="how vertices move: order 1 or 2")
+    scheme: Literal["euler", "adams-bashforth"] = Field(
+        default="euler", description="time integration of vertices, of order 1 or 2"
+    )
     slip: float = Field(
         default=0.05,
         ge=0,
         le=1,
-        description="mobility of the shortest waves of membranes that resist bending, which delta hides from the fluid,"
-        " times viscosity and length of edges; 0: vertices move with the fluid alone, and slowly crumple",
+        description="mobility of the shortest membrane waves, which delta does not resolve, times viscosity and edge "
+        "length, with bending; 0: vertices move with the fluid only, and membranes slowly crumple",
     )
     mark_every: Literal[1, 2, 4, 8, 16, 32] = Field(
-        default=1, description="steps after which the sites inside cells are found anew, with inner_viscosity"
+        default=1, description="steps between updates of the sites inside cells, with inner_viscosity"
     )
 
 
 class Reservoir(Table):
-    """Cells enter an open vessel from a periodic tube of blood before each inlet, and leave at all openings.
+    """Cells enter an open vessel from a periodic tube of blood at each inlet, and leave at all openings.
 
-    The tube holds its hematocrit within 2 %, and the cells that its blood carries through a section enter the vessel.
+    The hematocrit of the tube is within 2 % of the requested one. The cells that pass a section of the tube enter the
+    vessel.
     """
 
     hematocrit: float | None = Field(default=None, gt=0, lt=1, description="of the tube; that of [packing] by default")
     length: PositiveLength | None = Field(
         default=None,
-        description="least length of the tube, after which it repeats itself; three of the largest cells by default",
+        description="minimum period of the tube; three of the largest cells by default",
     )
-    seed: int = Field(default=0, ge=0, lt=2**63, description="of the random places in the tube")
+    seed: int = Field(default=0, ge=0, lt=2**63, description="seed of the random positions in the tube")
     every: int | None = Field(
         default=None,
         ge=1,
         le=2**20,
-        description="steps between two looks at the openings; by default those in which the flow goes two sites, or a "
-        "sixteenth of a pulse, from 8 to 1024",
+        description="steps between two exchanges of cells; by default the time in which the flow moves two sites, or "
+        "1/16 of a period, from 8 to 1024 steps",
     )
 
 
 class CellsOutput(Table):
-    """A time series of the surfaces of all cells, a VTKHDF file for each state, or of their places (.pos)."""
+    """A time series of the surfaces of all cells, a VTKHDF file for each state, or of their positions (.pos)."""
 
-    file: OutputName = Field(description="name in the output folder; the step is put in: cells.vtkhdf, cells.pos")
+    file: OutputName = Field(description="name in the output folder, with the step added: cells.vtkhdf, cells.pos")
     every: StepsOrTime = Field(description="time or steps between two states")
     positions_from: PositionsFrom = Field(
-        default="geometry", description="where places count from, .pos only; as the key of this name in [[cells]]"
+        default="geometry", description="origin of the positions, .pos only; as in [[cells]]"
     )
 
     @model_validator(mode="after")
@@ -235,35 +236,35 @@ class CellsOutput(Table):
         if not self.file.lower().endswith((".vtkhdf", ".pos")):
             raise ValueError(f'file: "{self.file}" ends neither with .vtkhdf nor with .pos')
         if "positions_from" in self.model_fields_set and not self.file.lower().endswith(".pos"):
-            raise ValueError("positions_from goes only with a .pos file")
+            raise ValueError("positions_from is only allowed with a .pos file")
         return self
 
 
-def refuse_unplaced(cells: tuple[CellTable, ...], packing: Packing | None) -> None:
-    """Raise a ValueError unless there are types of different names, all with positions or all to be packed."""
+def refuse_unplaced(cells: tuple[CellTable, ...], packing: PackingTable | None) -> None:
+    """Raise a ValueError unless there are types with different names, all with positions or all to be packed."""
     if not cells:
         raise ValueError('cells: is missing; solver = "blood" needs a [[cells]] table for each type of cells')
-    names = [table.name for table in cells]
     refuse_twins("cells: two types have", cells)
-    placed = [table.name for table in cells if table.positions is not None]
-    if packing is not None and placed:
-        raise ValueError(f'cells["{placed[0]}"].positions: goes not with [packing]; give one of them')
-    if packing is None and len(placed) < len(names):
-        missing = next(name for name in names if name not in placed)
-        raise ValueError(f'cells["{missing}"]: its places are missing; give positions for every type, or [packing]')
+    for table in cells:
+        if packing is not None and table.positions is not None:
+            raise ValueError(f'cells["{table.name}"].positions: is not allowed with [packing]; give one of them')
+        if packing is None and table.positions is None:
+            raise ValueError(
+                f'cells["{table.name}"].positions: is missing; give positions for every type, or [packing]'
+            )
     if packing is not None and not sum(table.share for table in cells) > 0:
         raise ValueError("cells: the shares of all types are zero; at least one must be positive")
     inner = {table.inner_viscosity: table.name for table in cells if table.inner_viscosity is not None}
     if len(inner) > 1:
-        one, two = list(inner.items())[:2]
+        (value, name), (other_value, other_name) = list(inner.items())[:2]
         raise ValueError(
-            f'cells["{two[1]}"].inner_viscosity: {two[0]:g} Pa s, but "{one[1]}" has {one[0]:g} Pa s; types that '
-            "have one must have the same"
+            f'cells["{other_name}"].inner_viscosity: {other_value:g} Pa s, but "{name}" has {value:g} Pa s; all inner '
+            "viscosities must be equal"
         )
 
 
 class BloodOutput(FlowOutput):
-    """What a run leaves behind."""
+    """Output of a run."""
 
     cells: Annotated[tuple[CellsOutput, ...], OneOrMore] = Field(default=(), description="time series of the cells")
 
@@ -279,21 +280,21 @@ class BloodOutput(FlowOutput):
             taken = next((name for name in names if is_made_by(PurePath(table.file), PurePath(name))), None)
             if taken:
                 raise ValueError(
-                    f'two outputs have the same file name "{taken}": output.cells["{table.file}"] makes it, too'
+                    f'two outputs have the same file name "{taken}", which output.cells["{table.file}"] also writes'
                 )
         return self
 
 
 class BloodCase(FlowCase):
-    """A whole case file of flow with cells in it."""
+    """The case file of flow with cells."""
 
     solver: Literal["blood"] = Field(description="which solver")  # type: ignore[assignment]
     cells: Annotated[tuple[CellTable, ...], FromList] = Field(default=(), description="types of cells")
-    packing: Packing | None = Field(default=None, description="where the cells are at the start")
+    packing: PackingTable | None = Field(default=None, description="random initial positions of the cells")
     contact: ContactTable = Field(default=ContactTable(), description="forces between cells, and of walls")
-    coupling: Coupling = Field(default=Coupling(), description="how cells and fluid meet")
-    reservoir: Reservoir | None = Field(default=None, description="cells that enter an open vessel")
-    output: BloodOutput = Field(default=BloodOutput(), description="what is left behind")
+    coupling: Coupling = Field(default=Coupling(), description="coupling of cells and fluid")
+    reservoir: Reservoir | None = Field(default=None, description="source of cells that enter an open vessel")
+    output: BloodOutput = Field(default=BloodOutput(), description="output files")
 
     @model_validator(mode="after")
     def _cells_are_placed(self) -> Self:

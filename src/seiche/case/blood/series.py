@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The cells of a run as files over time: their surfaces in SI units, or their places."""
+"""Time series of the cells of a run: their surfaces in SI units, or their positions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.agreement import on_rank_zero
-from seiche.case.blood.positions import middle_of, origin_of, thin_axis
+from seiche.case.blood.positions import middle_of, origin_of, periods, thin_axis
 from seiche.case.blood.run import BloodRun
 from seiche.case.blood.schema import CellsOutput
 from seiche.case.blood.setup import BloodSetup
@@ -23,7 +23,7 @@ from seiche.case.schedule import Schedule
 from seiche.cells.loop import limit_matrix
 from seiche.cells.mesh import rings_of
 from seiche.couple.suspension import Population
-from seiche.domain.sites import LinkKind
+from seiche.domain.sites import LinkKind, SiteSet
 from seiche.errors import FormatError
 from seiche.io.background import Job
 from seiche.io.cell_files import (
@@ -45,19 +45,19 @@ UNITS = {"velocity": "m/s"}
 
 
 class CellsFile(ScheduledSeries):
-    """The states of the cells of a run."""
+    """A time series of the cells of a run."""
 
     writer: SurfaceFiles | None = None
 
     def __init__(self, folder: Path, table: CellsOutput, run: BloodRun, setup: BloodSetup, first_step: int) -> None:
-        """Remember what is written when."""
+        """Set the file, its schedule and the source of its states."""
         self.key, self.path = f'output.cells["{table.file}"]', folder / table.file
         self.schedule, self._from = Schedule(setup.steps_of(table.every)), table.positions_from
         self._run, self._setup, self._first, self._solver = run, setup, first_step, run.solver
 
     @property
     def places(self) -> Sequence[Place]:
-        """Return the file by whose name the states have theirs."""
+        """Return the file after which the states are named."""
         return (Place(self.key, self.path, series=True),)
 
     @property
@@ -66,36 +66,36 @@ class CellsFile(ScheduledSeries):
         return self.writer.steps if self.writer is not None else 0
 
     def make(self, capacity: int) -> None:
-        """Note the states of the run that this one goes on from."""
+        """Choose the file names; a restart continues the list of earlier states."""
         before: list[tuple[Path, float]] | None = [] if self.path.suffix.lower() == ".vtkhdf" else None
-        world, plain = self._run.solver.world, self.path.name
+        world, name = self._run.solver.world, self.path.name
         if self._first:
-            self.path = on_rank_zero(world, self._gone_on_from)
+            self.path = on_rank_zero(world, self._continued_series)
         if before is not None and self._first and list_path(self.path).exists():
             start = self._first * self._setup.units.step * (1 + 1e-9)
             try:
                 before = [(path, time) for path, time in read_list(self.path) if time <= start]
             except FormatError:
                 before = []
-        if self._first and on_rank_zero(world, self._goes_elsewhere):
-            self.path = continued(self.path.with_name(plain), self._first)
+        if self._first and on_rank_zero(world, self._has_later_states):
+            self.path = continued(self.path.with_name(name), self._first)
         if before is not None and world.rank == 0 and (wall := wall_of(self._setup)) is not None:
             write_surfaces(wall_path(self.path), wall)
         self.writer = SurfaceFiles(self.path, self._store, before)
-        self._run.series[plain] = self.path.name
+        self._run.series[name] = self.path.name
 
-    def _gone_on_from(self) -> Path:
-        """Return the series of the run from which the checkpoint is, if it is in this folder."""
-        known = self.path.with_name(self._run.series.get(self.path.name, self.path.name))
-        return known if any(known.parent.glob(f"{glob.escape(known.stem)}.*")) else self.path
+    def _continued_series(self) -> Path:
+        """Return the series of the checkpoint's run if it is in this folder, else that of the case."""
+        earlier = self.path.with_name(self._run.series.get(self.path.name, self.path.name))
+        return earlier if any(earlier.parent.glob(f"{glob.escape(earlier.stem)}.*")) else self.path
 
-    def _goes_elsewhere(self) -> bool:
-        """Return whether there are states of later steps than the first of this run: they are not replaced."""
+    def _has_later_states(self) -> bool:
+        """Return whether states after the first step of this run exist; they are not replaced."""
         steps = (step_of(self.path, path) for path in self.path.parent.glob(f"{glob.escape(self.path.stem)}.*"))
         return any(step is not None and step > self._first for step in steps)
 
     def _taken(self) -> Job:
-        """Copy the cells to the host; what is written is made beside the steps."""
+        """Copy the cells to the host; the job computes and writes the state during later steps."""
         assert self.writer is not None
         step = self._run.solver.step
         time = step * self._setup.units.step
@@ -111,7 +111,6 @@ class CellsFile(ScheduledSeries):
             write_surfaces(path, values, UNITS)
             return
         sites = self._setup.vessel.sites
-        lengths = np.where(sites.periodic, np.asarray(sites.shape, np.float64), 0.0)
         shift = np.asarray(sites.origin) - origin_of(self._setup.vessel, self._from)
         cells = self._run.cells
         for table, kind, surface, population in zip(
@@ -119,23 +118,26 @@ class CellsFile(ScheduledSeries):
         ):
             centers, turns = places_of(population.vertices, surface.vertices)
             centers -= turns @ middle_of(kind, surface)
-            centers -= np.where(lengths > 0, lengths * np.floor(centers / np.where(lengths > 0, lengths, 1.0)), 0.0)
-            named = path.with_name(f"{path.stem}.{kind.name}{path.suffix}") if len(values) > 1 else path
-            write_pos(named, centers * sites.spacing + shift, turns, thin=thin_axis(table))
+            centers -= _whole_periods(sites, centers)
+            file = path.with_name(f"{path.stem}.{kind.name}{path.suffix}") if len(values) > 1 else path
+            write_pos(file, centers * sites.spacing + shift, turns, thin=thin_axis(table))
+
+
+def _whole_periods(sites: SiteSet, points: Floats) -> Floats:
+    """Return the multiples of the periods to subtract from `points` (..., 3) to move them into the lattice."""
+    lengths = periods(sites)
+    return lengths * np.floor(points / np.where(lengths > 0, lengths, np.inf))
 
 
 def surfaces_of(run: BloodRun, populations: list[Population], time: float) -> CellSurfaces:
-    """Return the surfaces of all cells in metres, each in the box of the lattice where that repeats itself."""
+    """Return the surfaces of all cells in metres; cells of a periodic lattice are moved into its box."""
     sites, units = run.setup.vessel.sites, run.setup.units
-    lengths = np.where(sites.periodic, np.asarray(sites.shape, np.float64), 0.0)
     points, faces, velocities, names, kinds = [], [], [], [], []
     first = 0
     for number, (kind, population) in enumerate(zip(run.cells.types, populations, strict=True)):
         matrix = limit_matrix(rings_of(kind.mesh.faces)) if kind.model.shell == "loop" else None
         places, velocity = (_on_surface(matrix, rows) for rows in (population.vertices, population.velocity))
-        middle = places.mean(axis=1, keepdims=True)
-        turns = np.floor(middle / np.where(lengths > 0, lengths, np.inf))
-        places = places - np.where(lengths > 0, turns * lengths, 0.0)
+        places = places - _whole_periods(sites, places.mean(axis=1, keepdims=True))
         count, size = places.shape[:2]
         points.append(places.reshape(-1, 3) * sites.spacing + np.asarray(sites.origin))
         velocities.append(velocity.reshape(-1, 3))
@@ -154,7 +156,7 @@ def surfaces_of(run: BloodRun, populations: list[Population], time: float) -> Ce
 
 
 def _on_surface(matrix: Any, rows: Floats) -> Floats:
-    """Return values at the vertices of the surface, (n, v, 3), from those at the points that move."""
+    """Return values at the vertices of the surface, (n, v, 3), from those at the moving points."""
     if matrix is None or not len(rows):
         return rows
     count, size = rows.shape[:2]
@@ -163,29 +165,29 @@ def _on_surface(matrix: Any, rows: Floats) -> Floats:
 
 
 def wall_of(setup: BloodSetup) -> CellSurfaces | None:
-    """Return the wall of the vessel in metres, without lids where the lattice repeats itself; None without walls."""
+    """Return the wall of the vessel in metres, without lids along periodic axes; None without walls."""
     sites = setup.vessel.sites
     if not (sites.link_kind == LinkKind.WALL).any():
         return None
     surface = setup.vessel.surface if setup.vessel.surface is not None else wall_surface(sites)
     vertices, faces = np.asarray(surface.vertices, np.float64), np.asarray(surface.faces)
-    keep = np.ones(len(faces), bool)
+    visible = np.ones(len(faces), bool)
     for axis in np.flatnonzero(sites.periodic):
         place = (vertices[faces][:, :, axis].mean(axis=1) - sites.origin[axis]) / sites.spacing
         normals = np.abs(surface.vector_areas())
         lid = normals[:, axis] > 0.3 * np.linalg.norm(normals, axis=1)
-        keep &= ~lid | ((place > 2.0) & (place < sites.shape[axis] - 3.0))
-    return CellSurfaces(0.0, vertices, faces[keep])
+        visible &= ~lid | ((place > 2.0) & (place < sites.shape[axis] - 3.0))
+    return CellSurfaces(0.0, vertices, faces[visible])
 
 
 def places_of(vertices: Floats, rest: Floats) -> tuple[Floats, Floats]:
-    """Return the middles (n, 3) of cells with vertices (n, v, 3) and the turns (n, 3, 3) of `rest` that fit them best.
+    """Return the centers (n, 3) and rotations (n, 3, 3) of cells with `vertices` (n, v, 3).
 
-    The turn is that of least squares (Kabsch 1976).
+    The rotation fits the undeformed vertices `rest` (v, 3) by least squares (Kabsch 1976).
     """
     middle = vertices.mean(axis=1)
-    moved, still = vertices - middle[:, None], rest - rest.mean(axis=0)
-    left, _, right = np.linalg.svd(np.einsum("nvi,vj->nij", moved, still))
+    deformed, undeformed = vertices - middle[:, None], rest - rest.mean(axis=0)
+    left, _, right = np.linalg.svd(np.einsum("nvi,vj->nij", deformed, undeformed))
     mirror = np.ones((len(vertices), 3))
     mirror[:, 2] = np.sign(np.linalg.det(left @ right))
     return middle, (left * mirror[:, None, :]) @ right

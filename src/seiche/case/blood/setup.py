@@ -13,14 +13,14 @@ from seiche.couple.suspension import CellsSetup
 
 @dataclass(frozen=True)
 class BloodSetup(FlowSetup):
-    """Everything a run with cells needs but the solver; `cells` is what is in the flow."""
+    """A case of flow with `cells`, before a solver is made."""
 
     case: BloodCase
     cells: CellsSetup | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return those of the flow and those about places of cells."""
+        """Return the notes on the flow and on the positions of cells."""
         return (*super().notes, *(self.cells.notes if self.cells is not None else ()))
 
 
@@ -45,6 +45,6 @@ def open_vessel(setup: BloodSetup) -> OpenVessel:
     )
 
 
-def kept_free(setup: BloodSetup) -> dict[str, float]:
-    """Return how deep the layer behind each opening is, in sites, into which no cell is packed; none without looks."""
+def free_layers(setup: BloodSetup) -> dict[str, float]:
+    """Return the depth (sites) of the layer inside each opening that packing leaves empty; none without a reservoir."""
     return open_vessel(setup).kept_free() if setup.case.reservoir is not None else {}

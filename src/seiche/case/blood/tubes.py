@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The periodic tubes before the inlets of a case, and what makes them impossible, each refused with one line."""
+"""The periodic tubes that are the reservoirs of the inlets, and their limits; each is refused with one line."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from seiche.couple.open.vessel import OpenVessel, inlets_of
 from seiche.couple.suspension import CellsSetup
 from seiche.errors import CaseError
 
-#: The hematocrit of a tube is that close to the wanted one, or the case is refused.
-HELD = 0.02
+#: Largest relative deviation of the hematocrit of a tube from the requested one.
+HEMATOCRIT_TOLERANCE = 0.02
 
 
 def refuse_tubes(setup: BloodSetup) -> None:
-    """Raise a CaseError for a reservoir that no packing can fill, or one too long to compute; before cells are made."""
+    """Raise a CaseError for a reservoir that is too dense to pack or too long to compute, before cells are made."""
     table, packing, sites = setup.case.reservoir, setup.case.packing, setup.vessel.sites
     if table is None or packing is None:
         return
-    wanted = table.hematocrit or packing.hematocrit
-    if wanted > HIGHEST_HEMATOCRIT:
+    hematocrit = table.hematocrit or packing.hematocrit
+    if hematocrit > HIGHEST_HEMATOCRIT:
         origin = "" if table.hematocrit else " (that of [packing])"
         raise CaseError(
-            f"{setup.source}: reservoir.hematocrit = {wanted:g}{origin}: a number above 0 and up to "
+            f"{setup.source}: reservoir.hematocrit = {hematocrit:g}{origin}: a number above 0 and up to "
             f"{HIGHEST_HEMATOCRIT:g} is expected"
         )
     for plane in inlets_of(sites) if table.length is not None else ():
@@ -36,50 +36,49 @@ def refuse_tubes(setup: BloodSetup) -> None:
         area, most = Prism(sites, plane, 1).area, most_sites(sites)
         if area * table.length / sites.spacing > most:
             raise CaseError(
-                f'{setup.source}: reservoir.length: {table.length:.3g} m before iolet["{plane.name}"] make '
+                f'{setup.source}: reservoir.length: {table.length:.3g} m at iolet["{plane.name}"] give '
                 f"{area * table.length / sites.spacing:.2g} sites; up to {most:,} are possible, {MOST_SITES:,.0f} or "
                 f"{MOST_VESSELS} times those of the vessel; use at most {most / area * sites.spacing:.3g} m"
             )
 
 
 def planned(setup: BloodSetup, cells: CellsSetup, vessel: OpenVessel | None = None) -> dict[str, TubePlan]:
-    """Return the tubes of a case with a reservoir, by inlet; `vessel` is its own, where that is known.
+    """Return the tubes of a case with a reservoir, by inlet; `vessel` is that of the case if it exists already.
 
     Raises:
-        CaseError: whole cells do not come close enough to the hematocrit.
+        CaseError: no whole number of cells gives the hematocrit, or a tube is too short for a cell or its forces.
     """
     if setup.case.reservoir is None or cells.hematocrit is None:
         return {}
-    vessel, found = vessel or open_vessel(setup), {}
-    wanted = vessel.hematocrit
+    vessel, plans = vessel or open_vessel(setup), {}
+    requested = vessel.hematocrit
     for plane in vessel.inlets:
         plan = tube_before(vessel, plane, cells)
-        if not abs(plan.hematocrit / wanted - 1) <= HELD:
+        if not abs(plan.hematocrit / requested - 1) <= HEMATOCRIT_TOLERANCE:
             length = plan.prism.length * setup.units.spacing * 1e6
             raise CaseError(
-                f'{setup.source}: reservoir before iolet["{plane.name}"]: hematocrit = {wanted:g}: {plan.cells.sum()} '
-                f"cells in {length:.3g} um make {plan.hematocrit:.3g}, more than {HELD:.0%} off; use a greater "
-                "reservoir.length"
+                f'{setup.source}: reservoir of iolet["{plane.name}"]: hematocrit = {requested:g}: {plan.cells.sum()} '
+                f"cells in {length:.3g} um give {plan.hematocrit:.3g}, more than {HEMATOCRIT_TOLERANCE:.0%} off; use a "
+                "greater reservoir.length"
             )
         _refuse_short(setup, cells, plane.name, plan)
         _refuse_reach(setup, cells, plane.name, plan)
-        found[plane.name] = plan
-    return found
+        plans[plane.name] = plan
+    return plans
 
 
 def _refuse_short(setup: BloodSetup, cells: CellsSetup, name: str, plan: TubePlan) -> None:
-    """Refuse a tube in which a cell has no place."""
+    """Refuse a tube in which a cell does not fit."""
     what = f'the tube of {plan.prism.length * setup.units.spacing * 1e6:.3g} um before iolet["{name}"]'
+    space, remedy = FluidSpace(plan.prism.sites()), "a greater reservoir.length"
     try:
-        space = FluidSpace(plan.prism.sites())
-        large = "a greater reservoir.length"
-        refuse_large(space, cells.types, cells.surfaces, setup.units, what=what, wide=large)
+        refuse_large(space, cells.types, cells.surfaces, setup.units, what=what, wide=remedy)
     except CaseError as error:
         raise CaseError(f"{setup.source}: {error}") from None
 
 
 def _refuse_reach(setup: BloodSetup, cells: CellsSetup, name: str, plan: TubePlan) -> None:
-    """Refuse forces that reach so far that a cell of the tube could meet itself."""
+    """Refuse forces of so long a range that a cell of the periodic tube could interact with itself."""
     spacing = setup.units.spacing
     for key, law in (("reach", cells.between), ("wall_reach", cells.wall)):
         if plan.prism.length < 3 * law.farthest:
@@ -91,31 +90,26 @@ def _refuse_reach(setup: BloodSetup, cells: CellsSetup, name: str, plan: TubePla
 
 
 def refuse_unpackable(setup: BloodSetup, cells: CellsSetup, plans: Mapping[str, TubePlan]) -> None:
-    """Pack the tubes as a run does, to see whether that is possible.
-
-    Raises:
-        CaseError: it is not.
-    """
-    vessel = open_vessel(setup) if plans else None
+    """Pack the tubes as a run does; CaseError if that is not possible."""
     for name, plan in plans.items():
-        assert vessel is not None
-        wanted, space = vessel.hematocrit, FluidSpace(plan.prism.sites())
+        vessel, space = open_vessel(setup), FluidSpace(plan.prism.sites())
         try:
-            pack(space, cells.surfaces, wanted, shares=cells.shares, gap=cells.gap, seed=vessel.seed)
+            pack(space, cells.surfaces, vessel.hematocrit, shares=cells.shares, gap=cells.gap, seed=vessel.seed)
         except CaseError as error:
             key, _, reason = str(error).partition(": ")
-            what = reason if key.startswith("hematocrit") else str(error)
+            reason = reason if key.startswith("hematocrit") else str(error)
             raise CaseError(
-                f'{setup.source}: reservoir.hematocrit: {wanted:g} is not possible before iolet["{name}"]: {what}'
+                f"{setup.source}: reservoir.hematocrit: {vessel.hematocrit:g} is not possible before "
+                f'iolet["{name}"]: {reason}'
             ) from None
 
 
-def lacking(setup: BloodSetup, counts: Mapping[str, Sequence[int]]) -> Iterator[str]:
-    """Yield a line for each type of which none is among the `counts` (types,) of cells in the tubes, by inlet."""
+def missing_types(setup: BloodSetup, counts: Mapping[str, Sequence[int]]) -> Iterator[str]:
+    """Yield a line for each cell type that is not in a reservoir; `counts` (types,) of cells are by inlet."""
     for name, numbers in counts.items():
         for table, number in zip(setup.case.cells, numbers, strict=True):
             if table.share > 0 and number < 1:
                 yield (
-                    f'reservoir before iolet["{name}"]: none of its {sum(numbers)} cells is a "{table.name}", whose '
+                    f'reservoir of iolet["{name}"]: none of its {sum(numbers)} cells is a "{table.name}", whose '
                     f"share is {table.share:g}, so none enters; use a greater reservoir.length or share"
                 )
