@@ -37,7 +37,7 @@ def narrow(tables: dict[str, Any]) -> dict[str, Any]:
         (
             "lattice.tau",
             80.0,
-            "lattice: tau = 80 is out of the stable window (<= 20 for trt)",
+            "lattice: tau = 80 is out of range (<= 20 for trt)",
         ),
         (
             "cells.0.volume",
@@ -69,11 +69,12 @@ def narrow(tables: dict[str, Any]) -> dict[str, Any]:
         ("cells.0.share", 0.0, "cells: the shares of all types are zero; at least one must be positive"),
         ("cells", [], 'cells: is missing; solver = "blood" needs a [[cells]] table for each type of cells'),
         ("packing", None, 'cells["red"].positions: is missing; give positions for every type, or [packing]'),
-        ("solver", "flow", 'cells: cells go only with solver = "blood"'),
+        ("solver", "flow", 'cells: cells are only allowed with solver = "blood"'),
         (
             "contact",
             {"reach": "5 um"},
-            "contact.reach: 5e-06 m is more than a third of the periodic extent along x; use a shorter one or a longer vessel",
+            "contact.reach: 5e-06 m is more than a third of the periodic extent along x; use "
+            "a shorter one or a longer vessel",
         ),
         ("coupling", {"slip": -0.1}, "coupling.slip: -0.1 is out of range; expected >= 0"),
         ("coupling", {"slip": 2}, "coupling.slip: 2 is out of range; expected <= 1"),
@@ -164,7 +165,8 @@ def test_contact_with_a_wall_that_reaches_round_a_vessel_is_refused(tmp_path: Pa
     shape = {"kind": "tube", "radius": "6 um", "length": "20 um", "periodic": True}
     tables = changed(changed(blood_tables(), "geometry.shape", shape), "contact", {"wall_reach": "7 um"})
     assert refusal(tmp_path, tables) == (
-        "contact.wall_reach: 7e-06 m is more than a third of the periodic extent along x; use a shorter one or a longer vessel"
+        "contact.wall_reach: 7e-06 m is more than a third of the periodic extent along x; use "
+        "a shorter one or a longer vessel"
     )
 
 

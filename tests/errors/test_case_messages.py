@@ -47,11 +47,11 @@ OUTLET_AT = {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"}
         ("geometry.spacing", None, "geometry.spacing: is missing; needed: distance between neighbouring lattice sites"),
         ("geometry.shape", None, "geometry: give exactly one of gmy, stl, shape; none is given"),
         ("geometry.gmy", "a.gmy", "geometry: give exactly one of gmy, stl, shape; gmy and shape are given"),
-        ("geometry.unit", "1 mm", "geometry: the key unit goes only with stl"),
+        ("geometry.unit", "1 mm", "geometry: the key unit is only allowed with stl"),
         (
             "geometry.origin",
             ["0 m", "0 m", "0 m"],
-            "geometry: the key origin goes only with gmy and stl; a built-in shape places itself",
+            "geometry: the key origin is only allowed with gmy and stl; built-in shapes have a fixed position",
         ),
         (
             "geometry.shape.kind",
@@ -90,16 +90,16 @@ OUTLET_AT = {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"}
         (
             "lattice",
             {"tau": 0.8, "collision": "bgk", "magic": 0.2},
-            'lattice: magic goes only with collision = "trt" or "mrt"',
+            'lattice: magic is only allowed with collision = "trt" or "mrt"',
         ),
         (
             "lattice",
             {"tau": 0.8, "collision": "regularised", "magic": 0.2},
-            'lattice: magic goes only with collision = "trt" or "mrt"',
+            'lattice: magic is only allowed with collision = "trt" or "mrt"',
         ),
-        ("lattice.layout", "moments", 'lattice: layout = "moments" goes only with collision = "regularised"'),
-        ("lattice.bulk_rate", 1.1, 'lattice: bulk_rate goes only with collision = "mrt"'),
-        ("lattice.even_rate", 1.1, 'lattice: even_rate goes only with collision = "mrt"'),
+        ("lattice.layout", "moments", 'lattice: layout = "moments" is only allowed with collision = "regularised"'),
+        ("lattice.bulk_rate", 1.1, 'lattice: bulk_rate is only allowed with collision = "mrt"'),
+        ("lattice.even_rate", 1.1, 'lattice: even_rate is only allowed with collision = "mrt"'),
         (
             "lattice",
             {"tau": 0.8, "collision": "mrt", "bulk_rate": 2.0},
@@ -115,7 +115,7 @@ OUTLET_AT = {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"}
         (
             "run.precision",
             {"compute": "float32", "storage": "float64"},
-            'run.precision: storage = "float64" is wider than compute = "float32"; it would keep nothing more',
+            'run.precision: storage = "float64" is wider than compute = "float32"; use at most "float32"',
         ),
         (
             "iolet.0.flow_rate",
@@ -132,7 +132,7 @@ OUTLET_AT = {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"}
             [0, 0, 0],
             'iolet["inlet"]: normal: its length is zero; expected the direction into the fluid',
         ),
-        ("iolet.1.amplitude", "1 Pa", 'iolet["outlet"]: amplitude is given without period'),
+        ("iolet.1.amplitude", "1 Pa", 'iolet["outlet"]: period is missing; amplitude needs it'),
         ("iolet.1.name", "inlet", 'iolet: two have the name "inlet"'),
         ("iolet.0", WOMERSLEY, 'iolet["inlet"]: give exactly one of harmonics, waveform; none is given'),
         (
@@ -148,9 +148,9 @@ OUTLET_AT = {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"}
         (
             "iolet.0",
             WOMERSLEY | {"period": "1 s", "harmonics": [{"amplitude": "1 mL/s"}]},
-            'iolet["inlet"]: harmonics: each amplitude must be a velocity, as the mean is',
+            'iolet["inlet"]: harmonics: each amplitude must be a velocity, like the mean',
         ),
-        ("iolet.0.waveform", CAROTID, 'iolet["inlet"]: waveform goes only with profile = "womersley"'),
+        ("iolet.0.waveform", CAROTID, 'iolet["inlet"]: waveform is only allowed with profile = "womersley"'),
         (
             "output.fields",
             [{"file": "a", "every": 1}, {"file": "a", "every": 2}],
@@ -182,11 +182,11 @@ def test_a_wrong_key_or_value_is_named(path: str, value: Any, message: str) -> N
         ),
         (
             {"kind": "carreau-yasuda", "preset": "human", "a": 2.0},
-            'fluid.rheology: preset = "human" already fixes a; give a preset or all five constants',
+            'fluid.rheology: preset = "human" already sets a; give a preset or all five constants',
         ),
         (
             {"kind": "carreau-yasuda", "eta_0": "1 Pa s", "eta_inf": "2 Pa s", "lambda": "1 s", "a": 2.0, "n": 0.5},
-            "fluid.rheology: eta_inf is larger than eta_0; shear-thinning fluid has eta_inf <= eta_0",
+            "fluid.rheology: eta_inf is larger than eta_0; a shear-thinning fluid has eta_inf <= eta_0",
         ),
         (
             {"kind": "casson", "yield_stress": "0.04 Pa", "eta_inf": "3 mPa s"},
@@ -194,11 +194,11 @@ def test_a_wrong_key_or_value_is_named(path: str, value: Any, message: str) -> N
         ),
         (
             {"kind": "casson", "preset": "human", "eta_0": "1 Pa s"},
-            'fluid.rheology: preset = "human" already fixes eta_0; give a preset or all three constants',
+            'fluid.rheology: preset = "human" already sets eta_0; give a preset or all three constants',
         ),
         (
             {"kind": "casson", "yield_stress": "0.04 Pa", "eta_inf": "2 Pa s", "eta_0": "1 Pa s"},
-            "fluid.rheology: eta_inf is larger than eta_0; shear-thinning fluid has eta_inf <= eta_0",
+            "fluid.rheology: eta_inf is larger than eta_0; a shear-thinning fluid has eta_inf <= eta_0",
         ),
         (
             {"kind": "power-law", "n": 0.5},
@@ -207,7 +207,7 @@ def test_a_wrong_key_or_value_is_named(path: str, value: Any, message: str) -> N
         ),
         (
             {"kind": "power-law", "preset": "human", "n": 0.5},
-            'fluid.rheology: preset = "human" already fixes n; give a preset or all four constants',
+            'fluid.rheology: preset = "human" already sets n; give a preset or all four constants',
         ),
         (
             {
@@ -227,7 +227,7 @@ def test_a_wrong_rheology_is_named(rheology: dict[str, Any], message: str) -> No
 
 
 def test_tau_outside_the_stable_window_is_refused() -> None:
-    stable = "out of the stable window"
+    stable = "out of range"
     assert message_of(changed(tube_tables(), "lattice.tau", 0.5)) == (
         "lattice.tau: 0.5 is out of range; the viscosity (tau - 1/2)/3 is positive only for tau > 0.5"
     )
@@ -260,21 +260,21 @@ def test_mach_above_its_limit_is_refused() -> None:
 
 def test_mach_without_a_velocity_is_refused() -> None:
     assert message_of(changed(box_tables(), "lattice", {"mach": 0.1})) == (
-        "lattice.velocity_scale: is missing; a time step from mach needs the largest velocity to expect, "
-        "and no iolet or force of the case says it"
+        "lattice.velocity_scale: is missing; a time step from mach needs the largest expected velocity, "
+        "which does not follow from the iolets or forces of the case"
     )
 
 
 def test_pressures_far_from_the_reference_are_refused() -> None:
     assert message_of(changed(tube_tables(), "iolet.1.pressure", "80 mmHg")) == (
         "iolet: pressures give lattice densities 1 to 1.25e+03, out of range (0.5 to 2); "
-        "set fluid.reference_pressure near them, or use a smaller time step"
+        "set fluid.reference_pressure near the pressures, or use a smaller time step"
     )
 
 
 def test_more_ranks_than_sites_are_refused() -> None:
     assert message_of(box_tables(), ranks=65) == (
-        "run: 65 ranks are more than the 64 fluid sites; use at most one rank a site"
+        "run: 65 ranks are more than the 64 fluid sites; use at most one rank per site"
     )
     refuse_impossible(setup_of(box_tables()), 64)
 

@@ -35,7 +35,7 @@ def changed(old: str, new: str, text: str | None = None) -> str:
         ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "line 1: it declares a document type, which could define"),
         ("<a>" * 50, "line 1: elements are nested more than 40 deep"),
         ("<a>" + "<b/>" * 100_001 + "</a>", "line 1: more than 100000 elements"),
-        ("<config/>", "line 1, config: this is not a HemeLB case, whose first element is <hemelbsettings>"),
+        ("<config/>", "line 1, config: this is not a HemeLB case; its first element must be <hemelbsettings>"),
         ("<hemelbsettings/>", 'hemelbsettings: the attribute "version" is missing; it has none'),
         (xml(version="4"), 'line 2, hemelbsettings: version "4" is not supported; supported are 3 and 5'),
         ('<hemelbsettings version="5"/>', "hemelbsettings: the element <simulation> is missing; it is empty"),
@@ -92,8 +92,8 @@ def changed(old: str, new: str, text: str | None = None) -> str:
         ),
         (
             xml(inlet='<condition type="windkessel" subtype="GKmodel"><R value="1" units="kg/m^4*s"/></condition>'),
-            "inlets/inlet/condition: the element <C> is missing; the circuit of R and C has no default for it, "
-            'expected <C value="..." units="m^4*s^2/kg"/>, the time of relaxation of the outlet over R',
+            "inlets/inlet/condition: the element <C> is missing; it has no default, "
+            'expected <C value="..." units="m^4*s^2/kg"/>, the relaxation time of the outlet over R',
         ),
         (xml(inlet=""), "inlets/inlet: the element <condition> is missing; it has normal, position"),
         (changed("</inlets>", "<foo/></inlets>"), "inlets/foo: this element is not supported; supported here are inl"),
@@ -104,7 +104,7 @@ def changed(old: str, new: str, text: str | None = None) -> str:
         ),
         (
             changed('value="0.1" units="mmHg/m"', 'value="1e308" units="mmHg/m"', xml(inlet=WOMERSLEY)),
-            "condition: its values together leave the range of numbers; check their units",
+            "condition: the combination of its values overflows; check their units",
         ),
         (
             changed('value="8.862269254527579"', 'value="1e-9"', xml(inlet=WOMERSLEY)),

@@ -102,17 +102,17 @@ FILES = {
         (
             1,
             OUTLET | {"pressure": "1 Pa", "repeat": True},
-            '{case}: iolet["outlet"]: repeat goes only with table',
+            '{case}: iolet["outlet"]: repeat is only allowed with table',
         ),
         (
             0,
             {"name": "inlet", "kind": "velocity", "velocity": "1 mm/s", "table_scale": 0.5},
-            '{case}: iolet["inlet"]: table_scale goes only with table',
+            '{case}: iolet["inlet"]: table_scale is only allowed with table',
         ),
         (
             1,
             OUTLET | {"table": "rise.txt", "period": "1 s"},
-            '{case}: iolet["outlet"]: period is given beside table, which already says the course in time',
+            '{case}: iolet["outlet"]: period is not allowed with table, which defines the values in time',
         ),
         (
             1,
@@ -139,12 +139,12 @@ FILES = {
         (
             0,
             INLET | {"table": "rise.txt", "profile": "womersley"},
-            '{case}: iolet["inlet"]: table is given beside profile = "womersley"; give harmonics or a waveform',
+            '{case}: iolet["inlet"]: table is not allowed with profile = "womersley"; give harmonics or a waveform',
         ),
         (
             0,
             INLET | {"velocity": "1 mm/s", "profile": "computed", "weights": "one_site.txt"},
-            '{case}: iolet["inlet"]: weights are given beside profile = "computed"; give one of the two',
+            '{case}: iolet["inlet"]: weights are not allowed with profile = "computed"; give one of the two',
         ),
         (
             0,
@@ -154,7 +154,7 @@ FILES = {
         (
             0,
             INLET | {"flow_rate": "1 mL/s", "weights": "nothing.txt"},
-            '{case}: iolet["inlet"].weights: no flow enters by them; expected positive weights',
+            '{case}: iolet["inlet"].weights: the inflow is zero; expected positive weights',
         ),
         (
             1,

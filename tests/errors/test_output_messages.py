@@ -30,7 +30,7 @@ def test_more_states_than_a_file_holds_are_refused() -> None:
     tables = tube_tables() | {"time": {"steps": 1_000_050}, "output": {"fields": [{"file": "u.vtkhdf", "every": 100}]}}
     refuse_too_many_states(setup_of(tables), first_step=200)
     with pytest.raises(
-        CaseError, match=r'output\.fields\["u\.vtkhdf"\]\.every: gives 10001 states, a file holds at most'
+        CaseError, match=r'output\.fields\["u\.vtkhdf"\]\.every: gives 10001 states, the limit of a file is'
     ):
         refuse_too_many_states(setup_of(tables | {"time": {"steps": 1_000_150}}))
 
@@ -116,7 +116,7 @@ def test_no_file_that_holds_no_places_of_cells_is_replaced(tmp_path: Path, name:
 def test_sites_of_an_output_are_looked_for_before_the_run(tmp_path: Path) -> None:
     where = {"kind": "sphere", "center": ["9 m", "0 m", "0 m"], "radius": "1 mm"}
     tables = tube_tables() | {"output": {"fields": [{"file": "u.vtkhdf", "every": 1, "where": where}]}}
-    with pytest.raises(CaseError, match=r'output\.fields\["u\.vtkhdf"\]\.where: holds no fluid site'):
+    with pytest.raises(CaseError, match=r'output\.fields\["u\.vtkhdf"\]\.where: contains no fluid site'):
         refuse_impossible(setup_of(tables))
 
 
@@ -133,4 +133,4 @@ def test_a_run_says_which_extractions_are_empty(tmp_path: Path, capsys: pytest.C
     extraction = {"file": "far.xtr", "every": 2, "fields": ["velocity"]} | plane
     tables = tube_tables() | {"time": {"steps": 2}, "output": {"extraction": [extraction]}}
     assert main(["run", str(write(tmp_path, tables))]) == 0
-    assert 'output.extraction["far.xtr"]: no site is there' in capsys.readouterr().err
+    assert 'output.extraction["far.xtr"]: contains no site' in capsys.readouterr().err

@@ -37,7 +37,9 @@ def stl_tables(path: Path) -> dict[str, Any]:
 def test_an_stl_needs_its_unit_and_the_places_of_its_openings(tmp_path: Path) -> None:
     write_stl(tmp_path / "a.stl", prism())
     tables = changed(changed(tube_tables(), "geometry.shape", None), "geometry.stl", str(tmp_path / "a.stl"))
-    assert message_of(tables) == 'geometry: an STL file does not say its unit: add the key unit, such as "1 mm"'
+    assert (
+        message_of(tables) == 'geometry: the length unit of an STL file is not known; add the key unit, such as "1 mm"'
+    )
     assert message_of(changed(tables, "geometry.unit", "1 mm")) == (
         'iolet["inlet"].center: is missing; the STL surface has no open rim, so center, normal and radius are needed'
     )

@@ -80,9 +80,9 @@ def without(table: dict[str, Any], *names: str) -> dict[str, Any]:
             {"moving": [{**SLIDING, "velocity": "1 mm/s"}]},
             'walls.moving["lid"].velocity: "1 mm/s" is not a vector; expected a list of three such as ["0.3 m/s", ...]',
         ),
-        ({"moving": [without(TURNING, "axis")]}, 'walls.moving["drum"]: axis is missing beside rotation'),
-        ({"moving": [without(TURNING, "center")]}, 'walls.moving["drum"]: center is missing beside rotation'),
-        ({"moving": [{**SLIDING, "axis": [1, 0, 0]}]}, 'walls.moving["lid"]: axis goes only with rotation'),
+        ({"moving": [without(TURNING, "axis")]}, 'walls.moving["drum"]: axis is missing; rotation needs it'),
+        ({"moving": [without(TURNING, "center")]}, 'walls.moving["drum"]: center is missing; rotation needs it'),
+        ({"moving": [{**SLIDING, "axis": [1, 0, 0]}]}, 'walls.moving["lid"]: axis is only allowed with rotation'),
         (
             {"moving": [{**TURNING, "axis": [0, 0, 0]}]},
             'walls.moving["drum"]: axis: its length is zero; expected the direction of the axis',
@@ -105,7 +105,7 @@ def without(table: dict[str, Any], *names: str) -> dict[str, Any]:
                     }
                 ]
             },
-            'walls.moving["lid"].where: end: is the same as start; expected the other end of the axis',
+            'walls.moving["lid"].where: end: is equal to start; expected the other end of the axis',
         ),
         (
             {"moving": [{**SLIDING, "where": {"kind": "box", "low": ["0 m"] * 3, "high": ["0 m"] * 3}}]},
@@ -113,7 +113,7 @@ def without(table: dict[str, Any], *names: str) -> dict[str, Any]:
         ),
         (
             {"moving": [{**SLIDING, "where": FAR}]},
-            'walls.moving["lid"].where: holds no part of the wall; it lies between'
+            'walls.moving["lid"].where: contains no part of the wall; the wall lies between'
             " (7.843e-06, -0.001, -0.001) and (0.003992, 0.001, 0.001) m",
         ),
         (

@@ -182,18 +182,18 @@ def table(**keys: Any) -> ExtractionOutput:
             'normal: is missing; sites = "plane" needs point and norm',
         ),
         ({"sites": "sphere", "radius": "1 mm"}, 'point: is missing; sites = "sphere" needs point and radius'),
-        ({"radius": "1 mm"}, 'radius: has no meaning with sites = "whole"'),
+        ({"radius": "1 mm"}, 'radius: is not allowed with sites = "whole"'),
         (
             {"sites": "plane", "point": ["0 m", "0 m", "0 m"], "normal": [0.0, 0.0, 0.0]},
             "normal: its length is zero; expected a direction",
         ),
         (
             {"sites": "line", "point": ["0 m", "0 m", "0 m"], "end": ["0 m", "0 m", "0 m"]},
-            "end: is the same place as point; a line needs two",
+            "end: is equal to point; a line needs two points",
         ),
         ({"names": ["p"]}, "names: 1 names are given for 2 fields"),
         ({"names": ["p", "p"]}, 'fields: two have the name "p" in the file'),
-        ({"file": "a.off"}, 'file: the ending ".off" is that of the offset file; expected a name such as "a.xtr"'),
+        ({"file": "a.off"}, 'file: the ending ".off" is reserved for the offset file; expected a name such as "a.xtr"'),
         ({"file": ".."}, 'file: ".." is not a name inside output.folder'),
         ({"every": "1 fs"}, "every: is shorter than half a time step"),
     ],
@@ -275,7 +275,7 @@ def test_files_of_a_run_hold_its_fields_in_the_units_of_hemelb(tmp_path: Path) -
         simulation.run()
         si = simulation.fields("pressure", "velocity", "shear_rate", "stress", "wall_shear_stress")
     sites = simulation.setup.vessel.sites
-    assert advice(simulation.setup)[-1] == 'output.extraction["none.xtr"]: no site is there, so its records are empty'
+    assert advice(simulation.setup)[-1] == 'output.extraction["none.xtr"]: contains no site, so its records are empty'
     read = read_extraction(tmp_path / "out" / "all.xtr")
     assert read.steps.tolist() == [20, 40]
     assert read.coords.tolist() == sites.coords.tolist()

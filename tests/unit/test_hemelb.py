@@ -182,8 +182,8 @@ def test_womersley_inflow_is_that_of_the_formula_of_hemelb(tmp_path: Path) -> No
     other = WOMERSLEY.replace("8.862269254527579", "5")
     notes = read_case_and_notes(write_case(tmp_path, xml(inlet=other)))[1]
     assert notes[-1] == (
-        "inlets/inlet/condition: womersley_number 5 is not radius*sqrt(omega/nu) = 8.862; the shape of the profile "
-        "follows the latter, its mean velocity the file"
+        "inlets/inlet/condition: womersley_number 5 is not radius*sqrt(omega/nu) = 8.862; the latter sets the "
+        "shape of the profile, the file its mean velocity"
     )
 
 
@@ -280,8 +280,8 @@ def test_tables_and_windkessel_outlets_are_translated(tmp_path: Path, condition:
     assert {key: table[key] for key in table if key not in ("name", "center", "normal")} == expected
     if expected.get("table") == "p.txt":
         assert notes[-1] == (
-            'inlets/inlet/condition: HemeLB stretches the times of "p.txt" over the whole run; here they are seconds, '
-            "and the last value holds after the last time"
+            'inlets/inlet/condition: HemeLB scales the times of "p.txt" to the whole run; here they are seconds, and '
+            "the last value applies after the last time"
         )
     if expected.get("table") == "v.txt":
         (tmp_path / "v.txt.weights.txt").unlink()
@@ -289,7 +289,7 @@ def test_tables_and_windkessel_outlets_are_translated(tmp_path: Path, condition:
         assert "weights" not in tables["iolet"][0]
         assert (tables["iolet"][0]["profile"], tables["iolet"][0]["table_scale"]) == ("parabolic", 0.5)
         assert notes == (
-            'inlets/inlet/condition: "v.txt.weights.txt" is not there, so "v.txt" is the maximum of a parabola',
+            'inlets/inlet/condition: "v.txt.weights.txt" is missing, so "v.txt" is the maximum of a parabola',
         )
     if expected["kind"] == "windkessel":
         # The units are such that pint knows them: 1 Pa s/m^3 is 1 kg/(m^4 s), 1 m^3/Pa is 1 m^4 s^2/kg.

@@ -110,7 +110,7 @@ def test_check_names_every_number_of_the_case() -> None:
         "tau",
         "Mach number",
         "Reynolds number",
-        "MB a rank on 2 ranks",
+        "MB per rank on 2 ranks",
         "outlet",
     ):
         assert words in text
@@ -136,4 +136,4 @@ def test_advice_warns_of_high_mach_low_tau_and_large_density_swings() -> None:
     slack = advice(setup_of(changed(tube_tables(), "lattice.tau", 0.505)))
     assert any("tau 0.5050 is below 0.51" in line for line in slack)
     high = advice(setup_of(changed(tube_tables(), "iolet.1.pressure", "3 Pa")))
-    assert "pressures swing the density by 0.38: the fluid is no longer nearly incompressible" in high
+    assert "pressures vary the density by 0.38: the fluid is not nearly incompressible" in high

@@ -54,8 +54,8 @@ MISFITS = [
     ),
     (
         changed(NORMAL, inwards(0, 0, -1), xml(inlet=NEGATIVE)),
-        r"normal: \(0, 0, -1\) points out of the fluid, so whether the velocity enters or leaves is not clear; "
-        "expected the normal into the fluid, and a negative velocity for a flow that leaves",
+        r"normal: \(0, 0, -1\) points out of the fluid, so the direction of the velocity is ambiguous; "
+        "expected the normal into the fluid, and a negative velocity for outflow",
     ),
 ]
 
@@ -71,7 +71,9 @@ def test_a_velocity_iolet_off_its_links_is_refused(tmp_path: Path, text: str, me
 
 def test_a_velocity_outlet_with_its_normal_out_of_the_fluid_is_refused(tmp_path: Path) -> None:
     text = xml(inlet=COSINE.format(mean="0", amplitude="0"), outlet=PARABOLIC).replace("(0.0,0.0,-1.0)", "(0,0,1)")
-    with pytest.raises(CaseError, match=r'iolet\["outlet0"\]\.normal: \(0, 0, 1\) points out of the fluid, so whether'):
+    with pytest.raises(
+        CaseError, match=r'iolet\["outlet0"\]\.normal: \(0, 0, 1\) points out of the fluid, so the direction'
+    ):
         prepare(write_case(tmp_path, text.replace("(0.0,0.0,4e-3)", "(0,0,4e-3)")))
 
 
@@ -92,9 +94,8 @@ def test_a_normal_out_of_the_fluid_is_turned_round_with_a_note_and_the_flow_is_t
             flows.append(simulation.flow_rates())
             notes = simulation.setup.vessel.notes
     assert notes == (
-        'iolet["inlet0"].normal: (0, 0, -1) points out of the fluid; it is turned round, so that a positive velocity '
-        "enters",
-        'iolet["outlet0"].normal: (0, 0, 1) points out of the fluid; it is turned round',
+        'iolet["inlet0"].normal: (0, 0, -1) points out of the fluid and is reversed; a positive velocity enters',
+        'iolet["outlet0"].normal: (0, 0, 1) points out of the fluid and is reversed',
     )
     assert flows[0]["inlet0"] > 0
     assert flows[0] == flows[1]
@@ -130,7 +131,9 @@ def test_a_case_file_is_asked_the_same(tmp_path: Path) -> None:
     with pytest.raises(CaseError, match=r'case\.toml: iolet\["inlet0"\]\.radius: 1 m does not fit the links'):
         prepare(wide)
     outwards = in_toml(tmp_path, {"flow_rate": "-3 mm^3/s", "normal": [0.0, 0.0, -1.0]})
-    with pytest.raises(CaseError, match=r'iolet\["inlet0"\]\.normal: \(0, 0, -1\) points out of the fluid, so whether'):
+    with pytest.raises(
+        CaseError, match=r'iolet\["inlet0"\]\.normal: \(0, 0, -1\) points out of the fluid, so the direction'
+    ):
         prepare(outwards)
     setup = prepare(in_toml(tmp_path, {"velocity": "1 mm/s"}))
     assert setup.vessel.notes == ()

@@ -269,8 +269,8 @@ def test_tables_of_a_case_become_lattice_units(tmp_path: Path):
         pytest.approx(1 + 0.01 * MMHG / unit, abs=0.1),
     )
     assert advice(setup)[0] == (
-        'iolet["inlet"].table: ends at 0.2 s, before the run does at 0.8 s; its last value holds from there '
-        "(repeat = true would start it again)"
+        'iolet["inlet"].table: ends at 0.2 s, before the end of the run at 0.8 s; its last value applies '
+        "from there (repeat = true repeats the table)"
     )
 
 

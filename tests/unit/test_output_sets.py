@@ -54,12 +54,12 @@ def test_a_sphere_and_points_hold_what_lies_there():
     [
         (
             {"kind": "sphere", "center": ["1 m", "0 m", "0 m"], "radius": "1 mm"},
-            'output.fields["set.vtkhdf"].where: holds no fluid site; the vessel lies between '
+            'output.fields["set.vtkhdf"].where: contains no fluid site; the vessel lies between '
             "(0.000125, -0.000875, -0.000875) and (0.003875, 0.000875, 0.000875) m",
         ),
         (
             {"kind": "points", "points": [["0 mm", "0 mm", "9 mm"]]},
-            'output.fields["set.vtkhdf"].where: the point (0, 0, 0.009) m is 32.5 spacings from every fluid site',
+            'output.fields["set.vtkhdf"].where: the point (0, 0, 0.009) m is 32.5 spacings from the nearest fluid site',
         ),
         (
             {"kind": "plane", "point": ["0 m", "0 m", "0 m"], "normal": [0, 0, 0]},
@@ -82,7 +82,7 @@ def test_a_set_that_holds_nothing_is_named(tmp_path: Path, where: dict[str, Any]
 @pytest.mark.parametrize(
     ("averages", "message"),
     [
-        ({"start": 60, "window": 50}, "output.averages: its first window ends at step 110, after the run of 100 steps"),
+        ({"start": 60, "window": 50}, "output.averages: the first window ends at step 110, after the run (100 steps)"),
         (
             {"window": 50, "every": 60},
             "output.averages.every: 60 steps; expected from half a step to the window of 50 steps",
@@ -105,8 +105,7 @@ def test_more_windows_than_a_file_holds_are_refused(tmp_path: Path):
     with pytest.raises(CaseError) as caught:
         prepare(path)
     assert str(caught.value) == (
-        f"{path}: output.averages.window: gives more states than the {CAPACITY_LIMIT} that a file holds; "
-        "use longer windows"
+        f"{path}: output.averages.window: gives more than {CAPACITY_LIMIT} states, the limit of a file; use longer ones"
     )
 
 
@@ -151,8 +150,8 @@ def test_a_run_stops_when_its_flow_is_steady(tmp_path: Path, capsys: pytest.Capt
     assert outcome.step % 100 == 0
     assert 300 <= outcome.step < 10_000
     assert outcome.stopped is not None
-    assert outcome.stopped.startswith("a steady flow (velocity changed by ")
-    assert outcome.stopped.endswith(" of itself in 100 steps)")
+    assert outcome.stopped.startswith("a steady flow (relative change of the velocity ")
+    assert outcome.stopped.endswith(" in 100 steps)")
     assert (simulation.folder / "summary.json").exists()
     assert (simulation.folder / "checkpoint.seiche").exists()
 

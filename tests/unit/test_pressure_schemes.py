@@ -67,8 +67,8 @@ def test_nash_by_name_fails_there_and_the_check_advises_against_it(tmp_path: Pat
     tables = tube(0.564, "bgk", scheme="nash")
     (line,) = {line.split(".scheme: ")[1] for line in advice(setup_of(tables)) if "nash" in line}
     assert line == (
-        '"nash" errs by several per cent of the flow rate below tau 0.7 and fails below 0.6; here tau is 0.564: leave '
-        'scheme out, or use "plane"'
+        'the flow rate of "nash" is off by several per cent below tau 0.7, and it fails below 0.6; here tau is 0.564: '
+        'omit scheme, or use "plane"'
     )
     assert not any("nash" in line for line in advice(setup_of(tube(0.9, "bgk", scheme="nash"))))
     expected = flow(tmp_path / "force", tube(0.564, "bgk"))
@@ -117,7 +117,7 @@ def test_a_windkessel_that_answers_at_once_has_a_rule_that_bears_it(
     (tmp_path / "case.toml").write_text(toml_of(tables))
     simulation = load(tmp_path / "case.toml", output=tmp_path / "out")
     assert simulation.setup.model.iolets[1].scheme == expected
-    assert ["impedance of sound" in note for note in simulation.setup.notes] == [True] * (expected == "nash")
+    assert ["acoustic impedance" in note for note in simulation.setup.notes] == [True] * (expected == "nash")
     simulation.run()
     rates = simulation.flow_rates()
     assert rates["outlet"] == pytest.approx(-rates["inlet"], rel=0.01)
@@ -128,8 +128,8 @@ def test_an_opening_without_sites_behind_has_a_rule_that_needs_none() -> None:
     iolets, notes = with_schemes(setup.case, shapes.tube(4.0, 2.0, 1.0), setup.model.iolets, (0.8, 0.8))
     assert iolets[1].scheme == "anti-bounce-back"
     assert notes == (
-        'iolet["outlet"].scheme: is "anti-bounce-back": "plane" needs a site behind each of the opening\'s, and there '
-        "are some without",
+        'iolet["outlet"].scheme: is "anti-bounce-back": "plane" needs an interior neighbour of each site of the '
+        "opening; some have none",
     )
 
 

@@ -97,23 +97,23 @@ def test_a_hole_is_no_opening_when_the_iolets_name_their_rims(stl: Path, tmp_pat
     assert said.startswith(
         "iolet: 3 iolets (a, b, c) without a center for 4 open rims (rim0 of radius 0.0015 m at (-0."
     )
-    assert said.endswith("give each its center, or the name of its rim")
+    assert said.endswith("set the center of each, or use the name of its rim")
 
 
 def test_what_does_not_fit_is_said_in_one_line(stl: Path, tmp_path: Path) -> None:
     assert message(tables(stl, "a", "b")).startswith("iolet: 2 iolets (a, b) without a center for 3 open rims (rim0 of")
     assert "4 iolets (a, b, c, d) without a center for 3 open rims" in message(tables(stl, "a", "b", "c", "d"))
     assert message(tables(stl, "a", "rim1", "rim3")) == (
-        'iolet["rim3"].name: no open rim of this name is free; there are rim0, rim2'
+        'iolet["rim3"].name: no free open rim has this name; free are rim0, rim2'
     )
-    assert message(tables(stl, "rim0", "rim1", "rim2", "rim7")).endswith("is free; there are none")
+    assert message(tables(stl, "rim0", "rim1", "rim2", "rim7")).endswith("free are none")
     lost = tables(stl, "a", "b", "c")
     lost["iolet"][1]["normal"] = [1, 0, 0]
-    assert message(lost) == 'iolet["b"].center: is missing; a normal is given without its place'
+    assert message(lost) == 'iolet["b"].center: is missing; a normal needs a center'
     half = tables(stl, "a", "b", "c")
     half["iolet"][1]["center"] = ["0 m", "0 m", "0 m"]
-    assert message(half).startswith('iolet["b"].normal: is missing; an STL surface does not say which way and how wide')
-    assert "all are taken" in message(tables(stl, "rim0", "rim1", "rim2", "x"))
+    assert message(half).startswith('iolet["b"].normal: is missing; an STL surface needs center, normal and radius')
+    assert "none is free" in message(tables(stl, "rim0", "rim1", "rim2", "x"))
     closed = read_stl(stl)
     write_stl(tmp_path / "closed.stl", closed.capped(closed.boundary_loops()))
     assert message(tables(tmp_path / "closed.stl", "a")) == (

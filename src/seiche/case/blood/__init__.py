@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cases of flow with cells in it."""
+"""Cases of flow with cells."""

@@ -50,7 +50,6 @@ class CellsFile(ScheduledSeries):
     writer: SurfaceFiles | None = None
 
     def __init__(self, folder: Path, table: CellsOutput, run: BloodRun, setup: BloodSetup, first_step: int) -> None:
-        """Set the file, its schedule and the source of its states."""
         self.key, self.path = f'output.cells["{table.file}"]', folder / table.file
         self.schedule, self._from = Schedule(setup.steps_of(table.every)), table.positions_from
         self._run, self._setup, self._first, self._solver = run, setup, first_step, run.solver
@@ -59,11 +58,6 @@ class CellsFile(ScheduledSeries):
     def places(self) -> Sequence[Place]:
         """Return the file after which the states are named."""
         return (Place(self.key, self.path, series=True),)
-
-    @property
-    def states(self) -> int:
-        """Return the number of complete states."""
-        return self.writer.steps if self.writer is not None else 0
 
     def make(self, capacity: int) -> None:
         """Choose the file names; a restart continues the list of earlier states."""
@@ -94,7 +88,7 @@ class CellsFile(ScheduledSeries):
         steps = (step_of(self.path, path) for path in self.path.parent.glob(f"{glob.escape(self.path.stem)}.*"))
         return any(step is not None and step > self._first for step in steps)
 
-    def _taken(self) -> Job:
+    def _take(self) -> Job:
         """Copy the cells to the host; the job computes and writes the state during later steps."""
         assert self.writer is not None
         step = self._run.solver.step

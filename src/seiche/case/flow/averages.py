@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The [output.averages] table: samples of the wall shear stress, and a state on the wall at the end of every window."""
+"""The [output.averages] table: samples of the wall shear stress, and their means at the end of every time window."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from seiche.flow.solver import FlowSolver
 from seiche.flow.state import SITES
 from seiche.solver import RowSet, State
 
-#: Samples of a window when the case does not say.
+#: Default number of samples per window.
 SAMPLES = 200
-#: Name, components and SI unit of what is written.
+#: Components and SI unit of the output fields, by name.
 FIELDS = {
     "time_averaged_wall_shear_stress": (1, "Pa"),
     "mean_wall_shear_stress": (3, "Pa"),
@@ -27,7 +27,7 @@ _SAMPLES_KEY = "averages.samples"
 
 
 def window_of(table: AveragesOutput, setup: FlowSetup) -> tuple[int, float, float]:
-    """Return the step at which windows begin, their length and the distance of samples, in steps."""
+    """Return the first step, the length of a window and the interval of samples, in steps."""
     start = round(steps_of(table.start, setup.units))
     if table.window is not None:
         window = steps_of(table.window, setup.units)
@@ -40,10 +40,9 @@ def window_of(table: AveragesOutput, setup: FlowSetup) -> tuple[int, float, floa
 
 
 class WindowAverages:
-    """Samples when they are due; the caller writes what `fields` returns at the end of a window."""
+    """Averages over time windows; the caller writes `fields` at the end of each."""
 
     def __init__(self, table: AveragesOutput, setup: FlowSetup, solver: FlowSolver) -> None:
-        """Plan samples and windows; no sample is taken yet."""
         from seiche.flow.averages import WallAverages
 
         self._start, window, every = window_of(table, setup)
@@ -51,12 +50,12 @@ class WindowAverages:
         self._units, self._sums, self._solver = setup.units, WallAverages(solver), solver
 
     def next_after(self, step: int) -> int:
-        """Return the first step after `step` at which there is something to do."""
+        """Return the first step after `step` with a sample or the end of a window."""
         since = max(step - self._start, 0)
         return self._start + min(self._windows.next_after(since), self._samples.next_after(since))
 
-    def look(self, step: int) -> bool:
-        """Take the sample that is due at `step`; return whether a window ends (collective)."""
+    def sample(self, step: int) -> bool:
+        """Take a sample if one is due at `step`; return whether a window ends (collective)."""
         since = step - self._start
         if since <= 0:
             return False
@@ -65,7 +64,7 @@ class WindowAverages:
         return self._windows.due(since) and self._sums.samples > 0
 
     def windows(self, first: int, last: int) -> int:
-        """Return how many windows end after step `first` and not after `last`."""
+        """Return the number of windows that end after step `first` and not after `last`."""
         return self._windows.count(max(first - self._start, 0), max(last - self._start, 0))
 
     def fields(self) -> dict[str, npt.NDArray[np.float64]]:
@@ -78,7 +77,7 @@ class WindowAverages:
         return dict(zip(FIELDS, (magnitude, vector, index, time), strict=True))
 
     def state(self) -> State:
-        """Return what a restart needs: the sums of the window under way."""
+        """Return the sums of the present window, for a restart."""
         sums = dict(self._sums.state())
         rows = {SITES: RowSet(self._solver.owned, self._solver.total_items, sums)} if sums else {}
         return State(self._solver.step, rows, attributes={_SAMPLES_KEY: self._sums.samples})

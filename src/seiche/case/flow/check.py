@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche check`: what a case is and what it will cost, as lines of text, without allocating a field."""
+"""The lines of `seiche check` about a flow and its cost; no field is allocated."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from seiche.flow.velocity_set import VELOCITY_SETS
 
 
 def describe(setup: FlowSetup, ranks: int = 1, *, measure: bool = True) -> list[str]:
-    """Return the lines of the check for `ranks` ranks; `measure` the bandwidth of its device to predict the time."""
+    """Return the lines of the check for `ranks` ranks; `measure` measures the bandwidth to predict the run time."""
     return as_lines([*flow_rows(setup), *cost_rows(setup, ranks, measure)], advice(setup))
 
 
 def as_lines(rows: Sequence[tuple[str, str]], advice_lines: Iterable[str]) -> list[str]:
-    """Return rows of name and value as a table, and advice after it."""
+    """Return rows of name and value as a table, followed by the advice."""
     width = max(len(name) for name, _ in rows)
     return [f"{name:<{width}}  {value}" for name, value in rows] + [f"advice: {line}" for line in advice_lines]
 
 
 def flow_rows(setup: FlowSetup) -> Iterator[tuple[str, str]]:
-    """Yield what the flow of a case is."""
+    """Yield names and values of the lines about geometry and flow."""
     yield from _geometry(setup)
     yield from _numbers(setup)
 
@@ -45,7 +45,7 @@ def _geometry(setup: FlowSetup) -> Iterator[tuple[str, str]]:
 
 def _numbers(setup: FlowSetup) -> Iterator[tuple[str, str]]:
     numbers, units = setup.invariants, setup.units
-    yield "time step", f"{units.step:.4g} s, {setup.steps:,} steps, {setup.steps * units.step:.4g} s in all"
+    yield "time step", f"{units.step:.4g} s, {setup.steps:,} steps, {setup.steps * units.step:.4g} s in total"
     walls = setup.case.walls
     if walls.kind != "bounce-back" or walls.moving:
         motions = [f"{name} moves at up to {speed:.4g} m/s" for name, speed in setup.wall_speeds.items()]
@@ -64,35 +64,33 @@ def _numbers(setup: FlowSetup) -> Iterator[tuple[str, str]]:
     yield "density range", f"{numbers.density[0]:.5f} to {numbers.density[1]:.5f}"
 
 
-def cost_rows(setup: FlowSetup, ranks: int, measure: bool, beside: str = "") -> Iterator[tuple[str, str]]:
-    """Yield memory and time of the flow; `beside` is added to the memory."""
+def cost_rows(setup: FlowSetup, ranks: int, measure: bool, remark: str = "") -> Iterator[tuple[str, str]]:
+    """Yield memory and time of the flow; `remark` is appended to the memory."""
     bandwidth = _bandwidth(setup) if measure else None
     yield "device", f"{setup.case.run.device}, compute {setup.precision.compute}, storage {setup.precision.storage}"
     if bandwidth is not None:
         yield "copy bandwidth", f"{bandwidth / 1e9:.1f} GB/s (measured now)"
     for row in predict(setup, bandwidth):
-        cost = f"{row.memory / ranks / 1e6:.3g} MB a rank on {ranks} rank{'s' if ranks > 1 else ''}"
-        cost += beside
-        cost += f", {row.traffic:.0f} B a site and step"
+        cost = f"{row.memory / ranks / 1e6:.3g} MB per rank on {ranks} rank{'s' if ranks > 1 else ''}{remark}"
+        cost += f", {row.traffic:.0f} B per site and step"
         if row.seconds is not None:
             cost += f", at least {_duration(row.seconds)}"
         yield f"layout {row.layout}", cost
     if setup.case.lattice.layout == "auto":
         sites, storage, model = setup.vessel.sites, setup.precision.storage, setup.model
-        chosen = VELOCITY_SETS[model.velocity_set]
-        yield "layout auto", recommendation(sites, storage, setup.case.run.device, chosen, model)
+        velocities = VELOCITY_SETS[model.velocity_set]
+        yield "layout auto", recommendation(sites, storage, setup.case.run.device, velocities, model)
 
 
 def _bandwidth(setup: FlowSetup) -> float | None:
-    """Return the copy bandwidth (bytes/s) of the device of the case, None where this host does not have it."""
+    """Return the copy bandwidth (bytes/s) of the case's device, None if this host does not have it."""
     from seiche.backend import open_backend
     from seiche.domain.world import World
     from seiche.observe.bandwidth import copy_bandwidth
 
-    world = World.serial()
-    threads = world.threads(setup.case.run.threads)
+    world, run = World.serial(), setup.case.run
     try:
-        return copy_bandwidth(open_backend(setup.case.run.device, threads, 0), world)
+        return copy_bandwidth(open_backend(run.device, world.threads(run.threads), 0), world)
     except BackendUnavailable:
         return None
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche convert`: a case (TOML, HemeLB XML), `.gmy`, `.gmy+` or STL file becomes another geometry file."""
+"""`seiche convert`: convert a case (TOML, HemeLB XML), `.gmy`, `.gmy+` or STL file to another geometry file."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seiche.case.flow.geometry import Vessel, build, build_from_file
+from seiche.case.flow.rims import read_surface
 from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.wall import wall_surface
 from seiche.case.kinds import kind_of
@@ -29,16 +30,16 @@ CASES = (".toml", ".xml")
 def convert(
     source: Path, target: Path, *, spacing: str | None = None, unit: str | None = None, force: bool = False
 ) -> str:
-    """Convert the file `source` to `target`, by their endings, and return a line that says what was written.
+    """Convert the file `source` to `target`, by their endings, and return a line that describes the result.
 
-    `spacing` ("0.1 mm") is needed to voxelise an STL file and gives a `.gmy` file its size (1 m by default); `unit` is
-    the length of one unit of an STL file. Raises CaseError when `target` exists and not `force`, or for a conversion
-    that does not exist; FormatError for a broken file.
+    `spacing` ("0.1 mm") is needed to voxelise an STL file and sets the scale of a `.gmy` file (1 m by default). `unit`
+    is the length of one unit of an STL file. Raises CaseError for an unsupported conversion and, without `force`, if
+    `target` exists; FormatError for a broken file.
     """
     if source.suffix.lower() not in READABLE:
-        raise CaseError(f"{source}: cannot convert from {shorten(source.suffix)}; known are {', '.join(READABLE)}")
+        raise CaseError(f"{source}: cannot convert from {shorten(source.suffix)}; expected {', '.join(READABLE)}")
     if target.suffix.lower() not in WRITABLE:
-        raise CaseError(f"{target}: cannot convert to {shorten(target.suffix)}; known are {', '.join(WRITABLE)}")
+        raise CaseError(f"{target}: cannot convert to {shorten(target.suffix)}; expected {', '.join(WRITABLE)}")
     if target.exists() and not force:
         raise CaseError(f"{target}: exists already; add --force to replace it")
     ending = target.suffix.lower()
@@ -46,8 +47,7 @@ def convert(
         if source.suffix.lower() in GMY and ending in GMY:
             return _copy_gmy(source, target, spacing)
         if source.suffix.lower() == ".stl" and ending == ".stl":
-            surface = _read_surface(source, unit)
-            return _write_surface(target, surface)
+            return _write_surface(target, read_surface(source, _length("--unit", unit) if unit else 1.0))
         if source.suffix.lower() in CASES and ending in GMY:
             table = _case(source).geometry
             if table.gmy is not None:
@@ -62,9 +62,9 @@ def convert(
         else:
             _write_sites(target, vessel.sites)
     except OSError as error:
-        named = str(error.filename or target)  # a target is written under another name until it is complete
-        named = str(target) if named.startswith(str(target)) else named
-        raise CaseError(f"{named}: {error.strerror or error}") from None
+        name = str(error.filename or target)  # the target has a temporary name until it is complete
+        name = str(target) if name.startswith(str(target)) else name
+        raise CaseError(f"{name}: {error.strerror or error}") from None
     return f"{target}: {len(vessel.sites):,} sites"
 
 
@@ -72,7 +72,7 @@ def _case(path: Path) -> FlowCase:
     source = read_source(path)
     case = check_tables(source.tables, str(path), kind_of(source).schema)
     if not isinstance(case, FlowCase):
-        raise CaseError(f"{path}: a case of another kind has no vessel to convert")
+        raise CaseError(f'{path}: has no vessel to convert; expected a case with solver = "flow" or "blood"')
     return case
 
 
@@ -83,33 +83,21 @@ def _read(source: Path, spacing: str | None, unit: str | None) -> Vessel:
         return build_from_file(source, _length("--spacing", spacing or "1 m"), 1.0)
     if spacing is None:
         raise CaseError(f'{source}: voxelising an STL file needs --spacing, such as "0.1 mm"')
-    return build_from_file(source, _length("--spacing", spacing), _unit(source, unit))
+    if unit is None:
+        raise CaseError(f'{source}: the length unit of an STL file is not known; add --unit, such as "1 mm"')
+    return build_from_file(source, _length("--spacing", spacing), _length("--unit", unit))
 
 
 def _copy_gmy(source: Path, target: Path, spacing: str | None) -> str:
-    """Copy the sites with the blocks, normals and weights as they are: the copy in the same form is the file itself."""
+    """Copy sites, blocks, normals and weights unchanged; a copy in the same format equals the file."""
     from seiche.io.formats.gmy import read_gmy, read_gmy_header, write_gmy
 
     header = read_gmy_header(source)
     sites = read_gmy(source, spacing=_length("--spacing", spacing or "1 m"), orient=False)
-    given = header.weights if header.weights is not None else "sites"
-    weights = given if target.suffix.lower() == ".gmy+" else None
-    write_gmy(target, sites, header.block, level=header.level, weights=weights)
+    weights = header.weights if header.weights is not None else "sites"
+    with_weights = target.suffix.lower() == ".gmy+"
+    write_gmy(target, sites, header.block, level=header.level, weights=weights if with_weights else None)
     return f"{target}: {len(sites):,} sites"
-
-
-def _read_surface(source: Path, unit: str | None) -> Surface:
-    from seiche.domain.surface import Surface
-    from seiche.io.formats.stl import read_stl
-
-    raw = read_stl(source)
-    return Surface(np.asarray(raw.vertices) * (_unit(source, unit) if unit else 1.0), raw.faces)
-
-
-def _unit(source: Path, unit: str | None) -> float:
-    if unit is None:
-        raise CaseError(f'{source}: an STL file does not say its unit; add --unit, such as "1 mm"')
-    return _length("--unit", unit)
 
 
 def _length(option: str, text: str) -> float:
@@ -130,7 +118,7 @@ def _write_surface(target: Path, surface: Surface) -> str:
 
 
 def _write_sites(target: Path, sites: SiteSet) -> None:
-    """Write one voxel a site with the field `kind`: 0 inside, 1 wall, 2 inlet, 3 outlet (the highest of its links)."""
+    """Write a voxel per site with the field `kind`: 0 inside, 1 wall, 2 inlet, 3 outlet (the highest of its links)."""
     from seiche.domain.world import World
     from seiche.io.fields import FieldSeries, VoxelCells
 

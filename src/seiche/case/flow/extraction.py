@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which sites an [[output.extraction]] takes, what it writes of them in HemeLB's units, and when."""
+"""Sites and values of an [[output.extraction]], in HemeLB's units."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from seiche.flow import Solver
     from seiche.io.formats.extraction_series import ExtractionSeries
 
-#: For each field: number of components, type of the values in the file, fields of `si_fields` that it is made from.
+#: For each field: number of components, value type in the file, and the fields of `si_fields` that it depends on.
 FIELDS: dict[str, tuple[int, int, tuple[str, ...]]] = {
     "pressure": (1, 0, ("pressure",)),
     "velocity": (3, 0, ("velocity",)),
@@ -38,14 +38,14 @@ FIELDS: dict[str, tuple[int, int, tuple[str, ...]]] = {
     "mpirank": (1, 2, ()),
 }
 MMHG = parse_quantity("1 mmHg", dimension="pressure")
-#: Distances in spacings at which HemeLB counts a site to a plane, a line and a point of the surface.
+#: Distances in spacings within which HemeLB assigns a site to a plane, a line and a point of the surface.
 PLANE_REACH, LINE_REACH, POINT_REACH = 0.5, math.sqrt(0.5), math.sqrt(3.0)
 #: Index into "xx yy zz xy xz yz" of the components of the symmetric tensor.
 _FULL = np.array([[0, 3, 4], [3, 1, 5], [4, 5, 2]])
 
 
 def chosen(table: ExtractionOutput, sites: SiteSet) -> npt.NDArray[np.int64]:
-    """Return the ascending indices into `sites.coords` that `table` takes."""
+    """Return the ascending indices into `sites.coords` that `table` selects."""
     kinds = {"surface": LinkKind.WALL, "surfacepoint": LinkKind.WALL, "surfaceWithinSphere": LinkKind.WALL}
     kinds |= {"inlet": LinkKind.INLET, "outlet": LinkKind.OUTLET}
     rows = np.arange(len(sites), dtype=np.int64)
@@ -65,8 +65,7 @@ def chosen(table: ExtractionOutput, sites: SiteSet) -> npt.NDArray[np.int64]:
         inside = (along >= 0.0) & (along <= np.linalg.norm(line)) & (aside <= LINE_REACH)
     else:
         inside = np.linalg.norm(offset, axis=1) <= (POINT_REACH if table.sites == "surfacepoint" else radius)
-    found: npt.NDArray[np.int64] = rows[inside]
-    return found
+    return np.asarray(rows[inside])
 
 
 def _along(offset: npt.NDArray[np.float64], direction: npt.ArrayLike) -> tuple[Any, Any]:
@@ -77,23 +76,22 @@ def _along(offset: npt.NDArray[np.float64], direction: npt.ArrayLike) -> tuple[A
 
 
 class Extraction:
-    """What one extraction file of a run holds."""
+    """Values of one extraction file."""
 
     def __init__(self, table: ExtractionOutput, setup: FlowSetup, solver: Solver, world: World) -> None:
-        """Choose this rank's sites."""
+        """Select this rank's sites."""
         self._table, self._setup, self._solver, self._world = table, setup, solver, world
         sites = setup.vessel.sites
-        # What the solver owns ascends, and so do the rows of its fields.
-        taken = shared_by_rank_zero(world, lambda: chosen(table, sites))
-        self._rows = np.flatnonzero(np.isin(solver.owned, taken, assume_unique=True))
-        site = solver.owned[self._rows]
+        selected = shared_by_rank_zero(world, lambda: chosen(table, sites))
+        self._rows = np.flatnonzero(np.isin(solver.owned, selected, assume_unique=True))
+        site = solver.owned[self._rows]  # ascending
         self._coords = sites.coords[site]
         self._normals = np.zeros((len(site), 3))
         place = np.searchsorted(sites.boundary, site)
         at_wall = np.flatnonzero(np.isin(site, sites.boundary, assume_unique=True))
         self._normals[at_wall] = outward_normals(sites)[place[at_wall]]
-        self._wanted = tuple(dict.fromkeys(name for field in table.fields for name in FIELDS[field][2]))
-        self._snapshots = solver.measures.snapshots(lattice_names(self._wanted), self._rows)
+        self._sources = tuple(dict.fromkeys(name for field in table.fields for name in FIELDS[field][2]))
+        self._snapshots = solver.measures.snapshots(lattice_names(self._sources), self._rows)
 
     @property
     def step(self) -> int:
@@ -101,15 +99,15 @@ class Extraction:
         return self._solver.step
 
     def rehearse(self) -> None:
-        """Make ready what takes time (collective)."""
+        """Allocate memory and compile kernels in advance (collective)."""
         rehearse(self._solver, self._snapshots, self._setup.case.output.in_flight)
 
     def take(self) -> Callable[[], dict[str, npt.NDArray[Any]]]:
-        """Take the values of now (collective); what is returned gives them by the names of the file, in any thread."""
+        """Take a snapshot (collective); the returned function yields the values by name, in any thread."""
         snapshot = self._solver.measures.snapshot(self._snapshots)
 
         def values() -> dict[str, npt.NDArray[Any]]:
-            si = to_si(snapshot.fields(), self._setup.units, self._wanted)
+            si = to_si(snapshot.fields(), self._setup.units, self._sources)
             pairs = zip(self._table.field_names(), self._table.fields, strict=True)
             return {name: self._value(field, si) for name, field in pairs}
 
@@ -120,14 +118,10 @@ class Extraction:
             return np.full(len(self._rows), self._world.rank, np.int32)
         if field == "pressure":
             return si["pressure"] / MMHG
-        if field == "velocity":
-            return si["velocity"]
-        if field == "shearrate":
-            return si["shear_rate"]
+        if field in ("velocity", "shearrate", "tangentialprojectiontraction"):
+            return si[FIELDS[field][2][0]]
         if field == "shearstress":
             return np.asarray(np.linalg.norm(si["wall_shear_stress"], axis=1))
-        if field == "tangentialprojectiontraction":
-            return si["wall_shear_stress"]
         if field == "vonmisesstress":
             tensor = si["stress"][:, _FULL]
             deviator = tensor - np.trace(tensor, axis1=1, axis2=2)[:, None, None] / 3.0 * np.eye(3)
@@ -141,7 +135,7 @@ class Extraction:
         return np.asarray(np.einsum("ni,ni->n", traction, self._normals)[:, None] * self._normals)
 
     def open(self, path: Path) -> ExtractionSeries:
-        """Make the file `path` and the offset file beside it (collective)."""
+        """Create the file `path` and its offset file (collective)."""
         from seiche.io.formats.extraction import ExtractionField
         from seiche.io.formats.extraction_series import ExtractionSeries
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The [geometry] table becomes a `SiteSet`, with the surface it came from where there is one."""
+"""Convert the [geometry] table to a `SiteSet` and, if there is one, its surface."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import numpy as np
 
 from seiche.case.flow.fit import fitted
 from seiche.case.flow.openings import match
-from seiche.case.flow.rims import planes_of
+from seiche.case.flow.rims import planes_of, read_surface
 from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.schema_shapes import Bifurcation, Channel, Duct, PeriodicBox, Tube
-from seiche.case.flow.surfaces import read_surface
 from seiche.domain.links import with_iolets
 from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.errors import CaseError
@@ -23,13 +22,13 @@ from seiche.errors import CaseError
 if TYPE_CHECKING:
     from seiche.domain.surface import Surface
 
-#: Sites that a case may ask for without a geometry file that justifies them.
+#: Largest number of lattice nodes of a built-in shape or of the box around a surface.
 MOST_SITES = 4_000_000_000
 
 
 @dataclass(frozen=True)
 class Vessel:
-    """Fluid sites, the surface they were made from (None for `.gmy` and analytic shapes), what to tell the user."""
+    """Fluid sites, their surface (None for `.gmy` and analytic shapes), and notes for the user."""
 
     sites: SiteSet
     surface: Surface | None = None
@@ -39,7 +38,7 @@ class Vessel:
 def build(case: FlowCase, folder: Path, source: str) -> Vessel:
     """Return the geometry of `case`, whose files are relative to `folder`; `source` begins every message.
 
-    Raises CaseError for a geometry that cannot be made and FormatError for a broken file.
+    Raises CaseError for an impossible geometry and FormatError for a broken file.
     """
     table = case.geometry
     try:
@@ -53,9 +52,9 @@ def build(case: FlowCase, folder: Path, source: str) -> Vessel:
         if not len(vessel.sites):
             raise CaseError("geometry.spacing: no site is inside the vessel; choose a smaller spacing")
         planes = match(case, vessel.sites.iolets)
-        if table.gmy is not None:  # an STL is cut where the case says, a shape knows its planes
-            planes, turned = fitted(case, vessel.sites.iolets, planes, table.spacing)
-            vessel = replace(vessel, notes=(*vessel.notes, *turned))
+        if table.gmy is not None:  # an STL is cut at the planes of the case, and a shape defines its own
+            planes, notes = fitted(case, vessel.sites.iolets, planes, table.spacing)
+            vessel = replace(vessel, notes=(*vessel.notes, *notes))
         return replace(vessel, sites=with_iolets(vessel.sites, planes))
     except CaseError as error:
         raise CaseError(f"{source}: {error}") from None
@@ -66,7 +65,7 @@ def build(case: FlowCase, folder: Path, source: str) -> Vessel:
 def build_from_file(
     path: Path, spacing: float, unit: float, origin: tuple[float, float, float] | None = None
 ) -> Vessel:
-    """Return the sites of a `.gmy` file, or of an STL file without openings whose coordinates are in `unit` metres."""
+    """Return the sites of a `.gmy` file, or of an STL file without openings with coordinates in `unit` metres."""
     if path.suffix.lower() == ".stl":
         return _voxelised(read_surface(path, unit), spacing, (), origin)
     from seiche.io.formats.gmy import read_gmy
@@ -94,11 +93,11 @@ def _from_shape(case: FlowCase) -> Vessel:
             nx, ny, nz = (round(size / spacing) for size in shape.size)
             return Vessel(shapes.box((nx, ny, nz), spacing))
         keys = ("parent_radius", "daughter_radii", "angles", "sac_radius", "parent_length", "daughter_length")
-        given = {key: getattr(shape, key) for key in keys if getattr(shape, key) is not None}
-        surface, planes = bifurcation_surface(**given)
+        sizes = {key: getattr(shape, key) for key in keys if getattr(shape, key) is not None}
+        surface, planes = bifurcation_surface(**sizes)
     except CaseError as error:
         raise CaseError(f"geometry.shape: {error}") from None
-    # An STL file holds single precision: what is voxelised is exactly what a reader of the written file gets.
+    # Round to the single precision of STL files, so the written file gives the same sites.
     stored = Surface(surface.vertices.astype(np.float32).astype(np.float64), surface.faces)
     return _voxelised(stored, spacing, planes, None)
 
@@ -118,7 +117,7 @@ def _voxelised(
 
 
 def _refuse_misfit(shape: Tube | Duct | Channel | PeriodicBox | Bifurcation, spacing: float) -> None:
-    """Refuse a spacing that is wider than the shape, or so small that the sites could never be stored."""
+    """Refuse a spacing that is wider than the shape, or too small for the sites to be stored."""
     if isinstance(shape, Tube):
         size: tuple[float, ...] = (2.0 * shape.radius, 2.0 * shape.radius, shape.length)
     elif isinstance(shape, Duct | Channel):

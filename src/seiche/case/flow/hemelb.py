@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HemeLB XML, version 5 (HemeLB) and version 3 (HemePure), as the tables that a TOML case file gives.
+"""Convert HemeLB XML, version 5 (HemeLB) or 3 (HemePure), to the tables of a TOML case file.
 
-What concerns only pictures or the running of HemeLB is left out with a note; what Seiche cannot do is an error that
-names file, element and what is supported. Conventions: docs/howto/hemelb.md.
+Elements that concern only pictures or the running of HemeLB are skipped with a note. Unsupported elements are errors,
+with file, element and supported values. Conventions: docs/howto/hemelb.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, get_args
 
-from seiche.case.flow.hemelb_iolets import Fluid, translate_iolets
+from seiche.case.flow.hemelb_iolets import HemelbFluid, translate_iolets
 from seiche.case.flow.hemelb_values import file_name, number, number_in, point, positive, text_of, vector, whole
 from seiche.case.flow.schema_extraction import PLACES, ExtractedField, SiteChoice
 from seiche.case.quantities import shorten
@@ -25,7 +24,7 @@ DENSITY, VISCOSITY, REFERENCE = 1000.0, 0.004, 0.0
 
 
 class HemelbCase(NamedTuple):
-    """The tables of a case, and one line for each thing that the user should know of the translation."""
+    """The tables of a case, and notes on the conversion, one line each."""
 
     tables: Tables
     notes: tuple[str, ...]
@@ -34,62 +33,40 @@ class HemelbCase(NamedTuple):
 def read_hemelb(path: Path | str) -> HemelbCase:
     """Return the case in the HemeLB XML file `path`; the files it names are relative to its folder.
 
-    Raises CaseError when the file cannot be opened and FormatError, naming line and element, for what is wrong in it
-    or cannot be translated.
+    Raises CaseError if the file cannot be opened. Raises FormatError, with line and element, for invalid or unsupported
+    elements.
     """
     try:
         root = read_xml(path)
     except OSError as error:
         raise CaseError(f"{path}: cannot read the case file: {error.strerror}") from None
     if root.name != "hemelbsettings":
-        raise root.error("this is not a HemeLB case, whose first element is <hemelbsettings>")
+        raise root.error("this is not a HemeLB case; its first element must be <hemelbsettings>")
     version = root.attribute("version").strip()
     if version not in VERSIONS:
         raise root.error(f"version {shorten(version)} is not supported; supported are {' and '.join(VERSIONS)}")
-    sections = {
-        "simulation": _nothing,
-        "geometry": _nothing,
-        "initialconditions": _nothing,
-        "inlets": _nothing,
-        "outlets": _nothing,
-        "properties": _nothing,
-        "monitoring": _nothing,
-        "visualisation": _ignored("it only concerns pictures"),
-    }
-    root.only(sections)
+    names = ("simulation", "geometry", "initialconditions", "inlets", "outlets", "properties", "monitoring")
+    root.only((*names, "visualisation"))
+    sections = {name: root.optional(name) for name in (*names, "visualisation")}
     notes = list(root.stray)
-    for name, section in sections.items():
-        child = root.optional(name)
-        if child is not None:
-            section(child, notes)
+    if (pictures := sections["visualisation"]) is not None:
+        notes.append(f"{pictures.path}: ignored, it only concerns pictures")
     fluid, tables = _simulation(root.child("simulation"), notes)
     tables["geometry"] |= _geometry(root.child("geometry"))
-    monitoring = root.optional("monitoring")
-    if monitoring is not None:
+    if (monitoring := sections["monitoring"]) is not None:
         tables["time"] |= _monitoring(monitoring, notes)
-    tables["fluid"] |= _initial(root.optional("initialconditions"))
+    tables["fluid"] |= _initial(sections["initialconditions"])
     tables["iolet"] = translate_iolets(root, fluid, notes)
-    properties = root.optional("properties")
+    properties = sections["properties"]
     tables["output"] = _outputs(properties, notes) if properties is not None else {}
     return HemelbCase(tables, tuple(notes))
 
 
-def _nothing(element: Element, notes: list[str]) -> None:
-    del element, notes
-
-
-def _ignored(reason: str) -> Callable[[Element, list[str]], None]:
-    def note(element: Element, notes: list[str]) -> None:
-        notes.append(f"{element.path}: ignored, {reason}")
-
-    return note
-
-
 def _monitoring(element: Element, notes: list[str]) -> Tables:
-    """Return the keys of [time] that let a run stop at a steady flow."""
+    """Return the keys of [time] that stop a run at a steady flow."""
     element.only(("incompressibility", "steady_flow_convergence"))
     if element.all("incompressibility"):
-        notes.append(f"{element.path}/incompressibility: ignored, Mach number, mass and NaN are always watched")
+        notes.append(f"{element.path}/incompressibility: ignored, Mach number, mass and NaN are always checked")
     steady = element.optional("steady_flow_convergence")
     if steady is None:
         return {}
@@ -101,22 +78,22 @@ def _monitoring(element: Element, notes: list[str]) -> Tables:
         raise steady.error(f"tolerance {tolerance:g} is out of range; expected > 0 and < 1")
     notes.append(
         f"{steady.path}: the run stops when the velocity changes by less than {tolerance:g} of itself in 1000 steps "
-        "(time.steady, time.steady_interval); HemeLB looks at one step, relative to its criterion"
+        "(time.steady, time.steady_interval); HemeLB uses the change in one step, relative to its criterion"
     )
     return {"steady": tolerance, "steady_interval": 1000}
 
 
-def _simulation(element: Element, notes: list[str]) -> tuple[Fluid, Tables]:
-    """Return what the iolets need, and the tables geometry (without its file), fluid, lattice and time."""
-    kept = ["step_length", "steps", "extra_warmup_steps", "voxel_size", "origin", "stresstype"]
-    kept += ["fluid_density", "fluid_viscosity", "reference_pressure"]
+def _simulation(element: Element, notes: list[str]) -> tuple[HemelbFluid, Tables]:
+    """Return the fluid for the iolets, and the tables geometry (without its file), fluid, lattice and time."""
+    used = ["step_length", "steps", "extra_warmup_steps", "voxel_size", "origin", "stresstype"]
+    used += ["fluid_density", "fluid_viscosity", "reference_pressure"]
     ignored = {
         "relaxation_parameter": "the two relaxation times have the magic parameter 3/16 (lattice.magic)",
         "boundary_velocity_ratio": "walls are rigid",
     }
     for elastic in element.all("elastic_wall_stiffness"):
         raise elastic.error("elastic walls are not supported; without this element the walls are rigid")
-    element.only((*kept, *ignored))
+    element.only((*used, *ignored))
     for name, reason in ignored.items():
         if element.all(name):
             notes.append(f"{element.path}/{name}: ignored, {reason}")
@@ -126,9 +103,9 @@ def _simulation(element: Element, notes: list[str]) -> tuple[Fluid, Tables]:
     step, spacing = positive(element.child("step_length"), "s"), positive(element.child("voxel_size"), "m")
     origin = vector(element.child("origin"), "m")
     steps, extra = element.child("steps"), element.optional("extra_warmup_steps")
-    for counted in (steps, extra):
-        if counted is not None and counted.attribute("units") != "lattice":
-            raise counted.error(f'units {shorten(counted.attribute("units"))} are not supported; expected "lattice"')
+    for count in (steps, extra):
+        if count is not None and count.attribute("units") != "lattice":
+            raise count.error(f'units {shorten(count.attribute("units"))} are not supported; expected "lattice"')
     warmup = whole(extra) if extra is not None else 0
     density = _optional(element, "fluid_density", "kg/m3", DENSITY)
     viscosity = _optional(element, "fluid_viscosity", "Pa.s", VISCOSITY)
@@ -136,7 +113,7 @@ def _simulation(element: Element, notes: list[str]) -> tuple[Fluid, Tables]:
     reference_mmhg = number(reference, "mmHg") if reference is not None else REFERENCE
     tables: Tables = {
         "solver": "flow",
-        "geometry": {"spacing": text_of(spacing, "m"), "origin": [text_of(part, "m") for part in origin]},
+        "geometry": {"spacing": text_of(spacing, "m"), "origin": [text_of(c, "m") for c in origin]},
         "fluid": {
             "density": text_of(density, "kg/m3"),
             "viscosity": text_of(viscosity, "Pa.s"),
@@ -145,7 +122,7 @@ def _simulation(element: Element, notes: list[str]) -> tuple[Fluid, Tables]:
         "lattice": {"step": text_of(step, "s")},
         "time": {"steps": whole(steps) + warmup},
     }
-    return Fluid(density, viscosity, reference_mmhg, warmup, spacing, origin), tables
+    return HemelbFluid(density, viscosity, reference_mmhg, warmup, spacing, origin), tables
 
 
 def _optional(element: Element, name: str, unit: str, default: float) -> float:
@@ -178,8 +155,8 @@ def _outputs(element: Element, notes: list[str]) -> Tables:
     outputs: list[Element] = []
     states = element.all("checkpoint")
     for item in element.all("propertyoutput"):
-        asked = [part.attributes.get("type") for part in (*item.all("geometry"), *item.all("field"))]
-        (states if asked == ["whole", "distributions"] else outputs).append(item)
+        types = [child.attributes.get("type") for child in (*item.all("geometry"), *item.all("field"))]
+        (states if types == ["whole", "distributions"] else outputs).append(item)
     tables: Tables = {}
     if outputs:
         tables["extraction"] = [_extraction(item, notes) for item in outputs]
@@ -190,7 +167,7 @@ def _outputs(element: Element, notes: list[str]) -> Tables:
 
 
 def _extraction(element: Element, notes: list[str]) -> Tables:
-    """Return the [[output.extraction]] table of a property output; its file is put into the output folder as .xtr."""
+    """Return the [[output.extraction]] table of a property output; its .xtr file goes to the output folder."""
     element.only(("geometry", "field"))
     mode = element.attributes.get("timestep_mode", "multi")
     if mode != "multi":
@@ -215,24 +192,24 @@ def _extraction(element: Element, notes: list[str]) -> Tables:
 def _sites(element: Element) -> Tables:
     kind = _word(element, "type", get_args(SiteChoice))
     needed, possible = PLACES.get(kind, ((), ()))
-    known = dict.fromkeys("point" if key == "end" else key for key in (*needed, *possible))
-    element.only((*known, *(("normal",) if kind == "surfacepoint" else ())))  # HemePure's example has one there
+    allowed = dict.fromkeys("point" if key == "end" else key for key in (*needed, *possible))
+    element.only((*allowed, *(("normal",) if kind == "surfacepoint" else ())))  # as in an example of HemePure
     table: Tables = {"sites": kind}
     points = element.all("point")
-    wanted = [key for key in needed if key in ("point", "end")]
-    if len(points) != len(wanted):
-        raise element.error(f"{len(points)} points are given; {kind} needs {len(wanted)}")
-    table |= {key: point(item) for key, item in zip(wanted, points, strict=True)}
+    keys = [key for key in needed if key in ("point", "end")]
+    if len(points) != len(keys):
+        raise element.error(f"{len(points)} points are given; {kind} needs {len(keys)}")
+    table |= {key: point(item) for key, item in zip(keys, points, strict=True)}
     if "normal" in needed:
         table["normal"] = list(vector(element.child("normal"), "dimensionless"))
     radius = element.child("radius") if "radius" in needed else element.optional("radius")
-    if radius is not None and not (kind == "plane" and number(radius, "m") == 0.0):  # 0: without bound
+    if radius is not None and not (kind == "plane" and number(radius, "m") == 0.0):  # 0 is unbounded
         table["radius"] = text_of(positive(radius, "m"), "m")
     return table
 
 
-def _word(element: Element, attribute: str, known: tuple[str, ...]) -> str:
+def _word(element: Element, attribute: str, supported: tuple[str, ...]) -> str:
     value = element.attribute(attribute)
-    if value not in known:
-        raise element.error(f"{attribute} {shorten(value)} is not supported; supported are {', '.join(known)}")
+    if value not in supported:
+        raise element.error(f"{attribute} {shorten(value)} is not supported; supported are {', '.join(supported)}")
     return value

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Inlets and outlets of HemeLB XML as [[iolet]] tables, with the differences of convention taken care of.
+"""Convert inlets and outlets of HemeLB XML to [[iolet]] tables, with their conventions.
 
 HemeLB's Womersley profile is u = -n Re{(G/(rho omega)) (1 - J0(L r/a)/J0(L)) exp(i omega t)}, L = i^(3/2) alpha. The
-exact solution has 1/i in front: HemeLB lags it by a quarter of a period. Seiche gives a harmonic by its mean over the
-opening, -(G/(rho omega)) (1 - 2 J1(L)/(L J0(L))), whose modulus and angle keep HemeLB's amplitude and phase.
+exact solution has the additional factor 1/i: HemeLB lags it by a quarter of a period. A harmonic in Seiche is defined
+by its mean over the opening, -(G/(rho omega)) (1 - 2 J1(L)/(L J0(L))); its modulus and angle preserve HemeLB's
+amplitude and phase.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from seiche.flow.profiles import womersley_mean
 from seiche.io.formats.xml_tree import Element
 
 Tables = dict[str, Any]
-#: Womersley numbers that differ by more than this share are told to the user.
+#: Relative difference of Womersley numbers above which a note is written.
 SAME_NUMBER = 0.01
 
 
-class Fluid(NamedTuple):
-    """What the iolets of a file need to know of its fluid (SI units) and its lattice."""
+class HemelbFluid(NamedTuple):
+    """HemelbFluid (SI units) and lattice of a file, for its iolets."""
 
     density: float
     viscosity: float
@@ -38,57 +39,56 @@ class Fluid(NamedTuple):
 
 
 class Translated(NamedTuple):
-    """An [[iolet]] table, the least pressure (mmHg) that HemeLB counts for it, and what to tell the user."""
+    """An [[iolet]] table, the lowest pressure (mmHg) that HemeLB assigns to it, and notes for the user."""
 
     table: Tables
     least_mmhg: float | None
     notes: list[str]
 
 
-def translate_iolets(root: Element, fluid: Fluid, notes: list[str]) -> list[Tables]:
-    """Return the [[iolet]] tables of all inlets and then outlets, named as in `.gmy` files; adds to `notes`."""
-    found: list[Translated] = []
+def translate_iolets(root: Element, fluid: HemelbFluid, notes: list[str]) -> list[Tables]:
+    """Return the [[iolet]] tables of inlets, then outlets, named as in `.gmy` files; appends to `notes`."""
+    iolets: list[Translated] = []
     for role in ("inlet", "outlet"):
         group = root.optional(f"{role}s")
         if group is None:
             continue
         group.only((role,))
-        found += [_translate(element, f"{role}{k}", fluid) for k, element in enumerate(group.all(role))]
-    for item in found:
-        notes += item.notes
-    least = [item.least_mmhg for item in found if item.least_mmhg is not None]
+        iolets += [_translate(element, f"{role}{k}", fluid) for k, element in enumerate(group.all(role))]
+    notes += [note for iolet in iolets for note in iolet.notes]
+    least = [iolet.least_mmhg for iolet in iolets if iolet.least_mmhg is not None]
     if fluid.warmup and least:
-        for item in found:
-            if "pressure" in item.table:
-                item.table["ramp_from"] = text_of(min(least), "mmHg")
-    return [item.table for item in found]
+        for iolet in iolets:
+            if "pressure" in iolet.table:
+                iolet.table["ramp_from"] = text_of(min(least), "mmHg")
+    return [iolet.table for iolet in iolets]
 
 
-def _translate(element: Element, name: str, fluid: Fluid) -> Translated:
+def _translate(element: Element, name: str, fluid: HemelbFluid) -> Translated:
     element.only(("condition", "normal", "position", "radius", "area"))
     condition = element.child("condition")
     kind = f"{condition.attribute('type')}/{condition.attribute('subtype')}"
     kind = _SYNONYMS.get(kind, kind)
     if kind not in _CONDITIONS:
         supported = ", ".join(sorted(_CONDITIONS))
-        given = f'type="{condition.attribute("type")}" subtype="{condition.attribute("subtype")}"'
-        raise condition.error(f"{shorten(given)[1:-1]} is not supported; supported are {supported}")
+        attributes = f'type="{condition.attribute("type")}" subtype="{condition.attribute("subtype")}"'
+        raise condition.error(f"{shorten(attributes)[1:-1]} is not supported; supported are {supported}")
     place = element.child("position")
     x, y, z = vector(place, "m", "lattice")
     if place.attribute("units") == "lattice":
-        x, y, z = (start + fluid.spacing * along for start, along in zip(fluid.origin, (x, y, z), strict=True))
+        x, y, z = (first + fluid.spacing * c for first, c in zip(fluid.origin, (x, y, z), strict=True))
     table: Tables = {
         "name": name,
-        "center": [text_of(part, "m") for part in (x, y, z)],
+        "center": [text_of(c, "m") for c in (x, y, z)],
         "normal": list(vector(element.child("normal"), "dimensionless")),
     }
     result = _CONDITIONS[kind](condition, table, fluid)
     if "yangpressure" in condition.attributes.values():
-        result.notes.append(f"{condition.path}: imposed by the rule of `scheme`, not that of Yang")
+        result.notes.append(f"{condition.path}: imposed by the rule of `scheme`, not by that of Yang")
     return result
 
 
-def _cosine(condition: Element, table: Tables, fluid: Fluid) -> Translated:
+def _cosine(condition: Element, table: Tables, fluid: HemelbFluid) -> Translated:
     condition.only(("amplitude", "mean", "phase", "period", "radius", "area"))
     mean, amplitude = (number(condition.child(key), "mmHg") for key in ("mean", "amplitude"))
     table |= {"kind": "pressure", "pressure": text_of(mean, "mmHg")}
@@ -99,19 +99,19 @@ def _cosine(condition: Element, table: Tables, fluid: Fluid) -> Translated:
     return Translated(table, mean - abs(amplitude), [])
 
 
-def _pressure_file(condition: Element, table: Tables, fluid: Fluid) -> Translated:
+def _pressure_file(condition: Element, table: Tables, fluid: HemelbFluid) -> Translated:
     del fluid
     condition.only(("path", "radius", "area"))
     name = file_name(condition.child("path"), "value")
     table |= {"kind": "pressure", "table": name, "repeat": False}
     note = (
-        f"{condition.path}: HemeLB stretches the times of {shorten(name)} over the whole run; here they are seconds, "
-        "and the last value holds after the last time"
+        f"{condition.path}: HemeLB scales the times of {shorten(name)} to the whole run; here they are seconds, and "
+        "the last value applies after the last time"
     )
     return Translated(table, None, [note])
 
 
-def _windkessel(condition: Element, table: Tables, fluid: Fluid) -> Translated:
+def _windkessel(condition: Element, table: Tables, fluid: HemelbFluid) -> Translated:
     three = condition.attributes["subtype"] == "WK3"
     keys = {"Rp": "resistance", "Rc": "proximal_resistance"} if three else {"R": "resistance"}
     keys |= {"Cp" if three else "C": "compliance"}
@@ -119,8 +119,8 @@ def _windkessel(condition: Element, table: Tables, fluid: Fluid) -> Translated:
     table["kind"] = "windkessel"
     if not three and condition.optional("C") is None:
         raise condition.error(
-            "the element <C> is missing; the circuit of R and C has no default for it, expected "
-            '<C value="..." units="m^4*s^2/kg"/>, the time of relaxation of the outlet over R'
+            'the element <C> is missing; it has no default, expected <C value="..." units="m^4*s^2/kg"/>, the '
+            "relaxation time of the outlet over R"
         )
     for name, key in keys.items():
         unit = "m^4*s^2/kg" if key == "compliance" else "kg/m^4*s"
@@ -128,7 +128,7 @@ def _windkessel(condition: Element, table: Tables, fluid: Fluid) -> Translated:
     return Translated(table, fluid.reference_mmhg, [])
 
 
-def _parabolic(condition: Element, table: Tables, fluid: Fluid) -> Translated:
+def _parabolic(condition: Element, table: Tables, fluid: HemelbFluid) -> Translated:
     condition.only(("radius", "maximum", "area"))
     mean = 0.5 * number(condition.child("maximum"), "m/s")
     table |= {"kind": "velocity", "velocity": text_of(mean, "m/s"), "profile": "parabolic"}
@@ -137,7 +137,7 @@ def _parabolic(condition: Element, table: Tables, fluid: Fluid) -> Translated:
     return Translated(table, fluid.reference_mmhg, [])
 
 
-def _womersley(condition: Element, table: Tables, fluid: Fluid) -> Translated:
+def _womersley(condition: Element, table: Tables, fluid: HemelbFluid) -> Translated:
     condition.only(("radius", "pressure_gradient_amplitude", "period", "womersley_number", "area"))
     radius, period = positive(condition.child("radius"), "m"), positive(condition.child("period"), "s")
     alpha = number(condition.child("womersley_number"), "dimensionless")
@@ -150,10 +150,10 @@ def _womersley(condition: Element, table: Tables, fluid: Fluid) -> Translated:
         mean = -gradient * period / (2.0 * math.pi * fluid.density) * womersley_mean(alpha)
         physical = womersley_number(radius, period, fluid.viscosity / fluid.density)
     except (OverflowError, ZeroDivisionError):
-        raise condition.error("its values together leave the range of numbers; check their units") from None
+        mean = complex(math.nan)
     amplitude, phase = cmath.polar(mean)
     if not math.isfinite(amplitude):
-        raise condition.error("its values together leave the range of numbers; check their units")
+        raise condition.error("the combination of its values overflows; check their units")
     table |= {
         "kind": "velocity",
         "velocity": text_of(0.0, "m/s"),
@@ -162,23 +162,23 @@ def _womersley(condition: Element, table: Tables, fluid: Fluid) -> Translated:
         "radius": text_of(radius, "m"),
         "harmonics": [{"amplitude": text_of(amplitude, "m/s"), "phase": text_of(phase, "rad")}],
     }
-    notes = [f"{condition.path}: amplitude and phase are HemeLB's, whose formula lacks the factor 1/i (90 degrees)"]
+    notes = [f"{condition.path}: amplitude and phase are HemeLB's, without the factor 1/i (90 degrees)"]
     if abs(alpha - physical) > SAME_NUMBER * physical:
         notes.append(
             f"{condition.path}: womersley_number {alpha:g} is not radius*sqrt(omega/nu) = {physical:.4g}; "
-            "the shape of the profile follows the latter, its mean velocity the file"
+            "the latter sets the shape of the profile, the file its mean velocity"
         )
     return Translated(table, fluid.reference_mmhg, notes)
 
 
-def _velocity_file(condition: Element, table: Tables, fluid: Fluid) -> Translated:
+def _velocity_file(condition: Element, table: Tables, fluid: HemelbFluid) -> Translated:
     condition.only(("path", "radius", "area", "maximum"))
     name = file_name(condition.child("path"), "value")
     weights = f"{name}.weights.txt"
     if not os.path.isfile(Path(condition.source).parent / weights):
-        # A table of a case is the mean over the opening, half of the maximum of a parabola.
+        # A table of a case is the mean over the opening: half the maximum of a parabola.
         table |= {"kind": "velocity", "table": name, "repeat": True, "table_scale": 0.5, "profile": "parabolic"}
-        notes = [f"{condition.path}: {shorten(weights)} is not there, so {shorten(name)} is the maximum of a parabola"]
+        notes = [f"{condition.path}: {shorten(weights)} is missing, so {shorten(name)} is the maximum of a parabola"]
     else:
         table |= {"kind": "velocity", "table": name, "repeat": True, "weights": weights}
         notes = []
@@ -186,12 +186,12 @@ def _velocity_file(condition: Element, table: Tables, fluid: Fluid) -> Translate
     return Translated(table, fluid.reference_mmhg, notes)
 
 
-def _ramp(table: Tables, fluid: Fluid) -> None:
+def _ramp(table: Tables, fluid: HemelbFluid) -> None:
     if fluid.warmup:
         table["ramp"] = fluid.warmup
 
 
-_CONDITIONS: dict[str, Callable[[Element, Tables, Fluid], Translated]] = {
+_CONDITIONS: dict[str, Callable[[Element, Tables, HemelbFluid], Translated]] = {
     "pressure/cosine": _cosine,
     "pressure/file": _pressure_file,
     "windkessel/WK": _windkessel,
@@ -200,7 +200,7 @@ _CONDITIONS: dict[str, Callable[[Element, Tables, Fluid], Translated]] = {
     "velocity/womersley": _womersley,
     "velocity/file": _velocity_file,
 }
-#: What versions of HemePure call the same: "GKmodel" is the circuit of R and C after Grinberg and Karniadakis.
+#: Other names in versions of HemePure: "GKmodel" is the circuit of R and C after Grinberg and Karniadakis.
 _TYPES = ("pressure", "yangpressure", "windkessel")
 _SYNONYMS = {f"{kind}/{name}": "windkessel/WK" for kind in _TYPES for name in ("WK", "WK2", "GKmodel")}
 _SYNONYMS |= {f"{kind}/WK3": "windkessel/WK3" for kind in _TYPES}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Values in HemeLB XML: attributes `value` and `units`, turned into the texts that a case file has in their place."""
+"""Values in HemeLB XML: convert the attributes `value` and `units` to texts of a case file."""
 
 from __future__ import annotations
 
@@ -9,18 +9,9 @@ import re
 from seiche.case.quantities import shorten
 from seiche.io.formats.xml_tree import Element
 
-#: Units as HemeLB writes them and as a case file does.
-UNITS = {
-    "m": "m",
-    "s": "s",
-    "m/s": "m/s",
-    "rad": "rad",
-    "mmHg": "mmHg",
-    "kg/m3": "kg/m^3",
-    "Pa.s": "Pa s",
-    "kg/m^4*s": "Pa s/m^3",
-    "m^4*s^2/kg": "m^3/Pa",
-}
+#: Units of HemeLB and their names in a case file.
+UNITS = {unit: unit for unit in ("m", "s", "m/s", "rad", "mmHg")}
+UNITS |= {"kg/m3": "kg/m^3", "Pa.s": "Pa s", "kg/m^4*s": "Pa s/m^3", "m^4*s^2/kg": "m^3/Pa"}
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
 _VECTOR = re.compile(rf"\s*\(\s*({_NUMBER})\s*,\s*({_NUMBER})\s*,\s*({_NUMBER})\s*\)\s*")
 
@@ -48,12 +39,12 @@ def positive(element: Element, *units: str) -> float:
 
 
 def quantity(element: Element, unit: str) -> str:
-    """Return the value with its unit as a case file has it, such as "0.1 mmHg"."""
+    """Return the value with its unit as in a case file, such as "0.1 mmHg"."""
     return text_of(number(element, unit), unit)
 
 
 def text_of(value: float, unit: str) -> str:
-    """Return `value`, in a unit of HemeLB, as a case file has it."""
+    """Return `value`, in a unit of HemeLB, as in a case file."""
     return f"{value!r} {UNITS[unit]}"
 
 
@@ -66,30 +57,30 @@ def whole(element: Element, attribute: str = "value", least: int = 0) -> int:
 
 
 def vector(element: Element, *units: str) -> tuple[float, float, float]:
-    """Return the three numbers of a `value` like "(0.0,0.0,1.0)"."""
+    """Return the three numbers of a `value` such as "(0.0,0.0,1.0)"."""
     check_units(element, units)
     text = element.attribute("value")
     match = _VECTOR.fullmatch(text) if len(text) < 200 else None
-    if match is None or not all(math.isfinite(float(part)) for part in match.groups()):
+    x, y, z = map(float, match.groups()) if match is not None else (math.nan,) * 3
+    if not all(map(math.isfinite, (x, y, z))):
         raise element.error(f"value {shorten(text)} is not a vector such as (0.0,0.0,1.0)")
-    x, y, z = (float(part) for part in match.groups())
     return x, y, z
 
 
 def point(element: Element) -> list[str]:
-    """Return a place in metres as a case file has it."""
-    return [text_of(part, "m") for part in vector(element, "m")]
+    """Return a position in metres as in a case file."""
+    return [text_of(c, "m") for c in vector(element, "m")]
 
 
 def check_units(element: Element, units: tuple[str, ...]) -> None:
     """Refuse units that are not one of `units`."""
     if element.attribute("units") not in units:
-        known = " or ".join(f'"{unit}"' for unit in units)
-        raise element.error(f"units {shorten(element.attribute('units'))} are not supported here; expected {known}")
+        expected = " or ".join(f'"{unit}"' for unit in units)
+        raise element.error(f"units {shorten(element.attribute('units'))} are not supported here; expected {expected}")
 
 
 def file_name(element: Element, attribute: str) -> str:
-    """Return the name of a file, as it stands in the XML (relative to its folder)."""
+    """Return the name of a file, relative to the folder of the XML file."""
     name = element.attribute(attribute)
     if not name.strip() or len(name) > 1000 or not name.isprintable():
         raise element.error(f"{attribute} {shorten(name)} is not a usable file name")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What iolets of a case need beside its own keys: tables in time, weights, profiles of their sections (in SI units)."""
+"""Input of iolets from files and sections, in SI units: tables in time, weights, computed profiles."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Content = TypeVar("Content")
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class TimeSeries:
     """Values in Pa or m/s at `times` (s), both (n,)."""
 
     times: npt.NDArray[np.float64]
@@ -33,21 +33,21 @@ class Course:
 
     @property
     def period(self) -> float | None:
-        """Return the period (s) of a course that repeats."""
+        """Return the period (s), None for a series that does not repeat."""
         return float(self.times[-1] - self.times[0]) if self.repeat else None
 
 
 @dataclass(frozen=True, eq=False)
-class Supply:
-    """What files and the section give to one iolet; `area` (m^2) is the flow at velocity one of a `profile`."""
+class IoletInput:
+    """Data of one iolet from files and its section; `area` (m^2) is the flow rate of `profile` at unit velocity."""
 
-    course: Course | None = None
+    series: TimeSeries | None = None
     profile: SiteProfile | None = None
     area: float | None = None
 
 
-def supplies(case: FlowCase, sites: SiteSet, source: str) -> dict[str, Supply]:
-    """Return what each iolet of `case` needs, by name; files are relative to the folder of `source`.
+def iolet_inputs(case: FlowCase, sites: SiteSet, source: str) -> dict[str, IoletInput]:
+    """Return the input of each iolet of `case`, by name; files are relative to the folder of `source`.
 
     Raises CaseError for a file that cannot be read or does not fit, FormatError for a broken one.
     """
@@ -55,9 +55,9 @@ def supplies(case: FlowCase, sites: SiteSet, source: str) -> dict[str, Supply]:
     numbers = {plane.name: k for k, plane in enumerate(sites.iolets)}
     result = {}
     for opening in case.iolet:
-        course = profile = area = None
+        series = profile = area = None
         if isinstance(opening, PressureOpening | VelocityOpening) and opening.table is not None:
-            course = _course(folder / opening.table, opening, source)
+            series = _series(folder / opening.table, opening, source)
         if isinstance(opening, VelocityOpening) and (opening.weights is not None or opening.profile == "computed"):
             try:
                 lattice, number = VELOCITY_SETS[case.lattice.velocity_set], numbers[opening.name]
@@ -68,24 +68,23 @@ def supplies(case: FlowCase, sites: SiteSet, source: str) -> dict[str, Supply]:
                 raise CaseError(f"{source}: {error}") from None
             if opening.flow_rate is not None and not area > 0:
                 raise CaseError(
-                    f'{source}: iolet["{opening.name}"].weights: no flow enters by them; expected positive weights'
+                    f'{source}: iolet["{opening.name}"].weights: the inflow is zero; expected positive weights'
                 )
-        result[opening.name] = Supply(course, profile, area)
+        result[opening.name] = IoletInput(series, profile, area)
     return result
 
 
-def notes_of(case: FlowCase, given: dict[str, Supply], duration: float) -> tuple[str, ...]:
+def notes_of(inputs: dict[str, IoletInput], duration: float) -> tuple[str, ...]:
     """Return a line for each table that ends before a run of `duration` seconds does."""
-    courses = {opening.name: given[opening.name].course for opening in case.iolet}
     return tuple(
-        f'iolet["{name}"].table: ends at {course.times[-1]:g} s, before the run does at {duration:g} s; its last value '
-        "holds from there (repeat = true would start it again)"
-        for name, course in courses.items()
-        if course is not None and not course.repeat and course.times[-1] < duration
+        f'iolet["{name}"].table: ends at {entry.series.times[-1]:g} s, before the end of the run at {duration:g} s; '
+        "its last value applies from there (repeat = true repeats the table)"
+        for name, entry in inputs.items()
+        if entry.series is not None and not entry.series.repeat and entry.series.times[-1] < duration
     )
 
 
-def _course(path: Path, opening: PressureOpening | VelocityOpening, source: str) -> Course:
+def _series(path: Path, opening: PressureOpening | VelocityOpening, source: str) -> TimeSeries:
     from seiche.io.formats.columns import read_time_table
 
     times, values = _read(path, read_time_table, f'{source}: iolet["{opening.name}"].table')
@@ -99,7 +98,7 @@ def _course(path: Path, opening: PressureOpening | VelocityOpening, source: str)
         unit = parse_quantity("1 mmHg", dimension="pressure")
     else:
         unit = 1.0 if opening.table_scale is None else opening.table_scale
-    return Course(times, values * unit, bool(opening.repeat))
+    return TimeSeries(times, values * unit, bool(opening.repeat))
 
 
 def _profile(path: Path | None, key: str, sites: SiteSet, number: int, lattice: VelocitySet) -> SiteProfile:

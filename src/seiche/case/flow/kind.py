@@ -29,7 +29,7 @@ SetupOf = TypeVar("SetupOf", bound=FlowSetup)
 
 
 def flow_setup(source: CaseFile, case: FlowCase, ranks: int) -> FlowSetup:
-    """Return the set-up of a checked case, with its geometry, made by this process.
+    """Return the set-up of a checked case and its geometry, made by this process.
 
     Raises:
         CaseError: the case is impossible.
@@ -43,17 +43,17 @@ def flow_setup(source: CaseFile, case: FlowCase, ranks: int) -> FlowSetup:
 
 
 def shared_setup(world: World, make: Callable[[], SetupOf]) -> SetupOf:
-    """Return on every rank what `make` returns on rank 0; the ranks of a host share its sites (collective)."""
-    made: list[SiteSet] = []
+    """Return the result of `make` on rank 0 on every rank; the ranks of a host share its sites (collective)."""
+    sites: list[SiteSet] = []
 
     def on_root() -> SetupOf:
         setup = make()
-        made.append(setup.vessel.sites)
+        sites.append(setup.vessel.sites)
         return _with_sites(setup, without_arrays(setup.vessel.sites)) if world.size > 1 else setup
 
     setup = on_rank_zero(world, on_root)
-    # A message could not hold the sites of a large vessel, and the ranks of a host need them only once.
-    return _with_sites(setup, shared_sites(world, made[0] if made else None))
+    # The sites of a large vessel exceed the size of a message, and each host needs them only once.
+    return _with_sites(setup, shared_sites(world, sites[0] if sites else None))
 
 
 def _with_sites(setup: SetupOf, sites: SiteSet) -> SetupOf:
@@ -61,9 +61,9 @@ def _with_sites(setup: SetupOf, sites: SiteSet) -> SetupOf:
 
 
 def prepare(source: CaseFile, world: World | None = None, *, place: bool = True) -> FlowSetup:
-    """Make the geometry of a case, on rank 0 for all ranks; no field is allocated (collective).
+    """Make the geometry of a case on rank 0 for all ranks; no field is allocated (collective).
 
-    Raises CaseError or FormatError, the same on every rank, for whatever is wrong with the case.
+    Raises the same CaseError or FormatError on every rank for an invalid case.
     """
     world = world or World.serial()
     return shared_setup(
@@ -74,11 +74,11 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
 def check_with(
     schema: type[FlowCase], prepare: Callable[[CaseFile, World], SetupOf], describe: Callable[[SetupOf, int], list[str]]
 ) -> Callable[[CaseFile, World, int], list[str]]:
-    """Return the check of a kind of case that `prepare` makes the set-up of and `describe` gives the lines of."""
+    """Return the check of a kind of case; `prepare` makes its set-up and `describe` the lines."""
 
     def check(source: CaseFile, world: World, ranks: int) -> list[str]:
         lines = on_rank_zero(world, lambda: rim_lines(source, schema))
-        if world.rank == 0:  # printed even if the iolets do not fit: the rims say why
+        if world.rank == 0:  # printed before the iolets are checked, because it explains their errors
             print("\n".join(lines), end="\n" if lines else "")
         setup = prepare(source, world)
         refuse_impossible(setup, ranks)
@@ -95,25 +95,25 @@ class FlowPlan(PlannedCase):
     setup: FlowSetup
 
     def __init__(self, source: CaseFile) -> None:
-        """Make the geometry, once for all numbers of ranks."""
+        """Make the geometry once for all numbers of ranks."""
         self.setup = prepare(source)
         self.total = len(self.setup.vessel.sites)
 
     def refuse(self, ranks: int) -> None:
-        """Refuse a number of ranks on which the case cannot run; CaseError."""
+        """Raise a CaseError for a number of ranks on which the case cannot run."""
         refuse_impossible(self.setup, ranks)
 
     def rank(self, world: World, device: str) -> tuple[PlannedRank, str]:
-        """Return what one rank does (collective)."""
+        """Return the plan of one rank and its layout (collective)."""
         solver = open_solver(self.setup, world, device=device)
         kinds = [(1.0, stages) for stages in solver.phases]
         return planned_rank(solver.backend, kinds, len(solver.owned)), solver.layout
 
     def shares(self, layout: str) -> dict[str, float]:
-        """Return how close the sweep comes to the memory's rate, as was measured on GPUs (`flow/choice.py`)."""
+        """Return the fraction of the memory bandwidth that the sweep reaches, measured on GPUs (`flow/choice.py`)."""
         sites, storage = self.setup.vessel.sites, self.setup.precision.storage
         lattice = VELOCITY_SETS[self.setup.model.velocity_set]
-        name = next(each for each in layouts_for(self.setup.model) if each == layout)
+        name = next(candidate for candidate in layouts_for(self.setup.model) if candidate == layout)
         moved, needed = (rule(sites, name, storage, lattice) for rule in (step_bytes, step_time))
         return {"stream-collide": moved / needed}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a case may not ask for, each refused with one line before anything is allocated."""
+"""Limits of a case of flow: errors and warnings, one line each, before anything is allocated."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from seiche.errors import CaseError
 from seiche.flow.choice import choose_layout
 from seiche.flow.velocity_set import VELOCITY_SETS
 
-#: Below this the collision hardly damps short waves: rounding errors grow faster than the viscosity removes them.
+#: Below, the collision hardly damps short waves, and rounding errors are amplified faster than viscosity damps them.
 TAU_SMALLEST = 0.501
-#: One relaxation time: the wall of bounce-back wanders off its place as tau grows.
+#: One relaxation time: the effective bounce-back wall position drifts with tau.
 TAU_LARGEST_BGK = 2.0
-#: The regularised collision: its wall wanders too, at 5 as far as that of one relaxation time at 2.
+#: Regularised collision: the wall position drifts, too; at tau = 5 as far as for one relaxation time at 2.
 TAU_LARGEST_REGULARISED = 5.0
-#: Two relaxation times keep the wall in place, but non-equilibrium moments decay over tau steps.
+#: Two relaxation times: the wall position is exact, but non-equilibrium moments decay over tau steps.
 TAU_LARGEST_TRT = 20.0
 #: The equilibrium is a low-Mach expansion with an error of Mach^2.
 MACH_LARGEST = 0.3
@@ -32,7 +32,7 @@ SWING_ADVISED = 0.1
 
 
 def refuse_impossible(setup: FlowSetup, ranks: int = 1) -> None:
-    """Raise a CaseError, of one line, for the first thing that makes `setup` impossible on `ranks` ranks."""
+    """Raise a CaseError for the first reason why `setup` is impossible on `ranks` ranks."""
     for message in _reasons(setup, ranks):
         raise CaseError(f"{setup.source}: {message}")
 
@@ -40,21 +40,21 @@ def refuse_impossible(setup: FlowSetup, ranks: int = 1) -> None:
 def _reasons(setup: FlowSetup, ranks: int) -> Iterator[str]:
     case, numbers, sites = setup.case, setup.invariants, len(setup.vessel.sites)
     if ranks > sites:
-        yield f"run: {ranks} ranks are more than the {sites} fluid sites; use at most one rank a site"
+        yield f"run: {ranks} ranks are more than the {sites} fluid sites; use at most one rank per site"
     low, high = numbers.tau
     if low < TAU_SMALLEST:
         yield (
-            f"lattice: tau = {low:.4f} is out of the stable window (> {TAU_SMALLEST}); "
+            f"lattice: tau = {low:.4f} is out of range (> {TAU_SMALLEST}); "
             "use a larger time step or a smaller spacing (tau = 1/2 + 3 nu dt/dx^2)"
         )
-    moving = {"bgk": TAU_LARGEST_BGK, "regularised": TAU_LARGEST_REGULARISED}
-    largest = moving.get(case.lattice.collision, TAU_LARGEST_TRT)
+    inexact = {"bgk": TAU_LARGEST_BGK, "regularised": TAU_LARGEST_REGULARISED}
+    largest = inexact.get(case.lattice.collision, TAU_LARGEST_TRT)
     if high > largest:
-        where = "tau" if high == low else "tau of the fluid at rest"
-        other = ' or collision = "trt"' if case.lattice.collision in moving else ""
+        name = "tau" if high == low else "tau of the fluid at rest"
+        other = ' or collision = "trt"' if case.lattice.collision in inexact else ""
         yield (
-            f"lattice: {where} = {high:.4g} is out of the stable window (<= {largest:g} for "
-            f"{case.lattice.collision}); use a smaller time step{other} (tau = 1/2 + 3 nu dt/dx^2)"
+            f"lattice: {name} = {high:.4g} is out of range (<= {largest:g} for {case.lattice.collision}); "
+            f"use a smaller time step{other} (tau = 1/2 + 3 nu dt/dx^2)"
         )
     for name, speed in setup.wall_speeds.items():
         mach = setup.units.to_lattice("velocity", speed) / CS2**0.5
@@ -72,7 +72,7 @@ def _reasons(setup: FlowSetup, ranks: int) -> Iterator[str]:
     if not 0.5 < numbers.density[0] <= numbers.density[1] < 2.0:
         yield (
             f"iolet: pressures give lattice densities {numbers.density[0]:.3g} to {numbers.density[1]:.3g}, out of "
-            "range (0.5 to 2); set fluid.reference_pressure near them, or use a smaller time step"
+            "range (0.5 to 2); set fluid.reference_pressure near the pressures, or use a smaller time step"
         )
     yield from _layout(setup)
     for name, ramp in ramps_of(setup).items():
@@ -121,19 +121,16 @@ def _averages(setup: FlowSetup) -> Iterator[str]:
         yield f"output.averages.start: step {start} is not before the end of the run of {setup.steps} steps"
         return
     if start + window > setup.steps + 0.5:
-        yield (
-            f"output.averages: its first window ends at step {start + window:.0f}, after the run of {setup.steps} steps"
-        )
+        end = start + window
+        yield f"output.averages: the first window ends at step {end:.0f}, after the run ({setup.steps} steps)"
     if window >= 0.5 and Schedule(window).count(start, setup.steps) > CAPACITY_LIMIT:
-        yield (
-            f"output.averages.window: gives more states than the {CAPACITY_LIMIT} that a file holds; use longer windows"
-        )
+        yield f"output.averages.window: gives more than {CAPACITY_LIMIT} states, the limit of a file; use longer ones"
     if not 0.5 <= every <= window:
         yield f"output.averages.every: {every:.3g} steps; expected from half a step to the window of {window:.0f} steps"
 
 
 def refuse_too_many_states(setup: FlowSetup, first_step: int = 0) -> None:
-    """Raise a CaseError if a file would get more states than it can hold, in a run that starts after `first_step`."""
+    """Raise a CaseError if the number of states of a file exceeds its limit, in a run after step `first_step`."""
     from seiche.io.vtkhdf import CAPACITY_LIMIT
 
     output = setup.case.output
@@ -142,33 +139,33 @@ def refuse_too_many_states(setup: FlowSetup, first_step: int = 0) -> None:
             count = Schedule(steps_of(table.every, setup.units)).count(first_step, setup.steps)
             if count > CAPACITY_LIMIT:
                 raise CaseError(
-                    f'{setup.source}: output.{kind}["{table.file}"].every: gives {count} states, a file holds at most '
-                    f"{CAPACITY_LIMIT}; write less often"
+                    f'{setup.source}: output.{kind}["{table.file}"].every: gives {count} states, the limit of a file '
+                    f"is {CAPACITY_LIMIT}; write less often"
                 )
 
 
 def advice(setup: FlowSetup) -> tuple[str, ...]:
-    """Return warnings, one line each, about things that are possible but costly in accuracy."""
+    """Return warnings about settings that are possible but inaccurate, one line each."""
     numbers, lines = setup.invariants, list(setup.notes)
     if numbers.mach is not None and numbers.mach > MACH_ADVISED:
-        lines.append(f"Mach number {numbers.mach:.3g} is above {MACH_ADVISED}: errors of order Mach^2 will show")
+        lines.append(f"Mach number {numbers.mach:.3g} is above {MACH_ADVISED}: expect errors of order Mach^2")
     if numbers.mach is None:
-        lines.append("no velocity is known before the run: Mach and Reynolds numbers are not checked")
+        lines.append("the velocity is not known before the run: Mach and Reynolds numbers are not checked")
     if numbers.tau[0] < TAU_ADVISED:
         lines.append(f"tau {numbers.tau[0]:.4f} is below {TAU_ADVISED}: the run may become unstable")
     if setup.case.walls.kind == "bouzidi" and not setup.case.iolet:
-        lines.append('walls.kind = "bouzidi" keeps the mass only nearly: in a closed vessel watch it in the summary')
+        lines.append('walls.kind = "bouzidi" conserves mass only approximately: check the mass in the summary')
     lines += empty_outputs(setup)
     swing = numbers.density[1] - numbers.density[0]
     if swing > SWING_ADVISED:
-        lines.append(f"pressures swing the density by {swing:.2g}: the fluid is no longer nearly incompressible")
+        lines.append(f"pressures vary the density by {swing:.2g}: the fluid is not nearly incompressible")
     return tuple(lines)
 
 
 def empty_outputs(setup: FlowSetup) -> list[str]:
-    """Return a line for each extraction whose geometry holds no site."""
+    """Return a line for each extraction without a site."""
     return [
-        f'output.extraction["{table.file}"]: no site is there, so its records are empty'
+        f'output.extraction["{table.file}"]: contains no site, so its records are empty'
         for table in setup.case.output.extraction
         if not len(chosen(table, setup.vessel.sites))
     ]

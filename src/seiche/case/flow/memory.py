@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Memory and time that a run will need, from bytes alone: no field is allocated."""
+"""Predict the memory and time of a run from its sizes; no field is allocated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seiche.flow.velocity_set import D3Q19, VELOCITY_SETS, VelocitySet
 
 @dataclass(frozen=True)
 class Prediction:
-    """What one layout needs: `memory` bytes of all ranks, `traffic` bytes a site and step, `seconds` for the run."""
+    """Cost of one layout: `memory` in bytes of all ranks, `traffic` in bytes per site and step, `seconds` per run."""
 
     layout: str
     memory: float
@@ -26,10 +26,10 @@ class Prediction:
 
 
 def predict(setup: FlowSetup, bandwidth: float | None = None) -> list[Prediction]:
-    """Return the needs of the layout that the case asks for, or of each; `bandwidth` in bytes a second, or None.
+    """Return the cost of the layout of the case, or of all for "auto"; `bandwidth` in bytes per second, or None.
 
-    Traffic is that of `seiche.flow.choice`; shear-thinning fluid also reads and writes a relaxation rate a site. The
-    density, velocity and the like that outputs need are made when they are due and not counted.
+    Traffic is that of `seiche.flow.choice`; shear-thinning fluids also read and write one relaxation rate per site.
+    Fields computed for outputs are not included.
     """
     sites, storage = setup.vessel.sites, setup.precision.storage
     velocity_set = VELOCITY_SETS[setup.model.velocity_set]
@@ -48,8 +48,8 @@ def predict(setup: FlowSetup, bandwidth: float | None = None) -> list[Prediction
 def memory_of(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: VelocitySet = D3Q19) -> float:
     """Return the bytes of populations and tables on all ranks (flow.md section 10).
 
-    Lists keep Q - 1 four-byte neighbours a site and one copy of the populations in place, else two; tiles keep two
-    copies for all their sites, 112 B of table and 4 B of mask a site, moments two masks.
+    Lists store Q - 1 four-byte neighbours per site, and one copy of the populations ("list-aa") or two. Tiles store two
+    copies for all their sites, 112 B of table per tile and 4 B of mask per site (8 B for moments).
     """
     populations = np.dtype(storage).itemsize * (numbers_of(storage) if layout == "moments" else velocity_set.Q)
     if layout.startswith("list"):
@@ -59,7 +59,7 @@ def memory_of(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: Ve
 
 
 def tiles_of(sites: SiteSet, edge: int) -> int:
-    """Return the number of tiles of `edge`^3 sites that hold fluid."""
+    """Return the number of tiles of `edge`^3 sites that contain fluid."""
     coords = sites.coords.astype(np.int64) // edge
     _, ny, nz = (-(-n // edge) for n in sites.shape)
     return len(np.unique((coords[:, 0] * ny + coords[:, 1]) * nz + coords[:, 2]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is recorded of a flow over time: mass, Mach number, flow rates; and whether it has become steady."""
+"""Checks and records of a flow over time: mass, Mach number, flow rates, steady state."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from seiche.errors import UnstableError
 from seiche.flow.solver import FlowSolver
 from seiche.flow.watch import Watch
 
-#: Samples of the flow rates that a run records when the case does not say.
+#: Default number of samples of the flow rates per run.
 RECORDS = 200
-#: Beyond the speed of sound a run is on its way to infinity: no checkpoint of it is worth keeping.
+#: A supersonic run is diverging and cannot be continued.
 MACH_BROKEN = 1.0
 
 
@@ -33,10 +33,9 @@ class Record:
 
 
 class FlowMonitor(Monitor):
-    """Checks mass and Mach number, and records flow rates, beside the steps that follow."""
+    """Checks mass and Mach number and records flow rates, while the following steps run."""
 
     def __init__(self, setup: FlowSetup, solver: FlowSolver) -> None:
-        """Plan both."""
         self._setup, self._solver = setup, solver
         self.record = Record()
         every = setup.case.output.record_every
@@ -49,7 +48,7 @@ class FlowMonitor(Monitor):
         return min(self._checks.next_after(step), self._records.next_after(step))
 
     def look(self, taking: bool) -> Callable[[], None] | None:
-        """Begin to bring totals or flow rates of the present state to the host."""
+        """Start copying totals or flow rates of the present state to the host."""
         step = self._solver.step
         checking, recording = taking or self._checks.due(step), self._records.due(step)
         if not (checking or recording):
@@ -60,7 +59,7 @@ class FlowMonitor(Monitor):
         return lambda: self._note(watch, checking=checking, recording=recording)
 
     def check_more(self) -> None:
-        """Check what else there is in the flow."""
+        """Check immersed objects."""
 
     def check_last(self) -> None:
         """Check the present state unless that was done."""
@@ -69,7 +68,7 @@ class FlowMonitor(Monitor):
             self._note(self._solver.watch(), checking=True, recording=False)
 
     def _note(self, watch: Watch, *, checking: bool, recording: bool) -> None:
-        """Note what was brought; UnstableError if that is nothing physical."""
+        """Record totals and flow rates; UnstableError if the flow is supersonic or not finite."""
         units, record = self._setup.units, self.record
         if checking:
             self._checked = watch.step
@@ -85,7 +84,7 @@ class FlowMonitor(Monitor):
             record.flows.append(units.to_si("flow_rate", np.asarray(flow, np.float64)))
 
     def _fastest_place(self) -> str:
-        """Return where the fluid is fastest by now (collective)."""
+        """Return the site of the largest speed (collective)."""
         solver = self._solver
         speed = np.linalg.norm(solver.fields(("velocity",))["velocity"], axis=1)
         row = int(speed.argmax())
@@ -101,15 +100,13 @@ class SteadyState(Scheduled):
     checked = False
 
     def __init__(self, setup: FlowSetup, solver: FlowSolver, stop: Callable[[str], None]) -> None:
-        """Compare velocities after every `time.steady_interval`."""
         table = setup.case.time
         self.schedule: Schedule = Schedule(setup.steps_of(table.steady_interval))
         self._solver, self._least, self._stop = solver, table.steady or 0.0, stop
 
     def take(self) -> None:
-        """Compare the velocity with that of the time before."""
+        """Compare the velocity with that of the previous interval."""
         change = self._solver.measures.velocity_change()
         if change < self._least:
-            self._stop(
-                f"a steady flow (velocity changed by {change:.2g} of itself in {self.schedule.interval:.0f} steps)"
-            )
+            interval = self.schedule.interval
+            self._stop(f"a steady flow (relative change of the velocity {change:.2g} in {interval:.0f} steps)")

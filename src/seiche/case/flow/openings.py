@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Iolets of a case: matched to the openings of the geometry, then turned into lattice units."""
+"""Iolets of a case: match them to the openings of the geometry and convert them to lattice units."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import cmath
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.flow.iolet_files import Course, Supply
+from seiche.case.flow.iolet_files import IoletInput, TimeSeries
 from seiche.case.flow.rheology import rheology_of
 from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.schema_iolet import Opening, PressureOpening, VelocityOpening, WindkesselOpening
@@ -30,9 +30,10 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Inflow:
-    """What a velocity iolet asks for in SI units: mean velocity (m/s), its harmonics, period (s), radius (m).
+    """Velocity iolet in SI units: mean velocity (m/s), its harmonics, period (s), radius (m).
 
-    Without a period, `largest` is the greatest mean velocity (m/s) in time, `crest` that of the profile over its mean.
+    Without a period, `largest` is the maximum in time of the mean velocity (m/s). `crest` is the ratio of maximum and
+    mean of the profile.
     """
 
     mean: float
@@ -50,7 +51,7 @@ class Inflow:
 
 
 def match(case: FlowCase, planes: Sequence[IoletPlane]) -> tuple[IoletPlane, ...]:
-    """Return `planes` with what the case says of their places; CaseError when names do not match one to one."""
+    """Return `planes` with the positions of the case; CaseError if the names do not match one to one."""
     names = [plane.name for plane in planes]
     openings = {opening.name: opening for opening in case.iolet}
     for name in openings:
@@ -69,73 +70,67 @@ def match(case: FlowCase, planes: Sequence[IoletPlane]) -> tuple[IoletPlane, ...
 
 
 def role_of(opening: Opening) -> Literal["inlet", "outlet"]:
-    """Return the role of `opening`, by its kind unless it says."""
+    """Return the role of `opening`, by default that of its kind."""
     return opening.role or ("inlet" if isinstance(opening, VelocityOpening) else "outlet")
 
 
 def placed(plane: IoletPlane, opening: Opening) -> IoletPlane:
-    """Return `plane` in the role and at the place that `opening` gives, as far as it does."""
-    if opening.role is not None:
-        plane = replace(plane, role=opening.role)
-    if opening.center is not None:
-        plane = replace(plane, center=opening.center)
+    """Return `plane` with the role, center, normal and radius that `opening` defines."""
+    keys = ("role", "center", "radius")
+    changes: dict[str, Any] = {key: value for key in keys if (value := getattr(opening, key)) is not None}
     if opening.normal is not None:
         length = math.sqrt(sum(c * c for c in opening.normal))
-        x, y, z = (c / length for c in opening.normal)
-        plane = replace(plane, normal=(x, y, z))
-    if opening.radius is not None:
-        plane = replace(plane, radius=opening.radius)
-    return plane
+        changes["normal"] = tuple(c / length for c in opening.normal)
+    return replace(plane, **changes)
 
 
-def inflow_of(opening: VelocityOpening, plane: IoletPlane, source: str, supply: Supply) -> Inflow:
-    """Return what `opening` imposes on `plane`; CaseError when the radius that its profile needs is unknown."""
-    if supply.profile is not None:
-        radius, area, crest = plane.radius or 0.0, supply.area or 1.0, float(abs(supply.profile.values).max())
+def inflow_of(opening: VelocityOpening, plane: IoletPlane, source: str, data: IoletInput) -> Inflow:
+    """Return the inflow of `opening` through `plane`; CaseError if its profile needs an unknown radius."""
+    if data.profile is not None:
+        radius, area, crest = plane.radius or 0.0, data.area or 1.0, float(abs(data.profile.values).max())
     elif plane.radius is None:
         raise CaseError(f'{source}: iolet["{opening.name}"].radius: is missing; a velocity profile needs it')
     else:
         radius, area, crest = plane.radius, math.pi * plane.radius**2, PARABOLA
-    if supply.course is not None:
-        return Inflow(0.0, (), None, radius, float(abs(supply.course.values).max()), crest)
+    if data.series is not None:
+        return Inflow(0.0, (), None, radius, float(abs(data.series.values).max()), crest)
     if opening.velocity is not None:
         area = 1.0
     mean = (opening.velocity if opening.velocity is not None else opening.flow_rate or 0.0) / area
     if opening.harmonics is not None:
         harmonics = tuple(cmath.rect(h.amplitude[1] / area, h.phase) for h in opening.harmonics)
     elif opening.waveform is not None:
-        shape = harmonics_of(opening.waveform.values(), opening.waveform.harmonics)
-        harmonics = tuple(mean * c for c in shape)
+        harmonics = tuple(mean * c for c in harmonics_of(opening.waveform.values(), opening.waveform.harmonics))
     else:
         harmonics = ()
     return Inflow(mean, harmonics, opening.period if harmonics else None, radius, abs(mean), crest)
 
 
 def steps_of(value: int | float, units: LatticeUnits) -> float:
-    """Return a number of steps (an int) as it is, a time in seconds (a float) in steps."""
+    """Return a number of steps (an int) unchanged, a time in seconds (a float) in steps."""
     return float(value) if isinstance(value, int) else units.to_lattice("time", value)
 
 
 def conditions(
-    case: FlowCase, planes: Sequence[IoletPlane], units: LatticeUnits, source: str, given: dict[str, Supply]
+    case: FlowCase, planes: Sequence[IoletPlane], units: LatticeUnits, source: str, inputs: dict[str, IoletInput]
 ) -> tuple[Iolet, ...]:
     """Return the condition of every plane in lattice units, in the order of `planes`.
 
-    The viscosity at high shear shapes the Womersley profiles; `given` is what files say.
+    Womersley profiles use the viscosity at high shear rate. `inputs` are the data of iolets from files.
     """
     openings = {opening.name: opening for opening in case.iolet}
     start = initial_pressure(case)
     viscosity = units.to_lattice("viscosity", rheology_of(case).eta_inf / case.fluid.density)
     result: list[Iolet] = []
     for plane in planes:
-        opening, supply = openings[plane.name], given[plane.name]
+        opening, data = openings[plane.name], inputs[plane.name]
         ramp = steps_of(opening.ramp, units)
         if isinstance(opening, PressureOpening):
-            result.append(_pressure(opening, units, ramp, start, supply))
+            result.append(_pressure(opening, units, ramp, start, data))
         elif isinstance(opening, WindkesselOpening):
             result.append(_windkessel(opening, units, ramp, start))
         else:
-            inflow = inflow_of(opening, plane, source, supply)
+            inflow = inflow_of(opening, plane, source, data)
             result.append(
                 VelocityIolet(
                     mean=units.to_lattice("velocity", inflow.mean),
@@ -143,20 +138,20 @@ def conditions(
                     period=units.to_lattice("time", inflow.period) if inflow.period else 1.0,
                     viscosity=viscosity,
                     ramp=ramp,
-                    table=_in_steps(supply.course, units, lambda u: units.to_lattice("velocity", u)),
-                    profile=supply.profile,
+                    table=_in_steps(data.series, units, lambda u: units.to_lattice("velocity", u)),
+                    profile=data.profile,
                 )
             )
     return tuple(result)
 
 
 def initial_pressure(case: FlowCase) -> float:
-    """Return the pressure (Pa) from which a run starts."""
+    """Return the pressure (Pa) at the start of a run."""
     return case.fluid.reference_pressure if case.fluid.initial_pressure is None else case.fluid.initial_pressure
 
 
 def _pressure(
-    opening: PressureOpening, units: LatticeUnits, ramp: float, start: float, supply: Supply
+    opening: PressureOpening, units: LatticeUnits, ramp: float, start: float, data: IoletInput
 ) -> PressureIolet:
     pressure = start if opening.pressure is None else opening.pressure
     mean = units.density_of_pressure(pressure)
@@ -168,7 +163,7 @@ def _pressure(
         ramp=ramp,
         ramp_from=units.density_of_pressure(start if opening.ramp_from is None else opening.ramp_from),
         scheme=opening.scheme or DEFAULT_SCHEME,
-        table=_in_steps(supply.course, units, units.density_of_pressure),
+        table=_in_steps(data.series, units, units.density_of_pressure),
     )
 
 
@@ -186,7 +181,7 @@ def _windkessel(opening: WindkesselOpening, units: LatticeUnits, ramp: float, st
     )
 
 
-def _in_steps(course: Course | None, units: LatticeUnits, convert: Callable[[Floats], Floats]) -> TimeTable | None:
-    if course is None:
+def _in_steps(series: TimeSeries | None, units: LatticeUnits, convert: Callable[[Floats], Floats]) -> TimeTable | None:
+    if series is None:
         return None
-    return TimeTable(units.to_lattice("time", course.times), convert(course.values), course.repeat)
+    return TimeTable(units.to_lattice("time", series.times), convert(series.values), series.repeat)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The outputs of a run of flow, made from the tables of its case."""
+"""The outputs of a flow run, made from the tables of its case."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ from seiche.io.formats.stl import write_stl
 
 
 class FlowOutputs:
-    """Makes the outputs; `wall` is this rank's share of the vessel wall, made when it is needed."""
+    """Makes the outputs in `folder`; nothing is written yet."""
 
     def __init__(self, setup: FlowSetup, solver: FlowSolver, folder: Path) -> None:
-        """Plan the outputs of `setup` into `folder`; nothing is written yet."""
         self._setup, self._solver, self._folder = setup, solver, folder
         self._first_step = solver.step
         self._wall: Wall | None = None
@@ -40,7 +39,7 @@ class FlowOutputs:
         self.averages = WindowAverages(table, setup, solver) if table is not None else None
 
     def wall(self) -> Wall:
-        """Return this rank's share of the vessel wall."""
+        """Return this rank's part of the vessel wall, created on first use."""
         if self._wall is None:
             vessel, world = self._setup.vessel, self._solver.world
             surface = vessel.surface if vessel.surface is not None else wall_surface(vessel.sites)
@@ -58,8 +57,8 @@ class FlowOutputs:
             yield WallFile(place, schedule, surface.fields, setup, solver, wall=self.wall)
         for extraction in output.extraction:
             schedule = Schedule(setup.steps_of(extraction.every))
-            chosen = Extraction(extraction, setup, solver, solver.world)
-            yield ExtractionFile(chosen, schedule, self._place("extraction", extraction.file), solver)
+            values = Extraction(extraction, setup, solver, solver.world)
+            yield ExtractionFile(values, schedule, self._place("extraction", extraction.file), solver)
         if self.averages is not None and output.averages is not None:
             yield AveragesFile(self._new_name(output.averages.file), self.averages, setup, solver, self.wall)
 
@@ -67,24 +66,23 @@ class FlowOutputs:
         return Place(f'output.{kind}["{name}"]', self._new_name(name))
 
     def _new_name(self, name: str) -> Path:
-        # A continued run must not replace the part of the series that came before it.
+        # A continued run must not replace the earlier part of the series.
         return continued(self._folder / name, self._first_step)
 
     def _rows(self, table: FieldOutput) -> npt.NDArray[np.int64] | None:
-        """Return which rows of this rank's fields a series holds, None for all of them."""
+        """Return the rows of this rank's fields that a series contains, None for all."""
         if table.where is None:
             return None
         key = f'{self._setup.source}: output.fields["{table.file}"].where'
         where, sites = table.where, self._setup.vessel.sites
-        taken = shared_by_rank_zero(self._solver.world, lambda: select(where, sites, key))
-        return np.flatnonzero(np.isin(self._solver.owned, taken))
+        selected = shared_by_rank_zero(self._solver.world, lambda: select(where, sites, key))
+        return np.flatnonzero(np.isin(self._solver.owned, selected))
 
 
 class VesselSurface(Final):
-    """The surface of a built-in shape whose table names an STL file; its coordinates are metres."""
+    """The surface of a built-in shape as an STL file (metres), written before the first step if its table names one."""
 
     def __init__(self, setup: FlowSetup, solver: FlowSolver, folder: Path) -> None:
-        """Write to `folder` before the first step, where the case asks for it."""
         shape = setup.case.geometry.shape
         name = shape.stl if isinstance(shape, Bifurcation) else None
         self._surface, self._world = setup.vessel.surface, solver.world
@@ -96,25 +94,22 @@ class VesselSurface(Final):
         return (Place("geometry.shape.stl", self._path, "STL file"),) if self._path is not None else ()
 
     def open(self, first: int, last: int) -> None:
-        """Write it."""
+        """Write the file."""
         path, surface = self._path, self._surface
         if path is not None and surface is not None and not path.exists():
             on_rank_zero(self._world, lambda: write_stl(path, surface))
 
 
 class Picture(Output):
-    """The picture of a run: of the moment of the strongest inflow, or of the last state."""
+    """The picture of a run at the strongest inflow or at the end, with the flow rates of `monitor`."""
 
-    label = "snapshots"
-
-    def __init__(self, setup: FlowSetup, solver: FlowSolver, path: Path, monitor: FlowMonitor) -> None:
-        """Draw to `path`; `monitor` has recorded the flow rates."""
-        self._setup, self._solver, self._path, self._monitor = setup, solver, path, monitor
+    def __init__(
+        self, setup: FlowSetup, solver: FlowSolver, path: Path, monitor: FlowMonitor, wall: Callable[[], Wall]
+    ) -> None:
+        self._setup, self._solver, self._path, self._monitor, self._wall = setup, solver, path, monitor, wall
         self._step = picture_step(setup, setup.steps)
-        self._captured, self._moment = False, None
-
-    _moment: Moment | None
-    wall: Callable[[], Wall]
+        self._captured = False
+        self._moment: Moment | None = None
 
     @property
     def places(self) -> Sequence[Place]:
@@ -122,19 +117,19 @@ class Picture(Output):
         return (Place("output.picture", self._path),)
 
     def next_after(self, step: int) -> int | None:
-        """Return the step that is drawn."""
+        """Return the step to draw."""
         return self._step if self._step > step else None
 
     def due(self, step: int) -> bool:
-        """Return whether it is this step."""
+        """Return whether `step` is the step to draw."""
         return step == self._step
 
     def take(self) -> None:
-        """Take what is drawn."""
-        self._moment, self._captured = capture(self._setup, self._solver, self.wall), True
+        """Capture the present state."""
+        self._moment, self._captured = capture(self._setup, self._solver, self._wall), True
 
     def finish(self) -> Sequence[Path]:
-        """Draw, from rank 0: the present state if its moment was not reached."""
+        """Draw the picture on rank 0; it shows the present state if the step to draw was not reached."""
         if not self._captured:
             self.take()
         if self._moment is None:

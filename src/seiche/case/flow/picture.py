@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The picture of a run: velocity in a plane and wall shear stress at one moment, flow rates over time."""
+"""The picture of a run: velocity in a plane and wall shear stress at one time, flow rates over time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from seiche.flow.solver import FlowSolver
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """What is drawn of one time (s), gathered on rank 0: velocity at the sites of a plane, stress on the wall."""
+    """Data of the picture at one time (s), on rank 0: velocity at the sites of a plane, stress on the wall."""
 
     time: float
     coords: npt.NDArray[np.int32]
@@ -53,14 +53,14 @@ def middle_plane(sites: SiteSet) -> tuple[int, int]:
 
 
 def capture(setup: FlowSetup, solver: FlowSolver, wall_of: Callable[[], Wall]) -> Moment | None:
-    """Return what the picture shows of the present step, on rank 0; None on other ranks (collective)."""
+    """Return the data of the present step on rank 0; None on other ranks (collective)."""
     world, sites = solver.world, setup.vessel.sites
     walled = bool((sites.link_kind == LinkKind.WALL).any())
     values = si_fields(solver, setup.units, ("velocity", "wall_shear_stress") if walled else ("velocity",))
     axis, index = middle_plane(sites)
-    mine = sites.coords[solver.owned]
-    inside = mine[:, axis] == index
-    planes = world.gather((mine[inside], values["velocity"][inside]))
+    owned = sites.coords[solver.owned]
+    inside = owned[:, axis] == index
+    planes = world.gather((owned[inside], values["velocity"][inside]))
     walls: list[Any] | None = None
     if walled:
         wall = wall_of()
@@ -72,21 +72,15 @@ def capture(setup: FlowSetup, solver: FlowSolver, wall_of: Callable[[], Wall]) -
     if walls is None:
         return Moment(time, coords, velocity, None, None, None)
     starts = np.cumsum([0] + [len(vertices) for vertices, _, _ in walls])
-    faces = np.concatenate([part[1].astype(np.int64) + first for part, first in zip(walls, starts, strict=False)])
-    return Moment(
-        time,
-        coords,
-        velocity,
-        np.concatenate([part[0] for part in walls]),
-        faces,
-        np.concatenate([part[2] for part in walls]),
-    )
+    triangles = [faces.astype(np.int64) + first for (_, faces, _), first in zip(walls, starts, strict=False)]
+    vertices, stress = np.concatenate([wall[0] for wall in walls]), np.concatenate([wall[2] for wall in walls])
+    return Moment(time, coords, velocity, vertices, np.concatenate(triangles), stress)
 
 
 def draw(path: Path, sites: SiteSet, moment: Moment, record: Record) -> bool:
-    """Draw `moment` and the flow rates of `record` to `path`; return whether: a vessel without a wall has no picture.
+    """Draw `moment` and the flow rates of `record` to `path`; return False for a vessel without a wall.
 
-    Raises OSError when the file cannot be written.
+    Raises OSError if the file cannot be written.
     """
     from seiche.report.figures import DrawnSurface, FlowHistory, plane_slice, vessel_figure
 
@@ -98,7 +92,7 @@ def draw(path: Path, sites: SiteSet, moment: Moment, record: Record) -> bool:
     if extent[across] > extent[along]:
         across, along = along, across
     unit = np.eye(3)
-    # Seen from the side on which the surface stands as the slice does: `across` to the right, `along` upwards.
+    # View the surface like the slice: `across` to the right, `along` upwards.
     view = unit[axis] * np.sign(np.cross(unit[along], unit[axis]) @ unit[across])
     flow = None
     if record.times and len(sites.iolets):

@@ -20,7 +20,7 @@ POWER_LAW = {"human": (0.004, 0.5, 6.25e-4, 1.3061)}
 
 @dataclass(frozen=True)
 class Rheology:
-    """Dynamic viscosities (Pa s) at rest and at high shear rate, and the law between: its kind and constants (SI)."""
+    """Dynamic viscosities (Pa s) at zero and high shear rate; kind and constants (SI) of the law."""
 
     eta_0: float
     eta_inf: float
@@ -38,7 +38,7 @@ class Rheology:
         if self.kind == "casson":
             return flow.Casson(units.to_lattice("stress", self.constants[0]), low, high)
         consistency, n, slowest, fastest = self.constants
-        # nu(g) in SI at g = 1/s; one lattice unit of shear rate is 1/step.
+        # The consistency is the viscosity at a shear rate of 1/s; convert it to that at one lattice unit, 1/step.
         at_one = units.to_lattice("viscosity", consistency / units.density) * units.to_lattice("rate", 1.0) ** (1.0 - n)
         return flow.PowerLaw(at_one, n, units.to_lattice("rate", slowest), units.to_lattice("rate", fastest))
 
@@ -52,14 +52,14 @@ def rheology_of(case: FlowCase) -> Rheology:
     if table.kind == "newtonian":
         return Rheology(table.viscosity, table.viscosity)
     if table.kind == "carreau-yasuda":
-        given = (table.eta_0, table.eta_inf, table.relaxation_time, table.a, table.n)
-        constants = CARREAU_YASUDA[table.preset] if table.preset else _all(given)
+        values = (table.eta_0, table.eta_inf, table.relaxation_time, table.a, table.n)
+        constants = CARREAU_YASUDA[table.preset] if table.preset else _all(values)
         return Rheology(constants[0], constants[1], table.kind, constants)
     if table.kind == "casson":
         constants = CASSON[table.preset] if table.preset else _all((table.yield_stress, table.eta_inf, table.eta_0))
         return Rheology(constants[2], constants[1], table.kind, constants)
-    ends = (table.consistency, table.n, table.shear_rate_min, table.shear_rate_max)
-    constants = POWER_LAW[table.preset] if table.preset else _all(ends)
+    limits = (table.consistency, table.n, table.shear_rate_min, table.shear_rate_max)
+    constants = POWER_LAW[table.preset] if table.preset else _all(limits)
     consistency, n, slowest, fastest = constants
     return Rheology(consistency * slowest ** (n - 1), consistency * fastest ** (n - 1), table.kind, constants)
 

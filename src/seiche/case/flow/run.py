@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A run of flow: the solver with its monitor and outputs."""
+"""A flow run: the solver with its monitor and outputs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from seiche.solver import State
 def open_solver(
     setup: FlowSetup, world: World, *, device: str | None = None, weights: npt.NDArray[np.float64] | None = None
 ) -> FlowSolver:
-    """Return the solver of a case; `weights` are what sites cost, on rank 0 (collective)."""
+    """Return the solver of a case; `weights` are the costs of the sites, on rank 0 (collective)."""
     case = setup.case
     return FlowSolver(
         setup.vessel.sites,
@@ -46,31 +46,30 @@ def open_solver(
 
 
 class FlowCaseRun(CaseRun):
-    """The solver of a case of flow and its outputs."""
+    """The solver of a flow case and its outputs.
+
+    Raises:
+        CaseError: a checkpoint of another case, or a file would get more states than its limit.
+    """
 
     solver: FlowSolver
     monitor: FlowMonitor
     usual_fields = ("pressure", "velocity")
 
     def __init__(self, setup: FlowSetup, world: World, folder: Path, restart: Restart | None) -> None:
-        """Make the solver, in the state of `restart` if that is given.
-
-        Raises:
-            CaseError: a checkpoint of another case, or a file would get more states than it can hold.
-        """
         self.setup = setup
         self.solver = self._balanced(world, restart)
-        state = restart.resume(setup, self.solver, self.matches(), self.keys()) if restart is not None else None
+        state = restart.resume(setup, self.solver, self.matches(), self.solver.keys) if restart is not None else None
         refuse_too_many_states(setup, self.solver.step)
         self.immerse(state)
-        self._made = FlowOutputs(setup, self.solver, folder)
-        if state is not None and self._made.averages is not None:
-            self._made.averages.resume(state)
+        self._files = FlowOutputs(setup, self.solver, folder)
+        if state is not None and self._files.averages is not None:
+            self._files.averages.resume(state)
         self.monitor = self.make_monitor()
         self.outputs = list(self._outputs(folder))
 
     def _balanced(self, world: World, restart: Restart | None) -> FlowSolver:
-        """Return the solver with its sites shared out as the case asks for it."""
+        """Return the solver with the load balance of the case."""
         setup = self.setup
         solver = open_solver(setup, world)
         if setup.case.run.balance != "measured" or world.size == 1:
@@ -80,25 +79,21 @@ class FlowCaseRun(CaseRun):
         return open_solver(setup, world, weights=weights if world.rank == 0 else None)
 
     def measured_weights(self, solver: FlowSolver, restart: Restart | None) -> npt.NDArray[np.float64]:
-        """Return what every site costs (collective)."""
+        """Return the cost of every site (collective)."""
         return measure_costs(solver).weights(self.setup.vessel.sites)
 
     def immerse(self, state: State | None) -> None:
-        """Put what is immersed into the flow, as it is at the start or in `state`."""
+        """Add immersed objects to the flow, at their initial positions or those of `state`."""
 
     def make_monitor(self) -> FlowMonitor:
-        """Return what checks the state."""
+        """Return the monitor of the state."""
         return FlowMonitor(self.setup, self.solver)
-
-    def keys(self) -> Mapping[str, Any]:
-        """Return the rows that are needed of a checkpoint."""
-        return self.solver.keys
 
     def _outputs(self, folder: Path) -> Iterable[Output]:
         """Yield the outputs in the order in which they are taken."""
         setup, solver = self.setup, self.solver
         yield VesselSurface(setup, solver, folder)
-        yield from self._made.series()
+        yield from self._files.series()
         yield from self.more_outputs(folder)
         if setup.case.time.steady is not None:
             yield SteadyState(setup, solver, self.stop)
@@ -106,17 +101,15 @@ class FlowCaseRun(CaseRun):
             yield self.picture(folder / setup.case.output.picture)
 
     def more_outputs(self, folder: Path) -> Iterable[Output]:
-        """Yield what else is written."""
+        """Yield outputs of immersed objects."""
         return ()
 
     def picture(self, path: Path) -> Output:
-        """Return what draws the run."""
-        picture = Picture(self.setup, self.solver, path, self.monitor)
-        picture.wall = self._made.wall
-        return picture
+        """Return the picture of the run."""
+        return Picture(self.setup, self.solver, path, self.monitor, self._files.wall)
 
     def matches(self) -> Mapping[str, Match]:
-        """Return geometry, lattice, units and rheology; iolets and forces may change when a run continues."""
+        """Return geometry, lattice, units and rheology; iolets and forces may change at a restart."""
         setup, model, units = self.setup, self.setup.model, self.setup.units
         parts = (model.velocity_set, model.collision, model.rheology, units.spacing, units.step, units.density)
         return {
@@ -125,12 +118,12 @@ class FlowCaseRun(CaseRun):
         }
 
     def state(self) -> State:
-        """Return what a restart needs, with the sums of the averages."""
-        state = self.solver.state()
-        return state if self._made.averages is None else state.joined(self._made.averages.state())
+        """Return the state of the solver and the sums of the averages."""
+        state, averages = self.solver.state(), self._files.averages
+        return state if averages is None else state.joined(averages.state())
 
     def exchange_seconds(self) -> float:
-        """Return the seconds of the halo of a mean step."""
+        """Return the time (s) of the halo exchange of a mean step."""
         solver = self.solver
         if solver.world.size == 1:
             return 0.0
@@ -138,7 +131,7 @@ class FlowCaseRun(CaseRun):
         return float(np.mean([solver.halo.trial(mode) for mode in modes]))
 
     def notes(self) -> Sequence[str]:
-        """Return which extractions hold no site."""
+        """Return a line for each extraction without a site."""
         return empty_outputs(self.setup)
 
     def fields(self, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
@@ -157,7 +150,7 @@ class FlowCaseRun(CaseRun):
         return names or self.usual_fields
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return the same, computed on the device; viscosity and traction come by way of the host."""
+        """Return the same, computed on the device; viscosity and traction are computed on the host."""
         return to_si(self.solver.device_fields(lattice_names(names := self._known(names))), self.setup.units, names)
 
     def controls(self) -> Mapping[str, Control]:
@@ -170,7 +163,7 @@ class FlowCaseRun(CaseRun):
         return {plane.name: float(q) for plane, q in zip(self.setup.vessel.sites.iolets, flow, strict=True)}
 
     def results(self, files: Iterable[Path]) -> Results:
-        """Return the numbers of the flow, its rates and their history (collective)."""
+        """Return the invariants, the flow rates and their history (collective)."""
         setup, record = self.setup, self.monitor.record
         names = [plane.name for plane in setup.vessel.sites.iolets]
         flows = np.stack(record.flows) if record.flows else np.zeros((0, len(names)))
@@ -187,12 +180,12 @@ class FlowCaseRun(CaseRun):
         return Results(self._invariants(), self.flow_rates(), details)
 
     def more_details(self) -> dict[str, Any]:
-        """Return what else the summary has."""
+        """Return further entries of the summary."""
         return {}
 
     def _invariants(self) -> dict[str, float]:
         numbers, record = self.setup.invariants, self.monitor.record
-        known = {
+        values = {
             "reynolds": numbers.reynolds,
             "womersley": numbers.womersley,
             "mach": numbers.mach,
@@ -203,6 +196,6 @@ class FlowCaseRun(CaseRun):
             "mach_seen": record.largest_mach,
         }
         if record.masses:
-            known["mass_kg"] = record.masses[-1]
-            known["mass_change_relative"] = record.masses[-1] / record.masses[0] - 1.0
-        return {name: value for name, value in known.items() if value is not None}
+            values["mass_kg"] = record.masses[-1]
+            values["mass_change_relative"] = record.masses[-1] / record.masses[0] - 1.0
+        return {name: value for name, value in values.items() if value is not None}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The [[output.extraction]] tables: HemeLB extraction files of chosen sites, in HemeLB's own words."""
+"""The [[output.extraction]] tables: HemeLB extraction files of selected sites, with HemeLB's names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ExtractedField = Literal[
 SiteChoice = Literal[
     "whole", "surface", "inlet", "outlet", "plane", "line", "surfacepoint", "sphere", "surfaceWithinSphere"
 ]
-#: Keys that a choice of sites needs, and those that it may have.
+#: Required and optional keys of each choice of sites.
 PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "plane": (("point", "normal"), ("radius",)),
     "line": (("point", "end"), ()),
@@ -37,20 +37,20 @@ PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 class ExtractionOutput(Table):
-    """Values at chosen sites in a HemeLB extraction file (version 5) with the offset file of its ranks beside it.
+    """Values at selected sites in a HemeLB extraction file (version 5), with an offset file of its ranks.
 
-    Pressure is in mmHg, velocity in m/s, stresses in Pa, shear rate in 1/s; see the how-to page "Run a HemeLB case".
+    Pressure is in mmHg, velocity in m/s, stresses in Pa, shear rate in 1/s (how-to page "Run a HemeLB case").
     """
 
-    file: OutputName = Field(description="file in the output folder, by custom .xtr; the offset file ends with .off")
+    file: OutputName = Field(description="file in the output folder, usually .xtr; the offset file ends with .off")
     every: StepsOrTime = Field(description="time or steps between two records")
     fields: Annotated[tuple[ExtractedField, ...], FromList] = Field(
-        default=("pressure", "velocity"), min_length=1, description="what to write"
+        default=("pressure", "velocity"), min_length=1, description="fields to write"
     )
     names: Annotated[tuple[str, ...], FromList] | None = Field(
-        default=None, description="names of the fields in the file; their own by default"
+        default=None, description="names of the fields in the file; by default those of fields"
     )
-    sites: SiteChoice = Field(default="whole", description="which sites")
+    sites: SiteChoice = Field(default="whole", description="selection of sites")
     point: Point | None = Field(default=None, description="point of a plane, line or surface, or middle of a sphere")
     end: Point | None = Field(default=None, description="other end of a line")
     normal: Direction | None = Field(default=None, description="normal of a plane (any length)")
@@ -60,14 +60,14 @@ class ExtractionOutput(Table):
     def _consistent(self) -> ExtractionOutput:
         needed, possible = PLACES.get(self.sites, ((), ()))
         for key in ("point", "end", "normal", "radius"):
-            given = getattr(self, key) is not None
-            if key in needed and not given:
+            present = getattr(self, key) is not None
+            if key in needed and not present:
                 raise ValueError(f'{key}: is missing; sites = "{self.sites}" needs {" and ".join(needed)}')
-            if given and key not in (*needed, *possible):
-                raise ValueError(f'{key}: has no meaning with sites = "{self.sites}"')
+            if present and key not in (*needed, *possible):
+                raise ValueError(f'{key}: is not allowed with sites = "{self.sites}"')
         refuse_null("normal", self.normal, "a direction")
         if self.end is not None and self.end == self.point:
-            raise ValueError("end: is the same place as point; a line needs two")
+            raise ValueError("end: is equal to point; a line needs two points")
         names = self.field_names()
         if len(names) != len(self.fields):
             raise ValueError(f"names: {len(names)} names are given for {len(self.fields)} fields")
@@ -75,7 +75,7 @@ class ExtractionOutput(Table):
         if twice is not None:
             raise ValueError(f"fields: two have the name {shorten(twice)} in the file")
         if self.file.endswith(".off") or PurePath(self.file).name in ("", ".."):
-            raise ValueError('file: the ending ".off" is that of the offset file; expected a name such as "a.xtr"')
+            raise ValueError('file: the ending ".off" is reserved for the offset file; expected a name such as "a.xtr"')
         return self
 
     def field_names(self) -> tuple[str, ...]:

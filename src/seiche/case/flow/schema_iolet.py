@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The [[iolet]] tables: what is imposed where fluid enters or leaves."""
+"""The [[iolet]] tables: boundary conditions at inlets and outlets."""
 
 from __future__ import annotations
 
@@ -28,22 +28,21 @@ from seiche.flow.pressure_rules import PRESSURE_RULES
 
 
 class Opening(Table):
-    """Name and place of an iolet; without a place it is the geometry's opening of that name, or an STL's open rim."""
+    """Name and position of an iolet; by default those of the geometry's opening of that name, or of an STL rim."""
 
     name: str = Field(
         min_length=1,
         max_length=100,
-        description="name; for gmy and built-in shapes the geometry's own, for rims of an STL rim0, rim1 ... or any",
+        description="name; for gmy and built-in shapes that of the geometry, for rims of an STL rim0, rim1 ... or any",
     )
     center: Point | None = Field(default=None, description="centre of the opening")
     normal: Direction | None = Field(default=None, description="direction into the fluid (any length)")
     radius: PositiveLength | None = Field(default=None, description="radius of the opening")
     role: Literal["inlet", "outlet"] | None = Field(
         default=None,
-        description="as what it counts; by default as the geometry has it, of an STL a velocity iolet as an inlet, "
-        "others as outlets",
+        description="by default that of the geometry; for an STL, velocity iolets are inlets, others outlets",
     )
-    ramp: StepsOrTime = Field(default=0, description="time or steps over which the condition grows from rest")
+    ramp: StepsOrTime = Field(default=0, description="time or steps over which the condition is ramped up from rest")
 
     @model_validator(mode="after")
     def _normal_has_length(self) -> Opening:
@@ -54,25 +53,23 @@ class Opening(Table):
 
 Scheme = Annotated[str, one_of(PRESSURE_RULES)]
 _SCHEME = (
-    "rule by which pressure is imposed: of HemeLB; with the stress, at the sites beside the opening; the same in its "
-    'plane, of second order together with walls of kind bouzidi. By default "plane"; where '
-    "that is not stable or the opening has no sites behind it another one, with a note"
+    "rule that imposes the pressure: that of HemeLB; with the stress, at the sites next to the opening; or in its "
+    'plane, of second order together with walls of kind bouzidi. By default "plane", or another one, with a note, if '
+    "that is unstable or lacks sites"
 )
-_REPEAT = "with table: its span of time is a period; otherwise its last value holds after its end"
+_REPEAT = "with table: repeat it periodically; otherwise its last value applies after its end"
 
 
 class PressureOpening(Opening):
     """Pressure mean + amplitude cos(2 pi t/period + phase), or that of a table: give `pressure` or `table`."""
 
     kind: Literal["pressure"]
-    pressure: Pressure | None = Field(
-        default=None, description="mean pressure, on the scale of fluid.reference_pressure"
-    )
+    pressure: Pressure | None = Field(default=None, description="mean pressure, on the scale of reference_pressure")
     amplitude: Pressure = Field(default=0.0, description="amplitude of the cosine")
     period: Period | None = Field(default=None, description='period as a time ("0.8 s") or a rate ("72 bpm")')
     phase: Angle = Field(default=0.0, description="phase of the cosine")
     ramp_from: Pressure | None = Field(
-        default=None, description="pressure at which the ramp begins; that of the start by default"
+        default=None, description="first pressure of the ramp; by default the initial one"
     )
     table: FileName | None = Field(default=None, description="file of two columns, seconds and mmHg; linear in between")
     repeat: bool | None = Field(default=None, description=_REPEAT)
@@ -81,9 +78,9 @@ class PressureOpening(Opening):
     @model_validator(mode="after")
     def _consistent(self) -> PressureOpening:
         self.exactly_one_of(("pressure", "table"))
-        _refuse_beside_table(self, ("amplitude", "period", "phase"))
+        _refuse_with_table(self, ("amplitude", "period", "phase"))
         if self.amplitude != 0.0 and self.period is None:
-            raise ValueError("amplitude is given without period")
+            raise ValueError("period is missing; amplitude needs it")
         return self
 
 
@@ -91,27 +88,21 @@ class WindkesselOpening(Opening):
     """Pressure of a circuit that the outflow Q drives: P = Pc + Rc Q, C dPc/dt + (Pc - Pd)/Rp = Q."""
 
     kind: Literal["windkessel"]
-    resistance: PositiveResistance = Field(description="Rp, resistance of the vessels beyond")
-    compliance: PositiveCompliance = Field(description="C, compliance of the vessels beyond")
+    resistance: PositiveResistance = Field(description="Rp, resistance of the downstream vessels")
+    compliance: PositiveCompliance = Field(description="C, compliance of the downstream vessels")
     proximal_resistance: Resistance = Field(default=0.0, description="Rc, resistance before the compliance")
-    distal_pressure: Pressure | None = Field(
-        default=None, description="Pd, pressure beyond Rp; fluid.reference_pressure by default"
-    )
-    initial_pressure: Pressure | None = Field(
-        default=None, description="Pc at the start; the pressure at the start of the run by default"
-    )
+    distal_pressure: Pressure | None = Field(default=None, description="Pd; fluid.reference_pressure by default")
+    initial_pressure: Pressure | None = Field(default=None, description="initial Pc; by default that of the fluid")
     scheme: Scheme | None = Field(default=None, description=_SCHEME)
 
 
-def _refuse_beside_table(opening: PressureOpening | VelocityOpening, others: tuple[str, ...]) -> None:
-    """Refuse keys that say nothing beside `table`, and `repeat` without it."""
-    if opening.table is None:
-        if opening.repeat is not None:
-            raise ValueError("repeat goes only with table")
-        return
-    for name in others:
-        if name in opening.model_fields_set:
-            raise ValueError(f"{name} is given beside table, which already says the course in time")
+def _refuse_with_table(opening: PressureOpening | VelocityOpening, names: tuple[str, ...]) -> None:
+    """Refuse keys that `table` replaces, and `repeat` without it."""
+    if opening.table is None and opening.repeat is not None:
+        raise ValueError("repeat is only allowed with table")
+    for name in names:
+        if opening.table is not None and name in opening.model_fields_set:
+            raise ValueError(f"{name} is not allowed with table, which defines the values in time")
 
 
 class Harmonic(Table):
@@ -124,50 +115,48 @@ class Harmonic(Table):
 class Waveform(Table):
     """The shape of one period, scaled to a mean of one: exactly one of `preset` and `samples`."""
 
-    preset: Literal["internal-carotid"] | None = Field(default=None, description="a built-in, illustrative shape")
+    preset: Literal["internal-carotid"] | None = Field(default=None, description="built-in, illustrative shape")
     samples: Annotated[tuple[float, ...], FromList] | None = Field(
         default=None, min_length=3, max_length=10_000, description="values at equal times over one period"
     )
-    harmonics: int = Field(default=8, ge=1, le=100, description="number of Fourier harmonics kept")
+    harmonics: int = Field(default=8, ge=1, le=100, description="number of Fourier harmonics used")
 
     @model_validator(mode="after")
     def _usable(self) -> Waveform:
         self.exactly_one_of(("preset", "samples"))
         values = self.values()
-        if 2 * self.harmonics >= len(values):
-            most = (len(values) - 1) // 2
+        if self.harmonics > (most := (len(values) - 1) // 2):
             raise ValueError(f"{len(values)} samples give at most {most} harmonics, not {self.harmonics}")
         if not abs(sum(values)) > 1e-6 * sum(map(abs, values)):
             raise ValueError("samples: their mean is zero, so they cannot be scaled to the mean velocity")
         return self
 
     def values(self) -> tuple[float, ...]:
-        """Return the samples, those of the preset if it is one."""
+        """Return the samples, or those of the preset."""
         return WAVEFORMS[self.preset] if self.preset is not None else self.samples or ()
 
 
 class VelocityOpening(Opening):
     """Velocity along the inward normal by Ladd's rule: a parabola for the mean, Womersley profiles for harmonics.
 
-    `velocity` is the mean over the opening and over time, `flow_rate` the same times the area of the opening, `table`
-    the mean over the opening in time: give exactly one of the three. For an opening that is not round,
-    `profile = "computed"` is the developed flow through the section, or `weights` says the profile site by site.
+    Give exactly one of three: `velocity`, the mean over the opening and time; `flow_rate`, the same times the area of
+    the opening; `table`, the mean over the opening as a function of time. For an opening that is not round,
+    `profile = "computed"` is the developed flow through the section, or `weights` define the profile site by site.
     """
 
     kind: Literal["velocity"]
     velocity: Velocity | None = Field(default=None, description="mean over opening and time; positive into the fluid")
-    flow_rate: FlowRate | None = Field(default=None, description="the same as a flow rate; give one of the two")
+    flow_rate: FlowRate | None = Field(default=None, description="the same as a flow rate")
     table: FileName | None = Field(default=None, description="file of two columns, seconds and m/s; linear in between")
     table_scale: float | None = Field(
-        default=None, gt=0, le=1e6, description="with table: what its velocities are multiplied by; 1 by default"
+        default=None, gt=0, le=1e6, description="with table: factor of its velocities; 1 by default"
     )
     repeat: bool | None = Field(default=None, description=_REPEAT)
     profile: Literal["parabolic", "womersley", "computed"] = Field(
-        default="parabolic",
-        description="womersley asks for a period; computed is the developed flow of the section, of any shape",
+        default="parabolic", description="womersley needs a period; computed: developed flow of a section of any shape"
     )
     weights: FileName | None = Field(
-        default=None, description="file of lines x y z weight: the velocity at a site is this times the imposed one"
+        default=None, description="file of lines x y z weight: factor of the imposed velocity at each site"
     )
     period: Period | None = Field(default=None, description='period as a time ("0.8 s") or a rate ("72 bpm")')
     harmonics: Annotated[tuple[Harmonic, ...], FromList] | None = Field(
@@ -178,23 +167,23 @@ class VelocityOpening(Opening):
     @model_validator(mode="after")
     def _consistent(self) -> VelocityOpening:
         mean = self.exactly_one_of(("velocity", "flow_rate", "table"))
-        _refuse_beside_table(self, ("period", "harmonics", "waveform"))
+        _refuse_with_table(self, ("period", "harmonics", "waveform"))
         if self.table is None and self.table_scale is not None:
-            raise ValueError("table_scale goes only with table")
+            raise ValueError("table_scale is only allowed with table")
         if self.weights is not None and "profile" in self.model_fields_set:
-            raise ValueError(f'weights are given beside profile = "{self.profile}"; give one of the two')
+            raise ValueError(f'weights are not allowed with profile = "{self.profile}"; give one of the two')
         sources = ("harmonics", "waveform")
-        given = [name for name in sources if getattr(self, name) is not None]
-        if self.profile == "womersley" and self.table is not None:
-            raise ValueError('table is given beside profile = "womersley"; give harmonics or a waveform')
+        present = [name for name in sources if getattr(self, name) is not None]
         if self.profile == "womersley":
+            if self.table is not None:
+                raise ValueError('table is not allowed with profile = "womersley"; give harmonics or a waveform')
             self.exactly_one_of(sources)
             if self.period is None:
                 raise ValueError('profile = "womersley" needs a period, such as "72 bpm"')
-        elif given:
-            raise ValueError(f'{given[0]} goes only with profile = "womersley"')
+        elif present:
+            raise ValueError(f'{present[0]} is only allowed with profile = "womersley"')
         if any(harmonic.amplitude[0] != mean for harmonic in self.harmonics or ()):
-            raise ValueError(f"harmonics: each amplitude must be a {mean}, as the mean is")
+            raise ValueError(f"harmonics: each amplitude must be a {mean}, like the mean")
         return self
 
 

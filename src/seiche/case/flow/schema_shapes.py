@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tables of shapes in a case of flow: built-in vessels, sites of an output, parts of the wall."""
+"""Shapes in a flow case: built-in vessels, selections of sites, parts of the wall."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Tube(Table):
     axis: Direction = Field(
         default=(1.0, 0.0, 0.0), description="direction from inlet to outlet; a lattice axis if periodic"
     )
-    periodic: bool = Field(default=False, description="join the ends instead of opening them")
+    periodic: bool = Field(default=False, description="periodic along the axis, without openings")
 
 
 class Duct(Table):
@@ -30,7 +30,7 @@ class Duct(Table):
     width: PositiveLength = Field(description="inner size along y")
     height: PositiveLength = Field(description="inner size along z")
     length: PositiveLength = Field(description="size along x")
-    periodic: bool = Field(default=True, description="join the ends instead of opening them")
+    periodic: bool = Field(default=True, description="periodic along x, without openings")
 
 
 class Channel(Table):
@@ -52,7 +52,7 @@ class PeriodicBox(Table):
 class Bifurcation(Table):
     """A vessel that divides in two, with an aneurysm sac at the apex; iolets "inlet", "outlet1" and "outlet2".
 
-    A key that is left out keeps the default of `seiche.domain.bifurcation.bifurcation_surface`.
+    Defaults are those of `seiche.domain.bifurcation.bifurcation_surface`.
     """
 
     kind: Literal["bifurcation"]
@@ -83,7 +83,7 @@ class Plane(Table):
 
 
 class Segment(Table):
-    """Sites along a straight line: those not farther from it than half the diagonal of a lattice cell."""
+    """Sites along a straight line, up to half the diagonal of a lattice cell away from it."""
 
     kind: Literal["line"]
     start: Point = Field(description="first end")
@@ -91,7 +91,7 @@ class Segment(Table):
 
 
 class Nearest(Table):
-    """The site nearest to each of some points."""
+    """The site nearest to each point."""
 
     kind: Literal["points"]
     points: Annotated[tuple[Point, ...], FromList] = Field(
@@ -126,7 +126,7 @@ class WallInCylinder(Table):
     @model_validator(mode="after")
     def _axis_has_length(self) -> Self:
         if self.start == self.end:
-            raise ValueError("end: is the same as start; expected the other end of the axis")
+            raise ValueError("end: is equal to start; expected the other end of the axis")
         return self
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One time series of a run: what it takes at a step, beside which the solver goes on, and the file that it goes to."""
+"""Time series of a run: each takes the state at a step, which is written while the solver continues."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Series(Output):
-    """A file that gets a state whenever one is due; it is made for as many states as the rest of the case has."""
+    """A file with a state for each due step; it is created for the number of states of the remaining run."""
 
     writes = True
     key: str
@@ -39,6 +39,7 @@ class Series(Output):
     writer: FieldSeries | ExtractionSeries | SurfaceFiles | None = None
     _last = 0
     _closed = False
+    _solver: FlowSolver
 
     @property
     def places(self) -> Sequence[Place]:
@@ -51,10 +52,10 @@ class Series(Output):
 
     @abstractmethod
     def make(self, capacity: int) -> None:
-        """Make the file for `capacity` states."""
+        """Create the file for `capacity` states."""
 
     def open(self, first: int, last: int) -> None:
-        """Make the file if the steps up to `last` have states for it, or open it again after a stop."""
+        """Create the file if it has states up to step `last`, or reopen it after a stop."""
         self._last = last
         if self._closed and self.writer is not None:
             if self.states:
@@ -67,24 +68,22 @@ class Series(Output):
             self.make(count)
 
     def take(self) -> Job:
-        """Return the job that writes the present state, of which what may change is copied."""
-        if self.writer is None:  # more states than the case had in mind
+        """Return the job that writes the present state; it has copies of all data that may change."""
+        if self.writer is None:  # more steps than the case has
             self.make(max(1, self.count(self._solver.step - 1, self._last)))
-        return self._taken()
-
-    _solver: FlowSolver
+        return self._take()
 
     @abstractmethod
-    def _taken(self) -> Job:
-        """Return the job of `take`, with the file made."""
+    def _take(self) -> Job:
+        """Return the job of `take`; the file exists."""
 
     @property
     def states(self) -> int:
         """Return the number of complete states."""
-        return 0
+        return int(getattr(self.writer, "steps", 0))
 
     def finish(self) -> Sequence[Path]:
-        """Return the file if it holds a state."""
+        """Return the file if it contains a state."""
         return (self.path,) if self.states else ()
 
     def close(self) -> None:
@@ -95,20 +94,20 @@ class Series(Output):
 
 
 class ScheduledSeries(Series):
-    """A file whose states are due by a schedule."""
+    """A file with a schedule."""
 
     schedule: Schedule
 
     def next_after(self, step: int) -> int:
-        """Return the schedule's next step."""
+        """Return the next step of the schedule."""
         return self.schedule.next_after(step)
 
     def due(self, step: int) -> bool:
-        """Return whether the schedule says so."""
+        """Return whether the schedule includes `step`."""
         return self.schedule.due(step)
 
     def count(self, first: int, last: int) -> int:
-        """Return the number of the schedule's steps."""
+        """Return the number of steps of the schedule."""
         return self.schedule.count(first, last)
 
 
@@ -120,15 +119,9 @@ class FieldFile(ScheduledSeries):
     def __init__(
         self, place: Place, schedule: Schedule, names: Sequence[str], setup: FlowSetup, solver: FlowSolver
     ) -> None:
-        """Remember what is written when."""
         self.key, self.path, self.schedule, self._names = place.key, place.path, schedule, tuple(names)
         self._setup, self._solver = setup, solver
         self._snapshots: Snapshots | None = None
-
-    @property
-    def states(self) -> int:
-        """Return the number of complete states."""
-        return self.writer.steps if self.writer is not None else 0
 
     def _open(self, world: World, cells: CellGeometry, capacity: int, rows: npt.NDArray[np.int64] | None) -> None:
         from seiche.io.fields import FieldSeries
@@ -139,7 +132,7 @@ class FieldFile(ScheduledSeries):
         rehearse(self._solver, self._snapshots, self._setup.case.output.in_flight)
 
     def _values(self) -> Callable[[], dict[str, npt.NDArray[Any]]]:
-        """Take the fields of now; what is returned gives them in SI units, in any thread."""
+        """Take a snapshot; the returned function yields the fields in SI units, in any thread."""
         assert self._snapshots is not None
         snapshot = self._solver.measures.snapshot(self._snapshots)
         return lambda: self._in_si(snapshot)
@@ -156,21 +149,20 @@ class SiteFile(FieldFile):
     """Fields at all sites, or at the `rows` of this rank's fields."""
 
     def __init__(self, *arguments: Any, rows: npt.NDArray[np.int64] | None) -> None:
-        """Remember what is written when."""
         super().__init__(*arguments)
         self._rows = rows
 
     def make(self, capacity: int) -> None:
-        """Make the file."""
+        """Create the file."""
         from seiche.io.cells import VoxelCells
 
         sites, owned = self._setup.vessel.sites, self._solver.owned
-        mine = owned if self._rows is None else owned[self._rows]
-        cells = VoxelCells(sites.shape, sites.coords, sites.spacing, sites.origin, mine)
+        selected = owned if self._rows is None else owned[self._rows]
+        cells = VoxelCells(sites.shape, sites.coords, sites.spacing, sites.origin, selected)
         self._open(self._solver.world, cells, capacity, self._rows)
 
     def _in_si(self, snapshot: Snapshot) -> dict[str, npt.NDArray[Any]]:
-        """Return the fields as they are stored; the numbers between are doubles, of a few rows at a time."""
+        """Return the fields in the type of the file; the conversion uses doubles, a few rows at a time."""
         assert self.writer is not None and self._snapshots is not None
         count, dtype = self._snapshots.count, self.writer.dtype
         values = {
@@ -182,66 +174,56 @@ class SiteFile(FieldFile):
                 values[name][rows] = part
         return values
 
-    def _taken(self) -> Job:
-        """Take the fields on the device."""
+    def _take(self) -> Job:
         return self._job(self._values())
 
 
 class WallFile(FieldFile):
-    """Fields on the triangles of the wall."""
+    """Fields on the triangles of the wall, which `wall` creates when it is needed."""
 
     def __init__(self, *arguments: Any, wall: Callable[[], Wall]) -> None:
-        """Remember what is written when; `wall` makes the wall when it is needed."""
         super().__init__(*arguments)
         self._wall = wall
 
     def make(self, capacity: int) -> None:
-        """Make the file."""
+        """Create the file."""
         from seiche.io.cells import Triangles
 
         wall = self._wall()
         self._open(self._solver.world, Triangles(wall.vertices, wall.faces), capacity, wall.place)
 
-    def _taken(self) -> Job:
-        """Bring the wall sites to the host and to the ranks that need them; the rest may be done beside the steps."""
-        wall = self._wall()
-        world = self._solver.world
+    def _take(self) -> Job:
+        """Copy the wall sites to the host and to the ranks that need them; the job computes the averages."""
+        wall, world = self._wall(), self._solver.world
         shared = {name: wall.share(world, values) for name, values in self._values()().items()}
         return self._job(lambda: {name: wall.average(values) for name, values in shared.items()})
 
 
 class AveragesFile(Series):
-    """Means over windows on the wall; samples are taken in between."""
+    """Means over time windows on the wall."""
 
     writer: FieldSeries | None = None
-
     key = "output.averages.file"
 
     def __init__(
         self, path: Path, averages: WindowAverages, setup: FlowSetup, solver: FlowSolver, wall: Callable[[], Wall]
     ) -> None:
-        """Remember what is written when."""
         self.path, self._averages, self._setup, self._solver, self._wall = path, averages, setup, solver, wall
-
-    @property
-    def states(self) -> int:
-        """Return the number of complete states."""
-        return self.writer.steps if self.writer is not None else 0
 
     def next_after(self, step: int) -> int:
         """Return the next sample or end of a window."""
         return self._averages.next_after(step)
 
     def due(self, step: int) -> bool:
-        """Take the sample that is due; return whether a window ends."""
-        return self._averages.look(step)
+        """Take a sample if one is due; return whether a window ends."""
+        return self._averages.sample(step)
 
     def count(self, first: int, last: int) -> int:
         """Return the number of windows that end."""
         return self._averages.windows(first, last)
 
     def make(self, capacity: int) -> None:
-        """Make the file."""
+        """Create the file."""
         from seiche.io.cells import Triangles
         from seiche.io.fields import FieldSeries
 
@@ -250,8 +232,8 @@ class AveragesFile(Series):
         cells = Triangles(wall.vertices, wall.faces)
         self.writer = FieldSeries(self.path, self._solver.world, cells, sizes, capacity, units=units)
 
-    def _taken(self) -> Job:
-        """Take the means and begin the next window."""
+    def _take(self) -> Job:
+        """Compute the means and begin the next window."""
         wall, world, writer = self._wall(), self._solver.world, self.writer
         assert writer is not None
         fields = self._averages.fields()
@@ -266,13 +248,12 @@ class ExtractionFile(ScheduledSeries):
     writer: ExtractionSeries | None = None
 
     def __init__(self, extraction: Extraction, schedule: Schedule, place: Place, solver: FlowSolver) -> None:
-        """Remember what is written when."""
         self._extraction, self.schedule, self._solver = extraction, schedule, solver
         self.key, self.path = place.key, place.path
 
     @property
     def places(self) -> Sequence[Place]:
-        """Return the file and that of the offsets."""
+        """Return the file and its offset file."""
         return (Place(self.key, self.path), Place(self.key, self.path.with_suffix(".off")))
 
     @property
@@ -281,11 +262,10 @@ class ExtractionFile(ScheduledSeries):
         return self.writer.records if self.writer is not None else 0
 
     def make(self, capacity: int) -> None:
-        """Make the files, which hold any number of records."""
+        """Create the files, for any number of records."""
         self.writer = self._extraction.open(self.path)
         self._extraction.rehearse()
 
-    def _taken(self) -> Job:
-        """Take the fields on the device."""
+    def _take(self) -> Job:
         assert self.writer is not None
         return self.writer.record(self._extraction.step, self._extraction.take())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A case and its sites become a flow model in lattice units, a number of steps and the numbers that describe them."""
+"""Convert a flow case and its sites to a model in lattice units, a number of steps and dimensionless numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seiche.case.flow.geometry import Vessel
-from seiche.case.flow.iolet_files import Supply, notes_of, supplies
+from seiche.case.flow.iolet_files import IoletInput, iolet_inputs, notes_of
 from seiche.case.flow.openings import Inflow, conditions, inflow_of, initial_pressure, steps_of
 from seiche.case.flow.rheology import rheology_of
 from seiche.case.flow.schema import FlowCase, Lattice
@@ -27,7 +27,7 @@ from seiche.flow.model import Bgk, Collision, FlowModel, Mrt, Precision, Regular
 
 @dataclass(frozen=True)
 class Invariants:
-    """Numbers that say which flow a case is and whether the lattice can carry it; None where it is not defined."""
+    """Numbers that characterise the flow and its resolution; None if not defined."""
 
     length_scale: float
     velocity_scale: float | None
@@ -40,10 +40,10 @@ class Invariants:
 
 @dataclass(frozen=True)
 class FlowSetup(Setup):
-    """Everything a run needs but the solver. `source` is the name of the case file, for messages.
+    """A flow case before a solver is made. `source` is the name of the case file, for messages.
 
-    `wall_speeds` are the greatest speeds (m/s) of moving walls by name, `rules` notes about the rules of pressures,
-    `supplies` what files give to each iolet.
+    `wall_speeds` are the largest speeds (m/s) of moving walls by name, `rules` notes on pressure rules,
+    `iolet_inputs` the data of each iolet from files.
     """
 
     case: FlowCase
@@ -57,7 +57,7 @@ class FlowSetup(Setup):
     invariants: Invariants
     wall_speeds: dict[str, float] = field(default_factory=dict)
     rules: tuple[str, ...] = ()
-    supplies: dict[str, Supply] = field(default_factory=dict)
+    iolet_inputs: dict[str, IoletInput] = field(default_factory=dict)
 
     @property
     def dt(self) -> float:
@@ -66,48 +66,48 @@ class FlowSetup(Setup):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what reading the case, making its geometry and choosing rules for its openings leave to say."""
+        """Return the notes on the case file, the geometry and the pressure rules."""
         return (*self.vessel.notes, *self.rules)
 
     @property
     def inputs(self) -> list[Path]:
-        """Return the files that the case is read from: every text in its tables that names one."""
+        """Return the input files: the case file and every text in its tables that names a file."""
         source = Path(self.source)
         texts = _texts(self.case.model_dump(exclude={"output"}))
         return [source, *(path for path in (source.parent / text for text in texts) if _is_file(path))]
 
 
 def build_setup(case: FlowCase, vessel: Vessel, source: str) -> FlowSetup:
-    """Return the set-up of `case` on `vessel`; CaseError when the iolets or the time step cannot be made."""
+    """Return the set-up of `case` on `vessel`; CaseError for impossible iolets or time steps."""
     try:
         return _build_setup(case, vessel, source)
     except (OverflowError, ZeroDivisionError):
-        raise CaseError(f"{source}: its values together leave the range of numbers; check their units") from None
+        raise CaseError(f"{source}: the combination of its values overflows; check their units") from None
 
 
 def _build_setup(case: FlowCase, vessel: Vessel, source: str) -> FlowSetup:
     law = rheology_of(case)
     viscosity = law.eta_inf / case.fluid.density
     planes = {plane.name: plane for plane in vessel.sites.iolets}
-    given = supplies(case, vessel.sites, source)
+    inputs = iolet_inputs(case, vessel.sites, source)
     inflows = [
-        inflow_of(o, planes[o.name], source, given[o.name]) for o in case.iolet if isinstance(o, VelocityOpening)
+        inflow_of(o, planes[o.name], source, inputs[o.name]) for o in case.iolet if isinstance(o, VelocityOpening)
     ]
     for inflow in inflows:
         _refuse_pulsation(inflow, viscosity, source)
-    pressures = pressure_range(case, given)
+    pressures = pressure_range(case, inputs)
     speeds = wall_speeds(case, vessel.sites, source)
     velocity = velocity_scale(case, vessel, inflows, pressures, walls=tuple(speeds.values()))
     step = _time_step(case, velocity, viscosity, source)
     units = LatticeUnits(case.geometry.spacing, step, case.fluid.density, case.fluid.reference_pressure)
-    period = _period(case, given)
+    period = _period(case, inputs)
     force = case.body_force.force if case.body_force else (0.0, 0.0, 0.0)
     x, y, z = (units.to_lattice("force_density", component) for component in force)
     u, v, w = (units.to_lattice("velocity", component) for component in case.fluid.initial_velocity)
     model = FlowModel(
         rheology=law.to_lattice(units),
         collision=_collision(case.lattice),
-        iolets=conditions(case, vessel.sites.iolets, units, source, given),
+        iolets=conditions(case, vessel.sites.iolets, units, source, inputs),
         body_force=(x, y, z),
         velocity_set=case.lattice.velocity_set,
         initial_density=units.density_of_pressure(initial_pressure(case)),
@@ -117,15 +117,15 @@ def _build_setup(case: FlowCase, vessel: Vessel, source: str) -> FlowSetup:
     table = case.run.precision
     precision = Precision(table.compute, table.storage or table.compute)
     if inflows and velocity:
-        # The pressure at a velocity iolet is not imposed: it exceeds the others by the drop of developed flow.
+        # The pressure at a velocity iolet is estimated from the pressure drop of developed flow.
         drop = 4.0 * law.eta_inf * velocity * _distance(vessel) / (0.5 * length_scale(case, vessel)) ** 2
         pressures = pressures[0], max(pressures[1], initial_pressure(case)) + drop
     invariants = _invariants(case, vessel, units, velocity=velocity, period=period, pressures=pressures)
     iolets, rules = with_schemes(case, vessel.sites, model.iolets, invariants.tau)
     model = replace(model, iolets=iolets)
     steps = _steps(case, units, period, source)
-    vessel = replace(vessel, notes=vessel.notes + notes_of(case, given, steps * step))
-    return FlowSetup(case, source, vessel, units, model, precision, steps, period, invariants, speeds, rules, given)
+    vessel = replace(vessel, notes=vessel.notes + notes_of(inputs, steps * step))
+    return FlowSetup(case, source, vessel, units, model, precision, steps, period, invariants, speeds, rules, inputs)
 
 
 def _collision(table: Lattice) -> Collision:
@@ -155,11 +155,11 @@ def velocity_scale(
     *,
     walls: tuple[float, ...] = (),
 ) -> float | None:
-    """Return the largest velocity (m/s) to expect, or None when nothing says it.
+    """Return the largest expected velocity (m/s), or None if it is unknown.
 
-    It is the key velocity_scale where given, else the greatest of: the peak of the velocity iolets, the speeds of
-    moving `walls`, the peak of developed flow driven by the body force or by the pressures of the iolets, but not
-    more than a free jet sqrt(2 dp/rho).
+    It is the key velocity_scale if given. Otherwise it is the maximum of the initial velocity, the peaks of the
+    velocity iolets, the speeds of moving `walls`, and the peak of developed flow. Developed flow is driven by the body
+    force or by the pressures of the iolets; the latter is at most a free jet, sqrt(2 dp/rho).
     """
     if case.lattice.velocity_scale is not None:
         return case.lattice.velocity_scale
@@ -185,7 +185,7 @@ def _distance(vessel: Vessel) -> float:
 def _developed_peak(case: FlowCase, vessel: Vessel, gradient: float, eta: float) -> float:
     """Return the peak of developed flow under `gradient` (Pa/m): G h^2/(8 eta) between plates, G a^2/(4 eta) in a tube.
 
-    The plates bound a duct from above. A box without walls accelerates for ever and has no peak: 0.
+    Plates are an upper bound for a duct. A box without walls accelerates without bound; 0 is returned.
     """
     shape = case.geometry.shape
     if isinstance(shape, PeriodicBox):
@@ -211,17 +211,17 @@ def length_scale(case: FlowCase, vessel: Vessel) -> float:
     return 2.0 * max(radii) if radii else case.geometry.spacing * min(vessel.sites.shape)
 
 
-def pressure_range(case: FlowCase, given: dict[str, Supply]) -> tuple[float, float]:
-    """Return the lowest and highest pressure (Pa) that the iolets impose; that of the start if none does.
+def pressure_range(case: FlowCase, inputs: dict[str, IoletInput]) -> tuple[float, float]:
+    """Return the lowest and highest pressure (Pa) of the iolets, or the initial pressure if none imposes one.
 
-    Of a Windkessel outlet only the pressure of its start is known.
+    A Windkessel outlet contributes its initial pressure.
     """
     values: list[float] = []
     for opening in case.iolet:
         if isinstance(opening, PressureOpening):
-            course = given[opening.name].course
-            if course is not None:
-                values += [float(course.values.min()), float(course.values.max())]
+            series = inputs[opening.name].series
+            if series is not None:
+                values += [float(series.values.min()), float(series.values.max())]
             elif opening.pressure is not None:
                 values += [opening.pressure - abs(opening.amplitude), opening.pressure + abs(opening.amplitude)]
         elif isinstance(opening, WindkesselOpening):
@@ -245,16 +245,16 @@ def _time_step(case: FlowCase, velocity: float | None, viscosity: float, source:
         return step_of_relaxation_time(table.tau, spacing, viscosity)
     if velocity is None:
         raise CaseError(
-            f"{source}: lattice.velocity_scale: is missing; a time step from mach needs the largest "
-            "velocity to expect, and no iolet or force of the case says it"
+            f"{source}: lattice.velocity_scale: is missing; a time step from mach needs the largest expected velocity, "
+            "which does not follow from the iolets or forces of the case"
         )
     return step_of_mach(table.mach or 0.0, spacing, velocity)
 
 
-def _period(case: FlowCase, given: dict[str, Supply]) -> float | None:
-    """Return the period (s) that all pulsating iolets share, or None."""
+def _period(case: FlowCase, inputs: dict[str, IoletInput]) -> float | None:
+    """Return the common period (s) of all pulsating iolets, or None."""
     periods = {getattr(opening, "period", None) for opening in case.iolet}
-    periods |= {supply.course.period for supply in given.values() if supply.course is not None}
+    periods |= {entry.series.period for entry in inputs.values() if entry.series is not None}
     periods -= {None}
     return periods.pop() if len(periods) == 1 else None
 
@@ -308,7 +308,7 @@ def ramps_of(setup: FlowSetup) -> dict[str, float]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield every text in nested tables: some of them are names of files."""
+    """Yield every text in nested tables."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -322,5 +322,5 @@ def _texts(value: Any) -> Iterator[str]:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except (OSError, ValueError):  # a text that can be no name
+    except (OSError, ValueError):  # not a valid file name
         return False

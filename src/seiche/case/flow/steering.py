@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What may change in a run of flow: the values of iolets and the body force, in SI units."""
+"""Controls of a flow run: the values of iolets and the body force, in SI units."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def flow_controls(setup: FlowSetup, solver: FlowSolver) -> dict[str, Control]:
     """Return the controls of a case: `body_force` (N/m^3) and `iolets.<name>.<key>` with the keys of the tables."""
     force = setup.case.body_force.force if setup.case.body_force else (0.0, 0.0, 0.0)
 
-    def push(value: tuple[float, float, float]) -> None:
+    def set_force(value: tuple[float, float, float]) -> None:
         x, y, z = (setup.units.to_lattice("force_density", component) for component in value)
         solver.set_body_force((x, y, z))
 
-    controls = {"body_force": Control(force, push)}
+    controls = {"body_force": Control(force, set_force)}
     openings = {opening.name: opening for opening in setup.case.iolet}
     for number, plane in enumerate(setup.vessel.sites.iolets):
         opening, changes = openings[plane.name], dict[str, Any]()
@@ -41,15 +41,22 @@ def _keys(opening: Opening) -> tuple[str, ...]:
     return ("resistance", "compliance", "proximal_resistance", "distal_pressure")
 
 
-def _change(setup: FlowSetup, solver: FlowSolver, number: int, opening: Opening, *given: Any) -> None:
-    """Take a value for a key of an iolet beside the `changes` so far, in place of its table in time if it has one."""
-    changes, key, value = given
+def _change(
+    setup: FlowSetup,
+    solver: FlowSolver,
+    number: int,
+    opening: Opening,
+    changes: dict[str, Any],
+    key: str,
+    value: Any,
+) -> None:
+    """Set a key of an iolet in addition to earlier `changes`; a mean value replaces a table in time."""
     case, plane = setup.case, setup.vessel.sites.iolets[number]
-    changed, supply = {**changes, key: value}, setup.supplies[plane.name]
+    changed, data = {**changes, key: value}, setup.iolet_inputs[plane.name]
     if key in ("pressure", "velocity"):
-        changed["table"], supply = None, replace(supply, course=None)
+        changed["table"], data = None, replace(data, series=None)
     table = case.model_copy(update={"iolet": (opening.model_copy(update=changed),)})
-    (condition,) = conditions(table, [plane], setup.units, setup.source, {plane.name: supply})
+    (condition,) = conditions(table, [plane], setup.units, setup.source, {plane.name: data})
     before = setup.model.iolets[number]
     if not isinstance(condition, VelocityIolet) and not isinstance(before, VelocityIolet):
         condition = replace(condition, scheme=before.scheme)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The one place where SI and lattice units meet (dx = dt = 1, cs^2 = 1/3, reference density 1)."""
+"""Conversion between SI and lattice units (dx = dt = 1, cs^2 = 1/3, reference density 1)."""
 
 from __future__ import annotations
 
@@ -12,23 +12,10 @@ import numpy.typing as npt
 #: Squared speed of sound of the lattice.
 CS2 = 1.0 / 3.0
 
-Kind = Literal[
-    "length",
-    "time",
-    "rate",
-    "velocity",
-    "viscosity",
-    "flow_rate",
-    "mass_flow",
-    "mass",
-    "stress",
-    "force_density",
-    "resistance",
-    "compliance",
-    "surface_modulus",
-    "energy",
-    "force",
-]
+Kind = (
+    Literal["length", "time", "rate", "velocity", "viscosity", "flow_rate", "mass_flow", "mass", "stress"]
+    | Literal["force_density", "resistance", "compliance", "surface_modulus", "energy", "force"]
+)
 #: Powers of (spacing, step, density) of one lattice unit of each kind.
 POWERS: dict[Kind, tuple[int, int, int]] = {
     "length": (1, 0, 0),

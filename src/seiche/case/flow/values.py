@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seiche.flow import Solver
     from seiche.flow.snapshot import Snapshots
 
-#: For each field of a case file: field of the solver, kind of unit, components, SI unit.
+#: For each field of a case file: solver field, kind of unit, components, SI unit.
 FIELDS: dict[str, tuple[str, Kind | None, int, str]] = {
     "pressure": ("density", None, 1, "Pa"),
     "density": ("density", None, 1, "kg/m^3"),
@@ -39,7 +39,7 @@ def unit_names(names: Sequence[str]) -> dict[str, str]:
 
 
 def lattice_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the fields of the solver that the fields `names` of a case file are made from."""
+    """Return the solver fields from which the fields `names` of a case file are computed."""
     return tuple(dict.fromkeys(FIELDS[name][0] for name in names))
 
 
@@ -49,7 +49,7 @@ def si_fields(solver: Solver, units: LatticeUnits, names: Sequence[str]) -> dict
 
 
 def rehearse(solver: Solver, snapshots: Snapshots, count: int) -> None:
-    """Take a snapshot in vain (collective), so that memory for `count` and the kernels are there when one is due."""
+    """Take a trial snapshot (collective) to allocate memory for `count` of them and compile the kernels."""
     snapshots.reserve(count)
     solver.measures.snapshot(snapshots).fields()
 
@@ -61,7 +61,7 @@ def to_si(
     result = {}
     for name in names:
         source, kind, _, _ = FIELDS[name]
-        values = lattice[source].astype(np.float64, copy=False)  # of the host or of a device
+        values = lattice[source].astype(np.float64, copy=False)  # on the host or a device
         if name == "pressure":
             result[name] = units.pressure_of_density(values)
         elif name == "density":

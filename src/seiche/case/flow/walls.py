@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The [walls] table in lattice units: patches of the wall in spacings, velocities in sites a step."""
+"""The [walls] table in lattice units: patches of the wall in spacings, velocities in sites per step."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.schema_shapes import WallInBox, WallInCylinder, WallInSphere, WallOnPlane
 from seiche.case.flow.schema_walls import MovingWallTable, PatchTable
 from seiche.case.flow.units import LatticeUnits
+from seiche.case.flow.where import in_brackets
 from seiche.domain.sites import LinkKind, SiteSet
 from seiche.errors import CaseError
 from seiche.flow.model import MovingWall, Patch, Walls
@@ -21,7 +22,7 @@ from seiche.flow.wall_links import patches_of, velocity_at, wall_places
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-#: A wall belongs to a plane if it is not farther from it (spacings): half-way walls beside it are half a spacing off.
+#: Largest distance (spacings) of a wall from its plane; half-way walls next to the plane are half a spacing away.
 ON_PLANE = 0.25
 
 
@@ -32,9 +33,9 @@ def walls_of(case: FlowCase, units: LatticeUnits) -> Walls:
 
 
 def wall_speeds(case: FlowCase, sites: SiteSet, source: str) -> dict[str, float]:
-    """Return the greatest speed (m/s) of every moving wall, by name.
+    """Return the largest speed (m/s) of every moving wall, by name.
 
-    Raises CaseError for a wall that holds no link of the vessel's wall, and for two that hold the same one.
+    Raises CaseError for a moving wall without links, and for two with a common link.
     """
     if not case.walls.moving:
         return {}
@@ -45,9 +46,11 @@ def wall_speeds(case: FlowCase, sites: SiteSet, source: str) -> dict[str, float]
     moving = [_moving(table, spacing, spacing, 1.0) for table in case.walls.moving]
     for wall in moving:
         if wall.patch is not None and not wall.patch(places).any():
-            extent = f"; it lies between {_corner(places, spacing, 0)} and {_corner(places, spacing, 1)} m"
-            there = extent if len(places) else ", for there is none"
-            raise CaseError(f'{source}: walls.moving["{wall.name}"].where: holds no part of the wall{there}')
+            reason = "; the geometry has no wall"
+            if len(places):
+                low, high = in_brackets(spacing * places.min(axis=0)), in_brackets(spacing * places.max(axis=0))
+                reason = f"; the wall lies between {low} and {high} m"
+            raise CaseError(f'{source}: walls.moving["{wall.name}"].where: contains no part of the wall{reason}')
     if not len(places):
         raise CaseError(f'{source}: walls.moving["{moving[0].name}"]: the geometry has no wall')
     try:
@@ -74,7 +77,7 @@ def _moving(table: MovingWallTable, spacing: float, velocity: float, time: float
 
 
 def patch_of(where: PatchTable, spacing: float) -> Patch:
-    """Return the patch that `where` names, for places in spacings (m)."""
+    """Return the patch that `where` defines, for positions in units of `spacing` (m)."""
 
     def scaled(point: tuple[float, float, float]) -> Floats:
         return np.array(point) / spacing
@@ -108,8 +111,3 @@ def _in_cylinder(start: Floats, end: Floats, radius: float, places: Floats) -> F
 
 def _in_box(low: Floats, high: Floats, places: Floats) -> Flags:
     return np.asarray(np.all((places >= low) & (places <= high), axis=1))
-
-
-def _corner(places: Floats, spacing: float, which: int) -> str:
-    corner = spacing * (places.max(axis=0) if which else places.min(axis=0))
-    return "(" + ", ".join(f"{value:.4g}" for value in corner) + ")"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pulsatile inflow: waveforms as Fourier harmonics, and the peak velocity of the profiles they drive."""
+"""Pulsatile inflow: waveforms as Fourier harmonics, and the peak velocity of their profiles."""
 
 from __future__ import annotations
 
@@ -10,46 +10,16 @@ import numpy as np
 
 from seiche.flow.profiles import parabola, womersley
 
-#: Shapes of one cardiac cycle, samples at equal times, of mean near one. They are drawn by hand after the usual look
-#: of such waveforms (steep systolic rise, dicrotic notch, slow diastolic decay): illustrative, not measured data.
+#: Shapes of one cardiac cycle: samples at equal times, with mean near one. They are illustrations of typical waveforms
+#: (steep systolic rise, dicrotic notch, slow diastolic decay), not measured data.
 WAVEFORMS: dict[str, tuple[float, ...]] = {
     "internal-carotid": (
-        0.74,
-        0.75,
-        0.84,
-        1.10,
-        1.42,
-        1.62,
-        1.66,
-        1.60,
-        1.50,
-        1.41,
-        1.33,
-        1.24,
-        1.12,
-        1.05,
-        1.08,
-        1.10,
-        1.06,
-        1.01,
-        0.97,
-        0.93,
-        0.90,
-        0.87,
-        0.85,
-        0.83,
-        0.81,
-        0.79,
-        0.78,
-        0.77,
-        0.76,
-        0.75,
-        0.745,
-        0.74,
+        *(0.74, 0.75, 0.84, 1.10, 1.42, 1.62, 1.66, 1.60, 1.50, 1.41, 1.33, 1.24, 1.12, 1.05, 1.08, 1.10),
+        *(1.06, 1.01, 0.97, 0.93, 0.90, 0.87, 0.85, 0.83, 0.81, 0.79, 0.78, 0.77, 0.76, 0.75, 0.745, 0.74),
     )
 }
 
-#: Below, the profile of a pulsation is a parabola to all digits; above, no lattice resolves its layer at the wall.
+#: Below, the pulsating profile is a parabola to all digits; above, no lattice resolves its boundary layer.
 WOMERSLEY_RANGE = (0.01, 1000.0)
 
 
@@ -59,7 +29,7 @@ def womersley_number(radius: float, period: float, kinematic_viscosity: float) -
 
 
 def harmonics_of(samples: Sequence[float], count: int) -> tuple[complex, ...]:
-    """Return c_1 .. c_count with samples/mean = 1 + sum_k Re(c_k exp(2 pi i k t/period)); samples at equal times."""
+    """Return c_1 .. c_count in samples/mean = 1 + sum_k Re(c_k exp(2 pi i k t/period)); samples at equal times."""
     values = np.asarray(samples, np.float64)
     spectrum = np.fft.rfft(values / values.mean()) / len(values)
     return tuple(complex(2.0 * c) for c in spectrum[1 : count + 1])

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which sites an output holds: a plane, a line, points, a sphere."""
+"""Select the sites of an output: on a plane or line, near points, or in a sphere."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +13,15 @@ from seiche.domain.sites import SiteSet
 from seiche.errors import CaseError
 
 
-def select(where: Plane | Segment | Nearest | Sphere, sites: SiteSet, key: str) -> npt.NDArray[np.int64]:
-    """Return the indices of the sites that `where` names, ascending; `key` begins messages.
+def in_brackets(values: Iterable[float]) -> str:
+    """Return numbers as "(x, y, z)" for messages."""
+    return "(" + ", ".join(f"{value + 0.0:.4g}" for value in values) + ")"
 
-    Raises CaseError when there is none, or a point is farther than a spacing from every site.
+
+def select(where: Plane | Segment | Nearest | Sphere, sites: SiteSet, key: str) -> npt.NDArray[np.int64]:
+    """Return the ascending indices of the sites that `where` selects; `key` begins messages.
+
+    Raises CaseError if there is none, or if a point is farther than a spacing from every site.
     """
     place = np.asarray(sites.origin) + sites.spacing * sites.coords
     if isinstance(where, Nearest):
@@ -31,15 +38,9 @@ def select(where: Plane | Segment | Nearest | Sphere, sites: SiteSet, key: str) 
     else:
         chosen = np.linalg.norm(place - np.array(where.center), axis=1) <= where.radius
     if not chosen.any():
-        raise CaseError(
-            f"{key}: holds no fluid site; the vessel lies between {_corner(place, 0)} and {_corner(place, 1)} m"
-        )
+        low, high = in_brackets(place.min(axis=0)), in_brackets(place.max(axis=0))
+        raise CaseError(f"{key}: contains no fluid site; the vessel lies between {low} and {high} m")
     return np.flatnonzero(chosen)
-
-
-def _corner(place: npt.NDArray[np.float64], which: int) -> str:
-    corner = place.max(axis=0) if which else place.min(axis=0)
-    return "(" + ", ".join(f"{c:.4g}" for c in corner) + ")"
 
 
 def _nearest(
@@ -47,11 +48,9 @@ def _nearest(
 ) -> npt.NDArray[np.int64]:
     from scipy.spatial import cKDTree
 
-    distance, found = cKDTree(place).query(points)
+    distance, nearest = cKDTree(place).query(points)
     far = np.flatnonzero(distance > spacing)
     if len(far):
-        shown = ", ".join(f"{c:.4g}" for c in points[far[0]])
-        raise CaseError(
-            f"{key}: the point ({shown}) m is {distance[far[0]] / spacing:.3g} spacings from every fluid site"
-        )
-    return np.unique(np.asarray(found, np.int64))
+        point, spacings = in_brackets(points[far[0]]), distance[far[0]] / spacing
+        raise CaseError(f"{key}: the point {point} m is {spacings:.3g} spacings from the nearest fluid site")
+    return np.unique(np.asarray(nearest, np.int64))
