@@ -314,7 +314,7 @@ def test_iolets_must_be_those_of_the_geometry() -> None:
         'did you mean "outlet"?'
     )
     assert message_of(changed(tube_tables(), "iolet.1", None)) == (
-        'iolet: the opening "outlet" of the geometry has no condition; add a [[iolet]] with name = "outlet"'
+        'iolet: is missing for the opening "outlet"; add [[iolet]] with name = "outlet"'
     )
     assert message_of(changed(box_tables(), "iolet", [OUTLET_AT])) == (
         'iolet["outlet"].name: the geometry has no opening "outlet"; it has no openings'

@@ -123,7 +123,7 @@ FILES = {
         (
             1,
             OUTLET | {"table": "rise.txt", "repeat": True},
-            "{folder}/rise.txt: last row: 2 is not the first value 1; a table that repeats would jump",
+            "{folder}/rise.txt: last row: 2 is not 1, the first; repetition would jump",
         ),
         (
             1,

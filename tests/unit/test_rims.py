@@ -128,9 +128,7 @@ def test_check_lists_the_rims_and_proposes_tables(
     path.write_text(toml_of(tables(stl, "inlet", "left", "right")))
     assert main(["check", str(path)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == (
-        'rim0: center (-0.009, 0, 0) m, normal (1, 0, 0) into the fluid, radius 0.0015 m, iolet "inlet"'
-    )
+    assert lines[0] == ('rim0: center (-0.009, 0, 0) m, normal (1, 0, 0) inwards, radius 0.0015 m, iolet "inlet"')
     assert [line.rpartition(", ")[2] for line in lines[:3]] == ['iolet "inlet"', 'iolet "left"', 'iolet "right"']
     assert "[[iolet]]" not in lines
     path.write_text(toml_of(tables(stl, "inlet")))

@@ -72,7 +72,7 @@ def test_a_model_of_three_axes_needs_a_whole_grid(tmp_path: Path) -> None:
     assert grid.values.shape == (3, 3, 2, 3)
     assert grid.at(np.array([[4.0, 5.0, -2.0]]))[0] == pytest.approx([57.0])
     write(tmp_path / "v.sgy", places[:-1], values[:-1])
-    with pytest.raises(FormatError, match="the 5 traces are no grid of 2 axes"):
+    with pytest.raises(FormatError, match="the 5 traces do not form a grid of 2 axes"):
         read_segy_grid(table, 3, tmp_path)
 
 
@@ -100,7 +100,7 @@ def test_files_that_are_not_whole_are_refused(tmp_path: Path) -> None:
         read_segy_grid(table, 2, tmp_path)
     write(path, places, values)
     write(tmp_path / "w.sgy", places + 1, values)
-    with pytest.raises(FormatError, match=r"have other places or samples than those of v\.sgy"):
+    with pytest.raises(FormatError, match=r"have other positions or samples than those of v\.sgy"):
         read_segy_grid(table.model_copy(update={"cp": "w.sgy"}), 2, tmp_path)
 
 

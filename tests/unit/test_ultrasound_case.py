@@ -58,7 +58,7 @@ def test_commands_check_and_run(tmp_path, capsys):
     text = capsys.readouterr().out
     assert "6.00 points per wavelength, phase error in time up to 0 rad" in text
     assert "any time step is stable" in text
-    assert "B a point" in text
+    assert "B per point" in text
     assert not (tmp_path / "out").exists()
     assert main(["run", str(path), "--output", str(tmp_path / "there"), "--set", "output.picture=field.svg"]) == 0
     assert "greatest p_amplitude: " in capsys.readouterr().out

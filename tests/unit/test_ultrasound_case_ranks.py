@@ -28,7 +28,7 @@ def test_check_for_several_ranks_tells_work_error_and_memory(tmp_path, capsys):
     # On a GPU 38 points, twice a prime, become 40.
     assert main(["check", str(path), "--ranks", "4", "--set", "run.overlap=7", "--set", "run.device=cuda"]) == 0
     told = capsys.readouterr().out
-    assert "40 x 80 points with overlaps of 8 (asked: 7; the kernels transform such lines), 1.67 times" in told
+    assert "40 x 80 points with overlaps of 8 (7 requested; widened for the transforms), 1.67 times" in told
     assert re.search(r"error of ranks at 5e\+05 Hz.*", told)[0] == re.search(r"error of ranks at 5e\+05 Hz.*", text)[0]  # type: ignore[index]
     assert main(["check", str(path), "--ranks", "3", "--set", "run.basis=global"]) == 0
     text = capsys.readouterr().out
@@ -68,8 +68,14 @@ def test_overlap_is_as_narrow_as_keeps_the_error_that_is_asked_for(tmp_path, cap
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        (["run.error=1e-12", "run.basis=local"], "run.error: 1e-12 is not kept by any overlap of 2 ranks, the widest"),
-        (["run.split=[2, 1]", "run.basis=global"], "run.split: (2, 1) goes with the local basis; the global one has"),
+        (
+            ["run.error=1e-12", "run.basis=local"],
+            "run.error: 1e-12 is not reached with 2 ranks; the error of the widest",
+        ),
+        (
+            ["run.split=[2, 1]", "run.basis=global"],
+            "run.split: (2, 1) is only allowed with the local basis; the global",
+        ),
         (["run.error=0.1", "run.overlap=8"], "run: give at most one of overlap and error; both are given"),
         (["run.split=[0, 2]"], "run.split[0]: 0"),
         (["run.error=2"], "run.error: 2"),
@@ -87,9 +93,7 @@ def test_sharing_that_cannot_be_is_one_line(changes, words, tmp_path, capsys):
 def test_error_of_ranks_needs_a_frequency(tmp_path):
     text = BASIC.partition("[[source]]")[0] + '[[source]]\nkind = "initial-ball"\ncenter = ["0 mm", "0 mm"]\n'
     text += 'radius = "2 mm"\npressure = "1 kPa"\n[record]\nmaps = ["p_max_all"]\n'
-    with pytest.raises(
-        CaseError, match=r"run\.error: no source has a frequency from which the error could be predicted"
-    ):
+    with pytest.raises(CaseError, match=r"run\.error: no source has a frequency, which the prediction needs"):
         sharing_of(prepare(case(tmp_path, text), ["run.error=1e-3"]), 2)
 
 

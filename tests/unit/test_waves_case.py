@@ -180,7 +180,7 @@ def test_a_run_is_made_longer_with_the_time_step_that_the_refusal_names(
     longer = ["run", str(case), "--restart", str(case.parent / "out" / "checkpoint.seiche")]
     longer += ["--set", "time.duration=77 ms"]
     assert main(longer) == 2
-    step = capsys.readouterr().err.partition('give time.step = "')[2].partition('"')[0]
+    step = capsys.readouterr().err.partition('set time.step = "')[2].partition('"')[0]
     assert step == f"{prepare(case).dt!r} s"
     assert main([*longer, "--set", f"time.step={step}"]) == 0
 
@@ -207,8 +207,8 @@ def test_check_says_what_it_costs(case: Path, capsys: pytest.CaptureFixture[str]
     assert "cs                  500 to 1100 m/s" in text
     # 500 m/s at 2.5 x 20 Hz with elements of 10 m and 4 nodes: one element a wavelength.
     assert "4.0 (11.0 advised)" in text
-    assert "advice: 4.0 nodes a shortest wavelength at 50 Hz, the highest frequency; 11.0 keep the error" in text
-    assert "MB a rank on 2 ranks" in text
+    assert "advice: 4.0 nodes per shortest wavelength at 50 Hz, the highest frequency; 11.0 are needed" in text
+    assert "MB per rank on 2 ranks" in text
 
 
 def test_render_draws_the_last_state_and_films(case: Path, capsys: pytest.CaptureFixture[str]) -> None:

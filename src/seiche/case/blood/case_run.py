@@ -127,7 +127,6 @@ class BloodMonitor(FlowMonitor):
     """Checks the cells together with the flow."""
 
     def __init__(self, setup: BloodSetup, solver: FlowSolver, blood: BloodRun) -> None:
-        """Check `blood`, too."""
         super().__init__(setup, solver)
         self._blood = blood
 
@@ -145,7 +144,6 @@ class Reservoirs(Scheduled):
     checked = False
 
     def __init__(self, blood: BloodRun) -> None:
-        """Use the exchange interval of `blood`."""
         assert blood.interval is not None
         self.schedule = Schedule(blood.interval)
         self._blood = blood
@@ -169,7 +167,6 @@ class CellsPicture(Final):
     """A picture of the cells at the end of the run."""
 
     def __init__(self, setup: BloodSetup, blood: BloodRun, path: Path) -> None:
-        """Write the picture to `path`."""
         self._setup, self._blood, self._path = setup, blood, path
 
     @property

@@ -117,7 +117,7 @@ def cell_rows(setup: BloodSetup, tubes: Mapping[str, TubePlan]) -> Iterator[tupl
         )
     yield (
         "memory of cells",
-        f"{memory.site:.4g} B per site in addition to the flow, {memory.total / 1e6:.3g} MB in total",
+        f"{memory.site:.4g} B per site besides the flow, {memory.total / 1e6:.3g} MB in total",
     )
 
 

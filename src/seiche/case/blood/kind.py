@@ -47,7 +47,6 @@ class BloodPlan(FlowPlan):
     setup: BloodSetup
 
     def __init__(self, source: CaseFile) -> None:
-        """Make geometry and cells once for all numbers of ranks."""
         self.setup = prepare(source)
         self.total = len(self.setup.vessel.sites)
 

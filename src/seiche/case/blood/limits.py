@@ -8,14 +8,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from seiche.case.blood.cells import repulsions
-from seiche.case.blood.limits_openings import refuse_reservoir
-from seiche.case.blood.setup import BloodSetup
+from seiche.case.blood.setup import BloodSetup, open_vessel
 from seiche.case.blood.tubes import refuse_tubes
 from seiche.case.flow.limits import TAU_LARGEST_TRT
 from seiche.case.flow.openings import steps_of
 from seiche.cells.mesh import mean_edge
 from seiche.couple.limits import Mobility
+from seiche.couple.open.vessel import inlets_of, speeds
 from seiche.errors import CaseError
+from seiche.flow.model import VelocityIolet
 from seiche.kernels.registry.ibm import BRICK, SUPPORT
 
 #: Longest edges (spacings) without leakage, by support of the delta function; 2.1 admits red cells of 162 vertices at
@@ -30,6 +31,8 @@ CONTRAST_CHECKED = (1.0, 10.0)
 LIMIT_ADVISED = 2.0
 #: Largest advised product of mobility and contact stiffness of two vertices at half the reach; a vertex has several.
 CONTACT_ADVISED = 0.25
+#: Largest displacement (sites) of cells between two exchanges at the openings, and the least exchanges per pulse.
+_FARTHEST, _PER_PULSE = 8.0, 4
 
 
 def refuse_impossible_cells(setup: BloodSetup) -> None:
@@ -62,10 +65,7 @@ def _reasons(setup: BloodSetup) -> Iterator[str]:
             f"{setup.units.spacing:.3g} m; cells could pass between the points of the wall"
         )
     if sites.iolets and case.reservoir is None:
-        yield (
-            f'reservoir: is missing; without it cells leave the vessel through iolet["{sites.iolets[0].name}"] and '
-            "none enter"
-        )
+        yield f'reservoir: is missing; cells leave through iolet["{sites.iolets[0].name}"] and none enter'
     for table in case.output.cells:
         if steps_of(table.every, setup.units) < 0.5:
             yield f'output.cells["{table.file}"].every: is shorter than half a time step of {setup.units.step:.3g} s'
@@ -139,3 +139,46 @@ def _inner_viscosity(setup: BloodSetup, contrast: float) -> Iterator[str]:
             f"tau inside cells is {inside:.3g}, above {TAU_LARGEST_TRT:g}: flow inside cells lags by about as many"
             " steps; use a smaller time step"
         )
+
+
+def refuse_reservoir(setup: BloodSetup) -> None:
+    """Raise a CaseError for the first reason why cells cannot be exchanged through openings."""
+    if setup.case.reservoir is not None:
+        for message in _opening_reasons(setup):
+            raise CaseError(f"{setup.source}: {message}")
+
+
+def _opening_reasons(setup: BloodSetup) -> Iterator[str]:
+    if not inlets_of(setup.vessel.sites):
+        yield 'reservoir: the vessel has no inlet; set role = "inlet" for the iolet through which cells enter'
+    yield from _unclear_roles(setup)
+    if setup.case.packing is None:
+        yield "reservoir: [packing] is missing; it sets the hematocrit of the reservoir"
+        return
+    vessel, every = open_vessel(setup), "reservoir.every"
+    interval, pulse, travel = vessel.interval, vessel.pulse, vessel.travel
+    if travel > _FARTHEST:
+        yield (
+            f"{every}: cells move {travel:.3g} sites between two exchanges at the openings and could pass them "
+            f"unnoticed; use at most {max(1, int(interval * _FARTHEST / travel))} steps"
+        )
+    if pulse is not None and interval > pulse / _PER_PULSE:
+        yield (
+            f"{every}: the period of the flow is {pulse:.3g} steps, too short for this interval; use at most "
+            f"{max(1, int(pulse / _PER_PULSE))} steps"
+            if vessel.every is not None
+            else f"reservoir: the period of the flow is {pulse:.3g} steps, but cells are exchanged every {interval:g} "
+            f"steps; at least {_PER_PULSE * interval:g} steps a period are needed: use a smaller time step"
+        )
+
+
+def _unclear_roles(setup: BloodSetup) -> Iterator[str]:
+    """Yield a message for each outlet of the geometry through which blood may enter."""
+    roles = {opening.name: opening.role for opening in setup.case.iolet}
+    for plane, iolet in zip(setup.vessel.sites.iolets, setup.model.iolets, strict=True):
+        enters = isinstance(iolet, VelocityIolet) and speeds(iolet)[1] > 0
+        if plane.role == "outlet" and enters and roles[plane.name] is None:
+            yield (
+                f'iolet["{plane.name}"].role: is missing; blood may enter through it, but the geometry calls it an '
+                'outlet, where no cells enter; set role = "inlet" or "outlet"'
+            )

@@ -89,9 +89,8 @@ def read_places(
         kinds.append(np.full(int(inside.sum()), number))
     packing = Packing(np.concatenate(centers), np.concatenate(rotations), np.concatenate(kinds), 0.0)
     # Overlaps are tested with the meshes: the polyhedra of control points of Loop shells are larger.
-    offsets = np.array(
-        [s.vertices.mean(axis=0) - k.mesh.vertices.mean(axis=0) for k, s in zip(types, surfaces, strict=True)]
-    )
+    pairs = zip(types, surfaces, strict=True)
+    offsets = np.array([surface.vertices.mean(axis=0) - kind.mesh.vertices.mean(axis=0) for kind, surface in pairs])
     middles = packing.centers - np.einsum("nij,nj->ni", packing.rotations, offsets[packing.kinds])
     clashes = overlapping_pairs([kind.mesh for kind in types], replace(packing, centers=middles), periods(sites))
     if len(clashes):

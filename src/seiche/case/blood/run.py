@@ -99,12 +99,9 @@ class BloodRun:
                 populations = self.openings.begin(populations)
             else:
                 self.openings.load_state(state["numbers"][self._used :], state["note"]["openings"])
-            for planes, counts in (
-                (vessel.sites.iolets, self.statistics.left),
-                (vessel.inlets, self.statistics.entered),
-            ):
-                for plane in planes:
-                    counts.setdefault(plane.name, 0)
+            left, entered = self.statistics.left, self.statistics.entered
+            left.update({plane.name: left.get(plane.name, 0) for plane in vessel.sites.iolets})
+            entered.update({plane.name: entered.get(plane.name, 0) for plane in vessel.inlets})
         if state is None:
             self.next_name = named(populations)
         self.names = [population.names for population in populations]

@@ -82,9 +82,7 @@ class CellTable(Table):
         default=Biconcave(kind="biconcave"), description="undeformed shape; a red cell by default"
     )
     share: float = Field(default=1.0, ge=0, description="fraction of packed cells that are of this type")
-    positions: FileName | None = Field(
-        default=None, description="HemoCell .pos file of positions (um, degrees), instead of packing"
-    )
+    positions: FileName | None = Field(default=None, description="HemoCell .pos file (um, degrees), instead of packing")
     positions_from: PositionsFrom = Field(
         default="geometry",
         description="origin of the positions: that of the geometry's coordinates (as for openings and outputs), or, as "
@@ -162,9 +160,7 @@ class Adhesion(Table):
     @model_validator(mode="after")
     def _attracts(self) -> Adhesion:
         if self.rest >= self.reach:
-            raise ValueError(
-                f"rest = {self.rest:.3g} m is not below reach = {self.reach:.3g} m: there is no attraction"
-            )
+            raise ValueError(f"rest = {self.rest:.3g} m is not below reach = {self.reach:.3g} m: no attraction")
         return self
 
 
@@ -185,9 +181,7 @@ class Coupling(Table):
     delta: Literal["hat", "roma", "peskin", "cosine"] = Field(
         default="peskin", description="smoothed delta function, with support 2, 3, 4 or 4"
     )
-    scheme: Literal["euler", "adams-bashforth"] = Field(
-        default="euler", description="time integration of vertices, of order 1 or 2"
-    )
+    scheme: Literal["euler", "adams-bashforth"] = Field(default="euler", description="time integration, order 1 or 2")
     slip: float = Field(
         default=0.05,
         ge=0,
@@ -227,9 +221,7 @@ class CellsOutput(Table):
 
     file: OutputName = Field(description="name in the output folder, with the step added: cells.vtkhdf, cells.pos")
     every: StepsOrTime = Field(description="time or steps between two states")
-    positions_from: PositionsFrom = Field(
-        default="geometry", description="origin of the positions, .pos only; as in [[cells]]"
-    )
+    positions_from: PositionsFrom = Field(default="geometry", description="origin, .pos only; as in [[cells]]")
 
     @model_validator(mode="after")
     def _known_ending(self) -> CellsOutput:
@@ -249,9 +241,7 @@ def refuse_unplaced(cells: tuple[CellTable, ...], packing: PackingTable | None) 
         if packing is not None and table.positions is not None:
             raise ValueError(f'cells["{table.name}"].positions: is not allowed with [packing]; give one of them')
         if packing is None and table.positions is None:
-            raise ValueError(
-                f'cells["{table.name}"].positions: is missing; give positions for every type, or [packing]'
-            )
+            raise ValueError(f'cells["{table.name}"].positions: is missing; give positions for all types, or [packing]')
     if packing is not None and not sum(table.share for table in cells) > 0:
         raise ValueError("cells: the shares of all types are zero; at least one must be positive")
     inner = {table.inner_viscosity: table.name for table in cells if table.inner_viscosity is not None}
@@ -279,9 +269,7 @@ class BloodOutput(FlowOutput):
         for table in self.cells:
             taken = next((name for name in names if is_made_by(PurePath(table.file), PurePath(name))), None)
             if taken:
-                raise ValueError(
-                    f'two outputs have the same file name "{taken}", which output.cells["{table.file}"] also writes'
-                )
+                raise ValueError(f'two outputs write the file "{taken}", one is output.cells["{table.file}"]')
         return self
 
 

@@ -106,10 +106,8 @@ class CellsFile(ScheduledSeries):
             return
         sites = self._setup.vessel.sites
         shift = np.asarray(sites.origin) - origin_of(self._setup.vessel, self._from)
-        cells = self._run.cells
-        for table, kind, surface, population in zip(
-            self._setup.case.cells, cells.types, cells.surfaces, values, strict=True
-        ):
+        tables, cells = self._setup.case.cells, self._run.cells
+        for table, kind, surface, population in zip(tables, cells.types, cells.surfaces, values, strict=True):
             centers, turns = places_of(population.vertices, surface.vertices)
             centers -= turns @ middle_of(kind, surface)
             centers -= _whole_periods(sites, centers)

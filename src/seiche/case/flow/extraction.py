@@ -79,7 +79,6 @@ class Extraction:
     """Values of one extraction file."""
 
     def __init__(self, table: ExtractionOutput, setup: FlowSetup, solver: Solver, world: World) -> None:
-        """Select this rank's sites."""
         self._table, self._setup, self._solver, self._world = table, setup, solver, world
         sites = setup.vessel.sites
         selected = shared_by_rank_zero(world, lambda: chosen(table, sites))
@@ -144,6 +143,5 @@ class Extraction:
             ExtractionField(name, *FIELDS[field][:2], (reference,) if field == "pressure" else ())
             for name, field in zip(self._table.field_names(), self._table.fields, strict=True)
         ]
-        return ExtractionSeries(
-            path, self._world, spacing=sites.spacing, origin=sites.origin, coords=self._coords, fields=fields
-        )
+        grid: dict[str, Any] = {"spacing": sites.spacing, "origin": sites.origin, "coords": self._coords}
+        return ExtractionSeries(path, self._world, fields=fields, **grid)

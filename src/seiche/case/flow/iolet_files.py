@@ -67,9 +67,7 @@ def iolet_inputs(case: FlowCase, sites: SiteSet, source: str) -> dict[str, Iolet
             except CaseError as error:
                 raise CaseError(f"{source}: {error}") from None
             if opening.flow_rate is not None and not area > 0:
-                raise CaseError(
-                    f'{source}: iolet["{opening.name}"].weights: the inflow is zero; expected positive weights'
-                )
+                raise CaseError(f'{source}: iolet["{opening.name}"].weights: the inflow is zero; use positive weights')
         result[opening.name] = IoletInput(series, profile, area)
     return result
 
@@ -91,9 +89,7 @@ def _series(path: Path, opening: PressureOpening | VelocityOpening, source: str)
     if opening.repeat and len(times) < 2:
         raise FormatError(path, "whole file", "one row; a table that repeats needs two or more")
     if opening.repeat and abs(values[-1] - values[0]) > 1e-6 * float(np.ptp(values)):
-        raise FormatError(
-            path, "last row", f"{values[-1]:g} is not the first value {values[0]:g}; a table that repeats would jump"
-        )
+        raise FormatError(path, "last row", f"{values[-1]:g} is not {values[0]:g}, the first; repetition would jump")
     if isinstance(opening, PressureOpening):
         unit = parse_quantity("1 mmHg", dimension="pressure")
     else:

@@ -66,9 +66,8 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
     Raises the same CaseError or FormatError on every rank for an invalid case.
     """
     world = world or World.serial()
-    return shared_setup(
-        world, lambda: flow_setup(source, check_tables(source.tables, str(source.path), FlowCase), world.size)
-    )
+    path = str(source.path)
+    return shared_setup(world, lambda: flow_setup(source, check_tables(source.tables, path, FlowCase), world.size))
 
 
 def check_with(
@@ -95,7 +94,6 @@ class FlowPlan(PlannedCase):
     setup: FlowSetup
 
     def __init__(self, source: CaseFile) -> None:
-        """Make the geometry once for all numbers of ranks."""
         self.setup = prepare(source)
         self.total = len(self.setup.vessel.sites)
 

@@ -63,9 +63,7 @@ def match(case: FlowCase, planes: Sequence[IoletPlane]) -> tuple[IoletPlane, ...
             )
     for name in names:
         if name not in openings:
-            raise CaseError(
-                f'iolet: the opening "{name}" of the geometry has no condition; add a [[iolet]] with name = "{name}"'
-            )
+            raise CaseError(f'iolet: is missing for the opening "{name}"; add [[iolet]] with name = "{name}"')
     return tuple(placed(plane, openings[plane.name]) for plane in planes)
 
 

@@ -110,9 +110,7 @@ def rim_lines(source: CaseFile, schema: type[FlowCase]) -> list[str]:
     for k, (rim, index) in enumerate(zip(rims, owners, strict=True)):
         normal = in_brackets(round(-value, 6) for value in rim.normal)
         owner = f'iolet "{planes[index].name}"' if index >= 0 else "no iolet"
-        lines.append(
-            f"rim{k}: center {_center(rim)} m, normal {normal} into the fluid, radius {rim.radius:.4g} m, {owner}"
-        )
+        lines.append(f"rim{k}: center {_center(rim)} m, normal {normal} inwards, radius {rim.radius:.4g} m, {owner}")
         if index < 0:
             proposals += ["", "[[iolet]]", f'name = "rim{k}"', 'kind = "pressure"', 'pressure = "0 mmHg"']
     return [*lines, *(["tables for the rims without an iolet:", *proposals, ""] if proposals else [])]
@@ -121,9 +119,7 @@ def rim_lines(source: CaseFile, schema: type[FlowCase]) -> list[str]:
 def _plane(opening: Opening) -> IoletPlane:
     for key in ("normal", "radius"):
         if getattr(opening, key) is None:
-            raise CaseError(
-                f'iolet["{opening.name}"].{key}: is missing; an STL surface needs center, normal and radius together'
-            )
+            raise CaseError(f'iolet["{opening.name}"].{key}: is missing; an STL needs center, normal and radius')
     return placed(IoletPlane(opening.name, role_of(opening), (0, 0, 0), (0, 0, 0)), opening)
 
 

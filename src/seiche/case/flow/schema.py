@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import PurePath
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
 from seiche.case.flow.schema_extraction import ExtractionOutput
-from seiche.case.flow.schema_fluid import CarreauYasudaFluid, CassonFluid, PowerLawFluid
 from seiche.case.flow.schema_iolet import IoletTable
 from seiche.case.flow.schema_shapes import (
     Bifurcation,
@@ -22,13 +21,14 @@ from seiche.case.flow.schema_shapes import (
     Segment,
     Sphere,
     Tube,
+    WallsTable,
 )
-from seiche.case.flow.schema_walls import WallsTable
 from seiche.case.quantities import (
     Density,
     ForceDensity,
     Point,
     PositiveLength,
+    PositiveRate,
     PositiveTime,
     PositiveVelocity,
     Pressure,
@@ -57,9 +57,7 @@ class Geometry(Table):
     gmy: FileName | None = Field(default=None, description="HemeLB geometry file, relative to the case file")
     stl: FileName | None = Field(default=None, description="STL surface, ASCII or binary, relative to the case file")
     shape: Shape | None = Field(default=None, description="built-in shape")
-    unit: PositiveLength | None = Field(
-        default=None, description="length of one unit of the STL file; needed with `stl`"
-    )
+    unit: PositiveLength | None = Field(default=None, description="length unit of the STL file; needed with `stl`")
     origin: Point | None = Field(default=None, description="position of the site (0, 0, 0); only with `gmy` and `stl`")
 
     @model_validator(mode="after")
@@ -79,6 +77,69 @@ class NewtonianFluid(Table):
 
     kind: Literal["newtonian"]
     viscosity: Viscosity = Field(description="dynamic viscosity")
+
+
+class ThinningFluid(Table):
+    """A law with all constants given, or with a preset."""
+
+    @model_validator(mode="after")
+    def _check_constants(self) -> Self:
+        """Refuse a preset together with constants, an incomplete set, and eta_inf above eta_0."""
+        presets = get_args(get_args(type(self).model_fields["preset"].annotation)[0])
+        names = {name: field.alias or name for name, field in type(self).model_fields.items()}
+        constants = [name for name in names if name not in ("kind", "preset")]
+        present = [names[name] for name in constants if getattr(self, name) is not None]
+        preset, count = getattr(self, "preset", None), {2: "two", 3: "three", 4: "four", 5: "five"}[len(constants)]
+        if preset is not None and present:
+            raise ValueError(f'preset = "{preset}" already sets {present[0]}; give a preset or all {count} constants')
+        if preset is None and len(present) < len(constants):
+            missing = next(names[name] for name in constants if getattr(self, name) is None)
+            listed = ", ".join(names[name] for name in constants[:-1]) + f" and {names[constants[-1]]}"
+            raise ValueError(f"{missing} is missing; give {listed}, or a preset ({', '.join(presets)})")
+        low, high = getattr(self, "eta_inf", None), getattr(self, "eta_0", None)
+        if low is not None and high is not None and low > high:
+            raise ValueError("eta_inf is larger than eta_0; a shear-thinning fluid has eta_inf <= eta_0")
+        return self
+
+
+class CassonFluid(ThinningFluid):
+    """Blood with a yield stress: eta = (sqrt(yield_stress) + sqrt(eta_inf g))^2/g, at most eta_0; g the shear rate."""
+
+    kind: Literal["casson"]
+    preset: Literal["human"] | None = Field(default=None, description="published constants; else give all three")
+    yield_stress: Pressure | None = Field(default=None, ge=0, description="stress below which the fluid hardly flows")
+    eta_inf: Viscosity | None = Field(default=None, description="viscosity at high shear rate")
+    eta_0: Viscosity | None = Field(default=None, description="viscosity at zero shear rate, the maximum")
+
+
+class PowerLawFluid(ThinningFluid):
+    """A truncated power law: eta = consistency (g s)^(n - 1), with the shear rate g limited to a range."""
+
+    kind: Literal["power-law"]
+    preset: Literal["human"] | None = Field(default=None, description="published constants; else give all four")
+    consistency: Viscosity | None = Field(default=None, description="viscosity of the law at a shear rate of 1/s")
+    n: float | None = Field(default=None, gt=0, le=1, description="exponent: stress ~ g^n")
+    shear_rate_min: PositiveRate | None = Field(default=None, description="the viscosity is constant below")
+    shear_rate_max: PositiveRate | None = Field(default=None, description="the viscosity is constant above")
+
+    @model_validator(mode="after")
+    def _check_range(self) -> PowerLawFluid:
+        low, high = self.shear_rate_min, self.shear_rate_max
+        if low is not None and high is not None and low > high:
+            raise ValueError("shear_rate_min is larger than shear_rate_max")
+        return self
+
+
+class CarreauYasudaFluid(ThinningFluid):
+    """Shear-thinning blood: eta = eta_inf + (eta_0 - eta_inf)(1 + (lambda g)^a)^((n - 1)/a)."""
+
+    kind: Literal["carreau-yasuda"]
+    preset: Literal["human", "mouse"] | None = Field(default=None, description="published constants; or give all five")
+    eta_0: Viscosity | None = Field(default=None, description="viscosity at zero shear rate")
+    eta_inf: Viscosity | None = Field(default=None, description="viscosity at high shear rate")
+    relaxation_time: PositiveTime | None = Field(default=None, alias="lambda", description="time constant")
+    a: float | None = Field(default=None, gt=0, le=100, description="sharpness of the transition")
+    n: float | None = Field(default=None, gt=0, le=1, description="exponent of the power-law range")
 
 
 class Fluid(Table):
@@ -106,15 +167,9 @@ class Lattice(Table):
     collision: Literal["trt", "bgk", "mrt", "regularised"] = Field(
         default="trt", description="two, one or multiple relaxation times, or one without moments beyond the stress"
     )
-    magic: float | None = Field(
-        default=None, gt=0, le=10, description="TRT and MRT only: (tau+ - 1/2)(tau- - 1/2); 3/16 by default"
-    )
-    bulk_rate: float | None = Field(
-        default=None, gt=0, lt=2, description="MRT only: rate of the stress trace; 1 by default"
-    )
-    even_rate: float | None = Field(
-        default=None, gt=0, lt=2, description="MRT only: rate of the other even moments; 1 by default"
-    )
+    magic: float | None = Field(default=None, gt=0, le=10, description="TRT, MRT: (tau+ - 1/2)(tau- - 1/2); else 3/16")
+    bulk_rate: float | None = Field(default=None, gt=0, lt=2, description="MRT: rate of the stress trace; default 1")
+    even_rate: float | None = Field(default=None, gt=0, lt=2, description="MRT: rate of other even moments; default 1")
     layout: Literal["auto", "list-ab", "list-aa", "tiles-4", "tiles-8", "moments"] = Field(
         default="auto", description="memory layout of sites; results do not depend on it. moments: regularised only"
     )
@@ -231,9 +286,7 @@ class FlowOutput(OutputTable):
 
     fields: Annotated[tuple[FieldOutput, ...], OneOrMore] = Field(default=(), description="time series at the sites")
     surface: Annotated[tuple[SurfaceOutput, ...], OneOrMore] = Field(default=(), description="time series on the wall")
-    extraction: Annotated[tuple[ExtractionOutput, ...], OneOrMore] = Field(
-        default=(), description="HemeLB extraction files"
-    )
+    extraction: Annotated[tuple[ExtractionOutput, ...], OneOrMore] = Field(default=(), description="extraction files")
     averages: AveragesOutput | None = Field(default=None, description="means over time windows")
     picture: PictureName | None = Field(default=None, description="figure drawn at the end, a .png, .pdf or .svg")
     record_every: StepsOrTime | None = Field(

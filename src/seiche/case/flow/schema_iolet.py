@@ -68,9 +68,7 @@ class PressureOpening(Opening):
     amplitude: Pressure = Field(default=0.0, description="amplitude of the cosine")
     period: Period | None = Field(default=None, description='period as a time ("0.8 s") or a rate ("72 bpm")')
     phase: Angle = Field(default=0.0, description="phase of the cosine")
-    ramp_from: Pressure | None = Field(
-        default=None, description="first pressure of the ramp; by default the initial one"
-    )
+    ramp_from: Pressure | None = Field(default=None, description="first pressure of the ramp; default: initial one")
     table: FileName | None = Field(default=None, description="file of two columns, seconds and mmHg; linear in between")
     repeat: bool | None = Field(default=None, description=_REPEAT)
     scheme: Scheme | None = Field(default=None, description=_SCHEME)
@@ -149,7 +147,7 @@ class VelocityOpening(Opening):
     flow_rate: FlowRate | None = Field(default=None, description="the same as a flow rate")
     table: FileName | None = Field(default=None, description="file of two columns, seconds and m/s; linear in between")
     table_scale: float | None = Field(
-        default=None, gt=0, le=1e6, description="with table: factor of its velocities; 1 by default"
+        default=None, gt=0, le=1e6, description="factor of velocities of table; 1 by default"
     )
     repeat: bool | None = Field(default=None, description=_REPEAT)
     profile: Literal["parabolic", "womersley", "computed"] = Field(

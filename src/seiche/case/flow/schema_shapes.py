@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shapes in a flow case: built-in vessels, selections of sites, parts of the wall."""
+"""Shapes in a flow case (built-in vessels, selections of sites, parts of the wall) and the [walls] table."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from seiche.case.quantities import Angle, Direction, Point, PositiveLength
-from seiche.case.tables import FromList, OutputName, Table, refuse_null
+from seiche.case.quantities import Angle, AngularVelocity, Direction, Point, PositiveLength, VelocityVector
+from seiche.case.tables import FromList, OutputName, Table, refuse_null, refuse_twins
 
 
 class Tube(Table):
@@ -17,9 +17,7 @@ class Tube(Table):
     kind: Literal["tube"]
     radius: PositiveLength = Field(description="inner radius")
     length: PositiveLength = Field(description="distance between the ends")
-    axis: Direction = Field(
-        default=(1.0, 0.0, 0.0), description="direction from inlet to outlet; a lattice axis if periodic"
-    )
+    axis: Direction = Field(default=(1.0, 0.0, 0.0), description="from inlet to outlet; a lattice axis if periodic")
     periodic: bool = Field(default=False, description="periodic along the axis, without openings")
 
 
@@ -141,4 +139,46 @@ class WallInBox(Table):
     def _corners_in_order(self) -> Self:
         if any(low >= high for low, high in zip(self.low, self.high, strict=True)):
             raise ValueError("high: is not above low along every axis")
+        return self
+
+
+PatchTable = Annotated[WallOnPlane | WallInSphere | WallInCylinder | WallInBox, Field(discriminator="kind")]
+
+
+class MovingWallTable(Table):
+    """A part of the wall with tangential motion; the geometry is fixed. `velocity` and `rotation` add up."""
+
+    name: str = Field(min_length=1, max_length=100, description="name, for messages")
+    velocity: VelocityVector | None = Field(default=None, description="velocity of a sliding wall")
+    rotation: AngularVelocity | None = Field(default=None, description="angular velocity (right-hand rule)")
+    axis: Direction | None = Field(default=None, description="with rotation: direction of the axis (any length)")
+    center: Point | None = Field(default=None, description="with rotation: a point of the axis")
+    where: PatchTable | None = Field(default=None, description="part of the wall; all of it by default")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> MovingWallTable:
+        if self.velocity is None and self.rotation is None:
+            raise ValueError("give velocity, rotation or both; none is given")
+        for name in ("axis", "center"):
+            present = getattr(self, name) is not None
+            if present and self.rotation is None:
+                raise ValueError(f"{name} is only allowed with rotation")
+            if not present and self.rotation is not None:
+                raise ValueError(f"{name} is missing; rotation needs it")
+        refuse_null("axis", self.axis, "the direction of the axis")
+        return self
+
+
+class WallsTable(Table):
+    """The boundary condition at the walls of the vessel."""
+
+    kind: Literal["bounce-back", "bouzidi"] = Field(
+        default="bounce-back",
+        description="wall half way along every link, or where the geometry cuts it (second order)",
+    )
+    moving: Annotated[tuple[MovingWallTable, ...], FromList] = Field(default=(), description="moving parts")
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> WallsTable:
+        refuse_twins("moving: two have", self.moving)
         return self

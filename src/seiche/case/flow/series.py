@@ -16,7 +16,7 @@ from seiche.case.flow.extraction import Extraction
 from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.values import components, lattice_names, rehearse, to_si, unit_names
 from seiche.case.flow.wall import Wall
-from seiche.case.output import Output, Place
+from seiche.case.output import Output, Place, Scheduled
 from seiche.case.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -93,18 +93,10 @@ class Series(Output):
         self._closed = True
 
 
-class ScheduledSeries(Series):
+class ScheduledSeries(Scheduled, Series):
     """A file with a schedule."""
 
     schedule: Schedule
-
-    def next_after(self, step: int) -> int:
-        """Return the next step of the schedule."""
-        return self.schedule.next_after(step)
-
-    def due(self, step: int) -> bool:
-        """Return whether the schedule includes `step`."""
-        return self.schedule.due(step)
 
     def count(self, first: int, last: int) -> int:
         """Return the number of steps of the schedule."""

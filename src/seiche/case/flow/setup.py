@@ -90,9 +90,8 @@ def _build_setup(case: FlowCase, vessel: Vessel, source: str) -> FlowSetup:
     viscosity = law.eta_inf / case.fluid.density
     planes = {plane.name: plane for plane in vessel.sites.iolets}
     inputs = iolet_inputs(case, vessel.sites, source)
-    inflows = [
-        inflow_of(o, planes[o.name], source, inputs[o.name]) for o in case.iolet if isinstance(o, VelocityOpening)
-    ]
+    openings = [opening for opening in case.iolet if isinstance(opening, VelocityOpening)]
+    inflows = [inflow_of(o, planes[o.name], source, inputs[o.name]) for o in openings]
     for inflow in inflows:
         _refuse_pulsation(inflow, viscosity, source)
     pressures = pressure_range(case, inputs)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeVar, overload
+from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -55,34 +55,18 @@ class LatticeUnits:
         length, time, mass = POWERS[kind]
         return float(self.spacing**length * self.step**time * self.density**mass)
 
-    @overload
-    def to_lattice(self, kind: Kind, value: float) -> float: ...
-    @overload
-    def to_lattice(self, kind: Kind, value: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]: ...
     def to_lattice(self, kind: Kind, value: Value) -> Value:
         """Return the SI `value` in lattice units."""
         return value / self.scale(kind)
 
-    @overload
-    def to_si(self, kind: Kind, value: float) -> float: ...
-    @overload
-    def to_si(self, kind: Kind, value: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]: ...
     def to_si(self, kind: Kind, value: Value) -> Value:
         """Return the lattice `value` in SI units."""
         return value * self.scale(kind)
 
-    @overload
-    def density_of_pressure(self, pressure: float) -> float: ...
-    @overload
-    def density_of_pressure(self, pressure: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]: ...
     def density_of_pressure(self, pressure: Value) -> Value:
         """Return the lattice density at `pressure` (Pa): rho = 1 + (p - p_ref)/(cs^2 * unit of stress)."""
         return 1.0 + self.to_lattice("stress", pressure - self.reference_pressure) / CS2
 
-    @overload
-    def pressure_of_density(self, density: float) -> float: ...
-    @overload
-    def pressure_of_density(self, density: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]: ...
     def pressure_of_density(self, density: Value) -> Value:
         """Return the pressure (Pa) at the lattice `density`; the inverse of `density_of_pressure`."""
         return self.reference_pressure + (density - 1.0) * (CS2 * self.scale("stress"))

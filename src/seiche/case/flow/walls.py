@@ -9,8 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.flow.schema import FlowCase
-from seiche.case.flow.schema_shapes import WallInBox, WallInCylinder, WallInSphere, WallOnPlane
-from seiche.case.flow.schema_walls import MovingWallTable, PatchTable
+from seiche.case.flow.schema_shapes import (
+    MovingWallTable,
+    PatchTable,
+    WallInBox,
+    WallInCylinder,
+    WallInSphere,
+    WallOnPlane,
+)
 from seiche.case.flow.units import LatticeUnits
 from seiche.case.flow.where import in_brackets
 from seiche.domain.sites import LinkKind, SiteSet

@@ -12,6 +12,8 @@ from seiche.case.flow.schema_shapes import Nearest, Plane, Segment, Sphere
 from seiche.domain.sites import SiteSet
 from seiche.errors import CaseError
 
+Floats = npt.NDArray[np.float64]
+
 
 def in_brackets(values: Iterable[float]) -> str:
     """Return numbers as "(x, y, z)" for messages."""
@@ -43,9 +45,7 @@ def select(where: Plane | Segment | Nearest | Sphere, sites: SiteSet, key: str) 
     return np.flatnonzero(chosen)
 
 
-def _nearest(
-    points: npt.NDArray[np.float64], place: npt.NDArray[np.float64], spacing: float, key: str
-) -> npt.NDArray[np.int64]:
+def _nearest(points: Floats, place: Floats, spacing: float, key: str) -> npt.NDArray[np.int64]:
     from scipy.spatial import cKDTree
 
     distance, nearest = cKDTree(place).query(points)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche check` of an ultrasound case: what it is, how exact it will be, and what it costs."""
+"""The lines of `seiche check` about an ultrasound case: its parameters, accuracy and cost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
     """Yield the lines of `seiche check` for a number of ranks.
 
     Raises:
-        CaseError: the grid cannot be cut for them, or the case has something that goes only on one rank.
+        CaseError: the grid cannot be partitioned, or the case uses a feature that is limited to one rank.
     """
     refuse_impossible(setup, ranks)
     problem, case = setup.problem, setup.case
@@ -29,18 +29,17 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
     limit = "any time step is stable" if np.isinf(setup.limit) else f"stable up to {setup.limit:.4g} s"
     rows = [
         ("case", setup.source + (f": {case.title}" if case.title else "")),
-        ("points", f"{' x '.join(map(str, problem.shape))} = {problem.points:,}, {problem.spacing[0]:.4g} m apart"),
+        ("points", f"{' x '.join(map(str, problem.shape))} = {problem.points:,}, spacing {problem.spacing[0]:.4g} m"),
         ("time step", f"{problem.time_step:.4g} s ({limit}), {problem.steps:,} steps"),
         ("sound speed", f"{speeds[0]:g} to {speeds[1]:g} m/s, reference {problem.reference_speed:g} m/s"),
         ("density", f"{densities[0]:g} to {densities[1]:g} kg/m^3"),
     ]
-    frequencies = sorted({one.frequency for one in case.source if hasattr(one, "frequency")})
+    frequencies = sorted({source.frequency for source in case.source if hasattr(source, "frequency")})
     for frequency in frequencies:
         resolved = points_per_wavelength(problem, frequency)
         error = phase_error(problem, frequency, case.run.scheme)
-        rows.append(
-            (f"{frequency:.4g} Hz", f"{resolved:.2f} points per wavelength, phase error in time up to {error:.2g} rad")
-        )
+        value = f"{resolved:.2f} points per wavelength, phase error in time up to {error:.2g} rad"
+        rows.append((f"{frequency:.4g} Hz", value))
         if problem.absorption is not None:
             rows.append(("  power law", str(power_law_errors(problem.absorption, problem.sound_speed, frequency))))
     rows.append(("scheme", f"{case.run.scheme}, {case.run.precision}, on {case.run.device}"))
@@ -52,41 +51,35 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
         rows += lines
         bytes_needed = int(bytes_needed / ranks * work)
         if sharing_of(setup, ranks).basis == "global":
-            more = shared_fields(problem, case.run.scheme) * np.dtype(case.run.precision).itemsize
-            bytes_needed += int(more * problem.points / ranks)
-    rows.append(
-        (
-            "memory",
-            f"{bytes_needed / 1e6:.4g} MB, {bytes_needed * ranks / problem.points:.1f} B a point"
-            + (f", of each of {ranks} ranks" if ranks > 1 else ""),
-        )
-    )
+            buffers = shared_fields(problem, case.run.scheme) * np.dtype(case.run.precision).itemsize
+            bytes_needed += int(buffers * problem.points / ranks)
+    share = f", on each of {ranks} ranks" if ranks > 1 else ""
+    per_point = bytes_needed * ranks / problem.points
+    rows.append(("memory", f"{bytes_needed / 1e6:.4g} MB, {per_point:.1f} B per point{share}"))
     width = max(len(name) for name, _ in rows)
     yield from (f"{name:<{width}}  {value}" for name, value in rows)
     yield from (f"advice: {line}" for line in setup.notes)
 
 
 def _shared(setup: UltrasoundSetup, ranks: int, frequencies: Sequence[float]) -> tuple[list[tuple[str, str]], float]:
-    """Return what is said of several ranks, and all their work over that of one."""
+    """Return the lines about several ranks, and the ratio of their total work to that of one."""
     problem, sharing = setup.problem, sharing_of(setup, ranks)
     basis, overlap = sharing.basis, sharing.overlap
-    if basis == "auto":  # as a run chooses without a machine file
+    if basis == "auto":  # the choice of a run without a machine file
         try:
             local_parts(setup, ranks, sharing.split, overlap)
         except CaseError:
             basis = "global"
     if basis == "global":
-        largest = max(slabs_of(problem.shape, ranks), key=lambda part: part.shape)
-        extents = " x ".join(str(n) for n in largest.shape)
-        work = ranks * int(np.prod(largest.shape)) / problem.points
-        return [(f"{ranks} ranks", f"{extents} points, transforms of the whole grid: no error")], work
+        shape = max(slabs_of(problem.shape, ranks), key=lambda part: part.shape).shape
+        work = ranks * int(np.prod(shape)) / problem.points
+        return [(f"{ranks} ranks", f"{' x '.join(map(str, shape))} points, transforms of the whole grid, exact")], work
     parts = local_parts(setup, ranks, sharing.split, overlap)
-    largest = max(parts, key=lambda part: int(np.prod(part.shape)))
-    work = ranks * int(np.prod(largest.shape)) / problem.points
-    extents = " x ".join(str(n) for n in largest.shape)
-    wider = f" (asked: {overlap}; the kernels transform such lines)" if least_overlap(parts) > overlap else ""
-    told = f"{extents} points with overlaps of {least_overlap(parts)}{wider}, {work:.2f} times the work of one"
-    rows = [(f"{ranks} ranks", told)]
+    shape = max(parts, key=lambda part: int(np.prod(part.shape))).shape
+    work = ranks * int(np.prod(shape)) / problem.points
+    extents, width = " x ".join(map(str, shape)), least_overlap(parts)
+    wider = f" ({overlap} requested; widened for the transforms)" if width > overlap else ""
+    rows = [(f"{ranks} ranks", f"{extents} points with overlaps of {width}{wider}, {work:.2f} times the work of one")]
     cuts = cuts_on_the_way(parts)
     for frequency in frequencies:
         error = error_of_ranks(problem, parts, frequency)

@@ -18,7 +18,7 @@ from seiche.domain.world import World
 from seiche.observe.plan import PlannedRank, planned_rank
 from seiche.observe.stage import Stage
 
-#: Steps of a case that are sampled to find how often each kind of step comes.
+#: Number of sampled steps from which the frequency of each kind of step is estimated.
 _SAMPLES = 512
 
 
@@ -27,23 +27,22 @@ def _check(source: CaseFile, world: World, ranks: int) -> list[str]:
 
 
 class UltrasoundPlan(PlannedCase):
-    """A case of ultrasound whose runs can be planned."""
+    """An ultrasound case whose runs can be planned."""
 
     item = "points"
     graphs = False
     setup: UltrasoundSetup
 
     def __init__(self, source: CaseFile) -> None:
-        """Make the medium, once for all numbers of ranks."""
         self.setup = setup = prepare(source)
         self.total, self.dimensions = setup.problem.points, setup.problem.dimensions
 
     def refuse(self, ranks: int) -> None:
-        """Refuse a number of ranks on which the case cannot run; CaseError."""
+        """Raise a CaseError for a number of ranks on which the case cannot run."""
         refuse_impossible(self.setup, ranks)
 
     def rank(self, world: World, device: str) -> tuple[PlannedRank, str]:
-        """Return what one rank does (collective)."""
+        """Return the plan of one rank (collective)."""
         solver = open_solver(self.setup, world, device=device)
         kinds: dict[int, tuple[float, Sequence[Stage]]] = {}
         for step in np.unique(np.linspace(1, max(1, self.setup.steps - 1), _SAMPLES).astype(int)):

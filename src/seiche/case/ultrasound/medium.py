@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The medium of an ultrasound case: numbers, materials, regions, files, a CT image."""
+"""The medium of an ultrasound case from numbers, materials, regions, files or a CT image."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def medium_of(table: MediumTable, grid: Grid, folder: Path) -> Medium:
         FormatError: a file is broken.
     """
     power = table.exponent
-    whole: dict[str, Any] = dict(_properties(table, power))
+    values: dict[str, Any] = dict(_properties(table, power))
     if table.file is not None:
-        whole |= read_npz(folder / table.file, _NAMES, grid.shape)
-    if power is None and np.any(whole.get("alpha_coeff", 0.0)):
-        raise CaseError(f"medium.file: {table.file} has alpha_coeff; medium.alpha_power is missing beside it")
+        values |= read_npz(folder / table.file, _NAMES, grid.shape)
+    if power is None and np.any(values.get("alpha_coeff", 0.0)):
+        raise CaseError(f"medium.alpha_power: is missing; alpha_coeff of {table.file} needs it")
     for name in ("sound_speed", "density"):
-        if name not in whole:
+        if name not in values:
             raise CaseError(f"medium.{name}: is missing; give it, a material or a file")
     for number, region in enumerate(table.region):
         inside = region_points(region, grid, f"medium.region[{number}]")
         if not inside.any():
-            raise CaseError(f"medium.region[{number}]: the {region.kind} holds no point of the grid")
+            raise CaseError(f"medium.region[{number}]: the {region.kind} contains no point of the grid")
         for name, value in _properties(region, power).items():
-            whole[name] = np.where(inside, value, whole.get(name, 0.0))
+            values[name] = np.where(inside, value, values.get(name, 0.0))
     if table.ct is not None:
         image = read_npy(folder / table.ct.file, grid.shape)
         bone = medium_of_ct(image, model=BoneModel(threshold=table.ct.threshold), alpha_power=power)
@@ -49,13 +49,13 @@ def medium_of(table: MediumTable, grid: Grid, folder: Path) -> Medium:
         for name in ("sound_speed", "density", "alpha_coeff"):
             value = getattr(bone, name)
             if value is not None:
-                whole[name] = np.where(is_bone, value, whole.get(name, 0.0))
-    absorbs = power is not None and np.any(whole.get("alpha_coeff", 0.0))
+                values[name] = np.where(is_bone, value, values.get(name, 0.0))
+    absorbs = power is not None and np.any(values.get("alpha_coeff", 0.0))
     return Medium(
-        whole["sound_speed"],
-        whole["density"],
-        BonA=whole.get("BonA"),
-        alpha_coeff=whole["alpha_coeff"] if absorbs else None,
+        values["sound_speed"],
+        values["density"],
+        BonA=values.get("BonA"),
+        alpha_coeff=values["alpha_coeff"] if absorbs else None,
         alpha_power=power if absorbs else None,
         alpha_mode=table.alpha_mode if absorbs else None,
         sound_speed_ref=table.reference_speed,
@@ -63,11 +63,7 @@ def medium_of(table: MediumTable, grid: Grid, folder: Path) -> Medium:
 
 
 def region_points(region: BoxRegion | BallRegion | ShellRegion, grid: Grid, name: str) -> npt.NDArray[np.bool_]:
-    """Return which points of the grid lie in a region.
-
-    Raises:
-        CaseError: its places have another number of axes than the grid.
-    """
+    """Return the points of the grid inside a region, as a mask; CaseError if its number of axes is not the grid's."""
     places = region.lower if isinstance(region, BoxRegion) else region.center
     check_axes(f"{name}.{'lower' if isinstance(region, BoxRegion) else 'center'}", places, grid)
     if isinstance(region, BoxRegion):
@@ -80,40 +76,35 @@ def region_points(region: BoxRegion | BallRegion | ShellRegion, grid: Grid, name
     radius = distance(grid, region.center)
     if isinstance(region, ShellRegion):
         if region.inner >= region.outer:
-            raise CaseError(
-                f"{name}: inner radius {region.inner:g} m is not less than the outer one {region.outer:g} m"
-            )
+            inner, outer = region.inner, region.outer
+            raise CaseError(f"{name}: the inner radius {inner:g} m is not less than the outer radius {outer:g} m")
         return np.asarray((radius >= region.inner) & (radius <= region.outer))
     return np.asarray(radius <= region.radius)
 
 
 def along(grid: Grid, axis: str) -> Floats:
-    """Return the coordinates of an axis in a shape that fits the grid."""
+    """Return the coordinates of an axis in a shape that broadcasts to the grid."""
     number = grid.axes.index(axis)
     return grid.positions(axis).reshape([-1 if k == number else 1 for k in range(len(grid.shape))])
 
 
 def distance(grid: Grid, center: tuple[float, ...]) -> Floats:
-    """Return the distance of all points from a place, m."""
+    """Return the distance (m) of all points from `center`."""
     squares = sum((along(grid, axis) - c) ** 2 for axis, c in zip(grid.axes, center, strict=True))
     return np.asarray(np.sqrt(squares))
 
 
 def check_axes(name: str, place: tuple[float, ...], grid: Grid) -> None:
-    """Refuse a place that has not one coordinate for each axis.
-
-    Raises:
-        CaseError: naming it.
-    """
+    """Raise a CaseError unless `place` has one coordinate for each axis."""
     if len(place) != len(grid.shape):
-        raise CaseError(f"{name}: {len(place)} coordinates on a grid of {len(grid.shape)} axes")
+        raise CaseError(f"{name}: has {len(place)} coordinates, the grid has {len(grid.shape)} axes")
 
 
 def _properties(table: Properties, alpha_power: float | None) -> dict[str, float]:
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     if table.material is not None:
         material = MATERIALS[table.material]
-        found = {"sound_speed": material.sound_speed, "density": material.density}
+        values = {"sound_speed": material.sound_speed, "density": material.density}
         if alpha_power is not None:
-            found["alpha_coeff"] = material.alpha_coeff(alpha_power)
-    return found | {name: value for name in _NAMES if (value := getattr(table, name)) is not None}
+            values["alpha_coeff"] = material.alpha_coeff(alpha_power)
+    return values | {name: value for name in _NAMES if (value := getattr(table, name)) is not None}

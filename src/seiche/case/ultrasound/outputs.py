@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a run of ultrasound writes at its end: records, images, temperatures, as HDF5 and as a figure."""
+"""Final output of an ultrasound run: records, images and temperatures, as HDF5 and as a figure."""
 
 from __future__ import annotations
 
@@ -28,15 +28,14 @@ _UNITS = {
 }
 
 
-class Results(Final):
-    """Records and what is made of them, once the last step is done.
+class ResultFile(Final):
+    """Records and derived results after the last step.
 
     Attributes:
         arrays: results by name, the same on every rank; empty before the end of the case.
     """
 
     def __init__(self, setup: UltrasoundSetup, solver: UltrasoundSolver, folder: Path) -> None:
-        """Write to `folder`."""
         self._setup, self._solver = setup, solver
         output = setup.case.output
         self._file = folder / output.file
@@ -46,11 +45,11 @@ class Results(Final):
     @property
     def places(self) -> Sequence[Place]:
         """Return file and picture."""
-        found = [Place("output.file", self._file, "HDF5 file")]
-        return found + ([Place("output.picture", self._picture)] if self._picture is not None else [])
+        files = [Place("output.file", self._file, "HDF5 file")]
+        return files + ([Place("output.picture", self._picture)] if self._picture is not None else [])
 
     def finish(self) -> list[Path]:
-        """Write records, from rank 0; nothing if the run was stopped before its last step."""
+        """Write the results on rank 0, unless the run was stopped before its last step."""
         solver = self._solver
         if solver.step < self._setup.steps:
             return []
@@ -102,21 +101,20 @@ class Results(Final):
         return {"heat": heat, "temperature": hottest, "dose": state.dose}
 
     def greatest(self) -> dict[str, Any]:
-        """Return the greatest values of what was recorded everywhere, and where they are."""
-        found: dict[str, Any] = {}
-        arrays = self.arrays
-        grid = self._setup.grid
+        """Return the largest values of the recorded maps and their positions."""
+        largest: dict[str, Any] = {}
+        arrays, grid = self.arrays, self._setup.grid
         for name in ("p_amplitude", "p_max_all", "image", "temperature", "dose"):
             if name not in arrays:
                 continue
             values = arrays[name][0] if name == "p_amplitude" else arrays[name]
             place = np.unravel_index(int(np.argmax(values)), grid.shape)
-            found[f"greatest_{name}"] = {
+            largest[f"greatest_{name}"] = {
                 "value": float(values[place]),
                 "unit": unit_of(name),
                 "place_m": [float(grid.positions(axis)[k]) for axis, k in zip(grid.axes, place, strict=True)],
             }
-        return found
+        return largest
 
     def _write_arrays(self, part: Path, arrays: Arrays) -> None:
         grid, medium = self._setup.grid, self._setup.medium
@@ -141,25 +139,25 @@ class Results(Final):
         if setup.problem.initial_pressure is not None:
             inside = tuple(slice(m, n - m) for n, m in zip(setup.problem.shape, setup.layers.outside, strict=True))
             start = middle_slice(setup.problem.initial_pressure[inside])
-            panels.append(Panel("pressure at the start", "Pa", start))
+            panels.append(Panel("initial pressure", "Pa", start))
         fields = {
             "p_amplitude": ("pressure amplitude", "kPa", 1e-3),
-            "p_max_all": ("greatest pressure", "kPa", 1e-3),
-            "p_final": ("pressure at the end", "Pa", 1.0),
+            "p_max_all": ("maximum pressure", "kPa", 1e-3),
+            "p_final": ("final pressure", "Pa", 1.0),
             "temperature": ("temperature", "°C", 1.0),
             "dose": ("thermal dose", "equivalent min at 43 °C", 1.0),
-            "image": ("picture by time reversal", "Pa", 1.0),
+            "image": ("image by time reversal", "Pa", 1.0),
         }
         for key, (title, label, factor) in fields.items():
             if key in arrays:
                 values = arrays[key][0] if key == "p_amplitude" else arrays[key]
-                through = np.unravel_index(int(np.argmax(values)), grid.shape)
-                plane = factor * middle_slice(values, [int(k) for k in through])
+                center = np.unravel_index(int(np.argmax(values)), grid.shape)
+                plane = factor * middle_slice(values, [int(k) for k in center])
                 panels.append(Panel(title, label, plane, both_signs=key == "p_final"))
         speed = np.asarray(setup.medium.sound_speed)
-        shown = middle_slice(speed) if speed.ndim else None
+        background = middle_slice(speed) if speed.ndim else None
         places = [grid.positions(axis) for axis in grid.axes[:2]]
-        ultrasound_figure(part, name, places, panels[:4], sound_speed=shown, title=setup.case.title)
+        ultrasound_figure(part, name, places, panels[:4], sound_speed=background, title=setup.case.title)
 
 
 def unit_of(name: str) -> str:

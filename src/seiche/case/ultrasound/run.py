@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A run of ultrasound: the solver with its records."""
+"""An ultrasound run: the solver with its records."""
 
 from __future__ import annotations
 
@@ -13,39 +13,33 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.kind import CaseRun, Match, Restart
-from seiche.case.kind import Results as Summarised
+from seiche.case.kind import CaseRun, Match, Restart, Results
 from seiche.case.output import ChunkMonitor
 from seiche.case.steering import Control
-from seiche.case.ultrasound.outputs import Results
+from seiche.case.ultrasound.outputs import ResultFile
 from seiche.case.ultrasound.setup import UltrasoundSetup, open_solver, signals_of
 from seiche.domain.world import World
 from seiche.ultrasound.solver import UltrasoundSolver
 
 
 class UltrasoundCaseRun(CaseRun):
-    """The solver of a case of ultrasound and its outputs."""
+    """The solver of an ultrasound case and its outputs; CaseError for a checkpoint of another case."""
 
     solver: UltrasoundSolver
     usual_fields = ("pressure",)
 
     def __init__(self, setup: UltrasoundSetup, world: World, folder: Path, restart: Restart | None) -> None:
-        """Make the solver, in the state of `restart` if that is given.
-
-        Raises:
-            CaseError: a checkpoint of another case.
-        """
         self.setup, self.solver = setup, open_solver(setup, world)
         if restart is not None:
             restart.resume(setup, self.solver, self.matches())
         self.monitor = ChunkMonitor(self.solver)
-        self.records = Results(setup, self.solver, folder)
+        self.records = ResultFile(setup, self.solver, folder)
         self.outputs = [self.records]
 
     def matches(self) -> Mapping[str, Match]:
-        """Return grid, medium and records; sources may change when a run continues."""
+        """Return grid, medium and records; sources may change at a restart."""
         setup, problem, run = self.setup, self.setup.problem, self.setup.case.run
-        grid = (problem.shape, problem.spacing, problem.time_step, [repr(one) for one in problem.pml])
+        grid = (problem.shape, problem.spacing, problem.time_step, [repr(layer) for layer in problem.pml])
         medium = (problem.reference_speed, problem.sound_speed, problem.density, problem.staggered_density)
         losses = (problem.BonA, problem.absorption, problem.relaxation)
         request = setup.request
@@ -57,7 +51,7 @@ class UltrasoundCaseRun(CaseRun):
         }
 
     def controls(self) -> Mapping[str, Control]:
-        """Return the factors of the signals, by the number of the first source that sends each."""
+        """Return the amplitude factors of the signals, by the number of the first source of each."""
         return {
             f"sources.{numbers[0]}.amplitude": Control(1.0, partial(self.solver.sources.scale, f"source.emitters[{k}]"))
             for k, numbers in enumerate(signals_of(self.setup.case))
@@ -67,8 +61,8 @@ class UltrasoundCaseRun(CaseRun):
         """Return records, images and temperatures."""
         return self.records.arrays
 
-    def results(self, files: Iterable[Path]) -> Summarised:
-        """Return the grid and the largest values that were recorded."""
+    def results(self, files: Iterable[Path]) -> Results:
+        """Return the grid and the largest recorded values."""
         setup, solver, problem = self.setup, self.solver, self.setup.problem
         largest = self.records.greatest()
         details = {
@@ -84,28 +78,28 @@ class UltrasoundCaseRun(CaseRun):
             **largest,
         }
         lines = []
-        for name, found in largest.items():
-            place = ", ".join(f"{1e3 * c:.4g}" for c in found["place_m"])
-            lines.append(f"{name.replace('_', ' ', 1)}: {found['value']:.5g} {found['unit']} at ({place}) mm")
-        return Summarised(details=details, lines=lines)
+        for name, entry in largest.items():
+            place = ", ".join(f"{1e3 * c:.4g}" for c in entry["place_m"])
+            lines.append(f"{name.replace('_', ' ', 1)}: {entry['value']:.5g} {entry['unit']} at ({place}) mm")
+        return Results(details=details, lines=lines)
 
 
 def _digest(value: Any) -> str:
-    """Return a hash of numbers, arrays and dataclasses of them."""
-    total = hashlib.sha256()
+    """Return a hash of nested numbers, arrays and dataclasses."""
+    digest = hashlib.sha256()
 
-    def add(one: Any) -> None:
-        if isinstance(one, np.ndarray):
-            total.update(repr((one.shape, one.dtype.str)).encode())
-            total.update(np.ascontiguousarray(one).tobytes())
-        elif is_dataclass(one):
-            total.update(type(one).__name__.encode())
-            add([getattr(one, item.name) for item in fields(one)])
-        elif isinstance(one, list | tuple):
-            for each in one:
-                add(each)
+    def add(item: Any) -> None:
+        if isinstance(item, np.ndarray):
+            digest.update(repr((item.shape, item.dtype.str)).encode())
+            digest.update(np.ascontiguousarray(item).tobytes())
+        elif is_dataclass(item):
+            digest.update(type(item).__name__.encode())
+            add([getattr(item, field.name) for field in fields(item)])
+        elif isinstance(item, list | tuple):
+            for element in item:
+                add(element)
         else:
-            total.update(repr(one).encode())
+            digest.update(repr(item).encode())
 
     add(value)
-    return total.hexdigest()
+    return digest.hexdigest()

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The case file of `solver = "ultrasound"` as tables of checked values, all in SI units.
-
-docs/reference/ultrasound-case.md is generated from here.
-"""
+"""The checked tables of an ultrasound case in SI units; docs/reference/ultrasound-case.md is generated from here."""
 
 from __future__ import annotations
 
@@ -36,41 +33,39 @@ Map = Literal["p_max_all", "p_min_all", "p_final", "u_final"]
 
 
 class GridTable(Table):
-    """Points in space and time. Positions are lengths from the point n // 2 of each axis."""
+    """Points in space and time. Positions are relative to the point n // 2 of each axis."""
 
     shape: Annotated[tuple[int, ...], FromList] = Field(
         min_length=1, max_length=3, description="points along one to three axes; small prime factors are fast"
     )
-    spacing: PositiveLength = Field(description="distance of points")
+    spacing: PositiveLength = Field(description="distance between points")
     cfl: float | None = Field(
-        default=None, gt=0, le=2, description="time step over spacing / greatest sound speed; 0.3 by default"
+        default=None, gt=0, le=2, description="time step times largest sound speed over spacing; 0.3 by default"
     )
     time_step: PositiveTime | None = Field(default=None, description="instead of cfl")
-    duration: PositiveTime | None = Field(
-        default=None, description="how long; by default sound crosses the diagonal once"
-    )
+    duration: PositiveTime | None = Field(default=None, description="by default, sound crosses the diagonal once")
     steps: int | None = Field(default=None, gt=0, le=2**31, description="instead of duration")
 
     @model_validator(mode="after")
     def _one_of_each(self) -> GridTable:
-        for one, other in (("cfl", "time_step"), ("duration", "steps")):
-            self.at_most_one_of(one, other)
+        self.at_most_one_of("cfl", "time_step")
+        self.at_most_one_of("duration", "steps")
         return self
 
 
 class LayerTable(Table):
     """The absorbing layer at all borders."""
 
-    points: int | None = Field(default=None, ge=0, le=1000, description="its thickness; 20, in 3D 10 by default")
-    strength: float = Field(default=2.0, ge=0, description="nepers a point")
-    inside: bool = Field(default=True, description="a part of the grid; else the grid grows")
+    points: int | None = Field(default=None, ge=0, le=1000, description="thickness; 20 by default, 10 in 3D")
+    strength: float = Field(default=2.0, ge=0, description="nepers per point")
+    inside: bool = Field(default=True, description="inside the grid; else the grid is extended")
 
 
 class Properties(Table):
-    """What a part of the medium is made of: a material, whose numbers others replace."""
+    """Properties of a part of the medium: those of a material, unless other keys replace them."""
 
     material: Material | None = Field(
-        default=None, description="sound speed, density, absorption at 500 kHz of the transcranial benchmarks"
+        default=None, description="sound speed, density, absorption (500 kHz) of the transcranial benchmarks"
     )
     sound_speed: PositiveVelocity | None = Field(default=None, description="sound speed")
     density: Density | None = Field(default=None, description="mass density")
@@ -79,18 +74,18 @@ class Properties(Table):
 
 
 class Ball(Table):
-    """A disc (2D) or ball, or what bounds it."""
+    """A disc (2D) or ball, or its boundary."""
 
-    center: Place = Field(description="its centre")
-    radius: PositiveLength = Field(description="its radius")
+    center: Place = Field(description="centre")
+    radius: PositiveLength = Field(description="radius")
 
 
 class BoxRegion(Properties):
     """Points in a box."""
 
     kind: Literal["box"]
-    lower: Place = Field(description="its lowest corner")
-    upper: Place = Field(description="its highest corner")
+    lower: Place = Field(description="lowest corner")
+    upper: Place = Field(description="highest corner")
 
 
 class BallRegion(Ball, Properties):
@@ -103,82 +98,82 @@ class ShellRegion(Properties):
     """Points between two circles (2D) or spheres."""
 
     kind: Literal["shell"]
-    center: Place = Field(description="their centre")
+    center: Place = Field(description="centre")
     inner: PositiveLength = Field(description="inner radius")
     outer: PositiveLength = Field(description="outer radius")
 
 
 class CtTable(Table):
-    """A skull from a CT image by its porosity; it takes the place of everything else where it is bone."""
+    """A skull from the porosity of a CT image; its bone replaces all other media."""
 
     file: FileName = Field(description="Hounsfield units, a .npy of the grid's shape")
-    threshold: float = Field(default=100.0, description="values below are no bone")
+    threshold: float = Field(default=100.0, description="least value of bone")
 
 
 class MediumTable(Properties):
-    """The medium: what holds everywhere, then the regions in their order."""
+    """The medium: uniform properties, replaced by the regions in their order."""
 
     alpha_power: float | None = Field(
         default=None,
         gt=0,
         lt=3,
-        description="exponent y of the absorption; without it nothing is absorbed, but for stokes, which means 2",
+        description="exponent y of the absorption; by default 2 for stokes, else no absorption",
     )
     alpha_mode: Literal["no_absorption", "no_dispersion", "stokes", "relaxation"] | None = Field(
-        default=None, description="how absorption is computed; relaxation takes the exponent 1, too"
+        default=None, description="absorption model; relaxation also permits the exponent 1"
     )
     reference_speed: PositiveVelocity | None = Field(
-        default=None, description="of the correction in time; the greatest sound speed by default"
+        default=None, description="speed of the k-space correction; the largest sound speed by default"
     )
     file: FileName | None = Field(
         default=None, description="a .npz with arrays sound_speed, density, alpha_coeff, BonA of the grid's shape"
     )
     region: Annotated[
         tuple[Annotated[BoxRegion | BallRegion | ShellRegion, Field(discriminator="kind")], ...], OneOrMore
-    ] = Field(default=(), description="parts made of something else")
+    ] = Field(default=(), description="regions with other properties")
     ct: CtTable | None = Field(default=None, description="a skull from a CT image")
 
     @property
     def exponent(self) -> float | None:
-        """Return the exponent of the absorption, None if nothing is absorbed."""
+        """Return the exponent of the absorption, None without absorption."""
         return 2.0 if self.alpha_power is None and self.alpha_mode == "stokes" else self.alpha_power
 
     @model_validator(mode="after")
     def _absorption_is_complete(self) -> MediumTable:
         if self.exponent is None:
-            if any(one.alpha_coeff for one in (self, *self.region)):
-                raise ValueError("alpha_power is missing beside alpha_coeff")
+            if any(part.alpha_coeff for part in (self, *self.region)):
+                raise ValueError("alpha_power is missing; alpha_coeff needs it")
             if self.alpha_mode is not None:
-                raise ValueError("alpha_power is missing beside alpha_mode")
+                raise ValueError("alpha_power is missing; alpha_mode needs it")
         return self
 
 
 class Signal(Table):
     """A tone of a source."""
 
-    #: Of the grid, None: any.
+    #: Required number of axes of the grid, None for any.
     axes: ClassVar[int | None] = 3
-    frequency: PositiveFrequency = Field(description="its frequency")
-    amplitude: PositivePressure = Field(description="pressure that a large flat source sends to each side")
-    cycles: float | None = Field(default=None, gt=0, description="length of a burst; goes on by default")
-    ramp: float = Field(default=3.0, ge=0, description="cycles in which a tone that goes on grows to its amplitude")
-    delay: Delay = Field(default=0.0, description="how much later it begins")
+    frequency: PositiveFrequency = Field(description="frequency")
+    amplitude: PositivePressure = Field(description="pressure emitted to each side by a large flat source")
+    cycles: float | None = Field(default=None, gt=0, description="length of a burst; continuous by default")
+    ramp: float = Field(default=3.0, ge=0, description="cycles over which a continuous tone is ramped up")
+    delay: Delay = Field(default=0.0, description="delay of the signal")
 
     @abstractmethod
     def shape(self) -> Shape:
-        """Return where it acts."""
+        """Return the geometry of the source."""
 
 
 class FocusedSource(Signal):
     """A source that faces a point on its axis."""
 
-    position: Place = Field(description="its middle")
+    position: Place = Field(description="middle of the source")
     focus: Place = Field(description="a point on its axis")
-    diameter: PositiveLength = Field(description="its diameter; of an arc, the distance of its ends")
+    diameter: PositiveLength = Field(description="diameter; for an arc, the distance between its ends")
 
 
 class CurvedSource(FocusedSource):
-    """A source that is a part of a circle or sphere."""
+    """A source on a circle or sphere."""
 
     radius: PositiveLength = Field(description="radius of curvature")
 
@@ -190,7 +185,7 @@ class ArcSource(CurvedSource):
     kind: Literal["arc"]
 
     def shape(self) -> Shape:
-        """Return where it acts."""
+        """Return the arc."""
         return Arc(self.position, self.focus, self.radius, self.diameter)
 
 
@@ -200,7 +195,7 @@ class BowlSource(CurvedSource):
     kind: Literal["bowl"]
 
     def shape(self) -> Shape:
-        """Return where it acts."""
+        """Return the cap."""
         return Bowl(self.position, self.focus, self.radius, self.diameter)
 
 
@@ -210,7 +205,7 @@ class DiscSource(FocusedSource):
     kind: Literal["disc"]
 
     def shape(self) -> Shape:
-        """Return where it acts."""
+        """Return the disc."""
         return Disc(self.position, self.focus, self.diameter)
 
 
@@ -218,12 +213,12 @@ class RectangleSource(Signal):
     """A flat rectangle (3D)."""
 
     kind: Literal["rectangle"]
-    position: Place = Field(description="its centre")
+    position: Place = Field(description="centre")
     first: Place = Field(description="one side as a vector")
     second: Place = Field(description="the other, at a right angle")
 
     def shape(self) -> Shape:
-        """Return where it acts."""
+        """Return the rectangle."""
         return Rectangle(self.position, self.first, self.second)
 
 
@@ -236,19 +231,19 @@ class LineSource(Signal):
     end: Place = Field(description="other end")
 
     def shape(self) -> Shape:
-        """Return where it acts."""
+        """Return the line."""
         return Line(self.start, self.end)
 
 
 class BallSource(Ball):
-    """Pressure at the start in a disc (2D) or ball, smoothed."""
+    """Initial pressure in a disc (2D) or ball, smoothed."""
 
     kind: Literal["initial-ball"]
-    pressure: PositivePressure = Field(description="pressure in it")
+    pressure: PositivePressure = Field(description="initial pressure")
 
 
 class FileSource(Table):
-    """Pressure at the start from a file, smoothed."""
+    """Initial pressure from a file, smoothed."""
 
     kind: Literal["initial-file"]
     file: FileName = Field(description="pressure in Pa, a .npy of the grid's shape")
@@ -265,19 +260,18 @@ class RingTable(Ball):
 
 
 class RecordTable(Table):
-    """What is recorded."""
+    """Records of the run."""
 
-    points: Annotated[tuple[Place, ...], FromList] = Field(default=(), description="places of sensors, interpolated")
-    ring: RingTable | None = Field(default=None, description="sensors around something, in place of points")
+    points: Annotated[tuple[Place, ...], FromList] = Field(default=(), description="positions of sensors, interpolated")
+    ring: RingTable | None = Field(default=None, description="sensors on a circle or sphere, instead of points")
     quantities: Annotated[tuple[Series, ...], FromList] = Field(
-        default=("p",), description="of sensors: series, or what is left of them"
+        default=("p",), description="time series at the sensors, or their extrema and means"
     )
-    maps: Annotated[tuple[Map, ...], FromList] = Field(default=(), description="of the whole grid")
+    maps: Annotated[tuple[Map, ...], FromList] = Field(default=(), description="maps of the whole grid")
     frequencies: Annotated[tuple[PositiveFrequency, ...], FromList] = Field(
-        default=(),
-        description="at which amplitude A and phase of the pressure, A cos(2 pi f t + phase), are found everywhere",
+        default=(), description="frequencies f of maps of the pressure A cos(2 pi f t + phase): amplitude A and phase"
     )
-    periods: int = Field(default=4, ge=1, description="last periods from which they are found")
+    periods: int = Field(default=4, ge=1, description="number of last periods used for these maps")
     start: StepsOrTime = Field(default=0, description="time or steps before the first record")
 
     @model_validator(mode="after")
@@ -288,29 +282,29 @@ class RecordTable(Table):
 
 
 class HeatTable(Table):
-    """Warming of tissue by the amplitude at the first of record.frequencies, and the thermal dose."""
+    """Heating of tissue by the amplitude at the first of record.frequencies, and the thermal dose."""
 
-    duration: PositiveTime = Field(description="how long the source is on")
-    cooling: Delay = Field(default=0.0, description="how long it is watched after that")
-    heat_capacity: PositiveHeatCapacity = Field(default=3600.0, description="of the tissue")
-    conductivity: Conductivity = Field(default=0.5, description="of the tissue")
-    perfusion: Perfusion = Field(default=0.0, description="volumes of blood through a volume of tissue and time")
-    temperature: float = Field(default=37.0, ge=-50, le=100, description="at the start, degrees Celsius")
+    duration: PositiveTime = Field(description="duration of the sonication")
+    cooling: Delay = Field(default=0.0, description="duration of the cooling afterwards")
+    heat_capacity: PositiveHeatCapacity = Field(default=3600.0, description="heat capacity of the tissue")
+    conductivity: Conductivity = Field(default=0.5, description="thermal conductivity of the tissue")
+    perfusion: Perfusion = Field(default=0.0, description="volume of blood per volume of tissue and time")
+    temperature: float = Field(default=37.0, ge=-50, le=100, description="initial temperature, degrees Celsius")
 
 
 class ImageTable(Table):
-    """A picture of the initial pressure by time reversal of what the ring heard."""
+    """Image of the initial pressure by time reversal of the records of the ring."""
 
-    iterations: int = Field(default=1, ge=1, le=1000, description="pictures; more mend limited views")
+    iterations: int = Field(default=1, ge=1, le=1000, description="iterations; more of them improve limited views")
 
 
 Pieces = Annotated[int, Field(ge=1, le=4096)]
 
 
 class UltrasoundRun(RunTable):
-    """How and where to compute."""
+    """Hardware and numerics of the run."""
 
-    precision: Literal["float32", "float64"] = Field(default="float32", description="of all fields")
+    precision: Literal["float32", "float64"] = Field(default="float32", description="precision of all fields")
     scheme: Literal["exact", "separable", "local4"] = Field(
         default="exact", description="k-Wave's scheme, its product over axes, or fourth order with the local speed"
     )
@@ -322,16 +316,16 @@ class UltrasoundRun(RunTable):
         default=None,
         ge=4,
         le=32,
-        description="several ranks: points that their parts share, 12 by default; 8 errs by 1e-3, 16 by 1e-5",
+        description="several ranks: overlap in points, 12 by default; error 1e-3 for 8, 1e-5 for 16",
     )
     error: float | None = Field(
         default=None,
         gt=0,
         lt=1,
-        description="instead: relative error that overlaps may make; they are as narrow as is predicted to keep it",
+        description="instead of overlap: relative error; the overlap is the least that satisfies it",
     )
     split: Annotated[tuple[Pieces, ...], FromList] | None = Field(
-        default=None, description="several ranks: pieces along each axis, by default as the machine file or work has it"
+        default=None, description="several ranks: pieces along each axis, by default from the machine file or the work"
     )
 
     @model_validator(mode="after")
@@ -341,7 +335,7 @@ class UltrasoundRun(RunTable):
 
 
 class UltrasoundOutput(OutputTable):
-    """What a run leaves behind."""
+    """Output of a run."""
 
     file: OutputName = Field(default="result.h5", description="records and medium, HDF5 in SI units")
     picture: PictureName | None = Field(default=None, description="figure of the field, a .png, .pdf or .svg")
@@ -355,19 +349,19 @@ class UltrasoundOutput(OutputTable):
 
 
 class UltrasoundCase(Table):
-    """A whole case file."""
+    """The case file of ultrasound."""
 
     solver: Literal["ultrasound"] = Field(description="this solver")
     title: str = Field(default="", max_length=200, description="one line for pictures and summaries")
     grid: GridTable = Field(description="points in space and time")
     layer: LayerTable = Field(default=LayerTable(), description="the absorbing layer")
-    medium: MediumTable = Field(description="what sound travels in")
-    source: Annotated[tuple[Source, ...], OneOrMore] = Field(min_length=1, description="what makes it")
-    record: RecordTable = Field(default=RecordTable(), description="what is recorded")
-    heat: HeatTable | None = Field(default=None, description="warming of tissue")
-    image: ImageTable | None = Field(default=None, description="a photoacoustic picture")
-    run: UltrasoundRun = Field(default=UltrasoundRun(), description="how and where to compute")
-    output: UltrasoundOutput = Field(default=UltrasoundOutput(), description="what is left behind")
+    medium: MediumTable = Field(description="the medium")
+    source: Annotated[tuple[Source, ...], OneOrMore] = Field(min_length=1, description="the sources")
+    record: RecordTable = Field(default=RecordTable(), description="the records")
+    heat: HeatTable | None = Field(default=None, description="heating of tissue")
+    image: ImageTable | None = Field(default=None, description="photoacoustic image")
+    run: UltrasoundRun = Field(default=UltrasoundRun(), description="hardware and numerics")
+    output: UltrasoundOutput = Field(default=UltrasoundOutput(), description="output files")
 
     @model_validator(mode="after")
     def _belongs_together(self) -> UltrasoundCase:
@@ -377,11 +371,11 @@ class UltrasoundCase(Table):
         if self.heat is not None and not record.frequencies:
             raise ValueError("heat: needs the amplitude at record.frequencies, which are missing")
         if self.heat is not None and self.medium.exponent is None:
-            raise ValueError("heat: needs a medium that absorbs; medium.alpha_power is missing")
+            raise ValueError("heat: needs an absorbing medium; medium.alpha_power is missing")
         if self.image is not None and record.ring is None:
             raise ValueError("image: needs record.ring, which is missing")
         if self.image is not None and "p" not in record.quantities:
             raise ValueError('image: needs the series "p" among record.quantities')
         if self.image is not None and record.start != 0:
-            raise ValueError("image: needs records from the first step; record.start is given")
+            raise ValueError("image: needs records from the first step; omit record.start")
         return self

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From the tables of an ultrasound case to grid, medium, source and sensor, and to the problem they make."""
+"""Convert the tables of an ultrasound case to grid, medium, sources, sensors and the problem."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from seiche.ultrasound.solver import UltrasoundSolver
 
 @dataclass(frozen=True)
 class UltrasoundSetup(Setup):
-    """A case as the solver wants it; `request` has no sink, `limit` is the longest stable step in s."""
+    """A case as input of the solver; `request` has no sink, `limit` is the largest stable time step in s."""
 
     case: UltrasoundCase
     source: str
@@ -60,22 +60,22 @@ class UltrasoundSetup(Setup):
 
     @property
     def inputs(self) -> list[Path]:
-        """Return the files that the case is read from."""
+        """Return the input files of the case."""
         path, medium = Path(self.source), self.case.medium
-        named = [medium.file, None if medium.ct is None else medium.ct.file]
-        named += [one.file for one in self.case.source if isinstance(one, FileSource)]
-        return [path, *(path.parent / name for name in named if name is not None)]
+        names = [medium.file, None if medium.ct is None else medium.ct.file]
+        names += [source.file for source in self.case.source if isinstance(source, FileSource)]
+        return [path, *(path.parent / name for name in names if name is not None)]
 
 
-#: Overlaps that a case may have, narrow ones first.
+#: Overlaps (points) tried for `run.error`, in ascending order.
 WIDTHS = (4, 6, 8, 10, 12, 16, 20, 24, 32)
 
 
 def prepare(source: CaseFile, world: World | None = None, *, place: bool = True) -> UltrasoundSetup:
-    """Make the problem of a case, on every rank; nothing is allocated on a device.
+    """Make the problem of a case on every rank; nothing is allocated on a device.
 
     Raises:
-        CaseError: a key or value is wrong, or what it asks for is impossible.
+        CaseError: a key or value is wrong, or the case is impossible.
         FormatError: a file is broken.
     """
     case = check_tables(source.tables, str(source.path), UltrasoundCase)
@@ -112,21 +112,19 @@ def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
     medium = medium_of(case.medium, empty, path.parent)
     grid = _with_time(case, empty, medium)
     assert grid.time_step is not None and grid.steps is not None
-    layer = case.layer
-    layers = Layers.of(grid, layer.points, layer.strength, layer.inside)
+    layers = Layers.of(grid, case.layer.points, case.layer.strength, case.layer.inside)
     source, sensor = _source(case, grid, path.parent), _sensor(case, grid)
     sensor.check(grid)
-    frequencies = [one.frequency for one in case.source if isinstance(one, Signal)]
+    frequencies = {number: tone.frequency for number, tone in enumerate(case.source) if isinstance(tone, Signal)}
     problem = problem_of(grid, medium, source, layers)
-    for number, one in enumerate(case.source):
-        if isinstance(one, Signal) and points_per_wavelength(problem, one.frequency) < PPW_LEAST:
+    for number, frequency in frequencies.items():
+        if (resolved := points_per_wavelength(problem, frequency)) < PPW_LEAST:
             raise CaseError(
-                f"source[{number}].frequency: {one.frequency:g} Hz has"
-                f" {points_per_wavelength(problem, one.frequency):.2f} points per wavelength where sound is slowest;"
-                f" at least {PPW_LEAST:g} are needed"
+                f"source[{number}].frequency: {frequency:g} Hz has {resolved:.2f} points per wavelength at the lowest"
+                f" sound speed; at least {PPW_LEAST:g} are needed"
             )
     limit = refuse_unstable(problem, case.run.scheme, "grid")
-    notes = tuple(advice(problem, case.run.scheme, max(frequencies) if frequencies else None))
+    notes = tuple(advice(problem, case.run.scheme, max(frequencies.values(), default=None)))
     request = request_of(grid, sensor, layers)
     return UltrasoundSetup(case, str(path), grid, medium, sensor, layers, problem, request, limit, notes)
 
@@ -137,17 +135,17 @@ def _with_time(case: UltrasoundCase, grid: Grid, medium: Medium) -> Grid:
     speed = medium.sound_speed
     if table.time_step is not None:
         cfl = table.time_step * float(np.max(speed)) / min(grid.spacings)
-    elif len(case.record.frequencies) == 1:  # a period is a whole number of steps, so that amplitudes are exact
+    elif len(case.record.frequencies) == 1:  # amplitudes are exact if a period is a whole number of steps
         frequency = case.record.frequencies[0]
         longest = cfl * min(grid.spacings) / float(np.max(speed))
         cfl *= 1 / (frequency * np.ceil(1 / (frequency * longest))) / longest
-    timed = grid.with_time(speed, end=table.duration, cfl=cfl)
-    steps = timed.steps if table.steps is None else table.steps
-    return Grid(grid.shape, grid.spacing, timed.time_step if table.time_step is None else table.time_step, steps)
+    default = grid.with_time(speed, end=table.duration, cfl=cfl)
+    steps = default.steps if table.steps is None else table.steps
+    return Grid(grid.shape, grid.spacing, default.time_step if table.time_step is None else table.time_step, steps)
 
 
 def signal_of(tone: Signal, grid: Grid) -> npt.NDArray[np.float64]:
-    """Return the samples of a tone of amplitude 1: a burst in a Hann window, or a tone that grows and goes on."""
+    """Return the samples of a tone of amplitude 1: a burst with a Hann window, or a ramped continuous tone."""
     assert grid.time_step is not None and grid.steps is not None
     phase = tone.frequency * np.arange(grid.steps) * grid.time_step
     wave = np.sin(2 * np.pi * phase)
@@ -158,50 +156,50 @@ def signal_of(tone: Signal, grid: Grid) -> npt.NDArray[np.float64]:
 
 
 def signals_of(case: UltrasoundCase) -> list[list[int]]:
-    """Return the numbers of the sources that send the same signal together, one list for each emitter."""
+    """Return the numbers of the sources with the same signal, one list for each emitter."""
     groups: dict[tuple[float, float | None, float], list[int]] = {}
-    for number, one in enumerate(case.source):
-        if isinstance(one, Signal):
-            groups.setdefault((one.frequency, one.cycles, one.ramp), []).append(number)
+    for number, source in enumerate(case.source):
+        if isinstance(source, Signal):
+            groups.setdefault((source.frequency, source.cycles, source.ramp), []).append(number)
     return list(groups.values())
 
 
 def _source(case: UltrasoundCase, grid: Grid, folder: Path) -> Source:
     pressure: npt.NDArray[np.float64] | None = None
-    for number, one in enumerate(case.source):
+    for number, source in enumerate(case.source):
         name = f"source[{number}]"
-        if isinstance(one, BallSource):
-            check_axes(f"{name}.center", one.center, grid)
-            ball = distance(grid, one.center) <= one.radius
+        if isinstance(source, BallSource):
+            check_axes(f"{name}.center", source.center, grid)
+            ball = distance(grid, source.center) <= source.radius
             if not ball.any():
-                raise CaseError(f"{name}: the ball holds no point of the grid")
-            pressure = np.where(ball, one.pressure, 0.0) + (0.0 if pressure is None else pressure)
-        elif isinstance(one, FileSource):
-            found = read_npy(folder / one.file, grid.shape)
-            pressure = found if pressure is None else pressure + found
+                raise CaseError(f"{name}: the ball contains no point of the grid")
+            pressure = np.where(ball, source.pressure, 0.0) + (0.0 if pressure is None else pressure)
+        elif isinstance(source, FileSource):
+            values = read_npy(folder / source.file, grid.shape)
+            pressure = values if pressure is None else pressure + values
     emitters = []
     for numbers in signals_of(case):
         tones = {number: cast(Signal, case.source[number]) for number in numbers}
-        strongest = max(one.amplitude for one in tones.values())
+        strongest = max(tone.amplitude for tone in tones.values())
         emitters.append(
             Emitter(
-                [_shape(one, grid, f"source[{number}]") for number, one in tones.items()],
+                [_shape(tone, grid, f"source[{number}]") for number, tone in tones.items()],
                 strongest * signal_of(tones[numbers[0]], grid),
-                delays=[one.delay for one in tones.values()],
-                apodisation=[one.amplitude / strongest for one in tones.values()],
+                delays=[tone.delay for tone in tones.values()],
+                apodisation=[tone.amplitude / strongest for tone in tones.values()],
             )
         )
     return Source(p0=pressure, emitters=tuple(emitters))
 
 
-def _shape(one: Signal, grid: Grid, name: str) -> Shape:
-    keys = dict(one)
+def _shape(tone: Signal, grid: Grid, name: str) -> Shape:
+    keys = dict(tone)
     for key, value in keys.items():
         if isinstance(value, tuple):
             check_axes(f"{name}.{key}", value, grid)
-    if one.axes not in (None, len(grid.shape)):
-        raise CaseError(f"{name}: kind {keys['kind']} needs a grid of {one.axes} axes, not {len(grid.shape)}")
-    return one.shape()
+    if tone.axes not in (None, len(grid.shape)):
+        raise CaseError(f"{name}: kind {keys['kind']} needs a grid of {tone.axes} axes, not {len(grid.shape)}")
+    return tone.shape()
 
 
 def _sensor(case: UltrasoundCase, grid: Grid) -> Sensor:
@@ -215,21 +213,21 @@ def _sensor(case: UltrasoundCase, grid: Grid) -> Sensor:
         check_axes("record.ring.center", record.ring.center, grid)
         mask = np.abs(distance(grid, record.ring.center) - record.ring.radius) <= min(grid.spacings) / 2
         if not mask.any():
-            raise CaseError("record.ring: no point of the grid is near it")
-    sensed = record.points or mask is not None
+            raise CaseError("record.ring: no point of the grid is near the ring; check center and radius")
+    has_sensors = record.points or mask is not None
     window = None
     if record.frequencies:
         steps = round(record.periods / min(record.frequencies) / grid.time_step)
         if not 0 < steps <= grid.steps:
             raise CaseError(
-                f"record.periods: {record.periods} periods of {min(record.frequencies):g} Hz are {steps} steps, of"
-                f" {grid.steps} in all"
+                f"record.periods: {record.periods} periods of {min(record.frequencies):g} Hz are {steps} steps, but the"
+                f" run has {grid.steps}"
             )
         window = (grid.steps - steps, grid.steps)
     return Sensor(
         mask=mask,
         positions=np.asarray(record.points) if record.points else None,
-        record=(*(record.quantities if sensed else ()), *record.maps),
+        record=(*(record.quantities if has_sensors else ()), *record.maps),
         first=start,
         frequencies=record.frequencies,
         frequency_window=window,
@@ -237,24 +235,24 @@ def _sensor(case: UltrasoundCase, grid: Grid) -> Sensor:
 
 
 def sharing_of(setup: UltrasoundSetup, ranks: int) -> Sharing:
-    """Return how the case wants its grid to be shared; with `run.error` overlaps are as narrow as keep it.
+    """Return the partition of the grid; with `run.error`, the least overlap whose predicted error is small enough.
 
-    Where none does, "auto" becomes "global".
+    If there is none, "auto" becomes "global".
 
     Raises:
-        CaseError: there are no such overlaps, or nothing tells which waves there will be.
+        CaseError: there is no such overlap, or no source has a frequency.
     """
     run, problem = setup.case.run, setup.problem
     if ranks == 1:
         return Sharing()
     basis = basis_of(run.basis, run.scheme, problem.shape)
     if run.split is not None and basis == "global":
-        raise CaseError(f"run.split: {run.split} goes with the local basis; the global one has slabs")
+        raise CaseError(f"run.split: {run.split} is only allowed with the local basis; the global basis uses slabs")
     if run.error is None or basis == "global":
         return Sharing(basis, OVERLAP if run.overlap is None else run.overlap, run.split, transport=run.transport)
-    frequencies = [one.frequency for one in setup.case.source if hasattr(one, "frequency")]
+    frequencies = [source.frequency for source in setup.case.source if hasattr(source, "frequency")]
     if not frequencies:
-        raise CaseError("run.error: no source has a frequency from which the error could be predicted; use run.overlap")
+        raise CaseError("run.error: no source has a frequency, which the prediction needs; use run.overlap")
     least = np.inf
     for width in WIDTHS:
         try:
@@ -267,16 +265,16 @@ def sharing_of(setup: UltrasoundSetup, ranks: int) -> Sharing:
     if basis == "auto" and run.split is None:
         return Sharing("global", transport=run.transport)
     raise CaseError(
-        f"run.error: {run.error:g} is not kept by any overlap of {ranks} ranks, the widest errs by {least:.1e};"
+        f"run.error: {run.error:g} is not reached with {ranks} ranks; the error of the widest overlap is {least:.1e};"
         ' use run.basis = "global"'
     )
 
 
 def local_parts(setup: UltrasoundSetup, ranks: int, split: tuple[int, ...] | None, overlap: int) -> list[Part]:
-    """Return the parts of the local basis as a run has them: wider than asked where transforms of lines need it.
+    """Return the parts of the local basis; overlaps are wider than `overlap` where line transforms require it.
 
     Raises:
-        CaseError: the grid cannot be cut so.
+        CaseError: the grid cannot be partitioned in this way.
     """
     run = setup.case.run
     lines = lines_of({"device": run.device, "precision": run.precision, "scheme": run.scheme})
@@ -284,20 +282,16 @@ def local_parts(setup: UltrasoundSetup, ranks: int, split: tuple[int, ...] | Non
 
 
 def error_of_ranks(problem: Problem, parts: Sequence[Part], frequency: float) -> float:
-    """Return the relative error that is predicted of a wave and its onset that cross the cuts of the local basis."""
+    """Return the predicted relative error of a wave and its onset that cross the cuts of the local basis."""
     cfl = problem.time_step * problem.reference_speed / min(problem.spacing)
     resolved = points_per_wavelength(problem, frequency)
     width = least_overlap(parts)
-    one = np.hypot(crossing_error(resolved, width, cfl=cfl), onset_error(problem, width, cfl))
-    return float(cuts_on_the_way(parts) * one)
+    per_cut = np.hypot(crossing_error(resolved, width, cfl=cfl), onset_error(problem, width, cfl))
+    return float(cuts_on_the_way(parts) * per_cut)
 
 
 def refuse_impossible(setup: UltrasoundSetup, ranks: int) -> None:
-    """Refuse a case that a number of ranks cannot compute, before anything is allocated.
-
-    Raises:
-        CaseError: the case has something that goes only on one rank.
-    """
+    """Raise a CaseError for a case that cannot run on `ranks` ranks, before anything is allocated."""
     if ranks == 1:
         return
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche check` for waves: what a case is and what it will cost, without allocating a field."""
+"""The lines of `seiche check` about waves and their cost; no field is allocated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seiche.waves.fluxes import FLUXES
 
 
 def describe(setup: WaveSetup, ranks: int = 1, *, measure: bool = True) -> list[str]:
-    """Return the lines of the check for `ranks` ranks; `measure` the bandwidth of its device to predict the time."""
+    """Return the lines of the check for `ranks` ranks; `measure` measures the bandwidth to predict the run time."""
     rows = [*_mesh(setup), *_media(setup), *_cost(setup, ranks, measure)]
     width = max(len(name) for name, _ in rows)
     lines = [f"{name:<{width}}  {value}" for name, value in rows]
@@ -30,11 +30,9 @@ def _mesh(setup: WaveSetup) -> Iterator[tuple[str, str]]:
     lower, upper = mesh.extent
     yield "box", " x ".join(f"{side:g}" for side in upper - lower) + " m"
     sizes = mesh.sizes[: mesh.count].max(1)
-    count = mesh.total
-    yield "elements", f"{count:,} of {n**mesh.dim} nodes: {count * n**mesh.dim:,} nodes"
+    yield "elements", f"{mesh.total:,} of {n**mesh.dim} nodes: {mesh.total * n**mesh.dim:,} nodes"
     yield "element sides", f"{sizes.min():.4g} to {sizes.max():.4g} m"
-    hanging = int((mesh.neighbours[:, :, 1] >= 0).sum())
-    if hanging:
+    if hanging := int((mesh.neighbours[:, :, 1] >= 0).sum()):
         yield "hanging faces", f"{hanging:,}"
     yield "sides", ", ".join(_side(setup, face) for face in range(mesh.faces))
 
@@ -46,21 +44,14 @@ def _side(setup: WaveSetup, face: int) -> str:
 
 def _media(setup: WaveSetup) -> Iterator[tuple[str, str]]:
     material = setup.material
-    for name, values, unit in (
-        ("density", material.density, "kg/m^3"),
-        ("cp", material.cp, "m/s"),
-        ("cs", material.cs, "m/s"),
-    ):
+    for name, unit in (("density", "kg/m^3"), ("cp", "m/s"), ("cs", "m/s")):
+        values = getattr(material, name)
         yield name, f"{values.min():g} to {values.max():g} {unit}" if np.ptp(values) else f"{values.min():g} {unit}"
-    if setup.case.attenuation is not None:
-        low, high = setup.case.attenuation.band
-        bodies = setup.case.attenuation.mechanisms
-        yield (
-            "attenuation",
-            f"{low:g} to {high:g} Hz, {bodies} mechanisms; the speeds above are those at infinite frequency",
-        )
+    if (table := setup.case.attenuation) is not None:
+        band = f"{table.band[0]:g} to {table.band[1]:g} Hz"
+        yield "attenuation", f"{band}, {table.mechanisms} mechanisms; the speeds above are those at infinite frequency"
     if setup.resolution is not None:
-        yield "nodes a wavelength", f"{setup.resolution[0]:.1f} ({setup.resolution[1]:.1f} advised)"
+        yield "nodes per wavelength", f"{setup.resolution[0]:.1f} ({setup.resolution[1]:.1f} advised)"
     yield "time step", f"{setup.dt:.4g} s (largest {setup.limit:.4g} s), {setup.steps:,} steps"
     yield "duration", f"{setup.steps * setup.dt:.4g} s"
     yield "sources, receivers", f"{len(setup.sources)}, {len(setup.names)}"
@@ -78,11 +69,11 @@ def _cost(setup: WaveSetup, ranks: int, measure: bool) -> Iterator[tuple[str, st
     memory = nodes * (2 * of.fields + traces) * size / (2 if leapfrog else 1)
     words = words_a_leap(of) if leapfrog else 5 * words_a_node(of)
     if case.attenuation is not None:
-        bodies = case.attenuation.mechanisms
-        memory += nodes * (of.fields + 2 * bodies * (of.fields - of.dim)) * size
-        words = 5 * (words_a_node(of, "fused-flux") + words_of_bodies(of, bodies))
+        mechanisms = case.attenuation.mechanisms
+        memory += nodes * (of.fields + 2 * mechanisms * (of.fields - of.dim)) * size
+        words = 5 * (words_a_node(of, "fused-flux") + words_of_bodies(of, mechanisms))
     yield "device", f"{case.run.device}, {case.run.precision}"
-    yield "state", f"{memory / ranks / 1e6:.3g} MB a rank on {ranks} rank{'s' if ranks > 1 else ''}"
+    yield "state", f"{memory / ranks / 1e6:.3g} MB per rank on {ranks} rank{'s' if ranks > 1 else ''}"
     if not measure:
         return
     world = World.serial()

@@ -8,16 +8,16 @@ from seiche.case.waves.schema import WaveCase
 
 _INTRODUCTION = """# The case file of waves
 
-A TOML file like [that of flow](case.md): every physical value is a string with a unit, plain numbers are dimensionless,
-a key that is not listed here is an error, any key can be changed with `--set`. There is
+A TOML file as [for flow](case.md): physical values are strings with a unit, and plain numbers are dimensionless. A key
+that is not listed here is an error. Any key can be changed with `--set`. See
 [an example](../howto/simulate-waves.md#from-a-case-file). Boxes have two or three axes; the last one points upwards.
 
-Files that a run writes: seismograms (`samples` of shape receivers, times, fields; `time`, `name`, `position`, `field`),
-snapshots (`velocity`, `pressure`, `time`), peak velocities (`position`, `velocity`, `horizontal_velocity`) as HDF5; SAC
-files have the place of the station in USER0 to USER2. A run that continues
-from a checkpoint (`--restart`) completes seismograms and peak velocities of the whole run under the same names.
+A run writes HDF5 files: seismograms (`samples` of shape receivers, times, fields; `time`, `name`, `position`, `field`),
+snapshots (`velocity`, `pressure`, `time`) and peak velocities (`position`, `velocity`, `horizontal_velocity`). SAC
+files have the position of the station in USER0 to USER2. A run continued from a checkpoint (`--restart`) writes the
+seismograms and peak velocities of the whole run, under the same names.
 
-This page is made from the schema by `python -m seiche.case.waves.document`.
+This page is generated from the schema by `python -m seiche.case.waves.document`.
 """
 
 

@@ -7,7 +7,7 @@ from seiche.case.agreement import on_rank_zero
 from seiche.case.kind import Kind, PlannedCase
 from seiche.case.source import CaseFile
 from seiche.case.waves.check import describe
-from seiche.case.waves.run import WaveRun
+from seiche.case.waves.run import WaveCaseRun
 from seiche.case.waves.schema import WaveCase
 from seiche.case.waves.setup import prepare
 from seiche.domain.world import World
@@ -15,25 +15,24 @@ from seiche.observe.plan import PlannedRank, planned_rank
 
 
 def _check(source: CaseFile, world: World, ranks: int) -> list[str]:
-    """Return what a case is and what it will cost; rank 0 makes the whole mesh."""
+    """Return the lines of the check; rank 0 makes the whole mesh."""
     return on_rank_zero(world, lambda: describe(prepare(source), ranks))
 
 
 class WavePlan(PlannedCase):
-    """A case of waves whose runs can be planned; every rank makes its own mesh."""
+    """A wave case whose runs can be planned; every rank makes its own mesh."""
 
     item = "elements"
 
     def __init__(self, source: CaseFile) -> None:
-        """Read the case."""
         self.setup = setup = prepare(source)
         self._source, self.total, self.dimensions = source, setup.mesh.total, setup.mesh.dim
 
     def rank(self, world: World, device: str) -> tuple[PlannedRank, str]:
-        """Return what one rank does (collective)."""
+        """Return the plan of one rank (collective)."""
         setup = prepare(self._source, world)
         solver = setup.solver(device)
         return planned_rank(solver.backend, [(1.0, stages) for stages in solver.phases], setup.mesh.count), ""
 
 
-WAVES = Kind("waves", WaveCase, prepare, WaveRun, _check, WavePlan)
+WAVES = Kind("waves", WaveCase, prepare, WaveCaseRun, _check, WavePlan)

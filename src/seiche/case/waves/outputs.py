@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a run of waves leaves behind: snapshots in planes, seismograms, peak velocities. Rank 0 writes."""
+"""Output of a wave run, written by rank 0: snapshots in planes, seismograms, peak velocities."""
 
 from __future__ import annotations
 
@@ -19,78 +19,72 @@ from seiche.case.schedule import Schedule
 from seiche.case.waves.schema import PeakOutput, SnapshotOutput
 from seiche.case.waves.setup import AXES, WaveSetup
 from seiche.errors import CaseError
+from seiche.io.cell_files import continued
 from seiche.io.files import part_path, publish, replacing
 from seiche.io.formats.sac import write_sac
 from seiche.report.waves_figures import film, map_figure, read_motion, seismogram_figure, snapshot_figure
 from seiche.waves.planes import PlaneGrid
 from seiche.waves.solver import WaveSolver
 
-#: HDF5 1.10 is the first with the mode for one writer and many readers.
+#: HDF5 1.10 introduced the mode for a single writer and multiple readers (SWMR).
 _LIBVER = ("v110", "v110")
 
 
-def new_name(path: Path, first_step: int) -> Path:
-    """Return the name of a file of a run that began with `first_step`: one that goes on replaces nothing."""
-    return path if first_step == 0 else path.with_name(f"{path.stem}.from-{first_step}{path.suffix}")
-
-
-class Snapshots(Scheduled):
+class SnapshotFile(Scheduled):
     """One time series in a plane: HDF5 with `time`, `velocity` (times, rows, columns, dim) and `pressure`.
 
-    While the run lasts, the file is in the mode of HDF5 for one writer and many readers: after a kill all states of
-    which the time is stored can be read. A run that continues keeps those up to its checkpoint.
+    The first `take` creates the file. During the run it is in HDF5's mode for a single writer and multiple readers:
+    after a kill, all states with a stored time can be read. A continued run preserves those up to its checkpoint.
     """
 
     def __init__(self, table: SnapshotOutput, setup: WaveSetup, solver: WaveSolver, folder: Path) -> None:
-        """Find the points of the plane (collective); the file is made by the first `take`."""
         normal = AXES.index(table.normal)
         self.table, self._setup, self._solver = table, setup, solver
-        self.path = new_name(folder / table.file, solver.step)
+        self.path = continued(folder / table.file, solver.step)
         self._folder, self._first_step = folder, solver.step
         self.schedule = Schedule(setup.steps_of(table.every))
         self._grid = PlaneGrid(setup.mesh, setup.case.mesh.nodes, table.points, normal, table.at)
         self._file: h5py.File | None = None
-        #: The first steps of runs that were killed, and of those whose files are complete.
+        #: First steps of killed runs, and of runs with complete files.
         self._killed, self._complete = self._find_killed(), list[int]()
 
     @property
     def places(self) -> Sequence[Place]:
-        """Return file, picture and film."""
-        key = f'output.snapshots["{self.table.file}"]'
-        names = {"picture": self.table.picture, "film": self.table.film}
-        found = []
-        for first in (self._first_step, *self._killed):
-            found.append(Place(f"{key}.file", new_name(self._folder / self.table.file, first), "HDF5 file"))
-            pictures = {name: new_name(self._folder / file, first) for name, file in names.items() if file is not None}
-            found += [Place(f"{key}.{name}", path) for name, path in pictures.items()]
-        return found
+        """Return files, pictures and films."""
+        key, table = f'output.snapshots["{self.table.file}"]', self.table
+        names = {"file": (table.file, "HDF5 file"), "picture": (table.picture, ""), "film": (table.film, "")}
+        return [
+            Place(f"{key}.{name}", continued(self._folder / file, first), kind)
+            for first in (self._first_step, *self._killed)
+            for name, (file, kind) in names.items()
+            if file is not None
+        ]
 
     def _find_killed(self) -> list[int]:
-        """Return the first steps of earlier runs whose states have temporary names still."""
+        """Return the first steps of earlier runs whose files still have temporary names."""
         path = self._folder / self.table.file
-        name = re.compile(
-            rf"{re.escape(path.stem)}(?:\.from-(\d+))?{re.escape(part_path(path).name[len(path.stem) :])}"
-        )
-        steps = {int(found[1] or 0) for one in path.parent.glob("*.part") if (found := name.fullmatch(one.name))}
+        suffix = re.escape(part_path(path).name[len(path.stem) :])
+        name = re.compile(rf"{re.escape(path.stem)}(?:\.from-(\d+))?{suffix}")
+        steps = {int(match[1] or 0) for file in path.parent.glob("*.part") if (match := name.fullmatch(file.name))}
         return sorted(step for step in steps if step < self._first_step)
 
     def open(self, first: int, last: int) -> None:
-        """Complete the files of runs that were killed, with the states up to the checkpoint."""
+        """Complete the files of killed runs, with the states up to the checkpoint."""
         if first == self._first_step:
-            on_rank_zero(self._solver.world, _reporting(self._keep_killed, self.path))
+            on_rank_zero(self._solver.world, _reporting(self._recover_killed, self.path))
 
-    def _keep_killed(self) -> None:
+    def _recover_killed(self) -> None:
         end = (self._first_step + 0.5) * self._solver.dt
         for first in self._killed:
-            path = new_name(self._folder / self.table.file, first)
-            with suppress(OSError, KeyError):  # killed before the file was made, or already done
+            path = continued(self._folder / self.table.file, first)
+            with suppress(OSError, KeyError):  # killed before the file was created, or already recovered
                 if _cut(part_path(path), end):
                     publish(part_path(path), path)
                     self._complete.append(first)
 
     def _open(self) -> h5py.File:
         grid, dim = self._grid, self._setup.mesh.dim
-        if self._first_step in self._complete:  # the run was stopped, and goes on
+        if self._first_step in self._complete:  # the run was stopped and continues
             self._complete.remove(self._first_step)
             self.path.replace(part_path(self.path))
             file = h5py.File(part_path(self.path), "r+", libver=_LIBVER, locking=False)
@@ -100,8 +94,7 @@ class Snapshots(Scheduled):
         file.attrs["title"] = self._setup.title
         file.attrs["axes"] = [AXES[axis] for axis in grid.axes]
         file.attrs["medium"] = self._solver.medium
-        for name, where in (("lower", 0), ("upper", -1)):
-            file.attrs[name] = grid.points[where, list(grid.axes)]
+        file.attrs["lower"], file.attrs["upper"] = grid.points[[0, -1]][:, list(grid.axes)]
         file.create_dataset("time", (0,), "f8", maxshape=(None,))
         for name, shape in (("velocity", (*grid.shape, dim)), ("pressure", grid.shape)):
             file.create_dataset(name, (0, *shape), "f4", maxshape=(None, *shape), chunks=(1, *shape))
@@ -109,7 +102,7 @@ class Snapshots(Scheduled):
         return file
 
     def take(self) -> None:
-        """Add the present state (collective)."""
+        """Append the present state (collective)."""
         dim, fields = self._setup.mesh.dim, self._solver.fields(("velocity", "pressure"))
         state = np.concatenate([fields["velocity"], fields["pressure"][:, None]], 1)
         values = self._grid.gather(state, self._solver.world)
@@ -121,7 +114,7 @@ class Snapshots(Scheduled):
             number = len(self._file["time"])
             rows = {"velocity": np.moveaxis(values[:dim], 0, -1), "pressure": values[dim], "time": self._solver.time}
             for name, value in rows.items():
-                self._file.flush()  # the time, which makes the state count, comes after the state
+                self._file.flush()  # the time is stored last and marks the state as complete
                 self._file[name].resize(number + 1, axis=0)
                 self._file[name][number] = value
             self._file.flush()
@@ -129,24 +122,24 @@ class Snapshots(Scheduled):
         on_rank_zero(self._solver.world, _reporting(write, self.path))
 
     def finish(self) -> list[Path]:
-        """Draw what the files have, on rank 0; return what was written."""
+        """Draw pictures and films on rank 0; return all files."""
         return list(on_rank_zero(self._solver.world, _reporting(self._draw, self.path)))
 
     def _draw(self) -> list[Path]:
         written = []
         for first in self._complete:
-            written.append(new_name(self._folder / self.table.file, first))
+            written.append(continued(self._folder / self.table.file, first))
             motion = read_motion(written[-1])
             if self.table.picture is not None:
-                written.append(new_name(self._folder / self.table.picture, first))
+                written.append(continued(self._folder / self.table.picture, first))
                 snapshot_figure(written[-1], motion, len(motion.times) - 1)
             if self.table.film is not None:
-                written.append(new_name(self._folder / self.table.film, first))
+                written.append(continued(self._folder / self.table.film, first))
                 film(written[-1], motion)
         return written
 
     def close(self) -> None:
-        """Complete the file: each state in it is sound."""
+        """Close the file and give it its final name."""
         if self._file is not None:
             self._file.close()
             publish(part_path(self.path), self.path)
@@ -155,29 +148,27 @@ class Snapshots(Scheduled):
 
 
 def _cut(path: Path, end: float) -> int:
-    """Keep the states of a file of snapshots up to a time `end` (s); return their number, the file stays without any.
+    """Truncate a snapshot file after the time `end` (s); return the number of states. A file without any is unchanged.
 
     Raises:
-        OSError, KeyError: no file of snapshots, or one that was not made completely.
+        OSError, KeyError: not a complete snapshot file.
     """
     with h5py.File(path, "r", libver=_LIBVER, locking=False, swmr=True) as file:
         times = file["time"][:]
-        # A time that is not stored yet reads as 0.
-        count = int(np.argmax([*((times > end) | (times <= 0.0)), True]))
+        count = int(np.argmax([*((times > end) | (times <= 0.0)), True]))  # a time not yet stored reads as 0
         if count:
-            with replacing(path) as part, h5py.File(part, "w", libver=_LIBVER, locking=False) as kept:
-                for name, value in file.attrs.items():
-                    kept.attrs[name] = value
+            with replacing(path) as part, h5py.File(part, "w", libver=_LIBVER, locking=False) as copy:
+                copy.attrs.update(file.attrs)
                 for name, rows in file.items():
                     shape = (count, *rows.shape[1:])
-                    series = kept.create_dataset(name, shape, rows.dtype, maxshape=rows.maxshape, chunks=rows.chunks)
+                    series = copy.create_dataset(name, shape, rows.dtype, maxshape=rows.maxshape, chunks=rows.chunks)
                     for number in range(count):
                         series[number] = rows[number]
     return count
 
 
 def _reporting(work: Any, path: Path) -> Any:
-    """Return `work` with refusals of the disk as errors that all ranks can raise."""
+    """Return `work` with errors of the disk as CaseError, which all ranks can raise."""
 
     def guarded() -> Any:
         try:
@@ -189,28 +180,27 @@ def _reporting(work: Any, path: Path) -> Any:
 
 
 class Seismograms(Final):
-    """What the receivers recorded: HDF5, SAC and a picture."""
+    """Records of the receivers as HDF5, SAC and a picture, including those before a checkpoint."""
 
     def __init__(self, setup: WaveSetup, solver: WaveSolver, folder: Path) -> None:
-        """Write to `folder` at the end; a run that continues another one from a checkpoint has all samples."""
         self._setup, self._solver, self._folder = setup, solver, folder
         assert solver.receivers is not None
         self._receivers = solver.receivers
         self._first = solver.receivers.first * solver.receivers.every
         self._table = setup.case.output.receivers
-        self.path = new_name(folder / self._table.file, self._first)
+        self.path = continued(folder / self._table.file, self._first)
         self._picture = None
         if self._table.picture is not None:
-            self._picture = new_name(folder / self._table.picture, self._first)
+            self._picture = continued(folder / self._table.picture, self._first)
 
     @property
     def places(self) -> Sequence[Place]:
         """Return file and picture."""
-        found = [Place("output.receivers.file", self.path, "HDF5 file")]
-        return found + ([Place("output.receivers.picture", self._picture)] if self._picture is not None else [])
+        files = [Place("output.receivers.file", self.path, "HDF5 file")]
+        return files + ([Place("output.receivers.picture", self._picture)] if self._picture is not None else [])
 
     def finish(self) -> list[Path]:
-        """Write all samples, from rank 0."""
+        """Write all samples on rank 0."""
         samples, solver = self._solver.samples(), self._solver
         return list(on_rank_zero(solver.world, _reporting(lambda: self._write(samples), self.path)))
 
@@ -257,10 +247,9 @@ class Seismograms(Final):
 
 
 class Peaks(Final):
-    """The peak velocities of a side, with a map."""
+    """The peak velocities of a side in the whole run, including steps before a checkpoint, with a map."""
 
     def __init__(self, table: PeakOutput, setup: WaveSetup, solver: WaveSolver, folder: Path) -> None:
-        """Write to `folder` at the end; peaks are those of the whole run, also of the steps before a checkpoint."""
         self._table, self._setup, self._solver = table, setup, solver
         self.path = folder / table.file
         self._picture = folder / table.picture if table.picture is not None else None
@@ -268,18 +257,18 @@ class Peaks(Final):
     @property
     def places(self) -> Sequence[Place]:
         """Return file and picture."""
-        found = [Place("output.peak.file", self.path, "HDF5 file")]
-        return found + ([Place("output.peak.picture", self._picture)] if self._picture is not None else [])
+        files = [Place("output.peak.file", self.path, "HDF5 file")]
+        return files + ([Place("output.peak.picture", self._picture)] if self._picture is not None else [])
 
     def finish(self) -> list[Path]:
-        """Write them, from rank 0."""
+        """Write the peak velocities on rank 0."""
         assert self._solver.peak is not None
-        found = self._solver.peak.gather()
-        return list(on_rank_zero(self._solver.world, _reporting(lambda: self._write(found), self.path)))
+        gathered = self._solver.peak.gather()
+        return list(on_rank_zero(self._solver.world, _reporting(lambda: self._write(gathered), self.path)))
 
-    def _write(self, found: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None) -> list[Path]:
-        assert found is not None and self._solver.peak is not None
-        (places, peaks), setup = found, self._setup
+    def _write(self, gathered: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None) -> list[Path]:
+        assert gathered is not None and self._solver.peak is not None
+        (places, peaks), setup = gathered, self._setup
         with replacing(self.path) as part, h5py.File(part, "w", locking=False) as file:
             file.attrs["title"] = setup.title
             file["position"], file["velocity"], file["horizontal_velocity"] = places, peaks[:, 0], peaks[:, 1]

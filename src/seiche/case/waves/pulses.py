@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pulses of a case of waves: a table each, with its function of time and the highest frequency that it contains.
-
-How to add one: docs/howto/add-a-source.md.
-"""
+"""Pulses of a wave case: tables with a function of time and its highest frequency (docs/howto/add-a-source.md)."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ class Multiple:
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """Values at times, linear between them, zero beyond."""
+    """Values at times, with linear interpolation; zero outside."""
 
     times: Floats
     values: Floats
@@ -48,10 +45,10 @@ class Sampled:
 
 
 def read_pulse(path: Path) -> Sampled:
-    """Return the pulse of a text file of two columns.
+    """Return the pulse of a text file with two columns.
 
     Raises:
-        CaseError: it cannot be read.
+        CaseError: the file cannot be read.
         FormatError: not two columns of finite numbers with ascending times.
     """
     try:
@@ -59,7 +56,7 @@ def read_pulse(path: Path) -> Sampled:
     except OSError as error:
         raise CaseError(f"source: cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise FormatError(path, "whole file", "is no text") from None
+        raise FormatError(path, "whole file", "is not a text file") from None
     rows: list[tuple[float, float]] = []
     for number, line in enumerate(text.splitlines(), 1):
         words = line.partition("#")[0].replace(",", " ").split()
@@ -70,7 +67,7 @@ def read_pulse(path: Path) -> Sampled:
         except ValueError:
             raise FormatError(path, f"line {number}", "needs two numbers, a time in s and a value") from None
         if not (np.isfinite(time) and np.isfinite(value)) or (rows and time <= rows[-1][0]):
-            raise FormatError(path, f"line {number}", "needs finite numbers and times that ascend")
+            raise FormatError(path, f"line {number}", "needs finite numbers and ascending times")
         rows.append((time, value))
     if len(rows) < 2:
         raise FormatError(path, "whole file", "needs at least two lines of a time and a value")
@@ -78,7 +75,7 @@ def read_pulse(path: Path) -> Sampled:
 
 
 def _highest(pulse: Sampled) -> float:
-    """Return the frequency above which the spectrum of samples stays below a hundredth of its largest value."""
+    """Return the frequency above which the spectrum of samples is below a hundredth of its maximum."""
     length = float(pulse.times[-1] - pulse.times[0])
     count = int(np.clip(4 * length / np.diff(pulse.times).min(), 256, 2**17))
     values = pulse(np.linspace(pulse.times[0], pulse.times[-1], count))
@@ -95,12 +92,12 @@ class RickerPulse(Table):
     delay: PositiveTime | None = Field(default=None, description="time of the peak; 1.5/f by default")
 
     def function(self, folder: Path, peak: bool) -> TimeFunction:
-        """Return the pulse, with a `peak` of one or as the rate of a moment or volume; its files are in `folder`."""
-        made = Ricker(self.frequency, self.delay if self.delay is not None else 1.5 / self.frequency)
-        return made if peak else Multiple(made, self.frequency)
+        """Return the pulse with a `peak` of one, or as the rate of a moment or volume; its files are in `folder`."""
+        ricker = Ricker(self.frequency, self.delay if self.delay is not None else 1.5 / self.frequency)
+        return ricker if peak else Multiple(ricker, self.frequency)
 
     def highest(self, made: TimeFunction) -> float:
-        """Return the frequency (Hz) above which little is left of the spectrum of `made`."""
+        """Return the frequency (Hz) above which the spectrum of the pulse `made` is negligible."""
         return 2.5 * self.frequency
 
 
@@ -138,7 +135,7 @@ class BrunePulse(Table):
 
 
 class FilePulse(Table):
-    """Values over time, linear between them and zero beyond them."""
+    """Values over time, with linear interpolation; zero outside."""
 
     kind: Literal["file"]
     file: FileName = Field(description="text of two columns: time in s, value (1/s for moments and volumes)")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A run of waves: the solver with its seismograms, snapshots and peak velocities."""
+"""A wave run: the solver with its seismograms, snapshots and peak velocities."""
 
 from __future__ import annotations
 
@@ -13,26 +13,21 @@ import numpy.typing as npt
 from seiche.case.kind import CaseRun, Match, Restart, Results
 from seiche.case.output import ChunkMonitor
 from seiche.case.steering import Control
-from seiche.case.waves.outputs import Peaks, Seismograms, Snapshots
+from seiche.case.waves.outputs import Peaks, Seismograms, SnapshotFile
 from seiche.case.waves.setup import WaveSetup
 from seiche.domain.world import World
 from seiche.waves.solver import WaveSolver
 
-_STEP_REMEDY = 'its time steps are of {0} s, those of the case of {1} s; give time.step = "{0} s"'
+_STEP_REMEDY = 'its time step is {0} s, that of the case {1} s; set time.step = "{0} s"'
 
 
-class WaveRun(CaseRun):
-    """The solver of a case of waves and its outputs."""
+class WaveCaseRun(CaseRun):
+    """The solver of a wave case and its outputs; CaseError for a checkpoint of another case."""
 
     solver: WaveSolver
     usual_fields = ("velocity", "pressure")
 
     def __init__(self, setup: WaveSetup, world: World, folder: Path, restart: Restart | None) -> None:
-        """Make the solver, in the state of `restart`, in that of a plane wave, or at rest.
-
-        Raises:
-            CaseError: a checkpoint of another case.
-        """
         self.setup, self.solver = setup, setup.solver()
         if restart is not None:
             restart.resume(setup, self.solver, self.matches())
@@ -40,7 +35,7 @@ class WaveRun(CaseRun):
             self.solver.start_from(setup.start.state(self.solver.medium, self.solver.positions))
         output, solver = setup.case.output, self.solver
         self.monitor = ChunkMonitor(solver)
-        self.outputs = [Snapshots(table, setup, solver, folder) for table in output.snapshots]
+        self.outputs = [SnapshotFile(table, setup, solver, folder) for table in output.snapshots]
         self.outputs += [Seismograms(setup, solver, folder)] if solver.receivers is not None else []
         self.outputs += [Peaks(output.peak, setup, solver, folder)] if output.peak is not None else []
 
@@ -52,7 +47,7 @@ class WaveRun(CaseRun):
         values = np.stack([material.density, material.cp, material.cs]).reshape(3, mesh.count, -1)
         bits = np.ascontiguousarray(values).view(np.uint64) * (2 * places[:, None] + np.uint64(1))
         sums = [_mixed(places).sum(dtype=np.uint64), _mixed(bits).sum(dtype=np.uint64)]
-        # Sums that wrap around do not depend on the order, nor on the number of ranks.
+        # Integer sums with wrap-around do not depend on the order or the number of ranks.
         geometry, media = setup.world.allreduce_sum(np.array(sums, np.uint64)).tolist()
         extent = [bound.tolist() for bound in mesh.extent]
         scheme: str = case.mesh.flux if case.time.integrator == "runge-kutta" else case.time.integrator
@@ -66,11 +61,11 @@ class WaveRun(CaseRun):
         }
 
     def exchange_seconds(self) -> float:
-        """Return the seconds of all messages of a step: one exchange for each stage of the scheme."""
+        """Return the time (s) of all messages of a step: one exchange for each stage of the scheme."""
         return sum(stage.name == "send halo" for stage in self.solver.stages) * super().exchange_seconds()
 
     def controls(self) -> Mapping[str, Control]:
-        """Return the factors of the sources, by their numbers in the case."""
+        """Return the amplitude factors of the sources, by their numbers in the case."""
         if (sources := self.solver.sources) is None:
             return {}
         count = len(sources.factors)
@@ -90,6 +85,6 @@ class WaveRun(CaseRun):
 
 
 def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return numbers of 64 bits whose bits all depend on all bits of the given ones."""
+    """Return hashes of 64-bit numbers; every bit depends on all bits of the number."""
     mixed = (numbers ^ (numbers >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
     return np.asarray(mixed ^ (mixed >> np.uint64(29)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The case file of waves as tables of checked values, all in SI units; docs/reference/waves-case.md is made from it."""
+"""The checked tables of a wave case in SI units; docs/reference/waves-case.md is generated from here."""
 
 from __future__ import annotations
 
@@ -35,21 +35,17 @@ Axis = Literal["x", "y", "z"]
 class MeshTable(Table):
     """The box, its trees and its elements: exactly one of `size` and `frequency`."""
 
-    lower: Place = Field(description="lower corner of the box; two axes make a plane problem, three a solid one")
+    lower: Place = Field(description="lower corner of the box, with two or three axes")
     upper: Place = Field(description="upper corner; the last axis points upwards")
     trees: Annotated[tuple[int, ...], FromList] = Field(
         default=(), description="boxes along each axis that are halved into elements; one each by default"
     )
-    periodic: Annotated[tuple[bool, ...], FromList] = Field(
-        default=(), description="whether the sides of each axis are one; not by default"
-    )
-    nodes: int = Field(default=5, ge=2, le=10, description="nodes of an element a direction, the order of accuracy")
-    size: PositiveLength | None = Field(default=None, description="longest side of any element")
-    frequency: PositiveRate | None = Field(
-        default=None, description="highest frequency: elements are as small as its wavelengths ask for"
-    )
-    error: float = Field(default=1e-2, ge=1e-5, le=0.1, description="error that one wavelength may bring (frequency)")
-    material: Literal["element", "node"] = Field(default="element", description="where the material may vary")
+    periodic: Annotated[tuple[bool, ...], FromList] = Field(default=(), description="periodic axes; none by default")
+    nodes: int = Field(default=5, ge=2, le=10, description="nodes per element and direction, the order of accuracy")
+    size: PositiveLength | None = Field(default=None, description="largest side of an element")
+    frequency: PositiveRate | None = Field(default=None, description="highest frequency, which sets the element sizes")
+    error: float = Field(default=1e-2, ge=1e-5, le=0.1, description="error per wavelength (with frequency)")
+    material: Literal["element", "node"] = Field(default="element", description="resolution of the material")
     flux: Annotated[str, one_of(FLUXES)] = Field(default="upwind", description="exact Riemann flux, or averages")
 
     @model_validator(mode="after")
@@ -60,9 +56,9 @@ class MeshTable(Table):
         if any(high <= low for low, high in zip(self.lower, self.upper, strict=True)):
             raise ValueError("upper has to exceed lower along every axis")
         for name in ("trees", "periodic"):
-            given = getattr(self, name)
-            if given and len(given) != len(self.lower):
-                raise ValueError(f"{name} needs {len(self.lower)} entries, one an axis; it has {len(given)}")
+            values = getattr(self, name)
+            if values and len(values) != len(self.lower):
+                raise ValueError(f"{name} needs {len(self.lower)} entries, one for each axis; it has {len(values)}")
         if any(count < 1 for count in self.trees):
             raise ValueError(f"trees = {list(self.trees)}: needs at least one along every axis")
         return self
@@ -82,7 +78,7 @@ class Layer(Table):
         return self
 
 
-class Box(Table):
+class BoxBody(Table):
     """A box along the axes."""
 
     kind: Literal["box"]
@@ -90,18 +86,18 @@ class Box(Table):
     upper: Place = Field(description="upper corner")
 
     @model_validator(mode="after")
-    def _has_extent(self) -> Box:
+    def _has_extent(self) -> BoxBody:
         if any(high <= low for low, high in zip(self.lower, self.upper, strict=False)):
             raise ValueError("upper has to exceed lower along every axis")
         return self
 
 
 class Ellipsoid(Table):
-    """An ellipsoid (an ellipse in the plane) along the axes: a basin, a salt body."""
+    """An ellipsoid (2D: an ellipse) along the axes, such as a basin or a salt body."""
 
     kind: Literal["ellipsoid"]
-    center: Place = Field(description="its centre")
-    radii: Place = Field(description="half its extent along each axis")
+    center: Place = Field(description="centre")
+    radii: Place = Field(description="half axes")
 
     @model_validator(mode="after")
     def _has_extent(self) -> Ellipsoid:
@@ -111,49 +107,47 @@ class Ellipsoid(Table):
 
 
 class SegyTable(Table):
-    """A model of the ground in SEG-Y files: a trace a place (CDP_X, CDP_Y in m), a sample a depth, in SI units."""
+    """A ground model in SEG-Y files in SI units: one trace per position (CDP_X, CDP_Y in m), one sample per depth."""
 
     density: FileName = Field(description="file of mass densities")
     cp: FileName = Field(description="file of the speeds of longitudinal waves")
-    cs: FileName | None = Field(default=None, description="file of the speeds of shear waves; left out: a fluid")
+    cs: FileName | None = Field(default=None, description="file of the speeds of shear waves; omit it for a fluid")
     top: Length = Field(description="height of the first samples along the last axis")
     step: PositiveLength = Field(description="depth between two samples")
 
 
 class MaterialTable(Table):
-    """A medium, in the whole box or `where` it is said; later ones replace earlier ones.
+    """A medium in the whole box or in the region `where`; later media replace earlier ones.
 
-    Either `density`, `cp` and `cs`, or `segy` files, or a `file`: HDF5 (or netCDF-4) with the data sets x, y(, z),
-    ascending, in m, and density, cp, cs on that grid in SI units; between points of a grid values are interpolated.
-    Dimensions with names may stand in any order; values that netCDF packs are unpacked, missing ones refused.
+    Give `density`, `cp` and `cs`, or `segy` files, or a `file`. The file is HDF5 (or netCDF-4) with the ascending
+    coordinates x, y(, z) in m, and density, cp, cs on that grid in SI units, which are interpolated. Named dimensions
+    may have any order. Packed netCDF values are unpacked, missing ones refused.
     """
 
-    name: str = Field(max_length=80, description="of the medium, for messages")
+    name: str = Field(max_length=80, description="name of the medium, for messages")
     density: Density | None = Field(default=None, description="mass density")
     cp: PositiveVelocity | None = Field(default=None, description="speed of longitudinal waves")
-    cs: Velocity | None = Field(default=None, description="speed of shear waves; zero or left out: a fluid")
-    qp: float | None = Field(
-        default=None, ge=3, description="quality of longitudinal waves; left out: only shear loses energy"
-    )
-    qs: float | None = Field(default=None, ge=3, description="quality of shear waves; left out: no loss")
-    file: FileName | None = Field(default=None, description="grid of values instead")
-    segy: SegyTable | None = Field(default=None, description="the same from SEG-Y files")
-    where: Annotated[Layer | Box | Ellipsoid, Field(discriminator="kind")] | None = Field(
-        default=None, description="where it is; everywhere by default"
+    cs: Velocity | None = Field(default=None, description="speed of shear waves; zero or omitted for a fluid")
+    qp: float | None = Field(default=None, ge=3, description="quality of P waves; by default only shear is lossy")
+    qs: float | None = Field(default=None, ge=3, description="quality of shear waves; no loss by default")
+    file: FileName | None = Field(default=None, description="file with a grid of values")
+    segy: SegyTable | None = Field(default=None, description="grid of values in SEG-Y files")
+    where: Annotated[Layer | BoxBody | Ellipsoid, Field(discriminator="kind")] | None = Field(
+        default=None, description="region of the medium; everywhere by default"
     )
 
     @model_validator(mode="after")
     def _one_kind(self) -> MaterialTable:
         self.exactly_one_of(("density", "file", "segy"))
         if self.density is not None and self.cp is None:
-            raise ValueError("cp is missing; needed: speed of longitudinal waves")
+            raise ValueError("cp is missing; it is the speed of longitudinal waves")
         if self.density is None and (self.cp is not None or self.cs is not None):
-            raise ValueError("cp and cs stand in the file; leave them out here")
+            raise ValueError("cp and cs are given by the file; omit them here")
         return self
 
 
 class AttenuationTable(Table):
-    """The band in which the qualities of the materials (`qp`, `qs`) hold, and where their speeds do."""
+    """Frequency band of the qualities of the materials (`qp`, `qs`), and reference frequency of their speeds."""
 
     band: Annotated[tuple[PositiveRate, ...], FromList] = Field(
         min_length=2, max_length=2, description="lowest and highest frequency"
@@ -161,51 +155,50 @@ class AttenuationTable(Table):
     reference: PositiveRate | None = Field(
         default=None, description="frequency of the speeds cp and cs; the geometric mean of the band by default"
     )
-    mechanisms: int = Field(default=3, ge=1, le=6, description="bodies of relaxation; Q stays nearer with more")
+    mechanisms: int = Field(default=3, ge=1, le=6, description="relaxation mechanisms; more of them fit Q better")
 
 
 class SourceTable(Table):
-    """A point source: exactly one of `force`, `moment` (solids) and `volume` (fluids); in a plane, of a metre."""
+    """A point source: exactly one of `force`, `moment` (solids) and `volume` (fluids); in 2D, per metre."""
 
-    position: Place = Field(description="where it is")
-    time: Pulse = Field(description="how it acts in time")
-    force: ForceVector | None = Field(default=None, description="force at the pulse's value one")
+    position: Place = Field(description="position")
+    time: Pulse = Field(description="function of time")
+    force: ForceVector | None = Field(default=None, description="force for a pulse value of one")
     moment: Energy | None = Field(default=None, description="seismic moment; its rate follows the pulse")
     tensor: Annotated[tuple[Annotated[tuple[float, ...], FromList], ...], FromList] = Field(
-        default=(),
-        description="moment only: symmetric matrix, rows as lists; the unit matrix, an explosion, by default",
+        default=(), description="moment only: symmetric matrix as a list of rows; by default the identity (explosion)"
     )
-    volume: Volume | None = Field(default=None, description="volume that is added, at the rate of the pulse")
+    volume: Volume | None = Field(default=None, description="injected volume; its rate follows the pulse")
 
     @model_validator(mode="after")
     def _one_kind(self) -> SourceTable:
         self.exactly_one_of(("force", "moment", "volume"))
         if self.tensor and self.moment is None:
-            raise ValueError("tensor goes only with moment")
+            raise ValueError("tensor is only allowed with moment")
         return self
 
 
 class PlaneWaveTable(Table):
-    """A plane wave that is on its way at the start: exact in one medium, and as long as no side cuts its front."""
+    """A plane wave as initial condition: exact in one medium, as long as no side cuts its front."""
 
     kind: Literal["p", "s"] = Field(description="longitudinal or transverse")
-    direction: Annotated[tuple[float, ...], FromList] = Field(description="of travel, of any length")
+    direction: Annotated[tuple[float, ...], FromList] = Field(description="direction of travel, of any length")
     polarization: Annotated[tuple[float, ...], FromList] | None = Field(
-        default=None, description="of a transverse wave, across the direction; chosen if left out"
+        default=None, description="of a transverse wave, across the direction; any by default"
     )
-    position: Place = Field(description="a point that sees the pulse in its own time, in whose medium the wave is")
-    velocity: PositiveVelocity = Field(description="velocity at the pulse's value one")
-    time: Pulse = Field(description="the pulse, with peak one; at the start it is still before the position")
+    position: Place = Field(description="reference point, in the medium of the wave; its velocity follows the pulse")
+    velocity: PositiveVelocity = Field(description="velocity for a pulse value of one")
+    time: Pulse = Field(description="the pulse, with peak one; initially the wave has not reached the position")
 
 
 class ReceiverTable(Table):
-    """A point where the unknowns are sampled, or `count` of them along a line."""
+    """A point at which the unknowns are sampled, or `count` points along a line."""
 
-    name: str = Field(min_length=1, max_length=8, pattern=r"^[A-Za-z0-9_-]+$", description="station, 8 signs at most")
-    position: Place | None = Field(default=None, description="where it is")
-    start: Place | None = Field(default=None, description="first of a line; a number is added to their names")
-    end: Place | None = Field(default=None, description="last of a line")
-    count: int | None = Field(default=None, ge=2, le=9999, description="how many on a line")
+    name: str = Field(min_length=1, max_length=8, pattern=r"^[A-Za-z0-9_-]+$", description="station, up to 8 signs")
+    position: Place | None = Field(default=None, description="position")
+    start: Place | None = Field(default=None, description="first point of a line; a number is appended to the names")
+    end: Place | None = Field(default=None, description="last point of a line")
+    count: int | None = Field(default=None, ge=2, le=9999, description="number of points of a line")
 
     @model_validator(mode="after")
     def _point_or_line(self) -> ReceiverTable:
@@ -213,27 +206,27 @@ class ReceiverTable(Table):
         if (self.start is None) != (self.end is None) or (self.start is None) != (self.count is None):
             raise ValueError("a line of receivers needs start, end and count")
         if self.count is not None and len(self.name) > 4:
-            raise ValueError(f"{self.name}: names of lines have 4 signs at most, for the number that follows")
+            raise ValueError(f"{self.name}: the name of a line has at most 4 characters, because a number is appended")
         return self
 
 
 class BoundaryTable(Table):
-    """The sides of the box that are not periodic, and a layer before them that takes waves away."""
+    """Boundary conditions at the sides of the box that are not periodic, and an absorbing layer."""
 
-    lower: Sides = Field(default=(), description="of the lower side of each axis; absorbing by default")
-    upper: Sides = Field(default=(), description="of the upper side of each axis; absorbing by default")
+    lower: Sides = Field(default=(), description="condition at the lower side of each axis; absorbing by default")
+    upper: Sides = Field(default=(), description="condition at the upper side of each axis; absorbing by default")
     sponge: PositiveLength | None = Field(default=None, description="thickness of a layer at absorbing sides")
 
 
 class WaveTime(Table):
-    """How long to run: exactly one of `duration` and `steps`."""
+    """Duration of the run: exactly one of `duration` and `steps`."""
 
     duration: PositiveTime | None = Field(default=None, description="physical time")
     steps: int | None = Field(default=None, gt=0, le=2**53, description="number of time steps")
     step: PositiveTime | None = Field(default=None, description="time step; 0.9 of the largest stable one by default")
     integrator: Literal["runge-kutta", "leapfrog"] = Field(
         default="runge-kutta",
-        description='five stages of fourth order, or one of second order with shorter steps and mesh.flux = "central"',
+        description='five stages of fourth order, or one of second order with smaller steps and mesh.flux = "central"',
     )
 
     @model_validator(mode="after")
@@ -243,11 +236,11 @@ class WaveTime(Table):
 
 
 class WaveRun(RunTable):
-    """How and where to compute."""
+    """Hardware and numerics of the run."""
 
     precision: Literal["float64", "float32"] = Field(default="float64", description="arithmetic and memory")
     ghosts: Literal["traces", "half", "faces", "variables", "elements"] = Field(
-        default="traces", description="what ranks send each other; half halves the messages and is not exact"
+        default="traces", description="data exchanged between ranks; half halves the messages and is not exact"
     )
 
 
@@ -256,34 +249,34 @@ class ReceiverOutput(Table):
 
     file: OutputName = Field(default="receivers.h5", description="HDF5 file in the output folder")
     every: StepsOrTime = Field(default=1, description="time or steps between two samples")
-    sac: bool = Field(default=False, description="also one SAC file a receiver and component of velocity, in file.sac/")
+    sac: bool = Field(default=False, description="also SAC files, one per receiver and component, in file.sac/")
     picture: PictureName | None = Field(default=None, description="plot of the velocities")
 
 
 class SnapshotOutput(Table):
-    """A time series of the waves in a plane (a plane problem: all of it), for `seiche render`."""
+    """A time series of the waves in a plane (2D: the whole box), for `seiche render`."""
 
     file: OutputName = Field(description="HDF5 file in the output folder")
     every: StepsOrTime = Field(description="time or steps between two states")
     normal: Axis = Field(default="y", description="axis across the plane")
-    at: Length | None = Field(default=None, description="where it cuts that axis; in the middle by default")
-    points: int = Field(default=200, ge=8, le=4000, description="along the longer side of the plane")
+    at: Length | None = Field(default=None, description="position of the plane on that axis; the middle by default")
+    points: int = Field(default=200, ge=8, le=4000, description="points along the longer side of the plane")
     picture: PictureName | None = Field(default=None, description="picture of the last state")
     film: OutputName | None = Field(default=None, pattern=r"\.gif$", description="film of all states, a .gif")
 
 
 class PeakOutput(Table):
-    """The largest velocity that each point of a side of the box has seen: the peak ground velocity."""
+    """The maximum velocity of each point of a side of the box: the peak ground velocity."""
 
     file: OutputName = Field(default="peak.h5", description="HDF5 file in the output folder")
     side: Literal["x-", "x+", "y-", "y+", "z-", "z+"] | None = Field(
-        default=None, description="which side; the upper one of the last axis by default"
+        default=None, description="side; by default the upper one of the last axis"
     )
-    picture: PictureName | None = Field(default=None, description="map of it")
+    picture: PictureName | None = Field(default=None, description="map of the peak velocities")
 
 
 class WaveOutput(OutputTable):
-    """What a run leaves behind."""
+    """Output of a run."""
 
     receivers: ReceiverOutput = Field(default=ReceiverOutput(), description="seismograms")
     snapshots: Annotated[tuple[SnapshotOutput, ...], OneOrMore] = Field(default=(), description="time series in planes")
@@ -304,7 +297,7 @@ class WaveOutput(OutputTable):
 
 
 class WaveCase(Table):
-    """A whole case file of waves."""
+    """The case file of waves."""
 
     solver: Literal["waves"] = Field(description="which solver")
     title: str = Field(default="", max_length=200, description="one line for pictures and summaries")
@@ -313,25 +306,22 @@ class WaveCase(Table):
     attenuation: AttenuationTable | None = Field(default=None, description="band of the materials' qualities")
     boundary: BoundaryTable = Field(default=BoundaryTable(), description="the sides of the box")
     source: Annotated[tuple[SourceTable, ...], FromList] = Field(default=(), description="point sources")
-    plane_wave: PlaneWaveTable | None = Field(default=None, description="a wave at the start")
-    receiver: Annotated[tuple[ReceiverTable, ...], FromList] = Field(default=(), description="where to sample")
-    time: WaveTime = Field(description="how long")
-    run: WaveRun = Field(default=WaveRun(), description="how and where to compute")
-    output: WaveOutput = Field(default=WaveOutput(), description="what is left behind")
+    plane_wave: PlaneWaveTable | None = Field(default=None, description="a plane wave as initial condition")
+    receiver: Annotated[tuple[ReceiverTable, ...], FromList] = Field(default=(), description="sampled points")
+    time: WaveTime = Field(description="duration of the run")
+    run: WaveRun = Field(default=WaveRun(), description="hardware and numerics")
+    output: WaveOutput = Field(default=WaveOutput(), description="output files")
 
     @model_validator(mode="after")
     def _whole(self) -> WaveCase:
-        if self.material[0].where is not None:
-            raise ValueError(
-                f'material: the first, "{self.material[0].name}", has to fill the box; leave out its where'
-            )
+        first = self.material[0]
+        if first.where is not None:
+            raise ValueError(f'material: the first, "{first.name}", has to fill the box; omit its where')
         lossy = next((table.name for table in self.material if table.qp is not None or table.qs is not None), None)
-        if (lossy is None) != (self.attenuation is None):
-            raise ValueError(
-                f'material["{lossy}"] has qp or qs: the table attenuation with their band is missing'
-                if lossy is not None
-                else "attenuation: no material has qp or qs"
-            )
+        if lossy is not None and self.attenuation is None:
+            raise ValueError(f'attenuation: is missing; material["{lossy}"] has qp or qs, which need their band')
+        if lossy is None and self.attenuation is not None:
+            raise ValueError("attenuation: no material has qp or qs")
         refuse_twins("receiver: two have", self.receiver)
         return self
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From the tables of a case of waves to mesh, media and solver."""
+"""Convert the tables of a wave case to mesh, media and solver."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from seiche.case.agreement import on_rank_zero
 from seiche.case.kind import Setup
 from seiche.case.load import check_tables
 from seiche.case.source import CaseFile
+from seiche.case.tables import Table
 from seiche.case.waves.media import Media
 from seiche.case.waves.schema import WaveCase
 from seiche.case.waves.sources import Start, highest_frequency, sources_of, start_of
@@ -32,17 +33,14 @@ from seiche.waves.solver import SAFETY, WaveSolver
 
 Floats = npt.NDArray[np.float64]
 AXES = "xyz"
-#: Most elements of a mesh: their faces have 32-bit numbers.
+#: Largest number of elements; their faces have 32-bit numbers.
 _MOST = 2**31 / 6
-#: Error of a wavelength from which on a run is warned about.
+#: Largest error per wavelength without a warning.
 _COARSE = 1e-2
 
 
 def read_wave_case(source: CaseFile) -> WaveCase:
-    """Return the checked tables of a case of waves.
-
-    Raises CaseError when a key or value is wrong.
-    """
+    """Return the checked tables of a wave case; CaseError for a wrong key or value."""
     case = check_tables(source.tables, str(source.path), WaveCase)
     for problem in _misfits(case):
         raise CaseError(f"{source.path}: {problem}")
@@ -50,66 +48,61 @@ def read_wave_case(source: CaseFile) -> WaveCase:
 
 
 def _misfits(case: WaveCase) -> Iterator[str]:
-    """Yield what does not fit the number of axes of the mesh, or together."""
+    """Yield a message for each value that does not fit the number of axes of the mesh, or other values."""
     dim = case.dim
     if case.time.integrator == "leapfrog":
         if case.attenuation is not None:
-            yield "time.integrator: leapfrog knows no attenuation"
-        for name, value, wanted in (
+            yield "time.integrator: leapfrog does not support attenuation"
+        for name, value, needed in (
             ("mesh.flux", case.mesh.flux, "central"),
             ("run.ghosts", case.run.ghosts, "traces"),
         ):
-            if value != wanted:
-                yield f'time.integrator: leapfrog needs {name} = "{wanted}", not "{value}"'
-    for number, source in enumerate(case.source):
-        for name in ("position", "force"):
-            value = getattr(source, name)
-            if value is not None and len(value) != dim:
-                yield f"source[{number}].{name}: has {len(value)} numbers, the mesh has {dim} axes"
+            if value != needed:
+                yield f'time.integrator: leapfrog needs {name} = "{needed}", not "{value}"'
+    vectors: list[tuple[str, Table, tuple[str, ...]]] = []
+    vectors += [(f"source[{n}]", table, ("position", "force")) for n, table in enumerate(case.source)]
     if case.plane_wave is not None:
-        for name in ("direction", "polarization", "position"):
-            value = getattr(case.plane_wave, name)
-            if value is not None and len(value) != dim:
-                yield f"plane_wave.{name}: has {len(value)} numbers, the mesh has {dim} axes"
-        if case.attenuation is not None:
-            yield "plane_wave: goes without attenuation"
-    for table in case.receiver:
-        for name in ("position", "start", "end"):
+        vectors.append(("plane_wave", case.plane_wave, ("direction", "polarization", "position")))
+    vectors += [(f'receiver["{table.name}"]', table, ("position", "start", "end")) for table in case.receiver]
+    for key, table, names in vectors:
+        for name in names:
             value = getattr(table, name)
             if value is not None and len(value) != dim:
-                yield f'receiver["{table.name}"].{name}: has {len(value)} numbers, the mesh has {dim} axes'
+                yield f"{key}.{name}: has {len(value)} numbers, the mesh has {dim} axes"
+    if case.plane_wave is not None and case.attenuation is not None:
+        yield "plane_wave: is not supported with attenuation"
     for name in ("lower", "upper"):
         sides = getattr(case.boundary, name)
         if sides and len(sides) != dim:
             yield f"boundary.{name}: has {len(sides)} kinds, the mesh has {dim} axes"
     for snapshot in case.output.snapshots:
         if dim == 2 and snapshot.model_fields_set & {"normal", "at"}:
-            yield f'output.snapshots["{snapshot.file}"]: normal and at cut planes out of three axes; the mesh has two'
+            yield f'output.snapshots["{snapshot.file}"]: normal and at need three axes; the mesh has two'
         if dim == 3 and snapshot.at is not None:
             axis = AXES.index(snapshot.normal)
             if not case.mesh.lower[axis] <= snapshot.at <= case.mesh.upper[axis]:
-                yield f'output.snapshots["{snapshot.file}"].at: {snapshot.at:g} m lies outside the mesh'
+                yield f'output.snapshots["{snapshot.file}"].at: {snapshot.at:g} m is outside the mesh'
     if case.output.peak is not None and case.output.peak.side is not None:
         axis = AXES.index(case.output.peak.side[0])
         if axis >= dim or (case.mesh.periodic and case.mesh.periodic[axis]):
-            yield f"output.peak.side: {case.output.peak.side} is no side of the mesh"
+            yield f"output.peak.side: the mesh has no side {case.output.peak.side}"
 
 
 @dataclass(frozen=True, eq=False)
 class WaveSetup(Setup):
-    """A case with its mesh and media, in SI units, before any field is allocated; collective like the mesh.
+    """A case with its mesh and media, in SI units, before any field is allocated (collective).
 
     Attributes:
-        read, case, source: the unchecked tables, the checked ones, the name of the file.
-        mesh, material: this rank's elements; with attenuation the material at infinite frequency.
-        attenuation: of the material, or None.
-        names: of the receivers, at `receivers`.
-        steps, dt: how many time steps of how many seconds.
-        limit: the largest stable time step.
-        resolution: nodes a wavelength where they are fewest, as many as are advised, and the highest frequency (Hz);
-            None if no frequency is known.
-        remarks: what a user may not have meant with the media.
-        start: a plane wave at the start, or None.
+        read, case, source: the unchecked tables, the checked tables, the name of the file.
+        mesh, material: this rank's elements; with attenuation, the material at infinite frequency.
+        attenuation: attenuation of the material, or None.
+        names, receivers: names and positions of the receivers.
+        steps, dt: number and duration (s) of time steps.
+        limit: the largest stable time step (s).
+        resolution: least nodes per wavelength, the advised number, and the highest frequency (Hz); None if no frequency
+            is known.
+        remarks: notes on the media.
+        start: a plane wave as initial condition, or None.
     """
 
     read: CaseFile
@@ -133,24 +126,23 @@ class WaveSetup(Setup):
     def sides(self) -> tuple[str, ...]:
         """Return the kinds of the sides x-, x+, y-, ..."""
         boundary, dim = self.case.boundary, self.mesh.dim
-        lower, upper = (given or ("absorbing",) * dim for given in (boundary.lower, boundary.upper))
+        lower, upper = (sides or ("absorbing",) * dim for sides in (boundary.lower, boundary.upper))
         return tuple(side for pair in zip(lower, upper, strict=True) for side in pair)
 
     @property
     def inputs(self) -> list[Path]:
-        """Return the files that the case is read from."""
+        """Return the input files of the case."""
         names: list[str | None] = [table.file for table in self.case.material]
         for table in self.case.material:
             names += [table.segy.density, table.segy.cp, table.segy.cs] if table.segy else []
-        pulses = [table.time for table in self.case.source] + (
-            [self.case.plane_wave.time] if self.case.plane_wave else []
-        )
+        pulses = [table.time for table in self.case.source]
+        pulses += [self.case.plane_wave.time] if self.case.plane_wave else []
         names += [getattr(pulse, "file", None) for pulse in pulses]
         return [self.read.path, *(self.read.folder / name for name in names if name is not None)]
 
     @property
     def peak_side(self) -> int | None:
-        """Return the side whose peak velocities are kept, 2 axis + (0: low, 1: high), None without."""
+        """Return the side with recorded peak velocities, 2 axis + (0: lower, 1: upper), or None."""
         if self.case.output.peak is None:
             return None
         side = self.case.output.peak.side or AXES[self.mesh.dim - 1] + "+"
@@ -188,42 +180,39 @@ class WaveSetup(Setup):
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """Return what a user should know before a run."""
-        found = []
+        """Return notes for the user before a run."""
+        notes = []
         if self.resolution is not None and self.resolution[0] < self.resolution[1] * (1 - 1e-9):
             fewest, advised, frequency = self.resolution
-            found.append(
-                f"{fewest:.1f} nodes a shortest wavelength at {frequency:.3g} Hz, the highest frequency; "
-                f"{advised:.1f} keep the error of a wavelength below {_COARSE:.0%}"
+            notes.append(
+                f"{fewest:.1f} nodes per shortest wavelength at {frequency:.3g} Hz, the highest frequency; "
+                f"{advised:.1f} are needed for an error below {_COARSE:.0%} per wavelength"
             )
         if self.receivers and self.sample_every > self.steps:
-            found.append(f"output.receivers.every is longer than the run of {self.steps} steps: no sample is taken")
-        return (*found, *self._damped(), *self.remarks)
+            notes.append(f"output.receivers.every is longer than the run of {self.steps} steps: no sample is taken")
+        return (*notes, *self._damped(), *self.remarks)
 
     def _damped(self) -> Iterator[str]:
-        """Yield what lies in the absorbing layer, where waves are not those of the medium."""
+        """Yield notes on sources and receivers in the absorbing layer, where waves are damped."""
         thickness = self.case.boundary.sponge or 0.0
         kinds = np.array(self.sides).reshape(-1, 2)
         layer = thickness * ((kinds == "absorbing") & ~np.array(self.mesh.brick.periodic)[:, None])
         lower, upper = self.mesh.extent
-        for what, places in (
-            ("source", {f"[{n}]": source.position for n, source in enumerate(self.sources)}),
-            ("receiver", {f'["{name}"]': place for name, place in zip(self.names, self.receivers, strict=True)}),
+        inner = lower + layer[:, 0], upper - layer[:, 1]
+        for places in (
+            {f"source[{n}]": source.position for n, source in enumerate(self.sources)},
+            {f'receiver["{name}"]': place for name, place in zip(self.names, self.receivers, strict=True)},
         ):
-            inside = [
-                name
-                for name, place in places.items()
-                if (np.array(place) < lower + layer[:, 0]).any() or (np.array(place) > upper - layer[:, 1]).any()
-            ]
-            if inside:
-                more = f" and {len(inside) - 1} more lie" if len(inside) > 1 else " lies"
-                yield f"{what}{inside[0]}{more} in the layer of boundary.sponge, which damps all waves"
+            damped = [key for key, place in places.items() if not _within(place, *inner)]
+            if damped:
+                others = f" and {len(damped) - 1} more are" if len(damped) > 1 else " is"
+                yield f"{damped[0]}{others} in the layer of boundary.sponge, which damps all waves"
 
 
 def prepare(source: CaseFile, world: World | None = None, *, place: bool = True) -> WaveSetup:
     """Make this rank's mesh of a case; no field is allocated (collective).
 
-    Raises CaseError or FormatError, the same on every rank, for whatever is wrong with the case.
+    Raises the same CaseError or FormatError on every rank for an invalid case.
     """
     world = world or World.serial()
     path, folder = source.path, source.folder
@@ -248,15 +237,13 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
     functions = [*(source.time for source in sources), *([start.motion.function] if start is not None else [])]
     frequency = highest_frequency(case, functions) or table.frequency
     names, places = _receivers(case)
-    for what, spot in (
+    for key, point in (
         *((f"source[{n}]", source.position) for n, source in enumerate(sources)),
-        *((f'receiver["{name}"]', place) for name, place in zip(names, places, strict=True)),
+        *((f'receiver["{name}"]', point) for name, point in zip(names, places, strict=True)),
         *([("plane_wave", case.plane_wave.position)] if case.plane_wave else []),
     ):
-        if not (np.all(np.array(spot) >= lower) and np.all(np.array(spot) <= upper)):
-            raise CaseError(
-                f"{path}: {what}: {_meters(spot)} lies outside the mesh, {_meters(lower)} to {_meters(upper)}"
-            )
+        if not _within(point, lower, upper):
+            raise CaseError(f"{path}: {key}: {_meters(point)} is not in the mesh, {_meters(lower)} to {_meters(upper)}")
     return WaveSetup(
         read=source,
         case=case,
@@ -272,13 +259,13 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
         limit=limit,
         resolution=_resolution(case, frequency, mesh, slow, world),
         attenuation=attenuation,
-        remarks=(*media.notes(lower, upper), *media.lost(mesh, nodes, world)),
+        remarks=(*media.notes(lower, upper), *media.unused(mesh, nodes, world)),
         start=start,
     )
 
 
 def _generate(case: WaveCase, media: Media, source: str, world: World) -> Mesh:
-    """Return this rank's elements, as large as the mesh table says (collective)."""
+    """Return this rank's elements, with the sizes of the mesh table (collective)."""
     table = case.mesh
     lower, upper = np.array(table.lower), np.array(table.upper)
     trees = np.array(table.trees or (1,) * case.dim)
@@ -303,13 +290,13 @@ def _time_steps(case: WaveCase, limit: float, source: str) -> tuple[float, int]:
         return step, time.steps
     assert time.duration is not None
     steps = max(1, math.ceil(time.duration / step * (1 - 1e-12)))
-    return (step if time.step is not None else time.duration / steps), steps  # the last step ends with the duration
+    return (step if time.step is not None else time.duration / steps), steps  # the last step ends at the duration
 
 
 def _resolution(
     case: WaveCase, frequency: float | None, mesh: Mesh, material: Material, world: World
 ) -> tuple[float, float, float] | None:
-    """Return nodes a wavelength of a frequency where they are fewest, as many as are advised, and it (collective)."""
+    """Return the least nodes per wavelength of a frequency, the advised number, and the frequency (collective)."""
     if not frequency:
         return None
     speed = np.where(material.cs > 0, material.cs, material.cp).reshape(mesh.count, -1).min(1)
@@ -319,25 +306,23 @@ def _resolution(
 
 
 def _refuse_huge(sizes: SizeField, brick: Brick, source: str) -> None:
-    """Refuse a mesh that could not be numbered before it is made.
-
-    Raises:
-        CaseError: too many elements, by the volumes and sizes that are asked for.
-    """
+    """Raise a CaseError for a mesh with too many elements, estimated from volumes and sizes before it is made."""
     sides = np.maximum(0.0, np.minimum(sizes.upper, brick.trees) - np.maximum(sizes.lower, 0.0))
-    count = max(
-        float(np.max(np.prod(sides / sizes.size[:, None], axis=1))), float(np.prod(np.array(brick.trees, float)))
-    )
+    count = max(np.max(np.prod(sides / sizes.size[:, None], axis=1)), np.prod(np.array(brick.trees, float)))
     if count > _MOST:
-        raise CaseError(f"{source}: mesh: more than {count:.2g} elements are asked for; {_MOST:.2g} are possible")
+        raise CaseError(f"{source}: mesh: has more than {count:.2g} elements; up to {_MOST:.2g} are possible")
 
 
 def _meters(place: Sequence[float] | Floats) -> str:
     return "(" + ", ".join(f"{c:g}" for c in place) + ") m"
 
 
+def _within(place: Sequence[float], lower: Floats, upper: Floats) -> bool:
+    return bool(np.all(np.array(place) >= lower) and np.all(np.array(place) <= upper))
+
+
 def _nodes(mesh: Mesh, n: int) -> Floats:
-    """Return the places of all nodes, (count, nodes, dim), the first axis fastest."""
+    """Return the positions of all nodes, (count, nodes, dim), with the first axis fastest."""
     unit = (Basis(n).nodes + 1) / 2
     grid = np.stack([axis.ravel() for axis in reversed(np.meshgrid(*(unit,) * mesh.dim, indexing="ij"))], 1)
     return np.asarray(mesh.lower[: mesh.count, None] + mesh.sizes[: mesh.count, None] * grid)
@@ -355,7 +340,7 @@ def _receivers(case: WaveCase) -> tuple[tuple[str, ...], tuple[tuple[float, ...]
         for number, place in enumerate(np.linspace(table.start, table.end, table.count), 1):
             names.append(f"{table.name}{number:0{width}d}")
             places.append(tuple(float(c) for c in place))
-    twice = next((name for name, count in Counter(names).items() if count > 1), None)
-    if twice:
-        raise CaseError(f'receiver: two have the name "{twice}"')
+    duplicate = next((name for name, count in Counter(names).items() if count > 1), None)
+    if duplicate:
+        raise CaseError(f'receiver: two have the name "{duplicate}"')
     return tuple(names), tuple(places)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sources of a case of waves, and the plane wave that it may start with."""
+"""Sources of a wave case, and a plane wave as its initial condition."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ Floats = npt.NDArray[np.float64]
 
 
 def highest_frequency(case: WaveCase, functions: Iterable[TimeFunction]) -> float:
-    """Return the frequency (Hz) above which the pulses have less than a few hundredths of their largest amplitude.
+    """Return the frequency (Hz) above which the spectra of the pulses are below a few hundredths of their maximum.
 
     `functions` are those of the sources, then that of the plane wave; 0 without any pulse.
     """
     pulses = [table.time for table in case.source] + ([case.plane_wave.time] if case.plane_wave else [])
-    return max([0.0, *(pulse.highest(made) for pulse, made in zip(pulses, functions, strict=True))])
+    return max((pulse.highest(function) for pulse, function in zip(pulses, functions, strict=True)), default=0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """A plane wave at the start: what the point `origin` sees over time is `motion`."""
+    """A plane wave as initial condition; `motion` is the velocity of the point `origin` over time."""
 
     wave: PlaneWave
     origin: Floats
     motion: Multiple
 
     def state(self, medium: Medium, positions: Floats) -> Floats:
-        """Return the unknowns at positions (elements, nodes, dim): (elements, fields, nodes)."""
+        """Return the unknowns, (elements, fields, nodes), at positions (elements, nodes, dim)."""
         return self.wave.state(medium, positions - self.origin, 0.0, lambda s: self.motion(-s))
 
 
 def start_of(case: WaveCase, at: Callable[[Floats], Floats], folder: Path) -> Start | None:
-    """Return the plane wave of a case in the medium that `at` gives, or None.
+    """Return the plane wave of a case, or None; `at` returns the medium at points.
 
     Raises:
-        CaseError, FormatError: a wave that does not exist there, or a file of a pulse.
+        CaseError, FormatError: a wave that the medium does not support, or an invalid file of a pulse.
     """
     table = case.plane_wave
     if table is None:
@@ -61,19 +61,19 @@ def sources_of(case: WaveCase, folder: Path) -> list[PointSource]:
     """Return the sources of a case.
 
     Raises:
-        CaseError, FormatError: a file of a pulse, or a tensor that is no matrix of the right size.
+        CaseError, FormatError: an invalid file of a pulse, or a tensor of the wrong size.
     """
     sources = []
     for number, table in enumerate(case.source):
-        made = table.time.function(folder, peak=table.force is not None)
+        function = table.time.function(folder, peak=table.force is not None)
         if table.force is not None:
-            sources.append(PointSource(table.position, made, force=table.force))
+            sources.append(PointSource(table.position, function, force=table.force))
         elif table.volume is not None:
-            sources.append(PointSource(table.position, made, volume=table.volume))
+            sources.append(PointSource(table.position, function, volume=table.volume))
         else:
             tensor = np.array(table.tensor or np.eye(case.dim), dtype=object)
             if tensor.shape != (case.dim, case.dim):
                 raise CaseError(f"source[{number}].tensor: needs {case.dim} rows of {case.dim} numbers")
             moment = (table.moment or 0.0) * tensor.astype(np.float64)
-            sources.append(PointSource(table.position, made, moment=moment.tolist()))
+            sources.append(PointSource(table.position, function, moment=moment.tolist()))
     return sources
