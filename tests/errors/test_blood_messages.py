@@ -50,7 +50,7 @@ def narrow(tables: dict[str, Any]) -> dict[str, Any]:
         (
             "contact",
             {"adhesion": {"depth": "1e-18 J", "steepness": "5 1/um", "rest": "2 um", "reach": "1 um"}},
-            "contact.adhesion: rest = 2e-06 m is not below reach = 1e-06 m: there is no attraction",
+            "contact.adhesion: rest = 2e-06 m is not below reach = 1e-06 m: no attraction",
         ),
         ("cells.0.shape.vertices", 100, 'cells["red"]: mesh: 100 vertices: an icosphere has one of 12, 42, 162'),
         ("cells.0.shape.diameter", "0 um", 'cells["red"].shape.diameter: "0 um" is out of range; expected > 0'),
@@ -68,7 +68,7 @@ def narrow(tables: dict[str, Any]) -> dict[str, Any]:
         ),
         ("cells.0.share", 0.0, "cells: the shares of all types are zero; at least one must be positive"),
         ("cells", [], 'cells: is missing; solver = "blood" needs a [[cells]] table for each type of cells'),
-        ("packing", None, 'cells["red"].positions: is missing; give positions for every type, or [packing]'),
+        ("packing", None, 'cells["red"].positions: is missing; give positions for all types, or [packing]'),
         ("solver", "flow", 'cells: cells are only allowed with solver = "blood"'),
         (
             "contact",
@@ -270,7 +270,7 @@ def test_meshes_that_no_cell_can_have_are_refused(tmp_path: Path) -> None:
 def test_no_output_has_a_name_that_a_series_of_cells_makes(name: str, tmp_path: Path) -> None:
     output = {"cells": [{"file": "cells.vtkhdf", "every": 10}], "checkpoint": {"file": name}}
     assert refusal(tmp_path, changed(blood_tables(), "output", output)) == (
-        f'output: two outputs have the same file name "{name}", which output.cells["cells.vtkhdf"] also writes'
+        f'output: two outputs write the file "{name}", one is output.cells["cells.vtkhdf"]'
     )
 
 

@@ -154,7 +154,7 @@ FILES = {
         (
             0,
             INLET | {"flow_rate": "1 mL/s", "weights": "nothing.txt"},
-            '{case}: iolet["inlet"].weights: the inflow is zero; expected positive weights',
+            '{case}: iolet["inlet"].weights: the inflow is zero; use positive weights',
         ),
         (
             1,

@@ -18,9 +18,7 @@ from seiche.errors import CaseError
 
 def test_an_open_vessel_needs_a_reservoir(tmp_path: Path) -> None:
     tables = {**tube_tables(), **{key: blood_tables()[key] for key in ("solver", "cells", "packing")}}
-    assert refusal(tmp_path, tables) == (
-        'reservoir: is missing; without it cells leave the vessel through iolet["inlet"] and none enter'
-    )
+    assert refusal(tmp_path, tables) == ('reservoir: is missing; cells leave through iolet["inlet"] and none enter')
 
 
 def test_an_exchange_interval_in_which_cells_could_leave_is_refused(tmp_path: Path) -> None:

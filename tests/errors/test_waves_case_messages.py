@@ -39,8 +39,8 @@ WRONG = [
     ('cs = "1000 m/s"', 'cs = "1900 m/s"', "cp = 2000 with cs = 1900 in element 0: cp must exceed sqrt(4/3) cs"),
     ('density = "2000 kg/m^3"', 'density = "-2 kg/m^3"', 'material["rock"].density: "-2 kg/m^3" is out of range; '),
     ('density = "2000 kg/m^3"', 'desity = "2 kg/m^3"', 'unknown key; did you mean "density"?'),
-    ('position = ["11 m", "9 m"]', 'position = ["41 m", "9 m"]', "source[0]: (41, 9) m is outside the mesh, (0, 0)"),
-    ('position = ["20 m", "30 m"]', 'position = ["20 m", "31 m"]', 'receiver["TOP"]: (20, 31) m is outside the mesh'),
+    ('position = ["11 m", "9 m"]', 'position = ["41 m", "9 m"]', "source[0]: (41, 9) m is not in the mesh, (0, 0)"),
+    ('position = ["20 m", "30 m"]', 'position = ["20 m", "31 m"]', 'receiver["TOP"]: (20, 31) m is not in the mesh'),
     ('"11 m", "9 m"]', '"11 m", "9 m", "1 m"]', "source[0].position: has 3 numbers, the mesh has 2 axes"),
     ('"11 m", "9 m"]', '"11 m"]', "has 1 numbers, the mesh has 2 axes"),
     ("steps = 2", 'steps = 2\nstep = "1 s"', "time.step: 1 s is above the largest stable step of 0.00"),
@@ -72,7 +72,7 @@ WRONG = [
     ("[time]", '[boundary]\nlower = ["free"]\n[time]', "boundary.lower: has 1 kinds, the mesh has 2 axes"),
     ("[time]", '[boundary]\nlower = ["open", "free"]\n[time]', '"open" is not known; expected "free", "rigid"'),
     ("[time]", '[boundary]\nsponge = "31 m"\n[time]', "sponge of thickness 31: the box is only 30 wide"),
-    ("[time]", '[output.peak]\nside = "z+"\n[time]', "output.peak.side: z+ is no side of the mesh"),
+    ("[time]", '[output.peak]\nside = "z+"\n[time]', "output.peak.side: the mesh has no side z+"),
     ("[time]", '[output.peak]\nfile = "receivers.h5"\n[time]', 'two outputs have the same file name "receivers.h5"'),
     ('name = "rock"', 'name = "rock"\nwhere = { kind = "layer", bottom = "1 m", top = "0 m" }', "bottom = 1 m is not"),
     ('name = "rock"', 'name = "rock"\nwhere = { kind = "layer", bottom = "0 m", top = "1 m" }', "has to fill the box"),
@@ -199,8 +199,8 @@ def test_what_lies_in_the_absorbing_layer_is_noted(tmp_path: Path) -> None:
     line += 'start = ["35 m", "15 m"]\nend = ["35 m", "25 m"]\ncount = 3\n[time]'
     (tmp_path / "case.toml").write_text(CASE.replace("[time]", line))
     notes = prepare(tmp_path / "case.toml").notes
-    assert "source[0] lies in the layer of boundary.sponge, which damps all waves" in notes
-    assert 'receiver["TOP"] and 1 more lie in the layer of boundary.sponge, which damps all waves' in notes
+    assert "source[0] is in the layer of boundary.sponge, which damps all waves" in notes
+    assert 'receiver["TOP"] and 1 more are in the layer of boundary.sponge, which damps all waves' in notes
 
 
 def test_samples_farther_apart_than_the_run_is_long_are_noted(tmp_path: Path) -> None:

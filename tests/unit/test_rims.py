@@ -112,7 +112,7 @@ def test_what_does_not_fit_is_said_in_one_line(stl: Path, tmp_path: Path) -> Non
     assert message(lost) == 'iolet["b"].center: is missing; a normal needs a center'
     half = tables(stl, "a", "b", "c")
     half["iolet"][1]["center"] = ["0 m", "0 m", "0 m"]
-    assert message(half).startswith('iolet["b"].normal: is missing; an STL surface needs center, normal and radius')
+    assert message(half).startswith('iolet["b"].normal: is missing; an STL needs center, normal and radius')
     assert "none is free" in message(tables(stl, "rim0", "rim1", "rim2", "x"))
     closed = read_stl(stl)
     write_stl(tmp_path / "closed.stl", closed.capped(closed.boundary_loops()))

@@ -187,7 +187,7 @@ def test_stokes_absorption_of_a_case_needs_no_exponent(tmp_path):
 
 def test_file_with_absorption_needs_an_exponent(tmp_path):
     np.savez(tmp_path / "head.npz", alpha_coeff=np.full((48, 40), 0.5))
-    with pytest.raises(CaseError, match=r"medium.file: head.npz has alpha_coeff; medium.alpha_power is missing"):
+    with pytest.raises(CaseError, match=r"medium.alpha_power: is missing; alpha_coeff of head.npz needs it"):
         prepare(case(tmp_path, BASIC.replace("[medium]", '[medium]\nfile = "head.npz"')))
 
 

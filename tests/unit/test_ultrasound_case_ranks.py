@@ -24,7 +24,7 @@ def test_check_for_several_ranks_tells_work_error_and_memory(tmp_path, capsys):
     text = capsys.readouterr().out
     assert "40 x 80 points with overlaps of 8, 1.67 times the work of one" in text
     assert re.search(r"error of ranks at 5e\+05 Hz +\d\.\de-0[34] of the field after 3 cuts", text)
-    assert "of each of 4 ranks" in text
+    assert "on each of 4 ranks" in text
     # On a GPU 38 points, twice a prime, become 40.
     assert main(["check", str(path), "--ranks", "4", "--set", "run.overlap=7", "--set", "run.device=cuda"]) == 0
     told = capsys.readouterr().out
@@ -33,7 +33,7 @@ def test_check_for_several_ranks_tells_work_error_and_memory(tmp_path, capsys):
     assert main(["check", str(path), "--ranks", "3", "--set", "run.basis=global"]) == 0
     text = capsys.readouterr().out
     assert "3 ranks" in text
-    assert "32 x 80 points, transforms of the whole grid: no error" in text
+    assert "32 x 80 points, transforms of the whole grid, exact" in text
     assert main(["check", str(path), "--ranks", "40"]) == 0  # pieces would be too thin, so that slabs are taken
     text = capsys.readouterr().out
     assert "40 ranks" in text and "transforms of the whole grid" in text
