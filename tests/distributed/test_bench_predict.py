@@ -19,7 +19,7 @@ from seiche.cli import main
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
 from seiche.machine.laws.file import read_machine, write_machine
-from seiche.machine.laws.steps import kept_scales
+from seiche.machine.laws.steps import stored_scales
 from seiche.observe.plan import base_name
 
 UNITS = {"time": "s", "size": "B", "rate": "B/s"}
@@ -55,8 +55,8 @@ def test_what_stages_took_is_kept_in_the_machine_file_and_predicts_other_cases(
     (row,) = compare(tmp_path, ["waves"], keep=True)
     kept = read_machine(tmp_path / "toy.json")
     assert list(kept.stages) == ["host"]
-    assert kept_scales(kept, "waves", gpu=False) == row.scales
-    assert kept_scales(kept, "waves", gpu=True) is kept_scales(kept, "flow", gpu=False) is None
+    assert stored_scales(kept, "waves", gpu=False) == row.scales
+    assert stored_scales(kept, "waves", gpu=True) is stored_scales(kept, "flow", gpu=False) is None
     case = planned_case(case_file(tmp_path, "waves"), device="cpu")
     plain = predict_case(case, kept.model_copy(update={"stages": {}}), [1, 2])
     known = predict_case(case, kept, [1, 2])

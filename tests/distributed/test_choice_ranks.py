@@ -19,7 +19,7 @@ from seiche.errors import TransportError
 from seiche.halo import HaloExchange, HaloPlan
 from seiche.machine import collective_choice
 from seiche.machine.collectives import Exchange
-from seiche.machine.in_use import VARIABLE, predict_transports
+from seiche.machine.in_use import VARIABLE, predicted_transport_times
 from seiche.machine.laws.file import Measured, read_machine, write_machine
 from seiche.machine.measure.survey import measure
 
@@ -51,7 +51,7 @@ def test_a_chosen_transport_carries_the_values(
     world = World.from_mpi()
     backend, plan = open_backend(device, 1, world.local_rank), ring(world, 5)
     monkeypatch.setenv(VARIABLE, str(write_lassen(world, tmp_path, hardware={})))
-    exchange = HaloExchange(backend, world, plan, "float64", predict=predict_transports)
+    exchange = HaloExchange(backend, world, plan, "float64", predict=predicted_transport_times)
     host = np.zeros(5 * (1 + len(plan.peers)))
     host[:5] = 10 * world.rank + np.arange(5)
     array = backend.upload(host)
@@ -103,7 +103,7 @@ def test_a_file_of_another_machine_is_measured_again_before_the_choice(
 ) -> None:
     world = World.from_mpi()
     monkeypatch.setenv(VARIABLE, "summit")
-    exchange = HaloExchange(open_backend("cpu", 1), world, ring(world, 5), "float32", predict=predict_transports)
+    exchange = HaloExchange(open_backend("cpu", 1), world, ring(world, 5), "float32", predict=predicted_transport_times)
     exchange.trial()
     assert exchange.transport_name == "host"
     warned = [record.message for record in caplog.records if "is from another machine" in record.message]

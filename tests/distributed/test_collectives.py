@@ -29,7 +29,7 @@ EVERY = [
 def attach_works(world: World) -> bool:
     """Return whether every rank may read another one's memory."""
     mine, into = np.ones(8, np.uint8), np.zeros(8, np.uint8)
-    single_copy.open_to_others()
+    single_copy.permit_access()
     process, address = world.allgather((os.getpid(), int(mine.ctypes.data)))[(world.rank + 1) % world.size]
     try:
         single_copy.read_memory(process, address, into)

@@ -242,7 +242,7 @@ def test_exchanges_by_stores_into_the_peers_memory_equal_the_dense_reference(ran
 @pytest.mark.gpu
 def test_a_peer_that_does_not_send_is_named(monkeypatch):
     gpus()
-    monkeypatch.setenv("SEICHE_PATIENCE", "0.5")
+    monkeypatch.setenv("SEICHE_TIMEOUT", "0.5")
     run_ranks(2, a_message_that_never_comes_is_named, "peer", "cuda", timeout=240)
 
 

@@ -11,7 +11,7 @@ import pytest
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.kernels.registry import Real
-from seiche.ultrasound.extents import lines_of, widened
+from seiche.ultrasound.extents import line_precision, widened
 from seiche.ultrasound.local_basis import least_overlap, parts_of
 from seiche.ultrasound.plan import Sharing
 from seiche.ultrasound.problem import Absorption, MaskSource, Mode, Pml, Problem
@@ -189,9 +189,9 @@ def test_parts_cover_the_grid_when_they_are_widened_unevenly():
 
 
 def test_lines_are_taken_where_a_device_or_an_option_says_so():
-    assert lines_of({"device": "cuda:1"}) == "float32"
-    assert lines_of({"device": "cuda", "precision": "float64"}) == "float64"
-    assert lines_of({"device": "cuda", "transforms": "library"}) is None
-    assert lines_of({"transforms": "lines"}) == "float32"
-    assert lines_of({}) is None
-    assert lines_of({"device": "cuda", "scheme": "local4"}) is None
+    assert line_precision({"device": "cuda:1"}) == "float32"
+    assert line_precision({"device": "cuda", "precision": "float64"}) == "float64"
+    assert line_precision({"device": "cuda", "transforms": "library"}) is None
+    assert line_precision({"transforms": "lines"}) == "float32"
+    assert line_precision({}) is None
+    assert line_precision({"device": "cuda", "scheme": "local4"}) is None

@@ -26,12 +26,12 @@ import sys
 from seiche import cli
 from seiche.case.outputs import Outputs
 from seiche.errors import CaseError
-take_due = Outputs.take_due
+take_scheduled = Outputs.take_scheduled
 def fail(outputs):
-    take_due(outputs)
+    take_scheduled(outputs)
     if outputs._solver.world.rank in FAILING and outputs._solver.step >= 14:
         raise ERROR
-Outputs.take_due = fail
+Outputs.take_scheduled = fail
 sys.exit(cli.main(sys.argv[1:]))
 """
 

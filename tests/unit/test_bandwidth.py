@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pytest
 
 from seiche.backend import open_backend
-from seiche.backend.base import COPIES, COPIES_TO_WARM_UP
+from seiche.backend.base import COPIES, WARM_UP_COPIES
 from seiche.domain.world import World
-from seiche.observe.bandwidth import copy_bandwidth, copy_rates
+from seiche.observe.bandwidth import copy_bandwidth, copy_bandwidth_interval
 
 
 class SlowStart:
@@ -20,7 +20,7 @@ class SlowStart:
 
     def copy_times(self, ready: Callable[[], None]) -> tuple[int, npt.NDArray[np.float64]]:
         seconds = np.full(COPIES, 0.5)
-        seconds[:COPIES_TO_WARM_UP] = 9.0
+        seconds[:WARM_UP_COPIES] = 9.0
         for _ in seconds:
             ready()
         return 1000, seconds
@@ -56,7 +56,7 @@ def test_the_interval_is_that_of_single_rounds() -> None:
             seconds[-1], seconds[-2] = 0.4, 1.0
             return size, seconds
 
-    rate, interval = copy_rates(Uneven(), World.serial())  # type: ignore[arg-type]
+    rate, interval = copy_bandwidth_interval(Uneven(), World.serial())  # type: ignore[arg-type]
     assert rate == pytest.approx(1000 / 0.5)
     assert interval == pytest.approx((1000 / 1.0, 1000 / 0.4))  # rounds to warm up do not count
 

@@ -13,7 +13,7 @@ import pytest
 from seiche.bench import lfb as bench_lfb
 from seiche.bench.ultrasound import problem_of
 from seiche.cli import main
-from seiche.ultrasound.crossing import crossing_error, cuts_on_the_way
+from seiche.ultrasound.crossing import crossing_error, cuts_along_diagonal
 from seiche.ultrasound.local_basis import parts_of
 
 
@@ -96,8 +96,8 @@ def test_error_of_a_crossing_falls_with_the_overlap_and_the_resolution() -> None
 
 
 def test_cuts_are_counted_along_the_way_from_corner_to_corner() -> None:
-    assert cuts_on_the_way(parts_of((64, 64), (2, 1), 8)) == 1
-    assert cuts_on_the_way(parts_of((96, 64, 64), (3, 2, 2), 8)) == 4
+    assert cuts_along_diagonal(parts_of((64, 64), (2, 1), 8)) == 1
+    assert cuts_along_diagonal(parts_of((96, 64, 64), (3, 2, 2), 8)) == 4
 
 
 def test_bench_of_overlaps_predicts_and_draws_on_one_rank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

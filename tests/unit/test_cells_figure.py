@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from seiche.case.places import refuse_foreign_file
+from seiche.case.places import check_replaceable_file
 from seiche.case.render import render
 from seiche.cells import icosphere
 from seiche.cli import main
@@ -21,7 +21,7 @@ from seiche.io.background import write_now
 from seiche.io.cell_files import (
     CellSurfaces,
     SurfaceFiles,
-    is_made_by,
+    is_file_of_series,
     list_path,
     read_list,
     read_surfaces,
@@ -128,7 +128,7 @@ def test_a_film_or_picture_replaces_no_file_of_another_kind(name: str, kind: str
         for _ in range(2):  # what was drawn may be drawn anew
             assert render(run, moving=moving) == there
     there.write_bytes(b"\x00\x00\x00\x20ftypisom")
-    refuse_foreign_file("--output", there, "MP4 film")
+    check_replaceable_file("--output", there, "MP4 film")
 
 
 def test_what_cannot_be_drawn_is_one_line(tmp_path: Path) -> None:
@@ -211,4 +211,4 @@ def test_a_film_goes_to_ffmpeg_as_mp4(programs: Path, tmp_path: Path) -> None:
     ],
 )
 def test_names_that_a_series_makes(series: str, name: str, made: bool) -> None:
-    assert is_made_by(Path(series), Path(name)) == made
+    assert is_file_of_series(Path(series), Path(name)) == made

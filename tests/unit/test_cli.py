@@ -236,14 +236,14 @@ def test_sigterm_writes_a_checkpoint_and_ends_well(
     path = write(tmp_path, changed(shear_box(10_000), "run.monitor_every", 7))
     from seiche.case.outputs import Outputs
 
-    take_due = Outputs.take_due
+    take_scheduled = Outputs.take_scheduled
 
     def interrupt(outputs: Outputs) -> None:
         if outputs._solver.step == 21:
             os.kill(os.getpid(), signal.SIGTERM)
-        take_due(outputs)
+        take_scheduled(outputs)
 
-    monkeypatch.setattr(Outputs, "take_due", interrupt)
+    monkeypatch.setattr(Outputs, "take_scheduled", interrupt)
     assert main(["run", str(path)]) == 0
     assert "seiche: stopped by signal SIGTERM at step 21 (" in (out := capsys.readouterr().out)
     assert f"continue with: seiche run {path} --restart {tmp_path / 'out' / 'checkpoint.seiche'}" in out

@@ -254,7 +254,7 @@ def test_an_mpi_that_crashes_takes_only_the_probe_with_it(
     monkeypatch.setenv("PMI_RANK", "0")
     if "sleep" in code:
         monkeypatch.setattr(probes, "_TIMEOUT", 1.0)
-    monkeypatch.setattr(probes, "takes_device_addresses", lambda: True)
+    monkeypatch.setattr(probes, "accepts_device_addresses", lambda: True)
     monkeypatch.setattr(probes.subprocess, "run", instead)
     found = probes.device_mpi(World(comm=_Alone()), gpus=True)
     assert found.works is works

@@ -44,7 +44,7 @@ def test_collectives_bring_what_mpi_would() -> None:
 
 
 def test_ranks_of_a_host_are_numbered_on_it() -> None:
-    seats = rehearse(5, lambda world: (world.local_rank, world.local_size, world.rehearsed), ranks_a_host=2)
+    seats = rehearse(5, lambda world: (world.local_rank, world.local_size, world.rehearsed), ranks_per_host=2)
     assert [seat[0] for seat in seats] == [0, 1, 0, 1, 0]
     assert {seat[1:] for seat in seats} == {(2, True)}
     assert rehearse(1, lambda world: (world.size, world.rehearsed)) == [(1, False)]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seiche.domain.rows import distinct, first_of_each, keys_of
+from seiche.domain.rows import distinct, first_occurrences, keys_of
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (-5, 6), (0, 1000), (-(1 << 62), 1 << 62)])
@@ -14,7 +14,7 @@ def test_keys_sort_as_their_rows_do(low: int, high: int) -> None:
     rows = np.random.default_rng(1).integers(low, high, size=(500, 3))
     rows = np.concatenate([rows, rows[:100]])
     assert np.array_equal(np.argsort(keys_of(rows), kind="stable"), np.lexsort(rows.T[::-1]))
-    assert np.array_equal(first_of_each(rows), np.unique(rows, axis=0, return_index=True)[1])
+    assert np.array_equal(first_occurrences(rows), np.unique(rows, axis=0, return_index=True)[1])
 
 
 @pytest.mark.parametrize("extent", [4, 300])
@@ -26,4 +26,4 @@ def test_distinct_rows_and_the_number_of_each(extent: int) -> None:
 
 
 def test_no_rows_have_no_keys() -> None:
-    assert not len(first_of_each(np.zeros((0, 3), np.int64)))
+    assert not len(first_occurrences(np.zeros((0, 3), np.int64)))

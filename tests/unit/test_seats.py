@@ -18,7 +18,7 @@ from seiche.machine.laws.locality import RankPlace, hardware, locality
 
 def host(monkeypatch: pytest.MonkeyPatch, boot: str, space: str, name: str = "node") -> str:
     monkeypatch.setattr(seats, "boot_id", lambda: boot)
-    monkeypatch.setattr(seats, "process_space", lambda: space)
+    monkeypatch.setattr(seats, "pid_namespace", lambda: space)
     return seats.host_identity(name)
 
 
@@ -37,7 +37,7 @@ def test_hosts_of_one_name_differ_by_boot_and_by_process_space(monkeypatch: pyte
 def test_without_a_boot_number_the_name_is_the_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(seats, "_BOOT", tmp_path / "none")
     monkeypatch.setattr(seats, "_PROCESSES", tmp_path / "none")
-    assert (seats.boot_id(), seats.process_space(), seats.host_identity("node")) == ("", "", "node")
+    assert (seats.boot_id(), seats.pid_namespace(), seats.host_identity("node")) == ("", "", "node")
 
 
 def test_boot_and_process_space_are_read_as_the_system_gives_them(

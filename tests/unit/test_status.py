@@ -126,6 +126,6 @@ def test_looks_at_the_balance_read_no_mark_of_the_newest_steps() -> None:
     timers = StageTimers(every=1, skip=0)
     stages = [Stage("work", lambda: sum(range(1000)))]
     timers.step(stages)
-    assert timers.useful_so_far() == 0.0
+    assert timers.mean_useful_seconds() == 0.0
     timers.step(stages)
-    assert timers.useful_so_far() > 0.0
+    assert timers.mean_useful_seconds() > 0.0

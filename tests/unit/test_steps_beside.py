@@ -55,10 +55,10 @@ class Device:
 
 
 def done(
-    device: Device, *, arrays: int = 2, capturable: bool = True, by_stages: bool = False, walls: bool = False
+    device: Device, *, arrays: int = 2, capturable: bool = True, timing_stages: bool = False, walls: bool = False
 ) -> dict[str, frozenset[str]]:
     """Return what each stage of a step was after."""
-    parts: Any = SimpleNamespace(arrays=[None] * arrays, capturable=capturable, by_stages=by_stages)
+    parts: Any = SimpleNamespace(arrays=[None] * arrays, capturable=capturable, timing_stages=timing_stages)
     precision = ("float32", "float32")
     steps = Steps(device, parts, parts, parts, precision=precision, walls=parts, iolets=parts, timers=parts)  # type: ignore[arg-type]
     names = ("receive", "walls edge", "edge") if walls else ("receive", "edge")
@@ -81,7 +81,7 @@ def test_the_edge_waits_for_its_halo_and_not_for_the_interior_and_what_follows_f
 
 @pytest.mark.parametrize(
     "other",
-    [{"arrays": 1}, {"capturable": False}, {"by_stages": True}, {"walls": True}],
+    [{"arrays": 1}, {"capturable": False}, {"timing_stages": True}, {"walls": True}],
     ids=["one copy", "messages by the host", "timed by stages", "walls that move"],
 )
 def test_all_go_one_after_the_other_where_they_must(other: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from seiche.flow import FlowModel, Newtonian, PressureIolet, Solver, VelocityIol
 from seiche.flow.averages import WallAverages, oscillatory_shear_index, relative_residence_time
 from seiche.flow.profiles import womersley
 from seiche.flow.state import site_state
-from seiche.validate.check import leaving_state
+from seiche.validate.check import post_collision_state
 
 Floats = npt.NDArray[np.float64]
 
@@ -34,7 +34,7 @@ def test_shear_that_reverses_between_plates_is_that_of_the_exact_decay(device: s
         speed[:, 0] += amplitude * np.sin(k * np.pi * z / height)
         slope[:, 2, 0] += amplitude * k * np.pi / height * np.cos(k * np.pi * z / height)
     solver = Solver(sites, FlowModel(Newtonian(viscosity)), device=device, threads=1)
-    state = leaving_state(np.zeros(len(sites)), speed, slope, 0.5 + 3 * viscosity)
+    state = post_collision_state(np.zeros(len(sites)), speed, slope, 0.5 + 3 * viscosity)
     solver.set_state(site_state(solver, {"populations": state}))
     averages, interval, samples = WallAverages(solver), 4, 300
     for _ in range(samples):

@@ -63,7 +63,7 @@ def leapfrog_error(steps: int, device: str, **options: Any) -> float:
     def exact(time: float) -> np.ndarray:
         state = np.zeros(solver.values().shape)
         state[:, 0] = np.cos(np.pi * x) * np.cos(omega * time)
-        state[:, 1] = np.sin(np.pi * x) * np.sin(omega * (time - solver.velocity_lead)) / 6.0
+        state[:, 1] = np.sin(np.pi * x) * np.sin(omega * (time - solver.velocity_time_offset)) / 6.0
         return state
 
     solver.start_from(exact(0.0) * (np.arange(3) == 0)[:, None])  # no velocity at time zero
@@ -142,7 +142,7 @@ def test_leapfrog_and_runge_kutta_record_the_same_waves(medium: str, device: str
         )
         solver.advance(750)
         samples[integrator] = solver.samples()
-        lead = solver.velocity_lead
+        lead = solver.velocity_time_offset
     assert lead == 0.002
     exact, found = samples["runge-kutta"], samples["leapfrog"]
     velocity = [name.startswith("v") for name in solver.unknowns]

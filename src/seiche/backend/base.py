@@ -15,7 +15,7 @@ from seiche.backend.transforms import Transforms
 from seiche.kernels.registry import KernelSpec
 
 #: Copies that `copy_times` measures; the first ones are for warm-up.
-COPIES, COPIES_TO_WARM_UP = 9, 2
+COPIES, WARM_UP_COPIES = 9, 2
 
 
 class Kernel(ABC):

@@ -20,7 +20,7 @@ from seiche.halo import HaloExchange, HaloPlan
 from seiche.io.parallel import all_or_none
 from seiche.machine.collective_choice import candidates
 from seiche.machine.collectives import Exchange
-from seiche.machine.in_use import VARIABLE, predict_transports
+from seiche.machine.in_use import VARIABLE, predicted_transport_times
 from seiche.observe.repeat import Work, queued, timed_together
 from seiche.report.stored import refuse_output
 
@@ -128,7 +128,7 @@ def _row(world: World, backend: Backend, name: str, peers: tuple[int, ...], size
     seconds = _minimum(trials)
     for exchange in opened:
         exchange.close()
-    exchange = HaloExchange(backend, world, plan, "float32", predict=predict_transports)
+    exchange = HaloExchange(backend, world, plan, "float32", predict=predicted_transport_times)
     exchange.trial()
     predicted = dict(exchange.decisions[0].predicted) if exchange.decisions else {}
     chosen = exchange.transport_name

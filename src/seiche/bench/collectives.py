@@ -21,7 +21,7 @@ from seiche.machine.collectives import Exchange, ExchangeName
 from seiche.machine.laws.file import Machine, read_machine
 from seiche.machine.laws.locality import places
 from seiche.machine.laws.predict import exchange_times, layout_of
-from seiche.observe.repeat import Timing, Work, queued, sleep_until_all_are_here, timed_together
+from seiche.observe.repeat import Timing, Work, queued, sleep_until_barrier, timed_together
 from seiche.report.movement_figures import draw_machine, strategies_figure
 from seiche.report.stored import refuse_output
 
@@ -112,7 +112,7 @@ def main(
             rows.append(CollectiveRow(kind, name, layout.size, processes, size, minimum, spread, predicted))
     if world.rank == 0:
         _report(rows, absent, backend, model=model, output=output, plots=plots)
-    sleep_until_all_are_here(world)
+    sleep_until_barrier(world)
     if holders is not world:
         holders.comm.Free()
     return rows

@@ -17,7 +17,7 @@ from seiche.bench import results
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.report.style import COLORS, SINGLE_COLUMN, new_figure, paper_style, save
-from seiche.ultrasound.crossing import crossing_error, cuts_on_the_way
+from seiche.ultrasound.crossing import crossing_error, cuts_along_diagonal
 from seiche.ultrasound.local_basis import OVERLAPS, derivative_error
 from seiche.ultrasound.plan import Sharing
 from seiche.ultrasound.problem import Pml, Problem
@@ -99,7 +99,7 @@ def measure(
                 sharing = Sharing("local", width, split)
                 solver = UltrasoundSolver(problem, world=world, sharing=sharing, device=device, precision="float64")
                 solver.advance(problem.steps)
-                cuts = cuts_on_the_way(solver.parts)
+                cuts = cuts_along_diagonal(solver.parts)
                 measured = float(np.linalg.norm(solver.field("p") - reference) / np.linalg.norm(reference))
                 solver.close()
             predicted = cuts * crossing_error(resolution, width, cfl=_CFL)

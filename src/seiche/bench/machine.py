@@ -10,7 +10,7 @@ from seiche.backend import open_backend
 from seiche.bench import results
 from seiche.domain.world import World
 from seiche.errors import BackendUnavailable, CaseError
-from seiche.io.files import refuse_folder
+from seiche.io.files import check_no_folder
 from seiche.io.parallel import all_or_none
 from seiche.machine.laws.file import Machine, write_machine
 from seiche.machine.measure.survey import measure
@@ -70,7 +70,7 @@ def main(
 def _refuse(output: Path, folder: Path | None) -> None:
     if output.exists():
         raise CaseError(f"{output} exists: move it, or choose another file with --json")
-    refuse_folder(output)
+    check_no_folder(output)
     if folder is not None and not folder.is_dir():
         raise CaseError(f"--folder {folder}: this folder does not exist")
 

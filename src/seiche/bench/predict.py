@@ -23,10 +23,10 @@ from seiche.case.plans import planned_case
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
 from seiche.machine.laws.file import Machine, StageFactor, read_machine, write_machine
-from seiche.machine.laws.steps import Scale, StepTime, kept_scales, predict_step, scales_of
+from seiche.machine.laws.steps import Scale, StepTime, predict_step, scales_of, stored_scales
 from seiche.machine.measure.survey import measure
 from seiche.observe.plan import RunPlan
-from seiche.observe.repeat import seconds_of_all
+from seiche.observe.repeat import slowest_rank_seconds
 from seiche.report.stored import refuse_output
 from seiche.solver import SolverBase
 
@@ -211,7 +211,7 @@ def _row(
         plan = replace(plan, transport=transport)
     width = world.local_size
     predicted = predict_step(plan, machine, a_node=width)
-    scales = known or kept_scales(machine, name, gpu=plan.gpu)
+    scales = known or stored_scales(machine, name, gpu=plan.gpu)
     scaled = predict_step(plan, machine, a_node=width, scales=scales) if scales else None
     return PredictionRow(
         name,
@@ -264,7 +264,7 @@ def _timed(solver: SolverBase, seconds: float, world: World) -> tuple[float, dic
     _advance(solver, warm)
     best, count = np.inf, 8
     for _ in range(_TIMINGS):
-        best = min(best, seconds_of_all(world, partial(_advance, solver, count)) / count)
+        best = min(best, slowest_rank_seconds(world, partial(_advance, solver, count)) / count)
         count = max(8, 32 * round(seconds / _TIMINGS / best / 32))
     ranks = world.allgather({name: (time.mean, time.minimum) for name, time in times.items()})
     names = dict.fromkeys(name for rank in ranks for name in rank)

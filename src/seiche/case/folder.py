@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from seiche.case.output import Place
-from seiche.case.places import file_kind, files_at, make_folders, refuse_foreign_file, refuse_places
+from seiche.case.places import check_replaceable_file, file_kind, files_at, make_folders, refuse_places
 from seiche.errors import CaseError
 from seiche.io.files import replacing
 from seiche.io.lock import FolderLock, Owner
@@ -130,7 +130,7 @@ class RunFolder:
 
     def _has_kind(self, path: Path, kind: str) -> bool:
         with suppress(CaseError):
-            refuse_foreign_file(self._source, path, kind)
+            check_replaceable_file(self._source, path, kind)
             return True
         return False
 

@@ -61,14 +61,14 @@ class CaseRun(ABC):
         solver: the solver.
         outputs: the outputs, in the order in which they take the state.
         monitor: check of the state.
-        usual_fields: default names of `fields`.
+        default_fields: default names of `fields`.
         stop_reason: why the run ends after the current step, or None.
     """
 
     solver: SolverBase
     outputs: Sequence[Output] = ()
     monitor: Monitor
-    usual_fields: Sequence[str] = ()
+    default_fields: Sequence[str] = ()
     stop_reason: str | None = None
 
     def stop(self, reason: str) -> None:
@@ -77,11 +77,11 @@ class CaseRun(ABC):
 
     def fields(self, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
         """Return fields of the items of this rank in SI units; KeyError for an unknown name."""
-        return self.solver.fields(names or self.usual_fields)
+        return self.solver.fields(names or self.default_fields)
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
         """Return the same fields as device arrays."""
-        return self.solver.device_fields(names or self.usual_fields)
+        return self.solver.device_fields(names or self.default_fields)
 
     def controls(self) -> Mapping[str, Control]:
         """Return the values of the case that may change during the run, by name (not collective)."""

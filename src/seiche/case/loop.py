@@ -95,7 +95,7 @@ class RunLoop:
                     done = reached
                 outputs.settle()
                 mark = solver.mark()
-                outputs.take_due()
+                outputs.take_scheduled()
                 progress(done)
                 outputs.poll()
                 chunk, reason, review = self._decide(request, done)

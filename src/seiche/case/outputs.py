@@ -41,7 +41,7 @@ class Outputs:
         events = [self._monitor.next_after(step), *(output.next_after(step) for output in self.items)]
         return min((event for event in events if event is not None), default=last)
 
-    def take_due(self) -> None:
+    def take_scheduled(self) -> None:
         """Take the outputs scheduled for the solver's step; `settle` completes them."""
         step = self._solver.step
         for output in self.items:

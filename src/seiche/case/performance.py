@@ -17,9 +17,9 @@ import seiche
 from seiche.case.agreement import on_rank_zero
 from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.observe.movement import Movement, bytes_when_there, gather_movement, how_often
+from seiche.observe.movement import Movement, bytes_per_occurrence, gather_movement, stage_frequency
 from seiche.observe.timers import StageTimers, mean_over_ranks
-from seiche.observe.trace import KEPT, gather_trace, refuse_foreign, write_trace
+from seiche.observe.trace import KEPT, check_replaceable, gather_trace, write_trace
 from seiche.report.table import StageRow, as_text, stage_rows, stage_table
 from seiche.solver import SolverBase
 
@@ -43,7 +43,7 @@ class PerformanceReport:
     def rows(self) -> list[StageRow]:
         """Return the rows of the table: times are means over the ranks, bytes are sums."""
         solver, world = self.solver, self.solver.world
-        local = how_often(solver.phases, solver.weights), bytes_when_there(solver.phases, solver.weights)
+        local = stage_frequency(solver.phases, solver.weights), bytes_per_occurrence(solver.phases, solver.weights)
         stages = world.allgather((solver.timers.times(), *local))
         names = list(dict.fromkeys(name for _, frequency, _ in stages for name in frequency))
         longest = world.allreduce_max(np.array([*self.host_overhead.values(), 0.0]))[:-1]
@@ -88,7 +88,7 @@ class PerformanceReport:
 
 def enable_trace(path: Path, timers: StageTimers, world: World) -> None:
     """Store samples for a trace in `path`; CaseError if it exists and is not a trace (collective)."""
-    on_rank_zero(world, lambda: refuse_foreign(path))
+    on_rank_zero(world, lambda: check_replaceable(path))
     timers.keep(KEPT)
 
 
@@ -96,7 +96,7 @@ def imbalance(timers: StageTimers, world: World) -> float | None:
     """Return the largest useful time over the mean of the ranks, None on one rank or if not measured (collective)."""
     if world.size == 1:
         return None
-    useful = world.allgather(timers.useful_so_far())
+    useful = world.allgather(timers.mean_useful_seconds())
     return max(useful) * len(useful) / sum(useful) if min(useful) > 0 else None
 
 

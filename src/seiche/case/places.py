@@ -11,10 +11,10 @@ from pathlib import Path
 
 from seiche.case.output import Place
 from seiche.errors import CaseError
-from seiche.io.cell_files import is_made_by, list_path
-from seiche.io.files import refuse_foreign
+from seiche.io.cell_files import is_file_of_series, list_path
+from seiche.io.files import check_replaceable
 
-#: Beginnings of files by kind, for `refuse_foreign`.
+#: Beginnings of files by kind, for `check_replaceable`.
 _BEGINNINGS: dict[str, str | re.Pattern[str]] = {
     "HDF5 file": "\ufffdHDF",
     "summary": "{",
@@ -52,11 +52,11 @@ def files_at(place: Place) -> dict[Path, str]:
     return {file: kind for file, kind in kinds.items() if file.is_file()}
 
 
-def refuse_foreign_file(key: str, path: Path, kind: str) -> None:
+def check_replaceable_file(key: str, path: Path, kind: str) -> None:
     """Raise a CaseError if `path`, named by `key`, exists and has another kind; unknown kinds are not checked."""
     if kind in _BEGINNINGS:
         present = f"{key}: {path} exists but is not a valid {kind}; choose another output name"
-        refuse_foreign(path, _BEGINNINGS[kind], f"{key}: cannot replace {path}", present)
+        check_replaceable(path, _BEGINNINGS[kind], f"{key}: cannot replace {path}", present)
 
 
 def refuse_places(places: Sequence[Place], inputs: Iterable[Path]) -> None:
@@ -68,7 +68,7 @@ def refuse_places(places: Sequence[Place], inputs: Iterable[Path]) -> None:
         if path.is_dir():
             raise CaseError(f"{key}: {path} is a folder; choose another output name")
         for file, kind in files_at(place).items():
-            refuse_foreign_file(key, file, kind)
+            check_replaceable_file(key, file, kind)
         parent = next(folder for folder in path.absolute().parents if folder.exists())
         if not parent.is_dir():
             raise CaseError(f"{key}: {parent} is not a folder")
@@ -82,7 +82,7 @@ def overwritten(places: Iterable[Place], inputs: Iterable[Path]) -> Iterator[str
     for place in places:
         path = place.path.parent.resolve() / place.path.name
         for file in files:
-            if place.path.resolve() == file or (place.series and is_made_by(path, file)):
+            if place.path.resolve() == file or (place.series and is_file_of_series(path, file)):
                 yield f"{place.key}: would overwrite {file}, which the case reads; choose another name or folder"
 
 

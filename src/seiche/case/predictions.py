@@ -12,10 +12,10 @@ from typing import Any
 
 from seiche.case.plans import CasePlans, planned_case
 from seiche.errors import CaseError
-from seiche.io.files import refuse_folder, replacing
+from seiche.io.files import check_no_folder, replacing
 from seiche.machine.in_use import VARIABLE
 from seiche.machine.laws.file import Machine, known_machines, read_machine
-from seiche.machine.laws.steps import Scale, StepTime, kept_scales, predict_step, scales_of
+from seiche.machine.laws.steps import Scale, StepTime, predict_step, scales_of, stored_scales
 from seiche.observe.plan import RunPlan, magnified
 from seiche.report.prediction import BEGIN, ScalingPrediction, as_json, as_text, prediction_figure
 from seiche.report.stored import refuse_output
@@ -102,7 +102,7 @@ def predict_case(
     Without `scales`, stage times are those of the machine file for this solver, else limited by memory bandwidth.
     Raises CaseError if no number of ranks is possible.
     """
-    stored = kept_scales(machine, case.solver, gpu=case.gpu) if scales is None else None
+    stored = stored_scales(machine, case.solver, gpu=case.gpu) if scales is None else None
     scales = scales or stored
     strong: list[StepTime] = []
     weak: list[StepTime] = []
@@ -180,7 +180,7 @@ def main(
         raise CaseError(f"--run-on {run_on}: requires --run")
     refuse_output(output, BEGIN)
     if figure is not None:
-        refuse_folder(figure)
+        check_no_folder(figure)
         kind_of_picture(figure.name)
     counts, target = ranks_of(ranks), machine_of(machine, fallback)
     case = planned_case(path, overrides, device)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from seiche.case.places import FILE_KINDS, refuse_foreign_file
+from seiche.case.places import FILE_KINDS, check_replaceable_file
 from seiche.errors import CaseError, FormatError
 from seiche.io.cell_files import CellSurfaces, read_list, read_surfaces, wall_path
 
@@ -62,7 +62,7 @@ def _check_name(target: Path, moving: bool) -> None:
     if target.suffix.lower() not in endings:
         product = "film" if moving else "picture"
         raise CaseError(f"--output {target}: expected a {product} with suffix {' or '.join(endings)}")
-    refuse_foreign_file("--output", target, FILE_KINDS.get(target.suffix.lower(), ""))
+    check_replaceable_file("--output", target, FILE_KINDS.get(target.suffix.lower(), ""))
     if target.suffix.lower() == ".mp4":
         ffmpeg(target)
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend.host_threads import on_threads
-from seiche.domain.rows import first_of_each
+from seiche.domain.rows import first_occurrences
 from seiche.domain.sites import LINK_VECTORS, IoletPlane, LinkKind, SiteSet
 
 Floats = npt.NDArray[np.float64]
@@ -82,7 +82,7 @@ class FluidSpace:
 
     @cached_property
     def _coarse(self) -> tuple[npt.NDArray[np.int64], Any]:
-        rows = first_of_each(np.floor(self.points / _COARSE).astype(np.int64))
+        rows = first_occurrences(np.floor(self.points / _COARSE).astype(np.int64))
         return rows, self._tree_of(self.points[rows])
 
     def _tree_of(self, points: Floats) -> Any:
@@ -194,7 +194,7 @@ def wall_points(sites: SiteSet, *, openings: bool = False) -> tuple[Floats, Floa
     outwards = np.where((known & ~plain)[:, None], sites.wall_normal, sums)[row]
     length = np.linalg.norm(outwards, axis=1, keepdims=True)
     outwards = np.where(length > 1e-9, outwards / np.maximum(length, 1e-9), vectors)
-    first = first_of_each(np.round(places * 64).astype(np.int64))
+    first = first_occurrences(np.round(places * 64).astype(np.int64))
     return places[first], np.asarray(outwards[first], np.float64)
 
 
@@ -208,4 +208,4 @@ def sparse_points(points: Floats) -> Floats:
     cubes = np.floor(points / POINT_SPACING).astype(np.int64)
     squared = ((points / POINT_SPACING - cubes - 0.5) ** 2).sum(axis=1)
     order = np.lexsort((squared, *cubes.T[::-1]))
-    return np.asarray(points[np.sort(order[first_of_each(cubes[order])])])
+    return np.asarray(points[np.sort(order[first_occurrences(cubes[order])])])

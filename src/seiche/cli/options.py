@@ -23,9 +23,9 @@ def _benchmark_file(path: Path | None) -> Path | None:
 
 def _checks_file(path: Path | None) -> Path | None:
     """Return `path`; CaseError if it exists and contains no results of checks."""
-    from seiche.report.stored import CHECKS, refuse_foreign_results
+    from seiche.report.stored import CHECKS, check_replaceable_results
 
-    refuse_foreign_results(path, CHECKS)
+    check_replaceable_results(path, CHECKS)
     return path
 
 

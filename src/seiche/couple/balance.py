@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from seiche.cells.cells import Cells
 from seiche.couple.blood import Blood
-from seiche.flow.balance import SiteCosts, measure_times, moved_state
+from seiche.flow.balance import SiteCosts, measure_times, redistributed_state
 from seiche.flow.solver import FlowSolver
 from seiche.kernels.registry.ibm import BRICK
 
@@ -85,7 +85,7 @@ def repartitioned(blood: Blood, weights: Floats | None = None, **options: Any) -
     state, vertices = blood.state(), [blood.vertices(kind) for kind in range(len(blood.cells.types))]
     options = {"device": old.device, "layout": old.layout, "transport": old.halo.transport, **options}
     new = FlowSolver(old.sites, old.model, precision=old.precision, world=old.world, weights=weights, **options)
-    new.set_state(moved_state(old, new))
+    new.set_state(redistributed_state(old, new))
     old.close()
     centers = [places.mean(axis=1) for places in vertices]
     cells = Cells(new.backend, blood.cells.types, centers, precision=blood.cells.precision)

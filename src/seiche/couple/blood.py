@@ -18,7 +18,7 @@ from seiche.couple.ranks import SharedBoundary, surfaces_of
 from seiche.errors import CaseError, UnstableError
 from seiche.flow.solver import FlowSolver
 from seiche.kernels.registry.ibm import SUPPORT, Delta
-from seiche.solver.state import RowSet, State, refuse_misshapen
+from seiche.solver.state import RowSet, State, check_row_shapes
 
 #: Prefix of the names of row sets; the number of the type of cells follows.
 CELLS = "cells/"
@@ -223,7 +223,7 @@ class Blood:
             row_set = f"{CELLS}{kind}"
             rows = state.rows.get(row_set)
             shape, count = (block.vertices, 3), len(rows.keys if rows is not None else self.keys[row_set])
-            refuse_misshapen(rows, dict.fromkeys(names, shape), count, row_set)
+            check_row_shapes(rows, dict.fromkeys(names, shape), count, row_set)
             assert rows is not None
             own_rows = (rows.keys, *(rows.arrays[name][:] for name in names))
             numbers, *arrays = (

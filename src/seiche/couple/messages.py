@@ -11,11 +11,11 @@ import numpy.typing as npt
 from seiche.backend import Array, Backend
 from seiche.domain.world import World
 from seiche.halo.exchange import HaloExchange, Mode
-from seiche.halo.plan import sized_plan
+from seiche.halo.plan import plan_of_sizes
 from seiche.halo.transports import TransportName
 from seiche.kernels.registry import KernelSpec, Real
 from seiche.kernels.registry import held as registry
-from seiche.machine.in_use import predict_transports
+from seiche.machine.in_use import predicted_transport_times
 
 Numbers = npt.NDArray[np.int64]
 
@@ -42,10 +42,10 @@ class CellMessages:
 
     def _open(self) -> None:
         peers = np.flatnonzero((self.sent > 0) | (self.received > 0))
-        plan = sized_plan(peers.tolist(), self.sent[peers].tolist(), self.received[peers].tolist())
+        plan = plan_of_sizes(peers.tolist(), self.sent[peers].tolist(), self.received[peers].tolist())
         device, world, by = self._backend, self._world, self._transport
-        self.places = HaloExchange(device, world, plan, "float64", by, predict=predict_transports)
-        self.speeds = HaloExchange(device, world, plan, self._real, by, predict=predict_transports)
+        self.places = HaloExchange(device, world, plan, "float64", by, predict=predicted_transport_times)
+        self.speeds = HaloExchange(device, world, plan, self._real, by, predict=predicted_transport_times)
 
     def fits(self, sent: Numbers, received: Numbers) -> bool:
         """Return whether messages to and from each rank are large enough for these numbers of values."""

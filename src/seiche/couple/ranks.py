@@ -53,7 +53,7 @@ from seiche.kernels.registry import held as held_kernels
 from seiche.kernels.registry import ibm as registry
 from seiche.kernels.registry.held import ALONE, MANY, SHARED
 from seiche.kernels.registry.ibm import BRICK, GROUP, RARE_GROUP, SUPPORT, Delta
-from seiche.machine.in_use import predict_transports
+from seiche.machine.in_use import predicted_transport_times
 from seiche.observe.stage import Messages, Stage
 
 #: Width of the ghost layer of cells beyond their largest displacement until the next check, in sites.
@@ -136,7 +136,9 @@ class SharedBoundary(Boundary):
         owned[self.bricks.slots] = 1
         self._owned = self.backend.upload(np.packbits(owned, bitorder="little").view(np.uint64))
         plan = self._fluid_plan()
-        self.fluid = HaloExchange(self.backend, self.world, plan, self._real, transport, predict=predict_transports)
+        self.fluid = HaloExchange(
+            self.backend, self.world, plan, self._real, transport, predict=predicted_transport_times
+        )
         self.fluid.prepare(self.flow, "gather")
 
     def _fluid_plan(self) -> HaloPlan:

@@ -158,7 +158,7 @@ def move(blood: Blood, populations: Sequence[Population]) -> None:
     blood.move([cells.vertices for cells in populations], [cells.velocity for cells in populations])
 
 
-def populations_of(blood: Blood, names: Sequence[npt.NDArray[np.int64]]) -> list[Population]:
+def present_cells(blood: Blood, names: Sequence[npt.NDArray[np.int64]]) -> list[Population]:
     """Return all cells in their present state, with their `names` by type (collective)."""
     return [
         Population(blood.vertices(kind), blood.velocities(kind).astype(np.float64), names_of_kind)

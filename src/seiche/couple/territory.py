@@ -12,7 +12,7 @@ from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.flow.region import Region
-from seiche.kernels.registry.held import MOST_RANKS
+from seiche.kernels.registry.held import MAX_RANKS
 from seiche.kernels.registry.ibm import BRICK
 
 Keys = npt.NDArray[np.int64]
@@ -38,8 +38,8 @@ class Territory:
         Raises:
             CaseError: too many ranks.
         """
-        if world.size > MOST_RANKS:
-            raise CaseError(f"cells in flow on {world.size} ranks: at most {MOST_RANKS} are possible")
+        if world.size > MAX_RANKS:
+            raise CaseError(f"cells in flow on {world.size} ranks: at most {MAX_RANKS} are possible")
         self.region, self.shape = region, region.sites.shape
         self.extent = np.array([-(-extent // BRICK) for extent in self.shape])
         own, counts = np.unique(self.key(region.coords // BRICK), return_counts=True)

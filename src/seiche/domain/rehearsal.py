@@ -130,15 +130,15 @@ class RehearsedRanks:
         return scheduler.messages[key].popleft()
 
 
-def rehearse(ranks: int, work: Callable[[World], Result], ranks_a_host: int | None = None) -> list[Result]:
+def rehearse(ranks: int, work: Callable[[World], Result], ranks_per_host: int | None = None) -> list[Result]:
     """Return the results of `work` on each of `ranks` emulated ranks; re-raises the first exception of a rank.
 
-    `work` receives the world of its rank and may use all its methods except `first`. `ranks_a_host` ranks share a host,
-    all by default. A single rank is a serial world.
+    `work` receives the world of its rank and may use all its methods except `first`. `ranks_per_host` ranks share a
+    host, all by default. A single rank is a serial world.
     """
     if ranks == 1:
         return [work(World.serial())]
-    scheduler, shared = _Scheduler(ranks), min(ranks, ranks_a_host or ranks)
+    scheduler, shared = _Scheduler(ranks), min(ranks, ranks_per_host or ranks)
     results: list[Any] = [None] * ranks
 
     def run(rank: int) -> None:

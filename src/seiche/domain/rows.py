@@ -25,7 +25,7 @@ def keys_of(rows: npt.NDArray[Any]) -> Indices:
     return np.asarray((x * extent[1] + y) * extent[2] + z, np.int64)
 
 
-def first_of_each(rows: npt.NDArray[Any]) -> Indices:
+def first_occurrences(rows: npt.NDArray[Any]) -> Indices:
     """Return the first index of each distinct row of `rows` (n, 3), in the order of the distinct rows."""
     return np.asarray(np.unique(keys_of(rows), return_index=True)[1], np.int64)
 

@@ -38,7 +38,7 @@ def boot_id() -> str:
         return ""
 
 
-def process_space() -> str:
+def pid_namespace() -> str:
     """Return the PID namespace of this process, "" if there is none."""
     with contextlib.suppress(OSError):
         return os.readlink(_PROCESSES).strip("pid:[]")
@@ -47,7 +47,7 @@ def process_space() -> str:
 
 def host_identity(name: str) -> str:
     """Return the identity "name@boot ID/PID namespace" of this host, or `name` if the system has neither."""
-    suffix = f"{boot_id()}/{process_space()}"
+    suffix = f"{boot_id()}/{pid_namespace()}"
     return name if suffix == "/" else f"{name}{_SEPARATOR}{suffix}"
 
 

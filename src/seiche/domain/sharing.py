@@ -112,10 +112,10 @@ def _arrays_of(sites: SiteSet) -> dict[str, Any]:
 
 def owners(sites: SiteSet, world: World, **options: Any) -> npt.NDArray[np.int32]:
     """Return the rank of every site, (n,), by `partition` with `options` on rank 0, one copy per host (collective)."""
-    return shared_by_rank_zero(world, lambda: partition(sites, world.size, **options))
+    return shared_from_root(world, lambda: partition(sites, world.size, **options))
 
 
-def shared_by_rank_zero(world: World, work: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+def shared_from_root(world: World, work: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:
     """Return the array made by `work` on rank 0, on every rank, one copy per host (collective).
 
     A CaseError of `work` is raised on every rank.

@@ -24,7 +24,13 @@ from seiche.dropin.options import Options, refuse_same_files
 from seiche.dropin.problem import problem_of, sensor_points
 from seiche.errors import CaseError
 from seiche.io.formats.kwave import KWaveInput, read_input
-from seiche.io.formats.kwave_output import KWaveOutput, attributes, read_checkpoint, refuse_other_file, write_checkpoint
+from seiche.io.formats.kwave_output import (
+    KWaveOutput,
+    attributes,
+    check_replaceable_output,
+    read_checkpoint,
+    write_checkpoint,
+)
 from seiche.solver import RowSet, State
 from seiche.ultrasound.advice import advice
 from seiche.ultrasound.plan import Sharing
@@ -58,7 +64,7 @@ class RunSegment:
         self._options, self._world = options, world or World.serial()
         self._marks = [time.perf_counter()]
         on_rank_zero(self._world, lambda: refuse_same_files(options))
-        on_rank_zero(self._world, lambda: refuse_other_file(options.output))
+        on_rank_zero(self._world, lambda: check_replaceable_output(options.output))
         self._input: KWaveInput = read_input(options.input)
         self._problem = problem_of(self._input, options.benchmark)
         self._marks.append(time.perf_counter())

@@ -69,7 +69,7 @@ def measure_times(solver: FlowSolver, steps: int = 48) -> tuple[SiteCosts, dict[
     return fit_costs(np.array(rows).reshape(-1, 4)), times
 
 
-def moved_state(old: FlowSolver, new: FlowSolver) -> State:
+def redistributed_state(old: FlowSolver, new: FlowSolver) -> State:
     """Return the state of `old` redistributed to the partition of `new`, a solver of the same sites (collective)."""
     state = old.state()
     sites = state.rows[SITES]

@@ -18,7 +18,7 @@ from seiche.flow.region import Region
 from seiche.halo.exchange import HaloExchange
 from seiche.halo.plan import build_plan
 from seiche.kernels.registry import flow as registry
-from seiche.machine.in_use import predict_transports
+from seiche.machine.in_use import predicted_transport_times
 
 #: Maximum distance of an interior neighbour in lattice vectors.
 FARTHEST = 4
@@ -145,7 +145,7 @@ class Depths:
         self.exchange: HaloExchange | None = None
         if world.allreduce_sum(np.array([len(plan.peers)]))[0]:
             real = self._precision[0]
-            self.exchange = HaloExchange(self._backend, world, plan, real, transport, predict=predict_transports)  # type: ignore[arg-type]
+            self.exchange = HaloExchange(self._backend, world, plan, real, transport, predict=predicted_transport_times)  # type: ignore[arg-type]
             self.exchange.prepare(self.values)
         return places.astype(np.uint32)
 

@@ -31,12 +31,12 @@ from seiche.flow.wall_mass import WINDOW
 from seiche.flow.walls import WallStages
 from seiche.flow.watch import Monitor, Watch
 from seiche.halo.exchange import HaloExchange
-from seiche.machine.in_use import predict_transports
+from seiche.machine.in_use import predicted_transport_times
 from seiche.observe.stage import Stage
 from seiche.observe.timers import StageTimers
 from seiche.solver.base import Health, SolverBase
 from seiche.solver.replay import Replay
-from seiche.solver.state import Attribute, Rows, State, refuse_misshapen
+from seiche.solver.state import Attribute, Rows, State, check_row_shapes
 
 
 class FlowSolver(SolverBase):
@@ -122,7 +122,8 @@ class FlowSolver(SolverBase):
         compute, storage, region, model = self.precision.compute, self.precision.storage, self.region, self.model
         precision, boundary_precision = (compute, storage), (compute, populations.boundary_store)
         annotate = partial(annotated, backend)
-        self.halo = HaloExchange(backend, world, populations.plan, storage, transport, predict=predict_transports)  # type: ignore[arg-type]
+        plan, predict = populations.plan, predicted_transport_times
+        self.halo = HaloExchange(backend, world, plan, storage, transport, predict=predict)  # type: ignore[arg-type]
         self._walls = walls = WallStages(
             backend, populations, region, model.walls, precision=boundary_precision, world=world, annotate=annotate
         )
@@ -271,7 +272,7 @@ class FlowSolver(SolverBase):
             optional["moments"] = (COEFFICIENTS,)
         present = rows.arrays if rows is not None else {}
         needed |= {name: shape for name, shape in optional.items() if name in present}
-        refuse_misshapen(rows, needed, self.items, SITES)
+        check_row_shapes(rows, needed, self.items, SITES)
         arrays = {name: np.asarray(present[name][:]) for name in needed}
         self.restored_inside = arrays["inside"].astype(bool) if "inside" in arrays else None
         self._walls.restore()

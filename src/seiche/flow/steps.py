@@ -101,7 +101,7 @@ class Steps:
         receive, sweep = edges
 
         def concurrent() -> bool:
-            return self._halo.capturable and not self._timers.by_stages
+            return self._halo.capturable and not self._timers.timing_stages
 
         def start() -> None:
             send[0].action()

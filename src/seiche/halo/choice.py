@@ -36,7 +36,7 @@ class Decision:
     measured: dict[str, float] = field(default_factory=dict)
     reason: str = ""
 
-    def now_takes(self, seconds: float) -> str:
+    def change_since_choice(self, seconds: float) -> str:
         """Return a sentence that compares the present duration with that of the choice."""
         then = self.measured[self.transport]
         return f"{self.transport} took {then * 1e6:.3g} us when it was chosen, {seconds * 1e6:.3g} us now"
@@ -81,7 +81,7 @@ def decide(
     trial: Callable[[_T], float],
     drop: Callable[[_T], None],
     *,
-    doubt: str = "",
+    fallback_reason: str = "",
 ) -> tuple[_T, Decision] | None:
     """Return the fastest candidate and the decision, or None if no candidate can be opened (collective).
 
@@ -94,13 +94,13 @@ def decide(
         make: opens the named candidate, or raises TransportError on all ranks.
         trial: returns the measured seconds of a candidate, equal on all ranks.
         drop: closes a candidate that was not chosen.
-        doubt: reason not to rely on the predictions from the start; "" if there is none.
+        fallback_reason: reason not to rely on the predictions from the start; "" if there is none.
     """
     best: _T | None = None
     chosen = ""
     measured: dict[str, float] = {}
     for name in sorted(times, key=lambda name: (times[name], name)):
-        if chosen and not doubt and times[name] >= TOLERANCE_FACTOR * measured[chosen]:
+        if chosen and not fallback_reason and times[name] >= TOLERANCE_FACTOR * measured[chosen]:
             break
         try:
             candidate = make(name)
@@ -109,8 +109,10 @@ def decide(
                 _log.info("%s is not used: %s", name, error)
             continue
         measured[name] = trial(candidate)
-        if not doubt and drifted(times[name], measured[name], OUTLIER_FACTOR):
-            doubt = f"{name} deviates from its prediction by more than a factor of {OUTLIER_FACTOR:g}: all were timed"
+        if not fallback_reason and drifted(times[name], measured[name], OUTLIER_FACTOR):
+            fallback_reason = (
+                f"{name} deviates from its prediction by more than a factor of {OUTLIER_FACTOR:g}: all were timed"
+            )
         if not chosen or measured[name] < measured[chosen]:
             if best is not None:
                 drop(best)
@@ -119,7 +121,7 @@ def decide(
             drop(candidate)
     if best is None:
         return None
-    decision = Decision(chosen, dict(times), measured, doubt)
+    decision = Decision(chosen, dict(times), measured, fallback_reason)
     if world.rank == 0:
-        (_log.warning if doubt else _log.info)("%s", decision.describe())
+        (_log.warning if fallback_reason else _log.info)("%s", decision.describe())
     return best, decision

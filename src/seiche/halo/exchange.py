@@ -254,7 +254,7 @@ class HaloExchange:
         sent, received = (owned, copies) if outward else (copies, owned)
         return self._predict(self.backend, self.world, self.plan.peers, sent, received, graphs=self.replayed)
 
-    def _choose(self, outward: bool, times: dict[str, float], doubt: str = "") -> bool:
+    def _choose(self, outward: bool, times: dict[str, float], fallback_reason: str = "") -> bool:
         """Open the fastest transport, if any can be opened; return whether it differs from the present one."""
         present = self._directions.get(outward)
         name = self._decided[outward].transport if present is not None else ""
@@ -264,7 +264,7 @@ class HaloExchange:
             lambda other: present if present is not None and other == name else self._open(outward, other),
             self._trial,
             lambda direction: direction.transport.close(),
-            doubt=doubt,
+            fallback_reason=fallback_reason,
         )
         if choice is None:
             return False
@@ -293,7 +293,7 @@ class HaloExchange:
             if drifted(then, now):
                 for discard_graphs in self.before_change:
                     discard_graphs()
-                if self._choose(outward, dict(decision.predicted), decision.now_takes(now)):
+                if self._choose(outward, dict(decision.predicted), decision.change_since_choice(now)):
                     changed = True
                     for key in [key for key, bound in self._bound.items() if bound[0] is direction]:
                         self._bind_launches(self._directions[outward], *key)

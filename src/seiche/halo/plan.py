@@ -65,7 +65,7 @@ class HaloPlan:
         return max((int(slots.max()) + 1 for slots in (*self.owned, *self.copies) if len(slots)), default=0)
 
 
-def sized_plan(peers: Sequence[int], sent: Sequence[int], received: Sequence[int]) -> HaloPlan:
+def plan_of_sizes(peers: Sequence[int], sent: Sequence[int], received: Sequence[int]) -> HaloPlan:
     """Return the plan of a *gather* whose messages have the given numbers of values; slots are set later."""
     owned, copies = (tuple(np.zeros(count, np.uint32) for count in counts) for counts in (sent, received))
     return HaloPlan(tuple(peers), owned, copies, sized=True)

@@ -119,7 +119,7 @@ def step_of(path: PurePath, other: PurePath) -> int | None:
     return int(match[1]) if match and other.parent == path.parent else None
 
 
-def is_made_by(path: PurePath, other: PurePath) -> bool:
+def is_file_of_series(path: PurePath, other: PurePath) -> bool:
     """Return whether `other` is a file name of the series `path`: a state, its list or the vessel wall.
 
     The `.from-STEP` names of continued runs are included.

@@ -85,7 +85,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise
 
 
-def refuse_foreign(path: str | os.PathLike[str], begin: str | re.Pattern[str], reading: str, present: str) -> None:
+def check_replaceable(path: str | os.PathLike[str], begin: str | re.Pattern[str], reading: str, present: str) -> None:
     """Refuse to replace a file at `path` that does not begin with `begin`, a text or a pattern for the first line.
 
     Raises CaseError: `reading` if the file cannot be read, `present` if it begins differently.
@@ -101,7 +101,7 @@ def refuse_foreign(path: str | os.PathLike[str], begin: str | re.Pattern[str], r
         raise CaseError(present)
 
 
-def refuse_folder(path: str | os.PathLike[str]) -> None:
+def check_no_folder(path: str | os.PathLike[str]) -> None:
     """Raise CaseError if the folder of `path` does not exist or is not writable."""
     folder = Path(path).resolve().parent
     if not folder.is_dir():

@@ -15,7 +15,7 @@ import numpy as np
 from seiche.domain.seats import hosts_of, on_different_hosts
 from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
-from seiche.halo.transports.device_mpi import takes_device_addresses
+from seiche.halo.transports.device_mpi import accepts_device_addresses
 from seiche.halo.transports.memory import DeviceMemory, Memory, RemoteMemory, bytes_at
 from seiche.halo.transports.nccl import join, nccl_library
 
@@ -79,7 +79,7 @@ class Mpi(AlltoallAlgorithm):
 
     def impossible(self) -> str | None:
         """Return a reason if MPI does not accept device addresses."""
-        if self.memory is not None and self.memory.device is not None and not takes_device_addresses():
+        if self.memory is not None and self.memory.device is not None and not accepts_device_addresses():
             return "strategy 'mpi': this MPI library does not accept GPU memory; use 'nccl' or 'three-step'"
         return None
 

@@ -88,7 +88,7 @@ def choose_again(
         lambda candidate: current if candidate == name else make(candidate),
         lambda algorithm: _seconds(world, algorithm),
         _close,
-        doubt=decision.now_takes(seconds),
+        fallback_reason=decision.change_since_choice(seconds),
     )
     assert choice is not None  # the current one is available
     return choice

@@ -41,7 +41,7 @@ ExchangeName: TypeAlias = Literal["auto", "mpi", "peer", "nccl", "three-step", "
 Counts: TypeAlias = Sequence[int] | None
 
 #: Algorithms by the names of strategies.
-WAYS: dict[str, type[AlltoallAlgorithm]] = {
+ALGORITHMS: dict[str, type[AlltoallAlgorithm]] = {
     "mpi": Mpi,
     "peer": Peer,
     "nccl": Nccl,
@@ -103,7 +103,9 @@ class Exchange:
         raise_together(world, _mismatch(world, parts, processes))
         self._arrays = (send, receive)  # referenced as long as the exchange uses them
         whole = bool(world.bcast((send_counts is not None) if whole is None else whole))
-        self._make: Callable[[str], AlltoallAlgorithm] = lambda name: WAYS[name](world, memory, parts, processes, whole)
+        self._make: Callable[[str], AlltoallAlgorithm] = lambda name: ALGORITHMS[name](
+            world, memory, parts, processes, whole
+        )
         if strategy == "auto":
             choice = choose_algorithm(world, memory, parts, self._make, processes=processes, whole=whole)
         else:
@@ -219,8 +221,8 @@ def _invalid(world: World, strategy: str, processes: int) -> str | None:
     arguments = sorted({repr(pair) for pair in world.allgather((strategy, processes))})
     if len(arguments) > 1:
         return f"ranks pass different strategies or processes: {', '.join(arguments)}"
-    if strategy != "auto" and strategy not in WAYS:
-        return f"strategy {strategy!r} is unknown: use one of {', '.join(map(repr, ('auto', *WAYS)))}"
+    if strategy != "auto" and strategy not in ALGORITHMS:
+        return f"strategy {strategy!r} is unknown: use one of {', '.join(map(repr, ('auto', *ALGORITHMS)))}"
     if not isinstance(processes, int | np.integer) or processes < 1 or world.size % processes:
         return f"{world.size} ranks cannot be divided into groups of {processes} processes per array"
     if processes > 1 and strategy not in ("auto", "extra-message", "duplicate-pointer"):

@@ -50,7 +50,7 @@ def machine_in_use(world: World, backend: Backend | None) -> Machine | None:
     return _machines[key]
 
 
-def predict_transports(
+def predicted_transport_times(
     backend: Backend, world: World, peers: Sequence[int], sent: Sequence[int], received: Sequence[int], *, graphs: bool
 ) -> dict[str, float]:
     """Return the predicted seconds of each transport, empty without a file (`halo.choice.Predictor`)."""

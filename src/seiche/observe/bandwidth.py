@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from seiche.backend.base import COPIES_TO_WARM_UP, Backend
+from seiche.backend.base import WARM_UP_COPIES, Backend
 from seiche.domain.world import World
 
 
@@ -14,15 +14,15 @@ def copy_bandwidth(backend: Backend, world: World) -> float:
 
     Each round counts the bytes of all ranks and the time of the slowest; the result is the median over rounds.
     """
-    return copy_rates(backend, world)[0]
+    return copy_bandwidth_interval(backend, world)[0]
 
 
-def copy_rates(backend: Backend, world: World) -> tuple[float, tuple[float, float]]:
+def copy_bandwidth_interval(backend: Backend, world: World) -> tuple[float, tuple[float, float]]:
     """Return the bandwidth of `copy_bandwidth` and the rates of its slowest and fastest round (collective).
 
     For seven rounds of any distribution, the true median lies between them with probability 63/64.
     """
     size, seconds = backend.copy_times(world.barrier)
-    slowest = world.allreduce_max(seconds)[COPIES_TO_WARM_UP:]
+    slowest = world.allreduce_max(seconds)[WARM_UP_COPIES:]
     total = float(world.allreduce_sum(np.array([float(size)]))[0])
     return total / float(np.median(slowest)), (total / float(slowest.max()), total / float(slowest.min()))

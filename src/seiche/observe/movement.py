@@ -124,7 +124,7 @@ def gather_movement(
         transport: transport of the messages.
         sites: number of items of this rank.
     """
-    times, often = timers.times(), how_often(phases, weights)
+    times, often = timers.times(), stage_frequency(phases, weights)
     record = RankRecord(
         host=platform.node(),
         sites=sites,
@@ -152,7 +152,7 @@ def _fractions(phases: Sequence[Sequence[Stage]], weights: Sequence[float] | Non
     return [weight / total for weight in weights]
 
 
-def how_often(phases: Sequence[Sequence[Stage]], weights: Sequence[float] | None = None) -> dict[str, float]:
+def stage_frequency(phases: Sequence[Sequence[Stage]], weights: Sequence[float] | None = None) -> dict[str, float]:
     """Return the fraction of steps that have each stage, by name, in the order of the steps.
 
     Args:
@@ -166,20 +166,20 @@ def how_often(phases: Sequence[Sequence[Stage]], weights: Sequence[float] | None
     return frequency
 
 
-def bytes_when_there(phases: Sequence[Sequence[Stage]], weights: Sequence[float] | None = None) -> dict[str, float]:
-    """Return the mean bytes of each stage per step that has it (arguments as in `how_often`)."""
+def bytes_per_occurrence(phases: Sequence[Sequence[Stage]], weights: Sequence[float] | None = None) -> dict[str, float]:
+    """Return the mean bytes of each stage per step that has it (arguments as in `stage_frequency`)."""
     totals: dict[str, float] = {}
     for fraction, stages in zip(_fractions(phases, weights), phases, strict=True):
         for stage in stages:
             totals[stage.name] = totals.get(stage.name, 0.0) + fraction * stage.bytes
-    frequency = how_often(phases, weights)
+    frequency = stage_frequency(phases, weights)
     return {name: size / frequency[name] if frequency[name] else 0.0 for name, size in totals.items()}
 
 
 def messages_a_step(
     phases: Sequence[Sequence[Stage]], weights: Sequence[float] | None = None
 ) -> tuple[tuple[int, float, float], ...]:
-    """Return mean (peer, messages, bytes) sent by this rank per step (arguments as in `how_often`)."""
+    """Return mean (peer, messages, bytes) sent by this rank per step (arguments as in `stage_frequency`)."""
     count: dict[int, float] = {}
     size: dict[int, float] = {}
     for fraction, stages in zip(_fractions(phases, weights), phases, strict=True):

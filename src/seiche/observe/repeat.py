@@ -160,7 +160,7 @@ def timed_pair(
             count = world.comm.recv(source=pair[0])
             while world.comm.recv(source=pair[0]):
                 work(count)
-    sleep_until_all_are_here(world)
+    sleep_until_barrier(world)
     result: TimingSeries = world.comm.bcast(curve, root=pair[0])
     return result
 
@@ -171,7 +171,7 @@ def _sent(world: World, pair: tuple[int, int], value: _T) -> _T:
     return value
 
 
-def sleep_until_all_are_here(world: World) -> None:
+def sleep_until_barrier(world: World) -> None:
     """Wait for all ranks without using a core, which would disturb the timing of others."""
     if world.comm is None:
         return
@@ -180,7 +180,7 @@ def sleep_until_all_are_here(world: World) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def seconds_of_all(world: World, act: Callable[[], None]) -> float:
+def slowest_rank_seconds(world: World, act: Callable[[], None]) -> float:
     """Return the seconds of the slowest rank in an action that all ranks start together (collective)."""
     world.barrier()
     begin = time.perf_counter()

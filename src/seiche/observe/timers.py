@@ -131,7 +131,7 @@ class StageTimers:
         return self.steps >= self._next_sample
 
     @property
-    def by_stages(self) -> bool:
+    def timing_stages(self) -> bool:
         """Return whether the present step is timed stage by stage."""
         return self._now is not None
 
@@ -261,7 +261,7 @@ class StageTimers:
         share = self._useful / self._active if self._active > 0 else 0.0
         return Activity(active * share, active, single * self._host / self._sampled)
 
-    def useful_so_far(self) -> float:
+    def mean_useful_seconds(self) -> float:
         """Return the mean useful seconds of the timed steps before the last call, without waiting for a device."""
         self._resolve(min(self._past, len(self._pending)))
         self._past = len(self._pending)

@@ -51,14 +51,14 @@ class RankTrace:
     notes: tuple[tuple[str, float, float], ...] = ()
 
 
-def refuse_foreign(path: str | os.PathLike[str]) -> None:
+def check_replaceable(path: str | os.PathLike[str]) -> None:
     """Refuse a path with a file that is not a trace.
 
     Raises:
         CaseError: there is such a file.
     """
     other = f"output.trace: {path} exists and is not a trace; choose another name"
-    files.refuse_foreign(path, _BEGIN, f"output.trace: cannot write {path}", other)
+    files.check_replaceable(path, _BEGIN, f"output.trace: cannot write {path}", other)
 
 
 def common_epoch(world: World) -> int:

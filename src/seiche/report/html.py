@@ -126,14 +126,14 @@ def share(value: float) -> str:
     return f"{value:.1%}" if value < 0.1 else f"{value:.0%}"
 
 
-def refuse_foreign(path: str | os.PathLike[str]) -> None:
+def check_replaceable(path: str | os.PathLike[str]) -> None:
     """Refuse a path with a file that is not a report.
 
     Raises:
         CaseError: there is such a file.
     """
     other = f"{path} exists and is not a report; choose another file with --output"
-    files.refuse_foreign(path, _BEGIN, f"cannot write {path}", other)
+    files.check_replaceable(path, _BEGIN, f"cannot write {path}", other)
 
 
 def write_page(path: str | os.PathLike[str], text: str) -> None:
@@ -143,6 +143,6 @@ def write_page(path: str | os.PathLike[str], text: str) -> None:
         CaseError: the existing file is not a report.
         OSError: the file cannot be written.
     """
-    refuse_foreign(path)
+    check_replaceable(path)
     with files.replacing(path) as part:
         part.write_text(text, encoding="utf-8", errors="backslashreplace")

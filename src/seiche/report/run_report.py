@@ -11,7 +11,7 @@ from seiche.errors import CaseError
 from seiche.machine.laws.file import Machine, read_machine
 from seiche.observe.progress import unit_of_rate
 from seiche.report import charts, compare_report
-from seiche.report.html import bars, cards, escape, number, page, refuse_foreign, section, share, table, write_page
+from seiche.report.html import bars, cards, check_replaceable, escape, number, page, section, share, table, write_page
 from seiche.report.losses import host_sentences, losses, spread
 from seiche.report.predicted import compare_with_prediction, memory_roof
 from seiche.report.summary import find_summary, read_summary, whole_summaries
@@ -41,7 +41,7 @@ def main(runs: Sequence[Path], *, compare: bool, machine: Path | None, output: P
         raise CaseError(f"report: got {len(runs)} runs; {expected}")
     paths = [find_summary(run) for run in runs]
     target = output or paths[-1].parent / ("compare.html" if compare else "report.html")
-    refuse_foreign(target)
+    check_replaceable(target)
     summaries = [read_summary(path) for path in paths]
     if compare:
         with whole_summaries(*paths):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seiche.io.files import refuse_folder, refuse_foreign
+from seiche.io.files import check_no_folder, check_replaceable
 
 #: First characters of benchmark results; `heading` writes their first key.
 BEGIN = '{\n "benchmark":'
@@ -24,11 +24,11 @@ def refuse_output(path: Path | None, begin: str = BEGIN) -> None:
         CaseError: the path is refused.
     """
     if path is not None:
-        refuse_folder(path)
-        refuse_foreign_results(path, begin)
+        check_no_folder(path)
+        check_replaceable_results(path, begin)
 
 
-def refuse_foreign_results(path: Path | None, begin: str) -> None:
+def check_replaceable_results(path: Path | None, begin: str) -> None:
     """Refuse to replace a file that does not begin with `begin`.
 
     Raises:
@@ -36,4 +36,4 @@ def refuse_foreign_results(path: Path | None, begin: str) -> None:
     """
     if path is not None:
         present = f"{path} exists and does not contain such results; choose another file with --json"
-        refuse_foreign(path, begin, f"cannot write {path}", present)
+        check_replaceable(path, begin, f"cannot write {path}", present)

@@ -12,7 +12,7 @@ from seiche.io.state import RowSet as RowSet
 from seiche.io.state import State as State
 
 
-def refuse_misshapen(rows: RowSet | None, needed: Mapping[str, tuple[int, ...]], count: int, item: str) -> None:
+def check_row_shapes(rows: RowSet | None, needed: Mapping[str, tuple[int, ...]], count: int, item: str) -> None:
     """Check that a row set has arrays with `count` rows of the shapes `needed`.
 
     Raises:

@@ -17,7 +17,7 @@ from seiche.ultrasound.records import Request
 from seiche.ultrasound.source_stages import on_density
 
 #: Points per wavelength: a warning below the second number, no waves at all below the first.
-PPW_LEAST, PPW_ADVISED = 2.0, 4.0
+MIN_PPW, ADVISED_PPW = 2.0, 4.0
 #: Phase error in radians across the grid above which the scheme is unsuitable.
 PHASE_ADVISED = 0.1
 #: Share of the greatest spectral amplitude from which a frequency is significant.
@@ -73,15 +73,15 @@ def advice(problem: Problem, scheme: str, frequency: float | None = None) -> Ite
         return
     peak, highest = frequencies
     resolution = points_per_wavelength(problem, highest)
-    if resolution < PPW_LEAST:
+    if resolution < MIN_PPW:
         yield (
             f"{highest:.4g} Hz has {resolution:.2f} points per wavelength where sound is slowest; the grid cannot"
-            f" represent waves with fewer than {PPW_LEAST:g}"
+            f" represent waves with fewer than {MIN_PPW:g}"
         )
-    elif resolution < PPW_ADVISED:
-        yield f"{highest:.4g} Hz has {resolution:.2f} points per wavelength where sound is slowest; use {PPW_ADVISED:g}"
+    elif resolution < ADVISED_PPW:
+        yield f"{highest:.4g} Hz has {resolution:.2f} points per wavelength where sound is slowest; use {ADVISED_PPW:g}"
     error = phase_error(problem, peak, scheme)
-    if error > PHASE_ADVISED and scheme != "local4" and points_per_wavelength(problem, peak) >= PPW_LEAST:
+    if error > PHASE_ADVISED and scheme != "local4" and points_per_wavelength(problem, peak) >= MIN_PPW:
         better = phase_error(problem, peak, "local4")
         shorter = problem.time_step * float(np.sqrt(PHASE_ADVISED / error))
         yield (

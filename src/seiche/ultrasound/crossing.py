@@ -92,7 +92,7 @@ def onset_error(problem: Problem, overlap: int, cfl: float = 0.3) -> float:
     return float(np.sqrt(sum(squares)))
 
 
-def cuts_on_the_way(parts: Iterable[Part]) -> int:
+def cuts_along_diagonal(parts: Iterable[Part]) -> int:
     """Return the number of cuts on a path through the grid from corner to corner."""
     places = [part.place for part in parts]
     return sum(len({slices[axis].start for slices in places}) - 1 for axis in range(len(places[0])))

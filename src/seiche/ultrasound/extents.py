@@ -19,7 +19,7 @@ _LARGEST_SHARE, _FEWEST = 10, 4
 _AS_CHEAP = 1.02
 
 
-def lines_of(options: Mapping[str, Any]) -> Real | None:
+def line_precision(options: Mapping[str, Any]) -> Real | None:
     """Return the precision of the line transforms of a `Solver` with these options; None for a library."""
     transforms, device = options.get("transforms", "auto"), options.get("device", "cpu")
     exact = options.get("scheme", "exact") == "exact"

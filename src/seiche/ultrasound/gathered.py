@@ -146,7 +146,7 @@ class Records:
         return RowSet(self.keys, self.sensors, {name: np.ascontiguousarray(self._local_values(name)) for name in names})
 
 
-def refuse_on_ranks(request: Request) -> None:
+def check_rank_support(request: Request) -> None:
     """Raise CaseError for sensors between points, or velocities at the grid's points: these need a single rank."""
     if request.nodes is not None:
         raise CaseError("sensor.positions: sensors between points do not go with several ranks; use a mask")

@@ -18,7 +18,7 @@ from seiche.domain.world import World
 from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.plan import build_plan
 from seiche.kernels.registry import kspace_ranks as registry
-from seiche.machine.in_use import predict_transports
+from seiche.machine.in_use import predicted_transport_times
 from seiche.ultrasound.local_basis import Part, bell, points_in
 from seiche.ultrasound.state import Bound, DeviceState, MessageAction
 
@@ -70,7 +70,7 @@ class LocalBasis:
             self._plans[padded],
             self._state.real.name,  # type: ignore[arg-type]
             self._transport,  # type: ignore[arg-type]
-            predict=predict_transports,
+            predict=predicted_transport_times,
         )
         exchange.replayed = False  # steps on several ranks are never graphs
         self.exchanges.append(exchange)

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.machine.collectives import WAYS
-from seiche.ultrasound.extents import lines_of, widened
+from seiche.machine.collectives import ALGORITHMS
+from seiche.ultrasound.extents import line_precision, widened
 from seiche.ultrasound.local_basis import Part, part_problem
 from seiche.ultrasound.overlaps import LocalBasis
 from seiche.ultrasound.plan import Plan, Sharing, parts_for, plan_of
@@ -82,7 +82,7 @@ def partition_of(problem: Problem, world: World, sharing: Sharing, options: Mapp
         parts = [Part(0, tuple(Window(n, 0, n, 0) for n in shape))]
         return Partition(world, shape, parts, problem, transforms)
     plan, exact = plan_of(problem, world, sharing, options), options["scheme"] == "exact"
-    lines = lines_of(options)
+    lines = line_precision(options)
     parts = parts_for(shape, world.size, plan.basis, split=plan.split, overlap=sharing.overlap, lines=lines)
     basis: LocalBasis | Slabs
     if plan.basis == "local":
@@ -97,6 +97,6 @@ def partition_of(problem: Problem, world: World, sharing: Sharing, options: Mapp
             transforms = "library" if widened(parts, lines) is None else "lines"
     else:
         columns = None if exact else column_problem(problem, world.size, world.rank)
-        basis = Slabs(world, parts, sharing.transport if sharing.transport in WAYS else "auto", columns)
+        basis = Slabs(world, parts, sharing.transport if sharing.transport in ALGORITHMS else "auto", columns)
         local_problem = slab_problem(problem, parts, world.rank, axis_wise=not exact)
     return Partition(world, shape, parts, local_problem, transforms, basis, plan)

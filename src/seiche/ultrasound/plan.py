@@ -22,7 +22,7 @@ from seiche.machine.laws.file import Machine
 from seiche.machine.laws.halo_times import transport_times
 from seiche.machine.laws.locality import RankPlace, places
 from seiche.machine.laws.predict import exchange_times, layout_of
-from seiche.ultrasound.extents import lines_of, widened
+from seiche.ultrasound.extents import line_precision, widened
 from seiche.ultrasound.local_basis import Part, best_split, parts_of, possible_splits
 from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.slabs import slabs_of
@@ -210,7 +210,7 @@ def plan_of(problem: Problem, world: World, sharing: Sharing, options: Mapping[s
     if basis != "auto" or split is not None:
         return Plan("local" if basis == "auto" else basis, split=split)
     machine = machine_in_use(world, None)
-    lines = lines_of(options)
+    lines = line_precision(options)
     possible = possible_splits(problem.shape, world.size, sharing.overlap)
     splits = {cut: _for_lines(parts, lines) for cut, parts in possible.items()}
     backend = open_backend(options.get("device", "cpu"), options.get("threads"), world.local_rank)

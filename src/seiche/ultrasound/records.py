@@ -16,7 +16,7 @@ import numpy.typing as npt
 from seiche.backend import Array
 from seiche.errors import CaseError
 from seiche.kernels.registry import kspace as registry
-from seiche.solver.state import RowSet, refuse_misshapen
+from seiche.solver.state import RowSet, check_row_shapes
 from seiche.ultrasound import operators
 from seiche.ultrasound.state import ActionSequence, Bound, DeviceState
 
@@ -288,7 +288,7 @@ class Recorder:
         aggregates = [name for name in self.aggregates if not name.endswith("_all")]
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(aggregates, ())
         shapes |= {f"{name}_series": (recorded,) for name in self._series if in_memory}
-        refuse_misshapen(rows, shapes, self.sensors, "sensors")
+        check_row_shapes(rows, shapes, self.sensors, "sensors")
         arrays = {} if rows is None else rows.arrays
         for name in aggregates:
             values = np.ascontiguousarray(arrays[name][:], self._state.real)

@@ -26,11 +26,11 @@ from seiche.observe.stage import Stage
 from seiche.observe.timers import StageTimers
 from seiche.solver import Health, RowSet, SolverBase, State
 from seiche.solver.replay import Replay
-from seiche.solver.state import refuse_misshapen
+from seiche.solver.state import check_row_shapes
 from seiche.ultrasound.axis_wise import AxisWiseScheme
 from seiche.ultrasound.exact import ExactScheme
 from seiche.ultrasound.exact_lines import ExactLinesScheme, has_lines
-from seiche.ultrasound.gathered import Records, refuse_on_ranks
+from seiche.ultrasound.gathered import Records, check_rank_support
 from seiche.ultrasound.local_basis import least_overlap
 from seiche.ultrasound.overlaps import LocalBasis
 from seiche.ultrasound.partition import partition_of
@@ -97,7 +97,7 @@ class UltrasoundSolver(SolverBase):
         self.world, sharing, request = world or World.serial(), sharing or Sharing(), record or Request()
         _refuse_unknown(precision, scheme, request, transforms)
         if self.world.size > 1 or sharing.basis is not None:
-            refuse_on_ranks(request)
+            check_rank_support(request)
         threads = self.world.threads(threads)
         options = {"device": device, "precision": precision, "scheme": scheme, "threads": threads}
         self._partition = partition = partition_of(problem, self.world, sharing, {**options, "transforms": transforms})
@@ -315,7 +315,7 @@ class UltrasoundSolver(SolverBase):
             raise CaseError(
                 f"state: {state.attributes['recorded']} of {state.step} steps are recorded; expected {recorded}"
             )
-        refuse_misshapen(rows, dict.fromkeys(arrays, ()), self.items, "points")
+        check_row_shapes(rows, dict.fromkeys(arrays, ()), self.items, "points")
         assert rows is not None
         recorder.set_state(state.step, state.rows.get("sensors"))
         for name, array in arrays.items():

@@ -79,7 +79,7 @@ def relative_error(measured: npt.NDArray[Any], exact: npt.NDArray[Any]) -> float
     return float(np.linalg.norm(measured - exact) / np.linalg.norm(exact))
 
 
-def leaving_state(
+def post_collision_state(
     excess: Floats, velocity: Floats, gradient: Floats, tau: float, velocity_set: VelocitySet = D3Q19
 ) -> Floats:
     """Return the post-collision populations (n, Q) of a smooth flow, to second order (Chapman-Enskog).

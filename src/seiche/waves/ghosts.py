@@ -24,7 +24,7 @@ from seiche.errors import CaseError
 from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.transports import TransportName
 from seiche.kernels.registry import KernelSpec, dg
-from seiche.machine.in_use import predict_transports
+from seiche.machine.in_use import predicted_transport_times
 from seiche.observe.stage import Messages, Stage
 from seiche.observe.timers import StageTimers
 from seiche.waves.operator import Operator, interpolated
@@ -159,7 +159,7 @@ class Ghosts:
 
     def _exchange(self, plan: HaloPlan, store: str, *arrays: Array) -> HaloExchange:
         arguments = (self._operator.backend, self._world, plan, store, self._transport)
-        exchange = HaloExchange(*arguments, predict=predict_transports)  # type: ignore[arg-type]
+        exchange = HaloExchange(*arguments, predict=predicted_transport_times)  # type: ignore[arg-type]
         exchange.beside = self._timers.beside
         for array in arrays:
             exchange.prepare(array)

@@ -225,7 +225,7 @@ class WaveSolver(SolverBase):
         return self._phases
 
     @property
-    def velocity_lead(self) -> float:
+    def velocity_time_offset(self) -> float:
         """Return the time from the velocities to the other unknowns: dt / 2 with leapfrog, else 0."""
         return 0.0 if self._leap is None else self.dt / 2
 

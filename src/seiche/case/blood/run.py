@@ -16,7 +16,7 @@ from seiche.case.blood.tubes import planned
 from seiche.cells.space import sparse_points, wall_points
 from seiche.couple.open.inflow import VolumeInflow
 from seiche.couple.open.reservoir import Openings
-from seiche.couple.suspension import Population, couple, move, named, packed, populations_of
+from seiche.couple.suspension import Population, couple, move, named, packed, present_cells
 from seiche.errors import CaseError
 from seiche.flow.solver import FlowSolver
 
@@ -111,7 +111,7 @@ class BloodRun:
 
     def populations(self) -> list[Population]:
         """Return the present state of all cells."""
-        return populations_of(self.blood, self.names)
+        return present_cells(self.blood, self.names)
 
     def feed(self) -> None:
         """Advance the reservoirs of an open vessel to the present step."""

@@ -23,11 +23,20 @@ from seiche.case.quantities import (
     Viscosity,
     VolumeModulus,
 )
-from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PlainName, Table, one_of, refuse_twins
+from seiche.case.tables import (
+    FileName,
+    FromList,
+    OneOrMore,
+    OutputName,
+    PlainName,
+    Table,
+    one_of,
+    refuse_duplicate_names,
+)
 from seiche.cells.laws import MEMBRANE_LAWS
 from seiche.cells.mesh import EVANS_FUNG
 from seiche.cells.red import AREA_RATIO, DIAMETER, MODEL, SHEAR
-from seiche.io.cell_files import is_made_by
+from seiche.io.cell_files import is_file_of_series
 
 PositionsFrom = Literal["geometry", "box"]
 _MODULI = ("shear_modulus", "strain_modulus")
@@ -236,7 +245,7 @@ def refuse_unplaced(cells: tuple[CellTable, ...], packing: PackingTable | None) 
     """Raise a ValueError unless there are types with different names, all with positions or all to be packed."""
     if not cells:
         raise ValueError('cells: is missing; solver = "blood" needs a [[cells]] table for each type of cells')
-    refuse_twins("cells: two types have", cells)
+    refuse_duplicate_names("cells: two types have", cells)
     for table in cells:
         if packing is not None and table.positions is not None:
             raise ValueError(f'cells["{table.name}"].positions: is not allowed with [packing]; give one of them')
@@ -267,7 +276,7 @@ class BloodOutput(FlowOutput):
     def _states_differ(self) -> Self:
         names = [name for _, name in self.files()]
         for table in self.cells:
-            taken = next((name for name in names if is_made_by(PurePath(table.file), PurePath(name))), None)
+            taken = next((name for name in names if is_file_of_series(PurePath(table.file), PurePath(name))), None)
             if taken:
                 raise ValueError(f'two outputs write the file "{taken}", one is output.cells["{table.file}"]')
         return self

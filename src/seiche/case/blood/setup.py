@@ -47,4 +47,4 @@ def open_vessel(setup: BloodSetup) -> OpenVessel:
 
 def free_layers(setup: BloodSetup) -> dict[str, float]:
     """Return the depth (sites) of the layer inside each opening that packing leaves empty; none without a reservoir."""
-    return open_vessel(setup).kept_free() if setup.case.reservoir is not None else {}
+    return open_vessel(setup).excluded_layers() if setup.case.reservoir is not None else {}

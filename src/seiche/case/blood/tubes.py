@@ -10,7 +10,7 @@ from seiche.case.blood.setup import BloodSetup, open_vessel
 from seiche.cells.packing import HIGHEST_HEMATOCRIT, pack
 from seiche.cells.prism import Prism
 from seiche.cells.space import FluidSpace
-from seiche.couple.open.tubes import MOST_SITES, MOST_VESSELS, TubePlan, most_sites, tube_before
+from seiche.couple.open.tubes import MOST_SITES, MOST_VESSELS, TubePlan, most_sites, reservoir_plan
 from seiche.couple.open.vessel import OpenVessel, inlets_of
 from seiche.couple.suspension import CellsSetup
 from seiche.errors import CaseError
@@ -53,7 +53,7 @@ def planned(setup: BloodSetup, cells: CellsSetup, vessel: OpenVessel | None = No
     vessel, plans = vessel or open_vessel(setup), {}
     requested = vessel.hematocrit
     for plane in vessel.inlets:
-        plan = tube_before(vessel, plane, cells)
+        plan = reservoir_plan(vessel, plane, cells)
         if not abs(plan.hematocrit / requested - 1) <= HEMATOCRIT_TOLERANCE:
             length = plan.prism.length * setup.units.spacing * 1e6
             raise CaseError(

@@ -16,7 +16,7 @@ from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.values import lattice_names, rehearse, to_si
 from seiche.case.quantities import parse_quantity
 from seiche.domain.links import outward_normals
-from seiche.domain.sharing import shared_by_rank_zero
+from seiche.domain.sharing import shared_from_root
 from seiche.domain.sites import LinkKind, SiteSet
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Extraction:
     def __init__(self, table: ExtractionOutput, setup: FlowSetup, solver: Solver, world: World) -> None:
         self._table, self._setup, self._solver, self._world = table, setup, solver, world
         sites = setup.vessel.sites
-        selected = shared_by_rank_zero(world, lambda: chosen(table, sites))
+        selected = shared_from_root(world, lambda: chosen(table, sites))
         self._rows = np.flatnonzero(np.isin(solver.owned, selected, assume_unique=True))
         site = solver.owned[self._rows]  # ascending
         self._coords = sites.coords[site]

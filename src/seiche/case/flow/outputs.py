@@ -22,7 +22,7 @@ from seiche.case.flow.wall import Wall, make_wall, wall_surface
 from seiche.case.flow.where import select
 from seiche.case.output import Final, Output, Place
 from seiche.case.schedule import Schedule
-from seiche.domain.sharing import shared_by_rank_zero
+from seiche.domain.sharing import shared_from_root
 from seiche.flow.solver import FlowSolver
 from seiche.io.cell_files import continued
 from seiche.io.formats.stl import write_stl
@@ -75,7 +75,7 @@ class FlowOutputs:
             return None
         key = f'{self._setup.source}: output.fields["{table.file}"].where'
         where, sites = table.where, self._setup.vessel.sites
-        selected = shared_by_rank_zero(self._solver.world, lambda: select(where, sites, key))
+        selected = shared_from_root(self._solver.world, lambda: select(where, sites, key))
         return np.flatnonzero(np.isin(self._solver.owned, selected))
 
 

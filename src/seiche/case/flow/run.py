@@ -54,7 +54,7 @@ class FlowCaseRun(CaseRun):
 
     solver: FlowSolver
     monitor: FlowMonitor
-    usual_fields = ("pressure", "velocity")
+    default_fields = ("pressure", "velocity")
 
     def __init__(self, setup: FlowSetup, world: World, folder: Path, restart: Restart | None) -> None:
         self.setup = setup
@@ -147,7 +147,7 @@ class FlowCaseRun(CaseRun):
         for name in names:
             if name not in FIELDS:
                 raise KeyError(name)
-        return names or self.usual_fields
+        return names or self.default_fields
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
         """Return the same, computed on the device; viscosity and traction are computed on the host."""

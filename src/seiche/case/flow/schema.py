@@ -37,7 +37,7 @@ from seiche.case.quantities import (
     Viscosity,
 )
 from seiche.case.run_tables import OutputTable, RunTable
-from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table, refuse_twins
+from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table, refuse_duplicate_names
 
 #: Tables of a case with cells.
 _OF_CELLS = {"cells", "packing", "contact", "coupling", "reservoir"}
@@ -335,5 +335,5 @@ class FlowCase(Table):
 
     @model_validator(mode="after")
     def _iolet_names_differ(self) -> Self:
-        refuse_twins("iolet: two have", self.iolet)
+        refuse_duplicate_names("iolet: two have", self.iolet)
         return self

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from seiche.case.quantities import Angle, AngularVelocity, Direction, Point, PositiveLength, VelocityVector
-from seiche.case.tables import FromList, OutputName, Table, refuse_null, refuse_twins
+from seiche.case.tables import FromList, OutputName, Table, refuse_duplicate_names, refuse_zero_vector
 
 
 class Tube(Table):
@@ -76,7 +76,7 @@ class Plane(Table):
 
     @model_validator(mode="after")
     def _normal_has_length(self) -> Self:
-        refuse_null("normal", self.normal, "the direction across the plane")
+        refuse_zero_vector("normal", self.normal, "the direction across the plane")
         return self
 
 
@@ -165,7 +165,7 @@ class MovingWallTable(Table):
                 raise ValueError(f"{name} is only allowed with rotation")
             if not present and self.rotation is not None:
                 raise ValueError(f"{name} is missing; rotation needs it")
-        refuse_null("axis", self.axis, "the direction of the axis")
+        refuse_zero_vector("axis", self.axis, "the direction of the axis")
         return self
 
 
@@ -180,5 +180,5 @@ class WallsTable(Table):
 
     @model_validator(mode="after")
     def _names_differ(self) -> WallsTable:
-        refuse_twins("moving: two have", self.moving)
+        refuse_duplicate_names("moving: two have", self.moving)
         return self

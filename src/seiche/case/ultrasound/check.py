@@ -10,7 +10,7 @@ import numpy as np
 from seiche.case.ultrasound.setup import UltrasoundSetup, error_of_ranks, local_parts, refuse_impossible, sharing_of
 from seiche.errors import CaseError
 from seiche.ultrasound.advice import memory, phase_error, points_per_wavelength, shared_fields
-from seiche.ultrasound.crossing import cuts_on_the_way
+from seiche.ultrasound.crossing import cuts_along_diagonal
 from seiche.ultrasound.local_basis import least_overlap
 from seiche.ultrasound.power_law import power_law_errors
 from seiche.ultrasound.slabs import slabs_of
@@ -80,7 +80,7 @@ def _shared(setup: UltrasoundSetup, ranks: int, frequencies: Sequence[float]) ->
     extents, width = " x ".join(map(str, shape)), least_overlap(parts)
     wider = f" ({overlap} requested; widened for the transforms)" if width > overlap else ""
     rows = [(f"{ranks} ranks", f"{extents} points with overlaps of {width}{wider}, {work:.2f} times the work of one")]
-    cuts = cuts_on_the_way(parts)
+    cuts = cuts_along_diagonal(parts)
     for frequency in frequencies:
         error = error_of_ranks(problem, parts, frequency)
         rows.append((f"error of ranks at {frequency:.4g} Hz", f"{error:.1e} of the field after {cuts} cuts"))

@@ -26,7 +26,7 @@ class UltrasoundCaseRun(CaseRun):
     """The solver of an ultrasound case and its outputs; CaseError for a checkpoint of another case."""
 
     solver: UltrasoundSolver
-    usual_fields = ("pressure",)
+    default_fields = ("pressure",)
 
     def __init__(self, setup: UltrasoundSetup, world: World, folder: Path, restart: Restart | None) -> None:
         self.setup, self.solver = setup, open_solver(setup, world)

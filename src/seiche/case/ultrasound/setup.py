@@ -20,10 +20,10 @@ from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.io.arrays import read_npy
 from seiche.ultrasound import Emitter, Grid, Medium, Sensor, Source
-from seiche.ultrasound.advice import PPW_LEAST, advice, points_per_wavelength
-from seiche.ultrasound.crossing import crossing_error, cuts_on_the_way, onset_error
-from seiche.ultrasound.extents import lines_of
-from seiche.ultrasound.gathered import refuse_on_ranks
+from seiche.ultrasound.advice import MIN_PPW, advice, points_per_wavelength
+from seiche.ultrasound.crossing import crossing_error, cuts_along_diagonal, onset_error
+from seiche.ultrasound.extents import line_precision
+from seiche.ultrasound.gathered import check_rank_support
 from seiche.ultrasound.local_basis import Part, least_overlap
 from seiche.ultrasound.plan import OVERLAP, Sharing, basis_of, parts_for
 from seiche.ultrasound.problem import Problem
@@ -118,10 +118,10 @@ def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
     frequencies = {number: tone.frequency for number, tone in enumerate(case.source) if isinstance(tone, Signal)}
     problem = problem_of(grid, medium, source, layers)
     for number, frequency in frequencies.items():
-        if (resolved := points_per_wavelength(problem, frequency)) < PPW_LEAST:
+        if (resolved := points_per_wavelength(problem, frequency)) < MIN_PPW:
             raise CaseError(
                 f"source[{number}].frequency: {frequency:g} Hz has {resolved:.2f} points per wavelength at the lowest"
-                f" sound speed; at least {PPW_LEAST:g} are needed"
+                f" sound speed; at least {MIN_PPW:g} are needed"
             )
     limit = refuse_unstable(problem, case.run.scheme, "grid")
     notes = tuple(advice(problem, case.run.scheme, max(frequencies.values(), default=None)))
@@ -277,7 +277,7 @@ def local_parts(setup: UltrasoundSetup, ranks: int, split: tuple[int, ...] | Non
         CaseError: the grid cannot be partitioned in this way.
     """
     run = setup.case.run
-    lines = lines_of({"device": run.device, "precision": run.precision, "scheme": run.scheme})
+    lines = line_precision({"device": run.device, "precision": run.precision, "scheme": run.scheme})
     return parts_for(setup.problem.shape, ranks, "local", split=split, overlap=overlap, lines=lines)
 
 
@@ -287,7 +287,7 @@ def error_of_ranks(problem: Problem, parts: Sequence[Part], frequency: float) ->
     resolved = points_per_wavelength(problem, frequency)
     width = least_overlap(parts)
     per_cut = np.hypot(crossing_error(resolved, width, cfl=cfl), onset_error(problem, width, cfl))
-    return float(cuts_on_the_way(parts) * per_cut)
+    return float(cuts_along_diagonal(parts) * per_cut)
 
 
 def refuse_impossible(setup: UltrasoundSetup, ranks: int) -> None:
@@ -295,7 +295,7 @@ def refuse_impossible(setup: UltrasoundSetup, ranks: int) -> None:
     if ranks == 1:
         return
     try:
-        refuse_on_ranks(setup.request)
+        check_rank_support(setup.request)
         sharing_of(setup, ranks)
     except CaseError as error:
         raise CaseError(f"{setup.source}: {error}") from None

@@ -11,7 +11,7 @@ from seiche.backend import open_backend
 from seiche.case.waves.setup import WaveSetup
 from seiche.domain.world import World
 from seiche.errors import BackendUnavailable
-from seiche.kernels.registry.dg import Discretisation, words_a_leap, words_a_node, words_of_bodies
+from seiche.kernels.registry.dg import Discretisation, words_a_leap, words_a_node, words_of_memory_variables
 from seiche.observe.bandwidth import copy_bandwidth
 from seiche.waves.fluxes import FLUXES
 
@@ -71,7 +71,7 @@ def _cost(setup: WaveSetup, ranks: int, measure: bool) -> Iterator[tuple[str, st
     if case.attenuation is not None:
         mechanisms = case.attenuation.mechanisms
         memory += nodes * (of.fields + 2 * mechanisms * (of.fields - of.dim)) * size
-        words = 5 * (words_a_node(of, "fused-flux") + words_of_bodies(of, mechanisms))
+        words = 5 * (words_a_node(of, "fused-flux") + words_of_memory_variables(of, mechanisms))
     yield "device", f"{case.run.device}, {case.run.precision}"
     yield "state", f"{memory / ranks / 1e6:.3g} MB per rank on {ranks} rank{'s' if ranks > 1 else ''}"
     if not measure:

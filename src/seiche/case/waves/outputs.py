@@ -211,7 +211,7 @@ class Seismograms(Final):
         with replacing(self.path) as part, h5py.File(part, "w", locking=False) as file:
             file.attrs["title"] = setup.title
             file["time"], file["position"] = times, np.array(setup.receivers)
-            file.attrs["velocities_earlier_by"] = solver.velocity_lead
+            file.attrs["velocities_earlier_by"] = solver.velocity_time_offset
             file["name"], file["field"] = list(setup.names), list(solver.unknowns)
             file["samples"] = np.moveaxis(samples, 0, 1)  # (receivers, times, fields)
         written = [self.path]
@@ -238,7 +238,7 @@ class Seismograms(Final):
                     written[-1],
                     samples[:, number, field],
                     step=self._receivers.every * solver.dt,
-                    begin=begin - solver.velocity_lead,
+                    begin=begin - solver.velocity_time_offset,
                     station=name,
                     component=component,
                     place=place,

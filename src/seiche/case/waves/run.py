@@ -25,7 +25,7 @@ class WaveCaseRun(CaseRun):
     """The solver of a wave case and its outputs; CaseError for a checkpoint of another case."""
 
     solver: WaveSolver
-    usual_fields = ("velocity", "pressure")
+    default_fields = ("velocity", "pressure")
 
     def __init__(self, setup: WaveSetup, world: World, folder: Path, restart: Restart | None) -> None:
         self.setup, self.solver = setup, setup.solver()

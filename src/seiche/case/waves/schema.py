@@ -23,7 +23,16 @@ from seiche.case.quantities import (
     Volume,
 )
 from seiche.case.run_tables import OutputTable, RunTable
-from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table, one_of, refuse_twins
+from seiche.case.tables import (
+    FileName,
+    FromList,
+    OneOrMore,
+    OutputName,
+    PictureName,
+    Table,
+    one_of,
+    refuse_duplicate_names,
+)
 from seiche.case.waves.pulses import Pulse
 from seiche.waves.fluxes import FLUXES
 
@@ -322,7 +331,7 @@ class WaveCase(Table):
             raise ValueError(f'attenuation: is missing; material["{lossy}"] has qp or qs, which need their band')
         if lossy is None and self.attenuation is not None:
             raise ValueError("attenuation: no material has qp or qs")
-        refuse_twins("receiver: two have", self.receiver)
+        refuse_duplicate_names("receiver: two have", self.receiver)
         return self
 
     @property

@@ -21,7 +21,7 @@ from seiche.cells.packing import pack
 from seiche.cells.prism import Prism
 from seiche.cells.space import FluidSpace, sparse_points, wall_points
 from seiche.couple.open.vessel import OpenVessel
-from seiche.couple.suspension import CellsSetup, Population, couple, packed, populations_of
+from seiche.couple.suspension import CellsSetup, Population, couple, packed, present_cells
 from seiche.domain.sharing import by_rank_zero
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -169,7 +169,7 @@ class InletReservoir:
         """Return the cells of the tube, which must not be changed."""
         if self._populations is None:
             names = [np.arange(block.cells) for block in self.blood.cells.blocks]
-            self._populations = populations_of(self.blood, names)
+            self._populations = present_cells(self.blood, names)
         return self._populations
 
     def _last(self, population: Population) -> Floats:

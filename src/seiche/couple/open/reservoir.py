@@ -131,7 +131,7 @@ class Openings:
             except CaseError as error:
                 raise CaseError(f'{cells.label}: reservoir of iolet["{plane.name}"]: {error}') from None
             self.tubes[plane.name] = tube
-        self._interval, self._free = vessel.interval, vessel.kept_free()
+        self._interval, self._free = vessel.interval, vessel.excluded_layers()
         #: Flow at the start over that at the first exchange, for the linear interpolation between them.
         self._initial = np.array([_initial_flow(iolet, self._interval) for iolet in vessel.model.iolets])
         #: Decrease of the inflow since the previous exchange, in sites a step.

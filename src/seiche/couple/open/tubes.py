@@ -43,7 +43,7 @@ def most_sites(sites: SiteSet) -> int:
     return int(max(MOST_SITES, MOST_VESSELS * len(sites)))
 
 
-def tube_before(vessel: OpenVessel, inlet: IoletPlane, cells: CellsSetup) -> TubePlan:
+def reservoir_plan(vessel: OpenVessel, inlet: IoletPlane, cells: CellsSetup) -> TubePlan:
     """Return the reservoir of an inlet with the whole number of cells closest to the hematocrit."""
     shares = np.array(cells.shares)
     length = math.ceil(_MIN_RADII * cells.largest() if vessel.length is None else vessel.length * (1 - 1e-9))

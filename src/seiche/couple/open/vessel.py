@@ -110,7 +110,7 @@ class OpenVessel:
         free = 0.5 * SUPPORT[self.delta] + _MARGIN
         return Margins(free + 1.0, 0.5 * free, free + self.travel, free)
 
-    def kept_free(self) -> dict[str, float]:
+    def excluded_layers(self) -> dict[str, float]:
         """Return the depth of the layer behind each opening, in sites, in which no cell is packed."""
         margins, inlets = self.margins, {plane.name for plane in self.inlets}
         # With outflow from the start, no cell may leave before the first exchange.

@@ -12,7 +12,7 @@ from seiche.errors import TransportError
 from seiche.halo.transports.base import Ints, Transport, places
 
 
-def takes_device_addresses() -> bool:
+def accepts_device_addresses() -> bool:
     """Return whether the MPI library reports support (MPIX_Query_cuda_support of MPICH and Open MPI)."""
     from mpi4py import MPI
 
@@ -49,7 +49,7 @@ class DeviceMpiTransport(Transport):
 
     def unreachable(self) -> str | None:
         """Return why the MPI library or a peer cannot be used."""
-        if not self.backend.host_memory and not takes_device_addresses():
+        if not self.backend.host_memory and not accepts_device_addresses():
             return "transport 'device_mpi': this MPI does not accept addresses of GPU memory; use 'nccl' or 'host'"
         return super().unreachable()
 

@@ -24,7 +24,7 @@ from seiche.halo.transports.cuda_runtime import IPC_LAZY, MEMCPY_DEFAULT, cuda_r
 from seiche.halo.transports.single_copy import NONCE
 from seiche.kernels.registry.halo import halo_await, halo_publish
 
-#: Time limit in seconds of a wait for a message; SEICHE_PATIENCE overrides it.
+#: Time limit in seconds of a wait for a message; SEICHE_TIMEOUT overrides it.
 TIMEOUT = 300.0
 _WORD = np.dtype(np.uint32).itemsize
 #: The counters occupy separate cache lines.
@@ -55,7 +55,7 @@ class PeerTransport(Transport):
         self._map(size, words)
         self._failed = backend.pinned(1, np.uint32)
         self._failed[0] = 0
-        self._timeout = float(os.environ.get("SEICHE_PATIENCE", "0") or 0) or TIMEOUT
+        self._timeout = float(os.environ.get("SEICHE_TIMEOUT", "0") or 0) or TIMEOUT
         counts = [backend.zeros(max(1, len(peers)), np.uint32) for _ in range(2)]
         flags = backend.upload(np.array(self._peer_words, np.uint64))
         publish, wait = backend.load(halo_publish()), backend.load(halo_await())
@@ -147,7 +147,7 @@ class PeerTransport(Transport):
         peer = self.peers[int(self._failed[0]) - 1]
         return (
             f"rank {self.world.rank} waited {self._timeout:g} s for a message from rank {peer} without success"
-            " (SEICHE_PATIENCE sets the time limit in seconds)"
+            " (SEICHE_TIMEOUT sets the time limit in seconds)"
         )
 
     def _unmap(self) -> None:

@@ -32,7 +32,7 @@ def _library() -> Any:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def open_to_others() -> None:
+def permit_access() -> None:
     """Permit other processes of this user to read and write the memory of this one."""
     if hasattr(_library(), "prctl"):
         mask = 2 ** (8 * ctypes.sizeof(ctypes.c_ulong)) - 1
@@ -49,7 +49,7 @@ class Process(NamedTuple):
 
 def this_process() -> Process:
     """Return this process and permit others to access its memory."""
-    open_to_others()
+    permit_access()
     return Process(os.getpid(), int(_nonce.ctypes.data), _nonce.tobytes())
 
 

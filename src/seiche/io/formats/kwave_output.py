@@ -57,7 +57,7 @@ def _put(group: h5py.Group, name: str, values: npt.ArrayLike, **options: Any) ->
     _mark(group.create_dataset(name, data=array.astype(kind), **options))
 
 
-def refuse_other_file(path: Path | str) -> None:
+def check_replaceable_output(path: Path | str) -> None:
     """Raise FormatError if `path` is an existing file other than an output: not HDF5, or an input or checkpoint."""
     if not Path(path).is_file() or not Path(path).stat().st_size:
         return

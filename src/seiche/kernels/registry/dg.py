@@ -109,7 +109,7 @@ def words_a_node(of: Discretisation, variant: Variant = "fused") -> float:
     return words_a_stage(of, variant) - 0.4 * of.fields
 
 
-def words_of_bodies(of: Discretisation, mechanisms: int) -> float:
+def words_of_memory_variables(of: Discretisation, mechanisms: int) -> float:
     """Return the additional words per node and stage (mean of five) for attenuation with the fused-flux variant."""
     return 3.6 * mechanisms * (of.fields - of.dim)
 

@@ -15,7 +15,7 @@ ALONE, SHARED, GHOST = 1, 2, 3
 #: Sets of roles as bit masks for kernels: owned, on several ranks, resident.
 OWN, MANY, HERE = 1 << ALONE | 1 << SHARED, 1 << SHARED | 1 << GHOST, 1 << ALONE | 1 << SHARED | 1 << GHOST
 #: Number of ranks that fit the masks of cells.
-MOST_RANKS = 512
+MAX_RANKS = 512
 
 _SELECTED: Member = ("chosen", (("role", "ptr"), ("first", "int64"), ("each", "int32"), ("roles", "uint32")))
 _LISTED: Member = ("listed", (*pointers("cells count"), ("first", "int64"), ("each", "int32")))

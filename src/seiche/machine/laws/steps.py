@@ -97,7 +97,7 @@ class Scale:
         return max(1.0, factor) if larger and bound != "low" else factor
 
 
-def kept_scales(machine: Machine, solver: str, *, gpu: bool) -> dict[str, Scale] | None:
+def stored_scales(machine: Machine, solver: str, *, gpu: bool) -> dict[str, Scale] | None:
     """Return the scales of a solver that `seiche bench predict --keep` stored in the file, None if there are none."""
     stored = machine.stages.get("device" if gpu else "host", {}).get(solver)
     return None if stored is None else {name: Scale(**factor.model_dump()) for name, factor in stored.items()}

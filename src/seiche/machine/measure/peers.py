@@ -17,7 +17,7 @@ from seiche.halo.transports.nccl import join, nccl_library
 from seiche.kernels.registry.halo import halo_move
 from seiche.machine.laws.file import PathName, Probe
 from seiche.machine.laws.locality import RankPlace
-from seiche.observe.repeat import TimingSeries, Work, queued, sleep_until_all_are_here, timed_pair, timed_sizes
+from seiche.observe.repeat import TimingSeries, Work, queued, sleep_until_barrier, timed_pair, timed_sizes
 
 SIZES = tuple(2**k for k in range(3, 27))
 #: Calls in a timed graph.
@@ -59,7 +59,7 @@ def peer_curve(
             else:
                 work_of = _stores(backend, remote) if path == "peer_store" else _copies(backend, remote)
                 result = timed_sizes(SIZES, work_of, seconds)
-    sleep_until_all_are_here(world)
+    sleep_until_barrier(world)
     return world.comm.bcast(result, root=pair[0])  # type: ignore[no-any-return]
 
 

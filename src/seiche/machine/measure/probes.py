@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from seiche.domain.world import World
-from seiche.halo.transports.device_mpi import takes_device_addresses
+from seiche.halo.transports.device_mpi import accepts_device_addresses
 from seiche.halo.transports.single_copy import NONCE, Process, recognise, this_process
 from seiche.machine.laws.file import Probe
 from seiche.machine.laws.locality import RankPlace
@@ -70,7 +70,7 @@ def device_mpi(world: World, gpus: bool) -> Probe:
             probe = Probe(works=None, reason="no MPI: start Seiche with mpiexec")
         elif not gpus:
             probe = Probe(works=None, reason="no GPU")
-        elif not takes_device_addresses():
+        elif not accepts_device_addresses():
             probe = Probe(works=False, reason="this MPI reports no support (MPIX_Query_cuda_support)")
         else:
             probe = _sent_in_a_child()

@@ -34,8 +34,8 @@ from seiche.machine.laws.locality import RankPlace, bound, hardware, pairs, plac
 from seiche.machine.laws.models import LOCALITIES, Locality
 from seiche.machine.measure import copies, exchanges, messages, peers, probes
 from seiche.machine.measure.files import file_writes
-from seiche.observe.bandwidth import copy_rates
-from seiche.observe.repeat import TimingSeries, sleep_until_all_are_here
+from seiche.observe.bandwidth import copy_bandwidth_interval
+from seiche.observe.repeat import TimingSeries, sleep_until_barrier
 
 _T = TypeVar("_T")
 #: Maximum number of timed pairs of ranks in a class; the smallest times count.
@@ -93,7 +93,7 @@ class _Survey:
     def on(self, rank: int, action: Callable[[], _T]) -> _T:
         """Return the result of `action` on one rank, on all ranks; the others sleep meanwhile."""
         result = action() if self.world.rank == rank else None
-        sleep_until_all_are_here(self.world)
+        sleep_until_barrier(self.world)
         gathered: list[Any] = self.world.allgather(result)
         return gathered[rank]  # type: ignore[no-any-return]
 
@@ -148,7 +148,7 @@ class _Survey:
         if not all(self.world.allgather("memory of the host" not in self.absent)):
             return
         self.cpu = cpu
-        self.memory["host"], self.memory_intervals["host"] = copy_rates(cpu, self.world)
+        self.memory["host"], self.memory_intervals["host"] = copy_bandwidth_interval(cpu, self.world)
         self.launch["host"] = self.on(0, lambda: copies.launches(cpu))
 
     def time_host_exchanges(self) -> None:
@@ -244,7 +244,7 @@ class _Survey:
         self.report("copy bandwidth")
         self.host(None if self.backend.is_gpu else self.backend)
         if self.gpus:
-            self.memory["device"], self.memory_intervals["device"] = copy_rates(self.backend, self.world)
+            self.memory["device"], self.memory_intervals["device"] = copy_bandwidth_interval(self.backend, self.world)
         self.probes["single_copy"] = probes.single_copy(self.world, self.places)
         self.probes["device_mpi"] = probes.device_mpi(self.world, self.gpus)
         self.probes["peer_access"] = peers.peer_access(self.world, self.places)

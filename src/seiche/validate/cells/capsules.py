@@ -20,7 +20,7 @@ from seiche.flow.solver import FlowSolver
 from seiche.flow.state import site_state
 from seiche.kernels.registry.ibm import Delta
 from seiche.report.figures import convergence_figure, observed_order
-from seiche.validate.check import Check, Floats, Setting, leaving_state, positions
+from seiche.validate.check import Check, Floats, Setting, positions, post_collision_state
 
 _FIRST_ORDER = "Barthes-Biesel, Rallison 1981, J. Fluid Mech. 113, 251"
 #: Slope of the deformation over the capillary number mu g a / G, for equal viscosities and both laws.
@@ -91,7 +91,7 @@ def sheared(
     z = positions(sites)[:, 2] - 0.5 * height
     velocity, gradient = np.zeros((len(z), 3)), np.zeros((len(z), 3, 3))
     velocity[:, 0], gradient[:, 2, 0] = rate * z, rate
-    start = leaving_state(np.zeros(len(z)), velocity, gradient, 0.5 + 3 * viscosity)
+    start = post_collision_state(np.zeros(len(z)), velocity, gradient, 0.5 + 3 * viscosity)
     solver.set_state(site_state(solver, {"populations": start}))
     return solver
 

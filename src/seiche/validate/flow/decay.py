@@ -14,7 +14,7 @@ from seiche.flow.model import FlowModel, Newtonian
 from seiche.flow.state import site_state
 from seiche.flow.velocity_set import D3Q19, VELOCITY_SETS, VelocitySet
 from seiche.report.figures import convergence_figure, observed_order
-from seiche.validate.check import Check, Floats, Setting, leaving_state, positions, relative_error
+from seiche.validate.check import Check, Floats, Setting, positions, post_collision_state, relative_error
 
 _TAYLOR = "Taylor, Green 1937, doi:10.1098/rspa.1937.0036"
 _KRUGER = "Krueger et al. 2017, doi:10.1007/978-3-319-44649-3, appendix A.3"
@@ -45,7 +45,7 @@ def taylor_green_errors(
         speed, steps = 0.6 / size, int(0.25 * size**2)
         sites, flow = shapes.box((size, size, width)), model(viscosity)
         solver = setting.solver(sites, flow, **options)
-        start = leaving_state(*vortices(size, speed, positions(sites)), tau, VELOCITY_SETS[flow.velocity_set])
+        start = post_collision_state(*vortices(size, speed, positions(sites)), tau, VELOCITY_SETS[flow.velocity_set])
         solver.set_state(site_state(solver, {"populations": start}))
         solver.advance(steps)
         # Observed fields include one more streaming step than collision steps.
@@ -94,7 +94,7 @@ def shear_wave_error(setting: Setting, model: Callable[[float], FlowModel], *, w
         wave, gradient = np.zeros((len(sites), 3)), np.zeros((len(sites), 3, 3))
         wave[:, 1], gradient[:, 0, 1] = 1e-3 * np.sin(x), 1e-3 * k * np.cos(x)
         solver = setting.solver(sites, flow, **options)
-        start = leaving_state(np.zeros(len(sites)), wave, gradient, tau, VELOCITY_SETS[flow.velocity_set])
+        start = post_collision_state(np.zeros(len(sites)), wave, gradient, tau, VELOCITY_SETS[flow.velocity_set])
         solver.set_state(site_state(solver, {"populations": start}))
         amplitudes, span = [], int((0.1 if setting.quick and width > 1 else 0.5) / (viscosity * k**2))
         for _ in range(2):
