@@ -55,7 +55,7 @@ class PeerTransport(Transport):
         self._map(size, words)
         self._failed = backend.pinned(1, np.uint32)
         self._failed[0] = 0
-        self._timeout = float(os.environ.get("SEICHE_TIMEOUT") or os.environ.get("SEICHE_PATIENCE") or TIMEOUT)
+        self._timeout = float(os.environ.get("SEICHE_TIMEOUT") or os.environ.get("SEICHE_PATIENCE") or 0) or TIMEOUT
         counts = [backend.zeros(max(1, len(peers)), np.uint32) for _ in range(2)]
         flags = backend.upload(np.array(self._peer_words, np.uint64))
         publish, wait = backend.load(halo_publish()), backend.load(halo_await())
