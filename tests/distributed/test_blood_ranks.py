@@ -245,13 +245,13 @@ def test_messages_of_cells_are_seen_from_both_ends_and_efficiencies_fit_together
     channels = {"halo", "velocities", "speeds", "places", "forces"}
     assert {stage.messages.channel for stage in solver.stages if stage.messages} == channels
     assert all(not stage.useful for stage in solver.stages if stage.messages)
-    assert next(stage for stage in solver.stages if stage.name == "forces of shared").useful
+    assert next(stage for stage in solver.stages if stage.name == "membrane forces (shared)").useful
     if found is not None:
         taken, ideal = ideal_seconds([record.samples for record in found.ranks])
         assert 0 < ideal <= taken
         values = found.efficiencies()
         assert values["parallel"] == pytest.approx(values["load_balance"] * values["communication"])
-        assert {"send places", "receive speeds", "await shared"} < set(found.as_dict()["not_useful"])
+        assert {"send positions", "receive vertex velocities", "join shared stream"} < set(found.as_dict()["not_useful"])
 
 
 def ranks_equal_the_cpu(transport: str) -> None:

@@ -183,6 +183,6 @@ def test_stages_of_a_step_are_named_in_order():
     solver = Solver(shapes.tube(3.3, 8.0, 1.0), FlowModel(Newtonian(0.1), iolets=iolets), threads=1)
     names = ["stream-collide interior", "pressure iolets", "velocity iolets", "advance clock"]
     # The rule of pressures in the plane of the opening needs what goes on behind it.
-    before = ["depths left", "depths interior", "iolet stress interior"]
+    before = ["outgoing depths", "incoming depths interior", "iolet stress interior"]
     assert [stage.name for stage in solver.stages] == before + names
     assert all(stage.bytes > 0 for stage in solver.stages[3:6])

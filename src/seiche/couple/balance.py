@@ -19,14 +19,14 @@ Floats = npt.NDArray[np.float64]
 
 #: Stages whose time is proportional to the vertices of a rank.
 CELL_STAGES = (
-    "interpolate shared",
+    "interpolate velocity (shared)",
     "interpolate velocity",
     "membrane forces",
     "mark inside",
-    "move shared",
-    "forces of shared",
-    "settle shared",
-    "await shared",
+    "move vertices (shared)",
+    "membrane forces (shared)",
+    "locate vertices (shared)",
+    "join shared stream",
     "contact forces",
     "list vertices",
     "spread force",

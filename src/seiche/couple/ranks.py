@@ -4,25 +4,25 @@
 The stages that it adds to a step of the flow. Those marked * are for cells that are on other ranks too ("shared"). They
 run, with their messages, in a second stream concurrently with the stages for the other cells:
 
-    send velocities          of the fluid, to neighbouring ranks
-    receive velocities     *
-    interpolate shared     * V(X) of the vertices closest to own sites
-    send speeds            * V(X), to the owners of their cells
-    interpolate velocity     V(X) = sum_x u(x) delta(x - X), X += V
+    send velocities                 of the fluid, to neighbouring ranks
+    receive velocities            *
+    interpolate velocity (shared) * V(X) of the vertices closest to own sites
+    send vertex velocities        * V(X), to the owners of their cells
+    interpolate velocity            V(X) = sum_x u(x) delta(x - X), X += V
     membrane forces
-    receive speeds         *
-    move shared            * X += V at the owner
-    send places            * X, to the ghosts
-    forces of shared       * at the owner
-    send forces            * to the ghosts
-    receive places         *
-    settle shared          * find the sites around their vertices
-    receive forces         *
-    await shared             join the two streams
-    mark inside              with another viscosity inside cells
+    receive vertex velocities     *
+    move vertices (shared)        * X += V at the owner
+    send positions                * X, to the ghosts
+    membrane forces (shared)      * at the owner
+    send forces                   * to the ghosts
+    receive positions             *
+    locate vertices (shared)      * find the sites around their vertices
+    receive forces                *
+    join shared stream              join the two streams
+    mark inside                     with another viscosity inside cells
     contact forces
-    list vertices            by bricks of sites in their support, when one has moved too far
-    spread force             g(x) = sum_X F(X) delta(x - X)
+    list vertices                   by bricks of sites in their support, when one has moved too far
+    spread force                    g(x) = sum_X F(X) delta(x - X)
 """
 
 from __future__ import annotations
@@ -260,29 +260,39 @@ class SharedBoundary(Boundary):
         return [
             message("send velocities", lambda: fluid.start(self.flow), "stream-collide edge", sent, fluid.bytes),
             message("receive velocities", self._receive_velocities, "send velocities", received, fluid.bytes),
-            shared("interpolate shared", self._interpolate, "receive velocities", roles + local * interpolated),
-            side_message("send speeds", start, "interpolate shared", speeds_sent, speeds.bytes),
+            shared(
+                "interpolate velocity (shared)", self._interpolate, "receive velocities", roles + local * interpolated
+            ),
+            side_message("send vertex velocities", start, "interpolate velocity (shared)", speeds_sent, speeds.bytes),
             Stage("interpolate velocity", self._move_alone, roles + alone * interpolated, ("stream-collide interior",)),
             Stage(
                 "membrane forces", lambda: cells.forces(1 << ALONE), roles + alone * forces, ("interpolate velocity",)
             ),
-            side_message("receive speeds", finish, "send speeds", speeds_received, speeds.bytes),
-            shared("move shared", self._move_shared, "receive speeds"),
-            side_message("send places", lambda: places.start(place), "move shared", places_sent, places.bytes),
-            shared("forces of shared", lambda: cells.forces(1 << SHARED), "move shared", own * forces),
-            side_message("send forces", lambda: speeds.start(force), "forces of shared", forces_sent, speeds.bytes),
-            side_message("receive places", lambda: places.finish(place), "send places", places_received, places.bytes),
-            shared("settle shared", self._settle_shared, "receive places", roles + many * settled),
+            side_message("receive vertex velocities", finish, "send vertex velocities", speeds_received, speeds.bytes),
+            shared("move vertices (shared)", self._move_shared, "receive vertex velocities"),
+            side_message(
+                "send positions", lambda: places.start(place), "move vertices (shared)", places_sent, places.bytes
+            ),
+            shared(
+                "membrane forces (shared)", lambda: cells.forces(1 << SHARED), "move vertices (shared)", own * forces
+            ),
+            side_message(
+                "send forces", lambda: speeds.start(force), "membrane forces (shared)", forces_sent, speeds.bytes
+            ),
+            side_message(
+                "receive positions", lambda: places.finish(place), "send positions", places_received, places.bytes
+            ),
+            shared("locate vertices (shared)", self._settle_shared, "receive positions", roles + many * settled),
             side_message("receive forces", lambda: speeds.finish(force), "send forces", forces_received, speeds.bytes),
             Stage(
-                "await shared",
+                "join shared stream",
                 lambda: backend.current().wait(side.record()),
-                after=("settle shared", "receive forces"),
+                after=("locate vertices (shared)", "receive forces"),
                 useful=False,
             ),
             *marking,
             *contact,
-            Stage("list vertices", self._list, 0, ("await shared",)),
+            Stage("list vertices", self._list, 0, ("join shared stream",)),
             Stage("spread force", self._spread, 3 * size * BRICK**3 * self.bricks.own, ("list vertices",)),
         ]
 

@@ -39,7 +39,7 @@ class IoletStages:
         """Return the stage that samples outgoing populations of interior sites near openings, before all sweeps."""
         depths = self._iolets.depths
         action = depths.outgoing(phase) if depths is not None else None
-        return [Stage("depths left", self._annotate("depths left", action))] if action is not None else []
+        return [Stage("outgoing depths", self._annotate("outgoing depths", action))] if action is not None else []
 
     def depths_incoming(self, phase: int, *, edge: bool) -> list[Stage]:
         """Return the stage that samples their incoming populations after the walls; at edges it starts the exchange."""
@@ -56,7 +56,7 @@ class IoletStages:
             actions.append(lambda: exchange.start(depths.values))
         if not actions:
             return []
-        name, after = ("depths edge", ("receive halo",)) if edge else ("depths interior", ())
+        name, after = ("incoming depths edge", ("receive halo",)) if edge else ("incoming depths interior", ())
         messages = exchange.sent("depths") if exchange is not None else None
         return [Stage(name, self._annotate(name, in_order(actions)), 0, after, messages=messages)]
 
@@ -67,7 +67,7 @@ class IoletStages:
             return []
         receive, messages = lambda: exchange.finish(depths.values), exchange.received("depths")
         action = self._annotate("receive depths", receive)
-        return [Stage("receive depths", action, 0, ("depths edge",), useful=False, messages=messages)]
+        return [Stage("receive depths", action, 0, ("incoming depths edge",), useful=False, messages=messages)]
 
     def before_sweep(self, phase: int, *, edge: bool) -> list[Stage]:
         """Return the stage that stores the stress of iolet sites, at rank boundaries (`edge`) or elsewhere, if any."""

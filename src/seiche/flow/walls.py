@@ -228,7 +228,7 @@ class WallStages:
         plan = self._phases[phase] if self._phases else _Phase()
         if plan.rim is None:
             return [], []
-        names = ("walls at iolets", "walls kept")
+        names = ("wall returns at iolets", "store wall returns")
         compute, store = (self._annotate(name, action) for name, action in zip(names, plan.rim, strict=True))
         return [Stage(names[0], compute, plan.rim_traffic, after)], [Stage(names[1], store, 0, (names[0],))]
 

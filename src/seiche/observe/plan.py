@@ -66,7 +66,7 @@ class RunPlan:
 
 
 #: Stages of cells that several ranks hold, with the name of the stage on a single rank.
-_SHARED_STAGES: Final = {"interpolate shared": "interpolate velocity", "forces of shared": "membrane forces"}
+_SHARED_STAGES: Final = {f"{name} (shared)": name for name in ("interpolate velocity", "membrane forces")}
 
 
 def base_name(name: str) -> str:
