@@ -251,7 +251,9 @@ def test_messages_of_cells_are_seen_from_both_ends_and_efficiencies_fit_together
         assert 0 < ideal <= taken
         values = found.efficiencies()
         assert values["parallel"] == pytest.approx(values["load_balance"] * values["communication"])
-        assert {"send positions", "receive vertex velocities", "join shared stream"} < set(found.as_dict()["not_useful"])
+        assert {"send positions", "receive vertex velocities", "join shared stream"} < set(
+            found.as_dict()["not_useful"]
+        )
 
 
 def ranks_equal_the_cpu(transport: str) -> None:

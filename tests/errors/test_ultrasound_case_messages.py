@@ -11,62 +11,47 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from case_files import table_of
 from seiche.case.loading import prepare
 from seiche.case.ultrasound.schema import UltrasoundCase
 from seiche.cli import main
 from seiche.errors import FormatError, SeicheError
 from ultrasound_cases import BASIC, case
 
+#: Text of the case, its replacement, and a part of the message.
+WRONG = table_of(r"""
+solver = "ultrasound" | solver = "ultrasond" | solver: "ultrasond" is not known; expected "flow", "blood",
+    "ultrasound" or
+[layer] | [lair] | lair: unknown key
+shape = [48, 40] | shape = [48, 1] | grid.shape: (48, 1) has an axis of fewer than 2 points
+shape = [48, 40] | shape = [48.5, 40] | grid.shape[0]: 48.5 is not a whole number
+cfl = 0.3 | cfl = 0.3\ntime_step = "1 us" | grid: give at most one of cfl and time_step; both are given
+sound_speed = "1500 m/s"\n |  | medium.sound_speed: is missing; give it, a material or a file
+"500 kHz"\namp | "1600 kHz"\namp | source[0].frequency: 1.6e+06 Hz has 1.88 points per wavelength at
+["-8 mm", "0 mm"] | ["-8 mm"] | source[0].position: has 1 coordinates, the grid has 2 axes
+["-8 mm", "0 mm"] | ["-28 mm", "0 mm"] | source.emitters[0]: a Arc does not lie inside the grid
+"arc" | "bowl" | source[0]: kind bowl needs a grid of 2 axes
+"-8 mm" | "-8 ms" | source[0].position: "-8 ms" is a time; expected a length such as "0.1 mm"
+"8 mm" | "28 mm" | source.emitters[0]: arc: diameter 0.028 m is not between 0 and twice the radius 0.01 m
+["0 mm", "1 mm"] | ["0 mm", "11 mm"] | sensor.positions: a position lies outside the grid
+periods = 1 | periods = 9 | record.periods: 9 periods of 500000 Hz are 180 steps, but the run has 60
+points = 6 | points = 21 | pml_size: 21 along y is not between 0 and half of 40 points
+[record] | [heat]\nduration = '1 s'\n[record] | heat: needs an absorbing medium; medium.alpha_power is
+[record] | [image]\n[record] | image: needs record.ring, which is missing
+[medium] | [medium]\nalpha_power = 1.0\nalpha_coeff = 0.5 | alpha_power: 1 is too close to 1, where the dispersion
+[medium] | [run]\nscheme = 'separable'\n[medium] | grid: a time step of 2.8e-07 s is unstable in this medium; the
+    longest stable step is 2.033e-07 s
+[medium] | [medium]\nalpha_coeff = 0.5 | medium: alpha_power is missing; alpha_coeff needs it
+[medium] | [medium]\nalpha_mode = 'relaxation' | medium: alpha_power is missing; alpha_mode needs it
+[medium] | [medium]\nfile = "none.npz" | none.npz: whole file: cannot be read: No such file or directory
+[record] | [[medium.region]]\nkind = "ball"\ncenter = ["90 mm", "0 mm"]\nradius = "1 mm"\n[record] |
+    medium.region[0]: the ball contains no point of the grid
+[record] | [[medium.region]]\nkind = "shell"\ncenter = ["0 mm", "0 mm"]\ninner = "2 mm"\nouter = "1 mm"\n[record] |
+    medium.region[0]: the inner radius 0.002 m is not less than the outer radius 0.001 m
+""")
 
-@pytest.mark.parametrize(
-    ("before", "after", "words"),
-    [
-        (
-            'solver = "ultrasound"',
-            'solver = "ultrasond"',
-            'solver: "ultrasond" is not known; expected "flow", "blood", "ultrasound" or',
-        ),
-        ("[layer]", "[lair]", "lair: unknown key"),
-        ("shape = [48, 40]", "shape = [48, 1]", "grid.shape: (48, 1) has an axis of fewer than 2 points"),
-        ("shape = [48, 40]", "shape = [48.5, 40]", "grid.shape[0]: 48.5 is not a whole number"),
-        ("cfl = 0.3", 'cfl = 0.3\ntime_step = "1 us"', "grid: give at most one of cfl and time_step; both are given"),
-        ('sound_speed = "1500 m/s"\n', "", "medium.sound_speed: is missing; give it, a material or a file"),
-        ('"500 kHz"\namp', '"1600 kHz"\namp', "source[0].frequency: 1.6e+06 Hz has 1.88 points per wavelength at"),
-        ('["-8 mm", "0 mm"]', '["-8 mm"]', "source[0].position: has 1 coordinates, the grid has 2 axes"),
-        ('["-8 mm", "0 mm"]', '["-28 mm", "0 mm"]', "source.emitters[0]: a Arc does not lie inside the grid"),
-        ('"arc"', '"bowl"', "source[0]: kind bowl needs a grid of 2 axes"),
-        ('"-8 mm"', '"-8 ms"', 'source[0].position: "-8 ms" is a time; expected a length such as "0.1 mm"'),
-        ('"8 mm"', '"28 mm"', "source.emitters[0]: arc: diameter 0.028 m is not between 0 and twice the radius 0.01 m"),
-        ('["0 mm", "1 mm"]', '["0 mm", "11 mm"]', "sensor.positions: a position lies outside the grid"),
-        ("periods = 1", "periods = 9", "record.periods: 9 periods of 500000 Hz are 180 steps, but the run has 60"),
-        ("points = 6", "points = 21", "pml_size: 21 along y is not between 0 and half of 40 points"),
-        ("[record]", "[heat]\nduration = '1 s'\n[record]", "heat: needs an absorbing medium; medium.alpha_power is"),
-        ("[record]", "[image]\n[record]", "image: needs record.ring, which is missing"),
-        (
-            "[medium]",
-            "[medium]\nalpha_power = 1.0\nalpha_coeff = 0.5",
-            "alpha_power: 1 is too close to 1, where the dispersion",
-        ),
-        (
-            "[medium]",
-            "[run]\nscheme = 'separable'\n[medium]",
-            "grid: a time step of 2.8e-07 s is unstable in this medium; the longest stable step is 2.033e-07 s",
-        ),
-        ("[medium]", "[medium]\nalpha_coeff = 0.5", "medium: alpha_power is missing; alpha_coeff needs it"),
-        ("[medium]", "[medium]\nalpha_mode = 'relaxation'", "medium: alpha_power is missing; alpha_mode needs it"),
-        ("[medium]", '[medium]\nfile = "none.npz"', "none.npz: whole file: cannot be read: No such file or directory"),
-        (
-            "[record]",
-            '[[medium.region]]\nkind = "ball"\ncenter = ["90 mm", "0 mm"]\nradius = "1 mm"\n[record]',
-            "medium.region[0]: the ball contains no point of the grid",
-        ),
-        (
-            "[record]",
-            '[[medium.region]]\nkind = "shell"\ncenter = ["0 mm", "0 mm"]\ninner = "2 mm"\nouter = "1 mm"\n[record]',
-            "medium.region[0]: the inner radius 0.002 m is not less than the outer radius 0.001 m",
-        ),
-    ],
-)
+
+@pytest.mark.parametrize(("before", "after", "words"), WRONG)
 def test_what_is_wrong_with_a_case_is_one_line(before, after, words, tmp_path, capsys):
     assert before in BASIC
     text = BASIC.replace(before, after, 1)

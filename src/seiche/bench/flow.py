@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +20,8 @@ from seiche.domain.world import World
 from seiche.flow.choice import layouts_for
 from seiche.flow.layout import HALF_SCALE
 from seiche.flow.model import (
-    CarreauYasuda,
-    Casson,
     FlowModel,
     Newtonian,
-    PowerLaw,
     Precision,
     PressureIolet,
     Regularised,
@@ -38,13 +36,6 @@ from seiche.solver.replay import GRAPH_STEPS
 PRECISIONS = {
     "cpu": (("float32", "float32"), ("float64", "float64")),
     "cuda": (("float32", "float32"), ("float64", "float64"), ("float32", "float16")),
-}
-#: Names of the fluids in results.
-_RHEOLOGY_NAMES: dict[type[Rheology], str] = {
-    Newtonian: "newtonian",
-    CarreauYasuda: "carreau-yasuda",
-    Casson: "casson",
-    PowerLaw: "power-law",
 }
 
 
@@ -155,7 +146,7 @@ def measure(solver: FlowSolver, case: str, seconds: float, copy: float) -> FlowR
         solver.layout,
         solver.precision.compute,
         solver.precision.storage,
-        _RHEOLOGY_NAMES[type(solver.model.rheology)],
+        re.sub(r"\B(?=[A-Z])", "-", type(solver.model.rheology).__name__).lower(),
         sites,
         solver.world.size,
         steps,

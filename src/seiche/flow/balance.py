@@ -8,8 +8,8 @@ of wall sites includes related costs such as partly empty tiles and reading mask
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class SiteCosts:
+class SiteCosts(NamedTuple):
     """Seconds per step of a fluid site, and the extra cost of a site with a wall or an iolet link."""
 
     fluid: float

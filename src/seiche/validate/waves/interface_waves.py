@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +16,7 @@ Floats = npt.NDArray[np.float64]
 Complex = npt.NDArray[np.complex128]
 
 
-@dataclass(frozen=True)
-class Solid:
+class Solid(NamedTuple):
     """A medium; a fluid where cs = 0."""
 
     density: float
