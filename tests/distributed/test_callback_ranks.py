@@ -108,6 +108,6 @@ def test_ranks_have_fields_of_their_items_on_the_device(kind: str, ranks: int) -
 def test_ranks_that_set_different_values_are_refused(ranks: int) -> None:
     world = World.from_mpi()
     with loaded("flow", shared_folder(world), world) as sim:
-        with pytest.raises(CaseError, match="the ranks set different values"):
+        with pytest.raises(CaseError, match="ranks set different values"):
             sim.steering["iolets.inlet.velocity"] = 0.001 * (1 + world.rank)
         assert sim.steering["iolets.inlet.velocity"] == 0.002

@@ -85,8 +85,8 @@ def test_python_m_seiche_is_the_command() -> None:
         (["run"], "Missing argument 'CASE'."),
         (["fly"], "No such command 'fly'."),
         (["run", "nope.toml"], "nope.toml: cannot read the case file: No such file or directory"),
-        (["convert", "a.stl", "b.obj"], 'b.obj: cannot convert to ".obj"; known are .gmy, .gmy+, .vtkhdf, .stl'),
-        (["convert", "a.obj", "b.stl"], 'a.obj: cannot convert from ".obj"; known are .toml, .xml, .gmy, .gmy+, .stl'),
+        (["convert", "a.stl", "b.obj"], 'b.obj: cannot convert to ".obj"; expected .gmy, .gmy+, .vtkhdf, .stl'),
+        (["convert", "a.obj", "b.stl"], 'a.obj: cannot convert from ".obj"; expected .toml, .xml, .gmy, .gmy+, .stl'),
         (["convert", "a.stl", "b.gmy"], 'a.stl: voxelising an STL file needs --spacing, such as "0.1 mm"'),
         (
             ["convert", "a.stl", "b.gmy", "--spacing", "1 s"],

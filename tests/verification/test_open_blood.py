@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from case_files import changed, open_blood_tables, toml_of
-from seiche.case.blood.setup import excluded_layers
+from seiche.case.blood.setup import free_layers
 from seiche.case.loading import load
 from seiche.case.schedule import Schedule
 from seiche.case.simulation import Simulation
@@ -184,7 +184,7 @@ def test_the_inflow_of_cells_is_what_the_blood_of_the_reservoir_carries(tmp_path
     at_first, sites = len(blood.names[0]), len(simulation.setup.vessel.sites)
     # Packed cells do not come where they would count as gone at the first look: these layers, and those of one radius
     # of these balls, are not counted.
-    layers = excluded_layers(simulation.setup)
+    layers = free_layers(simulation.setup)
     assert set(layers) == {"inlet", "outlet"} and layers["outlet"] > layers["inlet"] > 2
     assert blood.cells.reached == pytest.approx(1 - (2 * 2.8 + sum(layers.values())) / 40, abs=0.03)
     (balls,) = packed(blood.cells)

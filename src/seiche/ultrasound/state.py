@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,6 @@ from seiche.kernels.registry import KernelSpec, Real
 from seiche.observe.stage import Messages, Stage
 from seiche.ultrasound import operators
 from seiche.ultrasound.problem import Field, Problem
-
-if TYPE_CHECKING:
-    from seiche.ultrasound.overlaps import LocalBasis
-    from seiche.ultrasound.slabs import Slabs
 
 Bound = Callable[[], None]
 
@@ -103,6 +99,18 @@ def _numbers_per_item(spec: KernelSpec, members: dict[str, Any]) -> int:
     return int(rows["half" if spec.header in _PER_COMPLEX else "length"])
 
 
+class LocalPart(Protocol):
+    """The part of a rank: its overlaps with other parts, or None where transforms cover the whole grid."""
+
+    overlaps: Any
+
+    def attach(self, state: DeviceState) -> None:
+        """Upload the arrays of the part."""
+
+    def transforms(self, state: DeviceState) -> Transforms:
+        """Return the transforms of the part."""
+
+
 class DeviceState:
     """Fields of a problem on a device.
 
@@ -121,7 +129,7 @@ class DeviceState:
         backend: Backend,
         problem: Problem,
         real: str,
-        local: LocalBasis | Slabs | None = None,
+        local: LocalPart | None = None,
         components: int | None = None,
     ) -> None:
         """Allocate zero fields, with `components` of velocity and density; raise BackendUnavailable without memory."""

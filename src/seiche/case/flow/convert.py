@@ -83,9 +83,10 @@ def _read(source: Path, spacing: str | None, unit: str | None) -> Vessel:
         return build_from_file(source, _length("--spacing", spacing or "1 m"), 1.0)
     if spacing is None:
         raise CaseError(f'{source}: voxelising an STL file needs --spacing, such as "0.1 mm"')
+    distance = _length("--spacing", spacing)
     if unit is None:
         raise CaseError(f'{source}: the length unit of an STL file is not known; add --unit, such as "1 mm"')
-    return build_from_file(source, _length("--spacing", spacing), _length("--unit", unit))
+    return build_from_file(source, distance, _length("--unit", unit))
 
 
 def _copy_gmy(source: Path, target: Path, spacing: str | None) -> str:
