@@ -55,10 +55,10 @@ def row(world: World, device: str, transport: str, layout: str, steps: int) -> d
         transport=transport,
     )
     times = {}
-    for silent in (False, True):
+    for disabled in (False, True):
         solver.discard_graphs()
-        solver.halo.silent = silent
-        times[silent] = seconds_of_steps(solver, world, steps)
+        solver.halo.disabled = disabled
+        times[disabled] = seconds_of_steps(solver, world, steps)
     found = {
         "transport": solver.transport,
         "layout": solver.layout,

@@ -238,7 +238,7 @@ def test_messages_of_cells_are_seen_from_both_ends_and_efficiencies_fit_together
         world,
         elapsed=time.monotonic() - begin,
         on_device=False,
-        beside={},
+        host_overhead={},
         transport=solver.transport,
         sites=len(solver.owned),
     )

@@ -192,7 +192,7 @@ def test_memory_that_cannot_be_opened_is_said_on_every_rank(ranks: int, monkeypa
     def blocked(*arguments: object) -> None:
         raise OSError(1, "Operation not permitted")
 
-    monkeypatch.setattr(memory, "recognise", blocked)
+    monkeypatch.setattr(memory, "verify_process", blocked)
     world = World.from_mpi()
     with pytest.raises(
         TransportError, match=r"strategy 'peer': rank 0 cannot map the array of rank 1: .*not permitted"

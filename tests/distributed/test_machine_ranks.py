@@ -64,7 +64,7 @@ def test_ranks_of_two_hosts_measure_the_network(ranks: int, monkeypatch: pytest.
     """Two hosts are played by one: classes, pairs and the injection of a node are those of two."""
     world = World.from_mpi()
     hosts = [RankPlace("ab"[rank // 2], {0: (0, 1)}) for rank in range(ranks)]
-    monkeypatch.setattr(measurement, "places", lambda backend, world: hosts)
+    monkeypatch.setattr(measurement, "rank_places", lambda backend, world: hosts)
     found = measurement.measure(world, seconds=1.0)
     assert {path.locality for path in found.paths} == {"on-socket", "off-node"}
     assert found.hardware["hosts"] == 2

@@ -35,7 +35,7 @@ def test_ranks_tell_of_messages_and_time_that_fit_together():
         world,
         elapsed=elapsed,
         on_device=False,
-        beside={"monitor": 0.0},
+        host_overhead={"monitor": 0.0},
         transport=solver.transport,
         sites=len(solver.owned),
     )
@@ -76,7 +76,7 @@ def test_a_run_without_a_timed_step_has_no_efficiency():
         World.serial(),
         elapsed=1.0,
         on_device=True,
-        beside={},
+        host_overhead={},
         transport="none",
         sites=len(sites),
     )

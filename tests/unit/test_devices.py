@@ -16,13 +16,13 @@ from seiche.errors import BackendUnavailable
         ("cuda", Device("cuda")),
         ("cuda:12", Device("cuda", 12)),
         ("cuda:free", Device("cuda", first_free=True)),
-        ("cpu:planned", Device("cpu", only_planned=True)),
-        ("cuda:planned", Device("cuda", only_planned=True)),
+        ("cpu:planned", Device("cpu", is_planned=True)),
+        ("cuda:planned", Device("cuda", is_planned=True)),
     ],
 )
 def test_words_of_devices(word: str, named: Device) -> None:
     assert parse_device(word) == named
-    assert parse_device(named.planned) == Device(named.kind, only_planned=True)
+    assert parse_device(named.planned) == Device(named.kind, is_planned=True)
 
 
 @pytest.mark.parametrize("word", ["", "gpu", "cpu:", "cpu:1", "cuda:", "cuda:-1", "cuda:\u00b2", "cuda:x", None, 3])

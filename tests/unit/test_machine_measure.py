@@ -291,7 +291,7 @@ def test_refused_memory_of_another_process_is_reported_with_the_reason(monkeypat
     def blocked(*arguments: object) -> None:
         raise OSError(1, "Operation not permitted")
 
-    monkeypatch.setattr(probes, "recognise", blocked)
+    monkeypatch.setattr(probes, "verify_process", blocked)
     found = probes.single_copy(World.serial(), [LOOSE])
     assert found.works is False
     assert found.reason == ("Operation not permitted: large host messages are copied twice and can be 20 times slower")

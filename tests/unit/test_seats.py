@@ -55,7 +55,7 @@ def test_memory_of_a_process_is_opened_only_if_its_nonce_is_there() -> None:
     mine = np.arange(64, dtype=np.uint8)
     process, address = HostMemory().share(int(mine.ctypes.data))
     try:
-        single_copy.recognise(process)
+        single_copy.verify_process(process)
     except OSError:
         pytest.skip("process_vm_readv is blocked here")
     into = np.zeros(64, np.uint8)

@@ -73,18 +73,18 @@ def test_work_of_another_stream_counts_once_where_it_overlaps() -> None:
     timers = StageTimers(SteppedClock(), every=1, skip=0)
 
     def send() -> None:  # the clock moves by one at each look: the exchange is under way from 2 to 3
-        with timers.beside("exchange"):
+        with timers.overlap("exchange"):
             pass
 
     timers.step([Stage("send halo", send, useful=False), Stage("collide and stream", _nothing)])
     (sample,) = timers.samples if timers.times() else ()
-    assert [(span.name, span.begin, span.end, span.beside) for span in sample.spans] == [
+    assert [(span.name, span.begin, span.end, span.overlap) for span in sample.spans] == [
         ("send halo", 0.0, 3.0, False),
         ("collide and stream", 3.0, 4.0, False),
         ("exchange", 1.0, 2.0, True),
     ]
     assert (sample.useful, sample.active, sample.seconds) == (1.0, 4.0, 4.0)
-    with timers.beside("exchange"):  # between steps nobody listens
+    with timers.overlap("exchange"):  # between steps nobody listens
         pass
     assert "exchange" not in timers.times()
 
@@ -93,8 +93,8 @@ def test_steps_between_graphs_are_timed_ever_more_seldom() -> None:
     timers = StageTimers(SteppedClock(), every=16)
     timed: list[int] = []
     while timers.steps < 20_000:
-        if timers.steps == 0 or timers.due:
-            timed += [timers.steps] if timers.due else []
+        if timers.steps == 0 or timers.is_sample_due:
+            timed += [timers.steps] if timers.is_sample_due else []
             timers.step([Stage("a", _nothing)])
         else:
             timers.replay(32, _nothing)
@@ -131,7 +131,7 @@ def test_samples_lie_on_the_common_time_line() -> None:
     first, *later = [sample.begin for sample in timers.samples]
     assert 0.5 < first < 5.5  # the clock ticks whenever it is read, and one of five readings is the origin
     assert later == pytest.approx([first + 2.0, first + 4.0])
-    timers.keep(2)
+    timers.set_sample_limit(2)
     assert [sample.step for sample in timers.samples] == [1, 2]
 
 

@@ -35,7 +35,7 @@ def exchange(peer: int, begin: float, late: float) -> Sample:
             Span("send halo", 0.0, 1e-5, False, sent),
             Span("stream-collide interior", 1e-5, 3e-4),
             Span("receive halo", 3e-4, 3e-4 + late, False, received),
-            Span("exchange", 1e-5, 2e-5, False, None, beside=True),
+            Span("exchange", 1e-5, 2e-5, False, None, overlap=True),
         ),
     )
 
@@ -120,7 +120,7 @@ def test_two_outputs_of_one_name_are_refused(tmp_path: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(("elapsed", "written"), [(1e-6, 128), (1e6, KEPT)])
 def test_a_trace_is_as_long_as_a_hundredth_of_the_run_can_write(elapsed: float, written: int) -> None:
     timers = StageTimers(every=1)
-    timers.keep(KEPT)
+    timers.set_sample_limit(KEPT)
     for _ in range(KEPT + 1):
         timers.step([Stage("collide", lambda: None)])
     (kept,) = gather_trace(timers, World.serial(), elapsed) or ()

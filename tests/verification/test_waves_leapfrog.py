@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from seiche.errors import CaseError
-from seiche.kernels.registry.dg import CENTRAL, Discretisation, words_a_leap
+from seiche.kernels.registry.dg import CENTRAL, Discretisation, words_per_leap
 from seiche.waves import Brick, Forest, Gaussian, Material, Mesh, PointSource, Ricker, Solver
 from seiche.waves.plane import PlaneWave
 
@@ -164,8 +164,8 @@ def test_a_staggered_state_goes_on_as_if_nothing_had_happened(device: str) -> No
 
 
 def test_the_words_of_a_leapfrog_step_are_those_of_the_model() -> None:
-    assert words_a_leap(Discretisation("acoustic", 3, 8, CENTRAL)) == 15
-    assert words_a_leap(Discretisation("elastic", 3, 8, CENTRAL)) == 36
+    assert words_per_leap(Discretisation("acoustic", 3, 8, CENTRAL)) == 15
+    assert words_per_leap(Discretisation("elastic", 3, 8, CENTRAL)) == 36
 
 
 @pytest.mark.parametrize(

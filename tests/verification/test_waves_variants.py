@@ -10,7 +10,7 @@ import pytest
 
 from seiche.bench import waves as bench_waves
 from seiche.errors import CaseError
-from seiche.kernels.registry.dg import Discretisation, Variant, words_a_node, words_a_stage
+from seiche.kernels.registry.dg import Discretisation, Variant, words_per_node, words_per_stage
 from seiche.waves import Brick, Forest, Material, Mesh, PointSource, Ricker, Solver
 
 
@@ -42,9 +42,9 @@ def test_variants_differ_by_round_off_at_most(medium: str, flux: str, by_node: b
 def test_the_words_of_a_stage_are_those_of_the_model() -> None:
     """Eight nodes a direction, material by element: theory/waves, section 8."""
     acoustic, elastic = Discretisation("acoustic", 3, 8), Discretisation("elastic", 3, 8)
-    assert [words_a_stage(acoustic, variant) for variant in get_args(Variant)] == [17.5, 29.5, 38.0]
-    assert [words_a_stage(elastic, variant) for variant in get_args(Variant)] == [40.5, 67.5, 88.0]
-    assert words_a_node(acoustic) == pytest.approx(15.9) and words_a_node(elastic) == pytest.approx(36.9)
+    assert [words_per_stage(acoustic, variant) for variant in get_args(Variant)] == [17.5, 29.5, 38.0]
+    assert [words_per_stage(elastic, variant) for variant in get_args(Variant)] == [40.5, 67.5, 88.0]
+    assert words_per_node(acoustic) == pytest.approx(15.9) and words_per_node(elastic) == pytest.approx(36.9)
 
 
 def test_the_benchmark_compares_the_variants(capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,7 +38,7 @@ def open_backend(device: str, threads: int | None = None, local_rank: int = 0) -
             expected = ">= 1" if threads < 1 else f"<= {MAX_THREADS}"
             raise CaseError(f"threads: {threads} is out of range; expected {expected}")
     parsed = parse_device(device)
-    if parsed.only_planned:
+    if parsed.is_planned:
         from seiche.backend.planned import PlannedBackend
 
         return PlannedBackend(gpu=parsed.is_gpu)

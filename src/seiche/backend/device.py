@@ -16,7 +16,7 @@ class Device:
     kind: Literal["cpu", "cuda"]
     number: int | None = None
     first_free: bool = False
-    only_planned: bool = False
+    is_planned: bool = False
 
     @property
     def is_gpu(self) -> bool:
@@ -43,5 +43,5 @@ def parse_device(word: str) -> Device:
     if kind == "cuda" and suffix == "free":
         return Device("cuda", first_free=True)
     if kind in ("cpu", "cuda") and suffix == "planned":
-        return Device("cuda" if kind == "cuda" else "cpu", only_planned=True)
+        return Device("cuda" if kind == "cuda" else "cpu", is_planned=True)
     raise BackendUnavailable(f"device {word!r} is unknown: use 'cpu', 'cuda' or 'cuda:K'")

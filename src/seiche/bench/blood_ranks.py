@@ -168,7 +168,7 @@ class WeakScaling:
                     stage.action()
 
         for exchange in exchanges:
-            exchange.silent = True
+            exchange.disabled = True
         try:
             graph = solver.backend.capture(work)
             graph.launch()
@@ -179,7 +179,7 @@ class WeakScaling:
             seconds = clock.elapsed(begin, clock.record()) / (graphs * count)
         finally:
             for exchange in exchanges:
-                exchange.silent = False
+                exchange.disabled = False
         return float(self.world.allreduce_max(np.array(seconds)[None])[0])
 
     def measure(self, packing: Packing, delta: Delta, points: int, packing_seconds: float) -> BloodRanksRow:

@@ -19,7 +19,7 @@ from seiche.errors import TransportError
 from seiche.io.parallel import all_or_none
 from seiche.machine.collectives import Exchange, ExchangeName
 from seiche.machine.laws.file import Machine, read_machine
-from seiche.machine.laws.locality import places
+from seiche.machine.laws.locality import rank_places
 from seiche.machine.laws.predict import exchange_times, layout_of
 from seiche.observe.repeat import Timing, Work, queued, sleep_until_barrier, timed_together
 from seiche.report.movement_figures import draw_machine, strategies_figure
@@ -87,7 +87,7 @@ def main(
     word = available(world) if device == "auto" else device
     # The ranks of an array share its GPU.
     backend = open_backend(word, world.threads(), world.local_rank // processes)
-    layout = layout_of(places(backend, world), processes)
+    layout = layout_of(rank_places(backend, world), processes)
     # Strategies without helper processes run on one rank per array; the other ranks are idle.
     holders = world if processes == 1 else World.of(world.comm.Split(world.rank % processes, world.rank))
     rows: list[CollectiveRow] = []

@@ -56,7 +56,7 @@ def main(
         seconds=seconds,
         folder=where,
         name=name,
-        say=lambda text: None if world.rank else print(f"seiche: measuring {text}", file=sys.stderr, flush=True),
+        report=lambda text: None if world.rank else print(f"seiche: measuring {text}", file=sys.stderr, flush=True),
     )
     with all_or_none(world):
         if world.rank == 0:

@@ -17,7 +17,7 @@ from seiche.bench import results
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.kernels.registry import Real
-from seiche.kernels.registry.dg import Medium, Variant, words_a_leap, words_a_node, words_a_stage
+from seiche.kernels.registry.dg import Medium, Variant, words_per_leap, words_per_node, words_per_stage
 from seiche.observe.bandwidth import copy_bandwidth
 from seiche.waves import Brick, Material, Mesh, SizeField, Solver
 from seiche.waves.ghosts import GhostKind, check_ghosts
@@ -227,7 +227,7 @@ class _Bench:
             total = solver.mesh.total * case.nodes**3
             stage = step / (1 if leaps else STAGES) / (total / size)
             first = stage if scheme == schemes[0] else first
-            words = words_a_leap(solver.of) if leaps else words_a_node(solver.of, scheme)
+            words = words_per_leap(solver.of) if leaps else words_per_node(solver.of, scheme)
             yield WavesRow(
                 medium=case.medium,
                 flux=case.flux,
@@ -241,7 +241,7 @@ class _Bench:
                 steps=steps,
                 ps_a_node_a_stage=stage * 1e12,
                 times_of_fused=stage / first,
-                words_a_node=words if leaps else words_a_stage(solver.of, scheme),
+                words_a_node=words if leaps else words_per_stage(solver.of, scheme),
                 share_of_copy=words * np.dtype(case.precision).itemsize * size / stage / self.copy,
                 message_bytes=int(world.allreduce_sum(np.array([moved]))[0]),
                 error=float(error / largest),

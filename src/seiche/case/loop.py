@@ -94,7 +94,7 @@ class RunLoop:
                     solver.finish(mark)
                     done = reached
                 outputs.settle()
-                mark = solver.mark()
+                mark = solver.record_event()
                 outputs.take_scheduled()
                 progress(done)
                 outputs.poll()

@@ -55,7 +55,7 @@ class PerformanceReport:
             copy_bandwidth=self.bandwidth,
             bytes_a_step={name: sum(moved.get(name, 0.0) for _, _, moved in stages) for name in names},
             often={name: max(frequency.get(name, 0.0) for _, frequency, _ in stages) for name in names},
-            beside=dict(zip(self.host_overhead, longest.tolist(), strict=True)),
+            host_overhead=dict(zip(self.host_overhead, longest.tolist(), strict=True)),
         )
 
     def movement(self) -> Movement | None:
@@ -68,7 +68,7 @@ class PerformanceReport:
             weights=solver.weights,
             elapsed=self.seconds,
             on_device=solver.backend.is_gpu,
-            beside=self.host_overhead,
+            host_overhead=self.host_overhead,
             transport=solver.transport,
             sites=solver.items,
         )
@@ -89,7 +89,7 @@ class PerformanceReport:
 def enable_trace(path: Path, timers: StageTimers, world: World) -> None:
     """Store samples for a trace in `path`; CaseError if it exists and is not a trace (collective)."""
     on_rank_zero(world, lambda: check_replaceable(path))
-    timers.keep(KEPT)
+    timers.set_sample_limit(KEPT)
 
 
 def imbalance(timers: StageTimers, world: World) -> float | None:

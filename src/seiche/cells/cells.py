@@ -17,7 +17,7 @@ from seiche.cells.model import CellType
 from seiche.cells.resident import Block, ResidentCells
 from seiche.errors import CaseError, UnstableError
 from seiche.kernels.registry import Real
-from seiche.kernels.registry.held import ALONE, HERE, MANY, SHARED
+from seiche.kernels.registry.held import OWNED_ONLY, OWNED_SHARED, REPLICATED, RESIDENT
 from seiche.kernels.registry.membrane import BATCH, CAPACITIES, flat_shell, loop_shell, membrane_force, team_of
 from seiche.observe.stage import Stage
 
@@ -119,9 +119,9 @@ class Cells:
         self._mobility = mobility
         self._bind()
 
-    def forces(self, roles: int = HERE) -> None:
-        """Compute `force` and `measures` from `place` of all cells; on several ranks, of ALONE, SHARED or MANY."""
-        for key in (roles,) if roles in self._launches else (1 << ALONE, MANY):
+    def forces(self, roles: int = RESIDENT) -> None:
+        """Compute `force` and `measures` from `place` of all cells; on several ranks, of those with `roles`."""
+        for key in (roles,) if roles in self._launches else (1 << OWNED_ONLY, REPLICATED):
             for launch in self._launches.get(key, ()):
                 launch()
 
@@ -227,12 +227,12 @@ class Cells:
         )
         if self.resident is not None:
             return {
-                1 << ALONE: self.resident.over_cells(spec, block, 1 << ALONE, **members),
-                1 << SHARED: self.resident.over_replicated_cells(spec, block, own=True, **members),
-                MANY: self.resident.over_replicated_cells(spec, block, **members),
+                1 << OWNED_ONLY: self.resident.over_cells(spec, block, 1 << OWNED_ONLY, **members),
+                1 << OWNED_SHARED: self.resident.over_replicated_cells(spec, block, own=True, **members),
+                REPLICATED: self.resident.over_replicated_cells(spec, block, **members),
             }
         kernel: Kernel = self.backend.load(spec)
-        return {HERE: kernel.bind(self.backend.pack(kernel, **members), 0, block.cells)}
+        return {RESIDENT: kernel.bind(self.backend.pack(kernel, **members), 0, block.cells)}
 
     def _shell(self, rest: RestState, lists: GatherLists) -> dict[str, Any]:
         """Return the members of the elements."""

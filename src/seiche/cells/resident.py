@@ -13,7 +13,7 @@ import numpy.typing as npt
 from seiche.backend import Array, Backend
 from seiche.cells.energy import RestState
 from seiche.kernels.registry import KernelSpec
-from seiche.kernels.registry.held import HERE, MANY, held, held_groups, held_items, held_list
+from seiche.kernels.registry.held import REPLICATED, RESIDENT, held, held_groups, held_items, held_list
 
 Launch = Callable[[], None]
 Numbers = npt.NDArray[np.integer[Any]]
@@ -53,19 +53,19 @@ class ResidentCells:
         self._lists = [backend.zeros(2 + count, np.int32) for count in replicated]
         self.role: Array = backend.zeros(sum(block.cells for block in blocks), np.int32)
 
-    def over_vertices(self, spec: KernelSpec, roles: int = HERE, **members: Any) -> Launch:
+    def over_vertices(self, spec: KernelSpec, roles: int = RESIDENT, **members: Any) -> Launch:
         """Return the launch of a kernel whose items are vertices."""
         return together([self._bound(spec, roles, block, members, by_cell=False) for block in self.blocks])
 
-    def over_cells(self, spec: KernelSpec, block: Block, roles: int = HERE, **members: Any) -> Launch:
+    def over_cells(self, spec: KernelSpec, block: Block, roles: int = RESIDENT, **members: Any) -> Launch:
         """Return the launch of a kernel whose items are the cells of a type, counted from its first one."""
         return self._bound(spec, roles, block, members, by_cell=True)
 
-    def over_grouped_vertices(self, spec: KernelSpec, group: int, roles: int = HERE, **members: Any) -> Launch:
+    def over_grouped_vertices(self, spec: KernelSpec, group: int, roles: int = RESIDENT, **members: Any) -> Launch:
         """Return the launch of a kernel whose items are vertices, `group` to a team, for kernels with little work."""
         return self.over_groups(held_groups(spec, group), group, roles, inner=members)
 
-    def over_groups(self, spec: KernelSpec, group: int, roles: int = HERE, **members: Any) -> Launch:
+    def over_groups(self, spec: KernelSpec, group: int, roles: int = RESIDENT, **members: Any) -> Launch:
         """Return the launch of a kernel whose items are `group` vertices each, of one type."""
         kernel, launches = self.backend.load(spec), []
         for block in self.blocks:
@@ -81,7 +81,7 @@ class ResidentCells:
             host[0], host[1], host[2 : 2 + len(listed)] = len(listed), len(own), listed
             self.backend.assign(array, host)
 
-    def over_replicated(self, spec: KernelSpec, roles: int = MANY, **members: Any) -> Launch:
+    def over_replicated(self, spec: KernelSpec, roles: int = REPLICATED, **members: Any) -> Launch:
         """Return the launch of a kernel whose items are vertices, of listed cells in these roles."""
         kernel, launches = self.backend.load(held_items(spec)), []
         for kind, (block, capacity) in enumerate(zip(self.blocks, self.replicated_capacities, strict=True)):

@@ -51,7 +51,7 @@ from seiche.halo.exchange import HaloExchange
 from seiche.halo.plan import HaloPlan, build_plan
 from seiche.kernels.registry import held as held_kernels
 from seiche.kernels.registry import ibm as registry
-from seiche.kernels.registry.held import ALONE, MANY, SHARED
+from seiche.kernels.registry.held import OWNED_ONLY, OWNED_SHARED, REPLICATED
 from seiche.kernels.registry.ibm import BRICK, GROUP, RARE_GROUP, SUPPORT, Delta
 from seiche.machine.in_use import predicted_transport_times
 from seiche.observe.stage import Messages, Stage
@@ -208,16 +208,16 @@ class SharedBoundary(Boundary):
         weights = ((1.0, 0.0), (1.5, -0.5))  # Euler, Adams-Bashforth
         spec = held_kernels.interpolate_held(delta, real, space)
         self._alone = [
-            resident.over_groups(spec, GROUP, 1 << ALONE, one={**moving, "now": now, "before": before})
+            resident.over_groups(spec, GROUP, 1 << OWNED_ONLY, one={**moving, "now": now, "before": before})
             for now, before in weights
         ]
         still = {**moving, "velocity": self._partial, "slip": None, "now": 0.0, "before": 0.0}
         spec = held_kernels.interpolate_owned(delta, real, space)
         self._interpolate = resident.over_replicated_groups(spec, GROUP, one=still, owned=self._owned)
         members = {"place": self.cells.place, "here": self._partial, "velocity": self.velocity, "slip": slip}
-        spec = held_kernels.move_vertices(real)
+        spec, shared = held_kernels.move_vertices(real), 1 << OWNED_SHARED
         self._shared = [
-            resident.over_replicated(spec, 1 << SHARED, **members, stride=self.cells.stride, now=now, before=before)
+            resident.over_replicated(spec, shared, **members, stride=self.cells.stride, now=now, before=before)
             for now, before in weights
         ]
         spec = registry.settle(delta, real, space)
@@ -254,8 +254,9 @@ class SharedBoundary(Boundary):
         marking = [self.inside.stage()] if self.inside is not None else []
         contact = [self.contact.stage()] if self.contact is not None else []
         interpolated, forces, settled = 92 + 17 * size, 3 * (8 + 2 * size), 52 + 4 * size
-        alone, own, many, place, force = count(1 << ALONE), count(1 << SHARED), count(MANY), cells.place, cells.force
-        local = count(MANY, divided=True)  # about those in bricks of this rank
+        owned_only, owned_shared, place, force = 1 << OWNED_ONLY, 1 << OWNED_SHARED, cells.place, cells.force
+        alone, own, many = count(owned_only), count(owned_shared), count(REPLICATED)
+        local = count(REPLICATED, divided=True)  # about those in bricks of this rank
         start, finish = (partial(call, self._partial, "scatter_add") for call in (speeds.start, speeds.finish))
         return [
             message("send velocities", lambda: fluid.start(self.flow), "stream-collide edge", sent, fluid.bytes),
@@ -266,7 +267,7 @@ class SharedBoundary(Boundary):
             side_message("send vertex velocities", start, "interpolate velocity (shared)", speeds_sent, speeds.bytes),
             Stage("interpolate velocity", self._move_alone, roles + alone * interpolated, ("stream-collide interior",)),
             Stage(
-                "membrane forces", lambda: cells.forces(1 << ALONE), roles + alone * forces, ("interpolate velocity",)
+                "membrane forces", lambda: cells.forces(owned_only), roles + alone * forces, ("interpolate velocity",)
             ),
             side_message("receive vertex velocities", finish, "send vertex velocities", speeds_received, speeds.bytes),
             shared("move vertices (shared)", self._move_shared, "receive vertex velocities"),
@@ -274,7 +275,7 @@ class SharedBoundary(Boundary):
                 "send positions", lambda: places.start(place), "move vertices (shared)", places_sent, places.bytes
             ),
             shared(
-                "membrane forces (shared)", lambda: cells.forces(1 << SHARED), "move vertices (shared)", own * forces
+                "membrane forces (shared)", lambda: cells.forces(owned_shared), "move vertices (shared)", own * forces
             ),
             side_message(
                 "send forces", lambda: speeds.start(force), "membrane forces (shared)", forces_sent, speeds.bytes
@@ -310,7 +311,7 @@ class SharedBoundary(Boundary):
         timed = useful and self.backend.concurrent_streams
 
         def run() -> None:
-            timer = self.solver.timers.beside(name, useful=True) if timed else nullcontext()
+            timer = self.solver.timers.overlap(name, useful=True) if timed else nullcontext()
             with self.backend.use(self._side), timer:
                 action()
 

@@ -18,7 +18,7 @@ from seiche.couple.territory import Territory
 from seiche.domain.world import World
 from seiche.halo.transports import TransportName
 from seiche.kernels.registry import held as registry
-from seiche.kernels.registry.held import ALONE, GHOST, OWN, SHARED
+from seiche.kernels.registry.held import GHOST, OWNED, OWNED_ONLY, OWNED_SHARED
 
 Numbers = npt.NDArray[np.int64]
 
@@ -99,7 +99,7 @@ class CellSharing:
             self.resident.over_cells(
                 spec,
                 block,
-                OWN,
+                OWNED,
                 **common,
                 **{name: pointer(array) + 4 * width * block.first_cell for name, array, width in by_cell},
                 first=block.first_vertex,
@@ -230,7 +230,7 @@ class CellSharing:
 
     def _roles(self, table: CellTable) -> npt.NDArray[np.int32]:
         """Return the roles of the cells (n,) of a table on this rank."""
-        mine = np.where(self._replicated(table), SHARED, ALONE)
+        mine = np.where(self._replicated(table), OWNED_SHARED, OWNED_ONLY)
         return np.where(table.owner == self.world.rank, mine, GHOST).astype(np.int32)
 
     def vertices(self, roles: int, *, divided: bool = False) -> int:

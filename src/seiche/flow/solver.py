@@ -333,4 +333,4 @@ class FlowSolver(SolverBase):
     def _time_exchanges(self) -> None:
         """Record the streams of the messages with the timers."""
         for exchange in self.exchanges:
-            exchange.beside = lambda name: self.timers.beside(name)
+            exchange.overlap_timer = lambda name: self.timers.overlap(name)

@@ -14,7 +14,7 @@ from seiche.backend import Array, Backend
 from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo.choice import Decision, Predictor, decide, drifted
-from seiche.halo.launches import Action, Launch, moves
+from seiche.halo.launches import Action, Launch, message_launches
 from seiche.halo.plan import HaloPlan, Slots, all_distinct
 from seiche.halo.transports import MAX_IN_FLIGHT, Transport, TransportName, open_transport
 from seiche.halo.trial import timed_exchange
@@ -94,13 +94,13 @@ class HaloExchange:
         self._decided: dict[bool, Decision] = {}
         self._bound: dict[tuple[int, Mode], tuple[_Direction, _Launches, _Launches]] = {}
         #: Disables all exchanges, to measure the cost of a step without messages.
-        self.silent = False
+        self.disabled = False
         #: Predict and time exchanges as parts of graphs, where the device and the transport allow it.
         self.replayed = True
         #: Called before a transport is replaced, to discard graphs that contain its exchanges.
         self.before_change: list[Callable[[], None]] = []
         #: Timer around the work on the exchange's own stream.
-        self.beside: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext()
+        self.overlap_timer: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext()
 
     @property
     def bytes(self) -> int:
@@ -164,7 +164,7 @@ class HaloExchange:
         Raises:
             TransportError: as `prepare`, or two exchanges are already in flight in this direction.
         """
-        if self.silent:
+        if self.disabled:
             return
         pointer = self.backend.pointer(array)
         direction, packs, unpacks = self._bound.get((pointer, mode)) or self._bind(pointer, array, mode)
@@ -175,7 +175,7 @@ class HaloExchange:
         slot = direction.next_slot
         if direction.stream is not None:
             direction.stream.wait(self.backend.current().record())
-            with self.backend.use(direction.stream), self.beside("exchange"):
+            with self.backend.use(direction.stream), self.overlap_timer("exchange"):
                 self._send(direction, packs[slot], slot)
                 self._receive(direction, unpacks[slot], slot)
                 direction.received_events.append(direction.stream.record())
@@ -190,7 +190,7 @@ class HaloExchange:
         Raises:
             TransportError: the oldest exchange in flight in this direction is another one, or a message failed.
         """
-        if self.silent:
+        if self.disabled:
             return
         pointer = self.backend.pointer(array)
         bound = self._bound.get((pointer, mode))
@@ -343,12 +343,12 @@ class HaloExchange:
     ) -> tuple[_Direction, _Launches, _Launches]:
         """Bind the pack and unpack launches of the array at `pointer`."""
         unpack: Action = "UnpackAdd" if mode == "scatter_add" else "Unpack"
-        transport, common = direction.transport, (self.store, pointer)
-        packs = tuple(
-            moves(self.backend, "Pack", *common, direction.source_slots, sizes=direction.sent, addresses=addresses)
-            for addresses in transport.outgoing
-        )
+        backend, transport, common = self.backend, direction.transport, (self.store, pointer)
+        sources = {"slots": direction.source_slots, "sizes": direction.sent}
+        packs = tuple(message_launches(backend, "Pack", *common, **sources, addresses=at) for at in transport.outgoing)
         targets = {"slots": direction.target_slots, "sizes": direction.received, "together": direction.disjoint}
-        unpacks = tuple(moves(self.backend, unpack, *common, **targets, addresses=at) for at in transport.incoming)
+        unpacks = tuple(
+            message_launches(backend, unpack, *common, **targets, addresses=at) for at in transport.incoming
+        )
         self._bound[pointer, mode] = (direction, packs, unpacks)
         return self._bound[pointer, mode]

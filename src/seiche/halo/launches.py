@@ -19,7 +19,7 @@ Launch: TypeAlias = Callable[[], None]
 _MANY = 1 << 18
 
 
-def moves(
+def message_launches(
     backend: Backend,
     action: Action,
     store: Store,

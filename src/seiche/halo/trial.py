@@ -7,7 +7,7 @@ import numpy as np
 
 from seiche.backend import Backend
 from seiche.domain.world import World
-from seiche.halo.launches import moves
+from seiche.halo.launches import message_launches
 from seiche.halo.transports import Transport
 from seiche.kernels.registry import Store
 from seiche.observe.repeat import Timing, queued, timed_together
@@ -36,8 +36,8 @@ def timed_exchange(
     slots = backend.upload(np.arange(longest, dtype=np.uint32))
     array = backend.zeros(longest, store)
     common, sent, received = (store, backend.pointer(array), slots), transport.sent, transport.received
-    packs = [moves(backend, "Pack", *common, sizes=sent, addresses=at) for at in transport.outgoing]
-    unpacks = [moves(backend, "Unpack", *common, sizes=received, addresses=at) for at in transport.incoming]
+    packs = [message_launches(backend, "Pack", *common, sizes=sent, addresses=at) for at in transport.outgoing]
+    unpacks = [message_launches(backend, "Unpack", *common, sizes=received, addresses=at) for at in transport.incoming]
 
     def once() -> None:
         for slot in range(transport.slots):

@@ -14,7 +14,7 @@ from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.machine.laws.file import Machine, read_machine
 from seiche.machine.laws.halo_times import transport_times
-from seiche.machine.laws.locality import places
+from seiche.machine.laws.locality import rank_places
 from seiche.machine.measure.adapt import adapted
 
 _log = logging.getLogger("seiche.machine")
@@ -57,7 +57,7 @@ def predicted_transport_times(
     machine = machine_in_use(world, backend)
     if machine is None:
         return {}
-    at = places(backend, world)
+    at = rank_places(backend, world)
     times = transport_times(machine, at, world.rank, peers, sent=sent, received=received, graphs=graphs)
     return predicted(world, times)
 

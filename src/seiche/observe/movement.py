@@ -27,12 +27,12 @@ class RankRecord:
     host: str
     sites: int
     activity: Activity
-    waited: float
+    device_wait: float
     steps_seconds: float
     stages: dict[str, float]
     sent: tuple[tuple[int, float, float], ...]
     memory: int
-    beside: dict[str, float]
+    host_overhead: dict[str, float]
     samples: tuple[Sample, ...]
 
 
@@ -67,7 +67,7 @@ class Movement:
         if not self.on_device or not self.elapsed > 0:
             return None
         messages = np.array([record.activity.host_messages for record in self.ranks])
-        waited = np.array([record.waited for record in self.ranks])
+        waited = np.array([record.device_wait for record in self.ranks])
         fit = np.minimum(1.0, self.elapsed / np.maximum(messages + waited, 1e-300))
         return host_efficiency(messages * fit, waited * fit, self.elapsed, [record.host for record in self.ranks])
 
@@ -81,7 +81,7 @@ class Movement:
     def as_dict(self) -> dict[str, Any]:
         """Return the records as lists over ranks."""
         names = dict.fromkeys(name for record in self.ranks for name in record.stages)
-        others = dict.fromkeys(name for record in self.ranks for name in record.beside)
+        others = dict.fromkeys(name for record in self.ranks for name in record.host_overhead)
         return {
             "transport": self.transport,
             "device": "gpu" if self.on_device else "cpu",
@@ -89,12 +89,12 @@ class Movement:
             "sites": [record.sites for record in self.ranks],
             "useful_s": [record.activity.useful for record in self.ranks],
             "active_s": [record.activity.active for record in self.ranks],
-            "waited_s": [record.waited for record in self.ranks],
+            "waited_s": [record.device_wait for record in self.ranks],
             "steps_s": [record.steps_seconds for record in self.ranks],
             "memory_B": [record.memory for record in self.ranks],
             "stages": {name: [record.stages.get(name, 0.0) for record in self.ranks] for name in names},
             "not_useful": list(self.useless),
-            "beside": {name: [record.beside.get(name, 0.0) for record in self.ranks] for name in others},
+            "beside": {name: [record.host_overhead.get(name, 0.0) for record in self.ranks] for name in others},
             "messages": [[source, *sent] for source, record in enumerate(self.ranks) for sent in record.sent],
         }
 
@@ -107,7 +107,7 @@ def gather_movement(
     weights: Sequence[float] | None = None,
     elapsed: float,
     on_device: bool,
-    beside: Mapping[str, float],
+    host_overhead: Mapping[str, float],
     transport: str,
     sites: int,
 ) -> Movement | None:
@@ -120,7 +120,7 @@ def gather_movement(
         weights: relative frequency of each kind; by default they alternate.
         elapsed: wall seconds of this rank; the longest of all ranks counts.
         on_device: whether the steps run on a device while the host waits.
-        beside: seconds of the host between steps, by activity.
+        host_overhead: seconds of the host between steps, by activity.
         transport: transport of the messages.
         sites: number of items of this rank.
     """
@@ -129,12 +129,12 @@ def gather_movement(
         host=platform.node(),
         sites=sites,
         activity=timers.activity(),
-        waited=timers.waited,
+        device_wait=timers.device_wait,
         steps_seconds=timers.seconds,
         stages={name: time.mean * often.get(name, 1.0) for name, time in times.items()},
         sent=messages_a_step(phases, weights),
         memory=peak_memory(),
-        beside=dict(beside),
+        host_overhead=dict(host_overhead),
         samples=tuple(timers.samples)[-SAMPLES_KEPT:],  # more samples are stored for a trace
     )
     longest = float(world.allreduce_max(np.array([elapsed]))[0])

@@ -22,7 +22,7 @@ class _Rank:
         barriers = 0
         for sample in samples:
             for span in sample.spans:
-                if span.beside:
+                if span.overlap:
                     continue
                 self.time += span.end - span.begin if span.useful else 0.0
                 if span.messages is None:

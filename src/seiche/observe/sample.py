@@ -11,14 +11,14 @@ from seiche.observe.stage import Messages
 
 
 class Span(NamedTuple):
-    """A stage, or work of another stream (`beside`), from `begin` to `end`, seconds since the start of the step."""
+    """A stage, or work of another stream (`overlap`), from `begin` to `end`, seconds since the start of the step."""
 
     name: str
     begin: float
     end: float
     useful: bool = True
     messages: Messages | None = None
-    beside: bool = False
+    overlap: bool = False
 
 
 def covered(intervals: Iterable[tuple[float, float]]) -> float:
@@ -47,14 +47,14 @@ class Sample:
     @property
     def useful(self) -> float:
         """Return the seconds with at least one active useful span."""
-        if not any(span.beside for span in self.spans):  # stages do not overlap
+        if not any(span.overlap for span in self.spans):  # stages do not overlap
             return sum(span.end - span.begin for span in self.spans if span.useful)
         return covered((span.begin, span.end) for span in self.spans if span.useful)
 
     @property
     def active(self) -> float:
         """Return the seconds with at least one active span."""
-        if not any(span.beside for span in self.spans):
+        if not any(span.overlap for span in self.spans):
             return self.seconds
         return covered((span.begin, span.end) for span in self.spans)
 

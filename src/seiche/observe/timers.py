@@ -19,7 +19,7 @@ from seiche.observe.stage import Stage
 
 #: Timed steps before the oldest marks are converted to seconds; these have long been reached by then.
 _PENDING_LIMIT = 256
-#: Default number of stored samples; `keep` changes it.
+#: Default number of stored samples; `set_sample_limit` changes it.
 SAMPLES_KEPT = 128
 #: Among graphs a step by stages is slow; the interval between timed steps therefore doubles up to this number.
 _MAX_SAMPLING_INTERVAL = 2048
@@ -73,7 +73,7 @@ class _Timed:
     def __init__(self, step: int, stages: Sequence[Stage]) -> None:
         self.step, self.stages = step, stages
         self.marks: list[Any] = []
-        self.beside: list[tuple[str, Any, Any, bool]] = []
+        self.overlaps: list[tuple[str, Any, Any, bool]] = []
         #: Host seconds in stages that are not useful.
         self.host = 0.0
 
@@ -91,7 +91,7 @@ class StageTimers:
 
     Attributes:
         steps: number of steps, of which `replayed` in graphs.
-        waited: seconds in which the host waited for the device.
+        device_wait: seconds in which the host waited for the device.
         samples: the last timed steps.
         replays: the last timed graphs.
         notes: last host activities (name, begin, end), seconds on the common time line (for a trace).
@@ -112,7 +112,7 @@ class StageTimers:
     def reset(self) -> None:
         """Discard samples, steps and seconds (after a warm-up)."""
         self.steps = self.replayed = 0
-        self.waited = 0.0
+        self.device_wait = 0.0
         self.samples: deque[Sample] = deque(maxlen=SAMPLES_KEPT)
         self.replays: deque[Replayed] = deque(maxlen=SAMPLES_KEPT)
         self._pending: list[_Timed | tuple[int, int, Any, Any]] = []
@@ -126,7 +126,7 @@ class StageTimers:
         self._seconds = 0.0
 
     @property
-    def due(self) -> bool:
+    def is_sample_due(self) -> bool:
         """Return whether the next step will be timed."""
         return self.steps >= self._next_sample
 
@@ -140,7 +140,7 @@ class StageTimers:
         """Return the wall seconds inside `running()` blocks (all steps, timed or not)."""
         return self._seconds
 
-    def keep(self, limit: int) -> None:
+    def set_sample_limit(self, limit: int) -> None:
         """Store the last `limit` samples instead of SAMPLES_KEPT, and as many notes (for a trace)."""
         self.samples, self.replays = deque(self.samples, maxlen=limit), deque(self.replays, maxlen=limit)
         self.notes = deque(self.notes, maxlen=limit)
@@ -166,7 +166,7 @@ class StageTimers:
 
     def step(self, stages: Sequence[Stage]) -> None:
         """Run the stages of one step in order; time each if the step is due."""
-        if self.due:
+        if self.is_sample_due:
             now = self._now = _Timed(self.steps, stages)
             now.marks.append(self._clock.record())
             for stage in stages:
@@ -204,7 +204,7 @@ class StageTimers:
         self.steps += steps
 
     @contextmanager
-    def beside(self, name: str, *, useful: bool = False) -> Iterator[None]:
+    def overlap(self, name: str, *, useful: bool = False) -> Iterator[None]:
         """Time the block, which submits work to another current stream, if the present step is timed.
 
         `useful`: the work computes.
@@ -215,7 +215,7 @@ class StageTimers:
             return
         begin = self._clock.record()
         yield
-        now.beside.append((name, begin, self._clock.record(), useful))
+        now.overlaps.append((name, begin, self._clock.record(), useful))
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -228,12 +228,12 @@ class StageTimers:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Add the wall time of the block to `waited`."""
+        """Add the wall time of the block to `device_wait`."""
         begin = self._wall.record()
         try:
             yield
         finally:
-            self.waited += self._noted("wait for device", begin)
+            self.device_wait += self._noted("wait for device", begin)
 
     def _noted(self, name: str, begin: int) -> float:
         end = self._wall.record()
@@ -296,9 +296,9 @@ class StageTimers:
         for name, seconds in sums.items():
             samples, total, minimum, maximum = self._times.get(name, (0, 0.0, seconds, seconds))
             self._times[name] = (samples + 1, total + seconds, min(minimum, seconds), max(maximum, seconds))
-        for name, begin_mark, end_mark, useful in timed.beside:
+        for name, begin_mark, end_mark, useful in timed.overlaps:
             begin, end = self._clock.elapsed(first, begin_mark), self._clock.elapsed(first, end_mark)
-            spans.append(Span(name, begin, end, useful, None, beside=True))
+            spans.append(Span(name, begin, end, useful, None, overlap=True))
         sample = Sample(timed.step, self._at(first), tuple(spans))
         self.samples.append(sample)
         self._sampled += 1

@@ -34,8 +34,8 @@ _MIN_SAMPLES, _SHARE = SAMPLES_KEPT, 0.01
 #: Samples and repetitions in the measurement of the cost of writing.
 _COST_SAMPLES, _COST_TRIALS = 8, 3
 
-_STAGES, _BESIDE, _HOST = 0, 1, 2
-_TRACKS = {_STAGES: "stages", _BESIDE: "exchange", _HOST: "host"}
+_STAGES, _OVERLAP, _HOST = 0, 1, 2
+_TRACKS = {_STAGES: "stages", _OVERLAP: "exchange", _HOST: "host"}
 
 Event = dict[str, Any]
 _encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -144,7 +144,7 @@ def _slices(rank: int, trace: RankTrace) -> Iterator[Event]:
     for sample in trace.samples:
         yield _slice(f"step {sample.step}", rank, _STAGES, sample.begin, sample.seconds)
         for span in sample.spans:
-            track = _BESIDE if span.beside else _STAGES
+            track = _OVERLAP if span.overlap else _STAGES
             yield _slice(span.name, rank, track, sample.begin + span.begin, span.end - span.begin, step=sample.step)
     for graph in trace.replays:
         name = f"steps {graph.step} to {graph.step + graph.steps - 1} as a graph"

@@ -47,7 +47,7 @@ def stage_rows(
     copy_bandwidth: float | None = None,
     bytes_a_step: Mapping[str, float] | None = None,
     often: Mapping[str, float] | None = None,
-    beside: Mapping[str, float] | None = None,
+    host_overhead: Mapping[str, float] | None = None,
 ) -> list[StageRow]:
     """Return a row for each timed stage in the order of the step, and one for the remaining time.
 
@@ -59,7 +59,7 @@ def stage_rows(
         copy_bandwidth: bytes per second (read plus write) of a plain copy on the same cores or device.
         bytes_a_step: bytes of stages that differ from those of `stages` (the sum over ranks).
         often: fraction of the steps that have a stage; 1 by default.
-        beside: seconds of host activities between steps, by name; zero gives no row.
+        host_overhead: seconds of host activities between steps, by name; zero gives no row.
     """
     rows = []
     for stage in stages:
@@ -74,7 +74,7 @@ def stage_rows(
         copy_share = bandwidth / copy_bandwidth if bandwidth and copy_bandwidth else None
         sampled = (time.mean, time.minimum, time.maximum, time.samples)
         rows.append(StageRow(name, total, share, bandwidth, copy_share, *sampled))
-    others = {name: time for name, time in (beside or {}).items() if time > 0.0}
+    others = {name: time for name, time in (host_overhead or {}).items() if time > 0.0}
     rows += [StageRow(name, time, time / seconds if seconds > 0 else 0.0) for name, time in others.items()]
     # Overlapping stages can add up to more than the wall time.
     remaining = max(0.0, seconds - sum(row.seconds for row in rows))

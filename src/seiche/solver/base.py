@@ -212,29 +212,29 @@ class SolverBase(ABC):
         return (
             remaining >= self.graph_steps
             and self.backend.has_graphs
-            and not self.timers.due
+            and not self.timers.is_sample_due
             and all(exchange.capturable for exchange in self.exchanges)
             and self._may_replay()
         )
 
-    def mark(self) -> Any:
+    def record_event(self) -> Any:
         """Record an event after all work submitted to the device (not collective)."""
         return self.backend.current().record()
 
-    def finish(self, mark: Any = None) -> None:
-        """Wait for all work submitted to the device, or for the work before `mark`.
+    def finish(self, event: Any = None) -> None:
+        """Wait for all work submitted to the device, or for the work before `event`.
 
         Raises:
             TransportError: a message of another rank did not arrive.
         """
         with self.timers.running(), self.timers.waiting():
-            if mark is None:
+            if event is None:
                 self.backend.synchronize()
             else:
-                self.backend.await_event(mark)
+                self.backend.await_event(event)
             for exchange in self.exchanges:
                 exchange.check()
-        if mark is None:
+        if event is None:
             self._collect()
 
     @property

@@ -20,7 +20,7 @@ from seiche.kernels.registry import Real
 from seiche.machine.in_use import machine_in_use
 from seiche.machine.laws.file import Machine
 from seiche.machine.laws.halo_times import transport_times
-from seiche.machine.laws.locality import RankPlace, places
+from seiche.machine.laws.locality import RankPlace, rank_places
 from seiche.machine.laws.predict import exchange_times, layout_of
 from seiche.ultrasound.extents import line_precision, widened
 from seiche.ultrasound.local_basis import Part, best_split, parts_of, possible_splits
@@ -215,7 +215,7 @@ def plan_of(problem: Problem, world: World, sharing: Sharing, options: Mapping[s
     splits = {cut: _for_lines(parts, lines) for cut, parts in possible.items()}
     backend = open_backend(options.get("device", "cpu"), options.get("threads"), world.local_rank)
     size = np.dtype(options.get("precision", "float32")).itemsize
-    return choose(problem, splits, machine, places(backend, world), size, lines=lines)
+    return choose(problem, splits, machine, rank_places(backend, world), size, lines=lines)
 
 
 def parts_for(

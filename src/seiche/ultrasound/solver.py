@@ -119,7 +119,7 @@ class UltrasoundSolver(SolverBase):
         self._clock = self._state.bind(registry.advance(), items=1, clock=self._state.clock)
         self.exchanges = [] if basis is None else basis.exchanges
         for exchange in basis.exchanges if isinstance(basis, LocalBasis) else ():
-            exchange.beside = lambda name: self.timers.beside(name)
+            exchange.overlap_timer = lambda name: self.timers.overlap(name)
         self._replay = Replay(self.backend, ())  # graphs never contain messages
         self._lists: dict[tuple[bool, ...], list[Stage]] = {}
         self._counts: dict[tuple[bool, ...], int] = {}

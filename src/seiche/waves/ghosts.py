@@ -160,7 +160,7 @@ class Ghosts:
     def _exchange(self, plan: HaloPlan, store: str, *arrays: Array) -> HaloExchange:
         arguments = (self._operator.backend, self._world, plan, store, self._transport)
         exchange = HaloExchange(*arguments, predict=predicted_transport_times)  # type: ignore[arg-type]
-        exchange.beside = self._timers.beside
+        exchange.overlap_timer = self._timers.overlap
         for array in arrays:
             exchange.prepare(array)
         return exchange

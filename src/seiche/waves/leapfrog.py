@@ -111,7 +111,7 @@ class Leapfrog:
         """Return the stage that applies half of the absorption before or `after` the velocities advance."""
         if not self._absorbing:
             return []
-        operator = self._operator
+        operator, spec = self._operator, dg.absorbing_impedance(self._operator.disc)
         members: dict[str, Any] = {"on": operator.members, "u": self._u, "trace": self._trace}
         members |= {"elements": self._elements, "factors": self._factors[int(after)]}
-        return [Stage("absorbing sides", *operator.launch(dg.resist(operator.disc), 0, self._absorbing, **members))]
+        return [Stage("absorbing sides", *operator.launch(spec, 0, self._absorbing, **members))]

@@ -11,7 +11,7 @@ from seiche.backend import open_backend
 from seiche.case.waves.setup import WaveSetup
 from seiche.domain.world import World
 from seiche.errors import BackendUnavailable
-from seiche.kernels.registry.dg import Discretisation, words_a_leap, words_a_node, words_of_memory_variables
+from seiche.kernels.registry.dg import Discretisation, words_of_memory_variables, words_per_leap, words_per_node
 from seiche.observe.bandwidth import copy_bandwidth
 from seiche.waves.fluxes import FLUXES
 
@@ -67,11 +67,11 @@ def _cost(setup: WaveSetup, ranks: int, measure: bool) -> Iterator[tuple[str, st
     traces = 2 * mesh.faces * of.slot / case.mesh.nodes**mesh.dim
     leapfrog = case.time.integrator == "leapfrog"
     memory = nodes * (2 * of.fields + traces) * size / (2 if leapfrog else 1)
-    words = words_a_leap(of) if leapfrog else 5 * words_a_node(of)
+    words = words_per_leap(of) if leapfrog else 5 * words_per_node(of)
     if case.attenuation is not None:
         mechanisms = case.attenuation.mechanisms
         memory += nodes * (of.fields + 2 * mechanisms * (of.fields - of.dim)) * size
-        words = 5 * (words_a_node(of, "fused-flux") + words_of_memory_variables(of, mechanisms))
+        words = 5 * (words_per_node(of, "fused-flux") + words_of_memory_variables(of, mechanisms))
     yield "device", f"{case.run.device}, {case.run.precision}"
     yield "state", f"{memory / ranks / 1e6:.3g} MB per rank on {ranks} rank{'s' if ranks > 1 else ''}"
     if not measure:

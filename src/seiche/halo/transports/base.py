@@ -142,6 +142,6 @@ class Transport(ABC):
         """Free all resources (collective)."""
 
 
-def places(address: int, sizes: Ints) -> Ints:
+def message_addresses(address: int, sizes: Ints) -> Ints:
     """Return the addresses of consecutive messages of `sizes` bytes, starting at `address`."""
     return tuple(address + int(end) for end in np.cumsum((0, *sizes))[:-1])

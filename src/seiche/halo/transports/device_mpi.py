@@ -9,7 +9,7 @@ from typing import Any
 from seiche.backend import Backend
 from seiche.domain.world import World
 from seiche.errors import TransportError
-from seiche.halo.transports.base import Ints, Transport, places
+from seiche.halo.transports.base import Ints, Transport, message_addresses
 
 
 def accepts_device_addresses() -> bool:
@@ -41,8 +41,8 @@ class DeviceMpiTransport(Transport):
         self._mpi = MPI
         self._comm = world.comm.Dup()
         self._buffers = [self.buffers(sent), self.buffers(received)]
-        self.outgoing = tuple(places(backend.pointer(buffer), sent) for buffer in self._buffers[0])
-        self.incoming = tuple(places(backend.pointer(buffer), received) for buffer in self._buffers[1])
+        self.outgoing = tuple(message_addresses(backend.pointer(buffer), sent) for buffer in self._buffers[0])
+        self.incoming = tuple(message_addresses(backend.pointer(buffer), received) for buffer in self._buffers[1])
         init_send, init_receive = self._comm.Send_init, self._comm.Recv_init
         self._sends = [self._requests(init_send, out, sent, tag) for tag, out in enumerate(self.outgoing)]
         self._receives = [self._requests(init_receive, into, received, tag) for tag, into in enumerate(self.incoming)]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from seiche.backend import Backend
 from seiche.domain.world import World
 from seiche.errors import TransportError
-from seiche.halo.transports.base import Ints, Transport, places
+from seiche.halo.transports.base import Ints, Transport, message_addresses
 
 
 class _Slot:
@@ -53,8 +53,8 @@ class HostTransport(Transport):
         for tag, slot in enumerate(self._slots):
             slot.sends = self._requests(self._comm.Send_init, slot.host_out, sent, tag)
             slot.receives = self._requests(self._comm.Recv_init, slot.host_in, received, tag)
-        self.outgoing = tuple(places(backend.pointer(slot.device_out), sent) for slot in self._slots)
-        self.incoming = tuple(places(backend.pointer(slot.device_in), received) for slot in self._slots)
+        self.outgoing = tuple(message_addresses(backend.pointer(slot.device_out), sent) for slot in self._slots)
+        self.incoming = tuple(message_addresses(backend.pointer(slot.device_in), received) for slot in self._slots)
 
     def _requests(self, set_up: Any, buffer: Any, sizes: Ints, tag: int) -> list[Any]:
         requests, begin = [], 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from seiche.backend import Backend
 from seiche.domain.world import World
-from seiche.halo.transports.base import Ints, Transport, places
+from seiche.halo.transports.base import Ints, Transport, message_addresses
 
 
 class LocalTransport(Transport):
@@ -21,7 +21,7 @@ class LocalTransport(Transport):
         """
         super().__init__(backend, world, peers, sent, received)
         self._buffers = self.buffers(sent)
-        self.outgoing = tuple(places(backend.pointer(buffer), sent) for buffer in self._buffers)
+        self.outgoing = tuple(message_addresses(backend.pointer(buffer), sent) for buffer in self._buffers)
         self.incoming = self.outgoing
 
     def unreachable(self) -> str | None:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from seiche.errors import TransportError
 from seiche.halo.transports.cuda_runtime import IPC_LAZY, MEMCPY_DEFAULT, cuda_runtime
-from seiche.halo.transports.single_copy import NONCE, read_memory, recognise, this_process, write_memory
+from seiche.halo.transports.single_copy import NONCE, read_memory, this_process, verify_process, write_memory
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -147,7 +147,7 @@ class HostMemory(Memory):
         process, address = handle
         window = _Attached(process.number, address)
         if address:
-            recognise(process)
+            verify_process(process)
             window.read(0, np.empty(1, np.uint8))
         return window
 

@@ -8,7 +8,7 @@ from typing import Any
 from seiche.backend import Backend
 from seiche.domain.seats import seats
 from seiche.domain.world import World, raise_together
-from seiche.halo.transports.base import Ints, Transport, places
+from seiche.halo.transports.base import Ints, Transport, message_addresses
 
 
 def nccl_library() -> Any:
@@ -52,8 +52,8 @@ class NcclTransport(Transport):
         self._communicator = join(world, self._nccl)
         self._stream = backend.stream()
         self._buffers = [self.buffers(sent), self.buffers(received)]
-        self.outgoing = tuple(places(backend.pointer(buffer), sent) for buffer in self._buffers[0])
-        self.incoming = tuple(places(backend.pointer(buffer), received) for buffer in self._buffers[1])
+        self.outgoing = tuple(message_addresses(backend.pointer(buffer), sent) for buffer in self._buffers[0])
+        self.incoming = tuple(message_addresses(backend.pointer(buffer), received) for buffer in self._buffers[1])
 
     def unreachable(self) -> str | None:
         """Return why NCCL cannot be used by these ranks."""

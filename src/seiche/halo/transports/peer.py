@@ -19,7 +19,7 @@ from seiche.backend import Backend
 from seiche.domain.seats import on_different_hosts, seats
 from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
-from seiche.halo.transports.base import MAX_IN_FLIGHT, Ints, Transport, places
+from seiche.halo.transports.base import MAX_IN_FLIGHT, Ints, Transport, message_addresses
 from seiche.halo.transports.cuda_runtime import IPC_LAZY, MEMCPY_DEFAULT, cuda_runtime
 from seiche.halo.transports.single_copy import NONCE
 from seiche.kernels.registry.halo import halo_await, halo_publish
@@ -50,7 +50,7 @@ class PeerTransport(Transport):
         room = max(NONCE, self.slots * size + len(peers) * _WORD)
         self._memory = int(self._runtime.malloc(room))
         self._runtime.memset(self._memory, 0, room)
-        self.incoming = tuple(places(self._memory + slot * size, received) for slot in range(self.slots))
+        self.incoming = tuple(message_addresses(self._memory + slot * size, received) for slot in range(self.slots))
         words = [self.slots * size + _WORD * k for k in range(len(peers))]
         self._map(size, words)
         self._failed = backend.pinned(1, np.uint32)

@@ -8,7 +8,7 @@ import numpy as np
 from seiche.backend import Backend
 from seiche.backend.planned import Ledger, PlannedBackend
 from seiche.domain.world import World
-from seiche.halo.transports.base import Ints, Transport, places
+from seiche.halo.transports.base import Ints, Transport, message_addresses
 
 
 def is_rehearsed(backend: Backend, world: World) -> bool:
@@ -30,8 +30,8 @@ class RehearsedTransport(Transport):
         super().__init__(backend, world, peers, sent, received)
         self._label = world.comm.next_label() if world.rehearsed else 0
         self._out, self._in = self.buffers(sent), self.buffers(received)
-        self.outgoing = tuple(places(backend.pointer(buffer), sent) for buffer in self._out)
-        self.incoming = tuple(places(backend.pointer(buffer), received) for buffer in self._in)
+        self.outgoing = tuple(message_addresses(backend.pointer(buffer), sent) for buffer in self._out)
+        self.incoming = tuple(message_addresses(backend.pointer(buffer), received) for buffer in self._in)
 
     @property
     def _ledger(self) -> Ledger | None:

@@ -53,7 +53,7 @@ def this_process() -> Process:
     return Process(os.getpid(), int(_nonce.ctypes.data), _nonce.tobytes())
 
 
-def recognise(process: Process) -> None:
+def verify_process(process: Process) -> None:
     """Verify another process by reading its nonce.
 
     Raises:

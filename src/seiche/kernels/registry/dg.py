@@ -92,7 +92,7 @@ class Discretisation:
         return (*arrays, ("count", "int64"), ("derivative", (self.real, self.nodes**2)))
 
 
-def words_a_stage(of: Discretisation, variant: Variant = "fused") -> float:
+def words_per_stage(of: Discretisation, variant: Variant = "fused") -> float:
     """Return the words per node that an inner stage moves, each array once (theory/waves, section 8)."""
     faces = 2 * of.dim / of.nodes
     trace = faces * of.slot / of.face_nodes
@@ -104,9 +104,9 @@ def words_a_stage(of: Discretisation, variant: Variant = "fused") -> float:
     return 7 * of.fields + of.dim + 1 + 2 * trace + faces * 2 * (of.waves + changed)
 
 
-def words_a_node(of: Discretisation, variant: Variant = "fused") -> float:
+def words_per_node(of: Discretisation, variant: Variant = "fused") -> float:
     """Return the words per node and stage, mean of the five stages (first: no register read, last: none written)."""
-    return words_a_stage(of, variant) - 0.4 * of.fields
+    return words_per_stage(of, variant) - 0.4 * of.fields
 
 
 def words_of_memory_variables(of: Discretisation, mechanisms: int) -> float:
@@ -114,7 +114,7 @@ def words_of_memory_variables(of: Discretisation, mechanisms: int) -> float:
     return 3.6 * mechanisms * (of.fields - of.dim)
 
 
-def words_a_leap(of: Discretisation) -> float:
+def words_per_leap(of: Discretisation) -> float:
     """Return the words per node that a leapfrog step moves: advanced unknowns twice, all once for the other half."""
     trace = 2 * of.dim / of.nodes * of.slot / of.face_nodes
     return 3 * of.fields + 2 * trace
@@ -204,7 +204,7 @@ def leap(of: Discretisation, half: Half, team: Team | None = None) -> KernelSpec
     return _by_team(of, team or leap_team(of), f"Leap<{of.type},Half::{half}", "dg/leap.hpp", members)
 
 
-def resist(of: Discretisation) -> KernelSpec:
+def absorbing_impedance(of: Discretisation) -> KernelSpec:
     """The impedance of absorbing sides in leapfrog; one item per adjacent element."""
     return _per_element(of, f"Resist<{of.type}>", "dg/leap.hpp", (("on", of.members), *_DAMPING))
 
@@ -299,6 +299,6 @@ def other_kernels() -> Iterator[KernelSpec]:
             yield from (rates(of), volume(of), face_flux(of), integrate(of, "inner", weighed=True))
             yield from (integrate_attenuated(of, "inner", 3), damp_memory(of, 3))
             if of.flux == CENTRAL:
-                yield from (leap(of, "velocities"), leap(of, "stresses"), resist(of), add_sources(of, 2))
+                yield from (leap(of, "velocities"), leap(of, "stresses"), absorbing_impedance(of), add_sources(of, 2))
             yield from (mortar_traces(of), mortar_corrections(of), write_traces(of), add_sources(of), record(of))
             yield from (damp(of), peak_motion(of))

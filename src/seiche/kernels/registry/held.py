@@ -11,9 +11,9 @@ from .ibm import Delta, Space
 from .spec import CPP_TYPE, REALS, KernelSpec, Member, Members, Real, numbers, pointers
 
 #: Roles of a cell on a rank: owned and on no other rank, owned with copies elsewhere, copy of another rank's cell.
-ALONE, SHARED, GHOST = 1, 2, 3
-#: Sets of roles as bit masks for kernels: owned, on several ranks, resident.
-OWN, MANY, HERE = 1 << ALONE | 1 << SHARED, 1 << SHARED | 1 << GHOST, 1 << ALONE | 1 << SHARED | 1 << GHOST
+OWNED_ONLY, OWNED_SHARED, GHOST = 1, 2, 3
+#: Sets of roles as masks of bits 1 << role for kernels: owned, on several ranks, resident.
+OWNED, REPLICATED, RESIDENT = 0b0110, 0b1100, 0b1110
 #: Number of ranks that fit the masks of cells.
 MAX_RANKS = 512
 

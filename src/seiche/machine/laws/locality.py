@@ -60,7 +60,7 @@ def gpu_numa_node(address: str, devices: Path = _DEVICES) -> int | None:
     return node if node >= 0 else None
 
 
-def places(backend: Backend, world: World) -> list[RankPlace]:
+def rank_places(backend: Backend, world: World) -> list[RankPlace]:
     """Return the places of all ranks (collective)."""
     seat = seats(backend, world)[world.rank]
     allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)

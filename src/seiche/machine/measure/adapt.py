@@ -8,7 +8,7 @@ from collections.abc import Callable
 from seiche.backend import Backend, open_backend
 from seiche.domain.world import World
 from seiche.machine.laws.file import Machine
-from seiche.machine.laws.locality import differences, hardware, places
+from seiche.machine.laws.locality import differences, hardware, rank_places
 from seiche.machine.measure.survey import measure
 
 #: Seconds of repeated measurements: messages, copies and launches up to the sizes that fit; no files.
@@ -38,7 +38,7 @@ def adapted(
         BackendUnavailable: the device does not exist.
     """
     backend = device if isinstance(device, Backend) else open_backend(device, world.threads(), world.local_rank)
-    at = places(backend, world)
+    at = rank_places(backend, world)
     different = world.bcast(differences(machine.hardware, hardware(at, world.library())))
     if not different:
         return machine

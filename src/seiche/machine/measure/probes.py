@@ -10,7 +10,7 @@ from pathlib import Path
 
 from seiche.domain.world import World
 from seiche.halo.transports.device_mpi import accepts_device_addresses
-from seiche.halo.transports.single_copy import NONCE, Process, recognise, this_process
+from seiche.halo.transports.single_copy import NONCE, Process, this_process, verify_process
 from seiche.machine.laws.file import Probe
 from seiche.machine.laws.locality import RankPlace
 
@@ -37,7 +37,7 @@ def single_copy(world: World, places: list[RankPlace]) -> Probe:
 
 def _attached(process: Process) -> Probe:
     try:
-        recognise(process)
+        verify_process(process)
     except OSError as error:
         return Probe(works=False, reason=f"{error.strerror or error}: {SLOW}")
     return Probe(works=True, reason="a rank read the memory of another one (process_vm_readv)")

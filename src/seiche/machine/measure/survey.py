@@ -30,7 +30,7 @@ from seiche.machine.laws.file import (
     Probe,
 )
 from seiche.machine.laws.fit import fit, warnings_of
-from seiche.machine.laws.locality import RankPlace, bound, hardware, pairs, places
+from seiche.machine.laws.locality import RankPlace, bound, hardware, pairs, rank_places
 from seiche.machine.laws.models import LOCALITIES, Locality
 from seiche.machine.measure import copies, exchanges, messages, peers, probes
 from seiche.machine.measure.files import file_writes
@@ -56,7 +56,7 @@ class _Survey:
     def __init__(self, world: World, backend: Backend, seconds: float, report: Callable[[str], None]) -> None:
         self.world, self.backend, self.report = world, backend, report
         self.share = seconds / _CURVES
-        self.places: list[RankPlace] = places(backend, world)
+        self.places: list[RankPlace] = rank_places(backend, world)
         self.gpus = all(place.gpu for place in self.places)
         self.cpu: Backend | None = None
         self.paths: list[Measured] = []
@@ -298,7 +298,7 @@ def measure(
     seconds: float = 60.0,
     folder: Path | None = None,
     name: str | None = None,
-    say: Callable[[str], None] = lambda text: None,
+    report: Callable[[str], None] = lambda text: None,
 ) -> Machine:
     """Measure the machine of these ranks (collective); every rank returns the result.
 
@@ -308,14 +308,14 @@ def measure(
         seconds: approximate duration; small values omit large sizes.
         folder: folder for timing file writes; none by default.
         name: name of the machine; the first host by default.
-        say: called with the name of each measurement before it starts.
+        report: called with the name of each measurement before it starts.
 
     Raises:
         BackendUnavailable: the device does not exist.
     """
     begin = time.perf_counter()
     backend = device if isinstance(device, Backend) else open_backend(device, world.threads(), world.local_rank)
-    survey = _Survey(world, backend, seconds, say)
+    survey = _Survey(world, backend, seconds, report)
     survey.time_all()
     survey.explain_absent()
     files = survey.time_files(folder)

@@ -162,7 +162,7 @@ def overhead(setting: Setting) -> list[Check]:
 def _trace_seconds(kinds: Sequence[Sequence[Stage]], backend: Backend, step: float) -> float:
     """Return the seconds a step of writing the trace of many steps of `step` seconds; on a GPU they are graphs."""
     timers = StageTimers(backend.clock())
-    timers.keep(KEPT)
+    timers.set_sample_limit(KEPT)
     for number in range(_TRACED):
         if backend.has_graphs:
             timers.replay(GRAPH_STEPS, _nothing)
