@@ -12,7 +12,7 @@ import pytest
 
 from seiche.backend import open_backend
 from seiche.cli import main
-from seiche.domain.rehearsal import rehearse
+from seiche.domain.emulation import emulate_ranks
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError, TransportError
 from seiche.halo import HaloExchange, HaloPlan
@@ -125,7 +125,7 @@ def test_a_choice_that_drifts_during_a_run_is_made_anew_and_messages_arrive(monk
         exchange.close()
         return before, steady, changed, exchange.decisions, array.tolist(), exchange.can_reconsider
 
-    for rank, (before, steady, changed, decisions, values, again) in enumerate(rehearse(2, work)):
+    for rank, (before, steady, changed, decisions, values, again) in enumerate(emulate_ranks(2, work)):
         assert (before, steady, changed, again) == ("host", False, True, False)
         assert [each.transport for each in decisions] == ["host", "peer"]
         assert decisions[1].reason == "host took 10 us when it was chosen, 40 us now"
@@ -149,7 +149,7 @@ def test_a_transport_that_is_still_the_best_stays_and_its_time_is_kept(monkeypat
         world.barrier()
         return [first, second, len(exchange.decisions), exchange.transport_name]
 
-    for rank, found in enumerate(rehearse(2, work)):
+    for rank, found in enumerate(emulate_ranks(2, work)):
         # What was found at the second look is the measure from then on.
         assert found == [False, False, 2, "host"], rank
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from seiche.backend import open_backend
-from seiche.domain.rehearsal import rehearse
+from seiche.domain.emulation import emulate_ranks
 from seiche.domain.seats import Seat
 from seiche.domain.world import World
 from seiche.errors import TransportError
@@ -80,7 +80,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_peers_that_map_each_other_write_where_the_other_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     runtime = Runtime()
     monkeypatch.setattr(peer, "cuda_runtime", lambda: runtime)
-    (out, into, first), (other_out, other_into, second) = rehearse(2, peers_of)
+    (out, into, first), (other_out, other_into, second) = emulate_ranks(2, peers_of)
     assert (out, other_out) == (other_into, into)
     assert not any(first) and not any(second)  # the nonces are gone: words count from zero
     assert runtime.blocks == {}
@@ -95,7 +95,7 @@ def test_peers_that_map_other_memory_are_refused_on_all_ranks(monkeypatch: pytes
             peers_of(world)
         return str(caught.value)
 
-    assert rehearse(2, work) == ["transport 'peer': rank 0 mapped memory that does not belong to rank 1"] * 2
+    assert emulate_ranks(2, work) == ["transport 'peer': rank 0 mapped memory that does not belong to rank 1"] * 2
     assert runtime.blocks == {}
 
 

@@ -210,9 +210,9 @@ def _row(
     if transport != "none":
         plan = replace(plan, transport=transport)
     width = world.local_size
-    predicted = predict_step(plan, machine, a_node=width)
+    predicted = predict_step(plan, machine, ranks_per_node=width)
     scales = known or stored_scales(machine, name, gpu=plan.gpu)
-    scaled = predict_step(plan, machine, a_node=width, scales=scales) if scales else None
+    scaled = predict_step(plan, machine, ranks_per_node=width, scales=scales) if scales else None
     return PredictionRow(
         name,
         world.size,
@@ -225,7 +225,7 @@ def _row(
         size,
         (predicted.low, predicted.high),
         _compared(plan, stages, predicted),
-        scales_of(plan, machine, stages, a_node=width),
+        scales_of(plan, machine, stages, ranks_per_node=width),
     )
 
 

@@ -10,7 +10,7 @@ from seiche.backend import parse_device
 from seiche.case.kind import PlannedCase
 from seiche.case.kinds import kind_of
 from seiche.case.load import read_source
-from seiche.domain.rehearsal import rehearse
+from seiche.domain.emulation import emulate_ranks
 from seiche.observe.plan import RunPlan
 
 
@@ -37,7 +37,7 @@ class CasePlans:
         """Return the operations and memory of each rank in a step; CaseError if the case cannot run on `ranks`."""
         planned = self.planned
         planned.refuse(ranks)
-        plans = rehearse(ranks, lambda world: planned.rank(world, self._device.planned))
+        plans = emulate_ranks(ranks, lambda world: planned.rank(world, self._device.planned))
         layout = plans[0][1]
         return RunPlan(
             tuple(rank for rank, _ in plans),

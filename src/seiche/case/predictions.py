@@ -111,9 +111,9 @@ def predict_case(
     for count in ranks:
         try:
             fixed = case.plan(count)
-            step = predict_step(fixed, machine, a_node=ranks_per_node, scales=scales)
+            step = predict_step(fixed, machine, ranks_per_node=ranks_per_node, scales=scales)
             grown = magnified(fixed, count / (strong[0].ranks if strong else count), case.dimensions)
-            weak.append(predict_step(grown, machine, a_node=ranks_per_node, scales=scales))
+            weak.append(predict_step(grown, machine, ranks_per_node=ranks_per_node, scales=scales))
             strong.append(step)
             plan = fixed
         except CaseError as error:
@@ -152,7 +152,7 @@ def scales_of_run(case: CasePlans, machine: Machine, run: Path, ranks_per_node: 
         if not 1 <= ranks <= MAX_RANKS:
             raise ValueError(f"{ranks} ranks")
     try:
-        return scales_of(case.plan(ranks), machine, rows, a_node=ranks_per_node)
+        return scales_of(case.plan(ranks), machine, rows, ranks_per_node=ranks_per_node)
     except CaseError as error:
         raise CaseError(f"--run {path}: {error}") from None
 

@@ -58,7 +58,7 @@ def shared_array(world: World, array: npt.NDArray[Any] | None) -> npt.NDArray[An
     if world.size == 1:
         assert array is not None
         return array
-    if world.rehearsed:
+    if world.emulated:
         return np.asarray(world.bcast(array))
     shape, dtype = world.bcast((array.shape, array.dtype) if array is not None else None)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
@@ -93,7 +93,7 @@ def shared_sites(world: World, sites: SiteSet | None) -> SiteSet:
     if world.size == 1:
         assert sites is not None
         return sites
-    if world.rehearsed:
+    if world.emulated:
         same: SiteSet = world.bcast(sites)
         return same
     bare: SiteSet = world.bcast(without_arrays(sites) if sites is not None else None)

@@ -67,7 +67,7 @@ class World:
 
     def library(self) -> str:
         """Return the name and version of the MPI library, "none" in a serial world."""
-        if self.comm is None or self.rehearsed:
+        if self.comm is None or self.emulated:
             return "none"
         from mpi4py import MPI
 
@@ -78,8 +78,8 @@ class World:
         return wanted if wanted is not None else host_threads(self.local_size)
 
     @property
-    def rehearsed(self) -> bool:
-        """Return whether the ranks are threads of one process (`domain/rehearsal.py`)."""
+    def emulated(self) -> bool:
+        """Return whether the ranks are threads of one process (`domain/emulation.py`)."""
         return hasattr(self.comm, "take")
 
     def barrier(self) -> None:

@@ -12,11 +12,11 @@ from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo.transports.base import MAX_IN_FLIGHT, Ints, Transport
 from seiche.halo.transports.device_mpi import DeviceMpiTransport
+from seiche.halo.transports.emulated import EmulatedTransport, is_emulated
 from seiche.halo.transports.host import HostTransport
 from seiche.halo.transports.local import LocalTransport
 from seiche.halo.transports.nccl import NcclTransport
 from seiche.halo.transports.peer import PeerTransport
-from seiche.halo.transports.rehearsed import RehearsedTransport, is_rehearsed
 
 __all__ = ["MAX_IN_FLIGHT", "Transport", "TransportName", "open_transport"]
 
@@ -47,10 +47,10 @@ def open_transport(
     if name != "auto" and name not in _TRANSPORTS:
         known = ", ".join(repr(known) for known in ("auto", *_TRANSPORTS))
         raise TransportError(f"transport {name!r} is unknown: use one of {known}")
-    if is_rehearsed(backend, world):
-        rehearsed = RehearsedTransport(backend, world, peers, sent, received)
-        rehearsed.name = rehearsed.name if name == "auto" else name
-        return rehearsed
+    if is_emulated(backend, world):
+        emulated = EmulatedTransport(backend, world, peers, sent, received)
+        emulated.name = emulated.name if name == "auto" else name
+        return emulated
     candidates: tuple[str, ...] = (name,)
     if name == "auto":
         candidates = ("local",) if world.size == 1 else ("host",)

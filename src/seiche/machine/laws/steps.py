@@ -103,20 +103,20 @@ def stored_scales(machine: Machine, solver: str, *, gpu: bool) -> dict[str, Scal
     return None if stored is None else {name: Scale(**factor.model_dump()) for name, factor in stored.items()}
 
 
-def ranks_a_node(machine: Machine, *, gpu: bool) -> int:
+def default_ranks_per_node(machine: Machine, *, gpu: bool) -> int:
     """Return the number of ranks per node: one per GPU, or one per core."""
     hardware = machine.hardware
     return max(1, len(hardware.get("gpus", [])) if gpu else int(hardware.get("cores", 1)))
 
 
-def planned_places(machine: Machine, ranks: int, a_node: int, *, gpu: bool) -> list[RankPlace]:
+def planned_places(machine: Machine, ranks: int, ranks_per_node: int, *, gpu: bool) -> list[RankPlace]:
     """Return the places of ranks that fill nodes in order; processes are not bound to sockets."""
     sockets = max(1, int(machine.hardware.get("sockets", 1)))
     cpus: dict[int, tuple[int, ...]] = {number: () for number in range(sockets)}
-    seats = [divmod(rank, a_node) for rank in range(ranks)]
+    seats = [divmod(rank, ranks_per_node) for rank in range(ranks)]
     if not gpu:
         return [RankPlace(f"node {node}", cpus) for node, _ in seats]
-    return [RankPlace(f"node {node}", cpus, str(seat), "GPU", seat * sockets // a_node) for node, seat in seats]
+    return [RankPlace(f"node {node}", cpus, str(seat), "GPU", seat * sockets // ranks_per_node) for node, seat in seats]
 
 
 def rank_rate(machine: Machine, ranks_here: int, *, gpu: bool) -> float:
@@ -183,21 +183,21 @@ class _BoundedMachine:
 
 
 def predict_step(
-    plan: RunPlan, machine: Machine, *, a_node: int | None = None, scales: Mapping[str, Scale] | None = None
+    plan: RunPlan, machine: Machine, *, ranks_per_node: int | None = None, scales: Mapping[str, Scale] | None = None
 ) -> StepTime:
     """Return the predicted step of a run on a machine (eqs. 24 to 27).
 
     Args:
         plan: the plan of all ranks.
         machine: the measurements.
-        a_node: ranks per node; by default one per GPU or core.
+        ranks_per_node: ranks per node; by default one per GPU or core.
         scales: measured over roofline time of stages, from a run.
 
     Raises:
         CaseError: the file has no data for the memory, or for messages of the run.
     """
     gpu, count = plan.gpu, len(plan.ranks)
-    width = a_node or ranks_a_node(machine, gpu=gpu)
+    width = ranks_per_node or default_ranks_per_node(machine, gpu=gpu)
     machines = _BoundedMachine(machine, planned_places(machine, count, width, gpu=gpu), plan.graphs)
     transport = _transport(plan, machines)
     bounds: tuple[Bound, ...] = ("best", "low", "high", "latency")
@@ -242,7 +242,7 @@ def _mean(ranks: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def scales_of(
-    plan: RunPlan, machine: Machine, stages: Mapping[str, tuple[float, float]], *, a_node: int | None = None
+    plan: RunPlan, machine: Machine, stages: Mapping[str, tuple[float, float]], *, ranks_per_node: int | None = None
 ) -> dict[str, Scale]:
     """Return measured over roofline times of the stages of a run, by `base_name`.
 
@@ -250,12 +250,12 @@ def scales_of(
         plan: the plan of that run.
         machine: the machine of that run.
         stages: (mean, minimum) seconds of each stage in a step that has it, from the timers.
-        a_node: ranks per node.
+        ranks_per_node: ranks per node.
 
     Raises:
         CaseError: as `predict_step`; or the run does not have most of the stages.
     """
-    step = predict_step(plan, machine, a_node=a_node)
+    step = predict_step(plan, machine, ranks_per_node=ranks_per_node)
     useful, times = set[str](), defaultdict[str, float](float)
     for weight, kind in plan.ranks[0].steps:
         for name in {stage.name for stage in kind}:

@@ -13,7 +13,7 @@ import numpy as np
 
 from seiche.backend import Backend, parse_device
 from seiche.backend.planned import PlannedBackend
-from seiche.domain.rehearsal import rehearse
+from seiche.domain.emulation import emulate_ranks
 from seiche.domain.shapes import box
 from seiche.domain.world import World
 from seiche.flow.model import FlowModel, Newtonian, Precision
@@ -79,10 +79,10 @@ def plans(setting: Setting) -> list[Check]:
     """Return in what the plan of a run differs from the run, and from itself on several ranks."""
     edge, device = _QUICK_EDGE if setting.quick else _EDGE, parse_device(setting.device).planned
     real = _solver(setting.device, edge, World.serial())
-    alone, *_ = rehearse(1, lambda world: _planned(device, edge, world))
+    alone, *_ = emulate_ranks(1, lambda world: _planned(device, edge, world))
     declared = [stage.bytes for stages in real.phases for stage in stages]
     planned = [stage.bytes for _, stages in alone.steps for stage in stages]
-    ranks = rehearse(_RANKS, lambda world: _planned(device, edge, world))
+    ranks = emulate_ranks(_RANKS, lambda world: _planned(device, edge, world))
     net = dict.fromkeys([(a, b) for a in range(_RANKS) for b in range(_RANKS)], 0)
     for number, rank in enumerate(ranks):
         for peer, out, into in (row for _, kind in rank.steps for stage in kind for x in stage.exchanges for row in x):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Messages of a rehearsal: only counted on a planned device, passed between threads otherwise."""
+"""Messages of emulated ranks: only counted on a planned device, passed between threads otherwise."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from seiche.domain.world import World
 from seiche.halo.transports.base import Ints, Transport, message_addresses
 
 
-def is_rehearsed(backend: Backend, world: World) -> bool:
-    """Return whether messages of these ranks or this device belong to a rehearsal."""
-    return world.rehearsed or isinstance(backend, PlannedBackend)
+def is_emulated(backend: Backend, world: World) -> bool:
+    """Return whether messages of these ranks or this device belong to an emulation."""
+    return world.emulated or isinstance(backend, PlannedBackend)
 
 
-class RehearsedTransport(Transport):
-    """Replaces any transport in a rehearsal, whichever the case selects."""
+class EmulatedTransport(Transport):
+    """Replaces any transport in an emulation, whichever the case selects."""
 
-    name = "rehearsed"
+    name = "emulated"
 
     def __init__(self, backend: Backend, world: World, peers: Ints, sent: Ints, received: Ints) -> None:
         """Allocate buffers like every transport (collective).
@@ -28,7 +28,7 @@ class RehearsedTransport(Transport):
             TransportError: as for every transport.
         """
         super().__init__(backend, world, peers, sent, received)
-        self._label = world.comm.next_label() if world.rehearsed else 0
+        self._label = world.comm.next_label() if world.emulated else 0
         self._out, self._in = self.buffers(sent), self.buffers(received)
         self.outgoing = tuple(message_addresses(backend.pointer(buffer), sent) for buffer in self._out)
         self.incoming = tuple(message_addresses(backend.pointer(buffer), received) for buffer in self._in)

@@ -10,7 +10,7 @@ import pytest
 
 from seiche.backend import open_backend
 from seiche.backend.planned import PlannedBackend
-from seiche.domain.rehearsal import rehearse
+from seiche.domain.emulation import emulate_ranks
 from seiche.domain.sharing import shared_array
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -32,7 +32,7 @@ def test_collectives_bring_what_mpi_would() -> None:
             world.allreduce_max(np.array([rank, -rank])).tolist(),
         )
 
-    for rank, found in enumerate(rehearse(4, work)):
+    for rank, found in enumerate(emulate_ranks(4, work)):
         assert found == (
             [0, 10, 20, 30],
             [0, 1, 2, 3] if rank == 0 else None,
@@ -44,15 +44,15 @@ def test_collectives_bring_what_mpi_would() -> None:
 
 
 def test_ranks_of_a_host_are_numbered_on_it() -> None:
-    seats = rehearse(5, lambda world: (world.local_rank, world.local_size, world.rehearsed), ranks_per_host=2)
+    seats = emulate_ranks(5, lambda world: (world.local_rank, world.local_size, world.emulated), ranks_per_host=2)
     assert [seat[0] for seat in seats] == [0, 1, 0, 1, 0]
     assert {seat[1:] for seat in seats} == {(2, True)}
-    assert rehearse(1, lambda world: (world.size, world.rehearsed)) == [(1, False)]
+    assert emulate_ranks(1, lambda world: (world.size, world.emulated)) == [(1, False)]
 
 
 def test_arrays_of_rank_zero_are_not_copied() -> None:
     array = np.arange(5)
-    found = rehearse(3, lambda world: shared_array(world, array if world.rank == 0 else None))
+    found = emulate_ranks(3, lambda world: shared_array(world, array if world.rank == 0 else None))
     assert all(each is array for each in found)
 
 
@@ -64,7 +64,7 @@ def test_a_failure_of_one_rank_ends_all() -> None:
         world.barrier()
 
     with pytest.raises(CaseError, match=r"^no$"):
-        rehearse(4, work)
+        emulate_ranks(4, work)
 
 
 @pytest.mark.parametrize("late", [0, 3])
@@ -74,7 +74,7 @@ def test_ranks_that_wait_for_each_other_without_end_are_told(late: int) -> None:
             world.barrier()
 
     with pytest.raises(RuntimeError, match="deadlock: the emulated ranks wait for each other"):
-        rehearse(4, work)
+        emulate_ranks(4, work)
 
 
 def ring(world: World, device: str) -> tuple[Any, Any]:
@@ -91,12 +91,12 @@ def ring(world: World, device: str) -> tuple[Any, Any]:
 
 
 def test_messages_go_from_hand_to_hand_on_a_device_that_computes() -> None:
-    arrays = [array for _, array in rehearse(4, lambda world: ring(world, "cpu"))]
+    arrays = [array for _, array in emulate_ranks(4, lambda world: ring(world, "cpu"))]
     np.testing.assert_array_equal(arrays, [[0, 1], [1, 2], [2, 3], [3, 0]])
 
 
 def test_a_device_that_counts_moves_nothing_and_counts_all() -> None:
-    for rank, (backend, array) in enumerate(rehearse(4, lambda world: ring(world, "cuda:planned"))):
+    for rank, (backend, array) in enumerate(emulate_ranks(4, lambda world: ring(world, "cuda:planned"))):
         np.testing.assert_array_equal(array, [rank, -1])
         peers = sorted({(rank + 1) % 4, (rank - 1) % 4})
         messages = tuple((peer, 8 * (peer == (rank - 1) % 4), 8 * (peer == (rank + 1) % 4)) for peer in peers)

@@ -60,7 +60,7 @@ class _Scheduler:
             raise _AbortedError
 
 
-class RehearsedRanks:
+class EmulatedRanks:
     """The subset of an MPI communicator that Seiche needs before the first step, with the names of mpi4py."""
 
     def __init__(self, scheduler: _Scheduler, rank: int) -> None:
@@ -130,7 +130,7 @@ class RehearsedRanks:
         return scheduler.messages[key].popleft()
 
 
-def rehearse(ranks: int, work: Callable[[World], Result], ranks_per_host: int | None = None) -> list[Result]:
+def emulate_ranks(ranks: int, work: Callable[[World], Result], ranks_per_host: int | None = None) -> list[Result]:
     """Return the results of `work` on each of `ranks` emulated ranks; re-raises the first exception of a rank.
 
     `work` receives the world of its rank and may use all its methods except `first`. `ranks_per_host` ranks share a
@@ -145,7 +145,7 @@ def rehearse(ranks: int, work: Callable[[World], Result], ranks_per_host: int | 
         scheduler.gates[rank].acquire()
         try:
             if scheduler.failure is None:
-                results[rank] = work(World(rank, ranks, rank % shared, shared, RehearsedRanks(scheduler, rank)))
+                results[rank] = work(World(rank, ranks, rank % shared, shared, EmulatedRanks(scheduler, rank)))
         except _AbortedError:
             pass
         except BaseException as error:
