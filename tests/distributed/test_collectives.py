@@ -71,7 +71,9 @@ def exchange_and_compare(
     equal = bool((counts == counts[0, 0]).all())
     given = (None, None) if equal else (mine, theirs)
     for whole in (None, True, False):
-        with Exchange(world, send, receive, *given, strategy=strategy, processes=processes, whole=whole) as exchange:
+        with Exchange(
+            world, send, receive, *given, strategy=strategy, processes=processes, whole_messages=whole
+        ) as exchange:
             for turn in range(2):
                 if send is not None:
                     values = [sent_value(me, k, np.arange(counts[me, k])) for k in range(arrays)]

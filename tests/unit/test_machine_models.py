@@ -100,9 +100,11 @@ def test_strategies_are_the_sums_of_their_parts() -> None:
     # whole messages handed to six processes: a sixth of them each, 36 senders on the node
     shared = eager / k + 6 / k * size * max(3.93e-10, 36 / 33.4e9)
     dealt = 2 * (k - 1) * (4.73e-7 + 6.95e-11 * moved / k)
-    assert exchange_time("extra-message", paths, layout, size, whole=True) == pytest.approx(copies + dealt + shared)
+    assert exchange_time("extra-message", paths, layout, size, whole_messages=True) == pytest.approx(
+        copies + dealt + shared
+    )
     starts = 2 * 1.09e-5 * (k - 1)
-    assert exchange_time("duplicate-pointer", paths, layout, size, whole=True) == pytest.approx(
+    assert exchange_time("duplicate-pointer", paths, layout, size, whole_messages=True) == pytest.approx(
         copies + starts + shared
     )
     assert exchange_time("device", paths, layout, 0) == 0.0

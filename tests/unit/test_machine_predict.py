@@ -27,11 +27,11 @@ from seiche.report.movement_figures import draw_machine
 
 def test_predictions_are_those_of_the_strategies() -> None:
     summit, layout = read_machine("summit"), Topology(32, 6, processes=6)
-    times = exchange_times(summit, layout, 4096, whole=True)
+    times = exchange_times(summit, layout, 4096, whole_messages=True)
     assert set(times) == {"mpi", "three-step", "extra-message", "duplicate-pointer"}
     paths = summit.strategy_paths()
     for name in ("extra-message", "duplicate-pointer"):
-        assert times[name] == exchange_time(name, paths, layout, 4096, whole=True)
+        assert times[name] == exchange_time(name, paths, layout, 4096, whole_messages=True)
     assert times["three-step"] == exchange_time("three-step", paths, replace(layout, processes=1), 4096)
     assert times["mpi"] == exchange_time("device", paths, layout, 4096)
     assert set(exchange_times(summit, Topology(32, 6), 4096)) == {"mpi", "three-step"}
@@ -39,8 +39,8 @@ def test_predictions_are_those_of_the_strategies() -> None:
 
 def test_on_summit_processes_that_share_the_messages_win_and_on_lassen_the_gpus() -> None:
     """As in the paper (its figures of Alltoallv): staging by many processes on Summit, MVAPICH2-GDR on Lassen."""
-    summit = exchange_times(read_machine("summit"), Topology(32, 6, processes=6), 1024, whole=True)
-    lassen = exchange_times(read_machine("lassen"), Topology(32, 4, processes=10), 64, whole=True)
+    summit = exchange_times(read_machine("summit"), Topology(32, 6, processes=6), 1024, whole_messages=True)
+    lassen = exchange_times(read_machine("lassen"), Topology(32, 4, processes=10), 64, whole_messages=True)
     assert cheapest(summit, summit) == "extra-message"
     assert summit["mpi"] > summit["three-step"] > summit["extra-message"]
     one_message = exchange_times(read_machine("lassen"), Topology(2, 1), 64)

@@ -106,7 +106,7 @@ def main(
                 break
             predicted = None
             if model is not None:
-                options = {"whole": kind == "alltoallv", "gpus": backend.is_gpu}
+                options = {"whole_messages": kind == "alltoallv", "gpus": backend.is_gpu}
                 predicted = exchange_times(model, layout, size, **options).get(name)
             minimum, spread = timing.minimum, timing.spread
             rows.append(CollectiveRow(kind, name, layout.size, processes, size, minimum, spread, predicted))
@@ -149,7 +149,7 @@ def _time(ranks: _Ranks, backend: Backend, kind: Kind, name: ExchangeName, size:
                 *(send, receive, sent, received),
                 strategy=name,
                 processes=processes if helped else 1,
-                whole=kind == "alltoallv",
+                whole_messages=kind == "alltoallv",
             )
         except TransportError as error:
             problem = str(error)

@@ -40,7 +40,7 @@ def choose_algorithm(
     make: Callable[[str], AlltoallAlgorithm],
     *,
     processes: int,
-    whole: bool,
+    whole_messages: bool,
 ) -> tuple[AlltoallAlgorithm, Decision]:
     """Return the chosen algorithm and the reason (collective).
 
@@ -55,7 +55,7 @@ def choose_algorithm(
     if machine is not None:
         layout = layout_of(_places(world, memory), processes)
         largest = world.allreduce_max(np.array([float(sum(parts.sent)), float(sum(parts.received))])).max()
-        times = exchange_times(machine, layout, largest / layout.size, whole=whole, gpus=gpus)
+        times = exchange_times(machine, layout, largest / layout.size, whole_messages=whole_messages, gpus=gpus)
         usable = {name: seconds for name, seconds in times.items() if name in names}
         choice = decide(world, usable, make, lambda algorithm: _seconds(world, algorithm), _close)
         if choice is not None:

@@ -68,7 +68,7 @@ class Exchange:
         *,
         strategy: ExchangeName = "three-step",
         processes: int = 1,
-        whole: bool | None = None,
+        whole_messages: bool | None = None,
     ) -> None:
         """Set up the exchange (collective).
 
@@ -82,7 +82,7 @@ class Exchange:
             strategy: the algorithm; "auto" chooses the cheapest by the machine file in use (SEICHE_MACHINE) and times
                 it, which overwrites `receive`; without a file it chooses the first that works.
             processes: ranks that serve one array.
-            whole: helper ranks transfer whole messages instead of a part of each; by default if counts are given.
+            whole_messages: helper ranks transfer these instead of a part of each; by default if counts are given.
 
         Raises:
             TransportError: on all ranks, if the arguments are inconsistent or the strategy is not available.
@@ -102,12 +102,12 @@ class Exchange:
         raise_together(world, problem)
         raise_together(world, _mismatch(world, parts, processes))
         self._arrays = (send, receive)  # referenced as long as the exchange uses them
-        whole = bool(world.bcast((send_counts is not None) if whole is None else whole))
+        whole = bool(world.bcast((send_counts is not None) if whole_messages is None else whole_messages))
         self._make: Callable[[str], AlltoallAlgorithm] = lambda name: ALGORITHMS[name](
             world, memory, parts, processes, whole
         )
         if strategy == "auto":
-            choice = choose_algorithm(world, memory, parts, self._make, processes=processes, whole=whole)
+            choice = choose_algorithm(world, memory, parts, self._make, processes=processes, whole_messages=whole)
         else:
             choice = self._make(strategy), Decision(strategy)
         self._algorithm, self.decision = choice
@@ -211,7 +211,7 @@ def alltoallv(
         TransportError: as `Exchange`.
     """
     with Exchange(
-        world, send, receive, send_counts, receive_counts, strategy=strategy, processes=processes, whole=True
+        world, send, receive, send_counts, receive_counts, strategy=strategy, processes=processes, whole_messages=True
     ) as exchange:
         exchange()
 

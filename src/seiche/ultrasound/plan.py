@@ -186,7 +186,7 @@ def _global_seconds(
     points = max(int(np.prod(part.shape)) for part in slabs)
     work = _PASSES[power] + (_TRANSFORM + _PACKED) * _TRANSFORMS[power]
     message = points * size / len(slabs)
-    times = exchange_times(machine, layout_of(places), message, whole=True, gpus=gpus)
+    times = exchange_times(machine, layout_of(places), message, whole_messages=True, gpus=gpus)
     exchange = min(times.values(), default=float("inf"))
     return _memory_seconds(machine, size, gpus, points, work) + _TRANSFORMS[power] * exchange
 

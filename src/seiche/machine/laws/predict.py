@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from seiche.machine.laws.curve import postal
 from seiche.machine.laws.file import Machine, PathName
@@ -13,32 +13,32 @@ from seiche.machine.laws.locality import RankPlace, locality
 from seiche.machine.laws.models import LOCALITIES
 from seiche.machine.laws.strategies import Paths, Topology, exchange_time
 
-Times: TypeAlias = dict[str, float]
-
 #: Paths of strategies that use the arrays directly, on GPUs and on the host.
 _DIRECT: dict[str, PathName] = {"mpi": "device_mpi", "nccl": "nccl", "peer": "peer_copy"}
 _HELPED: tuple[Literal["extra-message", "duplicate-pointer"], ...] = ("extra-message", "duplicate-pointer")
 
 
-def exchange_times(machine: Machine, layout: Topology, size: float, *, whole: bool = False, gpus: bool = True) -> Times:
+def exchange_times(
+    machine: Machine, layout: Topology, size: float, *, whole_messages: bool = False, gpus: bool = True
+) -> dict[str, float]:
     """Return the predicted times of an exchange by strategy, as far as the file has data.
 
     Args:
         machine: the measurements.
         layout: nodes, arrays per node, processes per array.
         size: bytes from each array to each other array.
-        whole: whether it is an Alltoallv.
+        whole_messages: whether it is an Alltoallv.
         gpus: whether the arrays are in GPU memory; otherwise copies to staging memory use the memory bandwidth.
     """
     host = machine.messages("host", both_ways=True)
     if host is None:
         return {}
-    times: Times = {}
+    times: dict[str, float] = {}
     paths = machine.strategy_paths(both_ways=True) if gpus else _on_host(machine)
     if paths.d2h and paths.h2d:
-        times["three-step"] = exchange_time("three-step", paths, replace(layout, processes=1), size, whole=whole)
-        if layout.processes > 1:
-            times |= {name: exchange_time(name, paths, layout, size, whole=whole) for name in _HELPED}
+        times["three-step"] = exchange_time("three-step", paths, replace(layout, processes=1), size)
+        for name in _HELPED if layout.processes > 1 else ():
+            times[name] = exchange_time(name, paths, layout, size, whole_messages=whole_messages)
     for direct, path in _DIRECT.items():
         messages = machine.messages(path if gpus else "host", both_ways=True) if gpus or direct == "mpi" else None
         needed = [name for name, count in layout.counts().items() if count > 0]
@@ -58,7 +58,7 @@ def _on_host(machine: Machine) -> Paths:
     return replace(machine.strategy_paths(both_ways=True), d2h=copy, h2d=copy)
 
 
-def cheapest(times: Times, usable: Iterable[str]) -> str | None:
+def cheapest(times: dict[str, float], usable: Iterable[str]) -> str | None:
     """Return the usable strategy with the lowest predicted time, None without predictions."""
     return min((name for name in usable if name in times), key=times.__getitem__, default=None)
 

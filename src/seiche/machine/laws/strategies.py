@@ -55,11 +55,12 @@ class Paths:
     sigma: float = 1.0
 
 
-def exchange_time(strategy: Strategy, paths: Paths, layout: Topology, size: float, *, whole: bool = False) -> float:
+def exchange_time(
+    strategy: Strategy, paths: Paths, layout: Topology, size: float, *, whole_messages: bool = False
+) -> float:
     """Return the time of an exchange in which every GPU sends `size` bytes to each other one (eq. 13).
 
-    With `whole`, helper processes transfer whole messages (Alltoallv), otherwise a part of every message (Alltoall).
-    Empty exchanges take no time.
+    Helper processes transfer `whole_messages` (Alltoallv) or a part of each (Alltoall). Empty exchanges take no time.
 
     Raises:
         ValueError: a path of the strategy is missing.
@@ -75,8 +76,8 @@ def exchange_time(strategy: Strategy, paths: Paths, layout: Topology, size: floa
     if strategy == "three-step":
         staged = paths.host.seconds(counts, size, layout.gpus)
         return float(down.seconds(moved)) + staged + float(up.seconds(moved))
-    helped = {name: count / k for name, count in counts.items()} if whole else counts
-    among_helpers = paths.host.seconds(helped, size if whole else size / k, layout.gpus * k)
+    helped = {name: count / k for name, count in counts.items()} if whole_messages else counts
+    among_helpers = paths.host.seconds(helped, size if whole_messages else size / k, layout.gpus * k)
     if strategy == "extra-message":
         scatter_gather = 2 * (k - 1) * float(paths.host.curves["on-socket"].seconds(moved / k))
         return float(down.seconds(moved)) + scatter_gather + among_helpers + float(up.seconds(moved))
