@@ -12,7 +12,7 @@ from flow_cases import tilted_tube
 
 from seiche.domain import sharing
 from seiche.domain.partition import partition
-from seiche.domain.sharing import by_rank_zero, owners, shared_array, shared_sites
+from seiche.domain.sharing import on_root, owners, shared_array, shared_sites
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -62,8 +62,8 @@ def test_what_rank_zero_refuses_is_refused_by_all():
         raise CaseError("too many ranks")
 
     with pytest.raises(CaseError, match=r"^too many ranks$"):
-        by_rank_zero(world, refuse)
-    assert by_rank_zero(world, lambda: world.rank) == 0
+        on_root(world, refuse)
+    assert on_root(world, lambda: world.rank) == 0
 
 
 @pytest.mark.parametrize("wraps", [(True, True, True), (False, True, False), (False, False, False)])

@@ -15,7 +15,7 @@ import pytest
 
 import seiche
 from case_files import box_tables, changed, toml_of
-from seiche.case.agreement import on_rank_zero
+from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.errors import FormatError
 
@@ -104,4 +104,4 @@ def test_an_error_of_rank_zero_keeps_its_kind() -> None:
         raise FormatError("a.stl", "byte 3", "wrong")
 
     with pytest.raises(FormatError, match=r"a\.stl: byte 3: wrong"):
-        on_rank_zero(World.serial(), broken)
+        on_root(World.serial(), broken)

@@ -17,9 +17,9 @@ from seiche.backend import open_backend, parse_device
 from seiche.bench import results
 from seiche.bench.machine import available
 from seiche.bench.prediction_cases import EXAMPLES, LARGE
-from seiche.case.agreement import on_rank_zero
 from seiche.case.loading import load
 from seiche.case.plans import planned_case
+from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
 from seiche.machine.laws.file import Machine, StageFactor, read_machine, write_machine
@@ -117,9 +117,9 @@ def main(
         raise CaseError(f"size {size!r} is not one of {', '.join(SIZES)}")
     if keep and (machine is None or not machine.exists()):
         raise CaseError("--keep needs an existing machine file: pass it with --machine")
-    on_rank_zero(world, lambda: refuse_output(output))
+    on_root(world, lambda: refuse_output(output))
     word = available(world) if device == "auto" else device
-    known = on_rank_zero(world, lambda: _known(earlier))
+    known = on_root(world, lambda: _known(earlier))
     backend = open_backend(word, world.threads(), world.local_rank)
     target = read_machine(machine) if machine is not None else measure(world, backend, seconds=_MACHINE)
     rows = []
@@ -197,7 +197,7 @@ def _row(
     with TemporaryDirectory() as temporary:
         folder = Path(world.bcast(temporary))
         path = folder / f"{name}.toml"
-        on_rank_zero(world, lambda: path.write_text(EXAMPLES[name], encoding="utf-8"))
+        on_root(world, lambda: path.write_text(EXAMPLES[name], encoding="utf-8"))
         changes = LARGE[name] if size == "large" else ()
         with load(path, device=device, overrides=changes, output=folder / "out", world=world) as simulation:
             step, stages = _timed(simulation.solver, seconds, world)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Agreement of the ranks on results and errors, so that a failing job prints one message once.
+"""Agreement of failing ranks, so that a failing job prints one message once.
 
-Rank 0 does work that is the same on every rank (reading a file, building a geometry) and broadcasts the result or the
-error. A rank that fails alone ends the others through `end_of_rank`.
+Errors of work on rank 0 are raised on every rank (`domain.sharing.on_root`). A rank that fails alone ends the others.
 """
 
 from __future__ import annotations
@@ -10,38 +9,17 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar, cast
-
-from seiche.errors import FormatError, SeicheError
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from seiche.domain.world import World
 
-Result = TypeVar("Result")
 #: Message tag of failing ranks; reserved for them.
 _FAILED = 31_013
 #: Seconds in which ranks that fail for the same reason report to each other.
 _REPORT_SECONDS = 0.5
 #: Seconds for the launcher to forward output: it stops forwarding when a rank aborts.
 _FORWARD_SECONDS = 0.2
-
-
-def on_rank_zero(world: World, work: Callable[[], Result]) -> Result:
-    """Return the result of `work()` on rank 0 to every rank; a SeicheError of rank 0 is raised on all (collective)."""
-    if world.size == 1:
-        return work()
-    answer: tuple[Result | None, type[SeicheError] | None, tuple[object, ...]] = (None, None, ())
-    if world.rank == 0:
-        try:
-            answer = (work(), None, ())
-        except SeicheError as error:
-            details = (error.path, error.place, error.reason) if isinstance(error, FormatError) else error.args
-            answer = (None, type(error), details)
-    result, kind, details = world.bcast(answer)
-    if kind is not None:
-        raise kind(*details)
-    return cast(Result, result)
 
 
 def end_of_rank(world: World | None, message: str, status: int = 2) -> int:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seiche.case.agreement import on_rank_zero
 from seiche.case.folder import RunFolder
 from seiche.case.kind import Setup
 from seiche.case.kinds import kind_of
@@ -15,6 +14,7 @@ from seiche.case.load import check_tables, read_source
 from seiche.case.output import Place
 from seiche.case.places import overwritten
 from seiche.case.simulation import Simulation
+from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.errors import CaseError
 
@@ -52,7 +52,7 @@ def load(
     folder = Path(output) if output is not None else source.folder / case.output.folder
     checkpoint = Path(restart) if restart is not None else None
     records = RunFolder(folder, str(source.path), restart=checkpoint, replace=replace)
-    on_rank_zero(world, records.refuse_early)
+    on_root(world, records.refuse_early)
     setup = kind.prepare(source, world, place=restart is None)
     refuse_inputs(setup, folder)
     return Simulation(kind, setup, world, folder, restart=checkpoint, replace=replace)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import seiche
-from seiche.case.agreement import on_rank_zero
+from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.observe.movement import Movement, bytes_per_occurrence, gather_movement, stage_frequency
@@ -88,7 +88,7 @@ class PerformanceReport:
 
 def enable_trace(path: Path, timers: StageTimers, world: World) -> None:
     """Store samples for a trace in `path`; CaseError if it exists and is not a trace (collective)."""
-    on_rank_zero(world, lambda: check_replaceable(path))
+    on_root(world, lambda: check_replaceable(path))
     timers.set_sample_limit(KEPT)
 
 
@@ -124,7 +124,7 @@ def status_server(state: Callable[[], Mapping[str, Any]], title: str, port: int 
             raise CaseError(f"--port {port}: cannot serve the status page: {reason}; choose another port") from None
         print(f"seiche: status at {servers[0].url}", file=sys.stderr)
 
-    on_rank_zero(world, start)
+    on_root(world, start)
     try:
         yield
     finally:

@@ -14,7 +14,6 @@ from weakref import WeakValueDictionary
 import numpy.typing as npt
 
 from seiche.backend import Array
-from seiche.case.agreement import on_rank_zero
 from seiche.case.checkpoint import CheckpointFile, CheckpointRestart
 from seiche.case.folder import RunFolder
 from seiche.case.kind import CaseRun, Kind, Setup
@@ -25,6 +24,7 @@ from seiche.case.performance import PerformanceReport, enable_trace, imbalance, 
 from seiche.case.schedule import Schedule
 from seiche.case.steering import Steering
 from seiche.case.summary import summary_of
+from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.io.files import Closing
@@ -102,7 +102,7 @@ class Simulation(Closing):
         self.checkpoints = CheckpointFile(self.parts, setup, folder / output.checkpoint.file, self._drain)
         self.outputs = Outputs(self.parts, [*self.parts.outputs, self.checkpoints], output.in_flight)
         self._trace = folder / output.trace if output.trace is not None else None
-        on_rank_zero(world, lambda: self._records.claim(self.places, setup.inputs))
+        on_root(world, lambda: self._records.claim(self.places, setup.inputs))
         _OPEN[folder.resolve()] = self
         if self._trace is not None:
             enable_trace(self._trace, self.solver.timers, world)
@@ -275,7 +275,7 @@ class Simulation(Closing):
         if self._closed:
             raise CaseError(f"{self.setup.source}: the simulation is closed; load the case again")
         if self._released:
-            on_rank_zero(self.world, lambda: self._records.resume(self.places))
+            on_root(self.world, lambda: self._records.resume(self.places))
             self._released = False
 
     def report(self) -> str:

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ import numpy.typing as npt
 from seiche.domain.partition import partition
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
-from seiche.errors import CaseError
+from seiche.errors import FormatError, SeicheError
 
 Result = TypeVar("Result")
 
@@ -34,20 +34,21 @@ LEAST_BYTES = 1 << 16
 _PIECE = 1 << 30
 
 
-def by_rank_zero(world: World, work: Callable[[], Result]) -> Result:
-    """Return the result of `work` on rank 0, on every rank; a CaseError is raised on every rank (collective)."""
+def on_root(world: World, work: Callable[[], Result]) -> Result:
+    """Return the result of `work()` on rank 0 to every rank; a SeicheError of rank 0 is raised on all (collective)."""
     if world.size == 1:
         return work()
-    outcome: tuple[Any, str | None] = (None, None)
+    answer: tuple[Result | None, type[SeicheError] | None, tuple[object, ...]] = (None, None, ())
     if world.rank == 0:
         try:
-            outcome = (work(), None)
-        except CaseError as error:
-            outcome = (None, str(error))
-    result, problem = world.bcast(outcome)
-    if problem is not None:
-        raise CaseError(problem)
-    return result  # type: ignore[no-any-return]
+            answer = (work(), None, ())
+        except SeicheError as error:
+            details = (error.path, error.place, error.reason) if isinstance(error, FormatError) else error.args
+            answer = (None, type(error), details)
+    result, kind, details = world.bcast(answer)
+    if kind is not None:
+        raise kind(*details)
+    return cast(Result, result)
 
 
 def shared_array(world: World, array: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
@@ -118,10 +119,10 @@ def owners(sites: SiteSet, world: World, **options: Any) -> npt.NDArray[np.int32
 def shared_from_root(world: World, work: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:
     """Return the array made by `work` on rank 0, on every rank, one copy per host (collective).
 
-    A CaseError of `work` is raised on every rank.
+    A SeicheError of `work` is raised on every rank.
     """
     arrays: list[npt.NDArray[Any]] = []
-    by_rank_zero(world, lambda: arrays.append(work()))
+    on_root(world, lambda: arrays.append(work()))
     return shared_array(world, arrays[0] if arrays else None)
 
 

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche import __version__
-from seiche.case.agreement import on_rank_zero
 from seiche.case.loop import stop_signals
+from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.dropin.options import Options, refuse_same_files
 from seiche.dropin.problem import problem_of, sensor_points
@@ -63,8 +63,8 @@ class RunSegment:
         """Read the input, create the solver, and restore a checkpoint, if any; raise SeicheError with the cause."""
         self._options, self._world = options, world or World.serial()
         self._marks = [time.perf_counter()]
-        on_rank_zero(self._world, lambda: refuse_same_files(options))
-        on_rank_zero(self._world, lambda: check_replaceable_output(options.output))
+        on_root(self._world, lambda: refuse_same_files(options))
+        on_root(self._world, lambda: check_replaceable_output(options.output))
         self._input: KWaveInput = read_input(options.input)
         self._problem = problem_of(self._input, options.benchmark)
         self._marks.append(time.perf_counter())
@@ -75,7 +75,7 @@ class RunSegment:
         self._aggregates, self._series = self.solver.recorder.aggregates, self.solver.recorder.series_names()
         self._output: KWaveOutput | None = None
         self._earlier = [0.0] * len(_PHASES[:-1])
-        stored = on_rank_zero(self._world, self._open)
+        stored = on_root(self._world, self._open)
         if stored is not None:
             self.solver.set_state(self._state(*stored))
         self._marks.append(time.perf_counter())
@@ -201,7 +201,7 @@ class RunSegment:
                 resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
             )
         )
-        on_rank_zero(self._world, lambda: self._write(aggregates, fields, machine))
+        on_root(self._world, lambda: self._write(aggregates, fields, machine))
         if self._world.rank == 0 and complete and options.checkpoint_file is not None:
             Path(options.checkpoint_file).unlink(missing_ok=True)
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, open_backend
-from seiche.domain.sharing import by_rank_zero, owners
+from seiche.domain.sharing import on_root, owners
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.flow.choice import choose_layout, make_layout, tile_edge
@@ -94,9 +94,7 @@ class FlowSolver(SolverBase):
         check_model(sites, model, self.precision, self.world.size)
         self.backend = open_backend(device, self.world.threads(threads), self.world.local_rank)
         lattice, store = VELOCITY_SETS[model.velocity_set], self.precision.storage
-        self.layout = by_rank_zero(
-            self.world, lambda: choose_layout(sites, layout, store, device, lattice, model=model)
-        )
+        self.layout = on_root(self.world, lambda: choose_layout(sites, layout, store, device, lattice, model=model))
         owner = owners(sites, self.world, method=partition, weights=weights, block=tile_edge(self.layout))
         self.region = Region(sites, owner, self.world.rank, lattice)
         self.owned: npt.NDArray[np.int64] = self.region.owned

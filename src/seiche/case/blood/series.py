@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.agreement import on_rank_zero
 from seiche.case.blood.positions import middle_of, origin_of, periods, thin_axis
 from seiche.case.blood.run import BloodRun
 from seiche.case.blood.schema import CellsOutput
@@ -23,6 +22,7 @@ from seiche.case.schedule import Schedule
 from seiche.cells.loop import limit_matrix
 from seiche.cells.mesh import rings_of
 from seiche.couple.suspension import Population
+from seiche.domain.sharing import on_root
 from seiche.domain.sites import LinkKind, SiteSet
 from seiche.errors import FormatError
 from seiche.io.background import Job
@@ -64,14 +64,14 @@ class CellsFile(ScheduledSeries):
         before: list[tuple[Path, float]] | None = [] if self.path.suffix.lower() == ".vtkhdf" else None
         world, name = self._run.solver.world, self.path.name
         if self._first:
-            self.path = on_rank_zero(world, self._continued_series)
+            self.path = on_root(world, self._continued_series)
         if before is not None and self._first and list_path(self.path).exists():
             start = self._first * self._setup.units.step * (1 + 1e-9)
             try:
                 before = [(path, time) for path, time in read_list(self.path) if time <= start]
             except FormatError:
                 before = []
-        if self._first and on_rank_zero(world, self._has_later_states):
+        if self._first and on_root(world, self._has_later_states):
             self.path = continued(self.path.with_name(name), self._first)
         if before is not None and world.rank == 0 and (wall := wall_of(self._setup)) is not None:
             write_surfaces(wall_path(self.path), wall)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from seiche.case.agreement import on_rank_zero
 from seiche.case.flow.check import describe
 from seiche.case.flow.geometry import build
 from seiche.case.flow.limits import refuse_impossible, refuse_too_many_states
@@ -18,7 +17,7 @@ from seiche.case.flow.setup import FlowSetup, build_setup
 from seiche.case.kind import Kind, PlannedCase
 from seiche.case.load import check_tables
 from seiche.case.source import CaseFile
-from seiche.domain.sharing import shared_sites, without_arrays
+from seiche.domain.sharing import on_root, shared_sites, without_arrays
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.flow.choice import layouts_for, step_bytes, step_time
@@ -46,12 +45,12 @@ def shared_setup(world: World, make: Callable[[], SetupOf]) -> SetupOf:
     """Return the result of `make` on rank 0 on every rank; the ranks of a host share its sites (collective)."""
     sites: list[SiteSet] = []
 
-    def on_root() -> SetupOf:
+    def bare_setup() -> SetupOf:
         setup = make()
         sites.append(setup.vessel.sites)
         return _with_sites(setup, without_arrays(setup.vessel.sites)) if world.size > 1 else setup
 
-    setup = on_rank_zero(world, on_root)
+    setup = on_root(world, bare_setup)
     # The sites of a large vessel exceed the size of a message, and each host needs them only once.
     return _with_sites(setup, shared_sites(world, sites[0] if sites else None))
 
@@ -76,7 +75,7 @@ def check_with(
     """Return the check of a kind of case; `prepare` makes its set-up and `describe` the lines."""
 
     def check(source: CaseFile, world: World, ranks: int) -> list[str]:
-        lines = on_rank_zero(world, lambda: rim_lines(source, schema))
+        lines = on_root(world, lambda: rim_lines(source, schema))
         if world.rank == 0:  # printed before the iolets are checked, because it explains their errors
             print("\n".join(lines), end="\n" if lines else "")
         setup = prepare(source, world)

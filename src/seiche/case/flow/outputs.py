@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.agreement import on_rank_zero
 from seiche.case.flow.averages import WindowAverages
 from seiche.case.flow.extraction import Extraction
 from seiche.case.flow.monitor import FlowMonitor
@@ -22,7 +21,7 @@ from seiche.case.flow.wall import Wall, make_wall, wall_surface
 from seiche.case.flow.where import select
 from seiche.case.output import Final, Output, Place
 from seiche.case.schedule import Schedule
-from seiche.domain.sharing import shared_from_root
+from seiche.domain.sharing import on_root, shared_from_root
 from seiche.flow.solver import FlowSolver
 from seiche.io.cell_files import continued
 from seiche.io.formats.stl import write_stl
@@ -97,7 +96,7 @@ class VesselSurface(Final):
         """Write the file."""
         path, surface = self._path, self._surface
         if path is not None and surface is not None and not path.exists():
-            on_rank_zero(self._world, lambda: write_stl(path, surface))
+            on_root(self._world, lambda: write_stl(path, surface))
 
 
 class Picture(Output):

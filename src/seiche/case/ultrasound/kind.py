@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from seiche.case.agreement import on_rank_zero
 from seiche.case.kind import Kind, PlannedCase
 from seiche.case.source import CaseFile
 from seiche.case.ultrasound.check import describe
 from seiche.case.ultrasound.run import UltrasoundCaseRun
 from seiche.case.ultrasound.schema import UltrasoundCase
 from seiche.case.ultrasound.setup import UltrasoundSetup, open_solver, prepare, refuse_impossible
+from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.observe.plan import PlannedRank, planned_rank
 from seiche.observe.stage import Stage
@@ -23,7 +23,7 @@ _SAMPLES = 512
 
 
 def _check(source: CaseFile, world: World, ranks: int) -> list[str]:
-    return on_rank_zero(world, lambda: list(describe(prepare(source), ranks)))
+    return on_root(world, lambda: list(describe(prepare(source), ranks)))
 
 
 class UltrasoundPlan(PlannedCase):

@@ -3,20 +3,20 @@
 
 from __future__ import annotations
 
-from seiche.case.agreement import on_rank_zero
 from seiche.case.kind import Kind, PlannedCase
 from seiche.case.source import CaseFile
 from seiche.case.waves.check import describe
 from seiche.case.waves.run import WaveCaseRun
 from seiche.case.waves.schema import WaveCase
 from seiche.case.waves.setup import prepare
+from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.observe.plan import PlannedRank, planned_rank
 
 
 def _check(source: CaseFile, world: World, ranks: int) -> list[str]:
     """Return the lines of the check; rank 0 makes the whole mesh."""
-    return on_rank_zero(world, lambda: describe(prepare(source), ranks))
+    return on_root(world, lambda: describe(prepare(source), ranks))
 
 
 class WavePlan(PlannedCase):

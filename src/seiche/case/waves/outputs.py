@@ -13,11 +13,11 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.agreement import on_rank_zero
 from seiche.case.output import Final, Place, Scheduled
 from seiche.case.schedule import Schedule
 from seiche.case.waves.schema import PeakOutput, SnapshotOutput
 from seiche.case.waves.setup import AXES, WaveSetup
+from seiche.domain.sharing import on_root
 from seiche.errors import CaseError
 from seiche.io.cell_files import continued
 from seiche.io.files import part_path, publish, replacing
@@ -71,7 +71,7 @@ class SnapshotFile(Scheduled):
     def open(self, first: int, last: int) -> None:
         """Complete the files of killed runs, with the states up to the checkpoint."""
         if first == self._first_step:
-            on_rank_zero(self._solver.world, _reporting(self._recover_killed, self.path))
+            on_root(self._solver.world, _reporting(self._recover_killed, self.path))
 
     def _recover_killed(self) -> None:
         end = (self._first_step + 0.5) * self._solver.dt
@@ -119,11 +119,11 @@ class SnapshotFile(Scheduled):
                 self._file[name][number] = value
             self._file.flush()
 
-        on_rank_zero(self._solver.world, _reporting(write, self.path))
+        on_root(self._solver.world, _reporting(write, self.path))
 
     def finish(self) -> list[Path]:
         """Draw pictures and films on rank 0; return all files."""
-        return list(on_rank_zero(self._solver.world, _reporting(self._draw, self.path)))
+        return list(on_root(self._solver.world, _reporting(self._draw, self.path)))
 
     def _draw(self) -> list[Path]:
         written = []
@@ -202,7 +202,7 @@ class Seismograms(Final):
     def finish(self) -> list[Path]:
         """Write all samples on rank 0."""
         samples, solver = self._solver.samples(), self._solver
-        return list(on_rank_zero(solver.world, _reporting(lambda: self._write(samples), self.path)))
+        return list(on_root(solver.world, _reporting(lambda: self._write(samples), self.path)))
 
     def _write(self, samples: npt.NDArray[np.float64]) -> list[Path]:
         setup, solver, every = self._setup, self._solver, self._receivers.every
@@ -264,7 +264,7 @@ class Peaks(Final):
         """Write the peak velocities on rank 0."""
         assert self._solver.peak is not None
         gathered = self._solver.peak.gather()
-        return list(on_rank_zero(self._solver.world, _reporting(lambda: self._write(gathered), self.path)))
+        return list(on_root(self._solver.world, _reporting(lambda: self._write(gathered), self.path)))
 
     def _write(self, gathered: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None) -> list[Path]:
         assert gathered is not None and self._solver.peak is not None

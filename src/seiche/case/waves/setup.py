@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.agreement import on_rank_zero
 from seiche.case.kind import Setup
 from seiche.case.load import check_tables
 from seiche.case.source import CaseFile
@@ -21,6 +20,7 @@ from seiche.case.tables import Table
 from seiche.case.waves.media import Media
 from seiche.case.waves.schema import WaveCase
 from seiche.case.waves.sources import Start, highest_frequency, sources_of, start_of
+from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.waves import Brick, Material, Mesh, PointSource, SizeField
@@ -222,7 +222,7 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
         media = Media(case.material, case.dim, folder)
         return case, media, sources_of(case, folder), start_of(case, media.at, folder)
 
-    case, media, sources, start = on_rank_zero(world, read)
+    case, media, sources, start = on_root(world, read)
     table = case.mesh
     lower, upper = np.array(table.lower), np.array(table.upper)
     mesh = _generate(case, media, str(path), world)

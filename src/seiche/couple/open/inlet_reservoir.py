@@ -22,7 +22,7 @@ from seiche.cells.prism import Prism
 from seiche.cells.space import FluidSpace, sparse_points, wall_points
 from seiche.couple.open.vessel import OpenVessel
 from seiche.couple.suspension import CellsSetup, Population, couple, packed, present_cells
-from seiche.domain.sharing import by_rank_zero
+from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.flow.model import VelocityIolet, Walls
@@ -101,7 +101,7 @@ class InletReservoir:
         )
         space, hematocrit, seed = FluidSpace(self.sites), vessel.hematocrit, vessel.seed
         # Rounding may differ between processors, and packing by many small displacements amplifies it.
-        packing = by_rank_zero(
+        packing = on_root(
             world, lambda: pack(space, cells.surfaces, hematocrit, shares=cells.shares, gap=cells.gap, seed=seed)
         )
         self.hematocrit = packing.hematocrit
