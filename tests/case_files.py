@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from seiche.case.flow.geometry import Vessel, build
+from seiche.case.flow.geometry import FlowVessel, build
 from seiche.case.flow.limits import refuse_impossible
 from seiche.case.flow.setup import FlowSetup, build_setup
 from seiche.case.kinds import kind_of
@@ -133,7 +133,7 @@ def changed(tables: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     return result
 
 
-def vessel_of(tables: dict[str, Any]) -> Vessel:
+def vessel_of(tables: dict[str, Any]) -> FlowVessel:
     """Return the geometry of `tables`."""
     return build(check_case(tables, SOURCE), Path(), SOURCE)
 

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from scipy.special import hankel2
 
 from seiche.ultrasound import Arc, Bowl, Disc, Emitter, Grid, Line, Medium, Sensor, Source, simulate
-from seiche.ultrasound.materials import MATERIALS, Material
+from seiche.ultrasound.materials import MATERIALS, TissueMaterial
 
 Floats = npt.NDArray[np.float64]
 Complex = npt.NDArray[np.complex128]
@@ -37,7 +37,7 @@ RADIUS, DIAMETER = 64e-3, 20e-3
 CFL = {2: 0.3, 3: 0.2}
 #: Points behind the source's middle, and of the absorbing layer around all: 280 and 175 points have small factors.
 BEHIND, LAYER = 5, 17
-ABSORBING_WATER = Material(1500.0, 1000.0, 1.0)
+ABSORBING_WATER = TissueMaterial(1500.0, 1000.0, 1.0)
 #: Materials along the axis with the x at which each ends, m.
 PLATES: dict[int, tuple[tuple[str, float], ...]] = {
     3: (("water", 30e-3), ("cortical bone", 36.5e-3)),
@@ -63,7 +63,7 @@ class Size:
     device: str = "cpu"
 
 
-def material(name: str, benchmark: int) -> Material:
+def material(name: str, benchmark: int) -> TissueMaterial:
     """Return a material; the water of benchmark 2 absorbs."""
     return ABSORBING_WATER if benchmark == 2 and name == "water" else MATERIALS[name]
 
@@ -134,7 +134,7 @@ def computed(benchmark: int, source: int, size: Size) -> Complex:
     return np.asarray((found["p_amplitude"][0] * np.exp(1j * found["p_phase"][0]))[BEHIND:], np.complex128)
 
 
-def wave_number(one: Material) -> complex:
+def wave_number(one: TissueMaterial) -> complex:
     """Return k (rad/m) of exp(i (w t - k x))."""
     return complex(2 * np.pi * TONE / one.sound_speed, -one.absorption * 100 / (20 * np.log10(np.e)))
 
@@ -170,7 +170,7 @@ def behind_plates(benchmark: int, source: int, x: Floats, y: Floats) -> Complex:
     spectrum = np.fft.fft(np.fft.ifftshift(arriving * np.cos(np.pi / 2 * edge) ** 2))
     ky = 2 * np.pi * np.fft.fftfreq(count, step)
 
-    def normal(one: Material) -> Complex:
+    def normal(one: TissueMaterial) -> Complex:
         root = np.sqrt(wave_number(one) ** 2 - ky**2 + 0j)
         return np.where(root.imag > 0, -root, root)  # waves that do not travel fade
 

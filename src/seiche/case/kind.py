@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy.typing as npt
 
 from seiche.backend import Array
-from seiche.case.output import Monitor, Output
+from seiche.case.output import Output, StateMonitor
 from seiche.case.source import CaseFile
 from seiche.case.steering import Control, Steering
 from seiche.case.tables import Table
@@ -67,7 +67,7 @@ class CaseRun(ABC):
 
     solver: SolverBase
     outputs: Sequence[Output] = ()
-    monitor: Monitor
+    monitor: StateMonitor
     default_fields: Sequence[str] = ()
     stop_reason: str | None = None
 

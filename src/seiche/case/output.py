@@ -92,7 +92,7 @@ class Final(Scheduled):
         """Do nothing."""
 
 
-class Monitor(ABC):
+class StateMonitor(ABC):
     """Check of the state, by its own schedule and when an output takes the state (collective)."""
 
     def next_after(self, step: int) -> int | None:
@@ -113,7 +113,7 @@ class Monitor(ABC):
             complete()
 
 
-class ChunkMonitor(Monitor):
+class ChunkMonitor(StateMonitor):
     """Check after every chunk of steps, for solvers without `lookahead`."""
 
     def __init__(self, solver: SolverBase) -> None:

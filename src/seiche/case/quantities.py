@@ -213,7 +213,7 @@ ForceVector = Annotated[tuple[float, ...], BeforeValidator(partial(parse_place, 
 Energy = Annotated[float, _scalar("energy")]
 Volume = Annotated[float, _scalar("volume")]
 Direction = Annotated[tuple[float, float, float], _vector(None)]
-Place = Annotated[tuple[float, ...], BeforeValidator(partial(parse_place, dimension="length"))]
+Position = Annotated[tuple[float, ...], BeforeValidator(partial(parse_place, dimension="length"))]
 PositiveFrequency = Annotated[float, _scalar("frequency"), Field(gt=0)]
 PositivePressure = Annotated[float, _scalar("pressure"), Field(gt=0)]
 PositiveHeatCapacity = Annotated[float, _scalar("heat_capacity"), Field(gt=0)]

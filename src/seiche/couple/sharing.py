@@ -27,7 +27,7 @@ _MIN_CAPACITY = 4
 
 
 @dataclass(frozen=True, eq=False)
-class CellTable:
+class OwnerTable:
     """Cells on a rank, by type and number: `kind`, `number`, `owner` (n,), and the ranks `holders` (n, words), bits."""
 
     kind: Numbers
@@ -36,9 +36,9 @@ class CellTable:
     holders: npt.NDArray[np.uint32]
 
     @staticmethod
-    def of(rows: Numbers, words: int) -> CellTable:
+    def of(rows: Numbers, words: int) -> OwnerTable:
         """Return the table of rows (n, 3 + words)."""
-        return CellTable(rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3 : 3 + words].astype(np.uint32))
+        return OwnerTable(rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3 : 3 + words].astype(np.uint32))
 
     def is_on(self, rank: int) -> npt.NDArray[np.bool_]:
         """Return which cells (n,) are on a rank."""
@@ -80,7 +80,7 @@ class CellSharing:
         self._sets = {name: upload(getattr(territory, name)) for name in ("sets", "ranks", "homes")}
         self._result, self._host_result = self.backend.zeros(3, np.int32), self.backend.pinned(3, np.int32)
         self._result_event: Any = None
-        self.table = CellTable.of(np.zeros((0, 3 + territory.words), np.int64), territory.words)
+        self.table = OwnerTable.of(np.zeros((0, 3 + territory.words), np.int64), territory.words)
         self.messages = CellMessages(self.backend, world, self._real, transport, before_closing)
         self.reserve(*[[_MIN_CAPACITY] * len(self.total)] * 2)
 
@@ -150,7 +150,7 @@ class CellSharing:
         holders = np.zeros((len(mine), self.territory.words), np.int64)
         holders[:, self.world.rank // 32] = 1 << self.world.rank % 32
         owner = np.full(len(mine), self.world.rank)
-        table = CellTable.of(np.column_stack([mine, owner, holders]), self.territory.words)
+        table = OwnerTable.of(np.column_stack([mine, owner, holders]), self.territory.words)
         counts = np.bincount(table.kind, minlength=len(self.total)).tolist()
         capacities = [max(old, _with_headroom(count)) for old, count in zip(self.capacities, counts, strict=True)]
         self.reserve(capacities, self.resident.replicated_capacities)
@@ -165,13 +165,13 @@ class CellSharing:
         self._set_roles(table)
         self.query()
 
-    def cell_slots(self, table: CellTable) -> Numbers:
+    def cell_slots(self, table: OwnerTable) -> Numbers:
         """Return the slots of the cells of a table, which is sorted by type and number."""
         begin = np.searchsorted(table.kind, np.arange(len(self.total)))
         first = np.array([block.first_cell for block in self.cells.blocks])
         return np.asarray(first[table.kind] + np.arange(len(table.kind)) - begin[table.kind], np.int64)
 
-    def _vertices(self, table: CellTable) -> tuple[Numbers, Numbers]:
+    def _vertices(self, table: OwnerTable) -> tuple[Numbers, Numbers]:
         """Return the first vertex and the number of vertices of each cell of a table, (n,)."""
         first_cell = np.array([block.first_cell for block in self.cells.blocks])
         first_vertex = np.array([block.first_vertex for block in self.cells.blocks])
@@ -187,7 +187,7 @@ class CellSharing:
         home = np.where(home >= 0, home, rank)
         holders = self.backend.download(self._needed_by)[slots]
         holders[np.arange(len(mine)), home // 32] |= np.uint32(1) << (home % 32).astype(np.uint32)
-        outgoing = CellTable(old.kind[mine], old.number[mine], home, holders)
+        outgoing = OwnerTable(old.kind[mine], old.number[mine], home, holders)
         by_peer = [np.flatnonzero(outgoing.is_on(peer)) for peer in range(world.size)]
         rows = outgoing.rows()
         received_rows = world.alltoall([rows[k] if peer != rank else rows[:0] for peer, k in enumerate(by_peer)])
@@ -195,7 +195,7 @@ class CellSharing:
         source = np.repeat(np.arange(world.size), [len(peer_rows) for peer_rows in received_rows])
         every = np.concatenate(received_rows)
         order = np.lexsort((every[:, 1], every[:, 0]))
-        table, source = CellTable.of(every[order], self.territory.words), source[order]
+        table, source = OwnerTable.of(every[order], self.territory.words), source[order]
 
         old_vertices, vertices = self._block_vertices[outgoing.kind], self._block_vertices[table.kind]
         owned, ghosts = self._lists(table)
@@ -212,7 +212,7 @@ class CellSharing:
         messages.write(messages.speeds, "scatter_add", stride, (*at, ghosts), (*at, owned))
         return grown
 
-    def _lists(self, table: CellTable) -> tuple[list[Numbers], list[Numbers]]:
+    def _lists(self, table: OwnerTable) -> tuple[list[Numbers], list[Numbers]]:
         """Return for each rank the own cells that are its ghosts, and its cells that are ghosts of this rank."""
         rank, own = self.world.rank, table.owner == self.world.rank
         owned, ghosts = [], []
@@ -222,13 +222,13 @@ class CellSharing:
             ghosts.append(np.flatnonzero((table.owner == peer) & other))
         return owned, ghosts
 
-    def _replicated(self, table: CellTable) -> npt.NDArray[np.bool_]:
+    def _replicated(self, table: OwnerTable) -> npt.NDArray[np.bool_]:
         """Return which cells (n,) of a table are on other ranks too."""
         others = table.holders.copy()
         others[:, self.world.rank // 32] &= ~np.uint32(1 << self.world.rank % 32)
         return np.asarray(others.any(axis=1) | (table.owner != self.world.rank))
 
-    def _roles(self, table: CellTable) -> npt.NDArray[np.int32]:
+    def _roles(self, table: OwnerTable) -> npt.NDArray[np.int32]:
         """Return the roles of the cells (n,) of a table on this rank."""
         mine = np.where(self._replicated(table), OWNED_SHARED, OWNED_ONLY)
         return np.where(table.owner == self.world.rank, mine, GHOST).astype(np.int32)
@@ -244,7 +244,7 @@ class CellSharing:
         chosen = (roles >> self._roles(table) & 1).astype(bool)
         return int(np.rint((every / holders.clip(1) if divided else every)[chosen].sum()))
 
-    def _grow(self, table: CellTable, new: CellTable, sent: Numbers, received: Numbers) -> bool:
+    def _grow(self, table: OwnerTable, new: OwnerTable, sent: Numbers, received: Numbers) -> bool:
         """Increase capacities for the cells of `new` and their messages if a rank needs it; return whether one did."""
         kinds = len(self.total)
         counts = [np.bincount(kind, minlength=kinds) for kind in (new.kind, new.kind[self._replicated(new)])]
@@ -267,7 +267,7 @@ class CellSharing:
         self.messages.prepare(self.cells.place, self.velocity)
         return True
 
-    def _move(self, old: CellTable, mine: Numbers, by_peer: list[Numbers], table: CellTable, source: Numbers) -> None:
+    def _move(self, old: OwnerTable, mine: Numbers, by_peer: list[Numbers], table: OwnerTable, source: Numbers) -> None:
         """Copy places and velocities of this rank's cells, rows `mine` of `old`, to their new ranks."""
         rank, stride, (at, vertices) = self.world.rank, self.cells.stride, self._vertices(table)
         first, old_vertices = (column[mine] for column in self._vertices(old))
@@ -285,7 +285,7 @@ class CellSharing:
             exchange.finish(array, "gather")
             move_cells(self.backend, buffer, array, back, (stride, stride))
 
-    def _set_roles(self, table: CellTable) -> None:
+    def _set_roles(self, table: OwnerTable) -> None:
         """Copy the roles of the cells of a table to the device."""
         self.table = table
         slots = self.cell_slots(table)

@@ -10,7 +10,7 @@ _FREQUENCY = 0.5
 
 
 @dataclass(frozen=True)
-class Material:
+class TissueMaterial:
     """Sound speed in m/s, density in kg/m3, absorption in dB/cm at 500 kHz."""
 
     sound_speed: float
@@ -24,9 +24,9 @@ class Material:
 
 #: doi 10.1121/10.0013426
 MATERIALS = {
-    "water": Material(1500.0, 1000.0, 0.0),
-    "skin": Material(1610.0, 1090.0, 0.2),
-    "brain": Material(1560.0, 1040.0, 0.3),
-    "cortical bone": Material(2800.0, 1850.0, 4.0),
-    "trabecular bone": Material(2300.0, 1700.0, 8.0),
+    "water": TissueMaterial(1500.0, 1000.0, 0.0),
+    "skin": TissueMaterial(1610.0, 1090.0, 0.2),
+    "brain": TissueMaterial(1560.0, 1040.0, 0.3),
+    "cortical bone": TissueMaterial(2800.0, 1850.0, 4.0),
+    "trabecular bone": TissueMaterial(2300.0, 1700.0, 8.0),
 }

@@ -65,7 +65,7 @@ class BloodCaseRun(FlowCaseRun):
     def more_outputs(self, folder: Path) -> Iterable[Output]:
         """Yield the exchange of cells at openings and the time series of cells."""
         if self.blood.openings is not None:
-            yield from (Reservoirs(self.blood), CellExchange(self.blood))
+            yield from (Reservoirs(self.blood), OpeningExchange(self.blood))
         for table in self.setup.case.output.cells:
             yield CellsFile(folder, table, self.blood, self.setup, self.solver.step)
 
@@ -153,7 +153,7 @@ class Reservoirs(Scheduled):
         self._blood.feed()
 
 
-class CellExchange(Reservoirs):
+class OpeningExchange(Reservoirs):
     """Removes and inserts cells at the openings, after the reservoirs have advanced."""
 
     label = "openings"

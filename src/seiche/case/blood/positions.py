@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from seiche.case.blood.schema import CellTable, MeshFile, PositionsFrom
 from seiche.case.blood.setup import BloodSetup
-from seiche.case.flow.geometry import Vessel
+from seiche.case.flow.geometry import FlowVessel
 from seiche.cells.model import CellType
 from seiche.cells.overlap import overlapping_pairs
 from seiche.cells.packing import Packing
@@ -33,7 +33,7 @@ def periods(sites: SiteSet) -> Floats:
     return np.where(sites.periodic, np.asarray(sites.shape, np.float64), 0.0)
 
 
-def origin_of(vessel: Vessel, positions_from: PositionsFrom) -> Floats:
+def origin_of(vessel: FlowVessel, positions_from: PositionsFrom) -> Floats:
     """Return the origin of positions (metres, in the coordinates of the geometry).
 
     The origin of HemoCell is the first site of its lattice: one spacing outside the box around an STL surface (the

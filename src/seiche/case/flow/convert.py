@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seiche.case.flow.geometry import Vessel, build, build_from_file
+from seiche.case.flow.geometry import FlowVessel, build, build_from_file
 from seiche.case.flow.rims import read_surface
 from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.wall import wall_surface
@@ -76,7 +76,7 @@ def _case(path: Path) -> FlowCase:
     return case
 
 
-def _read(source: Path, spacing: str | None, unit: str | None) -> Vessel:
+def _read(source: Path, spacing: str | None, unit: str | None) -> FlowVessel:
     if source.suffix.lower() in CASES:
         return build(_case(source), source.parent, str(source))
     if source.suffix.lower() in GMY:

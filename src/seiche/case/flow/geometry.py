@@ -14,7 +14,7 @@ from seiche.case.flow.fit import fitted
 from seiche.case.flow.openings import match
 from seiche.case.flow.rims import planes_of, read_surface
 from seiche.case.flow.schema import FlowCase
-from seiche.case.flow.schema_shapes import Bifurcation, Channel, Duct, PeriodicBox, Tube
+from seiche.case.flow.schema_shapes import Bifurcation, Channel, Duct, PeriodicBox, TubeShape
 from seiche.domain.links import with_iolets
 from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.errors import CaseError
@@ -27,7 +27,7 @@ MOST_SITES = 4_000_000_000
 
 
 @dataclass(frozen=True)
-class Vessel:
+class FlowVessel:
     """Fluid sites, their surface (None for `.gmy` and analytic shapes), and notes for the user."""
 
     sites: SiteSet
@@ -35,7 +35,7 @@ class Vessel:
     notes: tuple[str, ...] = ()
 
 
-def build(case: FlowCase, folder: Path, source: str) -> Vessel:
+def build(case: FlowCase, folder: Path, source: str) -> FlowVessel:
     """Return the geometry of `case`, whose files are relative to `folder`; `source` begins every message.
 
     Raises CaseError for an impossible geometry and FormatError for a broken file.
@@ -64,16 +64,16 @@ def build(case: FlowCase, folder: Path, source: str) -> Vessel:
 
 def build_from_file(
     path: Path, spacing: float, unit: float, origin: tuple[float, float, float] | None = None
-) -> Vessel:
+) -> FlowVessel:
     """Return the sites of a `.gmy` file, or of an STL file without openings with coordinates in `unit` metres."""
     if path.suffix.lower() == ".stl":
         return _voxelised(read_surface(path, unit), spacing, (), origin)
     from seiche.io.formats.gmy import read_gmy
 
-    return Vessel(read_gmy(path, spacing=spacing, origin=origin or (0.0, 0.0, 0.0)))
+    return FlowVessel(read_gmy(path, spacing=spacing, origin=origin or (0.0, 0.0, 0.0)))
 
 
-def _from_shape(case: FlowCase) -> Vessel:
+def _from_shape(case: FlowCase) -> FlowVessel:
     from seiche.domain import shapes
     from seiche.domain.bifurcation import bifurcation_surface
     from seiche.domain.surface import Surface
@@ -83,15 +83,15 @@ def _from_shape(case: FlowCase) -> Vessel:
         raise CaseError("geometry.shape: is missing")
     _refuse_misfit(shape, spacing)
     try:
-        if isinstance(shape, Tube):
-            return Vessel(shapes.tube(shape.radius, shape.length, spacing, shape.axis, periodic=shape.periodic))
+        if isinstance(shape, TubeShape):
+            return FlowVessel(shapes.tube(shape.radius, shape.length, spacing, shape.axis, periodic=shape.periodic))
         if isinstance(shape, Duct):
-            return Vessel(shapes.duct(shape.width, shape.height, shape.length, spacing, periodic=shape.periodic))
+            return FlowVessel(shapes.duct(shape.width, shape.height, shape.length, spacing, periodic=shape.periodic))
         if isinstance(shape, Channel):
-            return Vessel(shapes.channel(shape.height, shape.length, shape.width, spacing))
+            return FlowVessel(shapes.channel(shape.height, shape.length, shape.width, spacing))
         if isinstance(shape, PeriodicBox):
             nx, ny, nz = (round(size / spacing) for size in shape.size)
-            return Vessel(shapes.box((nx, ny, nz), spacing))
+            return FlowVessel(shapes.box((nx, ny, nz), spacing))
         keys = ("parent_radius", "daughter_radii", "angles", "sac_radius", "parent_length", "daughter_length")
         sizes = {key: getattr(shape, key) for key in keys if getattr(shape, key) is not None}
         surface, planes = bifurcation_surface(**sizes)
@@ -104,7 +104,7 @@ def _from_shape(case: FlowCase) -> Vessel:
 
 def _voxelised(
     surface: Surface, spacing: float, planes: Sequence[IoletPlane], origin: tuple[float, float, float] | None
-) -> Vessel:
+) -> FlowVessel:
     from seiche.domain.voxelise import voxelise
 
     if len(surface.vertices):
@@ -113,12 +113,12 @@ def _voxelised(
         sites, report = voxelise(surface, spacing, planes, origin=origin)
     except CaseError as error:
         raise CaseError(f"geometry: {error}") from None
-    return Vessel(sites, surface, tuple(report.lines()))
+    return FlowVessel(sites, surface, tuple(report.lines()))
 
 
-def _refuse_misfit(shape: Tube | Duct | Channel | PeriodicBox | Bifurcation, spacing: float) -> None:
+def _refuse_misfit(shape: TubeShape | Duct | Channel | PeriodicBox | Bifurcation, spacing: float) -> None:
     """Refuse a spacing that is wider than the shape, or too small for the sites to be stored."""
-    if isinstance(shape, Tube):
+    if isinstance(shape, TubeShape):
         size: tuple[float, ...] = (2.0 * shape.radius, 2.0 * shape.radius, shape.length)
     elif isinstance(shape, Duct | Channel):
         size = (shape.width, shape.height, shape.length)

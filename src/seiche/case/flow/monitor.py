@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.flow.setup import FlowSetup
-from seiche.case.output import Monitor, Scheduled
+from seiche.case.output import Scheduled, StateMonitor
 from seiche.case.schedule import Schedule
 from seiche.errors import UnstableError
 from seiche.flow.solver import FlowSolver
@@ -32,7 +32,7 @@ class Record:
     largest_mach: float = 0.0
 
 
-class FlowMonitor(Monitor):
+class FlowMonitor(StateMonitor):
     """Checks mass and Mach number and records flow rates, while the following steps run."""
 
     def __init__(self, setup: FlowSetup, solver: FlowSolver) -> None:

@@ -20,7 +20,7 @@ from seiche.case.flow.schema_shapes import (
     Plane,
     Segment,
     Sphere,
-    Tube,
+    TubeShape,
     WallsTable,
 )
 from seiche.case.quantities import (
@@ -47,7 +47,7 @@ FieldName = Literal[
 ]
 
 
-Shape = Annotated[Tube | Duct | Channel | PeriodicBox | Bifurcation, Field(discriminator="kind")]
+Shape = Annotated[TubeShape | Duct | Channel | PeriodicBox | Bifurcation, Field(discriminator="kind")]
 
 
 class Geometry(Table):

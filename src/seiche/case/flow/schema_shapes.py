@@ -11,7 +11,7 @@ from seiche.case.quantities import Angle, AngularVelocity, Direction, Point, Pos
 from seiche.case.tables import FromList, OutputName, Table, refuse_duplicate_names, refuse_zero_vector
 
 
-class Tube(Table):
+class TubeShape(Table):
     """A round tube; its ends are the iolets "inlet" and "outlet" unless it is periodic."""
 
     kind: Literal["tube"]

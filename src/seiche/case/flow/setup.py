@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from seiche.case.flow.geometry import Vessel
+from seiche.case.flow.geometry import FlowVessel
 from seiche.case.flow.iolet_files import IoletInput, iolet_inputs, notes_of
 from seiche.case.flow.openings import Inflow, conditions, inflow_of, initial_pressure, steps_of
 from seiche.case.flow.rheology import rheology_of
 from seiche.case.flow.schema import FlowCase, Lattice
 from seiche.case.flow.schema_iolet import PressureOpening, VelocityOpening, WindkesselOpening
-from seiche.case.flow.schema_shapes import Channel, Duct, PeriodicBox, Tube
+from seiche.case.flow.schema_shapes import Channel, Duct, PeriodicBox, TubeShape
 from seiche.case.flow.schemes import with_schemes
 from seiche.case.flow.units import CS2, LatticeUnits, step_of_mach, step_of_relaxation_time
 from seiche.case.flow.walls import wall_speeds, walls_of
@@ -48,7 +48,7 @@ class FlowSetup(Setup):
 
     case: FlowCase
     source: str
-    vessel: Vessel
+    vessel: FlowVessel
     units: LatticeUnits
     model: FlowModel
     precision: Precision
@@ -77,7 +77,7 @@ class FlowSetup(Setup):
         return [source, *(path for path in (source.parent / text for text in texts) if _is_file(path))]
 
 
-def build_setup(case: FlowCase, vessel: Vessel, source: str) -> FlowSetup:
+def build_setup(case: FlowCase, vessel: FlowVessel, source: str) -> FlowSetup:
     """Return the set-up of `case` on `vessel`; CaseError for impossible iolets or time steps."""
     try:
         return _build_setup(case, vessel, source)
@@ -85,7 +85,7 @@ def build_setup(case: FlowCase, vessel: Vessel, source: str) -> FlowSetup:
         raise CaseError(f"{source}: the combination of its values overflows; check their units") from None
 
 
-def _build_setup(case: FlowCase, vessel: Vessel, source: str) -> FlowSetup:
+def _build_setup(case: FlowCase, vessel: FlowVessel, source: str) -> FlowSetup:
     law = rheology_of(case)
     viscosity = law.eta_inf / case.fluid.density
     planes = {plane.name: plane for plane in vessel.sites.iolets}
@@ -148,7 +148,7 @@ def _refuse_pulsation(inflow: Inflow, viscosity: float, source: str) -> None:
 
 def velocity_scale(
     case: FlowCase,
-    vessel: Vessel,
+    vessel: FlowVessel,
     inflows: list[Inflow],
     pressures: tuple[float, float],
     *,
@@ -175,13 +175,13 @@ def velocity_scale(
     return max(peaks) or None
 
 
-def _distance(vessel: Vessel) -> float:
+def _distance(vessel: FlowVessel) -> float:
     """Return the largest distance (m) between two openings."""
     centers = [plane.center for plane in vessel.sites.iolets]
     return max(math.dist(a, b) for a in centers for b in centers)
 
 
-def _developed_peak(case: FlowCase, vessel: Vessel, gradient: float, eta: float) -> float:
+def _developed_peak(case: FlowCase, vessel: FlowVessel, gradient: float, eta: float) -> float:
     """Return the peak of developed flow under `gradient` (Pa/m): G h^2/(8 eta) between plates, G a^2/(4 eta) in a tube.
 
     Plates are an upper bound for a duct. A box without walls accelerates without bound; 0 is returned.
@@ -195,10 +195,10 @@ def _developed_peak(case: FlowCase, vessel: Vessel, gradient: float, eta: float)
     return gradient * (0.5 * length_scale(case, vessel)) ** 2 / (4.0 * eta)
 
 
-def length_scale(case: FlowCase, vessel: Vessel) -> float:
+def length_scale(case: FlowCase, vessel: FlowVessel) -> float:
     """Return the length (m) of the Reynolds number: the diameter of a tube or of the largest opening, or a gap."""
     shape = case.geometry.shape
-    if isinstance(shape, Tube):
+    if isinstance(shape, TubeShape):
         return 2.0 * shape.radius
     if isinstance(shape, Duct):
         return 2.0 * shape.width * shape.height / (shape.width + shape.height)
@@ -279,7 +279,7 @@ def _steps(case: FlowCase, units: LatticeUnits, period: float | None, source: st
 
 def _invariants(
     case: FlowCase,
-    vessel: Vessel,
+    vessel: FlowVessel,
     units: LatticeUnits,
     *,
     velocity: float | None,

@@ -14,7 +14,7 @@ from seiche.case.quantities import (
     Delay,
     Density,
     Perfusion,
-    Place,
+    Position,
     PositiveFrequency,
     PositiveHeatCapacity,
     PositiveLength,
@@ -27,7 +27,7 @@ from seiche.case.run_tables import OutputTable, RunTable
 from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table
 from seiche.ultrasound.shapes import Arc, Bowl, Disc, Line, Rectangle, Shape
 
-Material = Literal["water", "skin", "brain", "cortical bone", "trabecular bone"]
+MaterialName = Literal["water", "skin", "brain", "cortical bone", "trabecular bone"]
 Series = Literal["p", "p_max", "p_min", "p_rms", "u_non_staggered", "I", "I_avg"]
 Map = Literal["p_max_all", "p_min_all", "p_final", "u_final"]
 
@@ -64,7 +64,7 @@ class LayerTable(Table):
 class Properties(Table):
     """Properties of a part of the medium: those of a material, unless other keys replace them."""
 
-    material: Material | None = Field(
+    material: MaterialName | None = Field(
         default=None, description="sound speed, density, absorption (500 kHz) of the transcranial benchmarks"
     )
     sound_speed: PositiveVelocity | None = Field(default=None, description="sound speed")
@@ -76,7 +76,7 @@ class Properties(Table):
 class Ball(Table):
     """A disc (2D) or ball, or its boundary."""
 
-    center: Place = Field(description="centre")
+    center: Position = Field(description="centre")
     radius: PositiveLength = Field(description="radius")
 
 
@@ -84,8 +84,8 @@ class BoxRegion(Properties):
     """Points in a box."""
 
     kind: Literal["box"]
-    lower: Place = Field(description="lowest corner")
-    upper: Place = Field(description="highest corner")
+    lower: Position = Field(description="lowest corner")
+    upper: Position = Field(description="highest corner")
 
 
 class BallRegion(Ball, Properties):
@@ -98,7 +98,7 @@ class ShellRegion(Properties):
     """Points between two circles (2D) or spheres."""
 
     kind: Literal["shell"]
-    center: Place = Field(description="centre")
+    center: Position = Field(description="centre")
     inner: PositiveLength = Field(description="inner radius")
     outer: PositiveLength = Field(description="outer radius")
 
@@ -167,8 +167,8 @@ class Signal(Table):
 class FocusedSource(Signal):
     """A source that faces a point on its axis."""
 
-    position: Place = Field(description="middle of the source")
-    focus: Place = Field(description="a point on its axis")
+    position: Position = Field(description="middle of the source")
+    focus: Position = Field(description="a point on its axis")
     diameter: PositiveLength = Field(description="diameter; for an arc, the distance between its ends")
 
 
@@ -213,9 +213,9 @@ class RectangleSource(Signal):
     """A flat rectangle (3D)."""
 
     kind: Literal["rectangle"]
-    position: Place = Field(description="centre")
-    first: Place = Field(description="one side as a vector")
-    second: Place = Field(description="the other, at a right angle")
+    position: Position = Field(description="centre")
+    first: Position = Field(description="one side as a vector")
+    second: Position = Field(description="the other, at a right angle")
 
     def shape(self) -> Shape:
         """Return the rectangle."""
@@ -227,8 +227,8 @@ class LineSource(Signal):
 
     axes = None
     kind: Literal["line"]
-    start: Place = Field(description="first end")
-    end: Place = Field(description="other end")
+    start: Position = Field(description="first end")
+    end: Position = Field(description="other end")
 
     def shape(self) -> Shape:
         """Return the line."""
@@ -262,7 +262,9 @@ class RingTable(Ball):
 class RecordTable(Table):
     """Records of the run."""
 
-    points: Annotated[tuple[Place, ...], FromList] = Field(default=(), description="positions of sensors, interpolated")
+    points: Annotated[tuple[Position, ...], FromList] = Field(
+        default=(), description="positions of sensors, interpolated"
+    )
     ring: RingTable | None = Field(default=None, description="sensors on a circle or sphere, instead of points")
     quantities: Annotated[tuple[Series, ...], FromList] = Field(
         default=("p",), description="time series at the sensors, or their extrema and means"

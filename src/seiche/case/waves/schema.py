@@ -13,7 +13,7 @@ from seiche.case.quantities import (
     Energy,
     ForceVector,
     Length,
-    Place,
+    Position,
     PositiveLength,
     PositiveRate,
     PositiveTime,
@@ -44,8 +44,8 @@ Axis = Literal["x", "y", "z"]
 class MeshTable(Table):
     """The box, its trees and its elements: exactly one of `size` and `frequency`."""
 
-    lower: Place = Field(description="lower corner of the box, with two or three axes")
-    upper: Place = Field(description="upper corner; the last axis points upwards")
+    lower: Position = Field(description="lower corner of the box, with two or three axes")
+    upper: Position = Field(description="upper corner; the last axis points upwards")
     trees: Annotated[tuple[int, ...], FromList] = Field(
         default=(), description="boxes along each axis that are halved into elements; one each by default"
     )
@@ -91,8 +91,8 @@ class BoxBody(Table):
     """A box along the axes."""
 
     kind: Literal["box"]
-    lower: Place = Field(description="lower corner")
-    upper: Place = Field(description="upper corner")
+    lower: Position = Field(description="lower corner")
+    upper: Position = Field(description="upper corner")
 
     @model_validator(mode="after")
     def _has_extent(self) -> BoxBody:
@@ -105,8 +105,8 @@ class Ellipsoid(Table):
     """An ellipsoid (2D: an ellipse) along the axes, such as a basin or a salt body."""
 
     kind: Literal["ellipsoid"]
-    center: Place = Field(description="centre")
-    radii: Place = Field(description="half axes")
+    center: Position = Field(description="centre")
+    radii: Position = Field(description="half axes")
 
     @model_validator(mode="after")
     def _has_extent(self) -> Ellipsoid:
@@ -170,7 +170,7 @@ class AttenuationTable(Table):
 class SourceTable(Table):
     """A point source: exactly one of `force`, `moment` (solids) and `volume` (fluids); in 2D, per metre."""
 
-    position: Place = Field(description="position")
+    position: Position = Field(description="position")
     time: Pulse = Field(description="function of time")
     force: ForceVector | None = Field(default=None, description="force for a pulse value of one")
     moment: Energy | None = Field(default=None, description="seismic moment; its rate follows the pulse")
@@ -195,7 +195,7 @@ class PlaneWaveTable(Table):
     polarization: Annotated[tuple[float, ...], FromList] | None = Field(
         default=None, description="of a transverse wave, across the direction; any by default"
     )
-    position: Place = Field(description="reference point, in the medium of the wave; its velocity follows the pulse")
+    position: Position = Field(description="reference point, in the medium of the wave; its velocity follows the pulse")
     velocity: PositiveVelocity = Field(description="velocity for a pulse value of one")
     time: Pulse = Field(description="the pulse, with peak one; initially the wave has not reached the position")
 
@@ -204,9 +204,9 @@ class ReceiverTable(Table):
     """A point at which the unknowns are sampled, or `count` points along a line."""
 
     name: str = Field(min_length=1, max_length=8, pattern=r"^[A-Za-z0-9_-]+$", description="station, up to 8 signs")
-    position: Place | None = Field(default=None, description="position")
-    start: Place | None = Field(default=None, description="first point of a line; a number is appended to the names")
-    end: Place | None = Field(default=None, description="last point of a line")
+    position: Position | None = Field(default=None, description="position")
+    start: Position | None = Field(default=None, description="first point of a line; a number is appended to the names")
+    end: Position | None = Field(default=None, description="last point of a line")
     count: int | None = Field(default=None, ge=2, le=9999, description="number of points of a line")
 
     @model_validator(mode="after")
