@@ -89,10 +89,10 @@ def test_the_reservoir_flows_as_fast_as_an_inlet_whose_velocity_nobody_knew(tmp_
     tube = blood.openings.tubes["inlet"]
     at_first = tube.speed
     simulation.run(steps=896)
-    before, passed = blood.openings.passed["inlet"].blood, simulation.solver.step
+    before, passed = blood.openings.fluxes["inlet"].blood, simulation.solver.step
     simulation.run(steps=280)
     # A mean over ten looks: each cell that passes the openings changes the flow at once.
-    mean = (blood.openings.passed["inlet"].blood - before) / (simulation.solver.step - passed) / tube.prism.area
+    mean = (blood.openings.fluxes["inlet"].blood - before) / (simulation.solver.step - passed) / tube.prism.area
     assert tube.speed == pytest.approx(mean, rel=0.1)
     assert tube.speed < 0.1 * at_first
     assert abs(tube._distance_due) < 0.1
@@ -212,10 +212,10 @@ def test_the_inflow_of_cells_is_what_the_blood_of_the_reservoir_carries(tmp_path
     reservoir = summary["reservoirs"]["inlet"]
     assert reservoir["hematocrit"] == tube.hematocrit
     assert 0.8 < reservoir["discharge_hematocrit"] / tube.hematocrit < 1.5
-    assert openings.passed["inlet"].cells == pytest.approx((entered - watch.left["inlet"]) * volume)
+    assert openings.fluxes["inlet"].cells == pytest.approx((entered - watch.left["inlet"]) * volume)
     # What was asked for, after a ramp of 50 steps; the mass is 17 % more, at the density of so strong a pressure.
     speed = simulation.setup.units.to_lattice("velocity", 0.05)
-    assert openings.passed["inlet"].blood == pytest.approx(speed * tube.prism.area * (400 - 25), rel=0.05)
+    assert openings.fluxes["inlet"].blood == pytest.approx(speed * tube.prism.area * (400 - 25), rel=0.05)
     assert summary["history"]["outlet: cells_m3"][-1] == pytest.approx(-left * volume * 0.125e-18)
     # Balls of 42 vertices and 2.8 sites radius take in some fluid in so strong a shear: 0.065 in 400 steps.
     assert summary["largest_volume_change"] < 0.1
@@ -226,7 +226,7 @@ def brought_in(folder: Path, tables: dict[str, Any], steps: int) -> list[tuple[f
     (folder / "case.toml").write_text(toml_of(tables))
     simulation = load(folder / "case.toml", output=folder / "out")
     assert simulation.blood is not None and simulation.blood.openings is not None
-    came, passed, found = 0.0, simulation.blood.openings.passed["inlet"], []
+    came, passed, found = 0.0, simulation.blood.openings.fluxes["inlet"], []
     while simulation.solver.step < steps:
         simulation.run(steps=1)
         came += float(simulation.blood._inflow.volumes()[0])
@@ -285,7 +285,7 @@ def test_cells_leave_through_an_inlet_as_through_an_outlet(every: int | None, tm
     assert left >= 3 and simulation.blood.blood.cells.count == before - left
     assert simulation.blood.openings.waiting() == {"outlet": left}
     assert simulation.crowded_inlets() == []
-    assert simulation.blood.openings.passed["outlet"].blood < 0
+    assert simulation.blood.openings.fluxes["outlet"].blood < 0
 
 
 def test_an_open_vessel_goes_on_with_the_same_bits(tmp_path: Path, device: str) -> None:

@@ -115,7 +115,7 @@ class BloodCaseRun(FlowCaseRun):
         entered, lines = self.blood.statistics.entered, []
         for name, waiting in openings.waiting().items():
             total = waiting + entered[name]
-            if waiting > max(1.0, _WAITING * total) and not openings.goes_out(name):
+            if waiting > max(1.0, _WAITING * total) and not openings.is_outflow(name):
                 lines.append(
                     f'note: {waiting} of {total} cells could not be inserted at iolet["{name}"]: the inflow hematocrit'
                     " is below target because the inlet is crowded"
@@ -150,7 +150,7 @@ class Reservoirs(Scheduled):
 
     def take(self) -> None:
         """Advance them."""
-        self._blood.feed()
+        self._blood.advance_reservoirs()
 
 
 class OpeningExchange(Reservoirs):

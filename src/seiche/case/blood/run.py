@@ -96,7 +96,7 @@ class BloodRun:
             self.interval = vessel.interval
             self._inflow = VolumeInflow(solver)
             if state is None:
-                populations = self.openings.begin(populations)
+                populations = self.openings.initial_cells(populations)
             else:
                 self.openings.load_state(state["numbers"][self._used :], state["note"]["openings"])
             left, entered = self.statistics.left, self.statistics.entered
@@ -113,33 +113,33 @@ class BloodRun:
         """Return the present state of all cells."""
         return present_cells(self.blood, self.names)
 
-    def feed(self) -> None:
+    def advance_reservoirs(self) -> None:
         """Advance the reservoirs of an open vessel to the present step."""
         if self.openings is not None:
-            self.openings.feed(self._inflow.volumes())
+            self.openings.advance(self._inflow.volumes())
 
     def exchange(self) -> None:
-        """Remove and insert cells at the openings, after `feed`."""
+        """Remove and insert cells at the openings, after `advance_reservoirs`."""
         if self.openings is None:
             return
         populations = self.populations()
         fastest = max((np.linalg.norm(p.velocity, axis=-1).max(initial=0.0) for p in populations), default=0.0)
-        traffic = self.openings.traffic([p.vertices for p in populations], self.names, float(fastest))
-        if traffic.quiet:
+        exchange = self.openings.exchange([p.vertices for p in populations], self.names, float(fastest))
+        if exchange.is_empty:
             return
-        for (kind, row), image in traffic.led.items():
+        for (kind, row), image in exchange.guided.items():
             populations[kind].vertices[row], populations[kind].velocity[row] = image.vertices, image.velocity
-        if not traffic.entered and not traffic.left:
+        if not exchange.entered and not exchange.left:
             move(self.blood, populations)
             return
         for kind, population in enumerate(populations):
-            new = [arrival for arrival in traffic.enter if arrival.kind == kind]
+            new = [arrival for arrival in exchange.entering if arrival.kind == kind]
             for number, arrival in enumerate(new, start=self.next_name):
-                self.openings.entered(arrival, number)
+                self.openings.register(arrival, number)
             places, velocities = [arrival.vertices for arrival in new], [arrival.velocity for arrival in new]
-            populations[kind] = population.changed(traffic.keep[kind], places, velocities, self.next_name)
+            populations[kind] = population.changed(exchange.keep[kind], places, velocities, self.next_name)
             self.next_name += len(new)
-        for totals, counts in ((self.statistics.entered, traffic.entered), (self.statistics.left, traffic.left)):
+        for totals, counts in ((self.statistics.entered, exchange.entered), (self.statistics.left, exchange.left)):
             for name, number in counts.items():
                 totals[name] = totals.get(name, 0) + number
         self.names = [population.names for population in populations]
@@ -177,9 +177,9 @@ class BloodRun:
             yield f"reservoir {name}: hematocrit", tube.hematocrit
             yield f"reservoir {name}: discharge_hematocrit", tube.discharge()
         volume = self.setup.units.spacing**3
-        for name, passed in openings.passed.items():
-            yield f"{name}: blood_m3", passed.blood * volume
-            yield f"{name}: cells_m3", passed.cells * volume
+        for name, flux in openings.fluxes.items():
+            yield f"{name}: blood_m3", flux.blood * volume
+            yield f"{name}: cells_m3", flux.cells * volume
 
     def state(self) -> tuple[Floats, str]:
         """Return the state for a restart: vertices and velocities as one row of numbers, and a description (JSON)."""
@@ -274,12 +274,12 @@ class BloodRun:
 
         return {
             "hematocrit_inside": mean("hematocrit_inside"),
-            "discharge_hematocrit": {name: discharge(name) for name in openings.passed},
+            "discharge_hematocrit": {name: discharge(name) for name in openings.fluxes},
             "waiting": openings.waiting(),
             "reservoirs": {
                 name: {
                     "hematocrit": tube.hematocrit,
-                    "hematocrit_wanted": openings.wanted,
+                    "hematocrit_wanted": openings.hematocrit,
                     "discharge_hematocrit": mean(f"reservoir {name}: discharge_hematocrit"),
                     "cells": tube.blood.cells.count,
                     "length_m": tube.prism.length * self.setup.units.spacing,

@@ -62,19 +62,19 @@ class OpeningFlux:
 class CellExchange:
     """The cells of each type that stay, those that enter, and their numbers at each opening.
 
-    `led` are the new places of guided cells, by type and row.
+    `guided` are the new places of guided cells, by type and row.
     """
 
     keep: list[Keep]
-    led: dict[tuple[int, int], InflowCell] = field(default_factory=dict)
-    enter: list[InflowCell] = field(default_factory=list)
+    guided: dict[tuple[int, int], InflowCell] = field(default_factory=dict)
+    entering: list[InflowCell] = field(default_factory=list)
     entered: dict[str, int] = field(default_factory=dict)
     left: dict[str, int] = field(default_factory=dict)
 
     @property
-    def quiet(self) -> bool:
+    def is_empty(self) -> bool:
         """Return whether no cell enters, leaves or is moved."""
-        return not self.entered and not self.left and not self.led
+        return not self.entered and not self.left and not self.guided
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,14 +115,14 @@ class Openings:
             CaseError: a hematocrit or an inlet for which that is not possible.
         """
         sites = vessel.sites
-        self._cells, self._walls, self.wanted = cells, vessel.walls, vessel.hematocrit
+        self._cells, self._walls, self.hematocrit = cells, vessel.walls, vessel.hematocrit
         self._sites, self._margins = sites, vessel.margins
         self._planes = {plane.name: plane for plane in sites.iolets}
         self._numbers = {plane.name: number for number, plane in enumerate(sites.iolets)}
         self.tubes: dict[str, InletReservoir] = {}
         #: Number of cells of each type to be inserted at any free place, by inlet.
         self._overdue = {plane.name: np.zeros(len(cells.types), np.int64) for plane in vessel.inlets}
-        self.passed = {plane.name: OpeningFlux() for plane in sites.iolets}
+        self.fluxes = {plane.name: OpeningFlux() for plane in sites.iolets}
         #: Flow through each opening at the last exchange, in sites a step; None before the first.
         self._flows: Floats | None = None
         for plane in vessel.inlets:
@@ -145,7 +145,7 @@ class Openings:
         self.inside: float | None = None
         self._inner = self._away(sites.coords.astype(np.float64)).sum()
 
-    def begin(self, packed: list[Population]) -> list[Population]:
+    def initial_cells(self, packed: list[Population]) -> list[Population]:
         """Develop the flow in the reservoirs; return the initial cells of the vessel, with new names."""
         for name, tube in self.tubes.items():
             with _named(name):
@@ -175,7 +175,7 @@ class Openings:
         for population, cells in zip(populations, by_kind, strict=True):
             for name, cell in zip(population.names[len(population.names) - len(cells) :].tolist(), cells, strict=True):
                 if cell.beyond < _GUIDED * radius:
-                    self.entered(cell, name)
+                    self.register(cell, name)
         self.inside = self.measure([population.vertices for population in populations])
         return populations
 
@@ -208,20 +208,22 @@ class Openings:
         counts = np.array([int(self._away(places.mean(axis=1)).sum()) for places in vertices])
         return float(counts @ self._cells.volumes()) / float(self._inner)
 
-    def feed(self, flows: Floats) -> None:
+    def advance(self, flows: Floats) -> None:
         """Advance the reservoirs by the inflow since the last call; `flows` (iolets,) is the present one a step."""
         flows = np.asarray(flows, np.float64)
         before = self._initial * flows if self._flows is None else self._flows
         volumes, self._flows = 0.5 * (before + flows) * self._interval, flows
         self._decrease = np.maximum(before - flows, 0.0)
-        for name, passed in self.passed.items():
-            passed.blood += float(volumes[self._numbers[name]])
+        for name, flux in self.fluxes.items():
+            flux.blood += float(volumes[self._numbers[name]])
         for name, tube in self.tubes.items():
             with _named(name):
                 tube.advance(float(volumes[self._numbers[name]]) / tube.prism.area, self._interval)
 
-    def traffic(self, vertices: list[Floats], names: list[npt.NDArray[np.int64]], fastest: float = 0.0) -> CellExchange:
-        """Return the cells that leave, enter and are guided, after `feed`.
+    def exchange(
+        self, vertices: list[Floats], names: list[npt.NDArray[np.int64]], fastest: float = 0.0
+    ) -> CellExchange:
+        """Return the cells that leave, enter and are guided, after `advance`.
 
         `vertices` (n, v, 3) and permanent `names` (n,) are those of the cells of each type; `fastest` is the largest
         velocity, in sites a step.
@@ -238,12 +240,12 @@ class Openings:
                 if number := int(out.sum()):
                     exchange.keep[kind] &= ~out
                     exchange.left[name] = exchange.left.get(name, 0) + number
-                    self.passed[name].cells -= number * float(volumes[kind])
+                    self.fluxes[name].cells -= number * float(volumes[kind])
                     if name in self.tubes:  # returns with the blood
                         self._overdue[name][kind] += number
         self._exchanges += 1
         for name, tube in self.tubes.items():
-            if self.goes_out(name):
+            if self.is_outflow(name):
                 self._guided[name] = {}
                 continue
             space, overdue = self._guide(name, tube, present, exchange), self._overdue[name]
@@ -253,9 +255,9 @@ class Openings:
                 tried = self._places(cell, tube)
                 placed = next((x for x in tried if space.fits(x.kind, x.vertices, x.group is None, x.group)), None)
                 if placed is not None:
-                    exchange.enter.append(placed)
+                    exchange.entering.append(placed)
                     exchange.entered[name] = exchange.entered.get(name, 0) + 1
-                    self.passed[name].cells += float(volumes[cell.kind])
+                    self.fluxes[name].cells += float(volumes[cell.kind])
                     space.add(placed.kind, placed.vertices, placed.group)
                     tube.done(cell)
                     overdue[cell.kind] -= not cell.waits
@@ -284,9 +286,9 @@ class Openings:
                 if int(names[row]) in guided:
                     rows[int(names[row])] = kind, row
                 else:  # possibly guided behind another inlet
-                    moved = exchange.led.get((kind, row))
+                    moved = exchange.guided.get((kind, row))
                     space.add(kind, places[row] if moved is None else moved.vertices)
-        for cell in exchange.enter:
+        for cell in exchange.entering:
             space.add(cell.kind, cell.vertices)
         own = {key: present.vertices[kind][row] for key, (kind, row) in rows.items()}
         images = dict(zip(rows, tube.images([guided[key] for key in rows], self._margins.enter), strict=True))
@@ -295,10 +297,10 @@ class Openings:
         for key, (kind, _) in rows.items():
             if key not in images:
                 space.add(kind, own[key])
-        exchange.led |= {rows[key]: place for key, place in guide(own, images, space).items()}
+        exchange.guided |= {rows[key]: place for key, place in guide(own, images, space).items()}
         return space
 
-    def entered(self, cell: InflowCell, name: int) -> None:
+    def register(self, cell: InflowCell, name: int) -> None:
         """Record the permanent name of a cell that has entered."""
         if cell.waits and cell.inlet is not None:
             self._guided[cell.inlet][name] = cell.kind, cell.number, cell.rounds
@@ -320,7 +322,7 @@ class Openings:
             vertices = cell.vertices - part * cell.beyond * tube.prism.frame[0]
             yield replace(cell, vertices=vertices, moved=part > 0)
 
-    def goes_out(self, name: str) -> bool:
+    def is_outflow(self, name: str) -> bool:
         """Return whether the last flow through an opening was outwards or zero."""
         return self._flows is not None and bool(self._flows[self._numbers[name]] <= 0)
 
@@ -337,7 +339,7 @@ class Openings:
             arrays += numbers
         return arrays, {
             "late": {name: counts.tolist() for name, counts in self._overdue.items()},
-            "passed": {name: [flux.blood, flux.cells] for name, flux in self.passed.items()},
+            "passed": {name: [flux.blood, flux.cells] for name, flux in self.fluxes.items()},
             "flows": self._flows.tolist() if self._flows is not None else None,
             "looks": self._exchanges,
             "inside": self.inside,
@@ -349,7 +351,7 @@ class Openings:
         """Restore a `state()`."""
         self._overdue = {name: np.array(counts, np.int64) for name, counts in note["late"].items()}
         self._flows = np.array(note["flows"], np.float64) if note["flows"] is not None else None
-        self.passed = {name: OpeningFlux(*volumes) for name, volumes in note["passed"].items()}
+        self.fluxes = {name: OpeningFlux(*volumes) for name, volumes in note["passed"].items()}
         self._exchanges, self.inside = int(note.get("looks", 0)), note.get("inside")
         for name, images in note.get("twins", {}).items():
             self._guided[name] = {cell: (kind, number, rounds) for cell, kind, number, rounds in images}
