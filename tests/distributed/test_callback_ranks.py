@@ -71,17 +71,17 @@ def test_a_steered_run_is_the_same_on_two_ranks_and_after_a_restart(kind: str, r
     folder, tolerance = shared_folder(world), KINDS[kind][2]
     with loaded(kind, folder, World.serial()) as sim:
         sim.run()
-        states = [sim.parts.state()]
+        states = [sim.case_run.state()]
     with loaded(kind, folder, world) as sim:
         sim.run(steps=5)
         checkpoint = sim.checkpoint(folder / "five.seiche")
         sim.run()
-        states.append(sim.parts.state())
+        states.append(sim.case_run.state())
     world.barrier()
     with loaded(kind, folder, world, checkpoint) as sim:
         assert (sim.step, sim.steering[KINDS[kind][0]]) == (5, KINDS[kind][1][1])
         sim.run()
-        states.append(sim.parts.state())
+        states.append(sim.case_run.state())
     (item,) = [name for name in states[0].rows if name in ("sites", "elements", "points")]
     alone, together, continued = (rows_of(state, item) for state in states)
     mine = states[1].rows[item].keys

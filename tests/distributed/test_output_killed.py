@@ -68,7 +68,7 @@ def write_beside_steps_forever(folder: str) -> None:
             if step % 5 == 0:
                 writer.drain()
                 writer.submit(checkpoint_job(f"{folder}/state", world, _state(step, owned), attributes={}))
-            writer.look()
+            writer.poll()
         writer.stop()
 
 

@@ -55,7 +55,7 @@ def test_jobs_count_in_their_order_and_only_when_stored():
     writer = BackgroundWriter(WORLD, 3)
     for name in "abc":
         writer.submit(Noted(name, notes))
-        writer.look()
+        writer.poll()
     writer.drain()
     for action in ("store", "commit", "finish"):
         assert [note for note in notes if note.startswith(action)] == [f"{action} {name}" for name in "abc"]

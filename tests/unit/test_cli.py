@@ -28,7 +28,7 @@ from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
 from seiche.flow import Monitor
 from seiche.flow.state import site_state
-from seiche.flow.watch import Watch
+from seiche.flow.watch import PendingMonitor
 from seiche.io.checkpoint import read_checkpoint
 from seiche.io.formats.gmy import read_gmy_header, write_gmy
 from seiche.report.summary import read_summary
@@ -294,13 +294,13 @@ def test_a_run_faster_than_sound_stops_before_it_replaces_the_checkpoint(
 ) -> None:
     tables = tube_tables() | {"time": {"steps": 40}, "output": {"checkpoint": {"every": 10}}}
     simulation = load(write(tmp_path, tables))
-    monitor = Watch.monitor
+    monitor = PendingMonitor.monitor
 
-    def fast(watch: Watch) -> Monitor:
+    def fast(watch: PendingMonitor) -> Monitor:
         seen = monitor(watch)
         return seen if watch.step <= 10 else replace(seen, mach=1.5)
 
-    monkeypatch.setattr(Watch, "monitor", fast)
+    monkeypatch.setattr(PendingMonitor, "monitor", fast)
     with pytest.raises(
         UnstableError,
         match=r"Mach number 1\.5, step 20; fastest at site \[.*\], rank 0, step 2\d; last good .* of step 10",

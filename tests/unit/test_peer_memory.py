@@ -11,7 +11,7 @@ import pytest
 
 from seiche.backend import open_backend
 from seiche.domain.emulation import emulate_ranks
-from seiche.domain.seats import Seat
+from seiche.domain.seats import RankLocation
 from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo.transports import memory, peer
@@ -73,7 +73,9 @@ def peers_of(world: World) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int
 
 @pytest.fixture(autouse=True)
 def host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peer, "seats", lambda backend, world: [Seat("node", f"0000:{k}") for k in range(world.size)])
+    monkeypatch.setattr(
+        peer, "rank_locations", lambda backend, world: [RankLocation("node", f"0000:{k}") for k in range(world.size)]
+    )
     monkeypatch.setattr(memory, "_proofs", {})
 
 

@@ -201,7 +201,7 @@ def _row(
         changes = LARGE[name] if size == "large" else ()
         with load(path, device=device, overrides=changes, output=folder / "out", world=world) as simulation:
             step, stages = _timed(simulation.solver, seconds, world)
-            exchange = simulation.parts.exchange_seconds()
+            exchange = simulation.case_run.exchange_seconds()
             transport = simulation.solver.transport
         world.barrier()
         if world.rank:

@@ -100,7 +100,7 @@ class StateMonitor(ABC):
         return None
 
     @abstractmethod
-    def look(self, taking: bool) -> Callable[[], None] | None:
+    def start_check(self, taking: bool) -> Callable[[], None] | None:
         """Start a check of the current state if scheduled, or if an output is `taking` it.
 
         The returned function waits for the result. Either raises UnstableError if the state is not finite or physical.
@@ -108,7 +108,7 @@ class StateMonitor(ABC):
 
     def check_last(self) -> None:
         """Check the current state unless already done."""
-        complete = self.look(True)
+        complete = self.start_check(True)
         if complete is not None:
             complete()
 
@@ -120,7 +120,7 @@ class ChunkMonitor(StateMonitor):
         """Check the state of `solver`."""
         self._solver = solver
 
-    def look(self, taking: bool) -> None:
+    def start_check(self, taking: bool) -> None:
         """Check the current state."""
         self._solver.check()
 

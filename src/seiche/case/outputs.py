@@ -50,7 +50,7 @@ class Outputs:
                 self._take(output)
         due = [output for output in self.items if not output.early and output.due(step)]
         with self._timed("monitor"):
-            self._pending = self._monitor.look(any(output.checked for output in due))
+            self._pending = self._monitor.start_check(any(output.checked for output in due))
         for output in due:
             self._take(output)
 
@@ -93,7 +93,7 @@ class Outputs:
 
     def poll(self) -> None:
         """Commit states stored by all ranks, without waiting; OSError on every rank after a disk error."""
-        self.writer.look()
+        self.writer.poll()
 
     def drain(self) -> None:
         """Wait until all taken states are complete; OSError on every rank after a disk error."""

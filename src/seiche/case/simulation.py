@@ -93,14 +93,14 @@ class Simulation(Closing):
         if replace or restart is not None:
             _close_earlier(folder, world)
         checkpoint = CheckpointRestart(restart, world) if restart is not None else None
-        self.parts: CaseRun = kind.open(setup, world, folder, checkpoint)
-        self.solver: SolverBase = self.parts.solver
+        self.case_run: CaseRun = kind.open(setup, world, folder, checkpoint)
+        self.solver: SolverBase = self.case_run.solver
         if checkpoint is not None:
-            checkpoint.restore_steering(self.parts)
+            checkpoint.restore_steering(self.case_run)
         self.first_step = self.solver.step
         output = setup.case.output
-        self.checkpoints = CheckpointFile(self.parts, setup, folder / output.checkpoint.file, self._drain)
-        self.outputs = Outputs(self.parts, [*self.parts.outputs, self.checkpoints], output.in_flight)
+        self.checkpoints = CheckpointFile(self.case_run, setup, folder / output.checkpoint.file, self._drain)
+        self.outputs = Outputs(self.case_run, [*self.case_run.outputs, self.checkpoints], output.in_flight)
         self._trace = folder / output.trace if output.trace is not None else None
         on_root(world, lambda: self._records.claim(self.places, setup.inputs))
         _OPEN[folder.resolve()] = self
@@ -163,10 +163,10 @@ class Simulation(Closing):
         begin = time.monotonic()
         visible = visible and self.world.rank == 0
         bar = Progress(target, solver.total_items, item=solver.item, first=solver.step, visible=visible)
-        self.parts.stop_reason = None
+        self.case_run.stop_reason = None
         limit = self.setup.case.run.wall_clock
         deadline = (limit, self.started + limit) if limit is not None else None
-        loop = RunLoop(self.parts, self.outputs, self.checkpoints.describe, deadline)
+        loop = RunLoop(self.case_run, self.outputs, self.checkpoints.describe, deadline)
         try:
             with status_server(bar.state, self.title, serve, self.world), bar:
                 stopped = loop.advance(target, last, lambda done: self._show(bar, done), self._request)
@@ -214,17 +214,17 @@ class Simulation(Closing):
 
     def stop(self, reason: str = "a callback") -> None:
         """Request the end of the run after the current step, with a checkpoint; one rank suffices (not collective)."""
-        self.parts.stop(reason)
+        self.case_run.stop(reason)
 
     def __getattr__(self, name: str) -> Any:
         """Return attributes of the kind of case, such as `flow_rates` of flow or `records` of ultrasound."""
         if name == "parts":  # not yet set
             raise AttributeError(name)
-        return getattr(self.parts, name)
+        return getattr(self.case_run, name)
 
     def notes(self) -> list[str]:
         """Return notes for the user before the run, one line each (not collective)."""
-        return [*self.setup.notes, *self.parts.notes()]
+        return [*self.setup.notes, *self.case_run.notes()]
 
     def fields(self, names: Sequence[str] | str = (), *more: str) -> dict[str, npt.NDArray[Any]]:
         """Return fields in SI units by the names of the case file; rows are the items of this rank.
@@ -234,14 +234,14 @@ class Simulation(Closing):
         Raises:
             CaseError: an unknown name.
         """
-        return self._named_fields(self.parts.fields, (names, *more) if isinstance(names, str) else names)
+        return self._named_fields(self.case_run.fields, (names, *more) if isinstance(names, str) else names)
 
     def device_fields(self, names: Sequence[str] | str = (), *more: str) -> dict[str, Array]:
         """Return the same fields as device arrays: NumPy on the CPU, CuPy on a GPU, on its current stream.
 
         Fields stored by the solver are views and must not be changed. All are valid until the callback returns.
         """
-        return self._named_fields(self.parts.device_fields, (names, *more) if isinstance(names, str) else names)
+        return self._named_fields(self.case_run.device_fields, (names, *more) if isinstance(names, str) else names)
 
     def _named_fields(self, get: Callable[[Sequence[str]], dict[str, Any]], names: Sequence[str]) -> dict[str, Any]:
         try:
@@ -253,14 +253,14 @@ class Simulation(Closing):
     @property
     def steering(self) -> Steering:
         """Return the changeable values of the case: `sim.steering["iolets.inlet.pressure"] = 120.0` (Pa)."""
-        return self.parts.steering
+        return self.case_run.steering
 
     def checkpoint(self, path: Path | str | None = None) -> Path:
         """Write the current state to `path`, by default the checkpoint of the case; return the complete file."""
         self.solver.finish()
         released = self._released
         if path is not None and Path(path) != self.checkpoints.path:
-            CheckpointFile(self.parts, self.setup, Path(path), self._drain).save()
+            CheckpointFile(self.case_run, self.setup, Path(path), self._drain).save()
             return Path(path)
         self._resume()
         self.outputs.drain()
@@ -293,14 +293,14 @@ class Simulation(Closing):
 
     def _finish(self, stopped: str | None) -> Outcome:
         files = self.outputs.finish()
-        performance, results = self.performance(), self.parts.results(files)
-        summary = summary_of(self.setup, self.parts, performance, results, first=self.first_step, stopped=stopped)
+        performance, results = self.performance(), self.case_run.results(files)
+        summary = summary_of(self.setup, self.case_run, performance, results, first=self.first_step, stopped=stopped)
         if self.world.rank == 0:
             write_summary(self.folder / self.setup.case.output.summary, summary)
         if self._trace is not None:
             performance.save_trace(self._trace, self.title)
         self._release("done" if stopped is None else "stopped", files)
-        content, arrays = content_of(summary), self.parts.arrays()
+        content, arrays = content_of(summary), self.case_run.arrays()
         return Outcome(self.solver.step, self.seconds, stopped, results.lines, files, content, arrays)
 
     def _release(self, state: str, files: Sequence[Path]) -> None:
@@ -316,7 +316,7 @@ class Simulation(Closing):
         self._closed = True
         self.outputs.close()
         self._release("stopped", ())
-        self.parts.close()
+        self.case_run.close()
 
 
 def _close_earlier(folder: Path, world: World) -> None:

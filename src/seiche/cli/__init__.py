@@ -135,9 +135,10 @@ def predict(
     per_node: Annotated[int | None, typer.Option(min=1, help="Ranks per node; by default one per GPU or core.")] = None,
     run: Annotated[Path | None, typer.Option(metavar="RUN", help="Run of the case whose stage times are used.")] = None,
     run_on: Annotated[Path | None, typer.Option(metavar="FILE", help="Machine file of that run; as --machine.")] = None,
-    fallback: Annotated[Path | None, typer.Option("--with", metavar="FILE", help="Machine file for missing data.")] = (
-        None
-    ),
+    fallback_machine: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Machine file for missing data.")
+    ] = None,
+    former: Annotated[Path | None, typer.Option("--with", hidden=True)] = None,
     json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also store the results here.")] = None,
     figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw strong and weak scaling here.")] = None,
 ) -> None:
@@ -146,6 +147,9 @@ def predict(
         return
     from seiche.case.predictions import main as predict_ranks
 
+    if former is not None:
+        print("note: --with is now called --fallback-machine", file=sys.stderr)
+    fallback = fallback_machine or former
     files = {"machine": machine, "run": run, "run_on": run_on, "fallback": fallback, "output": json, "figure": figure}
     predict_ranks(case, ranks=ranks, device=device, overrides=changes or (), ranks_per_node=per_node, **files)
 

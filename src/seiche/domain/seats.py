@@ -23,7 +23,7 @@ _PROCESSES = Path("/proc/self/ns/pid")
 _SEPARATOR = "@"
 
 
-class Seat(NamedTuple):
+class RankLocation(NamedTuple):
     """A rank's host and the PCI address of its GPU; None without a GPU."""
 
     host: str
@@ -67,9 +67,9 @@ def hosts_of(world: World) -> list[str]:
     return world.allgather(_host(world))
 
 
-def seats(backend: Backend, world: World) -> list[Seat]:
+def rank_locations(backend: Backend, world: World) -> list[RankLocation]:
     """Return host and GPU of all ranks (collective)."""
-    return world.allgather(Seat(_host(world), backend.pci_address))
+    return world.allgather(RankLocation(_host(world), backend.pci_address))
 
 
 def _host(world: World) -> str:

@@ -14,7 +14,7 @@ from seiche.flow.observation import Observation
 from seiche.flow.physics import Physics
 from seiche.flow.snapshot import COLUMNS, Snapshot, Snapshots, Staging
 from seiche.flow.walls import WallStages
-from seiche.flow.watch import MonitorReader, Watch
+from seiche.flow.watch import MonitorReader, PendingMonitor
 
 
 class Measures:
@@ -74,7 +74,7 @@ class Measures:
         self._refresh_halo()
         return snapshots.take(self._solver.phase)
 
-    def watch(self, *, totals: bool = True) -> Watch:
+    def start_monitor(self, *, totals: bool = True) -> PendingMonitor:
         """Start to reduce totals of the current state, or its flow only; the copy overlaps the following steps."""
         if totals:
             self._refresh_halo()
@@ -82,7 +82,7 @@ class Measures:
 
     def iolet_flow(self) -> npt.NDArray[np.float64]:
         """Return the mass that entered through each iolet in the last step, over all ranks; outflow is negative."""
-        return self.watch(totals=False).flow()
+        return self.start_monitor(totals=False).flow()
 
     def wall_rows(self) -> npt.NDArray[np.int64]:
         """Return the rows of `owned` that are wall sites, (w,)."""

@@ -29,7 +29,7 @@ from seiche.flow.steps import Steps, annotated
 from seiche.flow.velocity_set import VELOCITY_SETS
 from seiche.flow.wall_mass import WINDOW
 from seiche.flow.walls import WallStages
-from seiche.flow.watch import Monitor, Watch
+from seiche.flow.watch import Monitor, PendingMonitor
 from seiche.halo.exchange import HaloExchange
 from seiche.machine.in_use import predicted_transport_times
 from seiche.observe.stage import Stage
@@ -211,7 +211,7 @@ class FlowSolver(SolverBase):
         Raises:
             UnstableError: a population is not finite; on every rank, with the place of the first such site.
         """
-        return self.watch().monitor()
+        return self.start_monitor().monitor()
 
     def mass_created(self) -> npt.NDArray[np.float64]:
         """Return the mass created by walls since the start, which the solver removes again; collective.
@@ -222,9 +222,9 @@ class FlowSolver(SolverBase):
         mass = self._walls.mass
         return mass.created() if mass is not None else np.zeros(0)
 
-    def watch(self, *, totals: bool = True) -> Watch:
+    def start_monitor(self, *, totals: bool = True) -> PendingMonitor:
         """Start to reduce totals of the current state, or its flow only; the copy overlaps later steps (collective)."""
-        return self.measures.watch(totals=totals)
+        return self.measures.start_monitor(totals=totals)
 
     def state(self) -> State:
         """Return the restart data, the same for every layout, number of ranks and device.

@@ -43,7 +43,7 @@ class MonitorReader:
         self.sites = observation.region.sites
         self._free: list[_HostBuffers] = []
 
-    def take(self, phase: int, step: int, *, totals: bool = True) -> Watch:
+    def take(self, phase: int, step: int, *, totals: bool = True) -> PendingMonitor:
         """Start to monitor state number `step` before a step of this phase, without waiting; halos must be current.
 
         With `totals` False only the flow through the openings is read.
@@ -53,7 +53,7 @@ class MonitorReader:
             self.observation.start_totals(phase, buffers.totals)
         for group, host in zip(self.iolets.groups, buffers.inflow, strict=True):
             self.backend.copy_to_host(group.inflow, host)
-        return Watch(self, buffers, step, self.backend.current().record())
+        return PendingMonitor(self, buffers, step, self.backend.current().record())
 
     def release(self, buffers: _HostBuffers) -> None:
         """Reuse the memory of a completed monitor."""
@@ -65,7 +65,7 @@ class MonitorReader:
         return _HostBuffers(self.observation.totals_memory(), inflow)
 
 
-class Watch:
+class PendingMonitor:
     """A pending monitor in `buffers`, complete after `event`; call `monitor` or `flow` once, on all ranks."""
 
     def __init__(self, reader: MonitorReader, buffers: _HostBuffers, step: int, event: Any) -> None:

@@ -121,7 +121,7 @@ class BackgroundWriter:
         while len(self._jobs) >= self._limit:
             self._finish_oldest()
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Exchange progress, commit stored jobs and finish complete ones, without waiting for the disk (collective)."""
         if not self._jobs:
             return
@@ -163,10 +163,10 @@ class BackgroundWriter:
     def _finish_oldest(self) -> None:
         begin, number = time.perf_counter(), self._finished + 1
         self._await(lambda: self._stored >= number)
-        self.look()
+        self.poll()
         if self._world.rank == 0:
             self._await(lambda: self._committed >= number)
-        self.look()
+        self.poll()
         self.waited += time.perf_counter() - begin
 
     def _await(self, condition: Callable[[], bool]) -> None:

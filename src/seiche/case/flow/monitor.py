@@ -14,7 +14,7 @@ from seiche.case.output import Scheduled, StateMonitor
 from seiche.case.schedule import Schedule
 from seiche.errors import UnstableError
 from seiche.flow.solver import FlowSolver
-from seiche.flow.watch import Watch
+from seiche.flow.watch import PendingMonitor
 
 #: Default number of samples of the flow rates per run.
 RECORDS = 200
@@ -47,7 +47,7 @@ class FlowMonitor(StateMonitor):
         """Return the next check or sample."""
         return min(self._checks.next_after(step), self._records.next_after(step))
 
-    def look(self, taking: bool) -> Callable[[], None] | None:
+    def start_check(self, taking: bool) -> Callable[[], None] | None:
         """Start copying totals or flow rates of the present state to the host."""
         step = self._solver.step
         checking, recording = taking or self._checks.due(step), self._records.due(step)
@@ -55,8 +55,8 @@ class FlowMonitor(StateMonitor):
             return None
         if checking:
             self.check_more()
-        watch = self._solver.watch(totals=checking)
-        return lambda: self._note(watch, checking=checking, recording=recording)
+        pending = self._solver.start_monitor(totals=checking)
+        return lambda: self._note(pending, checking=checking, recording=recording)
 
     def check_more(self) -> None:
         """Check immersed objects."""
@@ -65,22 +65,22 @@ class FlowMonitor(StateMonitor):
         """Check the present state unless that was done."""
         if self._checked != self._solver.step:
             self.check_more()
-            self._note(self._solver.watch(), checking=True, recording=False)
+            self._note(self._solver.start_monitor(), checking=True, recording=False)
 
-    def _note(self, watch: Watch, *, checking: bool, recording: bool) -> None:
+    def _note(self, pending: PendingMonitor, *, checking: bool, recording: bool) -> None:
         """Record totals and flow rates; UnstableError if the flow is supersonic or not finite."""
         units, record = self._setup.units, self.record
         if checking:
-            self._checked = watch.step
-            monitor = watch.monitor()
+            self._checked = pending.step
+            monitor = pending.monitor()
             if monitor.mach > MACH_BROKEN:
                 place = self._fastest_place()
-                raise UnstableError(f"Mach number {monitor.mach:.3g}, step {watch.step}; fastest {place}")
+                raise UnstableError(f"Mach number {monitor.mach:.3g}, step {pending.step}; fastest {place}")
             record.largest_mach = max(record.largest_mach, float(monitor.mach))
             record.masses.append(units.to_si("mass", float(monitor.mass)))
         if recording:
-            flow = monitor.flow if checking else watch.flow()
-            record.times.append(watch.step * units.step)
+            flow = monitor.flow if checking else pending.flow()
+            record.times.append(pending.step * units.step)
             record.flows.append(units.to_si("flow_rate", np.asarray(flow, np.float64)))
 
     def _fastest_place(self) -> str:

@@ -7,7 +7,7 @@ import logging
 from typing import Literal, TypeAlias
 
 from seiche.backend import Backend
-from seiche.domain.seats import seats
+from seiche.domain.seats import rank_locations
 from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo.transports.base import MAX_IN_FLIGHT, Ints, Transport
@@ -54,8 +54,8 @@ def open_transport(
     candidates: tuple[str, ...] = (name,)
     if name == "auto":
         candidates = ("local",) if world.size == 1 else ("host",)
-        at = seats(backend, world)
-        if world.size > 1 and all(seat.gpu for seat in at) and len(set(at)) == world.size:
+        at = rank_locations(backend, world)
+        if world.size > 1 and all(location.gpu for location in at) and len(set(at)) == world.size:
             candidates = ("peer", "nccl", "host")
 
     def opened(name: str) -> Transport:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from seiche.backend import Backend
-from seiche.domain.seats import seats
+from seiche.domain.seats import rank_locations
 from seiche.domain.world import World, raise_together
 from seiche.halo.transports.base import Ints, Transport, message_addresses
 
@@ -57,11 +57,11 @@ class NcclTransport(Transport):
 
     def unreachable(self) -> str | None:
         """Return why NCCL cannot be used by these ranks."""
-        at = seats(self.backend, self.world)
+        at = rank_locations(self.backend, self.world)
         mine = at[self.world.rank]
         if mine.gpu is None:
             return f"transport 'nccl' needs a GPU, but rank {self.world.rank} computes on {self.backend.name}"
-        shared = [rank for rank, seat in enumerate(at) if seat == mine and rank != self.world.rank]
+        shared = [rank for rank, location in enumerate(at) if location == mine and rank != self.world.rank]
         if shared:
             return (
                 f"transport 'nccl' needs a GPU per rank, but ranks {self.world.rank} and {shared[0]} share {mine.gpu}"

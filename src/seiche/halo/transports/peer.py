@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from seiche.backend import Backend
-from seiche.domain.seats import on_different_hosts, seats
+from seiche.domain.seats import on_different_hosts, rank_locations
 from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
 from seiche.halo.transports.base import MAX_IN_FLIGHT, Ints, Transport, message_addresses
@@ -74,7 +74,7 @@ class PeerTransport(Transport):
 
     def unreachable(self) -> str | None:
         """Return which peer has no GPU or is on another host."""
-        at = seats(self.backend, self.world)
+        at = rank_locations(self.backend, self.world)
         mine = at[self.world.rank]
         if mine.gpu is None:
             return f"transport 'peer' needs a GPU, but rank {self.world.rank} computes on {self.backend.name}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from seiche.backend import Backend
-from seiche.domain.seats import host_name, seats
+from seiche.domain.seats import host_name, rank_locations
 from seiche.domain.world import World
 from seiche.machine.laws.models import Locality
 
@@ -62,10 +62,12 @@ def gpu_numa_node(address: str, devices: Path = _DEVICES) -> int | None:
 
 def rank_places(backend: Backend, world: World) -> list[RankPlace]:
     """Return the places of all ranks (collective)."""
-    seat = seats(backend, world)[world.rank]
+    location = rank_locations(backend, world)[world.rank]
     allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
-    gpu_name = backend.describe().partition(" (")[0] if seat.gpu else ""
-    mine = RankPlace(seat.host, numa_cpus(allowed), seat.gpu, gpu_name, gpu_numa_node(seat.gpu) if seat.gpu else None)
+    gpu_name = backend.describe().partition(" (")[0] if location.gpu else ""
+    mine = RankPlace(
+        location.host, numa_cpus(allowed), location.gpu, gpu_name, gpu_numa_node(location.gpu) if location.gpu else None
+    )
     return world.allgather(mine)
 
 
