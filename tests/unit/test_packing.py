@@ -363,7 +363,7 @@ class Twins(Vessel):
         tubes = ((-5.0, 5.0), (4.0, 4.0))
         return np.min([np.hypot(points[:, 1] - y, points[:, 2]) - radius for y, radius in tubes], axis=0)
 
-    def has_room(self, half_axes: np.ndarray) -> bool:
+    def may_fit(self, half_axes: np.ndarray) -> bool:
         return bool(half_axes[0] < 4)
 
 

@@ -300,6 +300,11 @@ def test_the_command_stores_what_it_says_and_takes_a_run(tmp_path: Path, capsys:
     assert predicted == pytest.approx(sweep["mean"], rel=1e-9)  # on the ranks of the run it is the run's own time
     assert main([*given[:3], "missing.json"]) == 2
     assert "machine file missing.json: does not exist" in capsys.readouterr().err
+    for option, note in (("--fallback-machine", ""), ("--with", "note: --with is now called --fallback-machine\n")):
+        assert main([*given, option, str(known)]) == 0
+        assert capsys.readouterr().err == note
+        assert main([*given, option, "missing.json"]) == 2
+        assert "machine file missing.json: does not exist" in capsys.readouterr().err
     assert main([*given, "--run-on", str(known)]) == 2
     assert capsys.readouterr().err == f"seiche: error: --run-on {known}: requires --run\n"
     (tmp_path / "bad").mkdir()

@@ -134,7 +134,7 @@ class FluidSpace:
         inside = self._find(np.floor(wrapped + 0.5).astype(np.int64)) >= 0
         return np.asarray(np.where(distance < _NEAR, height, np.where(inside, -distance, distance)))
 
-    def has_room(self, half_axes: Floats) -> bool:
+    def may_fit(self, half_axes: Floats) -> bool:
         """Return whether a cell fits into the bounding box and its least half axis into the largest sphere inside."""
         extent = np.sort(0.5 * (self.high - self.low))
         return bool((extent >= half_axes).all() and half_axes[0] <= self._largest_sphere)

@@ -43,7 +43,7 @@ class Vessel(Protocol):
     def distance(self, points: Floats) -> Floats:
         """Return the distances (n,) of points (n, 3) from the wall, negative inside."""
 
-    def has_room(self, half_axes: Floats) -> bool:
+    def may_fit(self, half_axes: Floats) -> bool:
         """Return whether a body with these half axes (ascending) may fit."""
 
 
@@ -63,7 +63,7 @@ class Box:
         outside[:, list(self.periodic)] = -_FAR
         return np.asarray(outside.max(axis=1))
 
-    def has_room(self, half_axes: Floats) -> bool:
+    def may_fit(self, half_axes: Floats) -> bool:
         """Compare in ascending order, also along periodic axes, where a cell must not overlap its image."""
         return bool((np.sort(0.5 * self.high) >= half_axes).all())
 
@@ -86,7 +86,7 @@ class Tube:
             return np.asarray(across)
         return np.maximum(across, np.maximum(-points[:, 0], points[:, 0] - self.length))
 
-    def has_room(self, half_axes: Floats) -> bool:
+    def may_fit(self, half_axes: Floats) -> bool:
         """Compare two of the axes with the radius and the third with the length."""
         along = half_axes[2] if self.periodic[0] else half_axes[0]
         return bool(half_axes[1] <= self.radius and along <= 0.5 * self.length)
@@ -126,7 +126,7 @@ class Inside:
         """Return the signed distance, by the generalised winding number."""
         return signed_distance(self.surface, points)
 
-    def has_room(self, half_axes: Floats) -> bool:
+    def may_fit(self, half_axes: Floats) -> bool:
         """Compare the least half axis with the largest sphere inside, on a coarse lattice."""
         return bool(half_axes[0] <= self._largest_sphere)
 
@@ -157,7 +157,7 @@ def refuse_tight(vessel: Vessel, surfaces: Sequence[Surface]) -> None:
     for number, surface in enumerate(surfaces):
         checked(surface, f"cell type {number}: mesh")
         half = np.sort(0.5 * np.ptp(surface.vertices, axis=0))
-        if not vessel.has_room(half):
+        if not vessel.may_fit(half):
             size = " x ".join(f"{2 * axis:.4g}" for axis in half)
             extent = " x ".join(f"{length:.4g}" for length in vessel.high - vessel.low)
             raise CaseError(f"cell type {number}: a cell of {size} is larger than the vessel ({extent} around it)")
