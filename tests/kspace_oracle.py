@@ -33,7 +33,7 @@ class Oracle:
         k = [2 * np.pi * np.fft.fftfreq(n, d) for n, d in zip(shape, problem.spacing, strict=True)]
         self.k = [along(one, i) for i, one in enumerate(k)]
         self.magnitude = np.sqrt(sum(one**2 for one in self.k))
-        a = problem.reference_speed * problem.time_step / 2 * self.magnitude
+        a = problem.reference_speed * problem.dt / 2 * self.magnitude
         self.kappa = np.where(a == 0, 1.0, np.sin(a) / np.where(a == 0, 1.0, a))
         self.source_kappa = np.cos(a)
         if scheme != "exact":
@@ -47,7 +47,7 @@ class Oracle:
                     profile[n - 1] = ((size + 1 - n - shift) / size) ** 4
                     profile[shape[i] - size + n - 1] = ((n + shift) / size) ** 4
                 strength = problem.pml[i].alpha * problem.reference_speed / problem.spacing[i]
-                where.append(along(np.exp(-problem.time_step / 2 * strength * profile), i))
+                where.append(along(np.exp(-problem.dt / 2 * strength * profile), i))
         self.p = np.zeros(shape)
         self.u, self.rho = [np.zeros(shape) for _ in self.axes], [np.zeros(shape) for _ in self.axes]
         self._absorption()
@@ -55,7 +55,7 @@ class Oracle:
     def _absorption(self) -> None:
         absorption, relaxation = self.problem.absorption, self.problem.relaxation
         if relaxation is not None:
-            h, at = self.problem.time_step / 2 / relaxation.times, relaxation.labels
+            h, at = self.problem.dt / 2 / relaxation.times, relaxation.labels
             self.processes = [
                 {"a": relaxation.strengths[at, m], "h": h[at, m], "kept": np.zeros(self.problem.shape)}
                 for m in range(3)
@@ -82,7 +82,7 @@ class Oracle:
             return self.spectral(self.p, self.separable)
         if self.scheme == "local4":
             parts = [self.gradient(self.gradient(self.p, i, 1) / self.rho_sg[i], i, -1) for i in self.axes]
-            return self.p + self.problem.time_step**2 / 12 * self.c0**2 * self.rho0 * sum(parts)
+            return self.p + self.problem.dt**2 / 12 * self.c0**2 * self.rho0 * sum(parts)
         return self.p
 
     def inject(self, fields: list[np.ndarray], source, t: int) -> None:
@@ -103,7 +103,7 @@ class Oracle:
                 field += whole.reshape(self.problem.shape)
 
     def step(self, t: int) -> None:
-        problem, dt = self.problem, self.problem.time_step
+        problem, dt = self.problem, self.problem.dt
         corrected = self.corrected()
         for i in self.axes:
             slope = self.gradient(corrected, i, 1)

@@ -62,7 +62,7 @@ def layered_pulse(shape: tuple[int, ...], **given: Any) -> Problem:
         "axes": ("x", "y", "z")[: len(shape)],
         "shape": shape,
         "spacing": (1e-4, 1.2e-4, 0.9e-4)[: len(shape)],
-        "time_step": 1.5e-8,
+        "dt": 1.5e-8,
         "reference_speed": 1800.0,
         "sound_speed": np.where(beyond, 1800.0, 1500.0),
         "density": np.where(beyond, 1200.0, 1000.0),

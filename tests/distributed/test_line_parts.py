@@ -13,7 +13,7 @@ from seiche.errors import CaseError
 from seiche.kernels.registry import Real
 from seiche.ultrasound.extents import line_precision, widened
 from seiche.ultrasound.local_basis import least_overlap, parts_of
-from seiche.ultrasound.plan import Sharing
+from seiche.ultrasound.plan import Decomposition
 from seiche.ultrasound.problem import Absorption, MaskSource, Mode, Pml, Problem
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.solver import UltrasoundSolver
@@ -45,9 +45,9 @@ def fields(problem: Problem, world: World, transforms: str, **options: Any) -> t
     """Return all fields and what was recorded at the end."""
     points = np.arange(3, problem.points, 41)
     record = Request(points=points, quantities=("p", "p_max", "p_rms", "p_max_all"))
-    sharing = Sharing("local", options.pop("overlap"), options.pop("split"))
+    decomposition = Decomposition("local", options.pop("overlap"), options.pop("split"))
     given: dict[str, Any] = {"transforms": transforms, "threads": 1, "record": record, **options}
-    solver = UltrasoundSolver(problem, world=world, sharing=sharing, **given)
+    solver = UltrasoundSolver(problem, world=world, decomposition=decomposition, **given)
     solver.advance(problem.steps)
     assert (solver.transforms == "lines") == (transforms == "lines")
     found = {name: solver.field(name) for name in names(problem)} | {"series": solver.recorder.series("p")}
@@ -153,11 +153,13 @@ def test_lines_that_parts_cannot_have_are_said_on_all_ranks() -> None:
     problem = problem_of((32, 22))
     words = "transforms: no extent close to parts of 24x22 points has only factors up to 7; use library"
     with pytest.raises(CaseError, match=words):
-        UltrasoundSolver(problem, world=world, sharing=Sharing("local", 4, (2, 1)), transforms="lines", threads=1)
+        UltrasoundSolver(
+            problem, world=world, decomposition=Decomposition("local", 4, (2, 1)), transforms="lines", threads=1
+        )
     with pytest.raises(
         CaseError, match="transforms: lines do not support the global basis on several ranks; use library"
     ):
-        given: Any = {"world": world, "sharing": Sharing("global"), "transforms": "lines", "threads": 1}
+        given: Any = {"world": world, "decomposition": Decomposition("global"), "transforms": "lines", "threads": 1}
         UltrasoundSolver(problem_of((32, 27)), **given)
 
 

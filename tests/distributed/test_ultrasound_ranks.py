@@ -15,7 +15,7 @@ from seiche.case.loading import load
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.solver import RowSet, State
-from seiche.ultrasound import Grid, Medium, Sensor, Sharing, Source, simulate
+from seiche.ultrasound import Decomposition, Grid, Medium, Sensor, Source, simulate
 from seiche.ultrasound.local_basis import bell, best_split, derivative_error, parts_of
 from seiche.ultrasound.problem import Window
 from seiche.ultrasound.simulate import Layers, problem_of
@@ -57,7 +57,7 @@ def differences(found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> 
 
 
 def compare(objects: Any, world: World, **options: Any) -> dict[str, float]:
-    found = simulate(*objects, world=world, sharing=Sharing(**options), **OPTIONS)
+    found = simulate(*objects, world=world, decomposition=Decomposition(**options), **OPTIONS)
     return differences(found, simulate(*objects, **OPTIONS))
 
 
@@ -107,7 +107,7 @@ def test_sources_act_on_the_ranks_that_have_their_points(mode: str) -> None:
     x = np.meshgrid(*[grid.positions(axis) for axis in grid.axes], indexing="ij")
     smooth = np.exp(-(x[0] ** 2 + x[1] ** 2) / (2 * (6e-4) ** 2))
     mask = smooth > 1e-6
-    tone = 1e5 * np.sin(2 * np.pi * 2.5e6 * np.arange(100) * grid.time_step)
+    tone = 1e5 * np.sin(2 * np.pi * 2.5e6 * np.arange(100) * grid.dt)
     source = Source(p_mask=mask, p=tone, p_weights=smooth[mask], p_mode=mode)  # type: ignore[arg-type]
     bound = 1e-4 if mode != "dirichlet" else 1e-2  # a dirichlet source has a sharp edge
     assert max(compare((grid, medium, source, sensor), World.from_mpi(), overlap=16).values()) < bound
@@ -133,11 +133,13 @@ def test_what_does_not_go_with_several_ranks_is_one_line() -> None:
     for change, words in cases:
         given = {"sensor": sensor, "overlap": 8, **change}
         with pytest.raises(CaseError) as caught:
-            simulate(grid, medium, source, given.pop("sensor"), world=world, sharing=Sharing(**given), **OPTIONS)
+            simulate(
+                grid, medium, source, given.pop("sensor"), world=world, decomposition=Decomposition(**given), **OPTIONS
+            )
         assert str(caught.value).startswith(words)
     problem = problem_of(grid, medium, source, Layers.of(grid, 10, 2.0, True))
     with pytest.raises(CaseError, match='basis: the local4 scheme has no local basis; use "global"'):
-        UltrasoundSolver(problem, world=world, scheme="local4", sharing=Sharing("local"))
+        UltrasoundSolver(problem, world=world, scheme="local4", decomposition=Decomposition("local"))
     row = problem_of(*packet((96,), 5)[:3], Layers.of(packet((96,), 5)[0], 10, 2.0, True))
     with pytest.raises(
         CaseError, match="scheme: on a grid with one axis the separable scheme needs a single rank; use the exact one"
@@ -202,10 +204,10 @@ def test_transforms_of_the_whole_grid_give_what_one_rank_gives() -> None:
     world, losses = World.from_mpi(), {"alpha_coeff": 0.5, "alpha_power": 1.5, "BonA": 6.0}
     for objects in (packet((45, 38), 12), packet((24, 21, 23), 6), packet((26, 24, 22), 6, **losses)):
         wanted = simulate(*objects, **OPTIONS)
-        found = simulate(*objects, world=world, sharing=Sharing("global"), **OPTIONS)
+        found = simulate(*objects, world=world, decomposition=Decomposition("global"), **OPTIONS)
         assert max(differences(found, wanted).values()) < 1e-12
         single = {**OPTIONS, "precision": "float32"}
-        near = simulate(*objects, world=world, sharing=Sharing("global"), **single)
+        near = simulate(*objects, world=world, decomposition=Decomposition("global"), **single)
         assert max(differences(near, simulate(*objects, **single)).values()) < 1e-6
 
 
@@ -245,7 +247,7 @@ def test_sources_of_every_kind_act_in_two_layouts(scheme: str) -> None:
     sensor = Sensor(sensor.mask, record=("p", "p_final"))
     mask = np.zeros(grid.shape, bool)
     mask[8:15, 20] = True
-    tone = np.sin(2 * np.pi * 2.5e6 * np.arange(16) * grid.time_step)
+    tone = np.sin(2 * np.pi * 2.5e6 * np.arange(16) * grid.dt)
     each = tone * np.linspace(0.5, 1.0, int(mask.sum()))[:, None]
     for mode in ("dirichlet", "additive", "additive-no-correction"):
         for acts in ({"p_mask": mask, "p": 1e5 * each}, {"u_mask": mask, "ux": each}, {"u_mask": mask, "uy": tone}):
@@ -301,7 +303,7 @@ def test_sources_act_on_slabs_as_on_one_rank() -> None:
     grid, medium, _, sensor = packet((48, 40), 30)
     mask = np.zeros(grid.shape, bool)
     mask[8:17, 20] = True
-    tone = np.sin(2 * np.pi * 2.5e6 * np.arange(20) * grid.time_step)
+    tone = np.sin(2 * np.pi * 2.5e6 * np.arange(20) * grid.dt)
     for mode in ("dirichlet", "additive", "additive-no-correction"):
         for samples in (tone, tone * np.linspace(0.5, 1.0, int(mask.sum()))[:, None]):
             source = Source(p_mask=mask, p=1e5 * samples, p_mode=mode, u_mask=mask, ux=1e-2 * samples, u_mode=mode)  # type: ignore[arg-type]
@@ -356,7 +358,7 @@ def test_one_rank_warns_and_refuses_like_simulate():
     reference = Medium(medium.sound_speed, sound_speed_ref=C)
     with warnings.catch_warnings(), pytest.raises(CaseError, match="is unstable in this medium"):
         warnings.simplefilter("ignore")
-        simulate(unstable, reference, source, sensor, sharing=Sharing("local"))
+        simulate(unstable, reference, source, sensor, decomposition=Decomposition("local"))
 
 
 @pytest.mark.ranks(2)
@@ -367,6 +369,6 @@ def test_ranks_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     grid, medium, source, _ = packet((48, 32), 4)
     problem = problem_of(grid, medium, source, Layers.of(grid, 6, 2.0, True))
     for wanted, expected in ((None, world.threads()), (1, 1)):
-        solver = UltrasoundSolver(problem, world=world, sharing=Sharing("local", 4), threads=wanted)
+        solver = UltrasoundSolver(problem, world=world, decomposition=Decomposition("local", 4), threads=wanted)
         assert solver.backend.threads == expected
         solver.close()

@@ -15,7 +15,7 @@ from seiche.case.ultrasound.setup import error_of_ranks
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.solver import RowSet, State
-from seiche.ultrasound import Grid, Medium, Sensor, Sharing, Source, simulate
+from seiche.ultrasound import Decomposition, Grid, Medium, Sensor, Source, simulate
 from seiche.ultrasound.photoacoustic import time_reversal
 from seiche.ultrasound.plan import parts_for
 from seiche.ultrasound.problem import Absorption, MaskSource, Problem
@@ -198,7 +198,12 @@ def continues_with_the_same_bits(problem: Problem, world: World, options: dict[s
 def test_slabs_continue_on_the_same_ranks_with_the_same_bits(scheme: str, medium: str) -> None:
     world, problem = World.from_mpi(), problem_of(**MEDIA[medium])
     request = request_of(problem, velocity=scheme == "exact")
-    options: dict[str, Any] = {"scheme": scheme, "record": request, "threads": 1, "sharing": Sharing("global")}
+    options: dict[str, Any] = {
+        "scheme": scheme,
+        "record": request,
+        "threads": 1,
+        "decomposition": Decomposition("global"),
+    }
     continues_with_the_same_bits(problem, world, options)
 
 
@@ -213,7 +218,9 @@ def test_slabs_continue_on_another_number_of_ranks(scheme: str, medium: str, bef
     options: dict[str, Any] = {"scheme": scheme, "record": request, "threads": 1, "precision": "float64"}
     stopped = None
     if (some := world.first(before)) is not None:
-        solver = UltrasoundSolver(problem, world=some, **options, sharing=Sharing("global" if before > 1 else None))
+        solver = UltrasoundSolver(
+            problem, world=some, **options, decomposition=Decomposition("global" if before > 1 else None)
+        )
         solver.advance(STOP)
         state = solver.state()
         everything = {name: np.arange(rows.total) for name, rows in state.rows.items()}
@@ -221,7 +228,9 @@ def test_slabs_continue_on_another_number_of_ranks(scheme: str, medium: str, bef
         solver.close()
     state, at_the_stop = world.bcast(stopped)
     if (some := world.first(after)) is not None:
-        solver = UltrasoundSolver(problem, world=some, **options, sharing=Sharing("global" if after > 1 else None))
+        solver = UltrasoundSolver(
+            problem, world=some, **options, decomposition=Decomposition("global" if after > 1 else None)
+        )
         solver.set_state(rows_of(World.serial(), state, solver.keys))
         assert_same(results(solver), at_the_stop)
         solver.advance(STEPS - STOP)
@@ -240,9 +249,14 @@ def test_parts_that_overlap_continue_with_the_same_bits(transforms: str, medium:
     world, shape = World.from_mpi(), (16 * World.from_mpi().size, 12, 15)
     given = {"relaxation": relaxation_of(shape)} if medium == "relaxation" else {}
     problem = problem_of(shape, **{**MEDIA[medium], **given})
-    sharing = Sharing("local", 4, (world.size, 1, 1))
+    decomposition = Decomposition("local", 4, (world.size, 1, 1))
     request = request_of(problem, velocity=True)
-    options: dict[str, Any] = {"record": request, "threads": 1, "transforms": transforms, "sharing": sharing}
+    options: dict[str, Any] = {
+        "record": request,
+        "threads": 1,
+        "transforms": transforms,
+        "decomposition": decomposition,
+    }
     continues_with_the_same_bits(problem, world, options)
 
 
@@ -256,7 +270,7 @@ def test_time_reversal_on_ranks_makes_the_image_of_one() -> None:
     options: dict[str, Any] = {"pml_size": 4, "threads": 1, "precision": "float64"}
     series = simulate(grid, Medium(1500.0), Source(p0=p0), Sensor(mask), **options)["p"]
     wanted = time_reversal(grid, Medium(1500.0), mask, series, iterations=2, **options)
-    shared: dict[str, Any] = {"world": world, "sharing": Sharing("global")}
+    shared: dict[str, Any] = {"world": world, "decomposition": Decomposition("global")}
     found = time_reversal(grid, Medium(1500.0), mask, series, iterations=2, **shared, **options)
     assert wanted.max() > 0.3
     assert np.abs(found - wanted).max() < 1e-12 * wanted.max()
@@ -273,7 +287,7 @@ def test_an_image_of_the_local_basis_errs_by_what_is_predicted_of_the_series_sen
     x, y = np.meshgrid(*(grid.positions(axis) for axis in grid.axes), indexing="ij")
     mask = np.abs(np.hypot(x, y) - 6e-3) < 3e-4
     options: dict[str, Any] = {"pml_size": 6, "threads": 1, "precision": "float64"}
-    times = grid.time_step * np.arange(grid.steps)
+    times = grid.dt * np.arange(grid.steps)
     tone = np.sin(2 * np.pi * 4e5 * times) * np.minimum(times / 5e-6, 1.0)
     source = Source(p_mask=np.hypot(x + 4e-3, y) < 1e-3, p=tone)
     series = simulate(grid, Medium(1500.0), source, Sensor(mask), **options)["p"]
@@ -286,7 +300,7 @@ def test_an_image_of_the_local_basis_errs_by_what_is_predicted_of_the_series_sen
 
     wanted = time_reversal(grid, Medium(1500.0), mask, series, **options)
     monkeypatch.setattr(import_module("seiche.ultrasound.simulate"), "UltrasoundSolver", noted)
-    shared: dict[str, Any] = {"world": world, "sharing": Sharing("local", overlap)}
+    shared: dict[str, Any] = {"world": world, "decomposition": Decomposition("local", overlap)}
     found = time_reversal(grid, Medium(1500.0), mask, series, **shared, **options)
     error = np.linalg.norm(found - wanted) / np.linalg.norm(wanted)
     parts = parts_for(problems[-1].shape, world.size, "local", split=None, overlap=overlap, lines=None)

@@ -49,7 +49,7 @@ def test_ranks_equal_one_rank() -> None:
         start(solver)
         solver.advance(STEPS)
         assert_same(solver, reference)
-        np.testing.assert_array_equal(solver.rate(), reference.rate()[solver.mesh.number])
+        np.testing.assert_array_equal(solver.rhs(), reference.rhs()[solver.mesh.number])
         np.testing.assert_array_equal(solver.samples(), reference.samples())
         assert solver.peak is not None and reference.peak is not None
         peaks, expected = solver.peak.gather(), reference.peak.gather()
@@ -65,7 +65,7 @@ def test_no_rank_holds_the_mesh_and_the_shares_have_equal_weight() -> None:
     world = World.from_mpi()
     for dim in (2, 3):
         mesh, whole = mesh_of(dim, world), Generator(brick(dim), sizes(dim)).leaves()
-        mirrors = [mesh.number[mesh.mirrors(peer)] for peer in range(world.size)]
+        mirrors = [mesh.number[mesh.ghost_copies(peer)] for peer in range(world.size)]
         numbers, mirrored = zip(*world.allgather((mesh.number, mirrors)), strict=True)
         assert np.array_equal(np.sort(np.concatenate(numbers)), np.arange(len(whole)))
         assert np.array_equal(mesh.corner[: mesh.count], whole.corner[mesh.number])

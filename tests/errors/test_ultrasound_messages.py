@@ -173,7 +173,7 @@ def complaint(**change: Any) -> str:
             {"scheme": "local4", "sensor": Sensor(MASK, record=("u",))},
             "record: the local4 scheme does not record velocities; use the exact one",
         ),
-        ({"grid": replace(GRID, time_step=-1.0)}, "grid: time step: -1 is not a number > 0"),
+        ({"grid": replace(GRID, dt=-1.0)}, "grid: time step: -1 is not a number > 0"),
         ({"grid": (24, 20)}, OTHER.format("grid", "tuple", "Grid")),
         ({"medium": 1500.0}, OTHER.format("medium", "float", "Medium")),
         ({"source": P0}, OTHER.format("source", "ndarray", "Source")),
@@ -222,7 +222,7 @@ def test_unknown_record_is_named_with_the_known_ones():
         (((10, 20), (1e-4, 1e-4, 1e-4)), "grid.spacing: (0.0001, 0.0001, 0.0001) is not one positive number per axis"),
         ((10, -1.0), "grid.spacing: -1.0 is not one positive number per axis"),
         ((None, 1e-4), "grid.shape: None is not a number of points for each axis"),
-        ((10, 1e-4, "1 us"), "grid.time_step: is not an array of numbers"),
+        ((10, 1e-4, "1 us"), "grid.dt: is not an array of numbers"),
         ((10, 1e-4, 1e-8, 0), "grid.steps: 0 time steps; need at least 1"),
     ],
 )
@@ -260,11 +260,11 @@ def test_what_begins_after_the_end_is_silent_however_late_it_is():
 def test_unstable_time_step_is_refused_with_the_limit():
     """k-space theory: c_ref < max(c0) has a limit, c_ref = max(c0) none."""
     slow = Medium(1500.0, sound_speed_ref=1000.0)
-    grid = replace(GRID, time_step=4e-8)
+    grid = replace(GRID, dt=4e-8)
     k = np.sqrt(2) * np.pi / 1e-4
     limit = 2 / (1000 * k) * np.arcsin(1000 / 1500)
     assert complaint(grid=grid, medium=slow) == (
-        f"grid.time_step: a time step of 4e-08 s is unstable in this medium; the longest stable step is {limit:.4g} s"
+        f"grid.dt: a time step of 4e-08 s is unstable in this medium; the longest stable step is {limit:.4g} s"
     )
     simulate(**(GOOD | {"grid": grid}))
 
@@ -348,7 +348,7 @@ def test_a_time_step_or_a_number_of_steps_that_is_given_alone_is_kept():
     both = Grid(SHAPE, 1e-4).with_time(1500.0)
     assert times(steps=7) == 7
     assert times() == both.steps
-    assert abs(times(time_step=both.time_step / 2) - 2 * both.steps) <= 1  # type: ignore[operator]
+    assert abs(times(dt=both.dt / 2) - 2 * both.steps) <= 1  # type: ignore[operator]
 
 
 def test_an_element_that_starts_after_the_end_is_silent_however_late():

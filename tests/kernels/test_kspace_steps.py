@@ -47,7 +47,7 @@ def problem_of(shape: tuple[int, ...], **given: object) -> Problem:
         "axes": ("x", "y", "z")[:dimensions],
         "shape": shape,
         "spacing": (1e-4, 1.2e-4, 0.9e-4)[:dimensions],
-        "time_step": 1.5e-8,
+        "dt": 1.5e-8,
         "steps": STEPS,
         "reference_speed": 1800.0,
         "sound_speed": 1500.0,

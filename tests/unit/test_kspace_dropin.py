@@ -60,7 +60,7 @@ def oracle_of(shape: tuple[int, int, int], medium: dict[str, Any], **more: Any) 
         axes=axes,
         shape=grid,
         spacing=(float(np.float32(1e-4)),) * len(axes),
-        time_step=float(np.float32(2e-8)),
+        dt=float(np.float32(2e-8)),
         steps=STEPS,
         reference_speed=1800.0 if "c0" in field else 1500.0,
         sound_speed=field.get("c0", 1500.0),

@@ -312,7 +312,7 @@ def test_a_process_that_takes_over_late_leaves_the_lock_to_who_was_faster(tmp_pa
     seen = Owner(**json.loads(path.read_text()))
     assert first.acquire() is None
     second._remove(seen, tmp_path / "aside")
-    assert first.held and not (tmp_path / "aside").exists()
+    assert first.is_owned and not (tmp_path / "aside").exists()
     assert second.acquire() == first._owner
     first.release()
     assert not path.exists()
@@ -325,5 +325,5 @@ def test_a_damaged_lock_counts_by_its_age(tmp_path: Path) -> None:
     owner = lock.acquire()
     assert owner is not None and owner.host == "an unknown host"
     os.utime(path, (1, 1))
-    assert lock.acquire() is None and lock.held
+    assert lock.acquire() is None and lock.is_owned
     lock.release()

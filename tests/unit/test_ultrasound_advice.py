@@ -13,7 +13,7 @@ import pytest
 from seiche.backend.cpu import CpuBackend
 from seiche.ultrasound import Grid, Medium, Sensor, Source, simulate
 from seiche.ultrasound.advice import highest_frequency, memory, phase_error, points_per_wavelength, shared_fields
-from seiche.ultrasound.plan import Sharing
+from seiche.ultrasound.plan import Decomposition
 from seiche.ultrasound.simulate import Layers, problem_of, request_of
 from seiche.ultrasound.solver import UltrasoundSolver
 
@@ -71,7 +71,7 @@ def test_memory_of_ranks_that_share_transforms_is_what_is_allocated(scheme, medi
     told = memory(problem, scheme) + 4 * problem.points * shared_fields(problem, scheme)
 
     def run() -> None:
-        UltrasoundSolver(problem, sharing=Sharing("global"), scheme=scheme).advance()
+        UltrasoundSolver(problem, decomposition=Decomposition("global"), scheme=scheme).advance()
 
     assert allocated(monkeypatch, run) == pytest.approx(told, rel=0.03)
 
@@ -113,7 +113,7 @@ def problem_at(contrast: float, cfl: float, points: float) -> Any:
     dx = 1e-3
     grid = Grid((n,), dx, cfl * dx / (contrast * c), 2000)
     frequency = c / (points * dx)
-    signal = np.sin(2 * np.pi * frequency * np.arange(2000) * grid.time_step)
+    signal = np.sin(2 * np.pi * frequency * np.arange(2000) * grid.dt)
     source = Source(p_mask=np.arange(n) == 25, p=signal)
     return problem_of(grid, Medium(speed), source, Layers.of(grid, 10, 2.0, True)), frequency
 
@@ -143,7 +143,7 @@ def warned(**change: Any) -> list[str]:
     given = {"contrast": 1.8, "points": 5.0, "scheme": "exact"} | change
     grid = Grid((n,), dx, 0.3 * dx / (1500.0 * given["contrast"]), 400)
     frequency = 1500.0 / (given["points"] * dx)
-    source = Source(p_mask=x == 25, p=np.sin(2 * np.pi * frequency * np.arange(400) * grid.time_step))
+    source = Source(p_mask=x == 25, p=np.sin(2 * np.pi * frequency * np.arange(400) * grid.dt))
     medium = Medium(np.where(x < 60, 1500.0, 1500.0 * given["contrast"]))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -31,7 +31,7 @@ def test_a_case_gives_what_the_same_objects_give(tmp_path):
     found = load(case(tmp_path)).run(visible=False)
     period = 20  # steps: the greatest whole number for which the Courant number is not above 0.3
     grid = Grid((48, 40), 0.5e-3, 1 / 5e5 / period, 60)
-    t = np.arange(60) * grid.time_step
+    t = np.arange(60) * grid.dt
     tone = 60e3 * np.sin(2 * np.pi * 5e5 * t) * np.minimum(1, 5e5 * t / 3)
     arc = Arc((-8e-3, 0.0), (2e-3, 0.0), 10e-3, 8e-3)
     wanted = simulate(
@@ -46,7 +46,7 @@ def test_a_case_gives_what_the_same_objects_give(tmp_path):
             np.testing.assert_allclose(file[name][()], values, rtol=1e-5, atol=1e-5 * np.abs(values).max())
             assert file[name].attrs["unit"] == ("rad" if name == "p_phase" else "Pa")
         np.testing.assert_allclose(file["x"], grid.positions("x"))
-        assert file.attrs["time_step"] == grid.time_step
+        assert file.attrs["time_step"] == grid.dt
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["details"]["greatest_p_amplitude"]["value"] == pytest.approx(wanted["p_amplitude"].max(), rel=1e-4)
     assert summary == json.loads(json.dumps(dict(found.summary)))
@@ -148,8 +148,8 @@ def test_a_burst_ends_and_tones_of_one_kind_act_as_an_array(tmp_path):
     setup = prepare(case(tmp_path, text))
     (source,) = setup.problem.sources
     assert source.samples.shape[1] == source.points.size
-    period = 1 / 5e5 / setup.problem.time_step
-    assert source.steps == pytest.approx(2 * period + 0.3e-6 / setup.problem.time_step, abs=2.5)
+    period = 1 / 5e5 / setup.problem.dt
+    assert source.steps == pytest.approx(2 * period + 0.3e-6 / setup.problem.dt, abs=2.5)
 
 
 def test_the_examples_are_sound_cases_and_the_photoacoustic_one_finds_its_discs(tmp_path):

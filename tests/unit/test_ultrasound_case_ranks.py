@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from seiche.case.loading import load, prepare
-from seiche.case.ultrasound.setup import error_of_ranks, local_parts, sharing_of
+from seiche.case.ultrasound.setup import decompose, error_of_ranks, local_parts
 from seiche.cli import main
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -50,19 +50,19 @@ def test_overlap_is_as_narrow_as_keeps_the_error_that_is_asked_for(tmp_path, cap
     text = BASIC.replace("[48, 40]", "[96, 80]").replace('points = [["0 mm", "1 mm"]]\n', "")
     path, widths = case(tmp_path, text.replace("= 60", "= 400")), []
     for error in (1e-1, 1e-3, 2e-4):
-        sharing = sharing_of(prepare(path, [f"run.error={error}"]), 2)
-        assert sharing.basis == "auto"
-        widths.append(sharing.overlap)
+        decomposition = decompose(prepare(path, [f"run.error={error}"]), 2)
+        assert decomposition.basis == "auto"
+        widths.append(decomposition.overlap)
         assert main(["check", str(path), "--ranks", "2", "--set", f"run.error={error}"]) == 0
         said = capsys.readouterr().out
-        assert f"overlaps of {sharing.overlap}," in said
+        assert f"overlaps of {decomposition.overlap}," in said
         told = float(said.partition("error of ranks")[2].split()[3])
         assert told <= 1.05 * error  # two digits are printed
     assert widths == sorted(set(widths))
-    assert sharing_of(prepare(path), 2).overlap == 12
-    assert sharing_of(prepare(path, ["run.overlap=8"]), 2).overlap == 8
-    assert sharing_of(prepare(path, ["run.split=[1, 2]"]), 2).split == (1, 2)
-    assert sharing_of(prepare(path, ["run.error=1e-12"]), 2).basis == "global"
+    assert decompose(prepare(path), 2).overlap == 12
+    assert decompose(prepare(path, ["run.overlap=8"]), 2).overlap == 8
+    assert decompose(prepare(path, ["run.split=[1, 2]"]), 2).split == (1, 2)
+    assert decompose(prepare(path, ["run.error=1e-12"]), 2).basis == "global"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_error_of_ranks_needs_a_frequency(tmp_path):
     text = BASIC.partition("[[source]]")[0] + '[[source]]\nkind = "initial-ball"\ncenter = ["0 mm", "0 mm"]\n'
     text += 'radius = "2 mm"\npressure = "1 kPa"\n[record]\nmaps = ["p_max_all"]\n'
     with pytest.raises(CaseError, match=r"run\.error: no source has a frequency, which the prediction needs"):
-        sharing_of(prepare(case(tmp_path, text), ["run.error=1e-3"]), 2)
+        decompose(prepare(case(tmp_path, text), ["run.error=1e-3"]), 2)
 
 
 ONE_RANK = [

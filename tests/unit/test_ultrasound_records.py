@@ -32,6 +32,6 @@ def test_sensors_and_amplitudes_keep_their_own_steps(window):
     np.testing.assert_allclose(found["p_rms"], np.sqrt((late**2).mean(axis=1)), rtol=1e-12)
     np.testing.assert_array_equal(found["p_max_all"][MASK], late.max(axis=1))
     first, last = window or (40, 60)
-    phase = -2j * np.pi * 1e6 * np.arange(first, last) * GRID.time_step
+    phase = -2j * np.pi * 1e6 * np.arange(first, last) * GRID.dt
     wave = 2 / (last - first) * (whole[:, first:last] * np.exp(phase)).sum(axis=1)
     np.testing.assert_allclose(found["p_amplitude"][0][MASK], np.abs(wave), rtol=1e-9, atol=1e-9 * np.abs(whole).max())

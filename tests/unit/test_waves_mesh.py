@@ -89,7 +89,7 @@ def test_graded_sizes_give_balanced_leaves_and_each_rank_makes_its_own(
         part = generator.leaves(int(whole.key[first]), high)
         assert np.array_equal(part.key, whole.key[first:last])
         own = Mesh.of_forest(whole, rank=rank, ranks=3)
-        alone = Mesh(part, generator.holders, whole.key[ends[:-1]], rank=rank, first=int(first), total=len(whole))
+        alone = Mesh(part, generator.leaves_of, whole.key[ends[:-1]], rank=rank, first=int(first), total=len(whole))
         assert np.array_equal(own.neighbours, alone.neighbours)
         assert np.array_equal(own.kinds, alone.kinds)
         assert np.array_equal(own.ghost_owner, alone.ghost_owner)
@@ -125,11 +125,11 @@ def test_keys_give_their_corners_back() -> None:
 
 def test_points_on_faces_belong_to_all_elements_around() -> None:
     mesh = Mesh.of_forest(Forest.uniform(Brick((2, 2), (False, True)), 0), tree_size=(1.0, 3.0))
-    assert len(mesh.touching((0.5, 1.0))[0]) == 1
-    assert len(mesh.touching((1.0, 1.0))[0]) == 2
-    assert len(mesh.touching((1.0, 3.0))[0]) == 4
-    assert len(mesh.touching((0.5, 0.0))[0]) == 2  # across the periodic side
-    element, place = mesh.touching((2.0, 1.5))
+    assert len(mesh.elements_at((0.5, 1.0))[0]) == 1
+    assert len(mesh.elements_at((1.0, 1.0))[0]) == 2
+    assert len(mesh.elements_at((1.0, 3.0))[0]) == 4
+    assert len(mesh.elements_at((0.5, 0.0))[0]) == 2  # across the periodic side
+    element, place = mesh.elements_at((2.0, 1.5))
     assert len(element) == 1
     assert np.allclose(place, [[1.0, 0.0]])
 
@@ -145,17 +145,17 @@ def test_trees_may_have_widths_of_their_own() -> None:
     assert np.isclose(np.prod(mesh.sizes, axis=1).sum(), 7.25 * 4.0)
     for element in range(mesh.count):
         middle = mesh.lower[element] + mesh.sizes[element] * [0.25, 0.5]
-        found, place = mesh.touching(middle)
+        found, place = mesh.elements_at(middle)
         assert found.tolist() == [element]
         assert np.allclose(place, [[-0.5, 0.0]])
-        held, where = mesh.holding(middle[None])
+        held, where = mesh.locate(middle[None])
         assert held.tolist() == [element] and np.allclose(where, [[-0.5, 0.0]])
         for axis in range(2):
             beyond = int(mesh.neighbours[element, 2 * axis + 1, 0])
             if beyond >= 0:
                 assert np.isclose(mesh.lower[beyond, axis], mesh.lower[element, axis] + mesh.sizes[element, axis])
-    assert len(mesh.touching((3.5, 3.0))[0]) == 2
-    assert len(mesh.touching(upper)[0]) == 1
+    assert len(mesh.elements_at((3.5, 3.0))[0]) == 2
+    assert len(mesh.elements_at(upper)[0]) == 1
 
 
 def test_points_on_a_side_that_is_a_rounded_sum_belong_to_the_mesh() -> None:
@@ -165,13 +165,13 @@ def test_points_on_a_side_that_is_a_rounded_sum_belong_to_the_mesh() -> None:
     below = Mesh.of_forest(forest, tree_size=([0.1] * 10, 1.0), origin=(-mesh.extent[1][0], 0.0))
     assert mesh.extent[1][0] != 1.0
     for side, outwards in ((mesh, np.array([1e-15, 0.0])), (below, np.array([0.0, 1e-16]))):
-        element, place = side.touching(side.extent[1] + outwards)
+        element, place = side.elements_at(side.extent[1] + outwards)
         assert element.tolist() == [9] and np.array_equal(place, [[1.0, 1.0]])
-        element, place = side.touching(side.extent[0] - outwards)
+        element, place = side.elements_at(side.extent[0] - outwards)
         assert element.tolist() == [0] and np.array_equal(place, [[-1.0, -1.0]])
     for point in ((1.001, 0.5), (-0.001, 0.5), (0.5, 1.001), (np.nan, 0.5), (0.5,), (np.inf, 0.0)):
         with pytest.raises(CaseError, match="is outside the mesh"):
-            mesh.touching(point)
+            mesh.elements_at(point)
 
 
 def test_elements_per_wavelength_interpolates_its_table() -> None:

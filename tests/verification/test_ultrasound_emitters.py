@@ -87,7 +87,7 @@ def test_long_oblique_line_sends_a_plane_wave_of_its_signal_to_both_sides(quanti
     """Velocity along the line's normal: pressure rho c u before it, minus that behind it."""
     f, dx = 5e5, C / 5e5 / 8
     grid = Grid((120, 120), dx, dx / C / 5, 300)
-    t = np.arange(grid.steps) * grid.time_step
+    t = np.arange(grid.steps) * grid.dt
     a = np.deg2rad(20)
     reach = 58 * dx
     line = Line((reach * np.sin(a), -reach * np.cos(a)), (-reach * np.sin(a), reach * np.cos(a)))  # faces -x

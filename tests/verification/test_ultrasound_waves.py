@@ -35,7 +35,7 @@ def test_gaussian_pressure_spreads_as_the_exact_spherical_wave(device):
         smooth_p0=False,
         device=device,
     )
-    t, r = np.arange(80) * grid.time_step, away * dx
+    t, r = np.arange(80) * grid.dt, away * dx
     f = lambda x: x * np.exp(-(x**2) / (2 * s**2))  # noqa: E731
     exact = (f(r - C * t) + f(r + C * t)) / (2 * r)
     assert np.abs(result["p"][0] - exact).max() < 1e-5 * exact.max()
@@ -48,7 +48,7 @@ def test_ball_of_pressure_sends_out_an_n_wave(device):
     x = np.meshgrid(*[grid.positions(axis) for axis in grid.axes], indexing="ij")
     ball = (np.sqrt(sum(one * one for one in x)) < a).astype(float)
     p = simulate(grid, Medium(C), Source(p0=ball), Sensor(point_mask(grid, away, 0, 0)), device=device)["p"][0]
-    t, r = np.arange(120) * grid.time_step, away * dx
+    t, r = np.arange(120) * grid.dt, away * dx
     arrival = r - C * t
     exact = np.where(np.abs(arrival) < a, arrival / (2 * r), 0.0)
     away_from_edges = (np.abs(np.abs(arrival) - a) > 4 * dx) & (arrival > -1.5 * a)
@@ -73,7 +73,7 @@ def test_plane_wave_is_absorbed_and_dispersed_by_the_power_law(y, losses, device
         device=device,
         precision="float64",
     )["p"]
-    spectrum, f = np.fft.rfft(p, 8192, axis=1), np.fft.rfftfreq(8192, grid.time_step)
+    spectrum, f = np.fft.rfft(p, 8192, axis=1), np.fft.rfftfreq(8192, grid.dt)
     band = (f > 1e6) & (f < 4e6)
     length = 200 * dx
     found = np.log(np.abs(spectrum[0, band] / spectrum[1, band])) / length
@@ -108,7 +108,7 @@ def test_relaxation_follows_the_power_law_from_half_to_five_megahertz(y, scheme,
         device=device,
         precision="float64",
     )["p"]
-    spectrum, f = np.fft.rfft(p, 8192, axis=1), np.fft.rfftfreq(8192, grid.time_step)
+    spectrum, f = np.fft.rfft(p, 8192, axis=1), np.fft.rfftfreq(8192, grid.dt)
     inside = (f > band[0]) & (f < band[1])
     w, w0, length = 2 * np.pi * f[inside], 2 * np.pi * centre, 200 * dx
     a0 = 0.5 * DB * (1e-6 / (2 * np.pi)) ** y

@@ -152,16 +152,16 @@ def test_sides_take_energy_or_keep_it_and_the_adjoint_stays_the_operator(
 
 def growth_and_asymmetry(solver: Solver, first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
     """Return how fast the energy grows and <L a, b> - <a, T L T b>, over the norms of a = `first` and L a."""
-    dim, medium = solver.of.dim, solver.of.medium
-    flip = np.ones((1, solver.of.fields, 1))
+    dim, medium = solver.disc.dim, solver.disc.medium
+    flip = np.ones((1, solver.disc.fields, 1))
     flip[:, 1:] *= -1 if medium == "acoustic" else 1
     flip[:, : dim if medium == "elastic" else 0] = -1
     solver.start_from(first)
-    rate = solver.rate()
+    rate = solver.rhs()
     scale = np.sqrt(inner_product(rate, rate, solver.operator) * inner_product(first, first, solver.operator))
     growth = inner_product(first, rate, solver.operator) / scale
     solver.start_from(flip * second)
-    adjoint = flip * solver.rate()
+    adjoint = flip * solver.rhs()
     difference = inner_product(rate, second, solver.operator) - inner_product(first, adjoint, solver.operator)
     return growth, difference / scale
 
@@ -312,7 +312,7 @@ def spectral_radius(solver: Solver) -> float:
     state = np.random.default_rng(3).standard_normal(solver.values().shape)
     for _ in range(60):
         solver.start_from(state)
-        rate = solver.rate()
+        rate = solver.rhs()
         growth = np.sqrt(energy(rate, solver.operator) / energy(state, solver.operator))
         state = rate / np.abs(rate).max()
     return float(growth)

@@ -15,7 +15,7 @@ def largest_amplification(solver: Solver) -> float:
     columns = []
     for row in np.eye(int(np.prod(shape))):
         solver.start_from(row.reshape(shape))
-        columns.append(solver.rate().ravel())
+        columns.append(solver.rhs().ravel())
     z = solver.largest_step * np.linalg.eigvals(np.array(columns).T)
     return float(np.abs(1 + z + z**2 / 2 + z**3 / 6 + z**4 / 24 + z**5 / 200).max())
 

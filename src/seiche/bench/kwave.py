@@ -83,7 +83,7 @@ def _objects(problem: Problem, steps: int) -> tuple[Any, Any, Any, Any]:
     from kwave.ksource import kSource
 
     grid = kWaveGrid(list(problem.shape), list(problem.spacing))
-    grid.setTime(steps, problem.time_step)
+    grid.setTime(steps, problem.dt)
     medium: dict[str, Any] = {"sound_speed": problem.sound_speed, "density": problem.density}
     if problem.absorption is not None:
         medium |= {"alpha_coeff": problem.absorption.alpha_coeff, "alpha_power": problem.absorption.alpha_power}

@@ -19,7 +19,7 @@ from seiche.errors import CaseError
 from seiche.report.style import COLORS, SINGLE_COLUMN, new_figure, paper_style, save
 from seiche.ultrasound.crossing import crossing_error, cuts_along_diagonal
 from seiche.ultrasound.local_basis import OVERLAPS, derivative_error
-from seiche.ultrasound.plan import Sharing
+from seiche.ultrasound.plan import Decomposition
 from seiche.ultrasound.problem import Pml, Problem
 from seiche.ultrasound.solver import UltrasoundSolver
 
@@ -62,7 +62,7 @@ def problem_of(shape: tuple[int, ...], points_per_wavelength: float) -> Problem:
         axes=("x", "y", "z")[: len(shape)],
         shape=shape,
         spacing=(spacing,) * len(shape),
-        time_step=_CFL * spacing / _SPEEDS[1],
+        dt=_CFL * spacing / _SPEEDS[1],
         steps=int(0.35 * max(shape) / _CFL * _SPEEDS[1] / _SPEEDS[0]),
         reference_speed=_SPEEDS[1],
         sound_speed=np.where(second, _SPEEDS[1], _SPEEDS[0]),
@@ -96,8 +96,8 @@ def measure(
                     alone = UltrasoundSolver(problem, device=device, precision="float64")
                     alone.advance(problem.steps)
                     reference = alone.field("p")
-                sharing = Sharing("local", width, split)
-                solver = UltrasoundSolver(problem, world=world, sharing=sharing, device=device, precision="float64")
+                parts = Decomposition("local", width, split)
+                solver = UltrasoundSolver(problem, world=world, decomposition=parts, device=device, precision="float64")
                 solver.advance(problem.steps)
                 cuts = cuts_along_diagonal(solver.parts)
                 measured = float(np.linalg.norm(solver.field("p") - reference) / np.linalg.norm(reference))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench ultrasound` on several ranks: a row of cubes, one per rank, with each method of sharing."""
+"""`seiche bench ultrasound` on several ranks: a row of cubes, one per rank, with each decomposition."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seiche.bench import results
 from seiche.bench.results import sizes_of
 from seiche.bench.ultrasound import Physics, problem_of, stage_milliseconds, step_seconds
 from seiche.domain.world import World
-from seiche.ultrasound.plan import Sharing
+from seiche.ultrasound.plan import Decomposition
 from seiche.ultrasound.solver import UltrasoundSolver
 
 #: Points shared with each neighbour; 0: transforms of the whole grid.
@@ -82,9 +82,9 @@ def measure(
         CaseError: the overlap is impossible for these cubes.
     """
     basis = "local" if overlap else "global"
-    sharing = Sharing(basis, overlap, (world.size, 1, 1) if overlap else None, transport=transport)
+    decomposition = Decomposition(basis, overlap, (world.size, 1, 1) if overlap else None, transport=transport)
     problem = problem_of(size, physics, world.size)
-    solver = UltrasoundSolver(problem, world=world, sharing=sharing, scheme=scheme, **options)
+    solver = UltrasoundSolver(problem, world=world, decomposition=decomposition, scheme=scheme, **options)
     milliseconds = float(np.median(step_seconds(solver, world, seconds)[0])) * 1e3
     stages = stage_milliseconds(solver)
     row = UltrasoundRanksRow(

@@ -77,8 +77,8 @@ class WavesRow:
 def start(solver: Solver) -> None:
     """Set an initial wave, repeated in every block of 64 elements: positions do not affect the time."""
     wave = PlaneWave("p", (1.0, 0.6, 0.3), 1.0, 2.0, 1.0 if solver.medium == "elastic" else 0.0)
-    points = np.random.default_rng(1).random((min(_TILE, solver.mesh.count), solver.of.nodes**3, 3))
-    tile = wave.state(solver.medium, points, 0.0, lambda t: np.asarray(np.sin(np.pi * t))).astype(solver.of.real)
+    points = np.random.default_rng(1).random((min(_TILE, solver.mesh.count), solver.disc.nodes**3, 3))
+    tile = wave.state(solver.medium, points, 0.0, lambda t: np.asarray(np.sin(np.pi * t))).astype(solver.disc.real)
     count = solver.mesh.count
     solver.start_from(np.tile(tile, (-(-count // len(tile)), 1, 1))[:count])
 
@@ -227,7 +227,7 @@ class _Bench:
             total = solver.mesh.total * case.nodes**3
             stage = step / (1 if leaps else STAGES) / (total / size)
             first = stage if scheme == schemes[0] else first
-            words = words_per_leap(solver.of) if leaps else words_per_node(solver.of, scheme)
+            words = words_per_leap(solver.disc) if leaps else words_per_node(solver.disc, scheme)
             yield WavesRow(
                 medium=case.medium,
                 flux=case.flux,
@@ -241,7 +241,7 @@ class _Bench:
                 steps=steps,
                 ps_a_node_a_stage=stage * 1e12,
                 times_of_fused=stage / first,
-                words_a_node=words if leaps else words_per_stage(solver.of, scheme),
+                words_a_node=words if leaps else words_per_stage(solver.disc, scheme),
                 share_of_copy=words * np.dtype(case.precision).itemsize * size / stage / self.copy,
                 message_bytes=int(world.allreduce_sum(np.array([moved]))[0]),
                 error=float(error / largest),

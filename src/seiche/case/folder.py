@@ -172,7 +172,7 @@ class RunFolder:
 
     def release(self, state: str) -> None:
         """Record the files and the final `state` ("done", "stopped", "failed"), and release the lock."""
-        if self._lock.held:
+        if self._lock.is_owned:
             self._record(state)
         self._lock.release()
 

@@ -33,7 +33,7 @@ from seiche.io.formats.kwave_output import (
 )
 from seiche.solver import RowSet, State
 from seiche.ultrasound.advice import advice
-from seiche.ultrasound.plan import Sharing
+from seiche.ultrasound.plan import Decomposition
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.solver import UltrasoundSolver
 
@@ -95,7 +95,7 @@ class RunSegment:
             return UltrasoundSolver(
                 self._problem,
                 world=world,
-                sharing=Sharing(basis, options.overlap),
+                decomposition=Decomposition(basis, options.overlap),
                 record=request,
                 device=device,
                 threads=options.threads,
@@ -120,7 +120,7 @@ class RunSegment:
         stored = None
         if found is not None:
             t_index, fields = found
-            output.check_leg(t_index, str(options.checkpoint_file))
+            output.check_segment(t_index, str(options.checkpoint_file))
             aggregates = {name: output.read_aggregate(name) for name in self._aggregates}
             stored = (t_index, {name: fields[key] for name, key in self._names.items()}, aggregates)
         for name in self._series:
@@ -251,7 +251,7 @@ class RunSegment:
         problem, world = self._problem, self._world
         extents = " x ".join(str(n) for n in reversed(problem.shape))
         records = ", ".join([*self._options.quantities, *self._options.final])
-        lines = [f"{extents} points, {problem.steps} steps of {problem.time_step:g} s", f"records: {records}"]
+        lines = [f"{extents} points, {problem.steps} steps of {problem.dt:g} s", f"records: {records}"]
         if world.size > 1:
             parts = " x ".join(str(n) for n in reversed(self.solver.part.shape))
             kind = f"overlaps of {self.solver.overlap}" if self._options.overlap else "transforms of the whole grid"

@@ -126,7 +126,7 @@ class _CheckpointJob(Job):
         arrays = self.state.numbers
         written = self.numbers if self.world.rank == 0 else ()
         checksums = [_write(self.file, layout, layout.offset, arrays[layout.name]) for layout in written]
-        self.file.force()
+        self.file.sync()
         self.state = None
         return tables, checksums
 
@@ -138,7 +138,7 @@ class _CheckpointJob(Job):
         head = PREAMBLE.pack(MAGIC, VERSION, zlib.crc32(footer), self.end, len(footer))
         head += struct.pack("<I", zlib.crc32(head))
         self.file.write(0, np.frombuffer(head, np.uint8))
-        self.file.force()
+        self.file.sync()
         publish(part_path(self.path), self.path)
 
     def finish(self, complete: bool) -> None:

@@ -121,15 +121,15 @@ class FieldSeries(Closing):
             row_bytes = self._fields[name] * self.dtype.itemsize
             at = self._layout.fields[name] + row_bytes * (number * self._all_rows + self._first)
             self._file.write(at, array)
-        self._file.force()
+        self._file.sync()
 
     def _commit(self, number: int) -> None:
         """Make step `number` valid (rank 0, after all ranks have stored it)."""
         self._file.write(self._layout.times[number], self._times[: number + 1])
-        self._file.force()
+        self._file.sync()
         # All data of the step are on the disk; these six bytes commit it.
         self._file.write(self._layout.link, FileLayout.digits(number + 1))
-        self._file.force()
+        self._file.sync()
         if number == 0:
             publish(part_path(self.path), self.path)
 

@@ -140,7 +140,7 @@ class FolderLock:
         return self._owner.nonce
 
     @property
-    def held(self) -> bool:
+    def is_owned(self) -> bool:
         """Return whether this object still has the lock."""
         owner = self._read_owner()
         return owner is not None and owner.nonce == self._owner.nonce
@@ -151,7 +151,7 @@ class FolderLock:
         def beat() -> None:
             while not ended.wait(HEARTBEAT):
                 with suppress(OSError):
-                    if not self.held:  # another object of this process has it
+                    if not self.is_owned:  # another object of this process has it
                         return
                     os.utime(self.path)
 
@@ -161,7 +161,7 @@ class FolderLock:
     def release(self) -> None:
         """Release the lock; a second call does nothing."""
         self._ended.set()
-        if self._thread is not None and self.held:
+        if self._thread is not None and self.is_owned:
             self.path.unlink(missing_ok=True)
         self._thread = None
 

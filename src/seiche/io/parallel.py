@@ -117,7 +117,7 @@ class ParallelFile(Closing):
             if self._locked:
                 fcntl.lockf(self._descriptor, fcntl.LOCK_UN, size, offset)
 
-    def force(self) -> None:
+    def sync(self) -> None:
         """Sync the writes of this rank to the disk; OSError if that fails."""
         try:
             os.fsync(self._descriptor)

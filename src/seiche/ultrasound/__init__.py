@@ -8,7 +8,7 @@ result = simulate(grid, Medium(1500.0), Source(p0=disc), Sensor(mask=line))
 from seiche.ultrasound.emitter import Emitter
 from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.medium import Medium
-from seiche.ultrasound.plan import Sharing
+from seiche.ultrasound.plan import Decomposition
 from seiche.ultrasound.sensor import Sensor
 from seiche.ultrasound.shapes import Arc, Bowl, Disc, Line, Rectangle
 from seiche.ultrasound.simulate import simulate
@@ -18,6 +18,7 @@ from seiche.ultrasound.source import Source
 __all__ = [
     "Arc",
     "Bowl",
+    "Decomposition",
     "Disc",
     "Emitter",
     "Grid",
@@ -25,7 +26,6 @@ __all__ = [
     "Medium",
     "Rectangle",
     "Sensor",
-    "Sharing",
     "Solver",
     "Source",
     "simulate",

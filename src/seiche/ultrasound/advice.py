@@ -39,7 +39,7 @@ def highest_frequency(problem: Problem) -> tuple[float, float] | None:
         spectrum[0] = 0.0  # the mean is not a wave
         if not spectrum.any():
             continue
-        frequencies = np.fft.rfftfreq(length, problem.time_step)
+        frequencies = np.fft.rfftfreq(length, problem.dt)
         peaks.append(float(frequencies[np.argmax(spectrum)]))
         highest.append(float(frequencies[np.flatnonzero(spectrum >= _SIGNIFICANT * spectrum.max())[-1]]))
     return (max(peaks), max(highest)) if peaks else None
@@ -54,7 +54,7 @@ def phase_error(problem: Problem, frequency: float, scheme: str) -> float:
     """Return the phase error in radians after crossing the longest axis at a frequency (theory, section 4)."""
     slow, fast = float(np.min(problem.sound_speed)), float(np.max(problem.sound_speed))
     length = max(n * d for n, d in zip(problem.shape, problem.spacing, strict=True))
-    phase_per_step = 2 * np.pi * frequency * problem.time_step
+    phase_per_step = 2 * np.pi * frequency * problem.dt
     if scheme == "local4":
         return float(2 * np.pi * length * frequency / slow * (phase_per_step / 2) ** 4 / 45)
     reference = problem.reference_speed
@@ -83,7 +83,7 @@ def advice(problem: Problem, scheme: str, frequency: float | None = None) -> Ite
     error = phase_error(problem, peak, scheme)
     if error > PHASE_ADVISED and scheme != "local4" and points_per_wavelength(problem, peak) >= MIN_PPW:
         better = phase_error(problem, peak, "local4")
-        shorter = problem.time_step * float(np.sqrt(PHASE_ADVISED / error))
+        shorter = problem.dt * float(np.sqrt(PHASE_ADVISED / error))
         yield (
             f"scheme {scheme}: waves of {peak:.4g} Hz that cross the grid have phase errors up to {error:.2g} rad:"
             f" the sound speed differs from the reference {problem.reference_speed:g} m/s; use scheme local4"

@@ -63,7 +63,7 @@ class AxisWiseScheme:
     def start(self) -> list[Stage]:
         """Return the stages that set density and velocity from the pressure at time zero (eq. 14)."""
         state, passes = self._state, self._passes
-        half_step = -state.problem.time_step / 2
+        half_step = -state.problem.dt / 2
         velocity = [passes.step(k, self._corrected, mass=False, layers=False, dt=half_step) for k in passes.axes]
         begin = [initial_density(state, passes.medium), self._correction]
         return [*begin, stage("initial velocity", *velocity), *self.after_restore()]

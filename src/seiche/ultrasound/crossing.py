@@ -82,7 +82,7 @@ def onset_error(problem: Problem, overlap: int, cfl: float = 0.3) -> float:
             half = max(1, len(signal) // 2)
             signal[-half:] *= 0.5 * (1 + np.cos(np.pi * np.arange(1, half + 1) / half))
         energy = np.abs(np.fft.rfft(signal, 4 * len(signal))) ** 2
-        frequencies = np.fft.rfftfreq(4 * len(signal), problem.time_step)
+        frequencies = np.fft.rfftfreq(4 * len(signal), problem.dt)
         resolved = float(np.min(problem.sound_speed)) / (np.maximum(frequencies, 1e-300) * max(problem.spacing))
         resolved_energy = energy[resolved >= _BANDS[0]].sum()
         in_bands = [energy[(resolved >= low) & (resolved < high)].sum() for low, high in pairwise(_BANDS)]

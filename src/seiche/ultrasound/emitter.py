@@ -54,7 +54,7 @@ class Emitter:
         Raises:
             CaseError: an impossible value; the message begins with `name`.
         """
-        assert grid.time_step is not None
+        assert grid.dt is not None
         if self.mode not in ("additive", "additive-no-correction") or self.quantity not in ("p", "u"):
             raise CaseError(
                 f"{name}: quantity {self.quantity!r} and mode {self.mode!r}; quantity is p or u, mode additive or"
@@ -91,11 +91,11 @@ class Emitter:
                 row[np.searchsorted(points, indices)] = weights
             speed = np.asarray(sound_speed, np.float64)
             speed = speed.ravel()[points] if speed.ndim else np.full(points.size, float(speed))
-            scale = 2 * grid.time_step / (dimensions * speed * spacing)
+            scale = 2 * grid.dt / (dimensions * speed * spacing)
             if axis != "p":
-                scale = 2 * speed * grid.time_step / spacing
+                scale = 2 * speed * grid.dt / spacing
             matrix *= factors[:, None] * scale
-            late = delays / grid.time_step
+            late = delays / grid.dt
             if grid.steps is not None:  # a later start has no effect
                 late = np.minimum(late, grid.steps)
             sources.append(replace(self._mask_source(axis, points, matrix, signal, late), origin=name))

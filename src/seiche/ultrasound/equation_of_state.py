@@ -84,7 +84,7 @@ def _relaxation_members(state: DeviceState) -> dict[str, object]:
     relaxation = problem.relaxation
     assert relaxation is not None
     processes = relaxation.strengths.shape[1]
-    table = np.stack([relaxation.strengths, problem.time_step / (2 * relaxation.times)], axis=-1)
+    table = np.stack([relaxation.strengths, problem.dt / (2 * relaxation.times)], axis=-1)
     return {
         "memory": state.cached("relaxation", lambda: backend.zeros((processes, problem.points), state.real)),
         "labels": state.cached("tissues", lambda: backend.upload(relaxation.labels.reshape(-1))),

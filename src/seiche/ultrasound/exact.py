@@ -57,7 +57,7 @@ class ExactScheme:
 
     def _prepare(self) -> None:
         """Bind the work that contains transforms."""
-        state, dimensions, time_step = self._state, self._state.problem.dimensions, self._state.problem.time_step
+        state, dimensions, dt = self._state, self._state.problem.dimensions, self._state.problem.dt
         work = state.work
         components, last = work[:dimensions], work[dimensions - 1 : dimensions]
         inverse = state.transforms.inverse(components)
@@ -70,8 +70,8 @@ class ExactScheme:
         divergence = state.bind_spectral(spec, **fields, derivative=self._back_table)
         self._gradient = [*forward_p, gradient, inverse]
         self._divergence = {key: [*forward_u, divergence, inverse] for key in (False, True)}
-        self._velocity = {key: [self._bind_velocity(self._staggered_layer, time_step)] for key in (False, True)}
-        self._velocity_without_layer = [self._bind_velocity(self._no_layer, -time_step / 2)]
+        self._velocity = {key: [self._bind_velocity(self._staggered_layer, dt)] for key in (False, True)}
+        self._velocity_without_layer = [self._bind_velocity(self._no_layer, -dt / 2)]
         fractional = bind_power_law(state, self._medium)
         self._fractional = {key: fractional for key in (False, True)}
         self._density_and_pressure = [self._bind_density(finish_of(state))]
@@ -90,7 +90,7 @@ class ExactScheme:
             registry.density(state.problem.dimensions, varying, nonlinear, finish, state.precision),
             **{"rho": state.rho, "derivative": state.work, "pml": self._layer, "medium": medium, "rows": state.rows},
             finish=finish_members(state, finish),
-            dt=state.problem.time_step,
+            dt=state.problem.dt,
         )
 
     def step(self, velocity_source: Sequence[Stage], mass_source: Sequence[Stage]) -> list[Stage]:

@@ -57,7 +57,7 @@ class ExactLinesScheme(ExactScheme):
         start, forward = self._spectra(state.u, state.work, self._dimensions, u)
         _, transformed = self._spectra(state.u, state.work, self._dimensions, u, ready=rows.slabs)
         middle = [self._divergence_pass(), *self._back()]
-        layer, dt = self._staggered_layer, problem.time_step
+        layer, dt = self._staggered_layer, problem.dt
         self._velocity = {
             True: self._row_velocity(layer, dt, [], transform=False),
             False: self._row_velocity(layer, dt, start, transform=rows.slabs),
@@ -200,7 +200,7 @@ class ExactLinesScheme(ExactScheme):
         else:
             spec, results = passes.row_density(*kind, finish), finish_members(state, finish)
         members = {**self._row_members(), "rho": state.rho, "pml": self._layer, "medium": medium, "finish": results}
-        return state.bind(spec, begin=span.first, items=span.count, **members, dt=problem.time_step)
+        return state.bind(spec, begin=span.first, items=span.count, **members, dt=problem.dt)
 
     def _power_law(self) -> dict[bool, list[Bound]]:
         """Return the work after the density, by whether a source acted on it; empty for other media.

@@ -23,13 +23,13 @@ class Grid:
     Attributes:
         shape: points along each axis.
         spacing: metres between points, one number or one per axis.
-        time_step: seconds; see `with_time`.
+        dt: seconds; see `with_time`.
         steps: number of time steps.
     """
 
     shape: tuple[int, ...]
     spacing: tuple[float, ...] | float
-    time_step: float | None = None
+    dt: float | None = None
     steps: int | None = None
 
     def __post_init__(self) -> None:
@@ -44,8 +44,8 @@ class Grid:
             raise CaseError(f"grid.shape: {shape} has an axis of fewer than 2 points")
         if prod(shape) > _MAX_POINTS:
             raise CaseError(f"grid.shape: more than {_MAX_POINTS:,} points")
-        if self.time_step is not None:
-            object.__setattr__(self, "time_step", one_number("grid.time_step", self.time_step))
+        if self.dt is not None:
+            object.__setattr__(self, "dt", one_number("grid.dt", self.dt))
         if self.steps is not None:
             steps = whole_number("grid.steps", self.steps)
             if steps < 1:
@@ -101,7 +101,7 @@ class Grid:
         if end is None:
             diagonal = np.sqrt(sum((n * d) ** 2 for n, d in zip(self.shape, self.spacings, strict=True)))
             end = float(diagonal / speed.min())
-        return replace(self, time_step=dt, steps=int(np.floor(end / dt)) + 1)
+        return replace(self, dt=dt, steps=int(np.floor(end / dt)) + 1)
 
     def completed(self, sound_speed: npt.ArrayLike) -> Grid:
         """Return the grid with missing time step or number of steps set as by `with_time`.
@@ -109,9 +109,9 @@ class Grid:
         Raises:
             CaseError: a sound speed or a time step that is not positive.
         """
-        if self.time_step is not None and self.steps is not None:
+        if self.dt is not None and self.steps is not None:
             return self
         completed = self.with_time(sound_speed)
-        if self.time_step is not None:
-            return self.with_time(sound_speed, cfl=self.time_step / min(self.spacings) * float(np.max(sound_speed)))
+        if self.dt is not None:
+            return self.with_time(sound_speed, cfl=self.dt / min(self.spacings) * float(np.max(sound_speed)))
         return completed if self.steps is None else replace(completed, steps=self.steps)

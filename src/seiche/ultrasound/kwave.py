@@ -156,7 +156,7 @@ def medium_of(medium: Any, grid: Grid) -> Medium:
 
 def source_of(source: Any, grid: Grid) -> Source:
     """Return the source of a kSource."""
-    dt = grid.time_step
+    dt = grid.dt
     assert dt is not None
     arguments: dict[str, Any] = {}
     pressure = getattr(source, "p0", None)

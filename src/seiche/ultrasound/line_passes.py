@@ -47,7 +47,7 @@ class LinePasses:
     def filters(self, source: Array, target: Array) -> list[Bound]:
         """Return the separable correction along these axes: from one field into another, then in place (eq. 21)."""
         state, problem = self._state, self._state.problem
-        scale = (problem.reference_speed * problem.time_step) ** 2 / 12
+        scale = (problem.reference_speed * problem.dt) ** 2 / 12
         bound = []
         for lines in self._lines.values():
             k = 2 * np.pi * np.fft.fftfreq(lines.length, lines.spacing)
@@ -78,7 +78,7 @@ class LinePasses:
                 "lines": lines.members,
             }
             members |= {"density": density, "medium": medium, "component": axis * problem.points, "first": int(first)}
-            scale = problem.time_step**2 / 12 if final else 0.0
+            scale = problem.dt**2 / 12 if final else 0.0
             bound.append(state.bind(spec, items=lines.items, **members, scale=scale))
         return bound
 
@@ -110,7 +110,7 @@ class LinePasses:
             pml_staggered=(staggered if layers else self._no_layer)[first:end],
             medium=medium,
             component=axis * problem.points,
-            dt=problem.time_step if dt is None else dt,
+            dt=problem.dt if dt is None else dt,
             first=int(axis == 0),
         )
 

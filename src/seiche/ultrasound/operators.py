@@ -111,13 +111,13 @@ def each_plane(planes: int, compute: Callable[[int], None]) -> None:
 
 def kappa(problem: Problem, dtype: npt.DTypeLike) -> npt.NDArray[np.floating]:
     """Return the correction sin(a)/a, a = c_ref k dt/2 (eq. 4)."""
-    scale = problem.reference_speed * problem.time_step / 2 / np.pi
+    scale = problem.reference_speed * problem.dt / 2 / np.pi
     return on_spectrum(problem, lambda k: np.sinc(scale * k), dtype)
 
 
 def source_kappa(problem: Problem, dtype: npt.DTypeLike) -> npt.NDArray[np.floating]:
     """Return the correction of additive sources cos(a) over the number of points (eq. 16)."""
-    scale = problem.reference_speed * problem.time_step / 2
+    scale = problem.reference_speed * problem.dt / 2
     return on_spectrum(problem, lambda k: np.cos(scale * k) / transform_points(problem), dtype)
 
 
@@ -133,7 +133,7 @@ def pml_table(problem: Problem, *, staggered: bool) -> Real:
             i = np.arange(1, size + 1) + shift
             table[:size] = ((size + 1 - i) / size) ** 4
             table[points - size :] = (i / size) ** 4
-        strength = layer.alpha * problem.reference_speed / spacing * problem.time_step / 2
+        strength = layer.alpha * problem.reference_speed / spacing * problem.dt / 2
         factors = np.exp(-strength * table)
         tables.append(factors if problem.window is None else factors[problem.window[axis].indices(clipped=False)])
     return np.concatenate(tables)

@@ -16,7 +16,7 @@ from seiche.machine.collectives import ALGORITHMS
 from seiche.ultrasound.extents import line_precision, widened
 from seiche.ultrasound.local_basis import Part, part_problem
 from seiche.ultrasound.overlaps import LocalBasis
-from seiche.ultrasound.plan import Plan, Sharing, parts_for, plan_of
+from seiche.ultrasound.plan import Decomposition, Plan, parts_for, plan_of
 from seiche.ultrasound.problem import Problem, Window
 from seiche.ultrasound.slabs import Slabs, column_problem, slab_problem
 
@@ -75,18 +75,17 @@ class Partition:
         return whole
 
 
-def partition_of(problem: Problem, world: World, sharing: Sharing, options: Mapping[str, Any]) -> Partition:
+def partition_of(problem: Problem, world: World, decomposition: Decomposition, options: Mapping[str, Any]) -> Partition:
     """Return the parts of a problem for options of the solver (collective); raise CaseError if it cannot be cut."""
     shape, transforms = problem.shape, options["transforms"]
-    if world.size == 1 and sharing.basis is None:
-        parts = [Part(0, tuple(Window(n, 0, n, 0) for n in shape))]
-        return Partition(world, shape, parts, problem, transforms)
-    plan, exact = plan_of(problem, world, sharing, options), options["scheme"] == "exact"
+    if world.size == 1 and decomposition.basis is None:
+        return Partition(world, shape, [Part(0, tuple(Window(n, 0, n, 0) for n in shape))], problem, transforms)
+    plan, exact = plan_of(problem, world, decomposition, options), options["scheme"] == "exact"
     lines = line_precision(options)
-    parts = parts_for(shape, world.size, plan.basis, split=plan.split, overlap=sharing.overlap, lines=lines)
+    parts = parts_for(shape, world.size, plan.basis, split=plan.split, overlap=decomposition.overlap, lines=lines)
     basis: LocalBasis | Slabs
     if plan.basis == "local":
-        basis = LocalBasis(world, parts, sharing.slope, sharing.transport)
+        basis = LocalBasis(world, parts, decomposition.slope, decomposition.transport)
         local_problem = part_problem(problem, parts[world.rank])
         if lines is not None and world.size > 1:  # lines on all ranks, or on none
             if widened(parts, lines) is None and transforms == "lines":
@@ -97,6 +96,7 @@ def partition_of(problem: Problem, world: World, sharing: Sharing, options: Mapp
             transforms = "library" if widened(parts, lines) is None else "lines"
     else:
         columns = None if exact else column_problem(problem, world.size, world.rank)
-        basis = Slabs(world, parts, sharing.transport if sharing.transport in ALGORITHMS else "auto", columns)
+        transport = decomposition.transport if decomposition.transport in ALGORITHMS else "auto"
+        basis = Slabs(world, parts, transport, columns)
         local_problem = slab_problem(problem, parts, world.rank, axis_wise=not exact)
     return Partition(world, shape, parts, local_problem, transforms, basis, plan)

@@ -41,7 +41,7 @@ _PACKED = 8
 
 
 @dataclass(frozen=True)
-class Sharing:
+class Decomposition:
     """Decomposition of a grid among several ranks.
 
     Attributes:
@@ -201,17 +201,17 @@ def shared_points(part: Part, owner: Part) -> int:
     return int(np.prod(counts)) - own
 
 
-def plan_of(problem: Problem, world: World, sharing: Sharing, options: Mapping[str, Any]) -> Plan:
+def plan_of(problem: Problem, world: World, decomposition: Decomposition, options: Mapping[str, Any]) -> Plan:
     """Return the requested plan, or that of the machine model (collective); `options` are the solver's."""
-    scheme, split = options.get("scheme", "exact"), sharing.split
-    basis = basis_of(sharing.basis or ("local" if scheme == "exact" else "global"), scheme, problem.shape)
+    scheme, split = options.get("scheme", "exact"), decomposition.split
+    basis = basis_of(decomposition.basis or ("local" if scheme == "exact" else "global"), scheme, problem.shape)
     if basis == "global" and split is not None:
         raise CaseError(f"split: {split} is for the local basis only; the global one uses slabs")
     if basis != "auto" or split is not None:
         return Plan("local" if basis == "auto" else basis, split=split)
     machine = machine_in_use(world, None)
     lines = line_precision(options)
-    possible = possible_splits(problem.shape, world.size, sharing.overlap)
+    possible = possible_splits(problem.shape, world.size, decomposition.overlap)
     splits = {cut: _for_lines(parts, lines) for cut, parts in possible.items()}
     backend = open_backend(options.get("device", "cpu"), options.get("threads"), world.local_rank)
     size = np.dtype(options.get("precision", "float32")).itemsize

@@ -111,7 +111,7 @@ class Problem:
     Attributes:
         axes: names of the axes, such as ("x", "y").
         shape, spacing: points and metres between them along each axis.
-        time_step, steps: seconds; number of steps.
+        dt, steps: seconds; number of steps.
         reference_speed: c_ref of the k-space correction and the absorbing layer, m/s.
         sound_speed, density: c0 in m/s and rho0 in kg/m3.
         pml: a layer for each axis.
@@ -128,7 +128,7 @@ class Problem:
     axes: tuple[str, ...]
     shape: tuple[int, ...]
     spacing: tuple[float, ...]
-    time_step: float
+    dt: float
     steps: int
     reference_speed: float
     sound_speed: Field
@@ -160,7 +160,7 @@ class Problem:
             raise CaseError(f"grid: {self.points} points; at most {MAX_POINTS - 1} fit on one device")
         if self.steps < 1:
             raise CaseError(f"grid: {self.steps} time steps; need at least 1")
-        _positive("grid: time step", self.time_step)
+        _positive("grid: time step", self.dt)
         self._check_field("sound_speed", self.sound_speed, lowest=0.0, exclusive=True)
         _positive("reference sound speed", self.reference_speed)
         self._check_field("density", self.density, lowest=0.0, exclusive=True)

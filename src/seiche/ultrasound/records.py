@@ -143,7 +143,7 @@ class Recorder:
             name = f"harmonics at {harmonic.frequency:g} Hz"
             if not 0 <= harmonic.first < harmonic.last <= self._state.problem.steps or not harmonic.frequency > 0:
                 raise CaseError(f"record: {name} over steps {harmonic.first} to {harmonic.last}")
-            highest = 0.5 / self._state.problem.time_step
+            highest = 0.5 / self._state.problem.dt
             if harmonic.frequency > highest:
                 raise CaseError(f"record: {name} exceed the Nyquist frequency, {highest:g} Hz")
 
@@ -213,7 +213,7 @@ class Recorder:
 
     def _add_harmonics(self, harmonic: Harmonics) -> None:
         state = self._state
-        time = np.arange(state.problem.steps) * state.problem.time_step
+        time = np.arange(state.problem.steps) * state.problem.dt
         active = (np.arange(len(time)) >= harmonic.first) & (np.arange(len(time)) < harmonic.last)
         phase = 2 * np.pi * harmonic.frequency * time
         factors = (

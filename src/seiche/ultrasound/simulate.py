@@ -17,7 +17,7 @@ from seiche.ultrasound.advice import advice
 from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.medium import Medium, longest_time_step, on_grid
 from seiche.ultrasound.numbers import one_number, real_numbers, whole_number
-from seiche.ultrasound.plan import Sharing
+from seiche.ultrasound.plan import Decomposition
 from seiche.ultrasound.problem import MAX_POINTS, Field, Pml, Problem
 from seiche.ultrasound.records import Harmonics, Request, components_of, half_step_later
 from seiche.ultrasound.sensor import Sensor
@@ -68,7 +68,7 @@ def simulate(
     sensor: Sensor,
     *,
     world: World | None = None,
-    sharing: Sharing | None = None,
+    decomposition: Decomposition | None = None,
     pml_size: int | tuple[int, ...] | None = None,
     pml_alpha: float | tuple[float, ...] = PML_ALPHA,
     pml_inside: bool = True,
@@ -93,7 +93,7 @@ def simulate(
         source: sources.
         sensor: sensors and records.
         world: the ranks; this process alone by default.
-        sharing: decomposition; several ranks record masks, cuboids and whole-grid records only.
+        decomposition: of the grid; several ranks record masks, cuboids and whole-grid records only.
         pml_size: points of the absorbing layer, 20 (1D, 2D) or 10 (3D) by default.
         pml_alpha: its strength.
         pml_inside: whether it is a part of the grid; else the grid is enlarged.
@@ -113,14 +113,14 @@ def simulate(
     layers = Layers.of(grid, pml_size, pml_alpha, pml_inside)
     sensor.check(grid)
     problem = problem_of(grid, medium, source, layers, smooth_p0=smooth_p0)
-    refuse_unstable(problem, scheme)
+    check_stability(problem, scheme)
     world = world or World.serial()
     for line in advice(problem, scheme) if world.rank == 0 else ():
         warnings.warn(line, stacklevel=2)
     solver = UltrasoundSolver(
         problem,
         world=world,
-        sharing=sharing,
+        decomposition=decomposition,
         device=device,
         precision=precision,
         scheme=scheme,
@@ -144,12 +144,12 @@ def check_types(grid: Grid, medium: Medium, source: Source, sensor: Sensor) -> N
             )
 
 
-def refuse_unstable(problem: Problem, scheme: str, name: str = "grid.time_step") -> float:
+def check_stability(problem: Problem, scheme: str, name: str = "grid.dt") -> float:
     """Return the longest stable time step in s, or infinity; raise CaseError if that of the problem is longer."""
     limit = longest_time_step(problem, scheme)
-    if problem.time_step > limit:
+    if problem.dt > limit:
         raise CaseError(
-            f"{name}: a time step of {problem.time_step:.4g} s is unstable in this medium; the longest stable step is"
+            f"{name}: a time step of {problem.dt:.4g} s is unstable in this medium; the longest stable step is"
             f" {limit:.4g} s"
         )
     return limit
@@ -157,7 +157,7 @@ def refuse_unstable(problem: Problem, scheme: str, name: str = "grid.time_step")
 
 def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, smooth_p0: bool = True) -> Problem:
     """Return the problem that these objects define; raise CaseError for impossible values."""
-    assert grid.time_step is not None and grid.steps is not None
+    assert grid.dt is not None and grid.steps is not None
     shape, grow = grid.shape, layers.outside
 
     def enlarged(value: Field) -> Field:
@@ -195,7 +195,7 @@ def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, sm
         axes=grid.axes,
         shape=tuple(n + 2 * m for n, m in zip(shape, grow, strict=True)),
         spacing=grid.spacings,
-        time_step=grid.time_step,
+        dt=grid.dt,
         steps=grid.steps,
         reference_speed=reference,
         sound_speed=enlarged(speed),

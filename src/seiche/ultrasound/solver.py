@@ -34,7 +34,7 @@ from seiche.ultrasound.gathered import Records, check_rank_support
 from seiche.ultrasound.local_basis import least_overlap
 from seiche.ultrasound.overlaps import LocalBasis
 from seiche.ultrasound.partition import partition_of
-from seiche.ultrasound.plan import Sharing
+from seiche.ultrasound.plan import Decomposition
 from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.slabs import Slabs
@@ -54,7 +54,7 @@ class UltrasoundSolver(SolverBase):
     Args:
         problem: the whole problem, the same on every rank.
         world: the ranks; this process alone by default.
-        sharing: decomposition; several ranks do not support velocities at the grid's points or sensors between points.
+        decomposition: on several ranks, without velocities at grid points and sensors between points.
         device: "cpu", "cuda" or "cuda:1".
         precision: "float32" or "float64".
         scheme: "exact", "separable" or "local4".
@@ -73,7 +73,7 @@ class UltrasoundSolver(SolverBase):
         sources: those in the part of this rank.
 
     Raises:
-        CaseError: an unknown option, an unsupported record, or a grid that cannot be cut according to `sharing`.
+        CaseError: an unknown option, an unsupported record, or a grid that `decomposition` cannot cut.
         BackendUnavailable: the device is missing, or has too little memory.
     """
 
@@ -86,7 +86,7 @@ class UltrasoundSolver(SolverBase):
         problem: Problem,
         *,
         world: World | None = None,
-        sharing: Sharing | None = None,
+        decomposition: Decomposition | None = None,
         device: str = "cpu",
         precision: str = "float32",
         scheme: str = "exact",
@@ -94,16 +94,16 @@ class UltrasoundSolver(SolverBase):
         threads: int | None = None,
         transforms: Transforms = "auto",
     ) -> None:
-        self.world, sharing, request = world or World.serial(), sharing or Sharing(), record or Request()
+        self.world, request = world or World.serial(), record or Request()
+        decomposition = decomposition or Decomposition()
         _refuse_unknown(precision, scheme, request, transforms)
-        if self.world.size > 1 or sharing.basis is not None:
+        if self.world.size > 1 or decomposition.basis is not None:
             check_rank_support(request)
         threads = self.world.threads(threads)
-        options = {"device": device, "precision": precision, "scheme": scheme, "threads": threads}
-        self._partition = partition = partition_of(problem, self.world, sharing, {**options, "transforms": transforms})
+        options = dict(device=device, precision=precision, scheme=scheme, threads=threads, transforms=transforms)
+        self._partition = partition = partition_of(problem, self.world, decomposition, options)
         self.problem, self.precision, self.scheme = problem, precision, scheme
-        self.step, self.dt = 0, problem.time_step
-        self.backend = open_backend(device, threads, self.world.local_rank)
+        self.step, self.dt, self.backend = 0, problem.dt, open_backend(device, threads, self.world.local_rank)
         self.timers = StageTimers(self.backend.clock())
         self.plan, self.parts, self.part = partition.plan, partition.parts, partition.part
         self.overlap = least_overlap(self.parts)

@@ -58,7 +58,7 @@ class Source:
         Raises:
             CaseError: a mask without a signal or a signal without a mask, wrong shapes, or no points.
         """
-        assert grid.time_step is not None
+        assert grid.dt is not None
         sources: list[MaskSource] = []
         dimensions = len(grid.shape)
         if self.p is not None or self.p_mask is not None:
@@ -68,7 +68,7 @@ class Source:
             if self.p_mode == "dirichlet":
                 scale = 1 / (dimensions * speed**2)
             else:
-                scale = 2 * grid.time_step / (dimensions * speed * grid.spacings[0])
+                scale = 2 * grid.dt / (dimensions * speed * grid.spacings[0])
             delays = _delays("source.p", self.p_delays, points.size, grid)
             sources.append(
                 _source("p", points, self.p, self.p_mode, scale=scale, delays=delays, weights=self.p_weights)
@@ -85,7 +85,7 @@ class Source:
                 if axis not in grid.axes:
                     raise CaseError(f"source.u{axis}: the grid has axes {', '.join(grid.axes)}")
                 spacing = grid.spacings[grid.axes.index(axis)]
-                scale = np.ones(1) if self.u_mode == "dirichlet" else 2 * speed * grid.time_step / spacing
+                scale = np.ones(1) if self.u_mode == "dirichlet" else 2 * speed * grid.dt / spacing
                 delays = _delays(f"source.u{axis}", self.u_delays, points.size, grid)
                 sources.append(
                     _source(axis, points, signal, self.u_mode, scale=scale, delays=delays, weights=self.u_weights)

@@ -69,7 +69,7 @@ class Bioheat:
 
     Attributes:
         time: seconds.
-        longest_step: a stable step, s.
+        max_stable_dt: a stable step, s.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Bioheat:
         # Upper bound: both neighbours along each axis have the greatest conductivity.
         exchange = 4 * float(conductivity.max()) * sum(1 / d**2 for d in spacings)
         rate = (exchange + float(cooling.max())) / float(capacity.min())
-        self.longest_step = 2 / rate if rate > 0 else np.inf
+        self.max_stable_dt = 2 / rate if rate > 0 else np.inf
         self._backend = open_backend(device, threads)
         self._inverse_squares = (*(0.0,) * (3 - len(shape)), *(1 / d**2 for d in spacings))
         self._temperature, self._dose = self._upload(start), self._upload(np.zeros(1))
@@ -148,7 +148,7 @@ class Bioheat:
         source = np.asarray(on_grid("heat", heat, self._shape), np.float64)
         if not np.isfinite(source).all():
             raise CaseError("heat: not every value is a finite number")
-        steps = max(1, int(np.ceil(seconds / (_SAFETY * self.longest_step)))) if np.isfinite(self.longest_step) else 1
+        steps = max(1, int(np.ceil(seconds / (_SAFETY * self.max_stable_dt)))) if np.isfinite(self.max_stable_dt) else 1
         dt, fields = seconds / steps, {**self._fields, "heat": self._upload(source)}
         predict, correct = (self._bind(corrects, dt, fields) for corrects in (False, True))
         for _ in range(steps):

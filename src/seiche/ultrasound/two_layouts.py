@@ -164,7 +164,7 @@ class TwoLayoutScheme(AxisWiseScheme):
 
     def start(self) -> list[Stage]:
         """Return the stages that set density and velocity from the pressure at time zero (eq. 14)."""
-        half: dict[str, Any] = {"mass": False, "layers": False, "dt": -self._state.problem.time_step / 2}
+        half: dict[str, Any] = {"mass": False, "layers": False, "dt": -self._state.problem.dt / 2}
         along = self._first.step(0, self._column_corrected, **half)
         slab = [self._passes.step(k, self._corrected, **half) for k in self._passes.axes]
         return [

@@ -57,7 +57,7 @@ class Experiment:
 
     Attributes:
         mesh: the elements, all on this rank.
-        time_step, steps: duration and number of the steps, the same for every medium.
+        dt, steps: duration and number of the steps, the same for every medium.
         sources: point sources.
         receivers: positions, (r, dim).
         fields: recorded unknowns: "p" in fluids, velocities "vx", "vy", "vz".
@@ -67,7 +67,7 @@ class Experiment:
     """
 
     mesh: Mesh
-    time_step: float
+    dt: float
     steps: int
     sources: Sequence[PointSource]
     receivers: Sequence[Sequence[float]]
@@ -92,7 +92,7 @@ class Experiment:
         if material.by_node:
             raise CaseError("gradient: the media must be defined by element, not by node")
         solver = WaveSolver(
-            self.mesh, material, **self.options, dt=self.time_step, sources=self.sources, receivers=self.receivers
+            self.mesh, material, **self.options, dt=self.dt, sources=self.sources, receivers=self.receivers
         )
         for name in self.fields:
             if name not in solver.unknowns or not (name == "p" or name.startswith("v")):
@@ -113,7 +113,7 @@ class Experiment:
         if np.shape(data) != samples.shape:
             raise CaseError(f"gradient: data of shape {np.shape(data)}, but a run has {samples.shape}")
         residual = samples - data
-        return 0.5 * self.time_step * float(np.sum(residual**2)), residual
+        return 0.5 * self.dt * float(np.sum(residual**2)), residual
 
     def gradient(self, material: Material, data: Floats) -> Gradient:
         """Return the misfit and its derivatives.
@@ -194,7 +194,7 @@ class _Backward:
 
     def _rate(self, state: Floats) -> Floats:
         self._solver.start_from(state, self._solver.step)
-        return self._solver.rate()
+        return self._solver.rhs()
 
     def _source(self, time: float) -> tuple[Floats, Floats]:
         """Return the source terms of the rate, and the amplitudes."""
@@ -208,7 +208,7 @@ class _Backward:
 
     def step(self, step: int, state: Floats, residual: Floats) -> None:
         """Advance the adjoint from step + 1 back to `step` with its forward state and the residual at step + 1."""
-        dt, points = self._experiment.time_step, self._receivers
+        dt, points = self._experiment.dt, self._receivers
         factor = self._factors[points.element][:, self._index]
         values = points.values / self._weights[points.element]
         forcing = dt * residual[points.point] * factor

@@ -132,7 +132,7 @@ class Forest:
         half = np.where(split, self.side[parent] >> 1, 0)
         return Forest(self.brick, self.corner[parent] + children[child] * half[:, None], self.level[parent] + split)
 
-    def holder(self, corners: Integers) -> npt.NDArray[np.int64]:
+    def leaf_of(self, corners: Integers) -> npt.NDArray[np.int64]:
         """Return the leaf that contains each of the integer points (n, dim) of the brick."""
         return np.asarray(np.searchsorted(self.key, morton_keys(corners), side="right") - 1)
 
@@ -141,7 +141,7 @@ class Forest:
         direction = np.zeros(self.brick.dim, np.int64)
         direction[face // 2] = 2 * (face % 2) - 1
         corners, outside = self.brick.wrap(self.corner + direction * self.side[:, None])
-        return np.where(outside, -1, self.holder(corners))
+        return np.where(outside, -1, self.leaf_of(corners))
 
     def balanced(self) -> Forest:
         """Return the coarsest refinement in which leaves that share a face differ by one level at most."""

@@ -99,7 +99,7 @@ class Mesh:
         ends = cuts(np.ones(len(forest)), ranks)
 
         def locate(points: Integers) -> tuple[Integers, Integers]:
-            leaves = forest.holder(points)
+            leaves = forest.leaf_of(points)
             return forest.corner[leaves], forest.level[leaves]
 
         first, last = int(ends[rank]), int(ends[rank + 1])
@@ -158,7 +158,7 @@ class Mesh:
             raise CaseError(f"partition: the weights leave one of {world.size} ranks with {least} elements")
         own = near.interval(int(first), int(last))
         cut_keys = np.array(world.allgather(own.key[0]), np.uint64)
-        before, locate, rank = int(starts[begin] + first), generator.holders, world.rank
+        before, locate, rank = int(starts[begin] + first), generator.leaves_of, world.rank
         return Mesh(own, locate, cut_keys, rank=rank, first=before, total=total, tree_size=tree_size, origin=origin)
 
     @property
@@ -191,7 +191,7 @@ class Mesh:
         """Return the lower and upper corner of the brick."""
         return self.trees.origin, np.array([edges[-1] for edges in self.trees.edges])
 
-    def touching(
+    def elements_at(
         self, point: Sequence[float], what: str = "point"
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """Return the own elements that touch a point, (m,), and its local coordinates in each, -1 to 1, (m, dim).
@@ -202,7 +202,7 @@ class Mesh:
             CaseError: the point lies outside the brick.
         """
         at = np.asarray(point, np.float64)
-        fine = self.trees.counted(at) * (1 << self.brick.depth) if at.shape == (self.dim,) else np.array([-np.inf])
+        fine = self.trees.in_units(at) * (1 << self.brick.depth) if at.shape == (self.dim,) else np.array([-np.inf])
         # Sides are sums of tree widths: a point on a side may be outside by rounding.
         if not np.all((fine > -_ON_FACE) & (fine < self.brick.extent + _ON_FACE)):
             lower, upper = self.extent
@@ -220,12 +220,12 @@ class Mesh:
         element, first = np.unique(element[own], return_index=True)
         return element, self._local(fine - (cells - wrapped)[own][first], element)
 
-    def holding(self, points: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    def locate(self, points: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """Return the own element that contains each point (n, dim), -1 for none, and local coordinates, -1 to 1.
 
         Every point of the brick belongs to one element of one rank; others are moved to the nearest of the brick.
         """
-        fine = self.trees.counted(points) * (1 << self.brick.depth)
+        fine = self.trees.in_units(points) * (1 << self.brick.depth)
         element = self._containing(np.clip(np.floor(fine).astype(np.int64), 0, self.brick.extent - 1))
         return element, self._local(fine, element)
 
@@ -254,7 +254,7 @@ class Mesh:
         order = np.argsort(self.number)
         return self.keys[order], order
 
-    def mirrors(self, peer: int) -> npt.NDArray[np.int64]:
+    def ghost_copies(self, peer: int) -> npt.NDArray[np.int64]:
         """Return the own elements that are ghosts on the rank `peer`, in the order of that rank."""
         ghost = self.kinds == GHOST
         owner = np.full(self.kinds.shape, -1, np.int64)
@@ -280,11 +280,11 @@ class Mesh:
         low = cut_keys[rank]
         high = cut_keys[rank + 1] if rank + 1 < len(cut_keys) else np.uint64(1 << 63)
 
-        def holders(points: Integers) -> tuple[Keys, Integers]:
+        def leaves_of(points: Integers) -> tuple[Keys, Integers]:
             key = morton_keys(points)
             mine = (key >= low) & (key < high)
             leaf_keys, levels = np.empty(len(points), np.uint64), np.empty(len(points), np.int64)
-            leaves = own.holder(points[mine])
+            leaves = own.leaf_of(points[mine])
             leaf_keys[mine], levels[mine] = own.key[leaves], own.level[leaves]
             if not mine.all():
                 corner, levels[~mine] = locate(points[~mine])
@@ -298,7 +298,7 @@ class Mesh:
         for face in range(faces):
             points, outside = self.brick.wrap(self._across(own, face, 0))
             inner = np.nonzero(~outside)[0]
-            keys[inner, face, 0], levels[inner, face, 0] = holders(points[inner])
+            keys[inner, face, 0], levels[inner, face, 0] = leaves_of(points[inner])
             difference = levels[inner, face, 0] - own.level[inner]
             if np.any(abs(difference) > 1):
                 raise CaseError("mesh: elements that share a face differ by more than one level: balance the forest")
@@ -306,7 +306,7 @@ class Mesh:
             self.child[small, face] = self._place(own, face)[small]
             for child in range(1, children):
                 points, _ = self.brick.wrap(self._across(own, face, child)[large])
-                keys[large, face, child], levels[large, face, child] = holders(points)
+                keys[large, face, child], levels[large, face, child] = leaves_of(points)
         self._number(own, keys, levels, (keys >= low) & (keys < high), cut_keys)
 
     def _number(self, own: Forest, keys: Keys, levels: Integers, owned: npt.NDArray[np.bool_], cut_keys: Keys) -> None:

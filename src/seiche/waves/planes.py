@@ -36,7 +36,7 @@ class PlaneGrid:
             self.points[:, normal] = (lower + upper)[normal] / 2 if at is None else at
         self.points[:, self.axes[0]] = np.tile(ticks[0], self.shape[0])
         self.points[:, self.axes[1]] = np.repeat(ticks[1], self.shape[1])
-        elements, place = mesh.holding(self.points)
+        elements, place = mesh.locate(self.points)
         self._mine = np.nonzero(elements >= 0)[0]
         self._elements, row = np.unique(elements[self._mine], return_inverse=True)
         self._row = row.reshape(-1)

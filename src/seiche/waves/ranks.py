@@ -87,7 +87,7 @@ def element_plan(mesh: Mesh, words: npt.NDArray[np.int64], size: int) -> HaloPla
 
     peers = np.unique(mesh.ghost_owner)
     ghosts = [mesh.count + np.nonzero(mesh.ghost_owner == peer)[0] for peer in peers]
-    owned = [slots(mesh.mirrors(int(peer))) for peer in peers]
+    owned = [slots(mesh.ghost_copies(int(peer))) for peer in peers]
     return HaloPlan(tuple(int(peer) for peer in peers), tuple(owned), tuple(slots(part) for part in ghosts))
 
 

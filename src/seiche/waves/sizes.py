@@ -131,7 +131,7 @@ class Generator:
         order = np.argsort(morton_keys(lower), kind="stable")
         return Forest(self.brick, lower[order], level_of[order])
 
-    def holders(self, points: Integers) -> tuple[Integers, Integers]:
+    def leaves_of(self, points: Integers) -> tuple[Integers, Integers]:
         """Return corners and levels of the leaves that contain integer points of the brick, (n, dim) and (n,)."""
         depth = self.brick.depth
         corner, level = points >> depth << depth, np.zeros(len(points), np.int64)

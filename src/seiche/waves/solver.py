@@ -149,7 +149,7 @@ class WaveSolver(SolverBase):
         )
         self.largest_step = largest_step(mesh, material, nodes, face_flux, self.world, leapfrog=leapfrog)
         self.dt, self.step = self._time_step(dt), 0
-        self.of = self.operator.disc
+        self.disc = self.operator.disc
         self.timers = StageTimers(self.backend.clock())
         self._window = sample_every * max(1, WINDOW // max(sample_every, 1))
         arrays = self._allocate(ghosts, transport, leapfrog=leapfrog)
@@ -166,7 +166,7 @@ class WaveSolver(SolverBase):
         """Allocate unknowns, register, traces and clock, and set up the halo exchange (collective)."""
         mesh, operator, n = self.mesh, self.operator, self.operator.basis.n
         self.items, self.total_items = mesh.count * n**mesh.dim, mesh.total * n**mesh.dim
-        self.layout = f"{self.medium} {mesh.dim}D, {n} nodes, {self.of.flux.name}" + (", leapfrog" if leapfrog else "")
+        self.layout = f"{self.medium} {mesh.dim}D, {n} nodes, {self.disc.flux.name}{', leapfrog' if leapfrog else ''}"
         u = operator.zeros(mesh.ghosts if kind in ("faces", "variables", "elements") else 0)
         state = (u, u if leapfrog else operator.zeros(mesh.ghosts if kind == "elements" else 0))
         self.u, self._k = (array[: mesh.count] for array in state)
@@ -271,12 +271,12 @@ class WaveSolver(SolverBase):
         Raises:
             CaseError: another shape than the solver's.
         """
-        shape = (self.mesh.count, self.of.fields, self.positions.shape[1])
+        shape = (self.mesh.count, self.disc.fields, self.positions.shape[1])
         if np.shape(values) != shape:
             raise CaseError(
                 f"initial state of shape {np.shape(values)}: the solver needs {shape} (elements, fields, nodes)"
             )
-        self.backend.assign(self.u, np.asarray(values).astype(self.of.real, copy=False))
+        self.backend.assign(self.u, np.asarray(values).astype(self.disc.real, copy=False))
         self.step = step
         if self.memory is not None:
             self.memory.set_state(None)
@@ -315,7 +315,7 @@ class WaveSolver(SolverBase):
             return energy(state, self.operator, self.world)
         return 0.5 * exact_sum(products(state, self._leap.next_velocities(self._begin[0]), self.operator), self.world)
 
-    def rate(self) -> npt.NDArray[np.float64]:
+    def rhs(self) -> npt.NDArray[np.float64]:
         """Return L(u) of the present state, without sources, (elements, fields, nodes) (collective).
 
         Raises CaseError with leapfrog.

@@ -153,7 +153,7 @@ def share_out(
     The positions are the same on every rank. Raises CaseError for a point outside the mesh.
     """
     world = world or World.serial()
-    touching = [mesh.touching(position, what) for position in positions]
+    touching = [mesh.elements_at(position, what) for position in positions]
     counts = world.allreduce_sum(np.array([len(elements) for elements, _ in touching], np.int64))
     parts = sorted(
         (

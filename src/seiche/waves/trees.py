@@ -85,7 +85,7 @@ class Trees:
         axes = zip(self.edges, self.widths, tree.T, within.T, strict=True)
         return np.asarray(np.stack([edges[at] + widths[at] * offset for edges, widths, at, offset in axes], 1))
 
-    def counted(self, points: Floats) -> Floats:
+    def in_units(self, points: Floats) -> Floats:
         """Return points (..., dim) in units of trees from the lower corner, extrapolated outside the brick."""
         result = np.empty(points.shape)
         for axis, (edges, widths) in enumerate(zip(self.edges, self.widths, strict=True)):

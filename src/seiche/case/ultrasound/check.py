@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from seiche.case.ultrasound.setup import UltrasoundSetup, error_of_ranks, local_parts, refuse_impossible, sharing_of
+from seiche.case.ultrasound.setup import UltrasoundSetup, decompose, error_of_ranks, local_parts, refuse_impossible
 from seiche.errors import CaseError
 from seiche.ultrasound.advice import memory, phase_error, points_per_wavelength, shared_fields
 from seiche.ultrasound.crossing import cuts_along_diagonal
@@ -30,7 +30,7 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
     rows = [
         ("case", setup.source + (f": {case.title}" if case.title else "")),
         ("points", f"{' x '.join(map(str, problem.shape))} = {problem.points:,}, spacing {problem.spacing[0]:.4g} m"),
-        ("time step", f"{problem.time_step:.4g} s ({limit}), {problem.steps:,} steps"),
+        ("time step", f"{problem.dt:.4g} s ({limit}), {problem.steps:,} steps"),
         ("sound speed", f"{speeds[0]:g} to {speeds[1]:g} m/s, reference {problem.reference_speed:g} m/s"),
         ("density", f"{densities[0]:g} to {densities[1]:g} kg/m^3"),
     ]
@@ -50,7 +50,7 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
             raise CaseError(f"{setup.source}: {error}") from None
         rows += lines
         bytes_needed = int(bytes_needed / ranks * work)
-        if sharing_of(setup, ranks).basis == "global":
+        if decompose(setup, ranks).basis == "global":
             buffers = shared_fields(problem, case.run.scheme) * np.dtype(case.run.precision).itemsize
             bytes_needed += int(buffers * problem.points / ranks)
     share = f", on each of {ranks} ranks" if ranks > 1 else ""
@@ -63,18 +63,18 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
 
 def _shared(setup: UltrasoundSetup, ranks: int, frequencies: Sequence[float]) -> tuple[list[tuple[str, str]], float]:
     """Return the lines about several ranks, and the ratio of their total work to that of one."""
-    problem, sharing = setup.problem, sharing_of(setup, ranks)
-    basis, overlap = sharing.basis, sharing.overlap
+    problem, decomposition = setup.problem, decompose(setup, ranks)
+    basis, overlap = decomposition.basis, decomposition.overlap
     if basis == "auto":  # the choice of a run without a machine file
         try:
-            local_parts(setup, ranks, sharing.split, overlap)
+            local_parts(setup, ranks, decomposition.split, overlap)
         except CaseError:
             basis = "global"
     if basis == "global":
         shape = max(slabs_of(problem.shape, ranks), key=lambda part: part.shape).shape
         work = ranks * int(np.prod(shape)) / problem.points
         return [(f"{ranks} ranks", f"{' x '.join(map(str, shape))} points, transforms of the whole grid, exact")], work
-    parts = local_parts(setup, ranks, sharing.split, overlap)
+    parts = local_parts(setup, ranks, decomposition.split, overlap)
     shape = max(parts, key=lambda part: int(np.prod(part.shape))).shape
     work = ranks * int(np.prod(shape)) / problem.points
     extents, width = " x ".join(map(str, shape)), least_overlap(parts)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from seiche import __version__
 from seiche.case.output import Final, Place
-from seiche.case.ultrasound.setup import UltrasoundSetup, sharing_of
+from seiche.case.ultrasound.setup import UltrasoundSetup, decompose
 from seiche.io.files import replacing
 from seiche.report.ultrasound_figure import Panel, middle_slice, ultrasound_figure
 from seiche.ultrasound.photoacoustic import time_reversal
@@ -82,7 +82,7 @@ class ResultFile(Final):
             precision=case.run.precision,
             threads=case.run.threads,
             world=self._solver.world,
-            sharing=sharing_of(setup, self._solver.world.size),
+            decomposition=decompose(setup, self._solver.world.size),
         )
         return {"image": image}
 
@@ -122,7 +122,7 @@ class ResultFile(Final):
         with h5py.File(part, "w", locking=False) as file:
             file.attrs["program"] = f"Seiche {__version__}"
             file.attrs["spacing"] = grid.spacings
-            file.attrs["time_step"] = grid.time_step
+            file.attrs["time_step"] = grid.dt
             file.attrs["first_recorded_step"] = self._setup.sensor.first
             for axis in grid.axes:
                 file[axis] = grid.positions(axis)

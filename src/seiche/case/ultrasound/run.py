@@ -39,7 +39,7 @@ class UltrasoundCaseRun(CaseRun):
     def matches(self) -> Mapping[str, Match]:
         """Return grid, medium and records; sources may change at a restart."""
         setup, problem, run = self.setup, self.setup.problem, self.setup.case.run
-        grid = (problem.shape, problem.spacing, problem.time_step, [repr(layer) for layer in problem.pml])
+        grid = (problem.shape, problem.spacing, problem.dt, [repr(layer) for layer in problem.pml])
         medium = (problem.reference_speed, problem.sound_speed, problem.density, problem.staggered_density)
         losses = (problem.BonA, problem.absorption, problem.relaxation)
         request = setup.request
@@ -71,7 +71,7 @@ class UltrasoundCaseRun(CaseRun):
             "basis": solver.plan.describe() if solver.plan is not None else "whole grid",
             "points": list(problem.shape),
             "spacing_m": problem.spacing[0],
-            "time_step_s": problem.time_step,
+            "time_step_s": problem.dt,
             "time_s": solver.step * solver.dt,
             "files": [path.name for path in files],
             "notes": list(setup.notes),

@@ -25,11 +25,11 @@ from seiche.ultrasound.crossing import crossing_error, cuts_along_diagonal, onse
 from seiche.ultrasound.extents import line_precision
 from seiche.ultrasound.gathered import check_rank_support
 from seiche.ultrasound.local_basis import Part, least_overlap
-from seiche.ultrasound.plan import OVERLAP, Sharing, basis_of, parts_for
+from seiche.ultrasound.plan import OVERLAP, Decomposition, basis_of, parts_for
 from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.shapes import Shape
-from seiche.ultrasound.simulate import Layers, problem_of, refuse_unstable, request_of
+from seiche.ultrasound.simulate import Layers, check_stability, problem_of, request_of
 from seiche.ultrasound.solver import UltrasoundSolver
 
 
@@ -56,7 +56,7 @@ class UltrasoundSetup(Setup):
     @property
     def dt(self) -> float:
         """Return the duration of a step in s."""
-        return self.problem.time_step
+        return self.problem.dt
 
     @property
     def inputs(self) -> list[Path]:
@@ -95,7 +95,7 @@ def open_solver(setup: UltrasoundSetup, world: World, *, device: str | None = No
         return UltrasoundSolver(
             setup.problem,
             world=world,
-            sharing=sharing_of(setup, world.size),
+            decomposition=decompose(setup, world.size),
             record=setup.request,
             device=device or run.device,
             precision=run.precision,
@@ -111,7 +111,7 @@ def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
     empty = Grid(table.shape, table.spacing)
     medium = medium_of(case.medium, empty, path.parent)
     grid = _with_time(case, empty, medium)
-    assert grid.time_step is not None and grid.steps is not None
+    assert grid.dt is not None and grid.steps is not None
     layers = Layers.of(grid, case.layer.points, case.layer.strength, case.layer.inside)
     source, sensor = _source(case, grid, path.parent), _sensor(case, grid)
     sensor.check(grid)
@@ -123,7 +123,7 @@ def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
                 f"source[{number}].frequency: {frequency:g} Hz has {resolved:.2f} points per wavelength at the lowest"
                 f" sound speed; at least {MIN_PPW:g} are needed"
             )
-    limit = refuse_unstable(problem, case.run.scheme, "grid")
+    limit = check_stability(problem, case.run.scheme, "grid")
     notes = tuple(advice(problem, case.run.scheme, max(frequencies.values(), default=None)))
     request = request_of(grid, sensor, layers)
     return UltrasoundSetup(case, str(path), grid, medium, sensor, layers, problem, request, limit, notes)
@@ -141,13 +141,13 @@ def _with_time(case: UltrasoundCase, grid: Grid, medium: Medium) -> Grid:
         cfl *= 1 / (frequency * np.ceil(1 / (frequency * longest))) / longest
     default = grid.with_time(speed, end=table.duration, cfl=cfl)
     steps = default.steps if table.steps is None else table.steps
-    return Grid(grid.shape, grid.spacing, default.time_step if table.time_step is None else table.time_step, steps)
+    return Grid(grid.shape, grid.spacing, default.dt if table.time_step is None else table.time_step, steps)
 
 
 def signal_of(tone: Signal, grid: Grid) -> npt.NDArray[np.float64]:
     """Return the samples of a tone of amplitude 1: a burst with a Hann window, or a ramped continuous tone."""
-    assert grid.time_step is not None and grid.steps is not None
-    phase = tone.frequency * np.arange(grid.steps) * grid.time_step
+    assert grid.dt is not None and grid.steps is not None
+    phase = tone.frequency * np.arange(grid.steps) * grid.dt
     wave = np.sin(2 * np.pi * phase)
     if tone.cycles is None:
         return np.asarray(wave * (np.minimum(1.0, phase / tone.ramp) if tone.ramp > 0 else 1.0))
@@ -204,8 +204,8 @@ def _shape(tone: Signal, grid: Grid, name: str) -> Shape:
 
 def _sensor(case: UltrasoundCase, grid: Grid) -> Sensor:
     record = case.record
-    assert grid.time_step is not None and grid.steps is not None
-    start = record.start if isinstance(record.start, int) else round(record.start / grid.time_step)
+    assert grid.dt is not None and grid.steps is not None
+    start = record.start if isinstance(record.start, int) else round(record.start / grid.dt)
     for number, place in enumerate(record.points):
         check_axes(f"record.points[{number}]", place, grid)
     mask = None
@@ -217,7 +217,7 @@ def _sensor(case: UltrasoundCase, grid: Grid) -> Sensor:
     has_sensors = record.points or mask is not None
     window = None
     if record.frequencies:
-        steps = round(record.periods / min(record.frequencies) / grid.time_step)
+        steps = round(record.periods / min(record.frequencies) / grid.dt)
         if not 0 < steps <= grid.steps:
             raise CaseError(
                 f"record.periods: {record.periods} periods of {min(record.frequencies):g} Hz are {steps} steps, but the"
@@ -234,7 +234,7 @@ def _sensor(case: UltrasoundCase, grid: Grid) -> Sensor:
     )
 
 
-def sharing_of(setup: UltrasoundSetup, ranks: int) -> Sharing:
+def decompose(setup: UltrasoundSetup, ranks: int) -> Decomposition:
     """Return the partition of the grid; with `run.error`, the least overlap whose predicted error is small enough.
 
     If there is none, "auto" becomes "global".
@@ -244,12 +244,12 @@ def sharing_of(setup: UltrasoundSetup, ranks: int) -> Sharing:
     """
     run, problem = setup.case.run, setup.problem
     if ranks == 1:
-        return Sharing()
+        return Decomposition()
     basis = basis_of(run.basis, run.scheme, problem.shape)
     if run.split is not None and basis == "global":
         raise CaseError(f"run.split: {run.split} is only allowed with the local basis; the global basis uses slabs")
     if run.error is None or basis == "global":
-        return Sharing(basis, OVERLAP if run.overlap is None else run.overlap, run.split, transport=run.transport)
+        return Decomposition(basis, OVERLAP if run.overlap is None else run.overlap, run.split, transport=run.transport)
     frequencies = [source.frequency for source in setup.case.source if hasattr(source, "frequency")]
     if not frequencies:
         raise CaseError("run.error: no source has a frequency, which the prediction needs; use run.overlap")
@@ -261,9 +261,9 @@ def sharing_of(setup: UltrasoundSetup, ranks: int) -> Sharing:
             break
         least = error_of_ranks(problem, parts, max(frequencies))
         if least <= run.error:
-            return Sharing(basis, width, run.split, transport=run.transport)
+            return Decomposition(basis, width, run.split, transport=run.transport)
     if basis == "auto" and run.split is None:
-        return Sharing("global", transport=run.transport)
+        return Decomposition("global", transport=run.transport)
     raise CaseError(
         f"run.error: {run.error:g} is not reached with {ranks} ranks; the error of the widest overlap is {least:.1e};"
         ' use run.basis = "global"'
@@ -283,7 +283,7 @@ def local_parts(setup: UltrasoundSetup, ranks: int, split: tuple[int, ...] | Non
 
 def error_of_ranks(problem: Problem, parts: Sequence[Part], frequency: float) -> float:
     """Return the predicted relative error of a wave and its onset that cross the cuts of the local basis."""
-    cfl = problem.time_step * problem.reference_speed / min(problem.spacing)
+    cfl = problem.dt * problem.reference_speed / min(problem.spacing)
     resolved = points_per_wavelength(problem, frequency)
     width = least_overlap(parts)
     per_cut = np.hypot(crossing_error(resolved, width, cfl=cfl), onset_error(problem, width, cfl))
@@ -296,6 +296,6 @@ def refuse_impossible(setup: UltrasoundSetup, ranks: int) -> None:
         return
     try:
         check_rank_support(setup.request)
-        sharing_of(setup, ranks)
+        decompose(setup, ranks)
     except CaseError as error:
         raise CaseError(f"{setup.source}: {error}") from None

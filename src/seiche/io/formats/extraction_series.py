@@ -98,12 +98,12 @@ class ExtractionSeries(Closing):
         """Write this rank's part of record `number` and sync it to the disk, without committing the record."""
         self._fill(values)
         self._file.write(self._at(number) + 8 + self._first * self._sites.itemsize, self._sites)
-        self._file.force()
+        self._file.sync()
 
     def _commit(self, number: int, step: int) -> None:
         """Make record `number` valid (rank 0, after all ranks have stored it)."""
         self._file.write(self._at(number), np.array([step], ">u8"))
-        self._file.force()
+        self._file.sync()
         if number == 0:
             publish(part_path(offsets_path(self.path)), offsets_path(self.path))
             publish(part_path(self.path), self.path)

@@ -154,7 +154,7 @@ class KWaveOutput:
         except DAMAGE as error:
             raise FormatError(self.path, name, f"cannot be read ({error})") from error
 
-    def check_leg(self, t_index: int, checkpoint: str) -> None:
+    def check_segment(self, t_index: int, checkpoint: str) -> None:
         """Raise FormatError unless the file is from the run segment with a checkpoint after `t_index` steps."""
         stored = int(self.read_aggregate("t_index")[0])
         if stored != t_index:

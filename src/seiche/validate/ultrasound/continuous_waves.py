@@ -73,8 +73,8 @@ def _on_axis(setting: Setting, name: str, size: float) -> tuple[Floats, Floats]:
 
 
 def _ramped_sine(grid: Grid, frequency: float, ramp: float) -> Floats:
-    assert grid.steps is not None and grid.time_step is not None
-    cycles = frequency * np.arange(grid.steps) * grid.time_step
+    assert grid.steps is not None and grid.dt is not None
+    cycles = frequency * np.arange(grid.steps) * grid.dt
     return np.asarray(np.sin(2 * np.pi * cycles) * np.minimum(1.0, cycles / ramp))
 
 

@@ -112,22 +112,22 @@ def spectrum(setting: Setting) -> list[Check]:
         cs[::3] = 0
         material, device = Material(density, cp, cs), setting.device
         solver = Solver(mesh, material, nodes=4, flux=flux, medium=medium, device=device, threads=1)
-        first, second = random.standard_normal((2, mesh.count, solver.of.fields, 4**dim))
+        first, second = random.standard_normal((2, mesh.count, solver.disc.fields, 4**dim))
         if medium == "elastic":  # S = -p I in a fluid
             fluid = cs.reshape(mesh.count, -1).max(1) == 0
             for state in (first, second):
                 state[fluid, dim : 2 * dim] = state[fluid, dim : dim + 1]
                 state[fluid, 2 * dim :] = 0
-        flip = np.ones((1, solver.of.fields, 1))
+        flip = np.ones((1, solver.disc.fields, 1))
         flip[:, 1:] *= -1 if medium == "acoustic" else 1
         flip[:, : dim if medium == "elastic" else 0] = -1
         operator = solver.operator
         solver.start_from(first)
-        rate = solver.rate()
+        rate = solver.rhs()
         scale = float(np.sqrt(inner_product(rate, rate, operator) * inner_product(first, first, operator)))
         growth = inner_product(first, rate, operator) / scale
         solver.start_from(flip * second)
-        difference = inner_product(rate, second, operator) - inner_product(first, flip * solver.rate(), operator)
+        difference = inner_product(rate, second, operator) - inner_product(first, flip * solver.rhs(), operator)
         name = f"random media and hanging faces, {dim}D {medium} {flux}"
         bound = 1e-13 if flux == "central" else 0.0
         checks.append(Check(f"{name}: growth of the energy", growth, bound))
