@@ -34,8 +34,9 @@ def mpiexec() -> str:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of a rank: the same package and this folder first, one thread each."""
-    paths = [str(SOURCE), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    """Return the environment of a rank: the same package and modules of tests first, one thread each."""
+    here = Path(__file__).parent
+    paths = [str(SOURCE), str(here), str(here.parent), os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": "1"}
 
 
