@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// What several threads may do to one word.
+/// Atomic operations on one word of memory.
 #pragma once
 #include "portable.hpp"
 
 namespace seiche {
 
-/// All return the value before; only the word itself is ordered.
+/// All return the previous value. Only the word itself is ordered.
 #if defined(__CUDACC__)
 SEICHE_FN u32 add_atomically(u32* word, u32 value) {
   return atomicAdd(word, value);

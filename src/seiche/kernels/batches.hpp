@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Neighbouring items that a thread of a team handles side by side: one on the GPU, where its neighbours do the others,
-/// a vector's worth on the CPU, where a team is one thread; and what a thread of a team keeps for itself.
+/// Batches of neighbouring items that one thread of a team processes, and values private to a thread. A batch is one
+/// item on the GPU and one vector of items on the CPU, where a team is one thread.
 #pragma once
 #include "launch.hpp"
 
@@ -16,7 +16,7 @@ SEICHE_FN void side_by_side(F&& f) {
   for (int k = 0; k < lanes; ++k) f(k);
 }
 
-/// A number of each of the `threads` threads of a team, which keep it between two calls of `each(threads, ...)`.
+/// One value for each of the `threads` threads of a team. It persists between two calls of `each(threads, ...)`.
 template <class T, int threads>
 struct Private {
   T own;
@@ -38,15 +38,15 @@ struct Private {
 };
 #endif
 
-/// `group` items of another functor, one after the other by the threads of a team: where most calls have nothing to do,
-/// few teams are launched sooner than many. A functor may say by `idle()` that none of them has.
+/// `group` items of another functor, processed in sequence by the threads of one team. If most items are empty,
+/// launching fewer teams is faster. A functor may report by `idle()` that no item of the group has work.
 template <class Each, int group>
 struct Grouped {
   struct Scratch {
     u8 unused;
   };
   Each item;
-  Index count;  ///< of the items
+  Index count;  ///< number of items
   static constexpr int bytes = group * Each::bytes;
   SEICHE_FN void operator()(const Team& team, Index number, Scratch&) const {
     if constexpr (requires { item.idle(); }) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Integration with attenuation: stresses of Maxwell bodies beside the whole stress, local to a node (theory/waves,
-/// section 12, eqs. 28 and 29). The right-hand side without them is in memory.
+/// Integration with attenuation: the stresses of the Maxwell bodies are advanced together with the total stress,
+/// locally at a node (theory/waves, section 12, eqs. 28 and 29). The elastic right-hand side is read from memory.
 #pragma once
 #include "stage.hpp"
 
 namespace seiche {
 
-/// Where the stresses are, and how many a node has.
+/// Position and number of the stresses at a node.
 template <class Fields>
 struct Stresses {
   static constexpr int first = Fields::velocity(0, 0) == 0 ? Fields::dim : 0, count = Fields::count - Fields::dim;
@@ -29,8 +29,8 @@ struct IntegrateAttenuated {
   Real* next_trace;
   const Real* rates;
   Real* memory;        ///< stresses of the bodies: element, body, stress, node
-  Real* memory_k;      ///< their register
-  const Real* shares;  ///< Y of the bulk and of the shear modulus, a body, of elements or of their nodes
+  Real* memory_k;      ///< their Runge-Kutta registers
+  const Real* shares;  ///< Y of the bulk and of the shear modulus for each body, per element or per node
   Real frequencies[mechanisms];
   Real a, b, dt;
 
@@ -38,7 +38,7 @@ struct IntegrateAttenuated {
     int nothing;
   };
 
-  /// A number and its register, from its rate (eq. 15).
+  /// Advances one value and its register from its rate (eq. 15).
   SEICHE_FN void advance(Real* state, Real* reg, Index at, Real rate) const {
     Real change = dt * rate;
     if constexpr (position != Position::first) change = multiply_add(a, reg[at], change);
@@ -85,7 +85,7 @@ struct IntegrateAttenuated {
   }
 };
 
-/// The decay of the bodies' stresses in an absorbing layer (eq. 21), like that of all other unknowns.
+/// Decay of the stresses of the bodies in an absorbing layer (eq. 21), equal to that of all other unknowns.
 template <class Elements, int mechanisms>
 struct DampMemory {
   using Real = typename Elements::Real;
@@ -93,8 +93,8 @@ struct DampMemory {
   static constexpr int count = mechanisms * Stresses<typename Elements::Fields>::count;
   static constexpr int bytes = static_cast<int>(sizeof(Real)) * (2 * count + 1) * Box::nodes;
   Real* memory;
-  const i32* elements;  ///< of the layer
-  const Real* factors;  ///< at their nodes
+  const i32* elements;  ///< elements of the layer
+  const Real* factors;  ///< factors at their nodes
 
   struct Scratch {
     int nothing;

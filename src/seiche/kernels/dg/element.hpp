@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// What all kernels of an element share: its arrays, the derivatives along lines, and what its faces add.
+/// Common base of all element kernels: arrays, derivatives along lines, and contributions of faces.
 #pragma once
 #include "../nodes.hpp"
 #include "fields.hpp"
@@ -7,7 +7,7 @@
 
 namespace seiche {
 
-/// a where `yes`, else zero.
+/// a if `yes`, else zero.
 template <class Bits, class Real>
 SEICHE_FN Real only_as(bool yes, Real a) {
   return bit_cast<Real>(bit_cast<Bits>(a) & (Bits(0) - Bits(yes)));
@@ -19,9 +19,9 @@ SEICHE_FN double only(bool yes, double a) {
   return only_as<u64>(yes, a);
 }
 
-/// A derivative at node `index` of a line of n with what the face at its low or at its high end adds; `first` tells
-/// that the line lies along the first axis, where the CPU's lanes are its nodes. The CPU has what both faces add in all
-/// lanes: a load under a condition would keep the loop from becoming vectors.
+/// Derivative at node `index` of a line of n nodes, including the contribution of the face at its low or high end.
+/// `first`: the line is along the first axis, where the lanes of the CPU are its nodes. The CPU adds both faces in all
+/// lanes, because a conditional load would prevent vectorisation.
 template <int n, bool first, class Real, class Rows>
 SEICHE_FN Real with_faces(Real value, int index, const Rows& low, const Rows& high, int row, int place) {
   if constexpr (!vector_lanes) {
@@ -36,8 +36,8 @@ SEICHE_FN Real with_faces(Real value, int index, const Rows& low, const Rows& hi
   }
 }
 
-/// Everything of the right-hand side that does not change in time. A face has the number 2 axis + (0: low, 1: high).
-/// Elements lie one after another, fields in an element, nodes in a field; so do traces: slot, word, face node.
+/// All time-independent data of the right-hand side. Face number: 2 axis + (0: low, 1: high). Storage order of the
+/// state: element, field, node. Storage order of traces: slot, word, face node.
 template <class Medium, int nodes_a_direction, class FluxRule, class RealType, bool nodal, bool hanging>
 struct Elements {
   using Fields = Medium;
@@ -51,17 +51,17 @@ struct Elements {
   /// 1/w_0, exactly: w_0 = 2/(n (n - 1)).
   static constexpr int lift = n * (n - 1) / 2;
 
-  const i32* in_slots;      ///< where the neighbour's trace is, or -1 - c: the correction c of a hanging face
-  const i32* out_slots;     ///< where the own trace goes
-  const Real* scales;       ///< 2/h an axis
-  const Real* moduli;       ///< of an element, or of its nodes
-  const Real* faces;        ///< the flux's coefficients of a face, or of its nodes
-  const Real* rows;         ///< D, its transpose: rows[m n + i] = D_im
+  const i32* in_slots;      ///< slot of the neighbour's trace, or -1 - c: correction c of a hanging face
+  const i32* out_slots;     ///< slot of the own trace
+  const Real* scales;       ///< 2/h for each axis
+  const Real* moduli;       ///< per element or per node
+  const Real* faces;        ///< coefficients of the flux, per face or per face node
+  const Real* rows;         ///< D transposed: rows[m n + i] = D_im
   const Real* corrections;  ///< v* - v-, then t* - t-, at the nodes of large faces
-  Index count;              ///< of elements
+  Index count;              ///< number of elements
   Real derivative[n * n];   ///< D_im
 
-  /// What the nodes of a column need again and again: rows of D, scales and moduli of the element.
+  /// Data that the nodes of a column share: rows of D, scales and moduli of the element.
   struct Line {
     Real x[n], y[dim == 3 ? n : 1], scale[dim], moduli[Fields::moduli];
   };
@@ -83,8 +83,8 @@ struct Elements {
     });
   }
 
-  /// D along a line of nodes that begins at `start`, of velocities, of stresses, or of both; `start` lies in an array
-  /// whose first field is `first`.
+  /// D along the line of nodes that begins at `start`, applied to velocities, to stresses, or to both. `first` is the
+  /// first field of the array that contains `start`.
   template <int axis, bool velocities = true, bool stresses = true, int first = 0>
   SEICHE_FN void derivatives(const Line& line, const Real* start, int k, Real (&dv)[waves], Real (&ds)[waves]) const {
     constexpr int stride = Box::stride(axis);
@@ -102,8 +102,8 @@ struct Elements {
     });
   }
 
-  /// What the faces of an element were given: traces of neighbours or corrections, and the flux's coefficients; with
-  /// `both` there is room for jumps of velocity and traction.
+  /// Input of the faces of an element: traces of neighbours or corrections, and the coefficients of the flux. `both`
+  /// reserves room for the jumps of velocity and of traction.
   template <bool both>
   struct Given {
     static constexpr int words = hanging || both ? 2 * waves : Elements::words;
@@ -111,11 +111,11 @@ struct Elements {
     Real coefficients[nodal ? 1 : Box::faces][record];
     i32 from[Box::faces];
   };
-  /// Brings it from memory, on GPUs behind the threads' backs: `wait_for_copies` and a barrier have to follow.
+  /// Loads this input from memory, asynchronously (cp.async) on GPUs. `wait_for_copies` and a barrier must follow.
   template <class Given>
   SEICHE_FN void bring(const Team& team, Index first, int many, const Real* trace, Given* to) const {
     constexpr int numbers = Box::faces * record;
-    if constexpr (vector_lanes) {  // a face is one run of memory
+    if constexpr (vector_lanes) {  // a face is contiguous in memory
       for (int q = 0; q < many * Box::faces; ++q) {
         const i32 from = in_slots[first * Box::faces + q];
         Real* here = to[q / Box::faces].trace[q % Box::faces][0];
@@ -154,7 +154,7 @@ struct Elements {
       });
     }
   }
-  /// The flux's coefficients of a face node, from memory or from what was brought.
+  /// Coefficients of the flux at a face node, from memory or from the loaded input.
   SEICHE_FN const Real* coefficients(Index element, int face, int node) const {
     return faces + ((element * Box::faces + face) * (nodal ? Box::face : 1) + (nodal ? node : 0)) * record;
   }
@@ -186,7 +186,7 @@ struct Elements {
     });
   }
 
-  /// What the neighbour over a face will read.
+  /// Writes the trace that the neighbour across a face will read.
   template <int axis, int side>
   SEICHE_FN void write(const Real* q, Index element, int node, Real* trace, const Real (&v)[waves],
                        const Real (&s)[waves]) const {
@@ -211,7 +211,7 @@ struct Elements {
     });
   }
 
-  /// What a source of field f is multiplied with at a node.
+  /// Factor of a source of field f at a node.
   template <int f>
   SEICHE_FN Real source_factor(Index element, int node) const {
     constexpr int m = Fields::source_modulus(f);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// The unknowns of a medium and their rates of change (theory/waves, eqs. 1 to 3).
 ///
-/// Along an axis the components c of velocity and traction of a face are coupled: the normal one in a fluid, all in a
-/// solid. `velocity` and `stress` give their field numbers, `sign` that of the stress in the stored field.
+/// Along an axis, velocity and traction of a face are coupled in the components c: the normal one in a fluid, all in a
+/// solid. `velocity` and `stress` return field numbers; `sign` is the sign of the stress in the stored field.
 #pragma once
 #include "../launch.hpp"
 
@@ -16,10 +16,10 @@ struct Acoustic {
   static constexpr int velocity(int axis, int) { return 1 + axis; }
   static constexpr int stress(int, int) { return 0; }
   static constexpr int kind(int, int) { return 0; }
-  /// The modulus that a source of a field is multiplied with, -1: none.
+  /// Modulus that multiplies a source of a field, -1: none.
   static constexpr int source_modulus(int field) { return field == 0 ? 0 : 1; }
 
-  /// From the derivatives along axis a of v_c and S_ca, c in the order of the components.
+  /// Rates from the derivatives along axis a of v_c and S_ca, with c in the order of the components.
   template <class Real>
   SEICHE_FN static void rates(const Real (&dv)[dim][waves], const Real (&ds)[dim][waves], const Real (&m)[moduli],
                               Real (&r)[count]) {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// What a face adds to the derivatives, from the own side and the neighbour's trace (theory/waves, eqs. 8 to 12).
+/// Contribution of a face to the derivatives, from the own side and the trace of the neighbour (theory/waves, eqs. 8 to
+/// 12).
 ///
-/// `outward` is +1 or -1, the only component of the outward normal; s the own stress S_ca, so outward s is the
-/// traction. A trace is written as the neighbour wants it: with its normal.
+/// `outward` is +1 or -1, the only non-zero component of the outward normal. s is the own stress S_ca, so `outward` s
+/// is the traction. A trace is written with the normal of the neighbour that reads it.
 #pragma once
 #include "../launch.hpp"
 
 namespace seiche {
 
-/// The exact Riemann flux. Trace: w = Z v + t (eq. 9). Coefficients a component: 1/(Z- + Z+), Z+/(Z- + Z+), Z-;
-/// boundaries choose the first two (eq. 11).
+/// Exact Riemann flux. Trace: w = Z v + t (eq. 9). Coefficients of a component: 1/(Z- + Z+), Z+/(Z- + Z+), Z-. Boundary
+/// conditions set the first two (eq. 11).
 struct Upwind {
   static constexpr int words = 1, coefficients = 3;
 

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Traces as messages of half precision: every slot has a power of two of its own, the first of its `slot` + 1 words,
-/// so that the largest word keeps all bits that a half has (theory/waves, eq. 20). The state keeps its precision.
+/// Traces as messages of half precision. Every slot has its own scale, a power of two, in the first of its `slot` + 1
+/// words. The largest word of the slot thus uses the full precision of a half (theory/waves, eq. 20). The precision of
+/// the state is unchanged.
 #pragma once
 #include "../launch.hpp"
 #include "../math.hpp"
 
 namespace seiche {
 
-/// The largest word of a slot becomes 2^14 to 2^15 of a half.
+/// The largest word of a slot is scaled to 2^14 to 2^15.
 inline constexpr float half_headroom = 16384.0f;
 
-/// 2^(e - 127) of a float's exponent e.
+/// 2^(e - 127), the power of two for a biased float exponent e.
 SEICHE_FN float power_of_two(u32 e) {
   return bit_cast<float>(e << 23);
 }
@@ -18,7 +19,7 @@ SEICHE_FN float power_of_two(u32 e) {
 template <class Real, int slot>
 struct HalveTraces {
   const Real* trace;
-  const u32* slots;  ///< of every piece
+  const u32* slots;  ///< slots of all pieces
   u16* messages;
   static constexpr int bytes = slot * static_cast<int>(sizeof(Real)) + 2 * (slot + 1) + 4;
   struct Scratch {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Integration apart from the right-hand side: state and register from rates in memory, and the new traces
-/// (theory/waves, eq. 15; section 8 counts what this costs).
+/// Integration in a separate kernel: state and register from rates in memory, and the new traces (theory/waves, eq. 15;
+/// section 8 counts the additional bytes).
 #pragma once
 #include "stage.hpp"
 
 namespace seiche {
 
-/// With `weighed` the rates are contributions of integrals, still to be multiplied with the stored inverse mass of
-/// their node: dim + 1 words a node, one a component of velocity and one for all stresses.
+/// With `weighed`, rates are integrals that must be multiplied by the stored inverse mass of their node. The inverse
+/// mass has dim + 1 words a node: one for each component of velocity and one for all stresses.
 template <class Elements, Position position, bool weighed>
 struct Integrate {
   using Real = typename Elements::Real;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// The two halves of a leapfrog step with the central flux (theory/waves, section 11, eqs. 24 and 25): velocities from
 /// stresses, then stresses from velocities. Each half reads one half of the traces and writes the other, so one buffer
-/// of traces is enough. Words a node: all unknowns once, those of the half once more, the traces.
+/// of traces is enough. Words a node: all unknowns once, those of the half a second time, the traces.
 #pragma once
 #include "element.hpp"
 
@@ -9,8 +9,8 @@ namespace seiche {
 
 enum class Half { velocities, stresses };
 
-/// `tuning`: nodes unrolled, what changes asked for early, memory asked for ahead, results stored past the caches, by
-/// the bits of FusedStage.
+/// Bits of `tuning`, as in FusedStage: unrolled nodes, early loads of the updated fields, prefetch of later elements,
+/// streaming stores.
 template <class Elements, Half half, int elements, int layers, int tuning>
 struct Leap {
   using Real = typename Elements::Real;
@@ -22,12 +22,13 @@ struct Leap {
   static constexpr int n = Box::n, dim = Box::dim, waves = Fields::waves, size = Elements::size;
   static constexpr bool velocities = half == Half::velocities;
   static constexpr bool unrolled = tuning & 1, early = tuning & 2, ahead = tuning & 4, passing = tuning & 8;
-  /// Fields that are read and those that change: the first, and how many. Velocities lie before or after stresses.
+  /// First field and number of fields that are read, and of those that are updated. Velocities precede or follow the
+  /// stresses.
   static constexpr int first_velocity = Fields::velocity(0, 0), first_stress = first_velocity == 0 ? dim : 0;
   static constexpr int stresses = Fields::count - dim;
   static constexpr int first_read = velocities ? first_stress : first_velocity, read = velocities ? stresses : dim;
   static constexpr int first_new = velocities ? first_velocity : first_stress, changed = velocities ? dim : stresses;
-  /// Words of a slot that are read and those that are written, after how many.
+  /// Number of words of a slot that are read and written, and their offsets.
   static constexpr int words = waves * Box::face, record = Elements::record, words_read = velocities ? words : 0,
                        words_new = words - words_read;
   static constexpr int bytes =
@@ -36,7 +37,7 @@ struct Leap {
   Elements on;
   Real* u;
   Real* trace;
-  Index reach;  ///< how many items ahead memory is asked for
+  Index reach;  ///< prefetch distance in items
   Real dt;
 
   struct Scratch {
@@ -44,7 +45,7 @@ struct Leap {
     alignas(64) Real faces[together][Box::faces][waves][Box::face];
     Real coefficients[Elements::by_node ? 1 : together][Box::faces][record];
   };
-  /// What changes at a node, asked for before the team meets.
+  /// Updated values of a node, loaded before the barrier of the team.
   struct Kept {
     Real of[early ? changed : 1];
   };
@@ -95,7 +96,7 @@ struct Leap {
     });
   }
 
-  /// Has the memory of elements that come later fetched into the second cache.
+  /// Prefetches later elements into the second-level cache.
   SEICHE_FN void ask_ahead(const Team& team, Index first) const {
     if (first + together > on.count) return;
     prefetch_ahead(team, u + first * size, together * size * static_cast<int>(sizeof(Real)));
@@ -125,7 +126,7 @@ struct Leap {
                                           : trace + Index{from} * Elements::slot) +
              words_read;
     };
-    if constexpr (vector_lanes) {  // a face is one run of memory
+    if constexpr (vector_lanes) {  // a face is contiguous in memory
       for (int q = 0; q < many * Box::faces; ++q) {
         const Real* there = source(q);
         Real* here = scratch.faces[q / Box::faces][q % Box::faces][0];
@@ -143,7 +144,7 @@ struct Leap {
     }
   }
 
-  /// What a face adds to the derivatives at one of its nodes (eq. 7), in place of what it was given.
+  /// Contribution of a face to the derivatives at one of its nodes (eq. 7). It overwrites the input of the face.
   template <int axis, int side>
   SEICHE_FN void face(Scratch& scratch, int place_of_element, Index element, int place) const {
     constexpr int number = 2 * axis + side, outward = 2 * side - 1;
@@ -212,7 +213,7 @@ struct Leap {
   }
 };
 
-/// The resistance of absorbing sides (eq. 26): velocities of the elements at them times a factor a component and node.
+/// Resistance of absorbing sides (eq. 26): velocities of adjacent elements times a factor for each component and node.
 template <class Elements>
 struct Resist {
   using Real = typename Elements::Real;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Hanging faces: one large side, 2^(dim - 1) small ones (theory/waves, section 4, eqs. 13 and 14). The small sides
-/// read traces that were interpolated to their nodes, so they need no special case; the large side reads corrections.
+/// Hanging faces: one large side and 2^(dim - 1) small sides (theory/waves, section 4, eqs. 13 and 14). Small sides
+/// read traces interpolated to their nodes and need no special case. The large side reads corrections.
 #pragma once
 #include "element.hpp"
 
 namespace seiche {
 
-/// Where the large sides are, and how values go between their nodes and those of the small ones.
+/// Positions of the large sides, and transfer of values between their nodes and those of the small sides.
 template <class Elements>
 struct Mortars {
   using Real = typename Elements::Real;
@@ -16,11 +16,11 @@ struct Mortars {
   static constexpr int quantities = 2 * waves, numbers = quantities * Box::face;
 
   const i32* sides;         ///< element and face of every large side
-  const i32* small_slots;   ///< where the small sides' traces are, a child
-  const i32* large_slots;   ///< where the large side's traces for them go
-  const Real* faces;        ///< the flux's coefficients seen from the large side, a child (and node)
+  const i32* small_slots;   ///< slots of the traces of the small sides, per child
+  const i32* large_slots;   ///< slots of the traces of the large side for the small sides
+  const Real* faces;        ///< coefficients of the flux for the large side, per child (and node)
   const Real* halves;       ///< interpolation to the lower and the upper half, of velocities, then of tractions
-  const Real* projections;  ///< their adjoints, of tractions', then of velocities' (eq. 14)
+  const Real* projections;  ///< their adjoints, first for tractions, then for velocities (eq. 14)
 
   struct Scratch {
     alignas(64) Real own[numbers];
@@ -65,7 +65,7 @@ struct Mortars {
     });
     team.barrier();
   }
-  /// Velocities have matrices of their own, tractions those after them.
+  /// Velocities and tractions have separate matrices, in this order.
   SEICHE_FN static const Real* rows(const Real* matrix, int quantity) {
     return quantity < waves ? matrix : matrix + 2 * n * n;
   }
@@ -80,7 +80,7 @@ struct Mortars {
   }
 };
 
-/// What the small sides will read: the large side's trace at their nodes. Words a large side: its nodes, its traces.
+/// Traces for the small sides: the trace of the large side at their nodes. Words a large side: its nodes, its traces.
 template <class Elements, bool nodal>
 struct MortarTraces {
   using Sides = Mortars<Elements>;
@@ -112,7 +112,7 @@ struct MortarTraces {
   }
 };
 
-/// What the large side adds: velocities by the projected jump, tractions by the projected star state (eq. 14).
+/// Contribution of the large side: velocities by the projected jump, tractions by the projected star state (eq. 14).
 template <class Elements, bool nodal>
 struct MortarCorrections {
   using Sides = Mortars<Elements>;

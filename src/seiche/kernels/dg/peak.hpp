@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// The largest speed that nodes on a side of the mesh have seen, squared: of all components, and of those along all
-/// axes but the last.
+/// Peak squared speed at nodes on a side of the mesh: of all components, and of the components along all axes but the
+/// last.
 #pragma once
 #include "element.hpp"
 
@@ -14,8 +14,8 @@ struct PeakMotion {
   static constexpr int dim = Box::dim;
   static constexpr int bytes = static_cast<int>(sizeof(Real)) * (dim + 4) * Box::face;
   const Real* u;
-  const i32* elements;  ///< that lie on the side
-  Real* peaks;          ///< two numbers at their nodes on it
+  const i32* elements;  ///< elements at the side
+  Real* peaks;          ///< two values at each of their nodes on the side
   i32 axis, side;
 
   struct Scratch {

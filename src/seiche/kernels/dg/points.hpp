@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Point sources and receivers (theory/waves, section 5, eqs. 16 and 17), and the clock that tells them the step.
+/// Point sources and receivers (theory/waves, section 5, eqs. 16 and 17), and the device clock that counts steps.
 #pragma once
 #include "element.hpp"
 
 namespace seiche {
 
-/// The product of the Lagrange polynomials of a point at a node; weights hold n numbers an axis.
+/// Product of the Lagrange polynomials of a point at a node. `weights` has n values for each axis.
 template <class Box, class Real>
 SEICHE_FN Real at_point(const Real* weights, int node) {
   constexpr int n = Box::n;
@@ -14,8 +14,8 @@ SEICHE_FN Real at_point(const Real* weights, int node) {
   return w;
 }
 
-/// Adds what the sources of an element give in one of `stages` stages to the state, and writes its traces again. The
-/// five of Runge-Kutta have a register, the two of leapfrog none.
+/// Adds the sources of an element in one of `stages` stages to the state, and rewrites its traces. The five stages of
+/// Runge-Kutta have a register, the two of leapfrog none.
 template <class Elements, int stages>
 struct AddSources {
   using Real = typename Elements::Real;
@@ -27,11 +27,11 @@ struct AddSources {
   Real* u;
   Real* k;
   Real* next_trace;
-  const i32* elements;     ///< that have sources
-  const i32* first;        ///< source of each, and one more entry
-  const Real* weights;     ///< n numbers an axis of each source
-  const Real* strengths;   ///< a field of each source
-  const Real* amplitudes;  ///< of each source, a stage, a step
+  const i32* elements;     ///< elements with sources
+  const i32* first;        ///< first source of each element, and one more entry
+  const Real* weights;     ///< n values for each axis of each source
+  const Real* strengths;   ///< one for each field of each source
+  const Real* amplitudes;  ///< for each source, stage and step
   const u64* clock;
   Index sources;
   i32 stage;
@@ -60,7 +60,7 @@ struct AddSources {
   }
 };
 
-/// The traces of a whole state: what the first stage needs.
+/// Writes the traces of the whole state, the input of the first stage.
 template <class Elements>
 struct WriteTraces {
   using Real = typename Elements::Real;
@@ -126,7 +126,7 @@ struct Record {
   }
 };
 
-/// The clock's next step.
+/// Advances the clock by one step.
 struct AdvanceClock {
   u64* clock;
   static constexpr int bytes = 2 * sizeof(u64);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Volume and faces in kernels of their own, as contributions of integrals that the integration divides by the mass
-/// (theory/waves, section 8): the way that moves most, kept to be compared with.
+/// Volume and faces in separate kernels, as integrals that the integration divides by the mass (theory/waves, section
+/// 8). This variant moves the most bytes and serves as reference.
 #pragma once
 #include "stage.hpp"
 
 namespace seiche {
 
-/// The moduli of a node without those that the inverse mass of its velocities (and, in a fluid, pressures) holds.
+/// Moduli of a node without those included in the inverse mass of its velocities (and, in a fluid, of its pressure).
 template <class Elements, class Line, class Real>
 SEICHE_FN void weighed_moduli(const Elements& on, const Line& line, Index element, int node,
                               Real (&m)[Elements::Fields::moduli]) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// An absorbing layer: all unknowns of its elements decay at rates that grow into it (theory/waves, eq. 21), once a
-/// step, exactly. Since all decay alike, impedances stay and waves enter without reflection at normal incidence.
+/// Absorbing layer: all unknowns of its elements decay, with rates that increase into the layer (theory/waves, eq. 21).
+/// The decay is integrated exactly, once a step. Equal rates leave the impedance unchanged, so there is no reflection
+/// at normal incidence.
 #pragma once
 #include "element.hpp"
 
@@ -14,8 +15,8 @@ struct Damp {
   static constexpr int bytes = static_cast<int>(sizeof(Real)) * (2 * Elements::size + Box::nodes);
   Elements on;
   Real* u;
-  Real* trace;          ///< what the next stage reads
-  const i32* elements;  ///< of the layer
+  Real* trace;          ///< traces that the next stage reads
+  const i32* elements;  ///< elements of the layer
   const Real* factors;  ///< exp(-rate dt) at their nodes
 
   struct Scratch {

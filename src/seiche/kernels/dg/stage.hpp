@@ -7,19 +7,19 @@
 
 namespace seiche {
 
-/// Which stage: the first does not read the register k (A = 0), the last need not write it. `rates` only stores L(u) in
-/// place of the register; the state and its traces are then another kernel's (integrate.hpp).
+/// Position of the stage. The first does not read the register k (A = 0), the last need not write it. `rates` only
+/// stores L(u) in place of the register; another kernel then updates the state and its traces (integrate.hpp).
 enum class Position { first, inner, last, rates };
 
-/// `tuning`, bit by bit: nodes unrolled, the register asked for early, memory asked for ahead, results stored past the
-/// caches (registry/dg.py, Team).
+/// Bits of `tuning`: unrolled nodes, early loads of the register, prefetch of later elements, streaming stores
+/// (registry/dg.py, Team).
 template <class Elements, Position position, int elements, int layers, int tuning>
 struct FusedStage {
   using Real = typename Elements::Real;
   using Fields = typename Elements::Fields;
   using Box = typename Elements::Box;
   static constexpr bool unrolled = tuning & 1, ahead = tuning & 4, passing = tuning & 8;
-  /// Not on the CPU, whose loop over a line of nodes would not become vectors.
+  /// Disabled on the CPU, where it would prevent vectorisation of the loop over a line of nodes.
   static constexpr bool early = !vector_lanes && (tuning & 2);
   static constexpr bool rates_only = position == Position::rates;
   static constexpr bool reads_register = position != Position::first && !rates_only;
@@ -34,12 +34,13 @@ struct FusedStage {
   Real* k;
   const Real* trace;
   Real* next_trace;
-  Index reach;  ///< how many items ahead memory is asked for
+  Index reach;  ///< prefetch distance in items
   Real a, b, dt;
 
-  /// The CPU takes the elements of an item one by one.
+  /// The CPU processes the elements of an item one by one.
   static constexpr int together = vector_lanes ? 1 : elements;
-  /// A GPU copies 16 bytes at once, so what is brought may have others' numbers `before` and after it.
+  /// A GPU copies 16 bytes at a time, so loaded data may include foreign values, `before` of them ahead of the first
+  /// own value.
   static constexpr int wide = vector_lanes ? 1 : 16 / static_cast<int>(sizeof(Real));
   struct Scratch {
     alignas(64) Real u[together * size + 2 * (wide - 1)];
@@ -74,7 +75,7 @@ struct FusedStage {
     }
   }
 
-  /// The register k of a node, asked for before the team meets.
+  /// The register k of a node, loaded before the barrier of the team.
   struct Kept {
     Real of[reads_register && early ? Fields::count : 1];
   };
@@ -85,10 +86,10 @@ struct FusedStage {
     }
     return result;
   }
-  /// An element that exists: the threads of those beyond the last one do its work without writing.
+  /// Index of an existing element. Threads beyond the last element repeat its work without writing.
   SEICHE_FN Index inside(Index element) const { return together == 1 || element < on.count ? element : on.count - 1; }
 
-  /// Has the memory of elements that come later fetched into the second cache, so that it never idles.
+  /// Prefetches later elements into the second-level cache.
   SEICHE_FN void ask_ahead(const Team& team, Index first) const {
     constexpr int bytes = together * size * static_cast<int>(sizeof(Real));
     if (first + together > on.count) return;
@@ -154,7 +155,7 @@ struct FusedStage {
     }
   }
 
-  /// What a face adds to the derivatives at one of its nodes (eq. 7).
+  /// Contribution of a face to the derivatives at one of its nodes (eq. 7).
   template <int axis, int side>
   SEICHE_FN void lifted(const Real* own, const Given& given, Index element, int node, int place, Real (&add_v)[waves],
                         Real (&add_s)[waves]) const {
@@ -186,7 +187,7 @@ struct FusedStage {
       f.template operator()<axis, 1>();
     });
   }
-  /// What every face adds, in place of what it was given.
+  /// Contributions of all faces. They overwrite the input of the faces.
   SEICHE_FN void all_faces(const Team& team, Index first, int many, Scratch& scratch) const {
     for_faces([&]<int axis, int side>() SEICHE_INLINED {
       team.each(many * Box::face, [&](int q) SEICHE_INLINED {
