@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Groups of numbers that lie side by side in memory.
+/// Groups of numbers that are contiguous in memory.
 #pragma once
 #include "launch.hpp"
 
 namespace seiche {
 
-/// Numbers that lie side by side: a thread of a GPU moves them as one.
+/// Contiguous numbers that a thread of a GPU moves together.
 template <class T, int n>
 struct alignas(n * sizeof(T)) Group {
   T of[n];
 };
 
 #if defined(__CUDACC__)
-/// Floats in memory of another type.
+/// A float stored in memory of another type.
 using Word = float;
 
-/// The group at `from`, and `group` put to where `to` points.
+/// Reads the group at `from`, and writes `group` to `to`.
 template <int n, class T>
 SEICHE_FN Group<T, n> together(const T* from) {
   return *reinterpret_cast<const Group<T, n>*>(from);

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Cells whose number and whose roles on a rank change while arguments and ranges of kernels stay: a kernel of which
-/// only the items count that belong to cells in certain roles (docs/decisions/0019).
+/// Kernels for a varying set of cells. The number of cells on a rank and their roles change while arguments and ranges
+/// of kernels stay constant. Only items of cells with selected roles are processed (docs/decisions/0019).
 #pragma once
 #include "launch.hpp"
 
 namespace seiche {
 
-/// What a cell is here: nothing; a cell that no other rank holds; one that others hold too; a copy of another rank's.
+/// Role of a cell on this rank: none; owned and on no other rank; owned and shared with other ranks; ghost.
 struct Role {
   static constexpr i32 none = 0, alone = 1, shared = 2, ghost = 3;
 };
 
-/// Whose items count.
+/// Selection of items by the role of their cell.
 struct Chosen {
-  const i32* role;  ///< of the cells, from the one of item `first` on
+  const i32* role;  ///< roles of the cells, beginning with the cell of item `first`
   Index first;
-  i32 each;   ///< items of a cell
-  u32 roles;  ///< bit by bit
+  i32 each;   ///< items per cell
+  u32 roles;  ///< bit mask of roles
   SEICHE_FN bool operator()(Index i) const { return (roles >> role[static_cast<i32>(i - first) / each] & 1u) != 0; }
-  /// Whether one of `many` items from `i` on counts.
+  /// True if one of `many` items from `i` is selected.
   SEICHE_FN bool any(Index i, int many) const {
     const i32 from = static_cast<i32>(i - first), last = (from + many - 1) / each;
     bool found = false;
@@ -27,15 +27,15 @@ struct Chosen {
   }
 };
 
-/// Cells of a type by a list, so that few of many need few teams: `count` of them are in it.
+/// A list of `count` cells of a type. Few teams then suffice if only few of many cells are active.
 struct Listed {
   const i32* cells;
   const i32* count;
-  Index first;  ///< item of the type's first cell
-  i32 each;     ///< items of a cell
+  Index first;  ///< first item of the first cell of the type
+  i32 each;     ///< items per cell
 };
 
-/// Items: places in the list, as many as there is room for. The inner item is the cell.
+/// Items: entries of the list, up to its capacity. The inner item is the cell.
 template <class Kernel>
 struct HeldList {
   using Scratch = typename Kernel::Scratch;
@@ -47,7 +47,7 @@ struct HeldList {
   }
 };
 
-/// Items: those of the cells in the list, as many as there is room for, of cells in the chosen roles.
+/// Items: those of the cells in the list, up to its capacity, for cells in selected roles.
 template <class Kernel>
 struct HeldItems {
   Kernel inner;
@@ -72,8 +72,8 @@ struct Held {
   }
 };
 
-/// `group` items of another functor, one after the other by the threads of a team: where most calls have little to do,
-/// few teams are launched sooner than many. A functor may say by `idle()` that none of them has.
+/// `group` items of another functor, processed in sequence by the threads of one team. If most items need little work,
+/// launching fewer teams is faster. A functor may report by `idle()` that no item of the group has work.
 template <class Kernel, int group>
 struct HeldGroups {
   struct Scratch {
@@ -81,7 +81,7 @@ struct HeldGroups {
   };
   Kernel inner;
   Chosen chosen;
-  Index end;  ///< of the items
+  Index end;  ///< end of the items
   static constexpr int bytes = group * Kernel::bytes;
   SEICHE_FN void operator()(const Team& team, Index number, Scratch&) const {
     if constexpr (requires { inner.idle(); }) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// The loops: one for the CPU, one for the GPU. A kernel is a functor whose operator()(i) handles item i, or, with a
-/// whole team of threads, operator()(team, i, scratch).
+/// Launch loops for CPU and GPU. A kernel is a functor. Its operator()(i) processes item i; the form operator()(team,
+/// i, scratch) uses a whole team of threads.
 #pragma once
 #include "storage.hpp"
 
 namespace seiche {
 
-/// Functors that name a `Scratch` have a team handle an item: a block of threads on the GPU, one thread on the CPU.
-/// The team's threads share one Scratch, whose content is undefined at first.
+/// A functor with a member `Scratch` processes an item by a team: a block of threads on the GPU, one thread on the CPU.
+/// The threads of the team share one Scratch, which is initially undefined.
 template <class Functor>
 concept Teamed = requires { typename Functor::Scratch; };
 
@@ -16,19 +16,19 @@ inline constexpr int scratch_bytes = 0;
 template <Teamed Functor>
 inline constexpr int scratch_bytes<Functor> = sizeof(typename Functor::Scratch);
 
-/// The threads that handle one item of a teamed functor. Their work between two barriers must not depend on each other.
+/// The threads that process one item of a teamed functor. Their work between two barriers must be independent.
 struct Team {
 #if defined(__CUDACC__)
-  /// Whether a single thread is the team: its vectors then do what threads would.
+  /// True if the team is a single thread, which then uses vectors in place of threads.
   static constexpr bool alone = false;
   int thread, threads;
 
-  /// f(0) ... f(n - 1), spread over the threads.
+  /// f(0) ... f(n - 1), distributed over the threads.
   template <class F>
   SEICHE_FN void each(int n, F&& f) const {
     for (int k = thread; k < n; k += threads) f(k);
   }
-  /// What the threads wrote before is seen by all of them after.
+  /// After the barrier, all threads see all earlier writes.
   SEICHE_FN void barrier() const { __syncthreads(); }
 #else
   static constexpr bool alone = true;
@@ -45,13 +45,13 @@ struct Team {
 
 #if defined(__CUDACC__)
 
-/// Functors that name a `Staging<items>` have the threads of a block bring into shared memory what its items need.
+/// A functor with a member `Staging<items>` first loads data of its items into shared memory by all threads of a block.
 template <class Functor>
 concept Staged = requires { typename Functor::template Staging<32>; };
 
-/// GPU: `Items` neighbouring items a thread, handled as one; the functor travels by value as the first argument.
-/// `Blocks` to be resident on a multiprocessor bound the registers (0: the compiler's choice). A teamed functor has a
-/// block an item.
+/// GPU: `Items` neighbouring items a thread, processed together. The functor is passed by value as the first argument.
+/// `Blocks` is the number of resident blocks per multiprocessor, which bounds the registers (0: the choice of the
+/// compiler). A teamed functor has one block an item.
 template <class Functor, int Threads, int Blocks, int Items>
 __global__ void __launch_bounds__(Threads, Blocks) for_each(const Functor functor, Index begin, Index end) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -74,17 +74,17 @@ __global__ void __launch_bounds__(Threads, Blocks) for_each(const Functor functo
 
 #else
 
-/// Functors that name a number of `lanes` also have batch(first): so many items at once, stage by stage.
+/// A functor with a constant `lanes` also has batch(first), which processes this number of items, stage by stage.
 template <class Functor>
 concept Batched = requires { Functor::lanes; };
 
 inline constexpr Index few_items = 1024;
 
-/// CPU: threads share the range in equal parts, each a vector loop; items must not depend on each other.
+/// CPU: threads divide the range equally, each in a vector loop. Items must be independent.
 template <class Functor>
 void for_each(const void* arguments, Index begin, Index end, int threads) {
   const Functor functor = *static_cast<const Functor*>(arguments);
-  if (!Teamed<Functor> && end - begin < few_items) threads = 1;  // waking threads would take longer than the work
+  if (!Teamed<Functor> && end - begin < few_items) threads = 1;  // starting threads would take longer than the work
   if constexpr (Teamed<Functor>) {
 #pragma omp parallel num_threads(threads)
     {

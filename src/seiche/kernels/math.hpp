@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// log2, exp2 and pow from additions, multiplications and shifts only: they vectorise, and every device computes the
-/// same bits. Relative error of log2 and exp2 below 4e-16 (double) and 3e-7 (float) for 1e-30 < x < 1e30; of x^y below
-/// (1 + |y log2 x|) 2.3e-16 and 1.2e-7, the rounding of y log2 x being carried up. Tested against long double.
+/// log2, exp2 and pow from additions, multiplications and shifts only. They vectorise and give the same bits on every
+/// device. Relative error of log2 and exp2: below 4e-16 (double) and 3e-7 (float) for 1e-30 < x < 1e30. Relative error
+/// of x^y: below (1 + |y log2 x|) 2.3e-16 and 1.2e-7, from the rounding of y log2 x. Tested against long double.
 #pragma once
 #include "portable.hpp"
 
@@ -68,7 +68,7 @@ SEICHE_FN Real log2_positive(Real x) {
   return e + s * horner<0, Format::log_terms>(s * s, AtanhSeries{});
 }
 
-/// 2^x; arguments outside the range of normal numbers are taken at its ends.
+/// 2^x. Arguments outside the range of normal numbers are clamped to its ends.
 template <class Real>
 SEICHE_FN Real exp2_clamped(Real x) {
   using Format = FloatFormat<Real>;
@@ -81,7 +81,7 @@ SEICHE_FN Real exp2_clamped(Real x) {
   return bit_cast<Real>(static_cast<Bits>(bit_cast<Bits>(p) + (bit_cast<Bits>(shifted) << Format::mantissa)));
 }
 
-/// x^y for x >= 0 (zero counts as the smallest normal number, so that 0^y with y > 0 is a number too small to matter).
+/// x^y for x >= 0. Zero counts as the smallest normal number, so 0^y with y > 0 is negligibly small.
 template <class Real>
 SEICHE_FN Real pow_positive(Real x, Real y) {
   return exp2_clamped(y * log2_positive(x));

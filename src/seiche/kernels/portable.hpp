@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// In what a host C++20 compiler and NVRTC differ: attributes, instructions and built-in functions. Kernels have them
-/// from here; what threads do together is in launch.hpp, warps.hpp and atomics.hpp, and only headers of
-/// this folder ask which compiler is running; others ask `Team::alone` or `vector_lanes`.
+/// Differences between a host C++20 compiler and NVRTC: attributes, instructions and built-in functions. Cooperation of
+/// threads is in launch.hpp, warps.hpp and atomics.hpp. Only headers of this folder test for the compiler; others test
+/// `Team::alone` or `vector_lanes`.
 #pragma once
 
 #if !defined(__CUDACC__)
@@ -11,10 +11,10 @@
 #if defined(__CUDACC__)
 #define SEICHE_FN __device__ __forceinline__
 #define SEICHE_INLINED
-/// Leave this item alone; on the CPU all lanes of a vector go on instead, so the work must then be harmless.
+/// Skips this item. On the CPU all lanes of a vector continue, so their work must be harmless.
 #define SEICHE_SKIP_IF(condition) \
   if (condition) return
-/// Before a loop: as many copies of its body as it has rounds, or one.
+/// Before a loop: unroll it completely, or not at all.
 #define SEICHE_UNROLLED _Pragma("unroll")
 #define SEICHE_ONE_BY_ONE _Pragma("unroll 1")
 #else
@@ -62,7 +62,7 @@ SEICHE_FN To bit_cast(From x) {
   memcpy(&y, &x, sizeof y);
   return y;
 }
-/// Words that another device may write or read: what was written before a release is seen after the acquire of it.
+/// Words that another device may write or read. Writes before a release are visible after its acquire.
 SEICHE_FN void store_release(u32* to, u32 value) {
   __threadfence_system();
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
@@ -83,7 +83,7 @@ SEICHE_FN double square_root(double x) {
 SEICHE_FN float square_root(float x) {
   return __fsqrt_rn(x);
 }
-/// Whether the lanes of a vector go through a loop together: what few of them do is then better done apart.
+/// True if the lanes of a vector execute a loop together. Work of few lanes is then better done separately.
 inline constexpr bool vector_lanes = false;
 
 /// a b + c, rounded once: the same bits on every device.
@@ -93,7 +93,7 @@ SEICHE_FN float multiply_add(float a, float b, float c) {
 SEICHE_FN double multiply_add(double a, double b, double c) {
   return __fma_rn(a, b, c);
 }
-/// a b + c, rounded once on a GPU; on a CPU, where that may take a call, twice.
+/// a b + c, rounded once on a GPU, and twice on a CPU, where a fused operation may be a function call.
 template <class Real>
 SEICHE_FN Real fused(Real a, Real b, Real c) {
   return multiply_add(a, b, c);
@@ -109,14 +109,13 @@ SEICHE_FN Real inverse_of(Real x) {
     return Real(1) / x;
   }
 }
-/// The same number, of which the compiler knows no more where it came from.
+/// Returns its argument and hides its origin from the optimiser.
 SEICHE_FN int anew(int same) {
   asm volatile("" : "+r"(same));
   return same;
 }
 
-/// A number, or a pair of them, that nobody writes while the kernel runs: a GPU may load it before what was stored
-/// earlier.
+/// A number, or a pair, that is constant while the kernel runs. A GPU may load it ahead of earlier stores.
 template <class T>
 SEICHE_FN T unchanging(const T* from) {
   if constexpr (requires { __ldg(from); }) {
@@ -129,12 +128,12 @@ SEICHE_FN T unchanging(const T* from) {
     return {z.x, z.y};
   }
 }
-/// Asks for a line of memory that some team will read soon.
+/// Prefetches a cache line.
 SEICHE_FN void prefetch_line_ahead(const void* from) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
 }
-/// Copies 4, 8 or 16 aligned bytes into the memory of a team while its threads go on; they have come after
-/// `wait_for_copies` and a barrier.
+/// Copies 4, 8 or 16 aligned bytes into the memory of a team asynchronously. They are available after `wait_for_copies`
+/// and a barrier.
 template <int bytes>
 SEICHE_FN void copy_behind(const void* from, void* to) {
   const auto target = static_cast<u32>(__cvta_generic_to_shared(to));
@@ -147,7 +146,7 @@ SEICHE_FN void copy_behind(const void* from, void* to) {
 SEICHE_FN void wait_for_copies() {
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
-/// Stores a value; one that is `passing` will not be read soon and need not stay in a cache.
+/// Stores a value. A `passing` value will not be read soon and need not remain in a cache.
 template <bool passing, class Real>
 SEICHE_FN void store(Real* to, Real value) {
   if constexpr (passing) {
@@ -228,7 +227,7 @@ SEICHE_FN void store(Real* to, Real value) {
 }
 #endif
 
-/// Copies bytes (a multiple of 16) past the caches where the processor can; `stream_fence` makes them visible.
+/// Copies bytes (a multiple of 16) past the caches if the processor can; `stream_fence` makes them visible.
 #if defined(__SSE2__) && !defined(__CUDACC__)
 SEICHE_FN bool can_stream(const void* to) {
   return (reinterpret_cast<unsigned long>(to) & 15u) == 0;

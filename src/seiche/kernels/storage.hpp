@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// What storage keeps of a value, and back: plain conversion, or scaled halves.
+/// Conversion of values to and from storage: plain conversion, or scaled halves.
 #pragma once
 #include "portable.hpp"
 
 namespace seiche {
 
-/// IEEE binary16 of scaled values: what is stored is 2^15 x, so that |x| < 2 and the resolution at rest is 2^-39.
+/// IEEE binary16 of scaled values: the stored number is 2^15 x, so |x| < 2 and the resolution near zero is 2^-39.
 struct f16 {
   u16 bits;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// What the threads of a warp exchange: 32 on a GPU, one on a CPU.
+/// Communication between the threads of a warp: 32 on a GPU, one on a CPU.
 #pragma once
 #include "portable.hpp"
 
@@ -12,7 +12,7 @@ inline constexpr int warp_threads = 32;
 SEICHE_FN u32 votes(bool yes) {
   return __ballot_sync(0xffffffffu, yes);
 }
-/// The words of all threads of the warp, or-ed.
+/// Bitwise or of the words of all threads of the warp.
 SEICHE_FN u64 united(u64 word) {
   const u32 low = __reduce_or_sync(0xffffffffu, static_cast<u32>(word));
   return low | static_cast<u64>(__reduce_or_sync(0xffffffffu, static_cast<u32>(word >> 32))) << 32;

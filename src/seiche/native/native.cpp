@@ -21,13 +21,13 @@ __attribute__((visibility("default"))) const char* seiche_headers_hash() {
   return seiche::headers_hash;
 }
 
-/// Runs a row over the items begin ... end - 1 with so many threads.
+/// Runs a row over the items begin ... end - 1 with the given number of threads.
 __attribute__((visibility("default"))) void seiche_launch(const seiche::Row* row, const void* arguments,
                                                           long long begin, long long end, int threads) {
   row->launch(arguments, begin, end, threads);
 }
 
-/// Copies n bytes with so many threads: the measure of what memory gives.
+/// Copies n bytes with the given number of threads, to measure the memory bandwidth.
 __attribute__((visibility("default"))) void seiche_copy(double* to, const double* from, long long n, int threads) {
 #pragma omp parallel for simd schedule(static) num_threads(threads)
   for (long long i = 0; i < n; ++i) to[i] = from[i];

@@ -6,7 +6,7 @@
 namespace seiche {
 
 struct Trt {
-  /// f+- = f+- - omega+- (f+- - feq+-) + h+-, pair by pair of opposite directions; populations are shifted by the
+  /// f+- = f+- - omega+- (f+- - feq+-) + h+- for each pair of opposite directions. Populations are shifted by the
   /// weight.
   template <class Lattice, class Real, class Force>
   static SEICHE_FN void collide(Real (&f)[Lattice::Q], const Moments<Real>& m, const Symmetric<Real>&,
@@ -41,9 +41,9 @@ struct Trt {
   }
 };
 
-/// Many rates: the even part relaxes with the rate of its higher moments, then the stress is brought to its own two
-/// rates through its Hermite polynomials, f -= 9/2 w (c c - I/3):T, T = (omega_s - omega_e)(Pi - I tr Pi/3)
-/// + (omega_b - omega_e) I tr Pi/3. Equal rates give Trt.
+/// Multiple relaxation rates. The even part first relaxes with the rate of its higher moments. The stress is then
+/// corrected to its own two rates through its Hermite polynomials: f -= 9/2 w (c c - I/3):T with T = (omega_s -
+/// omega_e)(Pi - I tr Pi/3) + (omega_b - omega_e) I tr Pi/3. Equal rates reduce to Trt.
 struct Mrt {
   template <class Lattice, class Real, class Force>
   static SEICHE_FN void collide(Real (&f)[Lattice::Q], const Moments<Real>& m, const Symmetric<Real>& p,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Iolets: after the collision, the population that leaves along an iolet link is replaced by the one that comes back
-/// (theory/flow, eqs. 14 to 16). To the bulk kernel an iolet link is a wall link, so the next step picks it up there.
-/// One item a site; sites are few, the bytes (2 Q populations) do not matter.
+/// Iolets: after the collision, the population that leaves along an iolet link is replaced by the returning one
+/// (theory/flow, eqs. 14 to 16). The bulk kernel treats an iolet link as a wall link and reads the value there in the
+/// next step.
+/// One item a site. Sites of iolets are few, so the bytes (2 Q populations) are negligible.
 #pragma once
 #include "layout_list.hpp"
 #include "layout_tiles.hpp"
@@ -9,7 +10,7 @@
 
 namespace seiche {
 
-/// The sites of one kind of iolet, and the values in time of every iolet: values[clock][value_count].
+/// The sites of one kind of iolet, and the time series of every iolet: values[clock][value_count].
 template <class Real>
 struct IoletSites {
   const Index* sites;  ///< item of the layout
@@ -17,11 +18,11 @@ struct IoletSites {
   const i32* iolet;    ///< which iolet
   Real* inflow;        ///< mass that entered at this site in the last step
   const Real* values;  ///< one row a step
-  const Index* clock;  ///< row of `values` that holds now
+  const Index* clock;  ///< current row of `values`
   Index value_count;
 };
 
-/// Density and velocity after the collision, when the first moment is rho u + g/2.
+/// Density and velocity after the collision, where the first moment is rho u + g/2.
 template <class Layout, class Force>
 SEICHE_FN Moments<typename Layout::Real> moments_after(const Layout& layout, const typename Layout::Site& site,
                                                        typename Layout::Real (&f)[Layout::Lattice::Q],
@@ -37,8 +38,9 @@ SEICHE_FN Moments<typename Layout::Real> moments_after(const Layout& layout, con
   return m;
 }
 
-/// Pressure by the rule of Nash et al. 2014: what comes back is the equilibrium of the iolet's density and of the
-/// site's own velocity along the iolet's normal. values: the density excess rho - 1 of each iolet.
+/// Pressure rule of Nash et al. 2014: the returning population is the equilibrium at the density of the iolet, with the
+/// component of the velocity of the site along the normal of the iolet. values: the density excess rho - 1 of each
+/// iolet.
 template <class Layout, class Force>
 struct NashPressure {
   using Real = typename Layout::Real;
@@ -71,7 +73,7 @@ struct NashPressure {
   }
 };
 
-/// What was observed of a site before the collision, as `Observe` writes it.
+/// Moments of a site before the collision, as written by `Observe`.
 template <class Real>
 struct Seen {
   Real excess, ux, uy, uz, xx, yy, zz, xy, xz, yz, third;
@@ -87,7 +89,7 @@ struct Seen {
         xz(column[8 * stride]),
         yz(column[9 * stride]),
         third((xx + yy + zz) * Real(1.0 / 3)) {}
-  /// Adds a stress that slows what moves along the plane of normal n.
+  /// Adds a stress that damps the velocity tangential to the plane of normal n.
   SEICHE_FN void hold(const Real* n, Real damping) {
     const Real un = ux * n[0] + uy * n[1] + uz * n[2];
     const Real tx = damping * (ux - un * n[0]), ty = damping * (uy - un * n[1]), tz = damping * (uz - un * n[2]);
@@ -116,9 +118,9 @@ struct Seen {
   }
 };
 
-/// Pressure by anti-bounce-back with the stress of the site (Ginzburg et al. 2008): the even part of what left and of
-/// what comes back is the equilibrium of the iolet's density and the site's velocity, and the share of the viscous
-/// stress. values: the density excess rho - 1 of each iolet.
+/// Pressure by anti-bounce-back with the stress of the site (Ginzburg et al. 2008). It prescribes the even part of the
+/// outgoing and the returning population. This part is the sum of the equilibrium, at the density of the iolet and the
+/// velocity of the site, and the contribution of the viscous stress. values: the density excess rho - 1 of each iolet.
 template <class Layout>
 struct AntiBounceBackPressure {
   using Real = typename Layout::Real;
@@ -146,17 +148,17 @@ struct AntiBounceBackPressure {
   }
 };
 
-/// Velocity by Ladd's rule: what comes back is what left plus the momentum 2 w rho u.c/cs^2 of a wall that moves
-/// through the middle of the link. weights[link][mode] = -6 w (n.c) profile_mode(middle of the link).
+/// Velocity by Ladd's rule: the returning population is the outgoing one plus the momentum 2 w rho u.c/cs^2 of a wall
+/// that moves through the middle of the link. weights[link][mode] = -6 w (n.c) profile_mode(middle of the link).
 template <class Layout, class Force>
 struct LaddVelocity {
   using Real = typename Layout::Real;
   Layout layout;
   IoletSites<Real> at;
   const Real* weights;
-  const i32* first_link;   ///< where the links of this site begin in `weights`
-  const i32* first_value;  ///< [iolet] where its modes begin in a row of values
-  i32 modes;               ///< modes of every iolet (those with fewer have zero weights)
+  const i32* first_link;   ///< first link of this site in `weights`
+  const i32* first_value;  ///< [iolet] first of its modes in a row of values
+  i32 modes;               ///< number of modes of every iolet (unused modes have zero weights)
   Force force;
   static constexpr int bytes = 0;
   SEICHE_FN void operator()(Index k) const {
@@ -181,7 +183,7 @@ struct LaddVelocity {
   }
 };
 
-/// The end of a step: the clock that tells the iolets which row of values holds.
+/// End of a step: advances the clock, the current row of values of the iolets.
 struct Tick {
   Index* clock;
   static constexpr int bytes = 0;

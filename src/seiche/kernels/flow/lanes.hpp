@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Moves of lanes between a buffer and storage, for the batches of the CPU.
+/// Transfers of lanes between a buffer and storage, for the batches of the CPU.
 #pragma once
 #include "lattice.hpp"
 
@@ -15,13 +15,13 @@ SEICHE_FN void gather_lanes(const S* from, const u32* slots, Real* to) {
   for_lanes<lanes>([&](int k) SEICHE_INLINED { to[k] = decode<Real>(from[slots[k]]); });
 }
 
-/// Asks for values that will be read soon.
+/// Prefetches values.
 template <int lanes, class S>
 SEICHE_FN void prefetch(const S* from) {
   for (int k = 0; k < lanes; k += 64 / static_cast<int>(sizeof(S))) prefetch_line(from + k);
 }
 
-/// Into memory that was just read: it is in the cache.
+/// Stores to memory that was just read and is in the cache.
 template <int lanes, class S, class Real>
 SEICHE_FN void keep_lanes(const Real* from, S* to) {
   for_lanes<lanes>([&](int k) SEICHE_INLINED { encode(to[k], from[k]); });
@@ -32,7 +32,8 @@ SEICHE_FN void scatter_lanes(const Real* from, S* to, const u32* slots) {
   for_lanes<lanes>([&](int k) SEICHE_INLINED { encode(to[slots[k]], from[k]); });
 }
 
-/// Into memory that was not read: past the caches, or the processor would fetch each line only to overwrite it.
+/// Stores to memory that was not read, bypassing the caches. This avoids reading each cache line before it is
+/// overwritten.
 template <int lanes, class S, class Real>
 SEICHE_FN void put_lanes(const Real* from, S* to) {
   if (can_stream(to)) {

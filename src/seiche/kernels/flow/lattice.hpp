@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Velocity sets: directions in opposite pairs (2k - 1, 2k), rest first (theory/flow, section 1).
+/// Velocity sets: opposite pairs of directions (2k - 1, 2k), after the rest direction 0 (theory/flow, section 1).
 #pragma once
 #include "../launch.hpp"
 
@@ -40,12 +40,12 @@ struct D3Q27 {
   }
 };
 
-/// Direction that points the other way.
+/// Opposite direction.
 constexpr int opposite(int q) {
   return q == 0 ? 0 : (q % 2 ? q + 1 : q - 1);
 }
 
-/// c_q . (x, y, z) without the products by zero, which floating point would not drop.
+/// c_q . (x, y, z), omitting the products by zero, which a compiler must keep in floating point.
 template <class Lattice, int q, class Real>
 SEICHE_FN Real along(Real x, Real y, Real z) {
   constexpr int X = Lattice::cx(q), Y = Lattice::cy(q), Z = Lattice::cz(q);

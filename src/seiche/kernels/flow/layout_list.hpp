@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// List layouts: sparse sites in structure-of-arrays order, slot = q stride + i, adjacency as absolute slots.
-/// A link that meets a wall or an iolet has its own site's slot in the adjacency: half-way bounce-back costs nothing.
-/// A layout says where the populations that arrive at site i are read (`load`), where the ones that leave it are put
-/// (`store`), and which slot holds the one that left along q (`leaving`).
+/// At a link to a wall or an iolet, the adjacency is a slot of the site itself, so half-way bounce-back needs no extra
+/// work.
+/// A layout defines where arriving populations of site i are read (`load`), where leaving ones are written (`store`),
+/// and the slot of the population that left along q (`leaving`).
 #pragma once
 #include "lanes.hpp"
 
@@ -48,7 +49,8 @@ struct ListAB {
   }
 };
 
-/// In place, even step (Bailey et al. 2009): read the own slots, write them with directions exchanged. Bytes: 38 s.
+/// In place, even step (Bailey et al. 2009): reads the own slots and writes them with directions exchanged. Bytes: 38
+/// s.
 template <class L, class R, class S>
 struct ListAAEven {
   using Lattice = L;
@@ -84,7 +86,8 @@ struct ListAAEven {
   }
 };
 
-/// In place, odd step: read (x - c_q, -q), write (x + c_q, q): the same set of slots, so that no two sites collide.
+/// In place, odd step: reads (x - c_q, -q), writes (x + c_q, q). Both are the same set of slots, so sites never
+/// conflict.
 /// adjacency[q - 1][i]: slot of (x - c_q, -q), or of (x, q) if that site is not fluid. Bytes: 38 s + 72 a site.
 template <class L, class R, class S>
 struct ListAAOdd {

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Moment storage (Vardhan, Gounley and Randles 2019; theory/flow, section 9): tiles of B^3 sites that keep the ten
-/// coefficients of what leaves a site, two copies. Numbers lie in groups of at most 16 bytes, which a thread moves as
-/// one; number `first + k` of a group of `width` numbers that begins with `first` has the slot
-/// (tile M + first) B^3 + lane width + k, lanes with x fastest. Groups: 2 2 2 2 2 doubles; 4 4 2 floats; halves keep
-/// the first four coefficients as floats, 14 halves a site in groups of 8 4 2.
-/// table[tile][28]: the first slots of the 27 tiles around (x fastest; the own one where there is none) and the tile's
-/// row in `walls`, or `no_walls` for a tile whose sites are all fluid and whose links all meet fluid.
-/// walls[row][lane]: bit q = the link c_q leaves the fluid, bit 0 = not fluid, bit 31 = some link has a value of its
-/// own in `link_values`, all bits = nothing is stored here. Bytes: 20 s + 112/B^3 a site, 4 more in tiles with walls,
-/// and what sites at faces read of the tiles around.
+/// Moment storage (Vardhan, Gounley and Randles 2019; theory/flow, section 9): tiles of B^3 sites, two copies. A site
+/// stores the ten coefficients of its outgoing populations. Numbers are stored in groups of at most 16 bytes, which a
+/// thread moves together.
+/// Slot of number `first + k` in a group of `width` numbers that begins with `first`: (tile M + first) B^3 + lane width
+/// + k, lanes with x fastest.
+/// Groups: 2 2 2 2 2 doubles, or 4 4 2 floats. Storage in half precision has 14 halves a site in groups of 8 4 2; the
+/// first four coefficients remain floats.
+/// table[tile][28]: the first slots of the 27 surrounding tiles (x fastest; the own one where there is none), then the
+/// row of the tile in `walls`. The row is `no_walls` for a tile whose sites are all fluid and whose links all meet
+/// fluid.
+/// walls[row][lane]: bit q = the link c_q leaves the fluid, bit 0 = not fluid, bit 31 = some link has a separate value
+/// in `link_values`, all bits = no data stored here.
+/// Bytes: 20 s + 112/B^3 a site, 4 more in tiles with walls, and the reads of sites at faces from surrounding tiles.
 #pragma once
 #include "../groups.hpp"
 #include "lanes.hpp"
@@ -16,7 +19,7 @@
 
 namespace seiche {
 
-/// Values of links are floats where the coefficients are halves: what walls send back moves momentum.
+/// Values of links are floats where the coefficients are halves, because reflected populations transfer momentum.
 template <class Store>
 struct LinkValue {
   using Type = Store;
@@ -26,7 +29,7 @@ struct LinkValue<f16> {
   using Type = float;
 };
 
-/// What leaves a site along c_q: read from its coefficients, replaced by a value of its own.
+/// Outgoing population of a site along c_q: computed from its coefficients, or replaced by a separate value.
 template <class Layout, int q>
 struct MomentLink {
   const typename Layout::Store* tile;
@@ -45,15 +48,15 @@ struct MomentTiles {
   const u32* table;
   const u32* walls;
   const u32* link_rows;   ///< [row of walls][lane]: row in `link_values` of a site with bit 31
-  const u32* link_masks;  ///< [row] bit q: the link c_q has a value; bit 0: the population at rest has
-  Value* link_values;     ///< [row][Q] what leaves along such links
+  const u32* link_masks;  ///< [row] bit q: the link c_q has a value; bit 0: the rest population has one
+  Value* link_values;     ///< [row][Q] outgoing populations of such links
   static constexpr bool words = sizeof(S) == 2;
   static constexpr int M = words ? 14 : 10, B = Edge, V = B * B * B, row = 28;
   static constexpr int bytes = 2 * M * sizeof(S);
   static constexpr u32 not_fluid = 1u, valued = 1u << 31, empty = 0xffffffffu, no_walls = 0xffffffffu;
 
   static constexpr SEICHE_FN int lane(int x, int y, int z) { return x + B * (y + B * z); }
-  /// Numbers of the site at `lane` of the tile at `tile`, from number `first` on: groups of `width`, then the rest.
+  /// Numbers of the site at `lane` of the tile at `tile`, from number `first`: groups of `width`, then smaller ones.
   template <int width, int count, class T>
   static SEICHE_FN void get(const T* tile, int first, int lane, T (&numbers)[count]) {
     each<0, (count + width - 1) / width>([&]<int g>() SEICHE_INLINED {
@@ -71,7 +74,8 @@ struct MomentTiles {
       keep_together<n>(tile + (first + begin) * V + lane * n, group);
     });
   }
-  /// Halves keep density and momentum as words, since what a step changes of them may be less than a half resolves.
+  /// Half-precision storage has density and momentum as words, because their change in one step may be below the
+  /// resolution of a half.
   static SEICHE_FN Quadratic<Real> coefficients(const S* tile, int lane) {
     if constexpr (words) {
       Word c[4];
@@ -117,7 +121,7 @@ struct MomentTiles {
     const u32* around;  ///< the tile's row of the table
     u32 wall;
     u32 mask;     ///< links that have a value
-    Index value;  ///< where the values of the site begin
+    Index value;  ///< first value of the site
   };
   SEICHE_FN Site site(Index i) const {
     const int lane = static_cast<int>(i % V);
@@ -130,7 +134,7 @@ struct MomentTiles {
   }
   static SEICHE_FN bool solid(const Site& s) { return (s.wall & not_fluid) != 0; }
 
-  /// What arrives at a site, from the copy that a step reads.
+  /// Arriving populations of a site, from the copy that a step reads.
   SEICHE_FN void load(const Site& s, Real (&f)[L::Q]) const {
     const auto own = coefficients(f_in + s.tile, s.lane);
     f[0] = s.mask & 1u ? decode<Real>(link_values[s.value]) : population<L, 0>(own);
@@ -145,14 +149,14 @@ struct MomentTiles {
       }
     });
   }
-  /// The coefficients of the site from which arrives what moves along q.
+  /// Coefficients of the upwind site along q.
   template <int q>
   SEICHE_FN Quadratic<Real> upwind(const Site& s) const {
     const int x = s.lane % B - L::cx(q), y = s.lane / B % B - L::cy(q), z = s.lane / (B * B) - L::cz(q);
     const int tile = 13 + ((x >= B) - (x < 0)) + 3 * ((y >= B) - (y < 0)) + 9 * ((z >= B) - (z < 0));
     return coefficients(f_in + s.around[tile], lane(x & (B - 1), y & (B - 1), z & (B - 1)));
   }
-  /// What left in this step; only a link with a value may be given another one.
+  /// Outgoing population of this step. Only a link with a separate value can be assigned.
   template <int q>
   SEICHE_FN MomentLink<MomentTiles, q> leaving(const Site& s) const {
     return {f_out + s.tile, s.lane, link_values + s.value + q};
@@ -168,7 +172,7 @@ SEICHE_FN void encode(const MomentLink<Layout, q>& link, typename Layout::Real x
   encode(*link.value, x);
 }
 
-/// The state of sites: out[q][item] = what leaves along c_q, values of links counted.
+/// State of sites: out[q][item] = outgoing population along c_q, including values of links.
 template <class Layout>
 struct LeavingPopulations {
   using Real = typename Layout::Real;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Tile layout: blocks of B^3 sites, the populations of a tile contiguous, slot = (tile Q + q) B^3 + lane, two copies.
-/// table[tile][28]: the first slots of the 27 tiles around (x fastest; the own one where there is none) and the tile's
-/// row in `walls`, or `no_walls` for a tile whose sites are all fluid and whose links all meet fluid.
+/// Tile layout: blocks of B^3 sites, two copies. The populations of a tile are contiguous: slot = (tile Q + q) B^3 +
+/// lane.
+/// table[tile][28]: the first slots of the 27 surrounding tiles (x fastest; the own one where there is none), then the
+/// row of the tile in `walls`. The row is `no_walls` for a tile whose sites are all fluid and whose links all meet
+/// fluid.
 /// walls[row][lane]: bit q = the link c_q leaves the fluid, bit 0 = not fluid.
 /// Bytes: 38 s + 112/B^3 a site, 4 more in tiles with walls.
 #pragma once
@@ -35,7 +37,7 @@ struct Tiles {
   }
   SEICHE_FN Site site(Index i) const { return site(i, table + i / V * row); }
 
-  /// The rows of the table that the items of a block need.
+  /// Rows of the table for the items of a block.
   template <int items>
   struct Staging {
     static constexpr int tiles = items > V ? items / V : 1;
@@ -56,7 +58,7 @@ struct Tiles {
 
   static SEICHE_FN bool solid(const Site& s) { return (s.wall & not_fluid) != 0; }
 
-  /// Population 0 of the site from which arrives what moves along q.
+  /// Population 0 of the upwind site along q.
   template <int q>
   SEICHE_FN u32 upwind(const Site& s) const {
     constexpr int X = L::cx(q), Y = L::cy(q), Z = L::cz(q);
@@ -74,7 +76,7 @@ struct Tiles {
     f[0] = decode<Real>(f_in[s.own]);
     if (s.wall == 0) {
       each<1, L::Q>([&]<int q>() SEICHE_INLINED { f[q] = decode<Real>((f_in + upwind<q>(s))[q * V]); });
-    } else {  // what left through a wall comes back from the own slot
+    } else {  // bounce-back: read from the own slot
       each<1, L::Q>([&]<int q>() SEICHE_INLINED {
         const bool wall = (s.wall >> opposite(q)) & 1u;
         f[q] = decode<Real>(f_in[wall ? s.own + opposite(q) * V : upwind<q>(s) + q * V]);
@@ -90,8 +92,8 @@ struct Tiles {
     return (f_out + s.own)[q * V];
   }
 
-  /// Two neighbours along x, the first at an even x: what does not move along x, and all that leaves, moves as one.
-  /// What arrives at a site that is not fluid is something, and what leaves it is read by nobody.
+  /// Two neighbours along x, the first at an even x. Populations with c_x = 0, and all outgoing ones, move as pairs.
+  /// Arriving values of a solid site are arbitrary; its outgoing values are never read.
   struct alignas(2 * sizeof(S)) Two {
     S of[2];
   };
@@ -117,8 +119,9 @@ struct Tiles {
     each<0, L::Q>([&]<int q>() SEICHE_INLINED { reinterpret_cast<Two&>((f_out + s.own)[q * V]) = f[q]; });
   }
 
-  /// `rows` rows of B sites of one layer, from rows that begin at `from` in the tile beside along y and z: one run of
-  /// memory, shifted by X; the site at the end of each row that it gets wrong comes from the tile beside along x.
+  /// Reads `rows` rows of B sites of one layer, from the adjacent tile along y and z, beginning at `from`. They are one
+  /// contiguous block, shifted by X. The end of each row, which the shift makes invalid, is read from the adjacent tile
+  /// along x.
   template <int q, int rows>
   static SEICHE_FN void load_rows(const S* f_in, const u32* tiles, int from, Real* to) {
     constexpr int X = L::cx(q);
@@ -146,7 +149,7 @@ struct Tiles {
       load_rows<q, 1>(f_in, tiles + 3, from, to + B * (B - 1));
     }
   }
-  /// Whether none of the sites is fluid.
+  /// True if no site is fluid.
   template <int lanes>
   SEICHE_FN bool solid_lanes(Index i) const {
     const u32 wall_row = table[i / V * row + 27];
@@ -162,14 +165,14 @@ struct Tiles {
     const int first = static_cast<int>(i % V);
     const u32* around = table + tile * row;
     each<0, L::Q>([&]<int q>() SEICHE_INLINED {
-      const int next = first + lanes - L::cz(q) * B * B;  // what the next batch reads, here or in the next tile
+      const int next = first + lanes - L::cz(q) * B * B;  // read by the next batch, in this or the next tile
       prefetch<lanes>(f_in + around[13] + q * V + (next < V ? next : (L::Q - 1) * V + next));
       for (int k = 0; k < lanes; k += B * B) load_layer<q>(around, (first + k) / (B * B), f[q] + k);
     });
     const u32 wall_row = around[27];
     if (wall_row == no_walls) return;
     const u32* wall = walls + static_cast<Index>(wall_row) * V + first;
-    u32 some = 0;  // walls that a fluid site meets
+    u32 some = 0;  // wall links of fluid sites
     for (int k = 0; k < lanes; ++k) some |= wall[k] & not_fluid ? 0u : wall[k];
     each<1, L::Q>([&]<int q>() SEICHE_INLINED {
       if ((some >> opposite(q) & 1u) == 0) return;

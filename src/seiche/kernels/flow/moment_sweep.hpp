@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Streaming and collision of moment storage (theory/flow, eqs. 1 to 6, 11, 41 and 42): an item is a tile. Populations
-/// are rebuilt from the coefficients of the tile's sites and of a layer of sites around, each put where it arrives in
-/// the scratch memory of the team; then every site takes its own, collides, and keeps its coefficients.
+/// are rebuilt from the coefficients of the tile and of one layer of surrounding sites. Each is written to its
+/// destination in the scratch memory of the team. Every site then reads its populations, collides, and stores its
+/// coefficients.
 #pragma once
 #include "../batches.hpp"
 #include "layout_moments.hpp"
@@ -9,7 +10,8 @@
 
 namespace seiche {
 
-/// A tile around another one, at (dx, dy, dz): which directions move from there into the tile, and from how many sites.
+/// A tile adjacent to another one, at (dx, dy, dz): directions that stream from there into the tile, and the number of
+/// their sites.
 template <class L, int B, int r>
 struct Around {
   static constexpr int dx = r % 3 - 1, dy = r / 3 % 3 - 1, dz = r / 9 - 1;
@@ -24,7 +26,7 @@ struct Around {
   }
 };
 
-/// Bytes are those of a site.
+/// Bytes are per site.
 template <class Layout, class Relaxation, class Force>
 struct MomentSweep {
   using L = typename Layout::Lattice;
@@ -36,15 +38,15 @@ struct MomentSweep {
   Force force;
   static constexpr int bytes = Layout::bytes + Relaxation::bytes + Force::bytes;
 
-  /// From the populations that arrived at a site to the coefficients that leave it.
+  /// Maps the arriving populations of a site to its outgoing coefficients.
   SEICHE_FN Quadratic<Real> update(Index item, const Real (&f)[Q]) const {
     const auto g = force.at(item);
     const auto m = moments<L>(f, g);
-    if constexpr (requires { g.keep(m); }) g.keep(m);  // somebody else wants the velocity
+    if constexpr (requires { g.keep(m); }) g.keep(m);  // stores the velocity for other kernels
     const auto p = nonequilibrium<L>(f, m, g);
     return regularised(m, p, relaxation(item, p, m.rho).even, g);
   }
-  /// Whether x + step is a coordinate of the tile, for a coordinate x of it.
+  /// True if x + step is inside the tile, for a coordinate x of the tile.
   template <int step>
   static SEICHE_FN bool within(int x) {
     return step == 0 || (step > 0 ? x < B - 1 : x > 0);
@@ -53,7 +55,7 @@ struct MomentSweep {
   struct ThreadScratch {
     Real f[Q][V];
   };
-  /// Room for a layer around the tile: what leaves it goes there and is forgotten.
+  /// The scratch includes a layer around the tile for populations that leave it, which are discarded.
   static constexpr int wide = B + 2;
   struct RowScratch {
     alignas(64) Real f[Q][wide * wide * wide];
@@ -69,7 +71,7 @@ struct MomentSweep {
     }
   }
 
-  /// Many threads: each takes a site of the tile, then one of those around.
+  /// Many threads: each treats a site of the tile, then one of the surrounding sites.
   SEICHE_FN void by_threads(const Team& team, Index tile, Scratch& scratch) const {
     const u32* around = layout.table + tile * Layout::row;
     if (around[27] == Layout::no_walls) {
@@ -93,7 +95,8 @@ struct MomentSweep {
       Store* to = layout.f_out + first;
       const u32 wall = walled ? layout.walls[masks + lane] : 0u;
       if (wall & Layout::not_fluid) {
-        if (wall != Layout::empty) layout.keep(to, lane, Quadratic<Real>{});  // it shares a run of memory with fluid
+        if (wall != Layout::empty)
+          layout.keep(to, lane, Quadratic<Real>{});  // shares a contiguous block with fluid sites
         return;
       }
       Real f[Q];
@@ -101,7 +104,7 @@ struct MomentSweep {
       layout.keep(to, lane, update(tile * V + lane, f));
     });
   }
-  /// The populations of a site go where they arrive in this tile; what meets a wall comes back to the site.
+  /// Streams the populations of a site inside this tile. Those that meet a wall return to the site.
   template <bool walled>
   SEICHE_FN void leave(const Quadratic<Real>& m, int lane, u32 wall, Scratch& scratch) const {
     const int x = lane % B, y = lane / B % B, z = lane / (B * B);
@@ -116,13 +119,13 @@ struct MomentSweep {
       }
     });
   }
-  /// Tiles around in the order in which threads take their sites: faces, edges, corners.
+  /// Surrounding tiles in the order in which threads treat their sites: faces, edges, corners.
   static constexpr int ranked(int k) {
     constexpr int order[27] = {12, 14, 10, 16, 4, 22, 9, 11, 15, 17, 3,  5,  21, 23,
                                1,  7,  19, 25, 0, 2,  6, 8,  18, 20, 24, 26, 13};
     return order[k];
   }
-  /// Sites beside the tile in the first k of them.
+  /// Number of adjacent sites in the first k of them.
   template <int k>
   static constexpr int sites_around() {
     if constexpr (k == 0) {
@@ -131,7 +134,7 @@ struct MomentSweep {
       return sites_around<k - 1>() + Around<L, B, ranked(k - 1)>::sites();
     }
   }
-  /// What enters from the site that is number `item` of all around.
+  /// Populations that enter from surrounding site number `item`.
   template <bool walled, int k>
   SEICHE_FN void enter(int item, const u32* around, const u32* walls, Scratch& scratch) const {
     if constexpr (k < 27) {
@@ -145,7 +148,7 @@ struct MomentSweep {
       }
     }
   }
-  /// The site of a neighbour that is number `item` of those beside the tile: its coordinates in the tile's own system.
+  /// Coordinates, in the system of this tile, of site number `item` of an adjacent tile.
   template <int r>
   static SEICHE_FN void beside(u32 item, int& x, int& y, int& z) {
     using From = Around<L, B, r>;
@@ -172,7 +175,7 @@ struct MomentSweep {
     });
   }
 
-  /// A thread alone: rows of sites are vectors.
+  /// A single thread: rows of sites are vectors.
   static constexpr int place(int x, int y, int z) { return (x + 1) + wide * ((y + 1) + wide * (z + 1)); }
   template <class F>
   static SEICHE_FN void rows(F&& f) {
@@ -217,7 +220,7 @@ struct MomentSweep {
     using From = Around<L, B, r>;
     constexpr int sites = From::sites(), along = From::dx == 0 ? B : 1;
     for (int row = 0; row < sites; row += along) {
-      // the slower of the axes along which sites lie: a row is x's where it is among them
+      // the slower axis of the sites: a row is along x if x is among their axes
       const int slow = From::dx == 0 ? row / B % B : row % B, slowest = row / B;
       const int y = From::dy == 0 ? slow : (From::dy < 0 ? -1 : B);
       const int z = From::dz != 0 ? (From::dz < 0 ? -1 : B) : (From::dy == 0 && From::dx != 0 ? slowest : slow);
@@ -234,11 +237,11 @@ struct MomentSweep {
       });
     }
   }
-  /// What meets a wall comes back to its site, what has a value of its own is replaced by it.
+  /// Reflects populations at walls, and replaces those with separate values.
   SEICHE_FN void bounce(Index first, Index masks, Scratch& scratch) const {
     rows([&](int y, int z, int lane) SEICHE_INLINED {
       const u32* wall = layout.walls + masks + lane;
-      u32 some = 0;  // links that leave the fluid at a site that is fluid
+      u32 some = 0;  // links that leave the fluid at a fluid site
       for (int x = 0; x < B; ++x) some |= wall[x] & Layout::not_fluid ? 0u : wall[x];
       if (some == 0) return;
       each<1, Q>([&]<int q>() SEICHE_INLINED {
@@ -256,14 +259,14 @@ struct MomentSweep {
       }
     });
   }
-  /// Places that are not fluid stay at rest.
+  /// Sets the places of solid sites to the rest state.
   SEICHE_FN void clear(const u32* wall, Scratch& scratch) const {
     for (int k = 0; k < V; ++k) {
       if (wall[k] & Layout::not_fluid) layout.keep(scratch.out, k, Quadratic<Real>{});
     }
   }
 
-  /// Links that have values of their own give those back to the site whose populations arrive at `place`.
+  /// Copies the separate values of links to the site whose populations arrive at `place`.
   SEICHE_FN void take_values(u32 row, int place, Scratch& scratch) const {
     const u32 mask = layout.link_masks[row];
     const auto* values = layout.link_values + static_cast<Index>(row) * Q;

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Populations beside boundaries in moment storage (theory/flow, section 9): what leaves chosen sites, and what arrives
-/// there, rebuilt into the side table of links, where the kernels of walls and openings find them by their slots.
+/// Populations next to boundaries in moment storage (theory/flow, section 9). Outgoing and arriving populations of
+/// selected sites are rebuilt into the side table of links. Kernels of walls and openings address them there by slot.
 #pragma once
 #include "layout_moments.hpp"
 
 namespace seiche {
 
-/// Item: a site, with the directions wanted. Bytes are those of the coefficients and of all that leaves.
+/// Item: a site and its selected directions. Bytes: the coefficients and all outgoing populations.
 template <class Layout>
 struct RebuiltPopulations {
   using Real = typename Layout::Real;
   Layout layout;
   const Index* sites;
-  const u32* leaving;   ///< bit q: what left along c_q goes to slot left + q
-  const u32* left;      ///< slot of the population at rest
-  const u32* arriving;  ///< bit q: what arrives along c_q goes to the next slot from `arrived` on, by direction
+  const u32* leaving;  ///< bit q: the outgoing population along c_q is written to slot left + q
+  const u32* left;     ///< slot of the rest population
+  const u32*
+      arriving;  ///< bit q: the arriving population along c_q is written to the next slot from `arrived`, by direction
   const u32* arrived;
   static constexpr int bytes = Layout::bytes / 2 + Layout::Lattice::Q * sizeof(typename Layout::Value) + 24;
   SEICHE_FN void operator()(Index k) const {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Moments of the shifted populations f_q - w_q, and the stress they carry (theory/flow, eqs. 3 to 6).
+/// Moments of the shifted populations f_q - w_q, and their stress (theory/flow, eqs. 3 to 6).
 #pragma once
 #include "lattice.hpp"
 
 namespace seiche {
 
-/// No body force. (The byte stands for the one that an empty struct occupies.)
+/// No body force. (The byte is the one that an empty struct occupies.)
 template <class Real>
 struct NoForce {
   u8 unused;
@@ -45,7 +45,7 @@ struct Moments {
   Real excess, rho, ux, uy, uz;
 };
 
-/// rho = sum f, rho u = sum c f + g/2 (eq. 3), the sum of shifted populations being rho - 1.
+/// rho = sum f, rho u = sum c f + g/2 (eq. 3). The sum of shifted populations is rho - 1.
 template <class Lattice, class Real, class Force>
 SEICHE_FN Moments<Real> moments(const Real (&f)[Lattice::Q], const Force& force) {
   Real excess = f[0], jx = Real(0), jy = Real(0), jz = Real(0);

@@ -44,7 +44,8 @@ struct Observe {
   }
 };
 
-/// Wall shear stress t - (t.n) n with t = sigma n, n out of the fluid. Item k: row of `walls` and of `normals` [k][3].
+/// Wall shear stress t - (t.n) n with t = sigma n; n is the outward normal of the fluid. Item k: row of `walls` and of
+/// `normals` [k][3].
 template <class Real>
 struct WallShearStress {
   const Real* observed;  ///< columns of Observe

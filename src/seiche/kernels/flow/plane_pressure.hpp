@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Pressure that holds in the plane of an iolet (theory/flow, eqs. 39 and 40): along a link, the sum of what left and
-/// of what comes back is that of a site further inside, for the density on a straight line between that site and the
+/// Pressure prescribed in the plane of an iolet (theory/flow, eqs. 39 and 40). Along a link, the sum of the outgoing
+/// and the returning population equals that of a site further inside. The density is linear between that site and the
 /// plane.
 #pragma once
 #include "iolet.hpp"
 
 namespace seiche {
 
-/// Item: a site further inside. values[row[item]][q]: what left along q.
+/// Item: a site further inside. values[row[item]][q]: outgoing population along q.
 template <class Lattice, class R, class S>
 struct DepthLeft {
   using Real = R;
@@ -23,7 +23,8 @@ struct DepthLeft {
   }
 };
 
-/// values[row[item]][q] += what then arrives from where q leads, less the even part; [0] is the density excess.
+/// values[row[item]][q] += arriving population of the direction opposite to q, less the even part. [0] is the density
+/// excess.
 template <class Lattice, class R, class S>
 struct DepthArrived {
   using Real = R;
@@ -55,10 +56,10 @@ struct PlanePressure {
   const Real* normals;  ///< [iolet][3]
   Real damping;
   const Real* depths;     ///< values of sites further inside
-  const u32* density;     ///< [site] place of its density excess in `depths`
-  const u32* pairs;       ///< [link] place of its pair of populations
-  const i32* first_link;  ///< where the links of this site begin in `pairs`
-  const Real* share;      ///< [site] of the plane in the density that holds, less that further inside
+  const u32* density;     ///< [site] index of its density excess in `depths`
+  const u32* pairs;       ///< [link] index of its pair of populations
+  const i32* first_link;  ///< first link of this site in `pairs`
+  const Real* share;      ///< [site] weight of the plane in the density, less the weight of the site further inside
   static constexpr int bytes = 0;
   SEICHE_FN void operator()(Index k) const {
     using L = typename Layout::Lattice;

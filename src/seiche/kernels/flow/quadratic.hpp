@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// What leaves a site after the regularised collision (Latt and Chopard 2006): a quadratic polynomial in the lattice
-/// vector, known by ten numbers (theory/flow, eqs. 41 and 42).
+/// Outgoing populations of the regularised collision (Latt and Chopard 2006): a quadratic polynomial in the lattice
+/// vector, given by ten coefficients (theory/flow, eqs. 41 and 42).
 #pragma once
 #include "moments.hpp"
 
 namespace seiche {
 
-/// f*_q = w_q (rest + c.j + c c:a): the ten coefficients, populations being shifted by the weight.
+/// f*_q = w_q (rest + c.j + c c:a): the ten coefficients of the populations, which are shifted by the weight.
 template <class Real>
 struct Quadratic {
   Real rest, jx, jy, jz;
   Symmetric<Real> a;
 };
 
-/// c c:a without the products by zero.
+/// c c:a, omitting the products by zero.
 template <class Lattice, int q, class Real>
 SEICHE_FN Real along_twice(const Symmetric<Real>& a) {
   constexpr int X = Lattice::cx(q), Y = Lattice::cy(q), Z = Lattice::cz(q);
@@ -39,7 +39,7 @@ SEICHE_FN Real along_twice(const Symmetric<Real>& a) {
   return sum;
 }
 
-/// The population that leaves along c_q; two opposite ones share the even and the odd part.
+/// Outgoing population along c_q. Opposite directions share the even and the odd part.
 template <class Lattice, int q, class Real>
 SEICHE_FN Real population(const Quadratic<Real>& m) {
   constexpr Real w = static_cast<Real>(Lattice::weight(q));

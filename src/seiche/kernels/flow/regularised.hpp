@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// The regularised collision of the layouts that keep populations (theory/flow, eqs. 41 and 42); it gives the bits of
-/// moment storage.
+/// Regularised collision for layouts that store populations (theory/flow, eqs. 41 and 42). Results are bitwise equal to
+/// those of moment storage.
 #pragma once
 #include "quadratic.hpp"
 #include "stream_collide.hpp"

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Relaxation rates of a site: constant for a Newtonian fluid, from the viscosity law for blood (theory/flow, eqs. 8
-/// and 12), and those that only the collision of many rates tells apart (eq. 31).
+/// Relaxation rates of a site (theory/flow, eqs. 8 and 12): constant for a Newtonian fluid, from a viscosity law for
+/// blood. The collision with many rates has further rates (eq. 31).
 #pragma once
 #include "moments.hpp"
 #include "rheology.hpp"
 
 namespace seiche {
 
-/// Rates of the even and the odd part of the populations; equal rates are the BGK collision.
+/// Rates of the even and the odd part of the populations. Equal rates give the BGK collision.
 template <class Real>
 struct Rates {
   Real even, odd;
 };
 
-/// Rates of many: of the shear stress, its trace, the other even moments, and the odd ones.
+/// Multiple rates: of the shear stress, its trace, the other even moments, and the odd ones.
 template <class Real>
 struct MomentRates {
   Real shear, bulk, even, odd;
 };
 
-/// omega- that belongs to omega+: (1/omega+ - 1/2)(1/omega- - 1/2) = magic; magic = 0 stands for BGK, omega- = omega+.
+/// omega- for a given omega+: (1/omega+ - 1/2)(1/omega- - 1/2) = magic. magic = 0 selects BGK, omega- = omega+.
 template <class Real>
 SEICHE_FN Real odd_rate(Real even, Real magic) {
   const Real half_even = Real(2) - even;  // 2 omega+ (tau+ - 1/2)
@@ -27,8 +27,8 @@ SEICHE_FN Real odd_rate(Real even, Real magic) {
   return magic > Real(0) ? odd : even;
 }
 
-/// A policy gives the rates of item i from Pi (eq. 5) and the density; `omega_before` is the rate of the shear stress
-/// that held in the last step, `strain` what S is proportional to (eq. 6).
+/// A policy returns the rates of item i from Pi (eq. 5) and the density. `omega_before` is the rate of the shear stress
+/// in the last step. `strain` is proportional to S (eq. 6).
 
 /// Newtonian fluid: the same rates everywhere. No bytes.
 template <class R>
@@ -41,8 +41,8 @@ struct ConstantRates {
   SEICHE_FN Rates<Real> operator()(Index, const Symmetric<Real>&, Real) const { return {even, odd}; }
 };
 
-/// A fluid whose viscosity depends on the shear rate: the shear rate is taken from the populations and the rate of the
-/// last step (lagged by one step). Reads and writes one rate a site.
+/// A fluid whose viscosity depends on the shear rate. The shear rate is computed from the populations and the rate of
+/// the last step (lagged by one step). Reads and writes one rate a site.
 template <class Law>
 struct LaggedRates {
   using Real = typename Law::Real;
@@ -59,8 +59,9 @@ struct LaggedRates {
   }
 };
 
-/// The rates of `Shear` for the shear stress and the odd moments, and constant ones for the trace of the stress and for
-/// the other even moments (eq. 31); 0 stands for the rate of the shear stress. S has the rate of each part (eq. 33).
+/// The rates of `Shear` for the shear stress and the odd moments, and constant rates for the trace of the stress and
+/// the other even moments (eq. 31). A constant of 0 selects the rate of the shear stress. S uses the rate of each part
+/// (eq. 33).
 template <class Shear>
 struct ManyRates {
   using Real = typename Shear::Real;

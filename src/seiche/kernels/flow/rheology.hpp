@@ -24,11 +24,12 @@ struct Casson {
   SEICHE_FN Real viscosity(Real shear) const {
     const Real root = root_yield_stress + root_viscosity_infinity * square_root(shear);
     const Real viscosity = root * root / shear;
-    return viscosity < viscosity_zero ? viscosity : viscosity_zero;  // so is 0/0, a fluid at rest without yield stress
+    return viscosity < viscosity_zero ? viscosity
+                                      : viscosity_zero;  // also for 0/0, a fluid at rest without yield stress
   }
 };
 
-/// nu(g) = m g^(n - 1) with g taken between two ends, exponent = n - 1.
+/// nu(g) = m g^(n - 1) with g clamped between two limits, exponent = n - 1.
 template <class R>
 struct PowerLaw {
   using Real = R;

@@ -14,18 +14,18 @@ struct StreamCollide {
   Relaxation relaxation;
   Force force;
   static constexpr int bytes = Layout::bytes + Relaxation::bytes + Force::bytes;
-  /// From the populations that arrived to the ones that leave.
+  /// Maps arriving populations to outgoing ones.
   SEICHE_FN void update(Index i, typename Layout::Real (&f)[Layout::Lattice::Q]) const {
     using Lattice = typename Layout::Lattice;
     const auto& g = force.at(i);
     const auto m = moments<Lattice>(f, g);
-    const auto p = nonequilibrium<Lattice>(f, m, g);  // constant rates leave it alone, and so does the compiler then
+    const auto p = nonequilibrium<Lattice>(f, m, g);  // eliminated by the compiler for constant rates
     const auto rates = relaxation(i, p, m.rho);
     Collision::template collide<Lattice>(f, m, p, rates, g);
   }
   SEICHE_FN void operator()(Index i) const { run(i, layout.site(i)); }
-  /// On the GPU, layouts with a table bring their part of it into shared memory first, and a thread may handle two
-  /// neighbours as one.
+  /// On the GPU, layouts with a table first load their part of it into shared memory. A thread may treat two neighbours
+  /// as one.
   template <int items, class From = Layout>
   using Staging = typename From::template Staging<items>;
   template <class Rows>
@@ -63,7 +63,7 @@ struct StreamCollide {
     });
     layout.store_two(site, two);
   }
-  /// The same for a batch of items on the CPU: gather all, collide as one vector loop, put all.
+  /// The same for a batch of items on the CPU: gather all, collide in one vector loop, store all.
   static constexpr int lanes = 64;
   SEICHE_FN void batch(Index first) const {
     using Lattice = typename Layout::Lattice;

@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Walls that lie anywhere on their links, or move (theory/flow, eqs. 36 to 38): before the sweep, what left along a
-/// wall link is replaced by what comes back, which the sweep then reads as half-way bounce-back reads it.
-/// Links name their slots, so that no layout is needed.
+/// Walls at any position on their links, or moving walls (theory/flow, eqs. 36 to 38). Before the sweep, the outgoing
+/// population of a wall link is replaced by the returning one. The sweep then reads it as for half-way bounce-back.
+/// Links store slots, so no layout is needed.
 #pragma once
 #include "../atomics.hpp"
 #include "lattice.hpp"
 
 namespace seiche {
 
-/// Multiples of the unit of mass in which changes are summed: such a sum is the same in any order, on any ranks.
+/// Units in a mass of one: changes of mass are summed as integers of this unit, independently of order and ranks.
 inline constexpr double wall_mass_scale = 0x1p44;
-/// Links (or sites) a block, added to a sum of the run at once, and threads that share them.
+/// Links (or sites) of a block, whose change is added to the total in one operation, and threads of a block.
 inline constexpr int wall_block = 1024, wall_lanes = 128;
 
-/// A change of mass in whole units. One that is not finite or beyond 64 counts as none: the totals of the fields show
-/// what is wrong. Adding 3/2 2^52 rounds to a whole number, without an instruction for 64-bit integers.
+/// A change of mass as an integer. Values that are not finite or exceed 64 count as zero; the totals of the fields then
+/// reveal the error. Adding 3/2 2^52 rounds to an integer without 64-bit integer instructions.
 SEICHE_FN Index in_units(double mass) {
   constexpr double rounding = 0x1.8p52;
   const bool usable = mass > -64.0 && mass < 64.0;
   return bit_cast<Index>((usable ? mass * wall_mass_scale : 0.0) + rounding) - bit_cast<Index>(rounding);
 }
 
-/// What comes back along link k is a share of what left along it and the rest of one more population: of the one that
-/// arrives along the link (wall before its middle), or of the one that left the other way (wall beyond).
-/// Bytes a link: three populations, two slots, the share.
+/// The returning population of link k is a weighted mean of the outgoing one and of a second population. The second is
+/// the one arriving along the link (wall before its middle), or the one that left in the opposite direction (wall
+/// beyond).
+/// Bytes a link: three populations, two slots, the weight.
 template <class R, class S>
 struct WallReturn {
   using Real = R;
   S* f;
-  const u32* own;    ///< slot of what left along the link
-  const u32* other;  ///< slot of the other population; no wall link's own
+  const u32* own;    ///< slot of the outgoing population
+  const u32* other;  ///< slot of the second population; never that of a wall link
   const Real* share;
   static constexpr int bytes = 3 * sizeof(S) + 8 + sizeof(Real);
   SEICHE_FN Real back(Index k) const {
     return share[k] * decode<Real>(f[own[k]]) + (Real(1) - share[k]) * decode<Real>(f[other[k]]);
   }
-  /// The mass that the link creates, of populations as they are stored.
+  /// The mass that the link creates, for populations as rounded by storage.
   SEICHE_FN double put(S& to, Real left, Real value) const {
     encode(to, value);
     return static_cast<double>(decode<Real>(to)) - static_cast<double>(left);
@@ -43,7 +44,7 @@ struct WallReturn {
   SEICHE_FN double change(Index k, Index) const { return put(f[own[k]], decode<Real>(f[own[k]]), back(k)); }
 };
 
-/// The same into a buffer, to be put in place when the iolets have read what left.
+/// The same into a buffer. It is copied into place after the iolets have read the outgoing populations.
 template <class R, class S>
 struct WallKept {
   using Real = R;
@@ -55,14 +56,13 @@ struct WallKept {
   }
 };
 
-/// The same as the first for a wall that moves: the momentum that it gives, times the density of the site, comes on
-/// top.
+/// As `WallReturn` for a moving wall: adds the momentum of the wall times the density of the site.
 template <class R, class S>
 struct MovingWallReturn {
   using Real = R;
   WallReturn<R, S> wall;
-  const Real* push;    ///< -6 w u.c, over twice the fraction of the link where the wall lies beyond its middle
-  const u32* row;      ///< of the site in `excess`
+  const Real* push;    ///< -6 w u.c; divided by twice the wall fraction if the wall is beyond the middle of the link
+  const u32* row;      ///< row of the site in `excess`
   const Real* excess;  ///< density excess of the sites with moving walls
   static constexpr int bytes = WallReturn<R, S>::bytes + 2 * sizeof(Real) + 4;
   SEICHE_FN double change(Index k, Index) const {
@@ -71,14 +71,14 @@ struct MovingWallReturn {
   }
 };
 
-/// The mass that walls created is taken back from the populations at rest of the wall sites, which move nothing: of
-/// site k of component c the amount [c].
+/// Subtracts the mass created by walls from the rest populations of the wall sites, which does not change momentum. The
+/// amount at a site of component c is amount[c].
 template <class R, class S>
 struct MassCorrection {
   using Real = R;
   S* f;
-  const u32* rest;       ///< slot of the population at rest
-  const double* amount;  ///< of a site, in this step
+  const u32* rest;       ///< slot of the rest population
+  const double* amount;  ///< per site, in this step
   static constexpr int bytes = 2 * sizeof(S) + 4;
   SEICHE_FN double change(Index k, Index component) const {
     S& own = f[rest[k]];
@@ -88,15 +88,15 @@ struct MassCorrection {
   }
 };
 
-/// Item b: block b of the links or sites of a rule, all of one component of the fluid, to whose sum the change of mass
-/// is added.
+/// Item b: block b of the links or sites of a rule, all of one fluid component. The change of mass is added to the sum
+/// of this component.
 template <class Rule>
 struct SummedChange {
   struct Scratch {
     Index units[wall_lanes];
   };
   Rule rule;
-  const Index* first;    ///< where blocks begin, and the last one ends
+  const Index* first;    ///< first link of each block, and the end of the last
   const u32* component;  ///< of each block
   Index* sums;           ///< [component]
   static constexpr int bytes = wall_block * Rule::bytes;
@@ -117,7 +117,7 @@ struct SummedChange {
   }
 };
 
-/// Density excess of chosen sites, the sum of what left each: the collision of the last step conserved it.
+/// Density excess of selected sites from the sum of their outgoing populations, since the last collision conserved it.
 template <class Lattice, class R, class S>
 struct LeavingDensity {
   using Real = R;

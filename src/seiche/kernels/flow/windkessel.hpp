@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Windkessel outlets: the flow through each is summed, and its circuit advanced by a step (theory/flow, eqs. 19 and
-/// 20). Flows are summed as whole multiples of 2^-44: such a sum is the same in any order, so on any number of ranks.
+/// Windkessel outlets: the flow through each is summed, and its circuit is advanced by one step (theory/flow, eqs. 19
+/// and 20). Flows are summed as integer multiples of 2^-44, so the sum is independent of order and number of ranks.
 #pragma once
 #include "../atomics.hpp"
 #include "../launch.hpp"
 
 namespace seiche {
 
-/// Sums that are kept for each outlet, so that threads seldom meet at one.
+/// Number of partial sums for each outlet, to reduce contention of atomics.
 inline constexpr int windkessel_slots = 64;
-/// Multiples of the unit of flow in which sums are kept.
+/// Sums are integer multiples of the inverse of this number.
 inline constexpr double windkessel_scale = 0x1p44;
 
 /// Item k: the mass that entered at site k in this step is added to the sums of its outlet. A flow that is not finite
-/// or beyond all bounds counts as none: the watch over the fields speaks of it.
+/// or out of bounds counts as zero; the monitor of the fields reports it.
 template <class Real>
 struct SumInflow {
   const Real* inflow;
@@ -32,14 +32,14 @@ struct SumInflow {
 /// proximal, response and start (theory/flow, eqs. 19 and 20).
 template <class Real>
 struct Windkessel {
-  Index* sums;        ///< [outlet][slot]; cleared
-  double* capacitor;  ///< pressure over the compliance
-  double* imposed;    ///< what the outlet imposed in the step before
-  Real* values;       ///< what it imposes now
+  Index* sums;        ///< [outlet][slot]; reset to zero
+  double* capacitor;  ///< pressure across the compliance
+  double* imposed;    ///< pressure imposed in the previous step
+  Real* values;       ///< pressure imposed now
   const double* numbers;
   const Real* ramp;    ///< one row a step: 0 at the start of the ramp, 1 after its end
-  const Index* clock;  ///< row of `ramp` that holds now
-  Index count;         ///< outlets
+  const Index* clock;  ///< current row of `ramp`
+  Index count;         ///< number of outlets
   static constexpr int bytes = 0;
   SEICHE_FN void operator()(Index j) const {
     Index total = 0;

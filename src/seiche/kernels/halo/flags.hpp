@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Messages between devices that map each other's memory: item k is the neighbour number k. A word in the receiver's
-/// memory holds the number of the last message that has arrived; kernels before `Publish` in the stream wrote it.
+/// Messages between devices that map each other's memory: item k is neighbour number k. A word in the memory of the
+/// receiver has the number of the last message that arrived. Kernels before `Publish` in the stream wrote the message.
 #pragma once
 #include "../launch.hpp"
 
 namespace seiche {
 
-/// Tells every neighbour that one more message lies in its memory.
+/// Signals to every neighbour that one more message has arrived in its memory.
 struct Publish {
   const u64* flags;  ///< [k] address of this device's word in the neighbour's memory
   u32* sent;         ///< [k] messages sent to it
@@ -14,8 +14,8 @@ struct Publish {
   SEICHE_FN void operator()(Index k) const { store_release(reinterpret_cast<u32*>(flags[k]), ++sent[k]); }
 };
 
-/// Waits until one more message of every neighbour has arrived, but no longer than `patience` (ns); then `failed` holds
-/// 1 + k, and nothing is waited for any more.
+/// Waits for one more message of every neighbour, at most `patience` (ns). After a time-out, `failed` is 1 + k and
+/// later waits return immediately.
 struct Await {
   const u32* flags;  ///< [k] the neighbour's word in this device's memory
   u32* received;     ///< [k] messages received from it
@@ -25,7 +25,7 @@ struct Await {
   SEICHE_FN void operator()(Index k) const {
     const u32 wanted = ++received[k];
     const u64 begin = nanoseconds();
-    // The difference as a signed number: the count may wrap around.
+    // Signed difference, because the count may wrap around.
     while (static_cast<i32>(load_acquire(flags + k) - wanted) < 0) {
       if (load_acquire(failed) != 0) return;
       if (nanoseconds() - begin > patience) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// The two ends of a halo message: slots of an array into a buffer, and a buffer into slots (replaced or added).
+/// The two ends of a halo message: packing slots of an array into a buffer, and unpacking a buffer into slots (replaced
+/// or added).
 /// Bytes an item: one value read, one written, one slot number.
 #pragma once
 #include "../launch.hpp"
@@ -30,7 +31,7 @@ struct Unpack {
   SEICHE_FN void operator()(Index k) const { put(k, taken(k)); }
 };
 
-/// Slots of one message are distinct; messages are added one after another, so that the order of the sums is fixed.
+/// The slots of one message are distinct. Messages are added in sequence, so the order of sums is fixed.
 template <class T>
 struct UnpackAdd {
   const T* buffer;
@@ -40,15 +41,15 @@ struct UnpackAdd {
   SEICHE_FN void operator()(Index k) const { array[slots[k]] += buffer[k]; }
 };
 
-/// Items: `many` values for each of `threads` threads. A thread has all of them under way before it puts the first:
-/// few teams then keep a link between devices busy, and leave the device to what goes on beside them.
+/// Items: `many` values for each of `threads` threads. A thread loads all its values before it stores the first. Few
+/// teams then saturate a link between devices and leave the device free for concurrent kernels.
 template <class Move, int threads, int many>
 struct Several {
   struct Scratch {
     u8 unused;
   };
   Move move;
-  Index end;  ///< of the values
+  Index end;  ///< end of the values
   static constexpr int bytes = threads * many * Move::bytes;
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
     const Index begin = item * (threads * many);

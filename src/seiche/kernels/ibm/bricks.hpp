@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Where the sites of the lattice lie for whoever knows only their coordinates: bricks of 8^3 sites, numbered by rows,
-/// slot = 512 row + x + 8 (y + 8 z) of a site inside its brick (theory/coupling, section 3).
+/// Map from coordinates to slots of lattice sites: bricks of 8^3 sites, numbered by rows. The slot of a site in its
+/// brick is 512 row + x + 8 (y + 8 z) (theory/coupling, section 3).
 #pragma once
 #include "delta.hpp"
 
@@ -8,12 +8,11 @@ namespace seiche {
 
 inline constexpr int brick_edge = 8, brick_volume = 512;
 
-/// What may be taken for granted. `open`: all sites are fluid, and a row of up to eight sites lies in two bricks (an
-/// axis that repeats itself does so after whole bricks); `walled`: there are others; `odd`: a row may lie in three
-/// bricks.
+/// Assumptions about sites. `open`: all sites are fluid, and a row of up to eight sites spans at most two bricks (a
+/// periodic axis has a whole number of bricks). `walled`: there are other sites. `odd`: a row may span three bricks.
 enum class Space { open, walled, odd };
 
-/// Four numbers that move as one.
+/// Four numbers that are loaded and stored together.
 template <class Real>
 struct alignas(16) Four {
   Real x, y, z, w;
@@ -22,19 +21,19 @@ struct alignas(16) Four {
 struct Bricks {
   const i32* rows;   ///< [z][y][x]: 2 row + (all its sites are fluid); beyond the last brick of an axis: an empty one
   const u64* fluid;  ///< [row][8]: bit x + 8 y of plane z
-  double each[3];    ///< one over the sites of the box
+  double each[3];    ///< inverse of the sites of the box
   i32 shape[3];      ///< sites of the box
   i32 periodic[3];
 
   SEICHE_FN i32 count(int axis) const { return (shape[axis] + brick_edge - 1) / brick_edge; }
-  /// The site inside the box that a site is, where the axis repeats itself.
+  /// Coordinate of a site wrapped into the box along periodic axes.
   SEICHE_FN i32 wrapped(int axis, i32 x) const {
     if (periodic[axis] == 0) return x;
     const i32 length = shape[axis];
     x -= length * round_down(static_cast<double>(x) * each[axis]);
     return x < 0 ? x + length : (x >= length ? x - length : x);
   }
-  /// The site `step` after a wrapped one, -1 outside the box.
+  /// Coordinate `step` sites after a wrapped one, -1 outside the box.
   SEICHE_FN i32 site(int axis, i32 first, int step) const {
     const i32 length = shape[axis];
     i32 x = first + step;
@@ -42,14 +41,14 @@ struct Bricks {
     return x >= 0 && x < length ? x : -1;
   }
   SEICHE_FN i32 row(i32 x, i32 y, i32 z) const { return rows[(z * (count(1) + 1) + y) * (count(0) + 1) + x]; }
-  /// 1 where the site of a slot is fluid, else 0.
+  /// 1 if the site of a slot is fluid, else 0.
   template <class Real>
   SEICHE_FN Real is_fluid(i32 slot) const {
     return static_cast<Real>(fluid[slot / 64] >> (slot % 64) & 1u);
   }
 };
 
-/// The sites around a point: the first of them, and the distance of the point to its anchor along each axis.
+/// The sites around a point: the first site, and the distance of the point to its anchor along each axis.
 template <class Delta, class Real>
 struct Stencil {
   static constexpr int P = Delta::support;
@@ -70,7 +69,7 @@ struct Stencil {
   }
 };
 
-/// The places of P neighbouring sites along an axis, whose first one is wrapped: brick and place inside of each.
+/// Positions of P neighbouring sites along an axis, the first of which is wrapped: brick, and position in the brick.
 template <int P, Space space>
 struct Along {
   i32 near, far, first, turn;
@@ -87,7 +86,7 @@ struct Along {
   SEICHE_FN i32 place(int k) const { return (first + k) & 7; }
 };
 
-/// The same where a row may lie in three bricks.
+/// The same for rows that may span three bricks.
 template <int P>
 struct Along<P, Space::odd> {
   i32 bricks_of[P], places[P];
@@ -140,11 +139,11 @@ SEICHE_FN void for_plane(const Bricks& bricks, const i32 (&first)[3], int i, F&&
   }
 }
 
-/// Whether all bricks in which the P^3 sites of a stencil lie are full of fluid.
+/// True if all bricks of the P^3 sites of a stencil are entirely fluid.
 template <int P, Space space>
 SEICHE_FN bool all_full(const Bricks& bricks, const i32 (&first)[3]) {
   const Along<P, space> x(bricks, 0, first[0]), y(bricks, 1, first[1]), z(bricks, 2, first[2]);
-  constexpr int step = space == Space::odd ? 1 : P - 1;  // else the ends of a row have its bricks
+  constexpr int step = space == Space::odd ? 1 : P - 1;  // else the end sites of a row are in its bricks
   i32 all = 1;
   for (int k = 0; k < P; k += step) {
     for (int j = 0; j < P; j += step) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Fluid with something immersed in it: policies for the kernels of the flow (theory/coupling, eqs. 3, 9, 13). The
-/// force of the sites that vertices reach comes from what was spread, and their velocity is kept for the
-/// interpolation.
+/// Policies of flow kernels for fluid with immersed membranes (theory/coupling, eqs. 3, 9, 13). Sites within reach of
+/// vertices read the spread force and store their velocity for the interpolation.
 #pragma once
 #include "../flow/iolet.hpp"
 #include "../flow/observe.hpp"
@@ -12,24 +11,24 @@
 
 namespace seiche {
 
-/// Items whose number is their slot in the bricks (tiles of 8^3).
+/// Items that equal their slot in the bricks (tiles of 8^3).
 struct OwnSlots {
   u8 unused;
   static constexpr int bytes = 0;
   SEICHE_FN u32 operator()(Index i) const { return static_cast<u32>(i); }
 };
 
-/// Items whose slot is looked up.
+/// Items whose slot is read from a table.
 struct TableSlots {
   const u32* slots;
   static constexpr int bytes = 4;
   SEICHE_FN u32 operator()(Index i) const { return slots[i]; }
 };
 
-/// A uniform body force and what was spread. Bytes a site: three numbers read, four written.
+/// Uniform body force plus spread force. Bytes a site: three numbers read, four written.
 template <class Real, class Slots>
 struct CellForce {
-  /// Offsets in `field` and `flow`: processors gather from 32-bit ones only.
+  /// Type of offsets in `field` and `flow`: processors gather only with 32-bit offsets.
   template <bool narrow, class = void>
   struct OffsetOf {
     using Type = Index;
@@ -41,14 +40,14 @@ struct CellForce {
   using Offset = typename OffsetOf<vector_lanes>::Type;
   const Real* field;   ///< [row][3][512]
   Real* flow;          ///< [row][512][4]
-  const u32* touched;  ///< [row][2]: bit y + 8 z of the rows of eight sites that vertices reach
+  const u32* touched;  ///< [row][2]: bit y + 8 z of the rows of eight sites within reach of vertices
   Slots slots;
   Real body[3];
   static constexpr int bytes = 7 * sizeof(Real) + Slots::bytes;
 
   struct Here {
     Real g[3];
-    Real* flow;  ///< nullptr where nobody asks for it
+    Real* flow;  ///< nullptr if the velocity is not needed
     Offset at;
     static constexpr bool present = true;
     SEICHE_FN Real x() const { return g[0]; }
@@ -69,7 +68,7 @@ struct CellForce {
     const u32 reached = touched[slot / 256] >> (slot / brick_edge % 32) & 1u;
     const Offset from = static_cast<Offset>(row) * (3 * brick_volume) + static_cast<Offset>(slot % brick_volume);
     Here here = {{body[0], body[1], body[2]}, nullptr, 4 * static_cast<Offset>(slot)};
-    if constexpr (vector_lanes) {  // all lanes of a vector do the same; what nobody asked for is kept, too
+    if constexpr (vector_lanes) {  // all lanes of a vector do the same, including unneeded stores
       each<0, 3>([&]<int axis>() SEICHE_INLINED {
         here.g[axis] += static_cast<Real>(static_cast<i32>(reached)) * field[from + axis * brick_volume];
       });
@@ -86,7 +85,7 @@ struct CellForce {
 template <class R, class Slots>
 struct InsideRates {
   using Real = R;
-  const u64* inside;  ///< bit by bit in the order of the slots
+  const u64* inside;  ///< one bit a slot, in order
   Slots slots;
   Real even[2], odd[2];  ///< outside, inside
   static constexpr int bytes = Slots::bytes;
@@ -102,7 +101,7 @@ struct InsideRates {
   }
 };
 
-/// A collision that keeps the velocity before it: (sum c f + g/2)/rho, of second order in time (eq. 9).
+/// A collision that stores the velocity before it, (sum c f + g/2)/rho, of second order in time (eq. 9).
 template <class Collision>
 struct Coupled {
   template <class Lattice, class Real, class Rates, class Force>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Moment storage with something immersed in the fluid: its kernels, and the force that they take.
+/// Moment storage with immersed membranes: kernels and their force policy.
 #pragma once
 #include "../flow/moment_iolet.hpp"
 #include "../flow/moment_observe.hpp"

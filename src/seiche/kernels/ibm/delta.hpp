@@ -7,14 +7,14 @@
 
 namespace seiche {
 
-/// The greatest integer that is not above x.
+/// Greatest integer not above x.
 SEICHE_FN i32 round_down(double x) {
   const i32 i = static_cast<i32>(x);
   return i - (x < static_cast<double>(i) ? 1 : 0);
 }
 
-/// A function names `anchor(x)`, an integer near x, how many sites lie before the anchor, and `middle`, the t at which
-/// the coordinate is as far from losing its first site as its last.
+/// Each function defines `anchor(x)`, an integer near x, `before`, the number of sites before the anchor, and `middle`.
+/// At t = `middle`, the coordinate is equally far from losing the first and the last site.
 
 /// The hat of support 2: 1 - r.
 struct Hat {
@@ -67,7 +67,7 @@ struct QuarterTurn {
   }
 };
 
-/// Support 4, (1 + cos(pi r/2))/4: the first moment is only near to zero.
+/// Support 4, (1 + cos(pi r/2))/4: the first moment is only approximately zero.
 struct Cosine {
   static constexpr int support = 4, before = 1;
   static constexpr double middle = 0.5;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// The immersed boundary of cells that several ranks hold (docs/decisions/0019).
+/// Immersed boundary of cells that are present on several ranks (docs/decisions/0019).
 #pragma once
 #include "../held.hpp"
 #include "inside.hpp"
@@ -8,7 +8,7 @@
 
 namespace seiche {
 
-/// Item: a group of vertices, of which only those of the chosen cells count; as InterpolateGroup, with the same bits.
+/// Item: a group of vertices, limited to those of the selected cells. Results are bitwise equal to InterpolateGroup.
 template <class Delta, class Real, Space space>
 struct InterpolateHeld {
   using Group = InterpolateGroup<Delta, Real, space>;
@@ -16,7 +16,7 @@ struct InterpolateHeld {
   static constexpr int P = Group::P, group = Group::group;
   typename Group::One one;
   Chosen chosen;
-  Index end;  ///< of the vertices of the type
+  Index end;  ///< end of the vertices of the type
   static constexpr int bytes = Group::bytes;
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     const Index begin = chosen.first + item * group;
@@ -46,8 +46,8 @@ struct InterpolateHeld {
   }
 };
 
-/// Item: a group of vertices of a cell in a list. Velocity of those whose closest fluid site is owned here, zero for
-/// the others. No vertex moves. The whole stencil is then among the sites that are known here.
+/// Item: a group of vertices of a listed cell. Computes the velocity of vertices whose closest fluid site is owned by
+/// this rank, and zero for the others. No vertex moves. The whole stencil of such a vertex is available on this rank.
 template <class Delta, class Real, Space space>
 struct InterpolateOwned {
   using Group = InterpolateGroup<Delta, Real, space>;
@@ -58,7 +58,7 @@ struct InterpolateOwned {
   };
   typename Group::One one;
   Listed listed;
-  const u64* owned;  ///< bit by bit in the order of the slots
+  const u64* owned;  ///< one bit a slot, in order
   static constexpr int bytes = Group::bytes;
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
@@ -108,7 +108,7 @@ struct InterpolateOwned {
     int near[3];
     for (int axis = 0; axis < 3; ++axis) near[axis] = Delta::before + (t[axis] > Real(0.5) ? 1 : 0);
     i32 found = slot(first, near[0], near[1], near[2]);
-    if (found < 0 || !fluid(found)) {  // beside a wall: the closest one that is
+    if (found < 0 || !fluid(found)) {  // next to a wall: the closest fluid site
       found = -1;
       Real closest = Real(0);
       for (int s = 0; s < P * P * P; ++s) {
@@ -128,21 +128,20 @@ struct InterpolateOwned {
   SEICHE_FN bool fluid(i32 at) const { return (one.bricks.fluid[at / 64] >> (at % 64) & 1u) != 0; }
 };
 
-/// Items: the rows for places where there is nothing, and for those that other ranks know. Vertices that were listed
-/// there are forgotten.
+/// Items: the rows of bricks that are empty or belong to other ranks. Clears the lists of vertices there.
 struct ForgetLists {
   u32* tally;
   static constexpr int bytes = 4;
   SEICHE_FN void operator()(Index row) const { tally[row] = 0; }
 };
 
-/// X += a V + b V' + slip with the velocities that ranks have brought together (eqs. 1, 8 and 18).
+/// X += a V + b V' + slip, with the velocities gathered from all ranks (eqs. 1, 8 and 18).
 template <class Real>
 struct MoveVertices {
   double* place;     ///< [3][stride]
   const Real* here;  ///< V
   Real* velocity;    ///< V', replaced by V
-  const Real* slip;  ///< if there is any
+  const Real* slip;  ///< null: no slip
   Index stride;
   Real now, before;
   static constexpr int bytes = 3 * (16 + 4 * static_cast<int>(sizeof(Real)));

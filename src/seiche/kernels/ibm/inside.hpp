@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Which sites are inside cells, exactly (theory/coupling, eqs. 11 and 12): along every line of sites parallel to x,
-/// each triangle that is crossed turns all sites behind it over. A line is a word, so a crossing is one exclusive or.
+/// Exact classification of sites inside cells (theory/coupling, eqs. 11 and 12). Along every line of sites parallel to
+/// x, each triangle that is crossed inverts all sites beyond it. A line is a word, so a crossing is one exclusive or.
 #pragma once
 #include "../atomics.hpp"
 #include "bricks.hpp"
 
 namespace seiche {
 
-/// Item: a word of 64 sites. None of them is inside.
+/// Item: a word of 64 sites. Marks all as outside.
 struct ClearInside {
   u64* inside;
   static constexpr int bytes = 8;
   SEICHE_FN void operator()(Index word) const { inside[word] = 0; }
 };
 
-/// Item: a cell. Its sites are looked at in windows of 64^3, of which a cell rarely needs more than one.
+/// Item: a cell. Its sites are processed in windows of 64^3; one is usually enough.
 struct MarkInside {
   static constexpr int edge = 64, longest = 1024;
   struct Scratch {
     u64 line[edge * edge];  ///< [z][y]: bit x
-    i32 low[3], high[3];    ///< sites around the cell; `high` with its sign changed
+    i32 low[3], high[3];    ///< bounds of the sites around the cell; `high` is negated
   };
   Bricks bricks;
   u64* inside;          ///< [row][8]: bit x + 8 y of plane z
@@ -28,7 +28,7 @@ struct MarkInside {
   Index stride, first;  ///< first vertex of the first cell
   i32 vertices, count;
   static constexpr int bytes = 0;
-  /// Lines lie beside the sites by so little, that none goes through an edge.
+  /// Small offsets of the lines from the sites, so that no line passes through an edge.
   static constexpr double aside_y = 1.32471795e-9, aside_z = 1.75487766e-9;
 
   SEICHE_FN void operator()(const Team& team, Index cell, Scratch& scratch) const {
@@ -46,7 +46,7 @@ struct MarkInside {
     team.barrier();
     const i32 x0 = scratch.low[0], y0 = scratch.low[1], z0 = scratch.low[2];
     const i32 x1 = -scratch.high[0], y1 = -scratch.high[1], z1 = -scratch.high[2];
-    if (x1 - x0 >= longest || y1 - y0 >= longest || z1 - z0 >= longest) return;  // a vertex is lost: told elsewhere
+    if (x1 - x0 >= longest || y1 - y0 >= longest || z1 - z0 >= longest) return;  // a vertex is lost: reported elsewhere
     for (i32 z = z0; z <= z1; z += edge) {
       for (i32 y = y0; y <= y1; y += edge) {
         for (i32 begin = x0; begin <= x1; begin += edge) {
@@ -62,8 +62,8 @@ struct MarkInside {
       }
     }
   }
-  /// Twice the area that the edge between two vertices and a point span in the y-z plane, of the same size for both
-  /// triangles of the edge.
+  /// Twice the area spanned in the y-z plane by the edge between two vertices and a point. Its magnitude is bitwise
+  /// equal for both triangles of the edge.
   SEICHE_FN double span(const double* x, i32 a, i32 b, double y, double z) const {
     const i32 from = a < b ? a : b, to = a < b ? b : a;
     const double ay = x[stride + from], az = x[2 * stride + from];
@@ -74,7 +74,7 @@ struct MarkInside {
     const double less = p < q ? p : q;
     return less < r ? less : r;
   }
-  /// Turn over what lies behind a triangle.
+  /// Inverts the sites beyond a triangle.
   SEICHE_FN void cross(const double* x, int face, i32 x0, i32 y0, i32 z0, Scratch& scratch) const {
     const i32 a = faces[face], b = faces[count + face], c = faces[2 * count + face];
     const double *ys = x + stride, *zs = x + 2 * stride;
@@ -98,7 +98,7 @@ struct MarkInside {
       }
     }
   }
-  /// Mark the sites of one line, brick by brick.
+  /// Marks the sites of one line, brick by brick.
   SEICHE_FN void write(u64 line, i32 x0, i32 y0, i32 z0) const {
     const i32 y = bricks.site(1, bricks.wrapped(1, y0), 0), z = bricks.site(2, bricks.wrapped(2, z0), 0);
     if (y < 0 || z < 0) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Which vertices act on which brick (theory/coupling, section 3): counted, given room, filled in, sorted, all only
-/// when a vertex has left the support + 1 sites for which it is listed. Sorted lists fix the order of the sums of
-/// forces.
+/// Lists of the vertices that act on each brick (theory/coupling, section 3): count, allocate, fill, sort. They are
+/// rebuilt only after a vertex has left the support + 1 sites for which it is listed. Sorted lists fix the order of the
+/// sums of forces.
 #pragma once
 #include "../atomics.hpp"
 #include "../batches.hpp"
@@ -13,12 +13,12 @@ namespace seiche {
 struct Lists {
   u32* first;
   u32* count;
-  u32* tally;  ///< zero between the builds
+  u32* tally;  ///< zero between builds
   u32* entries;
 };
 
-/// f(row) for every brick in which a site of the support + 1 around a listed vertex lies. Along an axis these are the
-/// bricks of the first and the last site, and the last brick where it is between them and not whole.
+/// f(row) for every brick that contains one of the support + 1 sites around a listed vertex. Along an axis these are
+/// the bricks of the first and the last site, and an incomplete last brick between them.
 template <int sites, class F>
 SEICHE_FN void for_bricks(const Bricks& bricks, const i32 (&first)[3], F&& f) {
   i32 at[3][3], many[3];
@@ -46,7 +46,7 @@ SEICHE_FN void for_bricks(const Bricks& bricks, const i32 (&first)[3], F&& f) {
   });
 }
 
-/// Item: a vertex. Choose the sites for which it is listed and count it in their bricks.
+/// Item: a vertex. Selects the sites for which it is listed and counts it in their bricks.
 template <class Delta>
 struct CountVertices {
   Bricks bricks;
@@ -71,7 +71,7 @@ struct CountVertices {
   }
 };
 
-/// Item: a brick. Take room for its list.
+/// Item: a brick. Allocates its list.
 struct PlaceLists {
   Lists lists;
   u32* state;
@@ -85,7 +85,7 @@ struct PlaceLists {
   }
 };
 
-/// Item: a vertex. Write it down.
+/// Item: a vertex. Adds it to its lists.
 template <class Delta>
 struct FillLists {
   Bricks bricks;
@@ -104,8 +104,8 @@ struct FillLists {
   }
 };
 
-/// Item: a group of bricks. Sort their lists: parts of one by counting smaller entries, then neighbouring parts merged
-/// until all is in order, as often as there are parts.
+/// Item: a group of bricks. Sorts their lists: first parts of a list, by counting smaller entries, then neighbouring
+/// parts are merged repeatedly until the list is sorted.
 struct SortLists {
   static constexpr int part = 256, group = 16;
   struct Scratch {
@@ -113,7 +113,7 @@ struct SortLists {
   };
   Lists lists;
   u32* state;
-  Index count;  ///< of the bricks
+  Index count;  ///< number of bricks
   static constexpr int bytes = 0;
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     if (state[VertexState::stale] == 0) return;

@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Which ranks need a cell, and how cells move between places and ranks (docs/decisions/0019).
+/// Assignment of cells to ranks, and transfer of cells within and between ranks (docs/decisions/0019).
 #pragma once
 #include "../atomics.hpp"
 #include "bricks.hpp"
 
 namespace seiche {
 
-/// Words of 32 ranks.
+/// Bit masks of ranks are words of 32 bits.
 inline constexpr int rank_words = 16;
 
-/// Item: a cell of a type. Find the ranks with sites in the bricks that its box meets, widened by three margins: by the
-/// widest for the next sharing; by the others to see whether the present holders are enough, now and for a while.
+/// Item: a cell of a type. Finds the ranks with sites in the bricks that overlap its bounding box, widened by three
+/// margins. The widest margin is for the next redistribution. The others test whether the present ranks suffice, now
+/// and for some more steps.
 template <class Real>
 struct FindHolders {
   static constexpr int lanes = 64;
   struct Scratch {
-    i32 low[3], high[3];  ///< `high` with its sign changed
-    i32 slowest;          ///< the greatest speed as a whole number, with its sign changed
+    i32 low[3], high[3];  ///< `high` is negated
+    i32 slowest;          ///< the greatest speed as an integer, negated
     double sum[lanes][3];
     u32 holders[3][rank_words];
   };
   Bricks bricks;
-  const i32* sets;       ///< [z][y][x] as the rows of bricks: number of the brick's set of ranks, -1: no site
-  const u32* ranks;      ///< [set][word]: its ranks, bit by bit
-  const i32* homes;      ///< [set]: the rank with most sites
+  const i32* sets;       ///< [z][y][x] as the rows of bricks: index of the set of ranks of the brick, -1: no site
+  const u32* ranks;      ///< [set][word]: bit mask of its ranks
+  const i32* homes;      ///< [set]: rank with the most sites
   const double* place;   ///< [3][stride]
   const Real* velocity;  ///< [3][stride]
-  const u32* holders;    ///< [cell][word]: who holds it
-  u32* wanted;           ///< [cell][word]: who should, by the widest margin
-  i32* home;             ///< [cell]: the rank where its centroid is, -1: there is no site
-  i32* told;  ///< 1 a rank lacks a cell; 2 it soon may; the greatest speed of a vertex as the bits of a float
+  const u32* holders;    ///< [cell][word]: ranks that have it
+  u32* wanted;           ///< [cell][word]: ranks that need it, by the widest margin
+  i32* home;             ///< [cell]: rank that contains its centroid, -1: no site there
+  i32* told;  ///< 1 a rank lacks a cell; 2 a rank may soon lack one; greatest speed of a vertex as the bits of a float
   Index stride, first;
   i32 vertices, words;
   i32 margins[3];
@@ -98,7 +99,7 @@ struct FindHolders {
       } else {
         begin[axis] = bricks.wrapped(axis, low) / brick_edge;
         const i32 end = bricks.wrapped(axis, high) / brick_edge;
-        // A box that ends in the brick in which it begins, but after a turn, meets all of them.
+        // A box that wraps around and ends in the brick in which it begins overlaps all bricks of the axis.
         const bool turned = bricks.wrapped(axis, high) < bricks.wrapped(axis, low);
         const i32 count = bricks.count(axis), length = end - begin[axis] + 1 + (turned ? count : 0);
         many[axis] = length < count ? length : count;
@@ -114,13 +115,15 @@ struct FindHolders {
   }
 };
 
-/// Item: a cell of a message, or the rest of a message. Its slots become those of the cell's vertices, or a spare one.
+/// Item: a cell of a message, or the unused end of a message. Writes the slots of the vertices of the cell, or a dummy
+/// slot.
 struct WriteSlots {
   struct Scratch {
     u8 unused;
   };
   u32* slots;
-  const Index* entries;  ///< [item][4]: first slot to write, how many, first vertex, vertices of the cell (0: spare)
+  const Index*
+      entries;  ///< [item][4]: first slot to write, number of slots, first vertex, vertices of the cell (0: dummy)
   Index stride;
   static constexpr int bytes = 0;
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
@@ -133,7 +136,7 @@ struct WriteSlots {
   }
 };
 
-/// Item: a cell. Three numbers of each vertex go from one place to another.
+/// Item: a cell. Copies three numbers of each vertex to a new place.
 template <class T>
 struct MoveCells {
   struct Scratch {
@@ -141,7 +144,7 @@ struct MoveCells {
   };
   const T* from;
   T* to;
-  const Index* entries;  ///< [item][3]: first vertex there, first vertex here, vertices
+  const Index* entries;  ///< [item][3]: first target vertex, first source vertex, number of vertices
   Index from_stride, stride;
   static constexpr int bytes = 0;
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
@@ -154,7 +157,7 @@ struct MoveCells {
   }
 };
 
-/// Item: a number of a vertex's first listed site. It is so far away that the vertex must be listed anew.
+/// Item: one component of the first listed site of a vertex. Sets it out of range, so that the vertex is listed again.
 struct Unlist {
   i32* listed;
   static constexpr int bytes = 4;

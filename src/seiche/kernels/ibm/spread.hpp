@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Spreading (theory/coupling, eq. 3), brick by brick: a team adds up the forces of its sites in registers, one listed
+/// Spreading (theory/coupling, eq. 3), brick by brick. A team adds up the forces on its sites in registers, one listed
 /// vertex after another, and writes each site once. No atomics; the order of the sums is fixed.
 #pragma once
 #include "../batches.hpp"
@@ -9,16 +9,16 @@
 
 namespace seiche {
 
-/// g(x) = sum_X F(X) delta(x - X) over the rows of eight sites that vertices reach; others are left alone.
-/// Bytes a brick: what is written of 512 forces; each listed vertex is read once.
+/// g(x) = sum_X F(X) delta(x - X) over the rows of eight sites within reach of vertices. Other rows are unchanged.
+/// Bytes a brick: the written part of 512 forces; each listed vertex is read once.
 template <class Delta, class Real>
 struct Spread {
   static constexpr int P = Delta::support, columns = brick_edge * brick_edge;
-  /// Weights of a vertex on the eight places of a brick along an axis.
+  /// Weights of a vertex at the eight positions of a brick along an axis.
   struct alignas(16) Line {
     Real of[brick_edge];
   };
-  /// What a team knows of a listed vertex.
+  /// Data of a listed vertex in the memory of the team.
   struct Entry {
     Four<Real> force;
     Line share[3];
@@ -32,12 +32,12 @@ struct Spread {
   u64* touched;       ///< [row]: bit y + 8 z of the rows of sites that were written
   static constexpr int bytes = 3 * brick_volume * sizeof(Real) + 8;
 
-  /// With threads a warp has a patch of 8 x 4 x 4 sites, a thread four of them along z; it looks at the entries that
-  /// reach its patch. A team needs four warps.
+  /// On a GPU, a warp treats a patch of 8 x 4 x 4 sites and a thread four of them along z. A warp reads only entries
+  /// that reach its patch. A team needs four warps.
   static constexpr int half = brick_edge / 2, patches = 4, chunk = Team::alone ? columns : patches * warp_threads;
   struct WarpScratch {
     Entry entries[chunk];
-    u32 reaching[patches][chunk / warp_threads];  ///< bits of the entries that reach a patch
+    u32 reaching[patches][chunk / warp_threads];  ///< bit masks of the entries that reach a patch
     u64 touched[patches];
   };
   struct LoneScratch {
@@ -128,7 +128,7 @@ struct Spread {
     for (int e = 0; e < chunk; ++e) rows |= scratch.rows[e];
     touched[row] = rows;
     Real* out = field + row * (3 * brick_volume);
-    for (int k = 0; k < columns; ++k) {  // rows of sites: k is y + 8 z
+    for (int k = 0; k < columns; ++k) {  // row of sites k = y + 8 z
       if ((rows >> k & 1u) == 0) continue;
       for (int c = 0; c < 3; ++c) {
         side_by_side<brick_edge>([&](int x) SEICHE_INLINED {
@@ -137,7 +137,7 @@ struct Spread {
       }
     }
   }
-  /// Add what a vertex gives, plane by plane.
+  /// Adds the contribution of a vertex, plane by plane.
   SEICHE_FN void add(const Entry& entry, Private<Real, columns> (&sum)[brick_edge][3]) const {
     Private<Real, columns> push[3];
     for (int y = 0; y < brick_edge; ++y) {
@@ -158,8 +158,8 @@ struct Spread {
     }
   }
 
-  /// What the team must know of vertex v. Returns bits of what it reaches, y < 4, y >= 4, z < 4, z >= 4 of the brick
-  /// that begins at `begin`, and adds the rows of sites to `rows`, bit y + 8 z.
+  /// Prepares the entry of vertex v. Returns bits for the halves of the brick from `begin` that it reaches: y < 4, y >=
+  /// 4, z < 4, z >= 4. Adds the reached rows of sites to `rows`, bit y + 8 z.
   SEICHE_FN u32 prepare(u32 v, const i32 (&begin)[3], Entry& entry, u64& rows) const {
     const Place first = vertices.first[v];
     const Four<Real> t = vertices.t[v];
@@ -173,7 +173,8 @@ struct Spread {
     return ((y & 15u) != 0 ? 1u : 0u) | ((y >> 4) != 0 ? 2u : 0u) | ((z & 15u) != 0 ? 4u : 0u) |
            ((z >> 4) != 0 ? 8u : 0u);
   }
-  /// Weights of a vertex along an axis at the places of the brick that begins at `begin`; returns which are reached.
+  /// Weights of a vertex along an axis at the positions of the brick from `begin`. Returns a bit mask of the reached
+  /// halves.
   template <int axis>
   SEICHE_FN u32 line(Line& share, Real t, i32 first, i32 begin) const {
     Real w[P];

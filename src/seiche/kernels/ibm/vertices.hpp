@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// The vertices' half of the immersed boundary (theory/coupling, eqs. 1, 2, 8 and 10): velocity, advection, and what
-/// must be known of a vertex where it is then.
+/// Vertex kernels of the immersed boundary (theory/coupling, eqs. 1, 2, 8 and 10): velocity, advection, and the stencil
+/// data of a vertex at its new position.
 #pragma once
 #include "../batches.hpp"
 #include "../nodes.hpp"
@@ -8,11 +8,11 @@
 
 namespace seiche {
 
-/// Words that kernels leave for each other and for the host.
+/// State words shared by kernels and the host.
 struct VertexState {
-  static constexpr int stale = 0;  ///< a vertex left the sites for which it is listed
-  static constexpr int used = 1;   ///< entries of the lists
-  static constexpr int lost = 2;   ///< 1 + a vertex around which there is no fluid
+  static constexpr int stale = 0;  ///< a vertex has left the sites for which it is listed
+  static constexpr int used = 1;   ///< number of entries in the lists
+  static constexpr int lost = 2;   ///< 1 + index of a vertex with no fluid around it
 };
 
 /// Three coordinates of a site.
@@ -20,18 +20,18 @@ struct alignas(16) Place {
   i32 x, y, z, unused;
 };
 
-/// What is known of every vertex.
+/// Data of all vertices.
 template <class Real>
 struct Vertices {
   double* place;  ///< [3][stride]
   Place* first;   ///< first site of its stencil, wrapped
-  Four<Real>* t;  ///< distance to its anchor; w: one over the sum of the weights of its fluid sites (eq. 10)
+  Four<Real>* t;  ///< distance to its anchor; w: inverse of the sum of the weights of its fluid sites (eq. 10)
   i32* listed;    ///< [3][stride]: first of the support + 1 sites for which it is listed, not wrapped
   u32* state;     ///< VertexState
   Index stride;
 
-  /// Keep what must be known of a vertex at x that is listed for the sites from `known` on; say so if it must be listed
-  /// anew or has left the fluid.
+  /// Updates the stencil data of a vertex at x, which is listed for the sites from `known`. Sets the state if it must
+  /// be listed again or has left the fluid.
   template <class Delta, Space space>
   SEICHE_FN void settle(const Bricks& bricks, Index v, const double (&x)[3], const i32 (&known)[3]) const {
     constexpr int P = Delta::support;
@@ -71,7 +71,7 @@ struct Vertices {
   }
 };
 
-/// Vertices that were put somewhere from outside.
+/// Initialises vertices whose position was set externally.
 template <class Delta, class Real, Space space>
 struct Settle {
   Bricks bricks;
@@ -85,8 +85,8 @@ struct Settle {
   }
 };
 
-/// V(X) = sum_x u(x) delta(x - X); X += a V + b V' + slip, V' being the velocity of the step before (eqs. 1, 8, 18).
-/// Bytes a vertex: places and velocity read and written, the slip read; the fluid's velocity comes from the caches.
+/// V(X) = sum_x u(x) delta(x - X); X += a V + b V' + slip, where V' is the velocity of the previous step (eqs. 1, 8,
+/// 18). Bytes a vertex: positions and velocity read and written, the slip read; the velocity of the fluid is cached.
 template <class Delta, class Real, Space space>
 struct Interpolate {
   static constexpr int P = Delta::support;
@@ -94,10 +94,10 @@ struct Interpolate {
   Vertices<Real> vertices;
   const Four<Real>* flow;  ///< [slot]: velocity of the fluid
   Real* velocity;          ///< [3][stride] of the vertices
-  const Real* slip;        ///< [3][stride], if there is any
+  const Real* slip;        ///< [3][stride], null: no slip
   Real now, before;        ///< a and b
   static constexpr int bytes = 2 * (24 + 16 + 7 * sizeof(Real)) + 12 + 3 * sizeof(Real);
-  /// What is known of a vertex before it moves.
+  /// Data of a vertex before it moves.
   struct Known {
     double place[3];
     Real velocity[3];
@@ -123,7 +123,7 @@ struct Interpolate {
     });
     return known;
   }
-  /// What the plane i of its stencil contributes to the velocity of vertex v.
+  /// Contribution of plane i of its stencil to the velocity of vertex v.
   SEICHE_FN void plane(Index v, int i, Real (&part)[3]) const {
     const Place place = vertices.first[v];
     const Four<Real> t = vertices.t[v];
@@ -159,18 +159,18 @@ struct Interpolate {
   }
 };
 
-/// Item: a group of vertices. A vertex is the work of as many threads as its stencil has planes of one x, so that
-/// neighbouring threads read neighbouring sites; what is needed to move it is fetched before. The same bits as of
+/// Item: a group of vertices. One thread treats each plane of constant x in the stencil of a vertex, so neighbouring
+/// threads read neighbouring sites. Data for the move are loaded in advance. Results are bitwise equal to those of
 /// single vertices.
 template <class Delta, class Real, Space space>
 struct InterpolateGroup {
   using One = Interpolate<Delta, Real, space>;
   static constexpr int P = Delta::support, group = 32;
   struct Scratch {
-    Real part[3][P][group + 1];  ///< of a plane; one more, for the banks of the memory
+    Real part[3][P][group + 1];  ///< of a plane; one more to avoid bank conflicts
   };
   One one;
-  Index count;  ///< of the vertices
+  Index count;  ///< number of vertices
   static constexpr int bytes = group * One::bytes;
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     const Index begin = item * group;

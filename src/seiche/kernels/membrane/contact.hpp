@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Short-range forces between the vertices of different cells, or of cells and walls (theory/cells, eqs. 13 and 14).
-/// Who may come within reach is listed for every vertex, farther by a skin than the forces reach, so that the lists
-/// hold until a vertex has moved by half the skin. Forces are summed as whole multiples of a unit, so that the order in
-/// which vertices are found does not matter.
+/// Short-range forces between vertices of different cells, or of cells and walls (theory/cells, eqs. 13 and 14). Every
+/// vertex has a list of points within the reach of the forces plus a skin. Lists remain valid until a vertex has moved
+/// by half the skin. Forces are summed as integer multiples of a unit, so the sum is independent of the order of the
+/// points.
 #pragma once
 #include "../atomics.hpp"
 #include "../math.hpp"
@@ -10,38 +10,38 @@
 
 namespace seiche {
 
-/// Words that the kernels leave for each other.
+/// State words shared by the kernels.
 struct ContactState {
   static constexpr int stale = 0;    ///< a vertex has moved too far for its list
   static constexpr int entries = 1;  ///< points in the bins
   static constexpr int pairs = 2;    ///< entries of the lists
 };
 
-/// A point in a bin: its number, its place in the bin in parts of 1/65535, and the bin, modulo 2^16 along each axis.
+/// A point in a bin: its index, its position in the bin in units of 1/65535, and the bin, modulo 2^16 along each axis.
 struct alignas(16) BinEntry {
   u32 point;
   u16 at[3], bin[3];
 };
 
-/// Bins no smaller than the reach of the lists; along an axis that repeats a whole number of them, at least three and
+/// Bins at least as large as the reach of the lists. A periodic axis has a whole number of bins, at least three and
 /// less than 2^16.
 struct ContactBins {
-  u32* first;  ///< [slot]: the first of its entries
+  u32* first;  ///< [slot]: its first entry
   u32* count;  ///< [slot]
-  u32* tally;  ///< [slot]: zero between the builds
+  u32* tally;  ///< [slot]: zero between builds
   BinEntry* entries;
   double per_length[3];
-  double lengths[3];  ///< of the axes that repeat, else 0
-  double turns[3];    ///< one over that, or 0
-  i32 counts[3];      ///< bins along the axes that repeat, else 0
-  u32 mask;           ///< slots less one, a power of two less one
+  double lengths[3];  ///< period of periodic axes, else 0
+  double turns[3];    ///< inverse of the period, or 0
+  i32 counts[3];      ///< bins along periodic axes, else 0
+  u32 mask;           ///< number of slots, a power of two, less one
 
   SEICHE_FN i32 wrapped(Index bin, int axis) const {
     const Index n = counts[axis];
     const Index rest = n > 0 ? bin % n : bin;
     return static_cast<i32>(n > 0 && rest < 0 ? rest + n : rest);
   }
-  /// The bin of a coordinate, and where in it the coordinate is.
+  /// The bin of a coordinate, and the position in the bin.
   SEICHE_FN i32 bin(double x, int axis, u16& at) const {
     const double scaled = x > -1e12 && x < 1e12 ? x * per_length[axis] : 0.0;
     const Index whole = static_cast<Index>(scaled);
@@ -49,7 +49,7 @@ struct ContactBins {
     at = static_cast<u16>((scaled - static_cast<double>(below)) * 65535.0);
     return wrapped(below, axis);
   }
-  /// Bins along the last axis follow each other, so that three of them lie side by side in memory.
+  /// Bins along the last axis are consecutive, so three neighbours are contiguous in memory.
   SEICHE_FN u32 slot(i32 i, i32 j, i32 k) const {
     return (static_cast<u32>(i) * 73856093u + static_cast<u32>(j) * 19349663u + static_cast<u32>(k)) & mask;
   }
@@ -58,7 +58,7 @@ struct ContactBins {
     const i32 n = counts[axis], moved = bin + step;
     return n > 0 && moved < 0 ? moved + n : n > 0 && moved >= n ? moved - n : moved;
   }
-  /// The shortest way from one coordinate to another.
+  /// Shortest difference of two coordinates.
   SEICHE_FN double between(double from, double to, int axis) const {
     const double way = to - from, around = way * turns[axis];
     const Index whole = static_cast<Index>(around < 0 ? around - 0.5 : around + 0.5);
@@ -66,13 +66,13 @@ struct ContactBins {
   }
 };
 
-/// Item v: a vertex; whether it has moved too far since the lists were made.
+/// Item v: a vertex. Tests whether it has moved too far since the lists were built.
 struct ContactMoved {
   const double* place;      ///< [3][stride]
-  const double* reference;  ///< [3][stride]: where it was then
+  const double* reference;  ///< [3][stride]: position at that time
   u32* state;
   Index stride;
-  double farthest;  ///< the square of how far it may move
+  double farthest;  ///< squared limit of the displacement
   static constexpr int bytes = 48;
   SEICHE_FN void operator()(Index v) const {
     double squares = 0;
@@ -84,7 +84,7 @@ struct ContactMoved {
   }
 };
 
-/// Item k: point k is counted in its bin.
+/// Item k: counts point k in its bin.
 struct ContactCount {
   const double* place;  ///< [3][stride]
   const u32* state;
@@ -101,7 +101,7 @@ struct ContactCount {
   }
 };
 
-/// A team's sums of `count` numbers, one after the other.
+/// Prefix sums of `count` numbers by a team.
 template <int count>
 struct Offsets {
   static constexpr int groups = 16, group = count / groups;
@@ -109,7 +109,7 @@ struct Offsets {
   u32 before[groups];
   u32 begin;
 
-  /// Take room for all numbers from `total`; `at(k)` is then where that of number k begins.
+  /// Allocates space for all numbers from `total`. `at(k)` is then the beginning of number k.
   SEICHE_FN void take(const Team& team, u32* total) {
     team.barrier();
     team.each(groups, [&](int g) SEICHE_INLINED {
@@ -136,7 +136,7 @@ struct Offsets {
   }
 };
 
-/// Item: one. All marks and counts are taken back.
+/// Item: one. Resets all flags and counts.
 struct ContactReset {
   u32* state;
   static constexpr int bytes = 12;
@@ -145,7 +145,7 @@ struct ContactReset {
   }
 };
 
-/// Item: a group of slots, which take room for their entries.
+/// Item: a group of slots. Allocates space for their entries.
 struct ContactPlace {
   static constexpr int group = 256;
   using Scratch = Offsets<group>;
@@ -164,7 +164,7 @@ struct ContactPlace {
   }
 };
 
-/// Item k: point k goes into its bin.
+/// Item k: adds point k to its bin.
 struct ContactFill {
   const double* place;  ///< [3][stride]
   const u32* state;
@@ -186,24 +186,24 @@ struct ContactFill {
   }
 };
 
-/// Vertices, and those that they may meet: the `many[v]` numbers from pairs[first[v]] on, or, where there was no room,
-/// all in the bins around.
+/// Vertices and their possible contacts: the `many[v]` points from pairs[first[v]]. If there was no room, these are all
+/// points in the surrounding bins.
 struct ContactLists {
   static constexpr u32 no_room = ~0u;
   const double* place;  ///< [3][stride]
-  double* reference;    ///< [3][stride]: where they were when the lists were made
+  double* reference;    ///< [3][stride]: positions when the lists were built
   const i32* owner;
   u32* first;
   u32* many;
   u32* pairs;
   const i32* other_owner;
-  ContactBins bins;  ///< of the others
+  ContactBins bins;  ///< bins of the other points
   Index stride;
-  float part[3];  ///< of the bins: their size over 65535
-  float reach;    ///< the square of that of the lists
-  u32 room;       ///< entries of `pairs`
+  float part[3];  ///< size of the bins over 65535
+  float reach;    ///< squared reach of the lists
+  u32 room;       ///< capacity of `pairs`
 
-  /// f(p) for the points p that were near vertex v when the lists were made.
+  /// f(p) for the points p that were near vertex v when the lists were built.
   template <class F>
   SEICHE_FN void for_near(Index v, F&& f) const {
     i32 own[3];
@@ -217,7 +217,7 @@ struct ContactLists {
       const u32 slot = bins.slot(b[0], b[1], b[2]), begin = bins.first[slot], end = begin + bins.count[slot];
       for (u32 e = begin; e < end; ++e) {
         const BinEntry entry = bins.entries[e];
-        // Another bin may share the slot: it is looked at in its own turn.
+        // Another bin may share the slot. It is visited separately.
         bool meets = true;
         float squares = 0;
         for (int axis = 0; axis < 3; ++axis) {
@@ -232,13 +232,13 @@ struct ContactLists {
   }
 };
 
-/// Item: a group of vertices, whose lists are made.
+/// Item: a group of vertices. Builds their lists.
 struct ContactSearch {
   static constexpr int group = 128;
   using Scratch = Offsets<group>;
   ContactLists lists;
   u32* state;
-  Index count;  ///< of the vertices
+  Index count;  ///< number of vertices
   static constexpr int bytes = 0;
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     if (state[ContactState::stale] == 0) return;
@@ -268,21 +268,21 @@ struct ContactSearch {
   }
 };
 
-/// Repulsion strength ((reach/d)^exponent - 1) for d < reach, and Morse's force with `depth`, `steepness` and `rest`
-/// up to its own reach. `whole` is how many units of the sums make a force of one.
+/// Repulsion strength ((reach/d)^exponent - 1) for d < reach, and Morse's force with `depth`, `steepness` and `rest` up
+/// to its own reach. `whole` is the number of integer units in a force of one.
 struct ContactLaw {
   double strength, reach, exponent;
   double depth, steepness, rest, morse_reach;
   double whole;
 
-  /// Away from the other (d2 is the squared distance), over the distance.
+  /// Repulsive force over distance (d2 is the squared distance).
   SEICHE_FN double over_distance(double d2) const {
     const double nearest = 1e-2 * (reach > morse_reach ? reach : morse_reach);
     const double d = d2 < nearest * nearest ? nearest : square_root(d2);
     double force = 0;
     if (d < reach) {
       const double excess = pow_positive(reach / d, exponent) - 1.0;
-      force = strength * (excess < 65536.0 ? excess : 65536.0);  // bounded: many still fit into whole numbers
+      force = strength * (excess < 65536.0 ? excess : 65536.0);  // bounded, to avoid integer overflow of sums
     }
     if (d < morse_reach) {
       const double power = 1.4426950408889634 * (steepness * (rest - d));
@@ -293,7 +293,7 @@ struct ContactLaw {
   }
 };
 
-/// Item v: a vertex, which gathers what points of other owners do to it.
+/// Item v: a vertex. Adds up the forces exerted by points of other owners.
 template <class Real>
 struct ContactForce {
   Real* force;          ///< [3][stride]; added to
@@ -321,7 +321,7 @@ struct ContactForce {
       force[v + axis * stride] += static_cast<Real>(static_cast<double>(sums[axis]) / law.whole);
     }
   }
-  /// What point p does to a vertex at x.
+  /// Adds the force of point p on a vertex at x.
   SEICHE_FN void add(const double (&x)[3], Index p, Index (&sums)[3]) const {
     const double y[3] = {other[p], other[p + other_stride], other[p + 2 * other_stride]};
     const ContactBins& bins = lists.bins;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Forces of the cells that are here.
+/// Forces of the cells that are present on this rank.
 #pragma once
 #include "../held.hpp"
 #include "contact.hpp"

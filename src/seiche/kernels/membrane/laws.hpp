@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// What a membrane's deformation does at one point: in-plane stress and bending moment (theory/cells, eqs. 3 to 8).
+/// Membrane laws at one point: in-plane stress and bending moment (theory/cells, eqs. 3 to 8).
 #pragma once
 #include "vector.hpp"
 
 namespace seiche {
 
-/// The metric of the stress-free state at a point: contravariant components, and the area that the point stands for.
+/// Metric of the stress-free state at a point: contravariant components, and the area of the point.
 template <class Real>
 struct Metric {
   Real xx, xy, yy, area;
@@ -17,8 +17,8 @@ struct Derivatives {
   Vector<Real> v, w, vv, ww, vw;
 };
 
-/// What multiplies the virtual changes of the derivatives: vectors for the tangents; the second ones count along the
-/// normal only.
+/// Factors of the virtual changes of the derivatives: vectors for the tangents, normal components for the second
+/// derivatives.
 template <class Real>
 struct Moments {
   Vector<Real> v, w, normal;
@@ -70,7 +70,7 @@ SEICHE_FN void stretch(const Law& law, const Metric<Real>& rest, Derivatives<Rea
   on_w = multiply_add(s_vw, d.v, s_ww * d.w);
 }
 
-/// Adds what Helfrich's bending energy contributes (eq. 8); `preferred` is the spontaneous curvature c0.
+/// Adds the contribution of Helfrich's bending energy (eq. 8); `preferred` is the spontaneous curvature c0.
 template <class Real>
 SEICHE_FN void bend(Real bending, const Metric<Real>& rest, Real preferred, Derivatives<Real> d, Moments<Real>& force) {
   const Real vv = dot(d.v, d.v), vw = dot(d.v, d.w), ww = dot(d.w, d.w);

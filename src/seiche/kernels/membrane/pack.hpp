@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// How rigid cells that grow into each other, or into a wall, are pushed apart (theory/cells, eq. 12). Item i: a cell,
-/// which gathers what its neighbours do to it, so that sums have one order.
+/// Separation of growing rigid cells that overlap each other or a wall (theory/cells, eq. 12). Item i: a cell, which
+/// sums the contributions of its neighbours in a fixed order.
 #pragma once
 #include "vector.hpp"
 
 namespace seiche {
 
-/// Distances from a surface on a regular lattice, negative inside; linear between the nodes, clamped at the border.
+/// Distance from a surface on a regular lattice, negative inside. It is linear between nodes and clamped at the border.
 struct DistanceGrid {
   Vector<double> origin;
   double spacing;
-  Index first;  ///< of its nodes among those of all grids, x slowest
+  Index first;  ///< first of its nodes among those of all grids, x slowest
   i32 shape[4];
 
   SEICHE_FN static double along(double x, i32 nodes, Index& cell) {
@@ -39,7 +39,7 @@ struct DistanceGrid {
   }
 };
 
-/// A kind of cell: its grid, its points among those of all kinds, and the radius of the sphere around it.
+/// A type of cells: its grid, its points among those of all types, and the radius of the sphere around it.
 struct RigidKind {
   DistanceGrid grid;
   Index first_point, points;
@@ -48,14 +48,14 @@ struct RigidKind {
 
 struct PackPush {
   const double* centers;    ///< [cell][3]
-  const double* rotations;  ///< [cell][9], rows of the matrix from a cell's own frame
+  const double* rotations;  ///< [cell][9], rows of the matrix from the reference frame of a cell
   const u16* kind;
   const RigidKind* kinds;
   const double* points;  ///< [point][3] on the surfaces
   const double* nodes;   ///< of all grids
   const i32* first;      ///< [cell]: first row of `neighbors`
   const i32* neighbors;
-  const double* shifts;  ///< [row][3]: from the neighbour to its image beside the cell
+  const double* shifts;  ///< [row][3]: from the neighbour to its periodic image near the cell
   double* out;           ///< [cell][10]: push, turn, contacts, sum of squared levers, greatest depth, deepest overlap
   DistanceGrid wall;     ///< distance from the wall, negative inside the vessel
   double scale, gap;
@@ -84,7 +84,7 @@ struct PackPush {
             m[2] * a.x + m[5] * a.y + m[8] * a.z};
   }
 
-  /// Points of the cell `own` (rotation m) seen from the cell `other` (rotation n), `between` away.
+  /// Points of the cell `own` (rotation m) that overlap the cell `other` (rotation n), at distance `between`.
   SEICHE_FN void pierce(const RigidKind& own, const double* m, const RigidKind& other, const double* n,
                         Vector<double> between, double sign, Sums& sums) const {
     const double reach = other.radius * scale + gap;

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// The elements of a membrane: pieces of a Loop subdivision surface (theory/cells, eqs. 1 to 8), or flat triangles with
-/// hinges (eqs. 5 and 9). An element writes the forces on its control points; who gathers them is not its business.
+/// Elements of a membrane: patches of a Loop subdivision surface (theory/cells, eqs. 1 to 8), or flat triangles with
+/// hinges (eqs. 5 and 9). An element writes the forces on its control points; other code sums them.
 #pragma once
 #include "laws.hpp"
 
 namespace seiche {
 
-/// `Points` points of integration an element, at most `Slots` control points, `Chunk` elements at a time.
+/// `Points` quadrature points an element, at most `Slots` control points, and `Chunk` elements in one pass.
 template <class R, template <class> class Law, int Points, int Slots, int Chunk>
 struct LoopShell {
   using Real = R;
   static constexpr int slots = Slots, chunk = Chunk;
-  /// [5][point]: weights of a control point in the derivatives by v, w, vv, ww, vw; as long as whole vector loads.
+  /// [5][point]: weights of a control point in the derivatives by v, w, vv, ww, vw; padded to whole vector loads.
   struct alignas(16) Row {
     Real of[Points == 1 ? 8 : 16];
   };
 
   const u16* control;  ///< [slot][element]: vertex; unused slots repeat one with weight zero
-  const u16* entry;    ///< [slot][element]: where in its chunk's entries the force on that vertex goes
+  const u16* entry;    ///< [slot][element]: entry of the force on that vertex in its chunk
   const u16* kind;     ///< [element]: row of `weights`, ascending
   const Row* weights;  ///< [kind][slot]
   const Real* rest;    ///< [point][5][element]: metric xx, xy, yy, area and spontaneous curvature
   Law<Real> law;
   Real bending;
-  i32 elements, stride;  ///< how many there are, and with copies of the last one to fill a batch
+  i32 elements, stride;  ///< number of elements; the same padded by copies of the last one to whole batches
 
-  /// Elements `element` and so on.
+  /// Forces of the elements from `element`.
   template <class Scratch>
   SEICHE_FN void forces(int element, Scratch& scratch) const {
     constexpr int lanes = batch_lanes<Real>;
@@ -95,7 +95,7 @@ struct LoopShell {
   }
 };
 
-/// Corners, then the vertices across the edges 0-1, 1-2 and 2-0. Each hinge is shared with the triangle beyond.
+/// Corners, then the vertices across the edges 0-1, 1-2 and 2-0. Each hinge is shared with the adjacent triangle.
 template <class R, template <class> class Law>
 struct FlatShell {
   using Real = R;

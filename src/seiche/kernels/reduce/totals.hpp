@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Sums over the sites of a rank, in an order that only the number of sites decides: mass, greatest speed, the first
-/// site that is not finite, the velocity and how much it changed. Each rule adds the rows of a block of sites; `Fold`
-/// then adds the blocks. The device hands over a few words.
+/// Sums over the sites of a rank, in an order that depends only on the number of sites. They give mass, greatest speed,
+/// the first non-finite site, the velocity and its change. Each rule adds the rows of a block of sites; `Fold` then
+/// adds the blocks. Only a few words are copied to the host.
 #pragma once
 #include "../launch.hpp"
 
 namespace seiche {
 
-/// Threads that share a block of sites, each adding every `reduce_lanes`-th site of it.
+/// Threads of a block of sites; each adds every `reduce_lanes`-th site.
 inline constexpr int reduce_lanes = 128;
 inline constexpr int reduce_block = 2048;
-/// Less the number of a row: the greatest such word is of the first row.
+/// Minus the index of a row: the greatest such word is of the first row.
 inline constexpr Index not_finite = Index(1) << 62;
 
 SEICHE_FN bool finite(double x) {
   return x - x == 0.0;
 }
 
-/// The density excess as whole multiples of 2^-24 and 2^-60: such sums are the same in any order, so on any number of
-/// ranks. The greatest |u|^2 travels as its bits, which grow with it.
+/// The density excess as integer multiples of 2^-24 and 2^-60. Such sums are independent of order and number of ranks.
+/// The greatest |u|^2 is represented by its bits, which are ordered like its values.
 template <class Real>
 struct Totals {
   using Word = Index;
@@ -38,7 +38,7 @@ struct Totals {
     const double x = observed[stride + k], y = observed[2 * stride + k], z = observed[3 * stride + k];
     const double square = x * x + y * y + z * z;
     const bool sound = finite(excess) && finite(square);
-    // Beyond these bounds nothing is a density: the greatest speed speaks of it.
+    // Densities beyond these bounds are invalid. The greatest speed reveals them.
     const double bounded = !sound ? 0.0 : excess > 1024.0 ? 1024.0 : excess < -1024.0 ? -1024.0 : excess;
     const double scaled = bounded * 0x1p24;
     const Index coarse = static_cast<Index>(scaled + (scaled < 0 ? -0.5 : 0.5));
@@ -50,7 +50,7 @@ struct Totals {
   }
 };
 
-/// Sums of |u - u'|^2 and |u|^2; the velocity u then takes the place of u', which was kept from the call before.
+/// Sums of |u - u'|^2 and |u|^2, where u' is stored by the previous call; u then replaces u'.
 template <class Real>
 struct VelocityChange {
   using Word = double;
@@ -97,7 +97,7 @@ struct VelocitySum {
   }
 };
 
-/// The words of `blocks` blocks into those of one.
+/// Reduces the words of `blocks` blocks to those of one.
 template <class Rule>
 struct Fold {
   using Word = typename Rule::Word;
