@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Loops of a team over the nodes of elements: a thread a column of nodes on the GPU, vectors along the first axis on
-/// the CPU.
+/// Loops of a team over the nodes of elements: a thread for each column of nodes on the GPU, vectors along the first
+/// axis on the CPU.
 #pragma once
 #include "launch.hpp"
 
 namespace seiche {
 
-/// The numbers of nodes of a line, square or cube of n^dim nodes; node (i, j, k) has number i + n j + n^2 k.
+/// Node numbering of a line, square or cube of n^dim nodes: node (i, j, k) has number i + n j + n^2 k.
 template <int dimension, int nodes_a_direction>
 struct Box {
   static constexpr int dim = dimension, n = nodes_a_direction;
@@ -17,7 +17,7 @@ struct Box {
 
 #if defined(__CUDACC__)
 
-/// Asks for `bytes` of memory that some team will read soon, by all threads of a team.
+/// Prefetches `bytes` of memory, by all threads of a team.
 SEICHE_FN void prefetch_ahead(const Team& team, const void* from, int bytes) {
   const char* first = static_cast<const char*>(from);
   for (int k = team.thread * 128; k < bytes; k += team.threads * 128) {
@@ -26,8 +26,8 @@ SEICHE_FN void prefetch_ahead(const Team& team, const void* from, int bytes) {
 }
 
 /// f(line(element, i, j), early(element, i, j, k), element, i, j, k) for all nodes of `elements` elements; k counts
-/// along the last axis, j is 0 in two dimensions. A thread has every `layers`-th node of a column. It calls `line` and
-/// `early` for them, then `middle`, in which the team may meet, then f for those of the first `many` elements.
+/// along the last axis, j is 0 in two dimensions. A thread treats every `layers`-th node of a column. It calls `line`
+/// and `early` for them, then `middle`, which may contain a barrier, then f for those of the first `many` elements.
 template <class Box, int elements, int layers, bool unrolled, class Line, class Early, class Middle, class F>
 SEICHE_FN void for_nodes(const Team& team, int many, Line&& line, Early&& early, Middle&& middle, F&& f) {
   constexpr int n = Box::n, steps = (n + layers - 1) / layers;
@@ -75,7 +75,7 @@ SEICHE_FN void for_nodes(const Team&, int many, Line&& line, Early&& early, Midd
 
 #endif
 
-/// Copies `count` numbers, known when compiling, in parts as wide as their alignment allows.
+/// Copies `count` numbers, a compile-time constant, in units as wide as their alignment allows.
 template <int count, class Real>
 SEICHE_FN void copy_aligned(const Team& team, const Real* from, Real* to) {
   constexpr int wide = 16 / static_cast<int>(sizeof(Real));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Pennes' equation of heat in tissue (theory/ultrasound, eq. 29), second order in time: first what a step of Euler
-/// predicts, then the mean of the rates there and before, and the thermal dose (eq. 30). No heat passes the border.
-/// Bytes a point: what is predicted, and temperature and dose, each read and written where they change; conductivity,
-/// heat, cooling, capacity.
+/// Pennes' bioheat equation in tissue (theory/ultrasound, eq. 29), second order in time: an Euler predictor, then a
+/// corrector with the mean of the old and the predicted rates, and the thermal dose (eq. 30). The border is adiabatic.
+/// Bytes a point: the prediction, temperature and dose, each read and written where they change; conductivity, heat,
+/// cooling, capacity.
 #pragma once
 #include "../math.hpp"
 #include "rows.hpp"
@@ -19,19 +19,19 @@ struct Bioheat {
   using Scratch = NoScratch;
   static constexpr int bytes = (corrects ? 9 : 6) * sizeof(double);
 
-  /// What flows in from a neighbour over half of each cell: their conductivities in series.
+  /// Heat flux from a neighbour: the conductivities of the two half cells act in series.
   SEICHE_FN double from(Index other, Index i) const {
     const double a = conductivity[i], b = conductivity[other], both = a + b;
     const double* const now = corrects ? predicted : temperature;
     return both > 0.0 ? 2.0 * a * b / both * (now[other] - now[i]) : 0.0;
   }
-  /// Minutes at 43 degrees that a minute at a temperature is worth: twice as many a degree, four times from 39 to 43.
+  /// Equivalent minutes at 43 degrees for one minute at a temperature: a factor of two a degree, of four from 39 to 43.
   SEICHE_FN static double dose_rate(double degrees) {
     const double above = (degrees < 100.0 ? degrees : 100.0) - 43.0;
     const double rate = exp2_clamped(above >= 0.0 ? above : 2.0 * above);
     return degrees >= 39.0 ? rate : 0.0;
   }
-  /// Point i, whose neighbours along the axes are so far.
+  /// Advances point i; `before` and `after` are the distances to its neighbours along the axes.
   SEICHE_FN void advance(Index i, const Index* before, const Index* after) const {
     const double now = corrects ? predicted[i] : temperature[i];
     double rate = heat[i] + cooling[i] * (blood - now);

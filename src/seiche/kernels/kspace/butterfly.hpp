@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Fourier transforms of a few numbers in registers: factors 2, 4 and odd primes by themselves, their products from
-/// them, with roots of unity that are known while compiling.
+/// Fourier transforms of a few numbers in registers: direct for factors 2, 4 and odd primes, nested for their products.
+/// Roots of unity are compile-time constants.
 #pragma once
 #include "rows.hpp"
 
@@ -14,12 +14,12 @@ struct Radices {
     constexpr int all[] = {r...};
     return all[s];
   }
-  /// Factor number s, from the last one for the inverse.
+  /// Factor number s; the inverse counts from the last one.
   template <bool inverse>
   static constexpr int at(int s) {
     return of(inverse ? count - 1 - s : s);
   }
-  /// The product of the factors before number s.
+  /// Product of the factors before number s.
   template <bool inverse>
   static constexpr int before(int s) {
     int product = 1;
@@ -56,7 +56,7 @@ SEICHE_FN Complex<Real> operator-(Complex<Real> a, Complex<Real> b) {
   return {a.re - b.re, a.im - b.im};
 }
 
-/// The type of constants that numbers are multiplied by: vectors of numbers have one for all of them.
+/// Type of constants that multiply numbers: for vectors of numbers, the type of one element.
 template <class Real>
 struct ScalarOf {
   using Type = Real;
@@ -89,7 +89,7 @@ SEICHE_FN Complex<Real> turned(Complex<Real> z) {
   }
 }
 
-/// The smaller factor of a product whose transforms are nested, 0 for what is done at once.
+/// The smaller factor of a product whose transforms are nested, 0 for a direct transform.
 constexpr int inner_factor(int r) {
   if (r == 2 || r == 4) return 0;
   if (r % 4 == 0) return 4;
@@ -100,7 +100,7 @@ constexpr int inner_factor(int r) {
   return 0;
 }
 
-/// The transform of r numbers in place.
+/// Transform of r numbers in place.
 template <int r, bool inverse, class Real>
 SEICHE_FN void butterfly(Complex<Real>* x) {
   constexpr int a = inner_factor(r);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Conservation of mass with the split-field absorbing layer (theory/ultrasound, eq. 9), and what follows from the
-/// density in the same pass over memory. Bytes a point: D densities read and written, D derivatives, the medium, and
-/// what `Finish` writes.
+/// Conservation of mass with the split-field absorbing layer (theory/ultrasound, eq. 9), and quantities computed from
+/// the density in the same pass over memory. Bytes a point: D densities read and written, D derivatives, the medium,
+/// and the writes of `Finish`.
 #pragma once
 #include "medium.hpp"
 
@@ -51,8 +51,8 @@ struct Density {
   }
 };
 
-/// The same `Finish` from densities that are there already; the rate was kept, in rows `rate_row` apart. `total` takes
-/// their sum where it is not null. Bytes a point: D densities, the medium, what `Finish` reads and writes.
+/// The same `Finish` for given densities and a stored rate, in rows `rate_row` apart. If `total` is not null, it
+/// receives their sum. Bytes a point: D densities, the medium, reads and writes of `Finish`.
 template <int D, class Medium, class Finish>
 struct StateOfDensity {
   using Real = typename Medium::Real;
@@ -88,7 +88,7 @@ SEICHE_FN Real power_law_pressure(const Medium& medium, Index i, Real compressed
   return speed * speed * (compressed + medium.absorption(i) * terms);
 }
 
-/// Pressure of a power-law medium (theory/ultrasound, eq. 12) from the compression in p and the two Laplacians; the
+/// Pressure of a power-law medium (theory/ultrasound, eq. 12) from the compression in p and the two Laplacians. The
 /// tangent is that of the dispersion, eta = -tau c0 tan(pi y/2). Bytes a point: five numbers read with the medium, one
 /// written.
 template <class Medium>
@@ -115,8 +115,7 @@ struct PowerLawPressure {
   }
 };
 
-/// The density of an initial pressure, in equal parts (theory/ultrasound, eq. 14). Bytes a point: pressure, D
-/// densities.
+/// Density of an initial pressure, in equal parts (theory/ultrasound, eq. 14). Bytes a point: pressure, D densities.
 template <int D, class Medium>
 struct InitialDensity {
   using Real = typename Medium::Real;

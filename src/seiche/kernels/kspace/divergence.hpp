@@ -5,7 +5,7 @@
 
 namespace seiche::kspace {
 
-/// Derivatives of the D components, each along its own axis, back from the staggered points (theory/ultrasound, eq. 8).
+/// Derivatives of the D components, each along its axis, from the staggered points (theory/ultrasound, eq. 8).
 /// Bytes a half row: D spectra read and written, kappa.
 template <class Real, int D>
 struct SpectralDivergence {

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Fourier transforms of lines whose length and factors are known while compiling. A thread keeps the numbers of its
-/// butterflies in registers; between two factors they change hands in the scratch memory of the team. The inverse takes
-/// the factors from the last to the first, so that a spectrum is multiplied, and a line updated, by the thread that has
-/// it (theory/ultrasound, section 4).
+/// Fourier transforms of lines with compile-time length and factors. A thread has the numbers of its butterflies in
+/// registers. Between two factors, threads exchange numbers in the scratch memory of the team. The inverse uses the
+/// factors in reverse order, so each thread multiplies its part of a spectrum, and updates its part of a line, in place
+/// (theory/ultrasound, section 4).
 #pragma once
 #include "butterfly.hpp"
 
 namespace seiche::kspace {
 
-/// What is done of the items of several fields: `count` of the `all` of each, from `first` on; the last is followed by
-/// the first.
+/// A range of items of several fields: `count` of the `all` items of each, from `first`, with wrap-around.
 struct Range {
   i32 first, count, all;
   SEICHE_FN Index of(Index item) const {
@@ -19,20 +18,20 @@ struct Range {
   }
 };
 
-/// `lanes` complex lines at once. Neighbouring threads have neighbouring lanes, or with `along` neighbouring numbers of
-/// a line: as they lie in memory.
+/// `lanes` complex lines at a time. Neighbouring threads treat neighbouring lanes or, with `along`, neighbouring
+/// numbers of a line, according to the storage order.
 template <class Real_, class Factors, int lanes_, int block, bool along>
 struct FixedTransform {
   using Real = Real_;
   static constexpr int n = Factors::length, lanes = lanes_, stages = Factors::count;
   static constexpr int threads = vector_lanes ? 1 : block;
   static constexpr int first_radix = Factors::of(0), last_radix = Factors::of(stages - 1);
-  /// One more for every eight along a line: threads that write numbers 8 or 64 apart do not meet in a bank.
+  /// One extra place for every eight along a line avoids bank conflicts of threads that write numbers 8 or 64 apart.
   static constexpr int pitch = along ? n + n / 8 + 1 : lanes;
   static constexpr SEICHE_FN int at(int k, int lane) { return along ? lane * pitch + k + k / 8 : k * pitch + lane; }
 
-  /// The place of number first + t stride, for t < r: where it can be, that of `first` and a distance known while
-  /// compiling.
+  /// Place of number first + t stride, for t < r. Where possible, this is the place of `first` plus a compile-time
+  /// distance.
   template <int stride, int r>
   static constexpr SEICHE_FN int at(int first, int lane, int t) {
     if constexpr (!along) return at(first, lane) + t * (stride * lanes);
@@ -47,7 +46,7 @@ struct FixedTransform {
 
   template <int r>
   static constexpr int butterflies = n / r * lanes;
-  /// What a thread has of butterflies of r numbers: x[l][t] is number i + t n/r of a line.
+  /// Butterflies of r numbers in the registers of a thread: x[l][t] is number i + t n/r of a line.
   template <int r>
   struct Held {
     static constexpr int radix = r, loops = (butterflies<r> + threads - 1) / threads;
@@ -58,11 +57,12 @@ struct FixedTransform {
   Scratch& scratch;
   int thread;
 
-  /// The same transform, its places and roots to be found once more: kept from one transform to the next they would
-  /// fill the registers.
+  /// The same transform with places and roots recomputed. Reusing them from one transform to the next would exhaust the
+  /// registers.
   SEICHE_FN FixedTransform afresh() const { return {roots, scratch, anew(thread)}; }
 
-  /// f(k) for every 128th k < size, shared by the threads; there is no need of it on a CPU, which looks ahead itself.
+  /// f(k) for every 128th k < size, distributed over the threads. A CPU does not need this, because it prefetches in
+  /// hardware.
   template <class F>
   SEICHE_FN void each_line_of_memory(int size, F&& f) const {
     if constexpr (!vector_lanes) {
@@ -80,28 +80,28 @@ struct FixedTransform {
       if (all % threads == 0 || b < all) f(l, along ? b % apart : b / lanes, along ? b / apart : b % lanes);
     }
   }
-  /// f(l, t, k, lane) for every number x[l][t] that this thread holds.
+  /// f(l, t, k, lane) for every number x[l][t] of this thread.
   template <int r, class F>
   SEICHE_FN void each_butterfly_number(const Held<r>&, F&& f) const {
     each_butterfly<r>([&](int l, int i, int lane) SEICHE_INLINED {
       each<0, r>([&]<int t>() SEICHE_INLINED { f(l, t, i + t * (n / r), lane); });
     });
   }
-  /// f(x, k, lane) for every number that this thread holds.
+  /// f(x, k, lane) for every number of this thread.
   template <int r, class F>
   SEICHE_FN void each_number(Held<r>& held, F&& f) const {
     each_butterfly_number(held, [&](int l, int t, int k, int lane) SEICHE_INLINED { f(held.x[l][t], k, lane); });
   }
-  /// Numbers into the scratch, where all threads find them.
+  /// Writes numbers to the scratch, where all threads can read them.
   template <int r>
   SEICHE_FN void put(const Team& team, Held<r>& held) const {
-    team.barrier();  // others may still read what is there
+    team.barrier();  // other threads may still read the old numbers
     each_butterfly<r>([&](int l, int i, int lane) SEICHE_INLINED {
       each<0, r>([&]<int t>() SEICHE_INLINED { scratch.z[at<n / r, r>(i, lane, t)] = held.x[l][t]; });
     });
     team.barrier();
   }
-  /// Numbers from the scratch.
+  /// Reads numbers from the scratch.
   template <int r>
   SEICHE_FN void take(Held<r>& held) const {
     each_butterfly<r>([&](int l, int i, int lane) SEICHE_INLINED {
@@ -109,7 +109,8 @@ struct FixedTransform {
     });
   }
 
-  /// The transform of what is held, number i + t n/r of butterfly i; then(held) has it in the same order.
+  /// Transforms the numbers in registers, number i + t n/r of butterfly i. then(held) receives the result in the same
+  /// order.
   template <bool inverse, int s = 0, class H, class F>
   SEICHE_FN void run(const Team& team, H& held, F&& then) const {
     constexpr int r = Factors::template at<inverse>(s), d = Factors::template before<inverse>(s);
@@ -126,8 +127,8 @@ struct FixedTransform {
       constexpr int next = Factors::template at<inverse>(s + 1), done = d * r, turn = n / (done * next);
       Held<next> taken;
       each_butterfly<next>([&](int l, int i, int lane) SEICHE_INLINED {
-        // Powers of two roots, the first and the fourth: loading each would cost as much as the numbers themselves, and
-        // the error of a power grows as the power.
+        // Powers of two roots, the first and the fourth. Loading each root would take as long as loading the numbers.
+        // The error of a power is proportional to its exponent.
         Complex<Real> power[next];
         each<1, next>([&]<int t>() SEICHE_INLINED {
           if constexpr (t == 1 || t == 4) {

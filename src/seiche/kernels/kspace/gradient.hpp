@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Spectra of the derivatives of one field towards the staggered points (theory/ultrasound, eq. 6). The spectrum of the
+/// Spectra of the derivatives of one field at the staggered points (theory/ultrasound, eq. 6). The spectrum of the
 /// field is the last component of `work`, which is overwritten.
 /// Bytes a half row: a spectrum and kappa read, D spectra written.
 #pragma once

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Fourier transforms of lines in the scratch memory of a team: Stockham's algorithm for any length, fastest where the
-/// length has factors 2, 3, 4 and 5 (theory/ultrasound, section 4). A team handles 2 `lanes` real lines at once, two in
-/// the real and imaginary parts of a lane: a multiplier that keeps a real line real acts on both of them alike, so that
-/// no spectrum is ever taken apart.
+/// Fourier transforms of lines in the scratch memory of a team: Stockham's algorithm for any length, fastest for
+/// factors 2, 3, 4 and 5 (theory/ultrasound, section 4). A team treats 2 `lanes` real lines, two in the real and
+/// imaginary parts of a lane. A multiplier that maps real lines to real lines acts equally on both, so the two spectra
+/// need not be separated.
 #pragma once
 #include "butterfly.hpp"
 
 namespace seiche::kspace {
 
-/// Room for lines of up to `capacity` numbers, twice: a stage reads one half and writes the other.
+/// Memory for lines of up to `capacity` numbers, twice: a stage reads one half and writes the other.
 template <class Real, int capacity, int lanes>
 struct LineScratch {
   Real re[2][capacity * lanes], im[2][capacity * lanes];
 };
 
-/// f(i, lane) for i = 0 ... n - 1 and every lane, neighbouring lanes side by side.
+/// f(i, lane) for i = 0 ... n - 1 and every lane; neighbouring threads treat neighbouring lanes.
 template <int lanes, class T, class F>
 SEICHE_FN void each_lane(const T& team, int n, F&& f) {
   if constexpr (ManyThreads<T>) {
@@ -36,9 +36,9 @@ template <class Real, int capacity, int lanes>
 struct LineTransform {
   const LinePlan<Real>& plan;
   LineScratch<Real, capacity, lanes>& scratch;
-  int now = 0;  // the half that holds the lines
+  int now = 0;  // index of the half that has the lines
 
-  /// One stage: butterflies of `r` numbers that are n/r apart, times roots (turned for the inverse transform).
+  /// One stage: butterflies of `r` numbers that are n/r apart, times roots (conjugate for the inverse transform).
   template <int r, bool inverse>
   SEICHE_FN void stage(const Team& team, int done) {
     const int n = plan.length, apart = n / r, turn = n / (done * r);
@@ -64,7 +64,7 @@ struct LineTransform {
     now = 1 - now;
   }
 
-  /// A stage of any other factor, every number of the result by itself.
+  /// A stage of any other factor; each number of the result is computed separately.
   template <bool inverse>
   SEICHE_FN void any_stage(const Team& team, int r, int done) {
     const int n = plan.length, apart = n / r, turn = n / (done * r);
@@ -108,7 +108,7 @@ struct LineTransform {
     }
   }
 
-  /// Multiplies the lines' spectra by a table of `length` numbers; the scale of the inverse belongs into the table.
+  /// Multiplies the spectra of the lines by a table of `length` numbers, which includes the scale of the inverse.
   SEICHE_FN void apply(const Team& team, const Complex<Real>* multiplier) {
     transform<false>(team);
     Real *const re = scratch.re[now], *const im = scratch.im[now];

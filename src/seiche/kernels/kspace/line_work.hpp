@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Batches of real lines along one axis, and how a team works on one: with transforms of any length in its scratch
-/// memory, or of a length known while compiling in its registers (theory/ultrasound, section 4).
+/// Batches of real lines along one axis, and their transforms by a team: of any length in scratch memory, or of
+/// compile-time length in registers (theory/ultrasound, section 4).
 #pragma once
 #include "fixed_fft.hpp"
 #include "line_fft.hpp"
 
 namespace seiche::kspace {
 
-/// Lines along an axis of a field: `outer` blocks of `inner` lines; a line's numbers are `inner` apart. Lines along the
-/// last axis (inner 1) follow each other.
+/// Lines along an axis of a field: `outer` blocks of `inner` lines. The numbers of a line are `inner` apart. Lines
+/// along the last axis (inner 1) are consecutive.
 template <class Real>
 struct Lines {
-  Index outer, inner, batches;  // batches: of a block; where inner is 1, all blocks together
+  Index outer, inner, batches;  // batches: per block; if inner is 1, of all blocks together
   LinePlan<Real> plan;
 };
 
-/// A batch: where line `l` begins, how far its numbers are apart, and how many lines there are.
+/// A batch: beginning of line `l`, distance between its numbers, and number of lines.
 template <bool last_axis>
 struct Batch {
   Index begin, step, between;
@@ -35,8 +35,8 @@ struct Batch {
   SEICHE_FN Index at(int k, int line) const { return begin + k * step + line * between; }
 };
 
-/// f(k, lane, place) for the numbers k of every line of a batch: `lane` and `part` (0 real, 1 imaginary) say where it
-/// is in the scratch, `place` where in the field. Neighbours in memory are side by side.
+/// f(k, lane, place) for the numbers k of every line of a batch. `lane` and `part` (0 real, 1 imaginary) are the
+/// position in the scratch, `place` that in the field. Neighbouring threads access neighbouring memory.
 template <int lanes, bool last_axis, class T, class F>
 SEICHE_FN void each_point(const T& team, const Batch<last_axis>& batch, int length, F&& f) {
   each<0, 2>([&]<int part>() SEICHE_INLINED {
@@ -95,9 +95,9 @@ struct AnyLines {
     return part == 0 ? transform.scratch.re[transform.now] : transform.scratch.im[transform.now];
   }
   SEICHE_FN void ask(const Real*) const {}
-  /// Multiplies the spectra of the lines.
+  /// Multiplies the spectra of the lines by a table.
   SEICHE_FN void apply(const Complex<Real>* multiplier) { transform.apply(team, multiplier); }
-  /// Brings lines of a field into the scratch.
+  /// Loads lines of a field into the scratch.
   SEICHE_FN void load(const Real* field) const {
     Real* const halves[2] = {part_of(0), part_of(1)};
     clear_rest();
@@ -105,7 +105,8 @@ struct AnyLines {
       halves[part][k * lanes + lane] = field[place];
     });
   }
-  /// Places without a line hold zero. What is left there of one field's round-off could outweigh the next field.
+  /// Sets places without a line to zero. Round-off of a large previous field there could exceed the values of the next
+  /// field.
   SEICHE_FN void clear_rest() const {
     if (batch.count == 2 * lanes) return;
     Real *const re = part_of(0), *const im = part_of(1);
@@ -129,7 +130,7 @@ struct AnyLines {
   }
 };
 
-/// Lines of a length with the factors `Factors`; two real lines, `lanes` apart, are the parts of a complex one.
+/// Lines of a length with the factors `Factors`. Two real lines, `lanes` apart, are the parts of a complex one.
 template <class R, class Factors, int lanes_, int block, bool last_axis>
 struct FixedLines {
   using Real = R;
@@ -146,7 +147,7 @@ struct FixedLines {
   SEICHE_FN FixedLines(const Team& team, Index item, const Lines<Real>& lines, Scratch& scratch)
       : transform{lines.plan.roots, scratch, thread_of(team)}, team(team), batch(Batch::of(lines, item, 2 * lanes)) {}
 
-  /// Asks for these lines of a field, so that they are near when they are needed.
+  /// Prefetches these lines of a field.
   SEICHE_FN void ask(const Real* field) const {
     if constexpr (last_axis) {
       const char* const first = reinterpret_cast<const char*>(field + batch.begin);
@@ -171,8 +172,8 @@ struct FixedLines {
       z.im = only(lane + lanes, field[place(k, lane + lanes)]);
     });
   }
-  /// value <- f(k, value, place) for every number, where places without a line hold zero; after all of them
-  /// store(value, place), so that no load of `f` waits for a store.
+  /// value <- f(k, value, place) for every number; places without a line are zero. Then store(value, place) for all of
+  /// them, so that no load of `f` waits for a store.
   template <class F, class Store = Nothing>
   SEICHE_FN void update(F&& f, Store&& store = {}) {
     const Transform transform = this->transform.afresh();
@@ -185,7 +186,7 @@ struct FixedLines {
       if (lane + lanes < batch.count) store(z.im, batch.at(k, lane + lanes));
     });
   }
-  /// Where a number is; that of no line is one of the last line.
+  /// Place of a number. A lane without a line has the place of the last line.
   SEICHE_FN Index place(int k, int line) const { return batch.at(k, line < batch.count ? line : batch.count - 1); }
   SEICHE_FN Real only(int line, Real value) const { return line < batch.count ? value : Real(0); }
 };

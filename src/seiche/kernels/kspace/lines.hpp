@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// What the axis-wise schemes do with lines along one axis (theory/ultrasound, section 4): items are batches of
-/// 2 `lanes` of them.
+/// Operations of the axis-wise schemes on lines along one axis (theory/ultrasound, section 4). Items are batches of 2
+/// `lanes` lines.
 #pragma once
 #include "line_work.hpp"
 #include "medium.hpp"
@@ -8,7 +8,7 @@
 
 namespace seiche::kspace {
 
-/// A field with a factor on the spectrum of its lines: the separable correction (eq. 21).
+/// Multiplies the spectra of lines by a factor: the separable correction (eq. 21).
 /// Bytes a point: one read, one written.
 template <class Work>
 struct LineFilter {
@@ -30,8 +30,9 @@ struct LineFilter {
   }
 };
 
-/// The share of one axis in div(grad p/rho0), added to `sum` unless it is the first; after the last one `sum` becomes
-/// p + dt^2/12 c0^2 rho0 sum (eq. 22). Bytes a point: p and the sum read, the sum written, the medium.
+/// Contribution of one axis to div(grad p/rho0). It is added to `sum`, or replaces it for the first axis. After the
+/// last axis `sum` becomes p + dt^2/12 c0^2 rho0 sum (eq. 22). Bytes a point: p and the sum read, the sum written, the
+/// medium.
 template <class Density, class Medium, class Work>
 struct LineCorrection {
   using Real = typename Density::Real;
@@ -75,16 +76,16 @@ struct LineCorrection {
   }
 };
 
-/// One axis of a step (eqs. 7 and 9 without kappa): the derivative of the corrected pressure, the velocity, its
-/// derivative, the density. `momentum` and `mass` switch the halves, for a step in which a source acts in between.
-/// Bytes a point: pressure, velocity and density read, the latter two written; what the medium has.
+/// One axis of a step (eqs. 7 and 9 without kappa): derivative of the corrected pressure, velocity, its derivative,
+/// density. `momentum` and `mass` enable the two halves; they run separately if a source acts between them.
+/// Bytes a point: pressure, velocity and density read, the latter two written; the arrays of the medium.
 template <class Density, class Medium, bool nonlinear, class Work, bool momentum, bool mass>
 struct LineStep {
   using Real = typename Density::Real;
   const Real* p;
   Real *u, *rho;      // of this axis
   const Real* total;  // density excess of all axes before the step, for nonlinear acoustics
-  Real* rate;         // sum over axes of rho0 times the derivatives; null where nothing needs it
+  Real* rate;         // sum over axes of rho0 times the derivatives; null if not needed
   const Complex<Real>*forward, *back;
   const Real *pml, *pml_staggered;  // of this axis
   Density density;
@@ -92,7 +93,7 @@ struct LineStep {
   Lines<Real> lines;
   Index component;
   Real dt;
-  i32 first;  // whether this axis begins the sum of the rate
+  i32 first;  // true if this axis is the first in the sum of the rate
   using Scratch = typename Work::Scratch;
   static constexpr int bytes =
       2 * Work::lanes * ((momentum ? 3 : 1) + (mass ? 2 + Medium::fields + nonlinear : 0)) * sizeof(Real) +

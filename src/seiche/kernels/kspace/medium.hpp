@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// What the medium is at a point: numbers that hold everywhere, or arrays; and the equation of state.
+/// Properties of the medium at a point, uniform or from arrays, and the equation of state.
 #pragma once
 #include "rows.hpp"
 
@@ -27,8 +27,7 @@ struct VaryingMedium {
   SEICHE_FN Real absorption(Index i) const { return unchanging(tau + i); }
 };
 
-/// rho + (B/A) rho^2/(2 rho0), or rho alone: what c0^2 multiplies in a medium without losses
-/// (theory/ultrasound, eq. 10).
+/// rho + (B/A) rho^2/(2 rho0), or rho alone: the factor of c0^2 in a lossless medium (theory/ultrasound, eq. 10).
 template <bool nonlinear, class Medium, class Real>
 SEICHE_FN Real compression(const Medium& medium, Index i, Real rho) {
   if constexpr (nonlinear) {
@@ -38,8 +37,8 @@ SEICHE_FN Real compression(const Medium& medium, Index i, Real rho) {
   }
 }
 
-/// What is made of the new density rho and of rate = rho0 div u (theory/ultrasound, eqs. 10 to 12). `padded` is the
-/// place of the point i in the work arrays.
+/// Computes the pressure from the new density rho and from rate = rho0 div u (theory/ultrasound, eqs. 10 to 12).
+/// `padded` is the place of point i in the work arrays.
 template <class Real, bool nonlinear>
 struct Lossless {
   Real* p;
@@ -68,7 +67,7 @@ struct Stokes {
   }
 };
 
-/// Leaves what the fractional Laplacians act on: p keeps the compression until they are known.
+/// Stores the inputs of the fractional Laplacians. p has the compression until these are computed.
 template <class Real, bool nonlinear>
 struct PowerLawInputs {
   Real *p, *rate_out, *rho_out;
@@ -84,7 +83,8 @@ struct PowerLawInputs {
   }
 };
 
-/// Keeps the rate for `StateOfDensity`, in a step whose sources change the density before the pressure follows from it.
+/// Stores the rate for `StateOfDensity`. It is used in steps whose sources change the density before the pressure is
+/// computed.
 template <class Real>
 struct KeepRate {
   Real* rate_out;
@@ -98,7 +98,7 @@ struct KeepRate {
   }
 };
 
-/// Keeps the density itself, without a rate.
+/// Stores the density alone, without a rate.
 template <class Real>
 struct KeepSum {
   Real* sum_out;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// What sensors see of a field (theory/ultrasound, section 6): rows of a time series, and extremes and sums in time.
+/// Recording of a field by sensors (theory/ultrasound, section 6): rows of a time series, and extremes and sums in
+/// time.
 #pragma once
 #include "source.hpp"
 
@@ -74,8 +75,8 @@ struct Accumulate {
   SEICHE_FN void operator()(Index s) const { result[s] = Rule{}(result[s], sensor.value(s)); }
 };
 
-/// Amplitude and phase at one frequency while the run goes on: sums of q cos(w t) and q sin(w t), the factors from a
-/// table of (cos, sin) a step that begins with step `first`.
+/// Running amplitude and phase at one frequency: sums of q cos(w t) and q sin(w t). The factors are in a table of (cos,
+/// sin) for each step from step `first`.
 template <class Real, class Sensor>
 struct Harmonic {
   Sensor sensor;

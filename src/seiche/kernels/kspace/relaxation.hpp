@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Absorption by relaxation processes (theory/ultrasound, eqs. 24 and 26): what is made of a new density instead of the
-/// operators of a power law. Bytes a point: the processes read and written, a label, the pressure written.
+/// Absorption by relaxation processes (theory/ultrasound, eqs. 24 and 26), in place of power-law operators. Bytes a
+/// point: the processes read and written, a label, the pressure written.
 #pragma once
 #include "density.hpp"
 
 namespace seiche::kspace {
 
-/// `table` holds for each tissue and process the strength a and h = dt/(2 tau).
+/// `table` has the strength a and h = dt/(2 tau) for each tissue and process.
 template <class Real, bool nonlinear, int processes>
 struct Relaxing {
-  Real *p, *memory;  // memory: process after process
+  Real *p, *memory;  // memory: one process after another
   const u8* labels;
   const Real* table;
   Index points;
@@ -33,7 +33,7 @@ struct Relaxing {
   }
 };
 
-/// The processes of a density that was there at once: none has begun to relax.
+/// Relaxation processes of an initial density, before any relaxation.
 template <class Real, int processes>
 struct StartRelaxing {
   Real* memory;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Rows of real fields, transformed along the last axis by the teams that update them: a transform back ends, and one
-/// forward begins, where velocity and density are computed (theory/ultrasound, section 3). Two rows, `lanes` apart, are
-/// the parts of a complex line; rows of all components follow each other, in fields and in spectra.
+/// Rows of real fields, transformed along the last axis by the teams that update them. The inverse transform ends, and
+/// the forward transform begins, in the kernel of velocity or density (theory/ultrasound, section 3). Two rows, `lanes`
+/// apart, are the parts of a complex line. Rows of all components are consecutive, in fields and in spectra.
 #pragma once
 #include "density.hpp"
 #include "fixed_fft.hpp"
@@ -9,7 +9,7 @@
 
 namespace seiche::kspace {
 
-/// A condition that is known while compiling.
+/// A compile-time condition.
 template <bool value_>
 struct Known {
   static constexpr bool value = value_;
@@ -21,15 +21,15 @@ struct RowBatch {
   using Real = typename Transform::Real;
   static constexpr int n = Transform::n, half = n / 2 + 1, lanes = Transform::lanes;
   using Held = typename Transform::template Held<Transform::first_radix>;
-  /// Half rows that a thread has a number of at a time.
+  /// Number of elements of half rows for each thread.
   static constexpr int halves = (half * lanes + Transform::threads - 1) / Transform::threads;
   const Team& team;
   Transform transform;
   Index begin;
-  int component, count;  // the field of these rows, and how many they are
+  int component, count;  // the field of these rows, and their number
 
-  /// Batch number `item` of fields of `rows` rows each; rows of two fields, one perhaps far larger, are never parts of
-  /// the same complex line.
+  /// Batch number `item` of fields of `rows` rows each. Rows of two fields, whose magnitudes may differ strongly, are
+  /// never parts of the same complex line.
   SEICHE_FN static RowBatch of(const Team& team, const Complex<Real>* roots, typename Transform::Scratch& scratch,
                                Index item, Index rows) {
     const Index batches = (rows + 2 * lanes - 1) / (2 * lanes), field = item / batches;
@@ -37,7 +37,7 @@ struct RowBatch {
     return {team, Transform{roots, scratch, thread_of(team)}, field * rows + first, static_cast<int>(field),
             static_cast<int>(left < 2 * lanes ? left : 2 * lanes)};
   }
-  /// Asks for numbers of these rows, `each` a row, so that they are near when they are needed.
+  /// Prefetches these rows, `each` numbers a row.
   template <class T>
   SEICHE_FN void ask(const T* field, int each) const {
     const char* const first = reinterpret_cast<const char*>(field + begin * each);
@@ -46,15 +46,15 @@ struct RowBatch {
   }
   SEICHE_FN RowBatch afresh() const { return {team, transform.afresh(), begin, component, count}; }
   SEICHE_FN bool has(int lane, int part) const { return lane + part * lanes < count; }
-  /// The row of a lane, that of no lane being the last one: loads need no branch.
+  /// Row of a lane. A lane without a row has the last one, so loads need no branch.
   SEICHE_FN Index row(int lane, int part) const {
     const int wanted = lane + part * lanes;
     return begin + (wanted < count ? wanted : count - 1);
   }
 
-  /// value <- f(value, m, place) for every number that this thread has of a row, place = at_row(row); f loads and does
-  /// not store, so that no load waits for a store. Where there is no row is zero: what is left there of one field's
-  /// round-off could outweigh the next field.
+  /// value <- f(value, m, place) for every number of a row in this thread, where place = at_row(row). f loads but does
+  /// not store, so that no load waits for a store. Lanes without a row are zero: round-off of a large previous field
+  /// there could exceed the values of the next field.
   template <class AtRow, class F>
   SEICHE_FN void update(Held& held, AtRow&& at_row, F&& f) const {
     each_value(held, at_row,
@@ -63,7 +63,7 @@ struct RowBatch {
                  value = present ? found : Real(0);
                });
   }
-  /// The numbers of rows into a field whose rows are n apart.
+  /// Stores rows to a field whose rows are n apart.
   SEICHE_FN void store(Held& held, Real* field) const {
     each_value(
         held, [&](Index row) SEICHE_INLINED { return field + row * n; },
@@ -71,7 +71,8 @@ struct RowBatch {
           if (present) to[m] = value;
         });
   }
-  /// f<part>(value, l, t, m, place, present) for every number of a lane: where its row is, and whether there is one.
+  /// f<part>(value, l, t, m, place, present) for every number of a lane: `place` of its row, and `present` if the row
+  /// exists.
   template <class AtRow, class F>
   SEICHE_FN void each_value(Held& held, AtRow&& at_row, F&& f) const {
     constexpr int r = Held::radix;
@@ -89,7 +90,7 @@ struct RowBatch {
   SEICHE_FN static Real& of(Held& held, int l, int t) {
     return part == 0 ? held.x[l][t].re : held.x[l][t].im;
   }
-  /// f(slot, k, lane) for the numbers of half rows: neighbours in memory are side by side.
+  /// f(slot, k, lane) for the numbers of half rows. Neighbouring threads access neighbouring memory.
   template <class F>
   SEICHE_FN void each_half(F&& f) const {
     SEICHE_UNROLLED
@@ -99,7 +100,7 @@ struct RowBatch {
     }
   }
 
-  /// The rows of a spectrum, transformed back: then(held).
+  /// Inverse transform of the rows of a spectrum: then(held).
   template <class F>
   SEICHE_FN void back(const Complex<Real>* spectrum, F&& then) const {
     constexpr int r = Transform::last_radix;
@@ -112,7 +113,7 @@ struct RowBatch {
     team.barrier();
     each_half([&](int slot, int k, int lane) SEICHE_INLINED {
       const Complex<Real> a = first[slot], b = second[slot];
-      const bool alone = k == 0 || 2 * k == n;  // of real rows these are real: what else is there is left out
+      const bool alone = k == 0 || 2 * k == n;  // these are real for real rows: their imaginary part is ignored
       z[Transform::at(k, lane)] = alone ? Complex<Real>{a.re, b.re} : Complex<Real>{a.re - b.im, a.im + b.re};
       if (!alone) z[Transform::at(n - k, lane)] = {a.re + b.im, b.re - a.im};
     });
@@ -121,7 +122,7 @@ struct RowBatch {
     transform.take(held);
     transform.template run<true>(team, held, then);
   }
-  /// The rows held, transformed into those of a spectrum.
+  /// Forward transform of the rows in registers to rows of a spectrum.
   SEICHE_FN void forward(Held& held, Complex<Real>* spectrum) const {
     const Complex<Real>* const z = transform.scratch.z;
     transform.template run<false>(team, held, [&](auto& whole) SEICHE_INLINED { transform.put(team, whole); });
@@ -134,7 +135,7 @@ struct RowBatch {
   }
 };
 
-/// Rows as they are.
+/// Rows without a weight.
 struct Even {
   u8 unused;
   struct Row {
@@ -145,7 +146,7 @@ struct Even {
   };
   SEICHE_FN Row of(Index) const { return {}; }
 };
-/// Rows of a part of a grid times the bell of its overlaps (theory/ultrasound, eq. 32).
+/// Rows of one block of a grid times the bell of its overlaps (theory/ultrasound, eq. 32).
 template <class Real>
 struct Tapered {
   const Real* bell;  // numbers along the axes one after another
@@ -161,7 +162,7 @@ struct Tapered {
   }
 };
 
-/// Rows of real fields, `apart` numbers each, into spectra; rows padded to half rows are transformed in place.
+/// Transforms rows of real fields, `apart` numbers each, to spectra. Rows padded to half rows are transformed in place.
 /// Bytes a point: one read, one written.
 template <class Transform, class Weight>
 struct RowForward {
@@ -190,8 +191,8 @@ struct RowForward {
   }
 };
 
-/// Momentum (eq. 7) of rows of all components from their gradients' spectra; with `onward` the new velocity's spectra
-/// take their place. Bytes a point and component: a spectrum and the velocity read and written, the density.
+/// Momentum (eq. 7) for rows of all components from the spectra of their gradients. With `onward`, the spectra of the
+/// new velocity replace them. Bytes a point and component: a spectrum and the velocity read and written, the density.
 template <class Transform, int D, class Density, bool onward>
 struct RowVelocity {
   using Real = typename Transform::Real;
@@ -205,7 +206,7 @@ struct RowVelocity {
   using Scratch = typename Transform::Scratch;
   static constexpr int bytes = 2 * Transform::n * Transform::lanes * ((onward ? 4 : 3) * sizeof(Real) + Density::bytes);
 
-  /// A row of component j, the axis of which may be that of the row.
+  /// A row of component j, whose axis may be the axis of the row.
   struct Place {
     Index first, component, next;
     Real same;
@@ -242,8 +243,8 @@ struct RowVelocity {
   }
 };
 
-/// What the fractional Laplacians act on (eq. 12), left as spectra of its rows: the rate first, the density last; p
-/// keeps the compression.
+/// Inputs of the fractional Laplacians (eq. 12) as spectra of rows: the rate first, the density last. p has the
+/// compression.
 template <class Real, bool nonlinear, bool losses, bool dispersion>
 struct PowerLawSpectra {
   Real* p;
@@ -263,8 +264,8 @@ struct PowerLawSpectra {
   }
 };
 
-/// Conservation of mass (eq. 9) of rows from the spectra of the derivatives of all components, and what follows.
-/// Bytes a point: D spectra read, D densities read and written, the medium, and what `Finish` writes.
+/// Conservation of mass (eq. 9) for rows from the spectra of the derivatives of all components, followed by `Finish`.
+/// Bytes a point: D spectra read, D densities read and written, the medium, and the writes of `Finish`.
 template <class Transform, int D, bool nonlinear, class Medium, class Finish>
 struct RowDensity {
   using Real = typename Transform::Real;
@@ -341,9 +342,9 @@ struct RowDensity {
   }
 };
 
-/// Pressure of a power-law medium (eq. 12): the compression is in p, the spectra of the Laplacians in `work`, that of
-/// the losses first if there are `losses`, that of the dispersion last. Bytes a point: three numbers read, one written,
-/// the medium.
+/// Pressure of a power-law medium (eq. 12). p has the compression, `work` the spectra of the Laplacians: first that of
+/// the losses, if there are `losses`, last that of the dispersion. Bytes a point: three numbers read, one written, the
+/// medium.
 template <class Transform, class Medium, bool losses, bool dispersion>
 struct RowPowerLaw {
   using Real = typename Transform::Real;

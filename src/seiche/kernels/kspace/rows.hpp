@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// How grids lie in memory, for kernels whose items are rows: lines along the last of three axes. A grid of D < 3
-/// dimensions has extent 1 along the first 3 - D axes. A spectrum has half a row (length/2 + 1 complex numbers); a
-/// transform in place leaves a row of reals in the room of a half row, so that such rows are 2 half apart ("padded").
+/// Memory layout of grids for kernels whose items are rows, that is, lines along the last of three axes. A grid of D <
+/// 3 dimensions has extent 1 along the first 3 - D axes. A spectrum has half rows of length/2 + 1 complex numbers. An
+/// in-place transform stores a row of reals in the memory of a half row, so such rows are 2 half apart ("padded").
 #pragma once
 #include "../launch.hpp"
 
@@ -20,7 +20,7 @@ SEICHE_FN Complex<Real> operator*(Real a, Complex<Real> b) {
   return {a * b.re, a * b.im};
 }
 
-/// Whether a team consists of several threads, that is, on a GPU.
+/// True if a team consists of several threads, that is, on a GPU.
 template <class T>
 concept ManyThreads = !T::alone;
 template <class T>
@@ -32,7 +32,7 @@ SEICHE_FN int thread_of(const T& team) {
   }
 }
 
-/// Teams of these kernels share nothing.
+/// Teams of these kernels share no memory.
 struct NoScratch {};
 
 struct Rows {
@@ -43,14 +43,14 @@ struct Rows {
   SEICHE_FN int middle_of(Index row) const {
     return static_cast<int>(static_cast<u32>(row) % static_cast<u32>(middle));
   }
-  /// Tables of numbers along the axes hold those of axis 0, then 1, then 2: where the entry of a row is.
+  /// Position of the entry of a row in tables that have the numbers of axis 0, then 1, then 2.
   template <int axis>
   SEICHE_FN int entry(Index row) const {
     if constexpr (axis == 0) return plane_of(row);
     if constexpr (axis == 1) return planes + middle_of(row);
     return planes + middle;
   }
-  /// The entry of number m of a row, for an axis that is not known while compiling.
+  /// Entry of number m of a row, for an axis known only at run time.
   SEICHE_FN int entry(int axis, Index row, int m) const {
     return axis == 2 ? entry<2>(row) + m : axis == 1 ? entry<1>(row) : entry<0>(row);
   }
@@ -62,8 +62,8 @@ struct Rows {
   }
 };
 
-/// f(j) for j < count, one after the other in the same instructions: copies of them would be interleaved, in registers
-/// that a thread needs for its numbers.
+/// f(j) for j < count, in sequence by the same instructions. Unrolled copies would be interleaved and use additional
+/// registers.
 template <int count, class F>
 SEICHE_FN void one_by_one(F&& f) {
   SEICHE_ONE_BY_ONE

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Sources (theory/ultrasound, eqs. 15 and 16): samples of signals into fields. Time is read from a clock on the
-/// device, so that captured work can be replayed.
+/// Sources (theory/ultrasound, eqs. 15 and 16): adds samples of signals to fields. Time is read from a clock on the
+/// device, so recorded graphs can be replayed.
 #pragma once
 #include "rows.hpp"
 
 namespace seiche::kspace {
 
-/// What is sent at a source point: sample `step + delay` of a table whose rows are times; `stride` is the length of a
-/// row and `column` how far the next point's signal is, 0 for one signal for all.
+/// Signal at a source point: sample `step + delay` of a table whose rows are times. `stride` is the length of a row.
+/// `column` is the distance to the signal of the next point, 0 for one signal for all.
 template <class Real>
 struct Signal {
   const Real *samples, *weight;  // weight null: one
@@ -21,7 +21,7 @@ struct Signal {
   }
 };
 
-/// Into `fields` fields, `distance` apart, at points: replaces or adds. Bytes an item: a point, a sample, a value.
+/// Replaces or adds values at points of `fields` fields, `distance` apart. Bytes an item: a point, a sample, a value.
 template <class Real, bool replace>
 struct Inject {
   Real* field;
@@ -40,7 +40,7 @@ struct Inject {
   }
 };
 
-/// Zero in padded rows. Bytes a point: one number.
+/// Sets padded rows to zero. Bytes a point: one number.
 template <class Real>
 struct Clear {
   Real* padded;
@@ -53,8 +53,8 @@ struct Clear {
   }
 };
 
-/// A whole-grid source in padded rows, times the present sample of one signal if there is one (`signal.samples` not
-/// null), added to `fields` fields. Bytes a point for one field: source read, field read and written.
+/// Adds a whole-grid source in padded rows to `fields` fields. It is multiplied by the current sample of one signal if
+/// `signal.samples` is not null. Bytes a point for one field: source read, field read and written.
 template <class Real>
 struct AddField {
   Real* field;
@@ -75,7 +75,7 @@ struct AddField {
   }
 };
 
-/// One step further. Bytes: the clock read and written.
+/// Advances the clock by one step. Bytes: the clock read and written.
 struct Advance {
   Index* clock;
   static constexpr int bytes = 16;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Spectra of grids, transformed along an axis that is not the last: teams take neighbouring lines. What multiplies a
-/// spectrum does so between its last transform forward and its first one back (theory/ultrasound, section 3).
+/// Spectra of grids, transformed along any axis but the last: teams treat neighbouring lines. Multipliers of a spectrum
+/// are applied between its last forward and its first inverse transform (theory/ultrasound, section 3).
 #pragma once
 #include "fixed_fft.hpp"
 #include "fractional.hpp"
 
 namespace seiche::kspace {
 
-/// Lines along an axis of spectra that lie one after another: numbers of a line are `inner` apart, a block of `inner`
-/// lines is n inner long and has `batches` batches.
+/// Lines along an axis of consecutive spectra. Numbers of a line are `inner` apart. A block of `inner` lines has n
+/// inner numbers and `batches` batches.
 struct SpectralLines {
   Index inner, batches;
 };
@@ -18,7 +18,7 @@ template <class Transform>
 struct SpectralBatch {
   using Real = typename Transform::Real;
   Index begin, inner;
-  int first, count;  // lines of the block before these, and of these
+  int first, count;  // lines of the block before this batch, and in it
 
   SEICHE_FN static SpectralBatch of(const SpectralLines& lines, Index item) {
     const Index block = item / lines.batches, first = item % lines.batches * Transform::lanes;
@@ -26,7 +26,7 @@ struct SpectralBatch {
     return {block * lines.inner * Transform::n + first, lines.inner, static_cast<int>(first),
             static_cast<int>(left < Transform::lanes ? left : Transform::lanes)};
   }
-  /// Where a number is; that of a lane without a line is one of the last line.
+  /// Place of a number. A lane without a line has the place of the last line.
   SEICHE_FN Index at(int k, int lane) const { return begin + k * inner + (lane < count ? lane : count - 1); }
 
   SEICHE_FN int column(int lane) const { return first + (lane < count ? lane : count - 1); }
@@ -64,7 +64,7 @@ struct SideTransform {
   }
 };
 
-/// Where a number of a spectrum of D dimensions is, in tables along the axes one after another: `k` along the axis of
+/// Position of a number of a spectrum of D dimensions in tables of all axes, one after another: `k` along the axis of
 /// the pass, the first one, and `column` across it.
 template <int D>
 struct SpectralPlace {
@@ -85,8 +85,9 @@ struct SpectralPlace {
   }
 };
 
-/// Spectra of the derivatives of one field (eq. 6): the spectrum of the field, complete but for this axis, is the last
-/// component of `work`, which becomes the derivatives', to be transformed back along the other axes.
+/// Spectra of the derivatives of one field (eq. 6). The last component of `work` is the spectrum of the field, complete
+/// except for this axis. It is replaced by those of the derivatives, ready for the inverse transforms along the other
+/// axes.
 /// Bytes a number of a spectrum: one read with kappa, D written.
 template <class Transform, int D>
 struct GradientPass {
@@ -119,7 +120,7 @@ struct GradientPass {
   }
 };
 
-/// What multiplies the spectra of the components, each its own derivative (eq. 8).
+/// Multiplier of the spectra of the components, a different derivative for each (eq. 8).
 template <class Real, int D>
 struct DivergenceFactor {
   const Complex<Real>* derivative;
@@ -136,7 +137,7 @@ template <class Real, int D>
 struct LaplacianFactor {
   const Real* squares;
   Real exponent, scale;  // (y - 2)/2; 1 over the number of points
-  i32 first;             // 1 where the first spectrum is not there
+  i32 first;             // 1 if the first spectrum is absent
   static constexpr int bytes = 0;
   SEICHE_FN Real operator()(const Rows& rows, int component, int k, int column, Index) const {
     const auto at = SpectralPlace<D>::of(rows, k, column);
@@ -145,8 +146,8 @@ struct LaplacianFactor {
   }
 };
 
-/// Spectra, complete but for this axis, times a factor, to be transformed back along the other axes. Items are the
-/// batches of one component after another. Bytes a number: one read, one written, the factor's.
+/// Multiplies spectra, complete except for this axis, by a factor, ready for the inverse transforms along the other
+/// axes. Items are the batches of one component after another. Bytes a number: one read, one written, the factor.
 template <class Transform, class Factor>
 struct ProductPass {
   using Real = typename Transform::Real;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Fields of a part of the grid times the bell of its overlaps (theory/ultrasound, eq. 32), into padded rows that are
-/// transformed in place. Bytes a point and field: read and written.
+/// Multiplies fields of one block of the grid by the bell of its overlaps (theory/ultrasound, eq. 32), into padded rows
+/// for in-place transforms. Bytes a point and field: read and written.
 #pragma once
 #include "rows.hpp"
 
@@ -12,7 +12,7 @@ struct Taper {
   Real* work;
   const Real* bell;  // numbers along the axes one after another
   Rows rows;
-  i32 fields, padded;  // whether the fields lie in padded rows, too: then they may be the work itself
+  i32 fields, padded;  // 1 if the fields have padded rows, too: they may then be the work array
   using Scratch = NoScratch;
   static constexpr int bytes = 2 * sizeof(Real);
 

@@ -6,7 +6,7 @@
 
 namespace seiche::kspace {
 
-/// The density half a cell further along an axis: of `step` points to the next.
+/// Density half a cell further along an axis; `step` is the distance to the next point.
 template <class R>
 struct UniformDensity {
   using Real = R;
@@ -24,7 +24,7 @@ struct MeanDensity {
     return Real(0.5) * (unchanging(rho0 + i) + unchanging(rho0 + i + step));
   }
 };
-/// Given at the staggered points: component after component.
+/// Density given at the staggered points, one component after another.
 template <class R>
 struct StaggeredDensity {
   using Real = R;

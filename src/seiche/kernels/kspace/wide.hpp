@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Fourier transforms of lines on a CPU: `lanes` of them side by side in vectors, so that every instruction of a
-/// butterfly does all of them (theory/ultrasound, section 3).
+/// Fourier transforms of lines on a CPU: a vector has one number of each of `lanes` lines, so every instruction of a
+/// butterfly acts on all of them (theory/ultrasound, section 3).
 #pragma once
 #include "butterfly.hpp"
 
@@ -38,7 +38,7 @@ struct NumbersTo<0, k...> {
   using Type = Numbered<k...>;
 };
 
-/// Vectors as rows of a square become its columns: at distance `step` numbers change places, then at twice that.
+/// Transposes a square of vectors: exchanges numbers at distance `step`, then at twice that distance.
 template <int step, class Real, int lanes, int... k>
 SEICHE_FN void transpose_from(Wide<Real, lanes>* rows, Numbered<k...> numbers) {
   if constexpr (step < lanes) {
@@ -57,7 +57,7 @@ SEICHE_FN void transpose(Wide<Real, lanes>* rows) {
   transpose_from<1>(rows, typename NumbersTo<lanes>::Type{});
 }
 
-/// Complex numbers side by side, to and from vectors of their parts.
+/// Converts between complex numbers and vectors of their real and imaginary parts.
 template <class Real, int lanes>
 SEICHE_FN Complex<Wide<Real, lanes>> parted(const Real* from) {
   Real re[lanes], im[lanes];
@@ -86,7 +86,7 @@ SEICHE_FN void put_together(Real* to, const Complex<Wide<Real, lanes>>& z, int c
     }
   }
 }
-/// The same from `count` numbers, zero behind them.
+/// The same for `count` numbers, padded by zero.
 template <class Real, int lanes>
 SEICHE_FN Complex<Wide<Real, lanes>> parted(const Real* from, int count) {
   if (count == lanes) return parted<Real, lanes>(from);
@@ -108,10 +108,10 @@ struct WideLines {
   };
   const Complex<Real>* roots;  // exp(-2 pi i q/n)
 
-  /// From `first`; returns where it is then.
+  /// Transforms the lines in `first` and returns the location of the result.
   SEICHE_FN Numbers* run(Scratch& scratch) const { return factor<0>(scratch.first, scratch.second); }
 
-  /// Factor number s, from `in` to `out`, and those after it.
+  /// Applies factor number s from `in` to `out`, and all later factors.
   template <int s>
   SEICHE_FN Numbers* factor(Numbers* in, Numbers* out) const {
     constexpr int r = Factors::template at<false>(s), d = Factors::template before<false>(s), turn = n / (d * r);
@@ -136,8 +136,9 @@ struct WideLines {
   }
 };
 
-/// Spectra along an axis that is not the last, in place: numbers of a line are `inner` apart, blocks of `inner` lines
-/// lie one after another; items are batches of `lanes` lines, `batches` a block. Bytes a number: one read, one written.
+/// In-place transform of spectra along any axis but the last. Numbers of a line are `inner` apart, and blocks of
+/// `inner` lines are consecutive. Items are batches of `lanes` lines, `batches` a block. Bytes a number: one read, one
+/// written.
 template <class Real, class Factors, int lanes, bool inverse>
 struct WideSide {
   Complex<Real>* spectra;
@@ -157,8 +158,8 @@ struct WideSide {
   }
 };
 
-/// Rows of reals, `apart` numbers each, and their half spectra; both may be in the same place. Items are batches of
-/// 2 `lanes` rows: two rows are the parts of a complex line. Bytes a point: one read, one written.
+/// Rows of reals, `apart` numbers each, and their half spectra, possibly in place. Items are batches of 2 `lanes` rows;
+/// two rows are the parts of a complex line. Bytes a point: one read, one written.
 template <class Real, class Factors, int lanes, bool inverse>
 struct WideRows {
   Real* reals;
@@ -170,7 +171,7 @@ struct WideRows {
   using Vector = Wide<Real, lanes>;
   static constexpr int n = Factors::length, half = n / 2 + 1, bytes = 4 * n * lanes * sizeof(Real);
 
-  /// The row of a lane, the last one where there is none.
+  /// Row of a lane; the last one if the lane has none.
   SEICHE_FN Index row(Index begin, int lane) const { return begin + lane < rows ? begin + lane : rows - 1; }
 
   SEICHE_FN void operator()(const Team&, Index item, Scratch& scratch) const {
@@ -181,7 +182,7 @@ struct WideRows {
         mirror = {a.re, -a.im};
       });
       from_spectra(second, scratch.first, [](auto& z, auto& mirror, const auto& b, bool alone) SEICHE_INLINED {
-        if (alone) {  // of real rows these are real: what else is there is left out
+        if (alone) {  // these are real for real rows: their imaginary part is ignored
           z.im = b.re;
         } else {
           z = {z.re - b.im, z.im + b.re};
@@ -205,7 +206,7 @@ struct WideRows {
     }
   }
 
-  /// f(m, the numbers m of `lanes` rows).
+  /// f(m, numbers m of `lanes` rows).
   template <class F>
   SEICHE_FN void from_reals(Index begin, F&& f) const {
     for (int m = 0; m < n; m += lanes) {
@@ -240,7 +241,7 @@ struct WideRows {
       }
     }
   }
-  /// f(numbers k, numbers n - k of the lines, those of the spectra, whether these are real).
+  /// f(numbers k of the lines, numbers n - k, those of the spectra, true if these are real).
   template <class F>
   SEICHE_FN void from_spectra(Index begin, Complex<Vector>* lines, F&& f) const {
     for (int k = 0; k < half; k += lanes) {

@@ -275,7 +275,7 @@ struct ContactLaw {
   double depth, steepness, rest, morse_reach;
   double whole;
 
-  /// Repulsive force over distance (d2 is the squared distance).
+  /// Force over distance, positive if repulsive (d2 is the squared distance).
   SEICHE_FN double over_distance(double d2) const {
     const double nearest = 1e-2 * (reach > morse_reach ? reach : morse_reach);
     const double d = d2 < nearest * nearest ? nearest : square_root(d2);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// The forces of membranes on their vertices (theory/cells, eqs. 1 to 11), and the slip that follows from them. A team
-/// handles a cell, in its own memory: elements write what they do to their control points, chunk by chunk, and vertices
-/// add up their entries. No atomics and one order of sums, so that every device and number of threads gives the same
-/// bits.
+/// Forces of membranes on their vertices (theory/cells, eqs. 1 to 11), and the resulting slip. A team treats a cell in
+/// its scratch memory. Elements write forces on their control points, chunk by chunk; vertices then add up their
+/// entries. There are no atomics and the order of sums is fixed. Results are bitwise equal on every device and for any
+/// number of threads.
 #pragma once
 #include "shells.hpp"
 
 namespace seiche {
 
-/// Item i: cell i of a type, whose vertices are first + vertices i and so on. `place` and `force` are [3][stride].
-/// Bytes of a vertex: three coordinates read, six components written; the lists of a type stay in the caches.
+/// Item i: cell i of a type, whose vertices begin at first + vertices i. `place` and `force` are [3][stride].
+/// Bytes of a vertex: three coordinates read, six components written; the lists of a type remain cached.
 template <class Shell, int Capacity>
 struct MembraneForce {
   using Real = typename Shell::Real;
@@ -17,9 +17,9 @@ struct MembraneForce {
   static constexpr int bytes = Capacity * 3 * (8 + 2 * static_cast<int>(sizeof(Real)));
 
   struct Scratch {
-    Vectors<Real, Capacity> place;  ///< from the cell's first vertex
+    Vectors<Real, Capacity> place;  ///< relative to the first vertex of the cell
     Vectors<Real, Capacity> force;
-    Real part[3][Shell::slots * chunk];  ///< what the elements of a chunk do to their control points, vertex by vertex
+    Real part[3][Shell::slots * chunk];  ///< forces of a chunk on its control points, ordered by vertex
     Real sums[2][128 + 8 + 1];           ///< area and volume: of 128 lanes, of eight groups, of the cell
 
     SEICHE_FN void put(int entry, Vector<Real> value) {
@@ -31,20 +31,20 @@ struct MembraneForce {
 
   const double* place;
   Real* force;
-  Real* slip;        ///< velocities that the sites do not resolve; none: not wanted
+  Real* slip;        ///< velocities that the sites do not resolve; null: not needed
   double* measures;  ///< [cell][2]: area and volume of the polyhedron of control points
   Index stride, first;
   Shell shell;
   const i32* chunk_first;         ///< [chunk]: row of its first vertex in `touched`
-  const u16* touched;             ///< vertices that a chunk pushes
-  const u16* entry_end;           ///< [row of touched]: where its entries in `part` end and those of the next begin
+  const u16* touched;             ///< vertices that receive forces of a chunk
+  const u16* entry_end;           ///< [row of touched]: end of its entries in `part` and begin of the next
   const i32* ring_first;          ///< [vertex]: its first place in `ring`
   const u16* ring;                ///< neighbours of a vertex, counter-clockwise from outside
-  const Real* ring_area;          ///< half of one over the rest area between a neighbour and the next
+  const Real* ring_area;          ///< inverse of twice the rest area between a neighbour and the next
   const Real* share;              ///< [vertex]: mean rest area of vertices over its own
   const u16* faces;               ///< [3][element]
   Real area, volume, local_area;  ///< moduli of the penalties
-  Real mobility;                  ///< slip over the differences of forces between neighbours
+  Real mobility;                  ///< slip over the sum of differences of forces between neighbours
   Real rest_area, rest_volume;
   i32 vertices, chunks;
 
@@ -98,7 +98,7 @@ struct MembraneForce {
     team.barrier();
   }
 
-  /// Area and volume of the polyhedron (eq. 10), always as the same tree of sums.
+  /// Area and volume of the polyhedron (eq. 10), summed in a fixed tree.
   SEICHE_FN void measure(Team team, Scratch& s) const {
     team.each(128, [&](int lane) SEICHE_INLINED {
       Real surface = 0, inside = 0;
@@ -124,7 +124,7 @@ struct MembraneForce {
     sum = total;
   }
 
-  /// The force for its area on a vertex less that on each of its neighbours, summed up.
+  /// Sum over neighbours of the force per area of a vertex less that of the neighbour.
   SEICHE_FN Vector<Real> differences(const Scratch& s, int v) const {
     const i32 from = ring_first[v], end = ring_first[v + 1];
     const Vector<Real> here = share[v] * s.force[v];
@@ -133,7 +133,7 @@ struct MembraneForce {
     return total;
   }
 
-  /// What the penalties of area and volume do to a vertex, from the triangles around it (eq. 11).
+  /// Penalty forces of area and volume on a vertex, from the triangles around it (eq. 11).
   SEICHE_FN Vector<Real> penalties(const Scratch& s, int v, Real on_area, Real on_volume) const {
     const Vector<Real> at = s.place[v];
     const i32 from = ring_first[v], end = ring_first[v + 1];
