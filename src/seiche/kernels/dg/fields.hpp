@@ -30,8 +30,8 @@ struct Acoustic {
   }
 };
 
-/// Solid, or fluid where mu = 0: velocities, then S_xx, S_yy (, S_zz, S_yz, S_xz), S_xy. Moduli: lambda, mu, 1/rho
-/// (eqs. 2 and 3); plane strain in two dimensions.
+/// Solid, or fluid if mu = 0: velocities, then S_xx, S_yy (, S_zz, S_yz, S_xz), S_xy. Moduli: lambda, mu, 1/rho (eqs. 2
+/// and 3); plane strain in two dimensions.
 template <int dimension>
 struct Elastic {
   static constexpr int dim = dimension, count = dim + dim * (dim + 1) / 2, waves = dim, kinds = 2, moduli = 3;

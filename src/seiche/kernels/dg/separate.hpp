@@ -77,7 +77,7 @@ struct Volume {
   }
 };
 
-/// The integrals over faces, one axis after another, because nodes of edges lie on several.
+/// Integrals over faces, one axis after another, because nodes on edges belong to several faces.
 template <class Elements>
 struct FaceFlux {
   using Real = typename Elements::Real;
@@ -86,7 +86,7 @@ struct FaceFlux {
   using Line = typename Elements::Line;
   using Given = typename Elements::template Given<false>;
   static constexpr int n = Box::n, dim = Box::dim, waves = Fields::waves, size = Elements::size;
-  /// Whether a face across an axis changes a field.
+  /// True if a face across an axis changes a field.
   static constexpr bool changes(int axis, int field) {
     bool found = waves > 1 && field >= dim && field < 2 * dim;  // normal stresses, all by the divergence
     for (int c = 0; c < waves; ++c)

@@ -39,8 +39,8 @@ struct FusedStage {
 
   /// The CPU processes the elements of an item one by one.
   static constexpr int together = vector_lanes ? 1 : elements;
-  /// A GPU copies 16 bytes at a time, so loaded data may include foreign values, `before` of them ahead of the first
-  /// own value.
+  /// A GPU copies 16 bytes at a time, so loaded data may include values of other elements, `before` of them at the
+  /// start.
   static constexpr int wide = vector_lanes ? 1 : 16 / static_cast<int>(sizeof(Real));
   struct Scratch {
     alignas(64) Real u[together * size + 2 * (wide - 1)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Collision of two rates with Guo's force (theory/flow, eqs. 7 to 10; equal rates are BGK), and of many (eq. 31).
+/// Collisions with two rates and Guo's force (theory/flow, eqs. 7 to 10; equal rates are BGK), and with many (eq. 31).
 #pragma once
 #include "relaxation.hpp"
 

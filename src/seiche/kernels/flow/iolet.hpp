@@ -38,9 +38,9 @@ SEICHE_FN Moments<typename Layout::Real> moments_after(const Layout& layout, con
   return m;
 }
 
-/// Pressure rule of Nash et al. 2014: the returning population is the equilibrium at the density of the iolet, with the
-/// component of the velocity of the site along the normal of the iolet. values: the density excess rho - 1 of each
-/// iolet.
+/// Pressure rule of Nash et al. 2014: the returning population is the equilibrium at the density of the iolet. Its
+/// velocity is the component of the velocity of the site along the normal of the iolet.
+/// values: the density excess rho - 1 of each iolet.
 template <class Layout, class Force>
 struct NashPressure {
   using Real = typename Layout::Real;
@@ -148,8 +148,9 @@ struct AntiBounceBackPressure {
   }
 };
 
-/// Velocity by Ladd's rule: the returning population is the outgoing one plus the momentum 2 w rho u.c/cs^2 of a wall
-/// that moves through the middle of the link. weights[link][mode] = -6 w (n.c) profile_mode(middle of the link).
+/// Velocity by Ladd's rule: the returning population is the outgoing one plus the momentum 2 w rho u.c/cs^2. This is
+/// the momentum of a wall that moves through the middle of the link.
+/// weights[link][mode] = -6 w (n.c) profile_mode(middle of the link).
 template <class Layout, class Force>
 struct LaddVelocity {
   using Real = typename Layout::Real;

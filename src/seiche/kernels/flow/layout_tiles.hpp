@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Tile layout: blocks of B^3 sites, two copies. The populations of a tile are contiguous: slot = (tile Q + q) B^3 +
 /// lane.
-/// table[tile][28]: the first slots of the 27 surrounding tiles (x fastest; the own one where there is none), then the
-/// row of the tile in `walls`. The row is `no_walls` for a tile whose sites are all fluid and whose links all meet
-/// fluid.
-/// walls[row][lane]: bit q = the link c_q leaves the fluid, bit 0 = not fluid.
+/// Table of tiles, table[tile][28]: the first slots of the 27 surrounding tiles (x fastest; the own one where there is
+/// none). The last entry is the row of the tile in `walls`. It is `no_walls` for a tile whose sites are all fluid and
+/// whose links all meet fluid.
+/// Bits of walls[row][lane]: bit q = the link c_q leaves the fluid, bit 0 = not fluid.
 /// Bytes: 38 s + 112/B^3 a site, 4 more in tiles with walls.
 #pragma once
 #include "lanes.hpp"

@@ -28,7 +28,7 @@ struct MarkInside {
   Index stride, first;  ///< first vertex of the first cell
   i32 vertices, count;
   static constexpr int bytes = 0;
-  /// Small offsets of the lines from the sites, so that no line passes through an edge.
+  /// Small offsets of the lines from the sites: no line passes through an edge.
   static constexpr double aside_y = 1.32471795e-9, aside_z = 1.75487766e-9;
 
   SEICHE_FN void operator()(const Team& team, Index cell, Scratch& scratch) const {

@@ -30,7 +30,8 @@ struct FindHolders {
   const u32* holders;    ///< [cell][word]: ranks that have it
   u32* wanted;           ///< [cell][word]: ranks that need it, by the widest margin
   i32* home;             ///< [cell]: rank that contains its centroid, -1: no site there
-  i32* told;  ///< 1 a rank lacks a cell; 2 a rank may soon lack one; greatest speed of a vertex as the bits of a float
+  i32* told;  ///< 1 a cell is missing on a rank; 2 one may soon be missing; greatest speed of a vertex as the bits of a
+              ///< float
   Index stride, first;
   i32 vertices, words;
   i32 margins[3];

@@ -15,7 +15,7 @@ struct Known {
   static constexpr bool value = value_;
 };
 
-/// The rows of one batch: `count` from `begin` on.
+/// Rows of one batch: `count` rows from `begin`.
 template <class Transform>
 struct RowBatch {
   using Real = typename Transform::Real;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Vectors of three numbers, for points, tangents and forces of membranes. Products and sums are fused only where the
-/// code says so explicitly (decision 20).
+/// Vectors of three numbers, for points, tangents and forces of membranes. Products and sums are fused only where this
+/// is written explicitly (decision 20).
 #pragma once
 #include "../batches.hpp"
 #include "../nodes.hpp"
