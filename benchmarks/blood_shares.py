@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draw the shares of a step's stages over the hematocrit from results of `seiche bench blood`, a panel each.
+"""Draw the shares of a step's stages over the hematocrit from results of `seiche bench blood`, one panel each.
 
 `python benchmarks/blood_shares.py FIGURE NAME=RESULT.json ...`
 """

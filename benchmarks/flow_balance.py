@@ -3,8 +3,8 @@
 
     mpiexec -n 4 python benchmarks/flow_balance.py --json benchmarks/results/flow-balance-4.json
 
-A bifurcation with an inlet and two outlets, FP32, cut by METIS: first every site counts the same, then by the costs
-that the first solver measured. The time is that of a step's kernels without its messages.
+A bifurcation with an inlet and two outlets, FP32, cut by METIS: first with equal costs of all sites, then with the
+costs measured by the first solver. The time is that of a step's kernels without its messages.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from seiche.flow.model import FlowModel, Newtonian, Precision, PressureIolet
 
 
 def vessel(millions: float) -> SiteSet:
-    """Return the bifurcation with about so many million sites."""
+    """Return the bifurcation with about this number of million sites."""
     surface, planes = bifurcation_surface(resolution=2e-4)
     spacing = (surface.volume / (millions * 1e6)) ** (1 / 3)
     return voxelise(surface, spacing, planes)[0]

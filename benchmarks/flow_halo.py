@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the halo of a step adds to its kernels where steps are replayed as graphs: about 64 KiB for each neighbour.
+"""Time that the halo adds to a step, with steps replayed as graphs and about 64 KiB for each neighbour.
 
     mpiexec -n 4 python benchmarks/flow_halo.py --json benchmarks/results/flow-halo-4.json
 
-Slabs of a periodic box, FP32, one rank a GPU; the step is timed with its messages and without them, by turns, the least
-of some times each. Two ranks exchange both faces with each other, so their faces are half as large.
+Slabs of a periodic box, FP32, one rank per GPU. Steps with and without messages are timed alternately; the minimum
+counts. Two ranks exchange both faces with each other, so their faces are half as large.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROUNDS = 7
 
 
 def seconds_of_steps(solver: Solver, world: World, steps: int) -> float:
-    """Return the seconds of a step of the slowest rank, the least of some times."""
+    """Return the seconds per step of the slowest rank, the minimum of several measurements."""
 
     def run(count: int) -> None:
         solver.start(count)
@@ -38,10 +38,10 @@ def seconds_of_steps(solver: Solver, world: World, steps: int) -> float:
 
 
 def row(world: World, device: str, transport: str, layout: str, steps: int) -> dict[str, object]:
-    """Return what one transport adds to the steps in one layout (collective).
+    """Measure the time that one transport adds to a step in one layout (collective).
 
     Raises:
-        TransportError: messages cannot travel like this.
+        TransportError: the transport is not available.
     """
     sites = shapes.box((ALONG * world.size, *FACES[world.size == 2]))
     solver = Solver(
@@ -75,7 +75,7 @@ def row(world: World, device: str, transport: str, layout: str, steps: int) -> d
 
 
 def main() -> None:
-    """Measure what was asked for, print and store it."""
+    """Measure the requested cases, print and store them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--transport", action="append", help="several may be compared; peer and nccl by default")

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What writing and watching cost a run: step times of a tube with and without them.
+"""Cost of output and monitoring: step times of a tube with and without them.
 
     mpiexec -n 4 python benchmarks/flow_output.py --device cuda --sites 8e7 --steps 10240 --every 1024 --folder /scratch
 
-Three runs of a flow: `steps` alone, `monitored` every --monitor steps, and `written`, which is also monitored and
-writes pressure and velocity of all sites every --every steps (and a checkpoint every --checkpoint, if given). A window
-is --every/8 steps; its time a step is that of the slowest rank. Printed in microseconds: mean, median, 5th and 95th
-percentile and the greatest, and what the mean is more than that of the steps alone. Files are removed at the end.
+Three runs of a flow:
+
+- `steps`: steps alone;
+- `monitored`: monitored every --monitor steps;
+- `written`: also writes pressure and velocity of all sites every --every steps, and a checkpoint every --checkpoint.
+
+A window is --every/8 steps; its time per step is that of the slowest rank. Printed in microseconds: mean, median, 5th
+and 95th percentile, maximum, and the excess of the mean over that of the steps alone. Files are removed at the end.
 """
 
 from __future__ import annotations
@@ -62,7 +66,7 @@ record_every = {steps}
 
 
 def case_text(options: argparse.Namespace, *, monitored: bool, written: bool) -> str:
-    """Return a case file of a tube six times as long as it is wide."""
+    """Return a case file of a tube with a length of six diameters."""
     radius = (options.sites / (12 * math.pi)) ** (1 / 3)
     fields = f'[[output.fields]]\nfile = "u.vtkhdf"\nevery = {options.every}\n' if written else ""
     if written and options.checkpoint:
@@ -80,27 +84,27 @@ def case_text(options: argparse.Namespace, *, monitored: bool, written: bool) ->
 
 
 class Windows:
-    """Notes when the device had done every chunk of steps: what `advance` tells a progress bar, without the bar."""
+    """Records when the device completed each chunk of steps; replaces the progress bar of `advance`."""
 
     def __init__(self, window: int, first: int) -> None:
-        """Begin without a note; take none before step `first`."""
+        """Begin without records; make none before step `first`."""
         self.window, self.first, self.steps, self.times = window, first, [], []
 
     def update(self, step: int) -> None:
-        """Tell that `step` steps are done."""
+        """Record that `step` steps are done."""
         if step >= self.first and (not self.steps or step >= self.steps[-1] + self.window):
             self.steps.append(step)
             self.times.append(time.perf_counter())
 
     def seconds(self) -> npt.NDArray[np.float64]:
-        """Return the seconds a step of every window but the last, in which kernels may be compiled."""
+        """Return the seconds per step of every window except the last, in which kernels may be compiled."""
         return (np.diff(self.times) / np.diff(self.steps))[:-1]
 
 
 def window_times(simulation: Simulation, every: int) -> npt.NDArray[np.float64]:
-    """Return the seconds a step of windows of every/8 steps on the slowest rank, what is due in them included.
+    """Return the seconds per step of windows of every/8 steps on the slowest rank, with their output.
 
-    Those before the second time that something is written do not count: kernels are compiled and memory is got.
+    Windows before the second output do not count, since they compile kernels and allocate memory.
     """
     window = every // 8
     windows = Windows(window, every + 2 * window)
@@ -145,7 +149,7 @@ def measure(options: argparse.Namespace, world: World, name: str) -> dict[str, A
 
 
 def main() -> None:
-    """Measure, print, and store if asked to."""
+    """Measure, print, and store on request."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", default="float32")

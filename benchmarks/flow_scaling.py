@@ -3,8 +3,11 @@
 
     mpiexec -n 4 python benchmarks/flow_scaling.py --transport peer --json benchmarks/results/flow-scaling-4.json
 
-Cases, FP32, tiles of 8^3, one rank a GPU: `weak` 272^3 sites a rank, cubes on each other; `strong` 384 x 384 x 448
-sites in all, both cut in slabs; `vessel` a round tube of 2*10^6 sites between two pressure iolets, cut by METIS.
+Cases in FP32 on tiles of 8^3, one rank per GPU:
+
+- `weak`: 272^3 sites per rank, stacked cubes, cut in slabs;
+- `strong`: 384 x 384 x 448 sites in all, cut in slabs;
+- `vessel`: a round tube of 2*10^6 sites between two pressure iolets, cut by METIS.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ CASES = {
 
 
 def main() -> None:
-    """Measure the cases that were asked for and store them."""
+    """Measure the requested cases and store them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--case", action="append", choices=tuple(CASES), help="all by default")
     parser.add_argument("--device", default="cuda")
@@ -55,7 +58,7 @@ def main() -> None:
                 copy, device = copy_bandwidth(solver.backend, world), solver.backend.describe()
             rows.append(measure(solver, f"{name}, {world.size} ranks", options.seconds, copy))
             solver.close()
-            if world.rank == 0:  # what is known is kept if a later case fails
+            if world.rank == 0:  # earlier results survive if a later case fails
                 show(rows[-1:], device, copy)
                 if options.json:
                     options.json.write_text(json.dumps(document(rows, device, copy), indent=1) + "\n")

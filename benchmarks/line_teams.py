@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Times teams that transform lines of spectra along the first axis on a GPU, for `kernels/registry/line_teams.py`.
+"""Time teams that transform lines of spectra along the first axis on a GPU, for `kernels/registry/line_teams.py`.
 
     python benchmarks/line_teams.py 288 512 576 --json benchmarks/results/line-teams-h100.json
 
-For each length: the passes that multiply spectra between two transforms (gradient, divergence, Laplacians of one step,
-full physics) with each team, and transforms alone.
+For each length and team it times transforms alone, and the passes that multiply spectra between two transforms
+(gradient, divergence and Laplacians of one step of full physics).
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from seiche.kernels.registry.line_teams import LineTeam
 from seiche.ultrasound.problem import Field, Problem
 from seiche.ultrasound.solver import UltrasoundSolver
 
-#: Factors of lines; numbers that a thread holds, at most; points along the other axes; times that each is run.
+#: Factors of lines; maximum of numbers per thread; points along the other axes; number of runs.
 FACTORS, HELD, ACROSS, RUNS = (4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18, 20, 21, 24, 27, 28, 30, 32), 32, 256, 10
 _ARCHITECTURE = "sm_90"
 
 
 def factors_of(length: int) -> Iterator[tuple[int, ...]]:
-    """Yield two or three factors in orders that have large ones outside."""
+    """Yield two or three factors, ordered with the large ones outside."""
     for count in (2, 3):
         found = {tuple(sorted(one)) for one in product(FACTORS, repeat=count) if math.prod(one) == length}
         few = sorted(found, key=lambda one: (one[-1], sum(one)))[:3]
@@ -119,7 +119,7 @@ def milliseconds(run: Callable[[], None], solver: UltrasoundSolver) -> float:
 def measure(length: int, teams: list[LineTeam]) -> list[dict[str, Any]]:
     """Return a row for each team."""
     solver = UltrasoundSolver(long_problem(length), device="cuda", precision="float32")
-    scheme: Any = solver._scheme  # its passes are bound anew with each team
+    scheme: Any = solver._scheme  # its passes are bound again for each team
     axis, state, rows = scheme._across[0], solver._state, []
     for team in teams:
         shape = team_shape(team)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draw the phase error of the three schemes of ultrasound, measured, beside the formulas of theory/ultrasound.
+"""Draw the measured phase error of the three schemes of ultrasound with the formulas of theory/ultrasound.
 
     python benchmarks/ultrasound_schemes.py docs/figures/ultrasound-schemes.png
 
-A standing wave in water of sound speed c0 where the reference is another, as behind bone: after 16 1/4 periods its
-pressure would be zero everywhere, and is the sine of the phase error.
+A standing wave in water with a sound speed c0 that differs from the reference, as behind bone. After 16 1/4 periods the
+exact pressure is zero everywhere, so the computed one is the sine of the phase error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SCHEMES = ("exact", "separable", "local4")
 
 
 def measured(scheme: str, contrast: float, points: float) -> float:
-    """Return the phase error (rad) with so many points a wavelength, the reference `contrast` times the sound speed."""
+    """Return the phase error (rad) for points per wavelength and a reference of `contrast` times the sound speed."""
     waves = 4
     n = round(waves * points)
     x, period = np.arange(n, dtype=np.float64), n / waves
@@ -35,13 +35,13 @@ def measured(scheme: str, contrast: float, points: float) -> float:
     options: dict[str, Any] = {"pml_size": 0, "smooth_p0": False, "precision": "float64", "scheme": scheme}
     medium, source = Medium(1.0, 1.0, sound_speed_ref=contrast), Source(p0=np.cos(2 * np.pi * x / period))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the error that is to be seen here
+        warnings.simplefilter("ignore")  # about the error that is measured here
         found = simulate(grid, medium, source, Sensor(record=("p_final",)), **options)["p_final"]
     return float(np.arcsin(np.abs(found).max()))
 
 
 def predicted(scheme: str, contrast: float | Floats, points: float | Floats) -> float | Floats:
-    """Return what the formulas of section 4 say, for a sound speed of 1."""
+    """Return the phase errors by the formulas of section 4, for a sound speed of 1."""
     k, dt = 2 * np.pi / points, CFL / contrast
     turns = 2 * np.pi * PERIODS
     first = turns * (contrast**2 - 1) * (k * dt) ** 2 / 24
@@ -53,7 +53,7 @@ def predicted(scheme: str, contrast: float | Floats, points: float | Floats) -> 
 
 
 def main(path: str) -> None:
-    """Draw the error over the contrast and over the points a wavelength."""
+    """Draw the error over the contrast and over the points per wavelength."""
     with paper_style():
         figure = new_figure(DOUBLE_COLUMN, 0.4 * DOUBLE_COLUMN)
         left, right = figure.subplots(1, 2, sharey=True)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""LOH.1 with the elements of `seiche validate waves` and with halves of them: how much the seismograms change.
+"""Change of the LOH.1 seismograms when the elements of `seiche validate waves` are halved.
 
     mpiexec -n 8 python benchmarks/waves_half.py --json benchmarks/results/waves-half-8.json
 
-Every element is split, so that trees and sponge are the same: eight times the nodes and twice the steps.
+Every element is split, with the same trees and sponge: eight times the nodes and twice the steps.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from seiche.validate.waves.misfits import misfit
 
 
 def main() -> None:
-    """Compute both, print and store their difference and what each is off."""
+    """Compute both; print and store their difference and the error of each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--json", type=Path)

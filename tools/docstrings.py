@@ -13,16 +13,16 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, Literal, get_args, get_origin
 
-#: Sections of a docstring that list names, and the heading of the table each becomes.
+#: Sections of a docstring that list names, and the headings of their tables.
 TABLES = {"Args": "argument", "Attributes": "attribute"}
-#: What authors of a solver write for the base; listed there only.
+#: Methods that authors of a solver override; listed with the base class only.
 HOOKS = {"before", "before_launch", "after_launch", "after", "collect", "may_replay", "upcoming"}
 _SECTION = re.compile(r"^(Args|Attributes|Raises|Returns|Yields):$", re.MULTILINE)
 _ITEM = re.compile(r"^(?P<names>\*{0,2}\w[\w.]*(?:, \*{0,2}\w[\w.]*)*): (?P<text>.*)$", re.DOTALL)
 
 
 def resolve(path: str) -> Any:
-    """Return the object of a dotted name: a member of a module, or of a class in it."""
+    """Return the object of a dotted name: a member of a module, or of a class in a module."""
     parts = path.split(".")
     for count in range(len(parts) - 1, 0, -1):
         try:
@@ -65,7 +65,7 @@ def entry(path: str) -> str:
 
 
 def constructor(kind: type) -> Iterator[str]:
-    """Yield what a class is made of: the docstring of its `__init__`, or the fields of a dataclass; its properties."""
+    """Yield the docstring of `__init__` or the fields of a dataclass, then the properties of a class."""
     made = vars(kind).get("__init__")
     if dataclasses.is_dataclass(kind):
         if dataclasses.fields(kind) and "Attributes:" not in own_docstring(kind):
@@ -127,7 +127,7 @@ def inherited(kind: type) -> str:
 
 
 def markdown(text: str) -> str:
-    """Return a docstring as Markdown: paragraphs, a table of each list of names, one sentence of what is raised."""
+    """Return a docstring as Markdown: paragraphs, a table for each list of names, one sentence about exceptions."""
     pieces = _SECTION.split(text)
     parts = [paragraphs(pieces[0])]
     for title, body in zip(pieces[1::2], pieces[2::2], strict=True):
@@ -162,7 +162,7 @@ def table(title: str, rows: list[tuple[str, str]]) -> str:
 
 
 def paragraphs(text: str) -> str:
-    """Return running text with the characters escaped that Markdown would take for marks; blocks stay as they are."""
+    """Return text with the special characters of Markdown escaped; code blocks are unchanged."""
     parts = []
     for part in text.strip().split("\n\n"):
         block = textwrap.dedent(part)

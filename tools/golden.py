@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does a change of the code change results? Digests of the outputs of many small runs, stored and compared.
+"""Regression test: digests of the outputs of many small runs, stored and compared.
 
     python tools/golden.py record --quick            # run and store in tools/golden.json
     python tools/golden.py compare --quick           # run again; a line for each difference, exit status 1 if any
     python tools/golden.py compare --jobs 8          # everything, eight runs at a time
     python tools/golden.py compare --only 'blood*' --ranks 1,2 --keep out
 
-Runs go through the command line (`mpiexec -n R seiche run CASE ...`) alone, each in a folder of its own with one thread
-a rank; `seiche` is the one on the path, so PYTHONPATH decides which code runs. The stages that `seiche predict` plans
-have no command: they come from the Python function that `plan_of` names. Where a name is changed on purpose,
-tools/golden_renames.json takes the old one to the new one, in the baseline, before it is compared:
+Runs use only the command line (`mpiexec -n R seiche run CASE ...`), each in a separate folder with one thread per rank.
+`seiche` is the one on the path, so PYTHONPATH selects the code. The stages that `seiche predict` plans have no command;
+the Python function named in `plan_of` returns them. For an intended change of a name, tools/golden_renames.json maps
+the old name in the baseline to the new one before the comparison:
 
     {"files": {}, "datasets": {}, "attributes": {}, "keys": {}, "stages": {"old name": "new name"}}
 
-The baseline holds on processors of one level (x86-64 v3 with FMA suffices): NumPy and OpenBLAS are kept from wider
-instructions, kernels do not contract or reorder sums. A note says if versions differ from those of the baseline.
+The baseline is valid on all processors with at least x86-64 v3 and FMA. NumPy and OpenBLAS are restricted to these
+instructions, and kernels do not contract or reorder sums. A note reports versions that differ from the baseline's.
 """
 
 from __future__ import annotations
@@ -45,25 +45,25 @@ from golden_list import CASES, PREDICTED, RUNS, Run
 HERE = Path(__file__).parent
 BASELINE = HERE / "golden.json"
 RENAMES = HERE / "golden_renames.json"
-#: Seconds that one run may take, the compilation of kernels included.
+#: Time limit of a run in seconds, including the compilation of kernels.
 LIMIT = 1200.0
-#: Where the function is that plans a case on devices that only count.
+#: Location of the function that plans a case on counting devices.
 PLANS = ("seiche.case.plans", "seiche.predict.plans", "seiche.case.predict.plans")
 DEVICES = ("cpu", "cuda")
 PLANNED_RANKS = (1, 2, 4)
-#: Where a table of the baseline names another that it is like.
+#: Key of the similar table to which a table of the baseline refers.
 LIKE = "="
 #: Files by name, and their tables of digests.
 Found = dict[str, Table]
 
 
 class RunError(Exception):
-    """A command that did not end well; its last words."""
+    """A command failed; the message has its last line."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run to do: the case on `ranks`, then its restarts on other numbers; without `run` the plans of `planned`."""
+    """A job: the case on `ranks`, then its restarts on other numbers; without `run` the plans of `planned`."""
 
     run: Run | None
     ranks: int = 1
@@ -73,20 +73,20 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Return what to call it in messages."""
+        """Return its name in messages."""
         return f"{self.run.name} @ {self.ranks}" if self.run is not None else f"planned {self.planned}"
 
 
 @dataclass(frozen=True)
 class Commands:
-    """Words before the number of ranks, and those of the program."""
+    """Command words before the number of ranks, and those of the program."""
 
     mpiexec: tuple[str, ...]
     seiche: tuple[str, ...]
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of runs: one thread, instructions that all machines have, no machine file."""
+    """Return the environment of runs: one thread, instructions of all machines, no machine file."""
     from numpy._core._multiarray_umath import __cpu_dispatch__ as dispatched
 
     wide = [name for name in dispatched if "AVX512" in name or name == "X86_V4"]
@@ -101,7 +101,7 @@ def environment() -> dict[str, str]:
 
 
 def versions() -> dict[str, str]:
-    """Return what results may depend on beside the code."""
+    """Return the versions on which results may depend in addition to the code."""
     names = ("numpy", "scipy", "h5py", "pymetis", "libigl")
     found = {"python": ".".join(map(str, sys.version_info[:2])), **{name: metadata.version(name) for name in names}}
     return found | {"fft": "fftw" if importlib.util.find_spec("pyfftw") else "scipy"}
@@ -123,7 +123,7 @@ def execute(words: Iterable[str], folder: Path) -> str:
 
 
 def plan_of(path: Path, device: str, ranks: int) -> Any:
-    """Return the plan of a run: the one place that knows Seiche's Python code; see PLANS."""
+    """Return the plan of a run; only this function imports Seiche (PLANS)."""
     for name in PLANS:
         try:
             module = importlib.import_module(name)
@@ -157,7 +157,7 @@ def _planned_stage(stage: Any) -> str:
 
 
 def perform(job: Job, commands: Commands, folder: Path) -> dict[str, Found]:
-    """Do a job in `folder` and return what it leaves, by key of a run."""
+    """Do a job in `folder` and return the digests of its files, by key of a run."""
     if job.run is None:
         words = (sys.executable, __file__, "planned", "--only", job.planned)
         text = execute((*words, "--ranks", ",".join(map(str, job.planned_ranks))), folder)
@@ -187,12 +187,12 @@ def perform(job: Job, commands: Commands, folder: Path) -> dict[str, Found]:
 
 
 def matches(name: str, patterns: str) -> bool:
-    """Return whether a name is one of some patterns with commas between them."""
+    """Return whether a name matches one of the comma-separated patterns."""
     return any(fnmatch(name, pattern) for pattern in patterns.split(","))
 
 
 def jobs_of(quick: bool, only: str, ranks: set[int]) -> list[Job]:
-    """Return what to do, the longest first as far as is known: those with restarts."""
+    """Return the jobs, the longest first: those with restarts."""
     found = []
     for run in RUNS:
         if not matches(run.name, only):
@@ -218,7 +218,7 @@ def keys_of(job: Job) -> list[str]:
 
 
 def outcomes(jobs: list[Job], options: argparse.Namespace) -> Iterator[tuple[Job, dict[str, Found] | str]]:
-    """Yield each job with what it leaves, or with why it failed, as they end."""
+    """Yield each completed job with its digests or with the reason of its failure."""
     commands = Commands(tuple(shlex.split(options.mpiexec)), tuple(shlex.split(options.seiche)))
 
     def one(job: Job) -> dict[str, Found] | str:
@@ -241,7 +241,7 @@ def outcomes(jobs: list[Job], options: argparse.Namespace) -> Iterator[tuple[Job
 
 
 def read(path: Path) -> tuple[dict[str, str], dict[str, Found]]:
-    """Return the versions and the runs of a baseline; nothing where there is none."""
+    """Return the versions and the runs of a baseline; empty if there is no file."""
     if not path.exists():
         return {}, {}
     content = json.loads(path.read_text())
@@ -253,9 +253,9 @@ def read(path: Path) -> tuple[dict[str, str], dict[str, Found]]:
 
 
 def write(path: Path, runs: dict[str, Found]) -> None:
-    """Write a baseline: a line a run, which names one combined digest a file, and a line a table of digests.
+    """Write a baseline: a line per run with a combined digest of each file, and a line per table of digests.
 
-    Most tables differ in little from an earlier one: they name it and hold what differs.
+    Most tables are similar to an earlier one. They name it and contain only the differences.
     """
     tables: dict[str, Table] = {}
     lines: dict[str, dict[str, str]] = {}
@@ -307,7 +307,7 @@ def renamed(found: Found, renames: dict[str, dict[str, str]]) -> Found:
 
 
 def differences(before: Found, now: Found) -> Iterator[str]:
-    """Yield in which files and data sets two runs differ, a line each."""
+    """Yield one line for each file or data set in which two runs differ."""
     for file in sorted(before.keys() | now.keys()):
         if file not in now or file not in before:
             yield f"{file}: {'new file' if file in now else 'file is missing'}"
@@ -328,7 +328,7 @@ def _change(old: Any, new: Any) -> str:
 
 
 def record(options: argparse.Namespace) -> int:
-    """Run and store; what is not run now stays as it is in the file."""
+    """Run and store; results of other runs in the file are unchanged."""
     _, runs = read(options.file)
     failed = 0
     all_outcomes = outcomes(jobs_of(options.quick, options.only, options.ranks), options)
@@ -338,7 +338,7 @@ def record(options: argparse.Namespace) -> int:
             print(f"{job.name}: {outcome}", flush=True)
         else:
             runs.update(outcome)
-        if number % 20 == 0:  # the whole takes long on a busy machine
+        if number % 20 == 0:  # a full run takes long on a busy machine
             write(options.file, runs)
     known = {key for job in jobs_of(False, "*", set()) for key in keys_of(job)}
     runs = {key: found for key, found in runs.items() if key in known}
@@ -371,7 +371,7 @@ def compare(options: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    """Do what the command line says."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=("record", "compare", "list", "planned"))
     parser.add_argument("--quick", action="store_true", help="under three minutes on two cores")
@@ -379,7 +379,7 @@ def main() -> int:
     parser.add_argument("--ranks", type=lambda text: set(map(int, text.split(","))), default=set(), metavar="1,2")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
     parser.add_argument("--file", type=Path, default=BASELINE, help="the baseline")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the outputs of all runs here")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="folder for the outputs of all runs")
     parser.add_argument("--verbose", action="store_true", help="name each run that has ended")
     parser.add_argument("--mpiexec", default=os.environ.get("GOLDEN_MPIEXEC", "mpiexec -n"), help="before the number")
     parser.add_argument("--seiche", default=os.environ.get("GOLDEN_SEICHE", "seiche"), help="the program")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Digests of what a run leaves behind, by file and data set; nothing here needs Seiche to be installed."""
+"""Digests of the files of a run, by file and data set; independent of an installed Seiche."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ Table = dict[str, Any]
 LEFT_OUT = {".png", ".pdf", ".svg", ".gif", ".mp4", ".html", ".trace"}
 #: Attributes of HDF5 files that name programs, hosts and dates.
 ATTRIBUTES_LEFT_OUT = {"program", "created_by", "creation_date", "host_names", "last_modified"}
-#: Keys of summaries that say how fast a run was, where, with what, or when. Memory is that of the whole process, `wait
-#: for output` and the rest of `beside` are seconds.
+#: Keys of summaries that describe speed, machine, versions or date of a run. Memory is that of the whole process; the
+#: values of `beside`, such as `wait for output`, are seconds.
 KEYS_LEFT_OUT = {
     *("date", "device", "seconds", "mlups", "copy_bandwidth", "efficiency", "versions", "threads", "hosts"),
     *("useful_s", "active_s", "waited_s", "steps_s", "memory_B", "beside", "seiche"),
 }
-#: Rows of the table of stages that come and go with the time that they took.
+#: Rows of the table of stages that appear only if they took time.
 ROWS_LEFT_OUT = {"other", "wait for output"}
 _PREAMBLE = struct.Struct("<8sIIQQ28x")
 
 
 def short(data: bytes) -> str:
-    """Return the first 48 bits of the SHA-256 of `data`: enough to see a change, and short in a file of thousands."""
+    """Return the first 48 bits of the SHA-256 of `data`, enough to detect a change."""
     return hashlib.sha256(data).hexdigest()[:12]
 
 
 def of_json(value: Any) -> str:
-    """Return the digest of a value as JSON has it."""
+    """Return the digest of a value as written in JSON."""
     return short(json.dumps(value, sort_keys=True).encode())
 
 
@@ -107,7 +107,7 @@ def of_checkpoint(path: Path) -> Table:
 
 
 def of_json_file(path: Path) -> Table:
-    """Return the digests of a JSON file by key; of stages their names, without times."""
+    """Return the digests of a JSON file by key; for stages only their names, without times."""
     content = json.loads(path.read_text())
     table: Table = {}
     if isinstance(content, dict) and str(content.get("schema", "")).startswith("seiche-summary"):
@@ -133,7 +133,7 @@ def _leaves(value: Any, name: str) -> Iterator[tuple[str, str]]:
 
 
 def of_file(path: Path) -> Table | None:
-    """Return the digests of a file by data set, None for pictures and the like."""
+    """Return the digests of a file by data set, None for pictures, web pages and traces."""
     with path.open("rb") as file:
         magic = file.read(8)
     if path.suffix in LEFT_OUT:
@@ -148,7 +148,7 @@ def of_file(path: Path) -> Table | None:
 
 
 def of_folder(folder: Path) -> dict[str, Table]:
-    """Return the digests of all files in a folder but hidden ones; those of SAC files are one table."""
+    """Return the digests of all files in a folder except hidden ones; SAC files share one table."""
     found: dict[str, Table] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()

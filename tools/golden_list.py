@@ -21,9 +21,9 @@ class Run:
         changes: as of `--set`.
         ranks: numbers of ranks.
         quick: those of `--quick`.
-        restarts: (from, on): the checkpoint of the run on `from` ranks is gone on from on `on` ranks.
-        prepare: command lines of one process that are run before, without the name of the program.
-        files: what these and the case need beside them.
+        restarts: (from, on): the checkpoint of the run on `from` ranks is restarted on `on` ranks.
+        prepare: command lines of one process that run first, without the name of the program.
+        files: other files that these and the case need.
     """
 
     name: str
@@ -58,7 +58,7 @@ PRECISIONS = {
     "float32-half": compute("float32", "float16"),
 }
 LAYOUTS = ("list-ab", "list-aa", "tiles-4", "tiles-8", "moments")
-#: Nothing but the last state: what the layouts are compared by.
+#: Output of the last state only, for comparisons of layouts.
 BARE = ("output.extraction=[]", "output.surface=[]", "time.steps=60", "output.fields.0.every=60")
 REGULARISED = ("lattice.collision=regularised",)
 #: Blocks of eight sites for three ranks.
@@ -184,7 +184,7 @@ SHORTENED = [
     example("basin", "mesh.frequency=0.8 Hz", "time={ steps = 60 }", "output.snapshots.0.points=40"),
 ]
 
-#: The machines by which the four solvers are predicted: a made-up node for processors, a known one for GPUs.
+#: Machines for the predictions of the four solvers: an invented node of processors, a real one with GPUs.
 _MACHINES = (("cpu", "machine.json"), ("cuda", "summit"))
 PREDICTED = ("flow", "blood", "waves", "ultrasound")
 PREDICTIONS = [

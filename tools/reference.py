@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes the parts of docs/reference that the code knows: docstrings of public names, and options of the commands.
+"""Write the generated parts of docs/reference: docstrings of public names, and options of the commands.
 
     python -m tools.reference
 
-A page marks each such part by two comments, `<!-- api: NAME -->` or `<!-- commands -->` before it and `<!-- end -->`
-behind it; what stands between them is replaced. A new public name needs one such pair. The page can so be read on a
-repository host as well as among the built pages.
+A page marks each such part by two comments: `<!-- api: NAME -->` or `<!-- commands -->` before it and `<!-- end -->`
+after it. The text between them is replaced. A new public name needs one such pair. The pages are readable on a
+repository host and in the built documentation.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _PART = re.compile(r"<!-- (?P<kind>api|commands|usage)(?:: (?P<name>\S+))? -->\n
 
 
 def written(text: str) -> str:
-    """Return a page with every marked part made anew."""
+    """Return a page with every marked part replaced."""
     return _PART.sub(_part, text)
 
 
 def names(text: str) -> list[str]:
-    """Return the public names that a page has parts for."""
+    """Return the public names of the marked parts of a page."""
     return [part["name"] for part in _PART.finditer(text) if part["kind"] == "api"]
 
 
@@ -67,7 +67,7 @@ def commands() -> Iterator[tuple[str, Any]]:
 
 
 def command(path: str, made: Any) -> str:
-    """Return the Markdown of one command: usage, what it does, arguments and options."""
+    """Return the Markdown of one command: usage, description, arguments and options."""
     arguments = [parameter for parameter in made.params if not parameter.opts[0].startswith("-")]
     options = [parameter for parameter in made.params if parameter.opts[0].startswith("-")]
     words = [_metavar(one) if one.required else f"[{_metavar(one)}]" for one in arguments]
@@ -83,7 +83,7 @@ def _metavar(parameter: Any) -> str:
 
 
 def _option(parameter: Any) -> tuple[str, str]:
-    """Return how an option is written and what it does, with its default where it has one."""
+    """Return an option with its description and default."""
     value = "" if parameter.is_flag else f" {_metavar(parameter)}"
     plain = parameter.default not in (None, False, "", 0) and not isinstance(parameter.default, list | tuple)
     default = f" Default: {parameter.default}." if plain and "default" not in (parameter.help or "") else ""

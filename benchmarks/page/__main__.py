@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`python -m benchmarks.page [ROOT]` brings pages, figure and README up to date."""
+"""`python -m benchmarks.page [ROOT]` updates pages, figure and README."""
 
 import sys
 from pathlib import Path

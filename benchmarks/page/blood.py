@@ -15,27 +15,31 @@ from seiche.report.table import markdown
 _INTRODUCTION = """\
 # Cells in flow
 
-Red cells in a periodic cube (`seiche bench blood --json benchmarks/results/NAME.json`). Rates are vertices times steps
-over the seconds of a stage, in millions; of the sweep they are sites times steps. *Over the flow* is the time of a step
-with cells over that of the flow alone. What the stages do is in the [theory](../theory/coupling.md#2-a-step).
+Red cells in a periodic cube (`seiche bench blood --json benchmarks/results/NAME.json`). The rate of a stage is vertices
+times steps per second, in millions; that of the sweep is sites times steps. *Over the flow* is the time of a step with
+cells over that of the flow alone. The [theory](../theory/coupling.md#2-a-step) describes the stages.
 """
 _RANKS = """\
 ## Several ranks
 
-The same load on every rank (`seiche bench blood --weak`): `resolved` has 256^3 sites of 0.25 um, `coarse` 2.1*10^7 of
-1 um, both a hematocrit of 0.40. *Copies* are cells of other ranks over own ones; *not hidden* is what messages add to a
-step; the efficiency is the time of a step on one rank over this one. Microseconds a step.
+Weak scaling, with the same load on every rank (`seiche bench blood --weak`) and a hematocrit of 0.40. The load
+`resolved` has 256^3 sites of 0.25 um, `coarse` has 2.1*10^7 of 1 um. Times are in microseconds per step.
+
+- *Copies*: ghost cells over owned cells.
+- *Not hidden*: the share that messages add to a step.
+- *Efficiency*: the time of a step on one rank over the time of this step.
 """
 _RATIO = """\
-How many times more the GPU does in a second at equal physics (hematocrit, delta function, mesh, collision, precision):
-sites of a whole step with all stages, sites of the sweep, vertices of the other stages.
+Ratio of the GPU's rate to the CPU's at equal physics (hematocrit, delta function, mesh, collision, precision). Rates
+count sites for a whole step with all stages and for the sweep, vertices for the other stages.
 """
 _BOXES = """\
-The boxes differ ({gpu:,} and {cpu:,} sites, as large as each device needs to be busy): rates are compared, not times.
+The boxes differ ({gpu:,} and {cpu:,} sites, as large as each device needs for full load). Ratios therefore
+refer to rates, not to times.
 """
-#: Hematocrits of boxes of whole cells that are closer than this are the same.
+#: Hematocrits closer than this count as equal, since boxes contain whole cells.
 _SAME = 0.01
-#: Stages of the tables by the names of a step.
+#: Stage names of a step by column of the tables.
 _STAGES = {"membranes": FEM, "interpolation": INTERPOLATE, "spreading": SPREAD, "contact": CONTACT}
 
 
@@ -50,7 +54,7 @@ def blood_part(results: Sequence[Result[BloodRow]]) -> str:
 
 def ranks_part(results: Sequence[Result[bench_blood_ranks.BloodRanksRow]]) -> str:
     """Return the text about several ranks; nothing without results."""
-    counts = ("load", "ranks", "transport", "support", "cells", "copies", "MB a step")
+    counts = ("load", "ranks", "transport", "support", "cells", "copies", "MB per step")
     columns = (*counts, "flow", "step", "without messages", "not hidden", "efficiency")
     sections = []
     for result in results:
@@ -67,7 +71,7 @@ def ranks_part(results: Sequence[Result[bench_blood_ranks.BloodRanksRow]]) -> st
 
 
 def draw_compared(results: Sequence[Result[BloodRow]], path: Path) -> bool:
-    """Draw the shares of the stages of the first GPU and CPU of equal physics; tell whether there are two."""
+    """Draw the shares of the stages of the first GPU and CPU of equal physics; return whether both exist."""
     for gpu, cpu, pairs in compared(results):
         draw(path, {gpu.device: [fast for fast, _ in pairs], cpu.device: [slow for _, slow in pairs]})
         return True
@@ -91,7 +95,7 @@ def sweep(row: BloodRow) -> float:
 
 
 def _equal(one: BloodRow, two: BloodRow) -> bool:
-    """Tell whether two rows have the same physics; moments are another collision than populations."""
+    """Return whether two rows have the same physics. Moment storage uses a different collision."""
     first, second = (
         (row.vertices, row.points, row.delta, row.precision, row.layout == "moments") for row in (one, two)
     )

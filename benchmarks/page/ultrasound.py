@@ -14,22 +14,27 @@ from seiche.report.table import markdown
 _INTRODUCTION = """\
 # Ultrasound
 
-Steps of the k-space solver (`seiche bench ultrasound --json benchmarks/results/NAME.json`) on cubes, in water
-(homogeneous), two lossless layers (lossless), or two layers that absorb by a power law, with nonlinearity (full). A
-source of velocity acts in every step. *Transforms* are those of a library over the whole grid, or of lines in the
-kernels themselves ([tuning](tuning.md)). Bytes a point are those that `seiche check` states, and what the device's
-memory grew by.
+Steps of the k-space solver (`seiche bench ultrasound --json benchmarks/results/NAME.json`) on cubes, with a source of
+velocity in every step. The media are water (homogeneous), two lossless layers (lossless), and two layers with power-law
+absorption and nonlinearity (full). *Transforms* are those of a library over the whole grid, or of lines inside the
+kernels ([tuning](tuning.md)). The two numbers of bytes per point are the estimate of `seiche check` and the measured
+increase of device memory.
 """
 _RANKS = """\
-Several ranks (`mpiexec -n 4 seiche bench ultrasound --json benchmarks/results/NAME.json`) have a cube each, in a row.
-*Width* is that of the overlaps, none where transforms cover the whole grid. *Efficiency* is the time of one cube on one
-rank over that of a step; *after work* counts all points that a rank computes, overlaps included, as its work.
-*Messages* is the share of a step in sending, receiving and transposing.
+Several ranks (`mpiexec -n 4 seiche bench ultrasound --json benchmarks/results/NAME.json`) have one cube each, in a row.
+
+- *Width*: width of the overlaps, empty where transforms cover the whole grid.
+- *Efficiency*: the time of one cube on one rank over that of a step.
+- *After work*: the same, with all points that a rank computes counted as its work, including overlaps.
+- *Messages*: the share of a step spent in sending, receiving and transposing.
 """
-_COLUMNS = ("program", "scheme", "medium", "precision", "transforms", "points", "ms a step", "ns a point", "B a point")
+_COLUMNS = (
+    *("program", "scheme", "medium", "precision", "transforms"),
+    *("points", "ms per step", "ns per point", "B per point"),
+)
 _RANKS_COLUMNS = (
-    *("scheme", "medium", "precision", "basis", "transport", "transforms", "points a rank", "ranks", "width"),
-    *("ms alone", "ms a step", "efficiency", "after work", "messages"),
+    *("scheme", "medium", "precision", "basis", "transport", "transforms", "points per rank", "ranks", "width"),
+    *("ms alone", "ms per step", "efficiency", "after work", "messages"),
 )
 
 

@@ -14,16 +14,17 @@ from seiche.report.table import markdown
 _INTRODUCTION = """\
 # Waves
 
-Periodic cubes (`seiche bench waves --json benchmarks/results/NAME.json`), *n* nodes a direction. A stage is one
-evaluation of the right-hand side with its integration: five make a step of Runge-Kutta, one a step of leapfrog. *Words*
-are what an inner stage moves a node by the [model](../theory/waves.md), section 8; *of copy* is what the mean of the
-stages makes of the copy bandwidth, *of fused* the time over that of the fused kernel. With several ranks *efficiency*
-is the time of one device alone over that of all: the rest is what messages cost.
+Periodic cubes (`seiche bench waves --json benchmarks/results/NAME.json`) with *n* nodes per direction. A stage is one
+evaluation of the right-hand side with its integration. A Runge-Kutta step has five stages, a leapfrog step has one.
+
+- *Words*: words moved per node in an inner stage, by the [model](../theory/waves.md), section 8.
+- *Of fused*: the time over that of the fused kernel.
+- *Of copy*: the bandwidth of the mean stage over that of a copy.
+- *Efficiency*, with several ranks: the time of one device alone over that of all. The loss is due to messages.
 """
 _RATIO = """\
-How many times faster the GPU does a stage of a node, fused kernels. Hanindhito et al. (2022,
-doi:10.1145/3524059.3532373) give 84 on the average of the same six configurations, one V100 against two POWER9
-processors of 20 cores.
+Speed-up of a stage per node on the GPU, with fused kernels. Hanindhito et al. (2022, doi:10.1145/3524059.3532373)
+report an average of 84 over the same six configurations, for one V100 against two POWER9 processors of 20 cores.
 """
 
 
@@ -36,8 +37,8 @@ def waves_part(results: Sequence[Result[WavesRow]]) -> str:
 
 def _section(result: Result[WavesRow]) -> str:
     several = any(row.ranks > 1 for row in result.rows)
-    columns = ["medium", "flux", "precision", "kernels", "n", "elements", "words", "ps a node a stage"]
-    columns += ["of fused", "of copy"] + (["ghosts", "ranks", "kB a stage", "error", "efficiency"] if several else [])
+    columns = ["medium", "flux", "precision", "kernels", "n", "elements", "words", "ps per node and stage"]
+    columns += ["of fused", "of copy"] + (["ghosts", "ranks", "kB per stage", "error", "efficiency"] if several else [])
     lines = []
     for row in result.rows:
         line = [row.medium, row.flux, row.precision, row.variant, str(row.nodes), f"{row.elements:,}"]

@@ -3,9 +3,9 @@
 
     python examples/inversion-2d/invert.py [ITERATIONS] [FOLDER]
 
-Four sources, one a side, and 22 receivers around. Data are computed with the true medium; the inversion starts from
-a uniform one and minimises the misfit of the pressures with L-BFGS-B, whose gradients come from the exact adjoint of
-the discrete scheme. One or two minutes on two cores; leaves inversion.png and inversion.json.
+Four sources, one on each side, and 22 receivers around. Data are computed with the true medium; the inversion starts
+from a uniform one and minimises the misfit of the pressures with L-BFGS-B, with gradients by the exact adjoint of
+the discrete scheme. One or two minutes on two cores; writes inversion.png and inversion.json.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def true_speed(mesh: Mesh) -> np.ndarray:
 
 
 def main(iterations: int = 12, folder: Path = Path(__file__).parent / "out") -> dict[str, object]:
-    """Invert, draw and store; return what is stored."""
+    """Invert, draw and store; return the stored values."""
     mesh = Mesh.of_forest(Forest.uniform(Brick((WIDTH, HEIGHT), (False, False)), 0))
     shots, truth = experiments(mesh), true_speed(mesh)
 
@@ -57,7 +57,7 @@ def main(iterations: int = 12, folder: Path = Path(__file__).parent / "out") -> 
     data = [shot.simulate(medium(truth)) for shot in shots]
 
     def misfit(relative: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return misfit and gradient over the misfit of the start, for speeds SPEED (1 + relative)."""
+        """Return misfit and gradient relative to the initial misfit, for speeds SPEED (1 + relative)."""
         found = [shot.gradient(medium(SPEED * (1 + relative)), d) for shot, d in zip(shots, data, strict=True)]
         return sum(g.misfit for g in found) / scale, SPEED * np.sum([g.cp for g in found], axis=0) / scale
 

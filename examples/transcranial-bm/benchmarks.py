@@ -54,7 +54,7 @@ MIDDLE = 105e-3
 
 @dataclass(frozen=True)
 class Size:
-    """What is computed: the field is wanted for x from 0 to `length`, and `half` to both sides of the axis (m)."""
+    """Size of the result: x from 0 to `length`, and `half` to both sides of the axis (m)."""
 
     dimensions: int = 2
     length: float = 120e-3
@@ -64,7 +64,7 @@ class Size:
 
 
 def material(name: str, benchmark: int) -> TissueMaterial:
-    """Return a material; the water of benchmark 2 absorbs."""
+    """Return a material; the water of benchmark 2 is absorbing."""
     return ABSORBING_WATER if benchmark == 2 and name == "water" else MATERIALS[name]
 
 
@@ -79,7 +79,7 @@ def axes_of(size: Size) -> tuple[Grid, tuple[Floats, ...]]:
 def medium_of(benchmark: int, axes: tuple[Floats, ...]) -> Medium:
     """Return the medium: everywhere, in plates, or in shells; a layer has its first border's points, not its last's."""
     depth, *sides = np.meshgrid(*axes, indexing="ij")
-    if benchmark > 4:  # depth along the radius, counted as along the axis
+    if benchmark > 4:  # depth along the radius, with the origin of the axis
         depth = MIDDLE - np.sqrt((depth - MIDDLE) ** 2 + sum(one**2 for one in sides))
     layers = (*PLATES.get(benchmark, ()), (BEYOND.get(benchmark, "water"), np.inf))
     number = np.searchsorted([end for _, end in layers], depth + 1e-9, side="right")
@@ -96,7 +96,7 @@ def medium_of(benchmark: int, axes: tuple[Floats, ...]) -> Medium:
 
 
 def shape_of(source: int, dimensions: int, start: Floats) -> Arc | Bowl | Disc | Line:
-    """Return the bowl (source 1) or disc (2) whose middle lies at `start`, or what they are in two dimensions."""
+    """Return the bowl (source 1) or disc (2) centred at `start`, or its two-dimensional counterpart."""
     vertex, ahead = tuple(start), tuple(start + np.eye(dimensions)[0] * RADIUS)
     if source == 1:
         return (Arc if dimensions == 2 else Bowl)(vertex, ahead, RADIUS, RADIUS)
@@ -172,7 +172,7 @@ def behind_plates(benchmark: int, source: int, x: Floats, y: Floats) -> Complex:
 
     def normal(one: TissueMaterial) -> Complex:
         root = np.sqrt(wave_number(one) ** 2 - ky**2 + 0j)
-        return np.where(root.imag > 0, -root, root)  # waves that do not travel fade
+        return np.where(root.imag > 0, -root, root)  # evanescent waves decay
 
     matrix = [np.ones(count, complex), np.zeros(count, complex), np.zeros(count, complex), np.ones(count, complex)]
     at = front
@@ -194,13 +194,13 @@ def behind_plates(benchmark: int, source: int, x: Floats, y: Floats) -> Complex:
     last_z = last.density * 2 * np.pi * TONE / kx
     a, b, c, d = matrix
     passed = spectrum * 2 / (a + b / last_z + first_z * (c + d / last_z))
-    far = np.abs(ky) < 1.5 * k.real  # the rest has faded
+    far = np.abs(ky) < 1.5 * k.real  # the others have decayed
     field = passed[far] * np.exp(-1j * kx[far] * (x[:, None] - back))
     return np.asarray(field @ np.exp(1j * np.outer(ky[far], y)) / count)
 
 
 def widths(field: Floats, peak: tuple[int, ...], part: float) -> list[float]:
-    """Return, along each axis through a point, the width (m) of what exceeds `part` of the field there; NaN if cut."""
+    """Return the widths (m) along the axes of the field above `part` of its value at a point; NaN if cut."""
     found = []
     for axis in range(field.ndim):
         line = np.moveaxis(field, axis, 0)[(slice(None), *(p for k, p in enumerate(peak) if k != axis))]
@@ -225,7 +225,7 @@ def metrics(benchmark: int, source: int, reference: Floats, field: Floats) -> di
     brain = slice(74, None)  # x from 37 mm on, behind the bone
     peaks, places = [], []
     for values in (one, two):
-        if source == 2 and benchmark > 1:  # this beam has no focus: the peak of the plane at x = 60 mm
+        if source == 2 and benchmark > 1:  # no focus in this beam: the peak in the plane at x = 60 mm
             plane = min(120, len(values) - 1)
             place = (plane, *np.unravel_index(int(np.argmax(values[plane])), values.shape[1:]))
         else:
@@ -233,7 +233,7 @@ def metrics(benchmark: int, source: int, reference: Floats, field: Floats) -> di
             place = (place[0] + 74, *place[1:])
         places.append(tuple(int(n) for n in place))
         peaks.append(float(values[places[-1]]))
-    ends = slice(1, None) if source == 2 and benchmark > 1 else slice(None)  # nor has it widths along the axis
+    ends = slice(1, None) if source == 2 and benchmark > 1 else slice(None)  # it has no width along the axis either
     behind_one, behind_two = one[brain], two[brain]
     apart = np.linalg.norm(np.subtract(*places)) * SPACING
     return {
@@ -252,14 +252,14 @@ def metrics(benchmark: int, source: int, reference: Floats, field: Floats) -> di
 
 
 def run(benchmark: int, source: int, size: Size) -> tuple[dict[str, Any], Floats, Floats]:
-    """Return metrics, reference and computed amplitude, which are 0 where the reference is not known."""
+    """Return metrics, reference and computed amplitude, which are 0 where the reference is unknown."""
     _, axes = axes_of(size)
     places = [axes[0][BEHIND:], *axes[1:]]
     field = np.abs(computed(benchmark, source, size))
     if benchmark <= 2:
         kind = "integral over the source"
         points = np.stack(np.meshgrid(*places[:2], indexing="ij"), axis=-1).reshape(-1, 2)
-        if size.dimensions == 3:  # in the plane through the axis: the field is round
+        if size.dimensions == 3:  # in a plane through the axis: the field is axisymmetric
             field = field[:, :, field.shape[2] // 2]
             points = np.pad(points, ((0, 0), (0, 1)))
         k = wave_number(material("water", benchmark))
