@@ -19,15 +19,7 @@ from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.flow.choice import layouts_for
 from seiche.flow.layout import HALF_SCALE
-from seiche.flow.model import (
-    FlowModel,
-    Newtonian,
-    Precision,
-    PressureIolet,
-    Regularised,
-    Rheology,
-    Trt,
-)
+from seiche.flow.model import FlowModel, Newtonian, Precision, PressureIolet, Regularised, Rheology, Trt
 from seiche.flow.solver import FlowSolver
 from seiche.observe.bandwidth import copy_bandwidth
 from seiche.solver.replay import GRAPH_STEPS

@@ -102,12 +102,7 @@ class Growth:
         first = sum(map(len, self._nodes))
         self._nodes.append(values)
         x, y, z = low.tolist()
-        return {
-            "origin": {"x": x, "y": y, "z": z},
-            "spacing": spacing,
-            "first": first,
-            "shape": (*shape.tolist(), 0),
-        }
+        return {"origin": {"x": x, "y": y, "z": z}, "spacing": spacing, "first": first, "shape": (*shape.tolist(), 0)}
 
     def _prepare(self) -> None:
         """Make the grids and points on the device."""

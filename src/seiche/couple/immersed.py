@@ -148,28 +148,14 @@ class ImmersedBoundary(Boundary):
         real = solver.precision.compute
         self.solver, self.markers, self.delta, self.scheme = solver, markers, delta, scheme
         self.backend, self._real = solver.backend, real
-        zeros, upload = self.backend.zeros, self.backend.upload
         if before is not None and before.solver is solver:
             self.bricks, self.flow, self.field, self.touched = before.bricks, before.flow, before.field, before.touched
         else:
             self.bricks = Bricks(self.backend, solver.region, solver.populations)
             self._allocate_fields(self.bricks.count + 1)
         rows, count = self.bricks.count, markers.vertex_count
-        self.velocity = zeros((3, markers.stride), real)
-        self._vertices = {
-            "place": markers.place,
-            "first": zeros((markers.stride, 4), np.int32),
-            "t": zeros((markers.stride, 4), real),
-            "listed": upload(np.full((3, markers.stride), _UNLISTED, np.int32)),
-            "state": zeros(registry.STATE_WORDS, np.uint32),
-            "stride": markers.stride,
-        }
+        self._allocate_vertices(rows, count * self.bricks.entries(SUPPORT[delta]))
         self._slip = markers.slip
-        capacity = count * self.bricks.entries(SUPPORT[delta])
-        self._lists = {
-            **{name: zeros(rows + 1, np.uint32) for name in ("first", "count", "tally")},
-            "entries": zeros(max(capacity, 1), np.uint32),
-        }
         self._steps_moved = 0
         self._bind_all()
         self.inside = None
@@ -193,6 +179,22 @@ class ImmersedBoundary(Boundary):
         if self.inside is not None:
             contrast = Contrast(viscosity_contrast, self.inside.bits, self.inside.sites, mark_every, self.inside.begin)
         solver.immerse(Immersion(force, fields, self.stages, contrast))
+
+    def _allocate_vertices(self, rows: int, capacity: int) -> None:
+        zeros, stride = self.backend.zeros, self.markers.stride
+        self.velocity = zeros((3, stride), self._real)
+        self._vertices = {
+            "place": self.markers.place,
+            "first": zeros((stride, 4), np.int32),
+            "t": zeros((stride, 4), self._real),
+            "listed": self.backend.upload(np.full((3, stride), _UNLISTED, np.int32)),
+            "state": zeros(registry.STATE_WORDS, np.uint32),
+            "stride": stride,
+        }
+        self._lists = {
+            **{name: zeros(rows + 1, np.uint32) for name in ("first", "count", "tally")},
+            "entries": zeros(max(capacity, 1), np.uint32),
+        }
 
     def _bind_all(self) -> None:
         """Prepare the launches."""

@@ -133,7 +133,9 @@ def choose(
         return Plan("global")
     if machine is None:
         return Plan("local")
-    local = {split: _local_seconds(problem, parts, machine, places, size, lines) for split, parts in splits.items()}
+    local = {
+        split: _local_seconds(problem, parts, machine, places, size, lines=lines) for split, parts in splits.items()
+    }
     split = min(local, key=lambda split: local[split])
     times = {"local": local[split]}
     if slabs is not None:
@@ -160,6 +162,7 @@ def _local_seconds(
     machine: Machine,
     places: Sequence[RankPlace],
     size: int,
+    *,
     lines: Real | None,
 ) -> float:
     gpus, power = all(place.gpu for place in places), problem.has_fractional_terms

@@ -59,7 +59,9 @@ def cells_setup(setup: BloodSetup, folder: Path, *, place: bool = True) -> Cells
         _refuse_unstable(units, types, limits)
         free = free_layers(setup)
         reached = _reached(case, sites, surfaces, free) if case.packing is not None else 1.0
-        packing, notes = _place(setup, folder, types, surfaces, gap, reached, free) if place else (None, ())
+        packing, notes = (
+            _place(setup, folder, types, surfaces, gap=gap, reached=reached, free=free) if place else (None, ())
+        )
         between, wall = repulsions(case, units)
         contrast = _contrast(case)
     except CaseError as error:
@@ -180,6 +182,7 @@ def _place(
     folder: Path,
     types: Sequence[CellType],
     surfaces: Sequence[Surface],
+    *,
     gap: float,
     reached: float,
     free: dict[str, float],

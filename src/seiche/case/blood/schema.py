@@ -212,8 +212,7 @@ class Reservoir(Table):
 
     hematocrit: float | None = Field(default=None, gt=0, lt=1, description="of the tube; that of [packing] by default")
     length: PositiveLength | None = Field(
-        default=None,
-        description="minimum period of the tube; three of the largest cells by default",
+        default=None, description="minimum period of the tube; three of the largest cells by default"
     )
     seed: int = Field(default=0, ge=0, lt=2**63, description="seed of the random positions in the tube")
     every: int | None = Field(

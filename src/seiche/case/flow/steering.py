@@ -28,7 +28,7 @@ def flow_controls(setup: FlowSetup, solver: FlowSolver) -> dict[str, Control]:
     for number, plane in enumerate(setup.vessel.sites.iolets):
         opening, changes = openings[plane.name], dict[str, Any]()
         for key in _keys(opening):
-            change = partial(_change, setup, solver, number, opening, changes, key)
+            change = partial(_change, setup, solver, number, opening, changes=changes, key=key)
             controls[f"iolets.{plane.name}.{key}"] = Control(getattr(opening, key), change)
     return controls
 
@@ -46,9 +46,10 @@ def _change(
     solver: FlowSolver,
     number: int,
     opening: Opening,
+    value: Any,
+    *,
     changes: dict[str, Any],
     key: str,
-    value: Any,
 ) -> None:
     """Set a key of an iolet in addition to earlier `changes`; a mean value replaces a table in time."""
     case, plane = setup.case, setup.vessel.sites.iolets[number]

@@ -77,11 +77,11 @@ def row_density(shape: LineShape, dimensions: int, varying: bool, nonlinear: boo
     """Conservation of mass from spectra, followed by the computation `finish`."""
     then, finish_members = finish_type(finish, nonlinear, shape.real)
     header = "row_relaxing" if finish == "relaxation" else "row_lines"
-    return _row_density(shape, dimensions, varying, nonlinear, then, finish_members, header)
+    return _row_density(shape, dimensions, varying, nonlinear, then=then, finish=finish_members, header=header)
 
 
 def _row_density(
-    shape: LineShape, dimensions: int, varying: bool, nonlinear: bool, then: str, finish: Members, header: str
+    shape: LineShape, dimensions: int, varying: bool, nonlinear: bool, *, then: str, finish: Members, header: str
 ) -> KernelSpec:
     medium, medium_members = medium_type(varying, shape.real)
     policies: Members = (("medium", medium_members), ("finish", finish), ("rows", ROWS), ("dt", shape.real))
@@ -95,7 +95,8 @@ def row_density_onward(
     """Conservation of mass in a power-law medium, and the spectra for its fractional Laplacians."""
     flags = ",".join(map(cpp_bool, (nonlinear, losses, dispersion)))
     then = f"{CPP}PowerLawSpectra<{CPP_TYPE[shape.real]},{flags}>"
-    return _row_density(shape, dimensions, varying, nonlinear, then, pointers("p rates densities"), "row_lines")
+    finish, header = pointers("p rates densities"), "row_lines"
+    return _row_density(shape, dimensions, varying, nonlinear, then=then, finish=finish, header=header)
 
 
 def row_power_law(shape: LineShape, varying: bool, *, losses: bool, dispersion: bool) -> KernelSpec:
