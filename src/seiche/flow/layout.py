@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Interface of a storage layout; see `list_layout.py`, `tile_layout.py` and `moment_layout.py`.
 
-Populations are stored shifted by their weight. The state of a site between steps is its *outgoing* populations: those
+Each population is stored minus its weight. The state of a site between steps is its *outgoing* populations: those
 after the collision, with populations leaving through iolets already replaced by the returning ones. Every layout can
 export and import this state, so checkpoints are independent of layout, ranks and device.
 """
@@ -39,21 +39,21 @@ class Use(Enum):
     ARRIVING = auto()
 
 
-#: Scale of stored halves: value = half/HALF_SCALE (see `f16` in kernels/storage.hpp).
+#: Scale of stored half-precision numbers: value = half/HALF_SCALE (see `f16` in kernels/storage.hpp).
 HALF_SCALE = 32768.0
 
 
 class OutgoingPopulations:
     """Outgoing populations of the owned sites, shifted by their weight: rows (n_owned, Q) assembled on access.
 
-    Access needs no device work, so any thread may write them.
+    Access does not use the device, so any thread may write them to a file.
     """
 
     dtype = np.dtype(np.float64)
     _ROWS = 4096
 
     def __init__(self, columns: list[npt.NDArray[Any]]) -> None:
-        """Take the stored numbers, (n_owned,) for each direction."""
+        """Wrap the stored numbers, an array (n_owned,) for each direction."""
         self._columns = columns
         self.shape = (len(columns[0]), len(columns))
 
@@ -76,8 +76,8 @@ class OutgoingPopulations:
 class Layout(ABC):
     """Populations of one rank in memory.
 
-    `phases` is the number of alternating kinds of steps (2: from either of two copies, or even and odd). `item`
-    (n_owned,) is the kernel item of each owned site; `items` bounds them. Items [0, interior) need no data from other
+    `phases` is the number of alternating kinds of steps (2: even and odd, or reading one of two copies). `item`
+    (n_owned,) is the kernel item of each owned site, less than `items`. Items [0, interior) need no data from other
     ranks, items [interior, items) do.
     """
 
@@ -133,7 +133,7 @@ class Layout(ABC):
         return self.store
 
     def rebuild(self, phase: int, part: Literal["interior", "edge", "late"]) -> Callable[[], None] | None:
-        """Return the call that fills the slots needed by boundaries, None if there is nothing to fill.
+        """Return the function that fills the slots needed by boundaries, or None if there is nothing to fill.
 
         "interior" and "edge" run before a step of this phase, "late" (walls next to iolets) after the previous step.
         """
@@ -149,7 +149,7 @@ class Layout(ABC):
         return sum(int(array.nbytes) for array in self.arrays)
 
     def leaving_distance(self, phase: int, q: int) -> int | None:
-        """Return the offset of `leaving_slots` of q from those of the rest population, None if it is not uniform."""
+        """Return the offset of `leaving_slots` of q from those of the rest population, or None if not uniform."""
         return None
 
     def state(self, phase: int) -> dict[str, OutgoingPopulations | npt.NDArray[np.float64]]:
@@ -162,7 +162,7 @@ class Layout(ABC):
             self.set_leaving(q, state["populations"][:, q])
 
     def start(self, density: float, velocity: Sequence[float]) -> None:
-        """Set the equilibrium of `density` and `velocity` at every site."""
+        """Set the equilibrium for `density` and `velocity` at every site."""
         if density == 1.0 and not any(velocity):
             return  # the shifted populations at rest are zero, as allocated
         excess = np.array([density - 1.0])

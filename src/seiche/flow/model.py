@@ -17,7 +17,7 @@ import numpy.typing as npt
 #: Default pressure rule: accurate and stable at common relaxation times.
 DEFAULT_SCHEME = "plane"
 
-#: Position of the wall on its links: half way, or at the fraction of each link.
+#: Position of the wall on its links: halfway, or at the fraction of each link.
 WallKind = Literal["bounce-back", "bouzidi"]
 
 
@@ -240,7 +240,7 @@ class MovingWall:
 
 @dataclass(frozen=True)
 class Walls:
-    """Position of walls on their links (half way or at the geometry's fractions), and moving walls."""
+    """Position of walls on their links (halfway or at the geometry's fractions), and moving walls."""
 
     kind: WallKind = "bounce-back"
     moving: Sequence[MovingWall] = ()

@@ -217,7 +217,7 @@ class FlowSolver(SolverBase):
         """Return the mass created by walls since the start, which the solver removes again; collective.
 
         One value for each connected component of the fluid, in sites of density 1, (components,). Shape (0,) if all
-        walls are half way and at rest. Many times the mass of a component indicates underresolved walls.
+        walls are halfway and at rest. Many times the mass of a component indicates underresolved walls.
         """
         mass = self._walls.mass
         return mass.created() if mass is not None else np.zeros(0)

@@ -25,12 +25,12 @@ def unit_of_rate(item: str) -> str:
 class Progress:
     """Step, rate in million updates per second and remaining time.
 
-    A terminal shows a bar at the bottom; other output scrolls above it. A log has one line every `every` seconds and
+    A terminal shows a bar at the bottom; other output scrolls above it. A log gets one line every `every` seconds and
     one at the end.
 
     Args:
         steps: last step of the run.
-        sites: number of items of all ranks.
+        sites: number of items on all ranks.
         item: kind of item: "sites", "elements" or "points".
         first: first step of the run.
         visible: whether to show anything (on the first rank only).
@@ -63,7 +63,7 @@ class Progress:
 
     @property
     def rate(self) -> float:
-        """Return the steps per second over the last seconds, 0 before two updates."""
+        """Return the recent number of steps per second, or 0 before two updates."""
         if len(self._samples) < 2:
             return 0.0
         (begin, first), (end, last) = self._samples[0], self._samples[-1]
@@ -76,13 +76,13 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """Return the remaining seconds at the present rate, None if it is unknown."""
+        """Return the remaining seconds at the current rate, or None if it is unknown."""
         return (self.steps - self.step) / self.rate if self.rate > 0 else None
 
     def update(self, step: int, *, imbalance: float | None = None, checkpoint: int | None = None) -> None:
         """Update to `step` completed steps.
 
-        `imbalance` is the maximum over the mean compute time of ranks, `checkpoint` the step of the last checkpoint.
+        `imbalance` is the ratio of maximum to mean compute time of ranks, `checkpoint` the step of the last checkpoint.
         """
         now = self._clock()
         self.step, self._checkpoint = step, checkpoint
@@ -136,7 +136,7 @@ class Progress:
         }
 
     def numbers(self) -> str:
-        """Return the numbers of the bar."""
+        """Return the text shown beside the bar."""
         left = self.seconds_left
         text = "" if left is None or self.step >= self.steps else f"  {_duration(left)} to go"
         if self._imbalance is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The figure of an ultrasound run: fields over the medium in one row."""
+"""The figure of an ultrasound run: fields with contours of the medium, in one row."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from seiche.report.style import DOUBLE_COLUMN, color_bar, new_figure, paper_style, save
 
-#: Relative difference of sound speeds from which contours are drawn.
+#: Relative difference in sound speed above which contours are drawn.
 _CONTRAST = 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """A field (1D or 2D, axes of `places` in m) with its title and the label of its colours."""
+    """A field (1D or 2D, axes of `places` in m) with its title and the label of its colour bar."""
 
     title: str
     label: str
@@ -28,7 +28,7 @@ class Panel:
 
 
 def middle_slice(values: npt.NDArray[Any], through: Sequence[int] | None = None) -> npt.NDArray[Any]:
-    """Return the slice of a 3D field in the plane of the first two axes, through `through` or the centre."""
+    """Return the slice of a 3D field parallel to the first two axes, through `through` or the centre."""
     if values.ndim < 3:
         return values
     return np.asarray(values[:, :, values.shape[2] // 2 if through is None else through[2]])
@@ -43,9 +43,9 @@ def ultrasound_figure(
     sound_speed: npt.NDArray[Any] | None,
     title: str = "",
 ) -> None:
-    """Draw the panels into `path` in the format of the suffix of `name`; contours show the sound speed.
+    """Draw the panels to `path` in the format given by the suffix of `name`; contours show the sound speed.
 
-    `places` are the coordinates (m) of the first axes, one or two of them.
+    `places` are the coordinates (m) along the first one or two axes.
     """
     with paper_style():
         count = len(panels)

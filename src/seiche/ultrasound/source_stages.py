@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sources on the device (theory/ultrasound, section 5): which of them act in a step, and their bound work."""
+"""Sources on the device (theory/ultrasound, section 5): which sources act in a step, and their bound kernels."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ class SourceStages:
         return tuple(t < source.steps for source, _ in self._bound)
 
     def scale(self, origin: str, factor: float) -> None:
-        """Multiply the problem's signals of `origin` by `factor` from the next step on; not part of the state."""
+        """Multiply the problem's signals of `origin` by `factor` from the next step on; not saved in checkpoints."""
         for source, samples in self._samples:
             if source.origin == origin:
                 self._state.backend.assign(samples, np.ascontiguousarray(source.samples * factor, self._state.real))
 
     def pressure(self, active: Iterable[bool]) -> list[Bound]:
-        """Return the work of the active sources of pressure."""
+        """Return the bound kernels of the active pressure sources."""
         return [bound for (source, bound), acts in zip(self._bound, active, strict=True) if acts and on_density(source)]
 
     def velocity(self, active: Iterable[bool]) -> list[Bound]:
-        """Return the work of the active sources of velocity."""
+        """Return the bound kernels of the active velocity sources."""
         both = zip(self._bound, active, strict=True)
         return [bound for (source, bound), acts in both if acts and not on_density(source)]
 
     def _bind(self, source: MaskSource) -> Bound:
         state = self._state
-        if not source.points.size:  # it acts on other ranks
+        if not source.points.size:  # all of its points are on other ranks
             return _no_points
         target, fields = state.rho, state.problem.dimensions
         if not on_density(source):
@@ -76,7 +76,7 @@ class SourceStages:
         }
 
     def _bind_corrected(self, source: MaskSource, target: Array, fields: int) -> Bound:
-        """Return the addition of the corrected field of a source (eq. 16).
+        """Return the kernels that add the corrected field of a source (eq. 16).
 
         If all points have the same signal, their field is corrected once. Otherwise it is recomputed every step.
         """
@@ -93,7 +93,7 @@ class SourceStages:
         return ActionSequence([*spread, add]) if spread else add
 
     def _corrected_mask(self, source: MaskSource) -> Array:
-        """Return F^-1[cos(a) F w] (points,) for the weights w at the source's points; equal sources share it."""
+        """Return F^-1[cos(a) F w] (points,) for the weights w at the source's points; equal masks are shared."""
         state = self._state
         for other, mask in self._masks:
             if other.points is source.points and other.weights is source.weights:
@@ -113,7 +113,7 @@ class SourceStages:
         return mask
 
     def _spread(self, source: MaskSource, signal: dict[str, Any]) -> list[Bound]:
-        """Return the work that computes the corrected field of a signal in the padded rows of work spectrum 1."""
+        """Return the kernels that compute the corrected field of a signal in the padded rows of work spectrum 1."""
         state = self._state
         if self._kappa is None:
             self._kappa = state.upload(operators.source_kappa(state.problem, state.real))

@@ -28,7 +28,7 @@ class Check:
     """One comparison: it passes if `value` is below `bound`, or above it with `sense` "above".
 
     A "recorded" value has no bound; it is printed for information. `reference` is the source of the exact solution;
-    `plot` draws the comparison into a file.
+    `plot` draws the comparison to a file.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Setting:
-    """Device and size of the checks; by default the number of CPU `threads` depends on the size of a check."""
+    """Device and size of checks; by default the number of CPU `threads` depends on the size of a check."""
 
     device: str = "cpu"
     quick: bool = False
@@ -85,7 +85,7 @@ def post_collision_state(
     """Return the post-collision populations (n, Q) of a smooth flow, to second order (Chapman-Enskog).
 
     f* = feq + (1 - 1/tau) fneq with fneq = -w tau rho/cs^2 (c c - cs^2 I):grad u. `excess` (n,) is rho - 1, `velocity`
-    is (n, 3). `gradient` (n, 3, 3) is the derivative along the first axis of the velocity along the second.
+    is (n, 3). `gradient` (n, 3, 3) has the elements [:, a, b] = d(u_b)/d(x_a).
     """
     vectors = velocity_set.vectors
     tensor = np.einsum("qa,qb->qab", vectors, vectors) - CS2 * np.eye(3)

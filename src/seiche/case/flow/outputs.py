@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The outputs of a flow run, made from the tables of its case."""
+"""The outputs of a flow run, created from the tables of its case."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from seiche.io.formats.stl import write_stl
 
 
 class FlowOutputs:
-    """Makes the outputs in `folder`; nothing is written yet."""
+    """Creates the outputs of a run in `folder`, without writing anything yet."""
 
     def __init__(self, setup: FlowSetup, solver: FlowSolver, folder: Path) -> None:
         self._setup, self._solver, self._folder = setup, solver, folder
@@ -69,7 +69,7 @@ class FlowOutputs:
         return continued(self._folder / name, self._first_step)
 
     def _rows(self, table: FieldOutput) -> npt.NDArray[np.int64] | None:
-        """Return the rows of this rank's fields that a series contains, None for all."""
+        """Return the rows of this rank's fields that a series contains, or None for all."""
         if table.where is None:
             return None
         key = f'{self._setup.source}: output.fields["{table.file}"].where'
@@ -79,7 +79,7 @@ class FlowOutputs:
 
 
 class VesselSurface(Final):
-    """The surface of a built-in shape as an STL file (metres), written before the first step if its table names one."""
+    """The surface of a built-in shape as an STL file (metres), written before the first step if requested."""
 
     def __init__(self, setup: FlowSetup, solver: FlowSolver, folder: Path) -> None:
         shape = setup.case.geometry.shape
@@ -100,7 +100,7 @@ class VesselSurface(Final):
 
 
 class Picture(Output):
-    """The picture of a run at the strongest inflow or at the end, with the flow rates of `monitor`."""
+    """The picture of a run at peak inflow or at the end, with the flow rates of `monitor`."""
 
     def __init__(
         self, setup: FlowSetup, solver: FlowSolver, path: Path, monitor: FlowMonitor, wall: Callable[[], Wall]
@@ -116,19 +116,19 @@ class Picture(Output):
         return (Place("output.picture", self._path),)
 
     def next_after(self, step: int) -> int | None:
-        """Return the step to draw."""
+        """Return the step to be drawn, or None if it is past."""
         return self._step if self._step > step else None
 
     def due(self, step: int) -> bool:
-        """Return whether `step` is the step to draw."""
+        """Return whether `step` is the step to be drawn."""
         return step == self._step
 
     def take(self) -> None:
-        """Capture the present state."""
+        """Capture the current state."""
         self._moment, self._captured = capture(self._setup, self._solver, self._wall), True
 
     def finish(self) -> Sequence[Path]:
-        """Draw the picture on rank 0; it shows the present state if the step to draw was not reached."""
+        """Draw the picture on rank 0; it shows the current state if the step to be drawn was not reached."""
         if not self._captured:
             self.take()
         if self._moment is None:

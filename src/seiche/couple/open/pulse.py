@@ -50,7 +50,7 @@ def _of_table(table: TimeTable, size: float) -> Iterator[float]:
 
 
 def _middles(times: Floats, values: Floats, least: float) -> Iterator[float]:
-    """Yield the times half way, in value, between turning points; changes below `least` are ignored."""
+    """Yield the times halfway, in value, between turning points; changes below `least` are ignored."""
     for start, end in pairwise(_turning_points(values, least)):
         half = 0.5 * (values[start] + values[end])
         sign = np.sign(values[end] - values[start])

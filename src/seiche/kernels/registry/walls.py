@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels of walls that are not half way between sites or that move, `kernels/flow/walls.hpp`."""
+"""Kernels of walls that are not halfway between sites or that move, `kernels/flow/walls.hpp`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WALL_RETURN = pointers("f own other share")
 
 
 def wall_return(real: Real, store: Store) -> KernelSpec:
-    """Populations returned along links of resting walls that are not half way between sites."""
+    """Populations returned along links of resting walls that are not halfway between sites."""
     return _summed_change("WallReturn", real, store, _WALL_RETURN)
 
 
