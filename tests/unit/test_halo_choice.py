@@ -21,6 +21,8 @@ from seiche.machine.in_use import VARIABLE, machine_in_use, predicted
 from seiche.machine.laws.file import FittedPiece, Injected, Launch, Machine, Measured, read_machine, write_machine
 from seiche.machine.laws.halo_times import packed_too, transport_times
 from seiche.machine.laws.locality import RankPlace
+from seiche.machine.laws.predict import exchange_times
+from seiche.machine.laws.strategies import Topology
 
 WORLD = World.serial()
 
@@ -279,6 +281,24 @@ def test_exchanges_of_cpus_and_of_ranks_without_messages() -> None:
     )
     shared = [GPUS[0], GPUS[0]]
     assert set(transport_times(NODE, shared, 0, (1,), sent=(8,), received=(8,))) == {"host", "device_mpi"}
+
+
+def test_gpus_of_a_node_share_its_network_in_calls_of_nccl_too() -> None:
+    """Eight GPUs a node send 4 MiB each over a network of 25 GB/s a node: 1342 us at least."""
+    size, rate = 4 << 20, 25e9
+    places = [RankPlace(host, {0: (k,)}, f"{host}{k}", "H200", 0) for host in "ab" for k in range(8)]
+    names = ("host", "nccl", "nccl_graph")
+    fast = [path(name, 9e-6, 4e-11).model_copy(update={"locality": "off-node"}) for name in names]
+    machine = NODE.model_copy(update={"paths": [*NODE.paths, *fast], "launch": {"device": Launch(kernel=1e-6)}})
+    alone = transport_times(machine, places, 0, (8,), sent=(size,), received=(size,))["nccl"]
+    assert alone == pytest.approx(9e-6 + 4e-11 * size + 2e-6)  # the file has no limit
+    for measured in ("host", "nccl"):
+        limited = machine.model_copy(update={"injection": [Injected(path=measured, rate=rate)]})
+        for graphs in (False, True):
+            times = transport_times(limited, places, 0, (8,), sent=(size,), received=(size,), graphs=graphs)
+            assert times["nccl"] == pytest.approx(9e-6 + 8 * size / rate + 2e-6)
+        strategies = exchange_times(limited, Topology(2, 8), 1 << 20)
+        assert strategies["nccl"] > 8 * 8 * (1 << 20) / rate  # every GPU sends to the eight of the other node
 
 
 def test_the_machine_in_use_is_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

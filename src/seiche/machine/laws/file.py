@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from importlib import resources
 from pathlib import Path
@@ -238,7 +239,6 @@ class Machine(_Part):
         if not present:
             return None
         base = path.removesuffix("_exchange")
-        rate = next((e.rate for e in self.injection if e.path == base and e.locality == "off-node"), float("inf"))
         gaps: dict[str, float] = {e.locality: e.gap for e in self.paths if e.path == base and e.gap is not None}
         curves: dict[str, Curve] = {}
         for name in LOCALITIES:
@@ -246,7 +246,16 @@ class Machine(_Part):
                 measured = self.measured(path, name)
                 duplex = measured.duplex if measured is not None and both_ways else None
                 curves[name] = self.curve(path, name).slower(duplex or 1.0)
-        return MessageModel(curves, rate, gaps)
+        return MessageModel(curves, self.node_rate(path), gaps)
+
+    def node_rate(self, path: PathName) -> float:
+        """Return the injection rate limit (B/s) of a node over a path, infinite if none was measured.
+
+        All paths use the same network interfaces. A path without a limit of its own has the largest of the others.
+        """
+        rates: dict[str, float] = {entry.path: entry.rate for entry in self.injection if entry.locality == "off-node"}
+        own = rates.get(path.removesuffix("_exchange").removesuffix("_graph"))
+        return own if own is not None else max(rates.values(), default=math.inf)
 
     def strategy_paths(self, device: PathName = "device_mpi", *, both_ways: bool = False) -> Paths:
         """Return the paths that exchange strategies use; copies are those of the GPU nearest to the process.

@@ -67,15 +67,15 @@ def transport_times(
     alone = len({(place.host, place.gpu) for place in places}) == len(places)
     if alone and len({place.host for place in places}) == 1:
         # Three kernels: pack into the memory of the peers, increment their counters, wait for the own counter.
-        times["peer"] = _one_call(machine, "peer_store", both) + 3 * replayed
+        times["peer"] = _one_call(machine, "peer_store", both, node_ranks) + 3 * replayed
         if graphs and _has(machine, "peer_exchange"):
             # Measured between two ranks: every further neighbour adds its counters.
             gaps = [entry.gap for entry in machine.paths if entry.path == "peer_exchange" and entry.gap is not None]
             gap = max(gaps, default=replayed)
-            times["peer"] = _one_call(machine, "peer_exchange", both) + gap * max(len(both) - 1, 0)
+            times["peer"] = _one_call(machine, "peer_exchange", both, node_ranks) + gap * max(len(both) - 1, 0)
     if alone:
         call: PathName = "nccl_graph" if graphs and _has(machine, "nccl_graph") else "nccl"
-        times["nccl"] = _one_call(machine, call, both) + 2 * replayed + 2 * waited
+        times["nccl"] = _one_call(machine, call, both, node_ranks) + 2 * replayed + 2 * waited
     return times
 
 
@@ -103,14 +103,19 @@ def _messages(machine: Machine, path: PathName, both: Sequence[tuple[Locality, i
     return total
 
 
-def _one_call(machine: Machine, path: PathName, both: Sequence[tuple[Locality, int]]) -> float:
-    """Return the time of all bytes in one call: one latency, and every byte at the rate of its class."""
+def _one_call(machine: Machine, path: PathName, both: Sequence[tuple[Locality, int]], senders: int) -> float:
+    """Return the time of all bytes in one call of each of `senders` ranks of a node at the same time.
+
+    There is one latency. Every byte moves at the rate of its class, between nodes at most at the sender's share of the
+    injection rate.
+    """
     total = latency = 0.0
+    shared = senders / machine.node_rate(path)
     for where, size in both:
         measured = machine.measured(path, where)
         if measured is None:
             return math.inf
         piece = measured.curve.piece(size)
         latency = max(latency, piece.alpha)
-        total += size * piece.beta
+        total += size * (max(piece.beta, shared) if where == "off-node" else piece.beta)
     return latency + total
