@@ -4,21 +4,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+import seiche
+from case_files import toml_of, tube_tables
 from seiche.backend import open_backend
 from seiche.backend.base import COPIES, WARM_UP_COPIES
+from seiche.backend.cpu import CpuBackend
+from seiche.domain.emulation import emulate_ranks
 from seiche.domain.world import World
+from seiche.errors import BackendUnavailable
 from seiche.observe.bandwidth import copy_bandwidth, copy_bandwidth_interval
+from seiche.report.run_report import text
+from seiche.report.summary import read_summary
 
 
 class SlowStart:
     """A device whose first copies are slow."""
 
-    def copy_times(self, ready: Callable[[], None]) -> tuple[int, npt.NDArray[np.float64]]:
+    def copy_times(self, ready: Callable[[], None], sharers: int = 1) -> tuple[int, npt.NDArray[np.float64]]:
         seconds = np.full(COPIES, 0.5)
         seconds[:WARM_UP_COPIES] = 9.0
         for _ in seconds:
@@ -51,7 +60,7 @@ def test_rounds_count_all_bytes_and_the_slowest_rank() -> None:
 
 def test_the_interval_is_that_of_single_rounds() -> None:
     class Uneven(SlowStart):
-        def copy_times(self, ready: Callable[[], None]) -> tuple[int, npt.NDArray[np.float64]]:
+        def copy_times(self, ready: Callable[[], None], sharers: int = 1) -> tuple[int, npt.NDArray[np.float64]]:
             size, seconds = super().copy_times(ready)
             seconds[-1], seconds[-2] = 0.4, 1.0
             return size, seconds
@@ -59,6 +68,44 @@ def test_the_interval_is_that_of_single_rounds() -> None:
     rate, interval = copy_bandwidth_interval(Uneven(), World.serial())  # type: ignore[arg-type]
     assert rate == pytest.approx(1000 / 0.5)
     assert interval == pytest.approx((1000 / 1.0, 1000 / 0.4))  # rounds to warm up do not count
+
+
+def test_a_rank_without_memory_ends_the_measurement_on_all() -> None:
+    class Full:
+        def copy_times(self, ready: Callable[[], None], sharers: int) -> tuple[int, npt.NDArray[np.float64]]:
+            raise BackendUnavailable("no memory")
+
+    def refused(world: World) -> str:
+        with pytest.raises(BackendUnavailable) as caught:
+            copy_bandwidth(Full() if world.rank == 1 else SlowStart(), world)  # type: ignore[arg-type]
+        return str(caught.value)
+
+    assert emulate_ranks(3, refused) == ["no memory"] * 3
+
+
+@pytest.mark.parametrize("limit", ["free memory", "allocation"])
+def test_a_run_without_memory_for_copies_ends_well(limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if limit == "free memory":
+        monkeypatch.setattr(CpuBackend, "free_memory", lambda self: 1 << 28)
+    else:
+        zeros = CpuBackend.zeros
+
+        def limited(self: CpuBackend, shape: Any, dtype: Any) -> Any:
+            if np.prod(shape) >= 1 << 24:
+                raise MemoryError
+            return zeros(self, shape, dtype)
+
+        monkeypatch.setattr(CpuBackend, "zeros", limited)
+    case = tmp_path / "case.toml"
+    case.write_text(toml_of(tube_tables()))
+    with seiche.load(case, output=tmp_path / "out") as simulation:
+        outcome = simulation.run(visible=False)
+        assert "copy bandwidth not measured: the free memory is insufficient" in simulation.report()
+    assert outcome.summary["finished"] and outcome.summary["copy_bandwidth"] is None
+    summary = read_summary(tmp_path / "out" / "summary.json")
+    assert summary["copy_bandwidth"] is None
+    assert any(stage["bandwidth"] for stage in summary["stages"])
+    assert "Roofline" not in text(summary)
 
 
 def test_a_device_copies_at_a_believable_rate(device: str) -> None:

@@ -183,10 +183,14 @@ class Backend(ABC):
         """Return the bytes of device memory that this process uses, 0 if unknown."""
 
     @abstractmethod
-    def copy_times(self, ready: Callable[[], None]) -> tuple[int, npt.NDArray[np.float64]]:
+    def copy_times(self, ready: Callable[[], None], sharers: int = 1) -> tuple[int, npt.NDArray[np.float64]]:
         """Return the bytes, read plus written, of a large copy in device memory, and the seconds of COPIES copies.
 
-        `ready` is called before each copy, for example to synchronise ranks that share a memory.
+        `ready` is called before each copy, for example to synchronise ranks that share a memory. `sharers` processes of
+        this host make such copies at the same time.
+
+        Raises:
+            BackendUnavailable: the free memory is insufficient; `ready` has not been called.
         """
 
     def pack(self, kernel: Kernel, **members: Any) -> npt.NDArray[np.void]:

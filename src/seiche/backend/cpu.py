@@ -287,10 +287,16 @@ class CpuBackend(Backend):
         except OSError:
             return 0
 
-    def copy_times(self, ready: Callable[[], None]) -> tuple[int, npt.NDArray[np.float64]]:
+    def copy_times(self, ready: Callable[[], None], sharers: int = 1) -> tuple[int, npt.NDArray[np.float64]]:
         """Time copies of 256 MiB."""
-        count = 1 << 25
-        source, target = self.zeros(count, np.float64), self.zeros(count, np.float64)
+        count, free = 1 << 25, self.free_memory()
+        problem = BackendUnavailable("the free memory is insufficient for copies of 256 MiB that measure the bandwidth")
+        if 0 < free < 2 * 8 * count * sharers:
+            raise problem
+        try:
+            source, target = self.zeros(count, np.float64), self.zeros(count, np.float64)
+        except MemoryError:
+            raise problem from None
         source[...] = 1.0
         seconds = np.empty(COPIES)
         for k in range(COPIES):

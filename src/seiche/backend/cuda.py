@@ -315,9 +315,11 @@ class CudaBackend(Backend):
         """Return the bytes of arrays and of the work areas of transforms."""
         return int(self._cupy.get_default_memory_pool().used_bytes())
 
-    def copy_times(self, ready: Callable[[], None]) -> tuple[int, npt.NDArray[np.float64]]:
-        """Time copies of 1 GiB, or less on a small device."""
+    def copy_times(self, ready: Callable[[], None], sharers: int = 1) -> tuple[int, npt.NDArray[np.float64]]:
+        """Time copies of 1 GiB, or less on a device with less than 32 GiB free."""
         count = int(min(1 << 28, self.free_memory() // 32))
+        if not count:
+            raise BackendUnavailable(f"{self.name} has no free memory for copies that measure the bandwidth")
         source, target = self.zeros(count, np.float32), self.zeros(count, np.float32)
         source += 1
         clock, seconds = self.clock(), np.empty(COPIES)

@@ -31,13 +31,13 @@ class PerformanceReport:
     Attributes:
         solver: the solver.
         seconds: wall time of the steps including output, s.
-        bandwidth: copy bandwidth of all ranks together, bytes/s (`copy_bandwidth`).
+        bandwidth: copy bandwidth of all ranks together, bytes/s (`copy_bandwidth`); None without memory for copies.
         host_overhead: host time between steps by activity, s.
     """
 
     solver: SolverBase
     seconds: float
-    bandwidth: float
+    bandwidth: float | None
     host_overhead: Mapping[str, float]
 
     def rows(self) -> list[StageRow]:
@@ -75,7 +75,9 @@ class PerformanceReport:
 
     def as_text(self) -> str:
         """Return the table stage | time | share | GB/s | share of the copy bandwidth as text."""
-        note = f"copy bandwidth {self.bandwidth * 1e-9:.1f} GB/s, measured at the end of the run"
+        note = "copy bandwidth not measured: the free memory is insufficient"
+        if self.bandwidth is not None:
+            note = f"copy bandwidth {self.bandwidth * 1e-9:.1f} GB/s, measured at the end of the run"
         return as_text(stage_table(self.rows(), seconds=self.seconds, note=note))
 
     def save_trace(self, path: Path, case: str) -> None:

@@ -26,7 +26,7 @@ from seiche.case.steering import Steering
 from seiche.case.summary import summary_of
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
-from seiche.errors import CaseError
+from seiche.errors import BackendUnavailable, CaseError
 from seiche.io.files import Closing
 from seiche.observe.bandwidth import copy_bandwidth
 from seiche.observe.progress import Progress
@@ -283,8 +283,11 @@ class Simulation(Closing):
         return self.performance().as_text()
 
     @cached_property
-    def _bandwidth(self) -> float:
-        return copy_bandwidth(self.solver.backend, self.world)
+    def _bandwidth(self) -> float | None:
+        try:
+            return copy_bandwidth(self.solver.backend, self.world)
+        except BackendUnavailable:  # a complete run does not fail because its speed is not measured
+            return None
 
     def performance(self) -> PerformanceReport:
         """Return the performance report of the completed steps."""

@@ -115,7 +115,7 @@ def check(
     from seiche.case.kinds import kind_of
     from seiche.case.load import read_source
 
-    world = world_of_command()
+    world = world_of_command(alone=True)
     source = read_source(case, changes or (), device)
     lines = kind_of(source).check(source, world, ranks or world.size)
     if world.rank == 0:
@@ -156,7 +156,7 @@ def predict(
 
 def _idle() -> bool:
     """Return whether another rank executes this serial command."""
-    return world_of_command().rank != 0
+    return world_of_command(alone=True).rank != 0
 
 
 @app.command()
@@ -219,7 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # file names need not be UTF-8
     # Collective, so it cannot be done after the failure of a single rank.
-    world = world_of_command()
+    world = world_of_command(alone=True)
     try:
         status = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
         return status if isinstance(status, int) else 0

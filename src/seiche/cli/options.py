@@ -43,9 +43,23 @@ Threads = Annotated[int | None, typer.Option(min=1, help="Threads (cpu).")]
 TransportOption = Annotated[str, typer.Option(help="Transport of messages between ranks.")]
 
 
+def world_of_command(*, alone: bool = False) -> World:
+    """Return the ranks of this process.
+
+    Raises:
+        TransportError: the launcher started several processes that MPI does not connect, unless each may run `alone`.
+    """
+    from seiche.domain.world import refuse_unconnected
+
+    world = _started()
+    if not alone:
+        refuse_unconnected(world)
+    return world
+
+
 @cache
-def world_of_command() -> World:
+def _started() -> World:
     """Return the ranks of this process; cached, because the first call is collective."""
     from seiche.domain.world import World
 
-    return World.from_mpi()
+    return World.from_mpi(alone=True)

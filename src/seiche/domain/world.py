@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +18,8 @@ from seiche.errors import TransportError
 
 #: Environment variables set by MPI launchers (Hydra, Open MPI, PMIx, Slurm).
 _LAUNCHERS = ("PMI_RANK", "PMI_FD", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
+#: Their number of processes; the launcher that started this process overrides the batch system around it.
+_SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
 
 
 @dataclass(frozen=True)
@@ -34,15 +38,26 @@ class World:
         return World()
 
     @staticmethod
-    def from_mpi() -> World:
-        """Return the world started by mpiexec, or a serial one without a launcher or mpi4py."""
-        if not any(name in os.environ for name in _LAUNCHERS):
-            return World()
-        try:
-            from mpi4py import MPI
-        except ImportError:
-            return World()
-        return World.of(MPI.COMM_WORLD)
+    def from_mpi(*, alone: bool = False) -> World:
+        """Return the world started by mpiexec, or a serial one without a launcher or mpi4py.
+
+        Args:
+            alone: whether one of several processes that MPI does not connect gets a world of its own.
+
+        Raises:
+            TransportError: the launcher started several processes, but MPI connects none of them to this one.
+        """
+        world = World()
+        if any(name in os.environ for name in _LAUNCHERS):
+            with suppress(ImportError), warnings.catch_warnings():
+                # mpi4py warns of the launcher of another MPI, which is refused here.
+                warnings.simplefilter("ignore", RuntimeWarning)
+                from mpi4py import MPI
+
+                world = World.of(MPI.COMM_WORLD)
+        if not alone:
+            refuse_unconnected(world)
+        return world
 
     @staticmethod
     def of(comm: Any) -> World:
@@ -129,6 +144,18 @@ class World:
         if self.comm is None or self.size == 1:
             raise SystemExit(1)
         self.comm.Abort(1)
+
+
+def refuse_unconnected(world: World) -> None:
+    """Raise TransportError if the environment announces several processes although the `world` has one."""
+    name = next((name for name in _SIZES if os.environ.get(name, "").isdigit()), None)
+    if world.size == 1 and name is not None and int(os.environ[name]) > 1:
+        library = world.library() if world.comm is not None else "none is loaded"
+        raise TransportError(
+            f"{name}={os.environ[name]}, but this process is the only rank of its MPI ({library[:60]}): start the run"
+            " with the mpiexec or srun that belongs to the MPI of mpi4py; for a single process: mpiexec -n 1, or unset"
+            f" {name}"
+        )
 
 
 def raise_together(world: World, problem: str | None, error: type[Exception] = TransportError) -> None:

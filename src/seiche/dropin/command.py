@@ -7,7 +7,7 @@ import sys
 import traceback
 
 from seiche.case.agreement import end_of_rank
-from seiche.domain.world import World
+from seiche.domain.world import World, refuse_unconnected
 from seiche.dropin.launch import device_of, start_ranks
 from seiche.dropin.options import USAGE, Options, parse
 from seiche.dropin.segment import CREATED_BY, RunSegment
@@ -19,7 +19,7 @@ def main(arguments: list[str], program: str, device: str) -> int:
 
     Under mpiexec all ranks compute together. For several GPUs without it, mpiexec is started.
     """
-    world = World.from_mpi()
+    world = World.from_mpi(alone=True)
     try:
         options = parse(arguments)
     except SeicheError as error:
@@ -29,6 +29,7 @@ def main(arguments: list[str], program: str, device: str) -> int:
             print(USAGE.format(program=program) if options.help else f"{program}: {CREATED_BY}, file format 1.2")
         return 0
     try:
+        refuse_unconnected(world)
         if device == "cuda":
             if len(options.gpus) > 1 and world.size == 1:
                 start_ranks(len(options.gpus), arguments)

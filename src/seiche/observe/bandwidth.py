@@ -6,13 +6,17 @@ from __future__ import annotations
 import numpy as np
 
 from seiche.backend.base import WARM_UP_COPIES, Backend
-from seiche.domain.world import World
+from seiche.domain.world import World, raise_together
+from seiche.errors import BackendUnavailable
 
 
 def copy_bandwidth(backend: Backend, world: World) -> float:
     """Return bytes per second, read plus written, of simultaneous plain copies on all ranks (collective).
 
     Each round counts the bytes of all ranks and the time of the slowest; the result is the median over rounds.
+
+    Raises:
+        BackendUnavailable: the free memory of a rank is insufficient (on all ranks).
     """
     return copy_bandwidth_interval(backend, world)[0]
 
@@ -22,7 +26,21 @@ def copy_bandwidth_interval(backend: Backend, world: World) -> tuple[float, tupl
 
     For seven rounds of any distribution, the true median lies between them with probability 63/64.
     """
-    size, seconds = backend.copy_times(world.barrier)
+    agreed = False
+
+    def ready() -> None:
+        nonlocal agreed
+        if not agreed:
+            agreed = True
+            raise_together(world, None, BackendUnavailable)
+        world.barrier()
+
+    try:
+        size, seconds = backend.copy_times(ready, world.local_size)
+    except BackendUnavailable as error:
+        if not agreed:
+            raise_together(world, str(error), BackendUnavailable)
+        raise
     slowest = world.allreduce_max(seconds)[WARM_UP_COPIES:]
     total = float(world.allreduce_sum(np.array([float(size)]))[0])
     return total / float(np.median(slowest)), (total / float(slowest.max()), total / float(slowest.min()))
