@@ -81,6 +81,32 @@ def test_a_restart_from_the_last_step_completes_the_files(
 
 
 @pytest.mark.parametrize("kind", runs.KINDS)
+def test_a_restart_of_a_complete_run_says_so_and_changes_no_file(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case, out, steps = runs.life_file(tmp_path, kind), tmp_path / "out", runs.LIVES[kind].steps
+    changes = runs.changes_of(kind)
+    with seiche.load(case, overrides=changes, output=out, world=SERIAL) as simulation:
+        summary = simulation.run(visible=False).summary
+        checkpoint = simulation.checkpoint()
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file() and path.name[0] != "."}
+    said = f"nothing to do: the run in {out} is complete at its last step, {steps}"
+    command = ["run", str(case), "--output", str(out), "--set", *changes, "--restart", str(checkpoint)]
+    for _ in range(2):
+        capsys.readouterr()
+        assert main(command) == 0
+        assert capsys.readouterr().out == f"seiche: {case}: {said}\n"
+    with seiche.load(case, overrides=changes, output=out, restart=checkpoint, world=SERIAL) as simulation:
+        outcome = simulation.run(visible=False)
+    assert outcome.step == steps and outcome.lines == (f"{case}: {said}",) and not outcome.files
+    assert outcome.summary["steps"] == summary["steps"] == steps
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file() and path.name[0] != "."} == before
+    (out / "summary.json").unlink()  # what is missing is written again
+    assert main(command) == 0
+    assert runs.summary_in(out)["finished"] is True
+
+
+@pytest.mark.parametrize("kind", runs.KINDS)
 def test_a_run_that_was_stopped_goes_on_in_the_same_simulation(kind: str, tmp_path: Path) -> None:
     case, half = runs.life_file(tmp_path, kind), runs.LIVES[kind].steps // 2 + 3
     with seiche.load(case, overrides=runs.changes_of(kind), output=tmp_path / "whole", world=SERIAL) as whole:

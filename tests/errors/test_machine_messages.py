@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seiche.errors import FormatError
+from seiche.errors import CaseError, FormatError
 from seiche.machine.laws.file import parse_machine, read_machine, write_machine
 
 
@@ -131,5 +131,7 @@ def test_files_are_written_whole_and_read_back(tmp_path: Path) -> None:
     path.write_bytes(b"\xff")
     with pytest.raises(FormatError, match="byte 0: not UTF-8 text"):
         read_machine(path)
-    with pytest.raises(OSError, match="nowhere"):
+    with pytest.raises(CaseError, match=r"nowhere\.json: does not exist; measure one with `seiche bench machine`"):
         read_machine(tmp_path / "nowhere.json")
+    with pytest.raises(CaseError, match="cannot be read: Is a directory"):
+        read_machine(tmp_path)

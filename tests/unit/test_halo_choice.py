@@ -316,7 +316,7 @@ def test_the_machine_in_use_is_named_by_the_environment(tmp_path: Path, monkeypa
     with pytest.raises(FormatError, match="not a machine file"):
         machine_in_use(WORLD, backend)
     monkeypatch.setenv(VARIABLE, str(tmp_path / "none.json"))
-    with pytest.raises(CaseError, match=r"machine file .*none.json .set by SEICHE_MACHINE. cannot be read: No such"):
+    with pytest.raises(CaseError, match=r"^SEICHE_MACHINE: machine file .*none.json: does not exist; measure one with"):
         machine_in_use(WORLD, backend)
 
 

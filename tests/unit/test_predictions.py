@@ -304,7 +304,7 @@ def test_the_command_stores_what_it_says_and_takes_a_run(tmp_path: Path, capsys:
         assert main([*given, option, str(known)]) == 0
         assert capsys.readouterr().err == note
         assert main([*given, option, "missing.json"]) == 2
-        assert "'missing.json'" in capsys.readouterr().err
+        assert "machine file missing.json: does not exist" in capsys.readouterr().err
     assert main([*given, "--run-on", str(known)]) == 2
     assert capsys.readouterr().err == f"seiche: error: --run-on {known}: requires --run\n"
     (tmp_path / "bad").mkdir()

@@ -21,6 +21,7 @@ import pytest
 import seiche
 from prediction_cases import case_file
 from seiche.case.folder import LOCK, RECORD
+from seiche.case.output import Final, Place
 from seiche.case.simulation import Simulation
 from seiche.errors import CaseError
 from seiche.io.lock import STALE, FolderLock, Owner
@@ -223,6 +224,46 @@ def test_two_runs_at_once_are_refused_and_a_cell_of_a_notebook_runs_again(kind: 
     expected = contents(tmp_path / "out")
     assert "summary.json" in expected and not any(name.endswith(".part") for name in expected)
     assert not (tmp_path / "out" / LOCK).exists()
+
+
+class Note(Final):
+    """An output at the end: one text file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        return (Place("note", self.path),)
+
+    def finish(self) -> list[Path]:
+        self.path.write_text("a note")
+        return [self.path]
+
+
+@KINDS
+def test_an_output_that_is_added_takes_no_place_of_another(kind: str, tmp_path: Path) -> None:
+    out, foreign = tmp_path / "out", tmp_path / "out" / "mine.txt"
+    with loaded(tmp_path, kind) as simulation:
+        foreign.write_text("mine")
+        places = [*simulation.places, Place("the case", simulation.setup.inputs[0])]
+        for path in (foreign, *(place.path for place in places)):
+            with pytest.raises(CaseError, match=r"^note: .*(is the place of|would overwrite|does not list it)"):
+                simulation.add(Note(path))
+        with pytest.raises(CaseError, match=r"note: .* is a folder"):
+            simulation.add(Note(tmp_path))
+        simulation.add(Note(out / "deep" / "note.txt"))
+        assert ["deep/note.txt", "", False] in json.loads((out / RECORD).read_text())["places"]
+        with pytest.raises(CaseError, match="is the place of note"):
+            simulation.add(Note(out / "deep" / "note.txt"))
+        simulation.run(visible=False)
+    assert foreign.read_text() == "mine"
+    assert "deep/note.txt" in json.loads((out / RECORD).read_text())["files"]
+    with loaded(tmp_path, kind, replace=True) as simulation:
+        assert not (out / "deep" / "note.txt").exists()
+        simulation.add(Note(out / "deep" / "note.txt"))
+    with pytest.raises(CaseError, match="the simulation is closed"):
+        simulation.add(Note(out / "other.txt"))
 
 
 def other_process(path: Path) -> subprocess.Popen[str]:

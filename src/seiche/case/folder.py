@@ -8,14 +8,21 @@ A folder contains one run. Its record lists the files of the run and, during the
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from seiche.case.output import Place
-from seiche.case.places import check_replaceable_file, file_kind, files_at, make_folders, refuse_places
+from seiche.case.places import (
+    check_replaceable_file,
+    file_kind,
+    files_at,
+    make_folders,
+    refuse_places,
+    refuse_shared,
+)
 from seiche.errors import CaseError
 from seiche.io.files import replacing
 from seiche.io.lock import FolderLock, Owner
@@ -33,6 +40,7 @@ class RunFolder:
         self._lock = FolderLock(folder / LOCK, source)
         self._files: dict[str, str] = {}
         self._unlisted: dict[Path, tuple[int, int]] = {}
+        self._complete_step: int | None = None
         self._restart = restart is not None
         paths = (restart.resolve(), restart.parent.resolve() / restart.name) if restart is not None else ()
         #: Whether the run continues a checkpoint in this folder.
@@ -58,11 +66,31 @@ class RunFolder:
         make_folders(self._source, self.path, places)
         self._acquire()
         try:
+            earlier = self._content()
+            if self._inside and earlier.get("state") == "done":
+                self._complete_step = earlier.get("step")
             self._clear(places, inputs)
             self._record("running", places)
         except BaseException:
             self._lock.release()
             raise
+
+    def is_complete_at(self, step: int) -> bool:
+        """Return whether a restart has found the results of a run that ended at `step`, after `claim`."""
+        return self._complete_step == step
+
+    def admit(self, new: Sequence[Place], places: Sequence[Place], inputs: Iterable[Path]) -> None:
+        """Accept an output at `new` places beside the present `places`, after `claim`.
+
+        Raises:
+            CaseError: another output has the place, or a file there is not one of this folder's run.
+        """
+        refuse_shared(new, places)
+        refuse_places(new, inputs)
+        make_folders(self._source, self.path, new)
+        self._refuse_unlisted(new, {self.path / name for name in self._files})
+        if self._lock.is_owned:
+            self._record("running", [*places, *new])
 
     def resume(self, places: Sequence[Place]) -> None:
         """Lock the folder again after the end of the run; CaseError if another run has used it since."""
@@ -109,16 +137,9 @@ class RunFolder:
     def _clear(self, places: Sequence[Place], inputs: Iterable[Path]) -> None:
         """Remove the files of an earlier run, or list them if they remain."""
         earlier = self._earlier(places)
-        present = {path: (place.key, kind) for place in places for path, kind in files_at(place).items()}
-        unlisted = {path: key for path, (key, _) in present.items() if path not in earlier}
         if not self._may_replace:
-            self._refuse_earlier({*present, *earlier})
-        for path, key in () if self._inside else unlisted.items():
-            raise CaseError(
-                f"{key}: {path} exists, but {RECORD} of the folder does not list it, so it is not replaced; move it,"
-                " or choose another folder with --output"
-            )
-        self._unlisted = {path: _version(path) for path in unlisted}
+            self._refuse_earlier({*earlier, *(path for place in places for path in files_at(place))})
+        self._refuse_unlisted(places, earlier)
         inputs = {path.resolve() for path in inputs}
         for path, kind in earlier.items():
             if not self._has_kind(path, kind):  # replaced by a file of another program
@@ -127,6 +148,16 @@ class RunFolder:
                 self._files[self._name(path)] = kind
             else:
                 path.unlink(missing_ok=True)
+
+    def _refuse_unlisted(self, places: Iterable[Place], listed: Container[Path]) -> None:
+        """Note the files at `places` that are not `listed`; CaseError unless a restart in this folder finds them."""
+        unlisted = {path: place.key for place in places for path in files_at(place) if path not in listed}
+        for path, key in () if self._inside else unlisted.items():
+            raise CaseError(
+                f"{key}: {path} exists, but {RECORD} of the folder does not list it, so it is not replaced; move it,"
+                " or choose another folder with --output"
+            )
+        self._unlisted |= {path: _version(path) for path in unlisted}
 
     def _has_kind(self, path: Path, kind: str) -> bool:
         with suppress(CaseError):
@@ -158,11 +189,12 @@ class RunFolder:
             written |= {p: kind for p, kind in files_at(place).items() if self._unlisted.get(p) != _version(p)}
         self._files |= {self._name(path): kind for path, kind in written.items()}
 
-    def _record(self, state: str, places: Sequence[Place] = ()) -> None:
+    def _record(self, state: str, places: Sequence[Place] = (), step: int | None = None) -> None:
         content = {
             "case": self._source,
             "run": self._lock.nonce,
             "state": state,
+            "step": step,
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "files": self._files,
             "places": [(self._name(place.path), file_kind(place), place.series) for place in places],
@@ -170,10 +202,10 @@ class RunFolder:
         with replacing(self.path / RECORD) as part:
             part.write_text(json.dumps(content, indent=1))
 
-    def release(self, state: str) -> None:
-        """Record the files and the final `state` ("done", "stopped", "failed"), and release the lock."""
+    def release(self, state: str, step: int) -> None:
+        """Record the files, the final `state` ("done", "stopped", "failed") and `step`, and release the lock."""
         if self._lock.is_owned:
-            self._record(state)
+            self._record(state, step=step)
         self._lock.release()
 
 

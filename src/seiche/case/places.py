@@ -76,6 +76,16 @@ def refuse_places(places: Sequence[Place], inputs: Iterable[Path]) -> None:
             raise CaseError(f"{key}: the folder {parent} is not writable")
 
 
+def refuse_shared(new: Iterable[Place], places: Iterable[Place]) -> None:
+    """Raise a CaseError if one of the `new` places, or a state of a series there, is one of the `places`."""
+    places = list(places)
+    for place in new:
+        for other in places:
+            for series, path in ((place, other.path), (other, place.path)):
+                if series.path == path or (series.series and is_file_of_series(series.path, path)):
+                    raise CaseError(f"{place.key}: {place.path} is the place of {other.key}; choose another name")
+
+
 def overwritten(places: Iterable[Place], inputs: Iterable[Path]) -> Iterator[str]:
     """Yield a message for each place, or state of a series there, that is one of the `inputs`."""
     files = sorted({path.resolve() for path in inputs if path.exists()})

@@ -14,7 +14,7 @@ from seiche.case.plans import CasePlans, planned_case
 from seiche.errors import CaseError
 from seiche.io.files import check_no_folder, replacing
 from seiche.machine.in_use import VARIABLE
-from seiche.machine.laws.file import Machine, known_machines, read_machine
+from seiche.machine.laws.file import Machine, read_machine
 from seiche.machine.laws.steps import Scale, StepTime, predict_step, scales_of, stored_scales
 from seiche.observe.plan import RunPlan, magnified
 from seiche.report.prediction import BEGIN, ScalingPrediction, as_json, as_text, prediction_figure
@@ -49,14 +49,9 @@ def ranks_of(text: str) -> list[int]:
 def machine_of(name: Path | None, fallback: Path | None = None) -> Machine:
     """Return the machine of the file `name`, by default SEICHE_MACHINE or machine.json, completed by `fallback`.
 
-    Raises CaseError if the file does not exist, FormatError if it is not a machine file.
+    Raises CaseError or FormatError as `read_machine`.
     """
     file = str(name) if name is not None else os.environ.get(VARIABLE) or "machine.json"
-    if not Path(file).exists() and file not in known_machines():
-        raise CaseError(
-            f"machine file {file}: does not exist; measure one with `seiche bench machine`, or name one of"
-            f" {', '.join(known_machines())}"
-        )
     machine = read_machine(file)
     return machine if fallback is None else completed(machine, read_machine(fallback))
 

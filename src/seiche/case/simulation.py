@@ -31,7 +31,7 @@ from seiche.io.files import Closing
 from seiche.observe.bandwidth import copy_bandwidth
 from seiche.observe.progress import Progress
 from seiche.observe.trace import common_epoch
-from seiche.report.summary import content_of, write_summary
+from seiche.report.summary import content_of, read_summary, write_summary
 from seiche.solver import SolverBase
 
 #: Open simulations of this process by folder; loading another one into the same folder closes the first.
@@ -103,6 +103,8 @@ class Simulation(Closing):
         self.outputs = Outputs(self.case_run, [*self.case_run.outputs, self.checkpoints], output.in_flight)
         self._trace = folder / output.trace if output.trace is not None else None
         on_root(world, lambda: self._records.claim(self.places, setup.inputs))
+        #: Whether a restart has found all results of the case in its folder, so that `run` has nothing to do.
+        self.is_complete = restart is not None and on_root(world, self._has_all_results)
         _OPEN[folder.resolve()] = self
         if self._trace is not None:
             enable_trace(self._trace, self.solver.timers, world)
@@ -149,11 +151,23 @@ class Simulation(Closing):
             UnstableError: a field is not finite; complete outputs and the last checkpoint remain valid.
         """
         self._resume()
+        if self.is_complete and not steps:
+            self._release("done", ())
+            return self._nothing_to_do()
         with stop_signals(self._request):
             outcome = self._run(steps, serve, visible)
         if outcome.summary:  # the signal is processed; one after the last decision applies to the next steps
             self._request.number = 0
         return outcome
+
+    def _has_all_results(self) -> bool:
+        step, summary = self.solver.step, self.folder / self.setup.case.output.summary
+        return step == self.setup.steps and self._records.is_complete_at(step) and summary.is_file()
+
+    def _nothing_to_do(self) -> Outcome:
+        line = f"{self.setup.source}: nothing to do: the run in {self.folder} is complete at its last step, {self.step}"
+        content = on_root(self.world, lambda: read_summary(self.folder / self.setup.case.output.summary))
+        return Outcome(self.step, 0.0, None, (line,), summary=content)
 
     def _run(self, steps: int | None, serve: int | None, visible: bool) -> Outcome:
         solver, last = self.solver, self.setup.steps
@@ -209,7 +223,14 @@ class Simulation(Closing):
         return add if function is None else add(function)
 
     def add(self, output: Output) -> None:
-        """Add an output; for functions use `every`."""
+        """Add an output; for functions use `every`.
+
+        Raises:
+            CaseError: its place is that of another output or of an input, or has a file that is not one of this run.
+        """
+        self._refuse_closed()
+        if new := list(output.places):
+            on_root(self.world, lambda: self._records.admit(new, self.places, self.setup.inputs))
         self.outputs.add(output)
 
     def stop(self, reason: str = "a callback") -> None:
@@ -270,10 +291,13 @@ class Simulation(Closing):
             self._release("done", ())
         return self.checkpoints.path
 
-    def _resume(self) -> None:
-        """Lock the folder again after the end of the run."""
+    def _refuse_closed(self) -> None:
         if self._closed:
             raise CaseError(f"{self.setup.source}: the simulation is closed; load the case again")
+
+    def _resume(self) -> None:
+        """Lock the folder again after the end of the run."""
+        self._refuse_closed()
         if self._released:
             on_root(self.world, lambda: self._records.resume(self.places))
             self._released = False
@@ -309,7 +333,7 @@ class Simulation(Closing):
     def _release(self, state: str, files: Sequence[Path]) -> None:
         if self.world.rank == 0 and not self._released:
             self._records.add(files, self.places)
-            self._records.release(state)
+            self._records.release(state, self.solver.step)
         self._released = True
 
     def close(self) -> None:
@@ -318,7 +342,7 @@ class Simulation(Closing):
             return
         self._closed = True
         self.outputs.close()
-        self._release("stopped", ())
+        self._release("done" if self.is_complete else "stopped", ())
         self.case_run.close()
 
 

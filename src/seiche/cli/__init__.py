@@ -83,6 +83,10 @@ def run(
         if ranks_info:
             print_distribution(world, simulation.solver.items, simulation.solver.item)
         outcome = simulation.run(serve=port if serve else None)
+        if simulation.is_complete:
+            if world.rank == 0:
+                print(f"seiche: {outcome.lines[0]}")
+            return
         report = simulation.report()
         if world.rank != 0:
             return

@@ -96,7 +96,7 @@ def lay_out(
         root.attrs["Version"] = np.array([2, 2], np.int64)
         kind = b"PolyData" if extent.cell_type is None else b"UnstructuredGrid"
         root.attrs.create("Type", kind, dtype=h5py.string_dtype("ascii", len(kind)))
-        points = _reserve(root, "Points", (extent.points, 3), np.dtype("<f8"))
+        points = reserve(root, "Points", (extent.points, 3), np.dtype("<f8"))
         root["NumberOfPoints"] = np.array([extent.points], np.int64)
         connectivity = _lay_out_cells(root, extent)
         data_name = "CellData" if on == "cells" else "PointData"
@@ -104,7 +104,7 @@ def lay_out(
         at = {}
         for name, components in fields.items():
             shape = (capacity * rows, components) if components > 1 else (capacity * rows,)
-            at[name] = _reserve(group, name, shape, dtype)
+            at[name] = reserve(group, name, shape, dtype)
             if name in units:
                 group[name].attrs["Units"] = units[name]
         times = _lay_out_steps(file, extent, fields, data_name, rows=rows, capacity=capacity)
@@ -122,7 +122,7 @@ def _lay_out_cells(root: h5py.Group, extent: Extent) -> int:
         group["NumberOfCells"] = np.array([cells], np.int64)
         group["NumberOfConnectivityIds"] = np.array([cells * extent.corners], np.int64)
         group["Offsets"] = offsets[: cells + 1]
-        place = _reserve(group, "Connectivity", (cells * extent.corners,), np.dtype("<i8"))
+        place = reserve(group, "Connectivity", (cells * extent.corners,), np.dtype("<i8"))
         at = place if full else at
     if extent.cell_type is not None:
         root["Types"] = np.full(extent.cells, extent.cell_type, np.uint8)
@@ -147,7 +147,7 @@ def _lay_out_steps(
         group = file.create_group(_TARGET.format(steps))
         group.attrs["NSteps"] = np.int64(steps)
         # VTK ignores NSteps when it reads Values: each number of steps needs a dataset of that length.
-        times.append(_reserve(group, "Values", (steps,), np.dtype("<f8")))
+        times.append(reserve(group, "Values", (steps,), np.dtype("<f8")))
         if steps == 1:
             for name, values in shared.items():
                 group[name] = values
@@ -161,8 +161,8 @@ def _lay_out_steps(
     return tuple(times)
 
 
-def _reserve(group: h5py.Group, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """Create and allocate a contiguous dataset and return its offset."""
+def reserve(group: h5py.Group, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    """Create and allocate a contiguous dataset without writing it; return its offset in the file, 0 if it is empty."""
     import h5py
 
     properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)

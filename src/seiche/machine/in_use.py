@@ -43,9 +43,8 @@ def machine_in_use(world: World, backend: Backend | None) -> Machine | None:
     if key not in _machines:
         try:
             machine = read_machine(path)
-        except OSError as error:
-            reason = error.strerror or error
-            raise CaseError(f"machine file {path} (set by {VARIABLE}) cannot be read: {reason}") from None
+        except CaseError as error:
+            raise CaseError(f"{VARIABLE}: {error}") from None
         _machines[key] = machine if backend is None else adapted(machine, world, backend, warn=_log.warning)
     return _machines[key]
 

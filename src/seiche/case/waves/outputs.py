@@ -20,22 +20,22 @@ from seiche.case.waves.setup import AXES, WaveSetup
 from seiche.domain.sharing import on_root
 from seiche.errors import CaseError
 from seiche.io.cell_files import continued
-from seiche.io.files import part_path, publish, replacing
+from seiche.io.files import part_path, replacing
 from seiche.io.formats.sac import write_sac
+from seiche.io.series_file import SeriesFile, complete_series
 from seiche.report.waves_figures import film, map_figure, read_motion, seismogram_figure, snapshot_figure
 from seiche.waves.planes import PlaneGrid
 from seiche.waves.solver import WaveSolver
-
-#: HDF5 1.10 introduced the mode for a single writer and multiple readers (SWMR).
-_LIBVER = ("v110", "v110")
 
 
 class SnapshotFile(Scheduled):
     """One time series in a plane: HDF5 with `time`, `velocity` (times, rows, columns, dim) and `pressure`.
 
-    The first `take` creates the file. During the run it is in HDF5's mode for a single writer and multiple readers:
-    after a kill, all states with a stored time can be read. A continued run preserves those up to its checkpoint.
+    The first `take` creates the file. After a kill or a power cut all states with a stored time can be read. A
+    continued run preserves those up to its checkpoint.
     """
+
+    schedule: Schedule
 
     def __init__(self, table: SnapshotOutput, setup: WaveSetup, solver: WaveSolver, folder: Path) -> None:
         normal = AXES.index(table.normal)
@@ -44,7 +44,8 @@ class SnapshotFile(Scheduled):
         self._folder, self._first_step = folder, solver.step
         self.schedule = Schedule(setup.steps_of(table.every))
         self._grid = PlaneGrid(setup.mesh, setup.case.mesh.nodes, table.points, normal, table.at)
-        self._file: h5py.File | None = None
+        self._file: SeriesFile | None = None
+        self._is_open, self._capacity = False, 1
         #: First steps of killed runs, and of runs with complete files.
         self._killed, self._complete = self._find_killed(), list[int]()
 
@@ -70,36 +71,33 @@ class SnapshotFile(Scheduled):
 
     def open(self, first: int, last: int) -> None:
         """Complete the files of killed runs, with the states up to the checkpoint."""
+        self._capacity = max(1, self.schedule.count(self._first_step, last))
         if first == self._first_step:
             on_root(self._solver.world, _reporting(self._recover_killed, self.path))
 
     def _recover_killed(self) -> None:
-        end = (self._first_step + 0.5) * self._solver.dt
         for first in self._killed:
             path = continued(self._folder / self.table.file, first)
             with suppress(OSError, KeyError):  # killed before the file was created, or already recovered
-                if _cut(part_path(path), end):
-                    publish(part_path(path), path)
+                if complete_series(path, (self._first_step + 0.5) * self._solver.dt):
                     self._complete.append(first)
 
-    def _open(self) -> h5py.File:
-        grid, dim = self._grid, self._setup.mesh.dim
-        if self._first_step in self._complete:  # the run was stopped and continues
+    def _open(self) -> SeriesFile:
+        if self._file is not None and self._first_step in self._complete:  # the run was stopped and continues
             self._complete.remove(self._first_step)
-            self.path.replace(part_path(self.path))
-            file = h5py.File(part_path(self.path), "r+", libver=_LIBVER, locking=False)
-            file.swmr_mode = True
-            return file
-        file = h5py.File(part_path(self.path), "w", libver=_LIBVER, locking=False)
-        file.attrs["title"] = self._setup.title
-        file.attrs["axes"] = [AXES[axis] for axis in grid.axes]
-        file.attrs["medium"] = self._solver.medium
-        file.attrs["lower"], file.attrs["upper"] = grid.points[[0, -1]][:, list(grid.axes)]
-        file.create_dataset("time", (0,), "f8", maxshape=(None,))
-        for name, shape in (("velocity", (*grid.shape, dim)), ("pressure", grid.shape)):
-            file.create_dataset(name, (0, *shape), "f4", maxshape=(None, *shape), chunks=(1, *shape))
-        file.swmr_mode = True
-        return file
+            self._file.reopen(self._capacity)
+            return self._file
+        grid, dim = self._grid, self._setup.mesh.dim
+        lower, upper = grid.points[[0, -1]][:, list(grid.axes)]
+        attributes = {
+            "title": self._setup.title,
+            "axes": [AXES[axis] for axis in grid.axes],
+            "medium": self._solver.medium,
+            "lower": lower,
+            "upper": upper,
+        }
+        shapes = {"velocity": (*grid.shape, dim), "pressure": tuple(grid.shape)}
+        return SeriesFile(self.path, shapes, attributes, self._capacity)
 
     def take(self) -> None:
         """Append the present state (collective)."""
@@ -109,15 +107,11 @@ class SnapshotFile(Scheduled):
 
         def write() -> None:
             assert values is not None
-            if self._file is None:
-                self._file = self._open()
-            number = len(self._file["time"])
-            rows = {"velocity": np.moveaxis(values[:dim], 0, -1), "pressure": values[dim], "time": self._solver.time}
-            for name, value in rows.items():
-                self._file.flush()  # the time is stored last and marks the state as complete
-                self._file[name].resize(number + 1, axis=0)
-                self._file[name][number] = value
-            self._file.flush()
+            if not self._is_open:
+                self._file, self._is_open = self._open(), True
+            assert self._file is not None
+            rows = {"velocity": np.moveaxis(values[:dim], 0, -1), "pressure": values[dim]}
+            self._file.append(self._solver.time, rows)
 
         on_root(self._solver.world, _reporting(write, self.path))
 
@@ -140,31 +134,10 @@ class SnapshotFile(Scheduled):
 
     def close(self) -> None:
         """Close the file and give it its final name."""
-        if self._file is not None:
+        if self._file is not None and self._is_open:
             self._file.close()
-            publish(part_path(self.path), self.path)
-            self._file = None
+            self._is_open = False
             self._complete.append(self._first_step)
-
-
-def _cut(path: Path, end: float) -> int:
-    """Truncate a snapshot file after the time `end` (s); return the number of states. A file without any is unchanged.
-
-    Raises:
-        OSError, KeyError: not a complete snapshot file.
-    """
-    with h5py.File(path, "r", libver=_LIBVER, locking=False, swmr=True) as file:
-        times = file["time"][:]
-        count = int(np.argmax([*((times > end) | (times <= 0.0)), True]))  # a time not yet stored reads as 0
-        if count:
-            with replacing(path) as part, h5py.File(part, "w", libver=_LIBVER, locking=False) as copy:
-                copy.attrs.update(file.attrs)
-                for name, rows in file.items():
-                    shape = (count, *rows.shape[1:])
-                    series = copy.create_dataset(name, shape, rows.dtype, maxshape=rows.maxshape, chunks=rows.chunks)
-                    for number in range(count):
-                        series[number] = rows[number]
-    return count
 
 
 def _reporting(work: Any, path: Path) -> Any:

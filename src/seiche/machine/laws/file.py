@@ -317,7 +317,7 @@ def read_machine(path: str | os.PathLike[str]) -> Machine:
 
     Raises:
         FormatError: as `parse_machine`.
-        OSError: the file cannot be read.
+        CaseError: the file does not exist or cannot be read.
     """
     name = os.fspath(path)
     if name in known_machines() and not Path(name).exists():
@@ -325,6 +325,13 @@ def read_machine(path: str | os.PathLike[str]) -> Machine:
         return parse_machine(text, f"machine {name}")
     try:
         return parse_machine(Path(path).read_text(encoding="utf-8"), path)
+    except FileNotFoundError:
+        raise CaseError(
+            f"machine file {path}: does not exist; measure one with `seiche bench machine`, or name one of"
+            f" {', '.join(known_machines())}"
+        ) from None
+    except OSError as error:
+        raise CaseError(f"machine file {path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise FormatError(path, f"byte {error.start}", "not UTF-8 text") from error
 

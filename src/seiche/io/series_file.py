@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""HDF5 time series that one process writes in place, so that a kill or a power cut loses no complete state.
+
+The file has space for its states from the start; later only numbers are written, never the structure of the file. The
+data of a state are written and synced to the disk, then its time, which is zero before and thereby marks the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+from seiche.domain.world import World
+from seiche.io.files import part_path, publish, replacing, sync_folder
+from seiche.io.parallel import ParallelFile
+from seiche.io.vtkhdf import reserve
+
+_DATA = np.dtype("<f4")
+
+
+class SeriesFile:
+    """The file `path`: `time` (states,) in s and FP32 data (states, ...); its name has the suffix .part until `close`.
+
+    Raises:
+        OSError: the file cannot be written; also by all methods.
+    """
+
+    def __init__(
+        self, path: Path, shapes: Mapping[str, tuple[int, ...]], attributes: Mapping[str, Any], capacity: int
+    ) -> None:
+        """Create the file for `capacity` states, each with data of these `shapes`; more states are possible."""
+        self._path, self._shapes, self._attributes = path, shapes, attributes
+        self._open(capacity)
+
+    def _open(self, capacity: int) -> None:
+        self._count, self._capacity, part = 0, capacity, part_path(self._path)
+        with h5py.File(part, "w", libver="earliest", locking=False) as file:
+            file.attrs.update(self._attributes)
+            times = file.create_dataset("time", data=np.zeros(capacity))
+            self._offsets = {"time": int(times.id.get_offset())}
+            for name, shape in self._shapes.items():
+                self._offsets[name] = reserve(file, name, (capacity, *shape), _DATA)
+        self._file = ParallelFile(part, World.serial(), self._path)
+        self._file.sync()
+        sync_folder(part.parent)
+
+    def append(self, time: float, data: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Add the state at `time` > 0; when this returns it is on the disk."""
+        if self._count == self._capacity:
+            self.close()
+            self.reopen(2 * self._capacity)
+        for name, values in data.items():
+            values = np.asarray(values, _DATA)
+            self._file.write(self._offsets[name] + self._count * values.nbytes, values)
+        self._file.sync()
+        self._file.write(self._offsets["time"] + 8 * self._count, np.array([time], "<f8"))
+        self._file.sync()
+        self._count += 1
+
+    def reopen(self, capacity: int) -> None:
+        """Continue the closed file, with space for `capacity` states in total."""
+        with h5py.File(self._path, "r", locking=False) as file:
+            times = file["time"][:]
+            self._open(max(capacity, len(times)))
+            for number, time in enumerate(times):
+                self.append(float(time), {name: file[name][number] for name in self._shapes})
+
+    def close(self) -> None:
+        """Give the file its name, without the space for states that were not written."""
+        self._file.close()
+        if self._count == self._capacity:
+            publish(part_path(self._path), self._path)
+        else:
+            complete_series(self._path, np.inf)
+
+
+def complete_series(path: Path, end: float) -> int:
+    """Give the unfinished file of `path` its name, with the states up to the time `end` (s); return their number.
+
+    A file without such states remains as it is.
+
+    Raises:
+        OSError, KeyError: not a file of this kind.
+    """
+    part = part_path(path)
+    with h5py.File(part, "r", locking=False) as file:
+        times = file["time"][:]
+        count = int(np.argmax([*((times > end) | (times <= 0.0)), True]))
+        if count:
+            with replacing(part) as cut, h5py.File(cut, "w", libver="earliest", locking=False) as copy:
+                copy.attrs.update(file.attrs)
+                for name, rows in file.items():
+                    series = copy.create_dataset(name, (count, *rows.shape[1:]), rows.dtype)
+                    for number in range(count):
+                        series[number] = rows[number]
+    if count:
+        publish(part, path)
+    return count
