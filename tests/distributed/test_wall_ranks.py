@@ -14,7 +14,7 @@ from flow_runs import assert_same
 from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
-from seiche.flow import FlowModel, MovingWall, PressureIolet, Regularised, Solver, Walls, WindkesselIolet
+from seiche.flow import Body, FlowModel, MovingWall, PressureIolet, Regularised, Solver, Walls, WindkesselIolet
 from seiche.flow.choice import LAYOUT_NAMES
 
 
@@ -83,6 +83,25 @@ def test_ranks_find_the_same_components_and_their_mass():
     np.testing.assert_array_equal(created, reference.mass_created())
     assert_same(solver, reference)
     solver.close()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.ranks(1, 2, 3)
+def test_forces_have_the_same_bits_on_ranks(layout: str):
+    sites, model = moving_tube()
+    model = replace(
+        fitting(model, layout), walls=replace(model.walls, bodies=(Body("low", patch=lower_half), Body("all")))
+    )
+    results = []
+    for world in (World.serial(), World.from_mpi()):
+        solver = Solver(sites, model, layout=layout, world=world, threads=1)
+        for steps in (1, 32):
+            solver.advance(steps)
+            results.append(solver.measures.wall_forces())
+        solver.close()
+    for one, other in zip(results[:2], results[2:], strict=True):
+        for body, values in one.items():
+            np.testing.assert_array_equal(other[body], values)
 
 
 @pytest.mark.parametrize("name", CASES)

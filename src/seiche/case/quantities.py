@@ -34,6 +34,7 @@ DIMENSIONS: dict[str, tuple[str, str, str]] = {
     "surface_modulus": ("N/m", "a surface modulus", "2.8 uN/m"),
     "energy": ("J", "an energy", "2e-19 J"),
     "force": ("N", "a force", "1 pN"),
+    "area": ("m^2", "an area", "1 mm^2"),
     "volume": ("m^3", "a volume", "1 mL"),
     "wave_number": ("1/m", "one over a length", "10 1/um"),
     "frequency": ("1/s", "a frequency", "500 kHz"),
@@ -211,6 +212,7 @@ VelocityVector = Annotated[tuple[float, float, float], _vector("velocity")]
 ForceDensity = Annotated[tuple[float, float, float], _vector("force_density")]
 ForceVector = Annotated[tuple[float, ...], BeforeValidator(partial(parse_place, dimension="force"))]
 Energy = Annotated[float, _scalar("energy")]
+PositiveArea = Annotated[float, _scalar("area"), Field(gt=0)]
 Volume = Annotated[float, _scalar("volume")]
 Direction = Annotated[tuple[float, float, float], _vector(None)]
 Position = Annotated[tuple[float, ...], BeforeValidator(partial(parse_place, dimension="length"))]

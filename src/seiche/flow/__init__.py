@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from seiche.flow.model import (
     Bgk,
+    Body,
     CarreauYasuda,
     Casson,
     FlowModel,
@@ -30,6 +31,7 @@ Solver = FlowSolver
 
 __all__ = [
     "Bgk",
+    "Body",
     "CarreauYasuda",
     "Casson",
     "FlowModel",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from seiche.backend import Array
 from seiche.flow.observation import Observation
 from seiche.flow.physics import Physics
 from seiche.flow.snapshot import COLUMNS, Snapshot, Snapshots, Staging
+from seiche.flow.wall_forces import PendingForces, WallForces
 from seiche.flow.walls import WallStages
 from seiche.flow.watch import MonitorReader, PendingMonitor
 
@@ -20,8 +22,8 @@ from seiche.flow.watch import MonitorReader, PendingMonitor
 class Measures:
     """Measurements of the current state of a solver, computed on its device; all but `snapshots` are collective."""
 
-    def __init__(self, solver: Any, walls: WallStages, physics: Physics) -> None:
-        self._solver, self._walls = solver, walls
+    def __init__(self, solver: Any, walls: WallStages, physics: Physics, forces: WallForces | None) -> None:
+        self._solver, self._walls, self._forces = solver, walls, forces
         precisions = (solver.precision.compute, solver.precision.storage)
         self.observation = Observation(solver.backend, solver.populations, solver.region, physics, precisions)
         self._staging = Staging(self.observation)
@@ -29,13 +31,16 @@ class Measures:
 
     def _refresh_halo(self) -> None:
         """Update the halo of the current state (the next step repeats this) and apply the wall conditions."""
+        self._exchange()
+        self._walls.replace(self._solver.phase)
+
+    def _exchange(self) -> None:
         solver = self._solver
         populations, phase = solver.populations, solver.phase
         if populations.plan.peers:
             source, mode = populations.source(phase), populations.halo_mode(phase)
             solver.halo.start(source, mode)
             solver.halo.finish(source, mode)
-        self._walls.replace(phase)
 
     def fields(self, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
         """Return fields of the owned sites, see `FlowSolver.fields`.
@@ -83,6 +88,21 @@ class Measures:
     def iolet_flow(self) -> npt.NDArray[np.float64]:
         """Return the mass that entered through each iolet in the last step, over all ranks; outflow is negative."""
         return self.start_monitor(totals=False).flow()
+
+    def start_wall_forces(self) -> PendingForces | None:
+        """Start to measure the forces on the bodies of the model; the copy overlaps the following steps."""
+        if self._forces is None:
+            return None
+        self._exchange()
+        return self._forces.start(self._solver.phase, partial(self._walls.replace, self._solver.phase))
+
+    def wall_forces(self) -> dict[str, npt.NDArray[np.float64]]:
+        """Return force and torque (6,) of the fluid on each body of `model.walls.bodies` in the next step.
+
+        In lattice units; the pressure counts above that of density 1. Empty without bodies.
+        """
+        pending = self.start_wall_forces()
+        return pending.result() if pending is not None else {}
 
     def wall_rows(self) -> npt.NDArray[np.int64]:
         """Return the rows of `owned` that are wall sites, (w,)."""

@@ -239,11 +239,24 @@ class MovingWall:
 
 
 @dataclass(frozen=True)
+class Body:
+    """A part of the wall on which force and torque are measured; without a patch, the whole wall.
+
+    The torque is about `center` (in spacings). On several ranks the patch must be picklable, as for `MovingWall`.
+    """
+
+    name: str
+    center: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    patch: Patch | None = None
+
+
+@dataclass(frozen=True)
 class Walls:
-    """Position of walls on their links (halfway or at the geometry's fractions), and moving walls."""
+    """Position of walls on their links (halfway or at the geometry's fractions), moving walls and measured bodies."""
 
     kind: WallKind = "bounce-back"
     moving: Sequence[MovingWall] = ()
+    bodies: Sequence[Body] = ()
 
 
 Iolet = PressureIolet | VelocityIolet | WindkesselIolet

@@ -27,6 +27,7 @@ from seiche.flow.region import Region
 from seiche.flow.state import IOLETS, SITES, WALL_MASS, site_state
 from seiche.flow.steps import Steps, annotated
 from seiche.flow.velocity_set import VELOCITY_SETS
+from seiche.flow.wall_forces import WallForces
 from seiche.flow.wall_mass import WINDOW
 from seiche.flow.walls import WallStages
 from seiche.flow.watch import Monitor, PendingMonitor
@@ -106,7 +107,7 @@ class FlowSolver(SolverBase):
         self.iolets = Iolets(*subdomain, model.iolets, real=real, world=self.world, transport=transport)
         self.timers = StageTimers(self.backend.clock())
         self._assemble(transport)
-        self.measures = Measures(self, self._walls, self._physics)
+        self.measures = Measures(self, self._walls, self._physics, self._forces)
         self._prepare_immersion: Callable[[int], int] | None = None
         self._contrast: Contrast | None = None
         self.restored_inside: npt.NDArray[np.bool_] | None = None
@@ -122,6 +123,9 @@ class FlowSolver(SolverBase):
         annotate = partial(annotated, backend)
         plan, predict = populations.plan, predicted_transport_times
         self.halo = HaloExchange(backend, world, plan, storage, transport, predict=predict)  # type: ignore[arg-type]
+        bodies, self._forces = model.walls.bodies, None
+        if bodies:
+            self._forces = WallForces(backend, populations, region, bodies, precision=boundary_precision, world=world)
         self._walls = walls = WallStages(
             backend, populations, region, model.walls, precision=boundary_precision, world=world, annotate=annotate
         )

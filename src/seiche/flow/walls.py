@@ -249,13 +249,21 @@ class WallStages:
         traffic = self._phases[phase].traffic[edge]
         return [Stage(name, self._annotate(name, in_order(actions)), traffic, ("receive halo",) if edge else ())]
 
-    def replace(self, phase: int) -> None:
-        """Apply the wall returns before a step of this phase so that the state can be observed; `restore` undoes it."""
-        if not self._phases or self._replaced is not None:
+    def replace(self, phase: int, before: Action | None = None) -> None:
+        """Apply the wall returns before a step of this phase so that the state can be observed; `restore` undoes it.
+
+        `before` is called when the outgoing populations are complete, and none is replaced.
+        """
+        if before is None and (not self._phases or self._replaced is not None):
             return
-        plan = self._phases[phase]
+        self.restore()
         for stage in self.rebuild(phase, edge=False) + self.rebuild(phase, edge=True):
             stage.action()
+        if before is not None:
+            before()
+        if not self._phases:
+            return
+        plan = self._phases[phase]
         for save, _ in plan.saving:
             save()
         for edge in (False, True):

@@ -98,7 +98,8 @@ class BloodCaseRun(FlowCaseRun):
     def results(self, files: Iterable[Path]) -> Results:
         """Return the results of the flow, with a note for each crowded inlet."""
         self.blood.record()
-        return replace(super().results(files), lines=self.crowded_inlets())
+        results = super().results(files)
+        return replace(results, lines=[*results.lines, *self.crowded_inlets()])
 
     def more_details(self) -> dict[str, Any]:
         """Return the summary of the cells."""

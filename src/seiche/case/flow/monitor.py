@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.flow.forces import in_si
 from seiche.case.flow.setup import FlowSetup
 from seiche.case.output import Scheduled, StateMonitor
 from seiche.case.schedule import Schedule
@@ -24,11 +25,15 @@ MACH_BROKEN = 1.0
 
 @dataclass
 class Record:
-    """Volume flow (m^3/s, positive into the fluid) through every iolet at `times` (s), and the mass of fluid (kg)."""
+    """Volume flow (m^3/s, positive into the fluid) through every iolet at `times` (s), and the mass of fluid (kg).
+
+    `forces` are those on bodies (6: N, N m) at the same times.
+    """
 
     times: list[float] = field(default_factory=list)
     flows: list[npt.NDArray[np.float64]] = field(default_factory=list)
     masses: list[float] = field(default_factory=list)
+    forces: dict[str, list[npt.NDArray[np.float64]]] = field(default_factory=dict)
     largest_mach: float = 0.0
 
 
@@ -56,7 +61,14 @@ class FlowMonitor(StateMonitor):
         if checking:
             self.check_more()
         pending = self._solver.start_monitor(totals=checking)
-        return lambda: self._note(pending, checking=checking, recording=recording)
+        forces = self._solver.measures.start_wall_forces() if recording else None
+
+        def note() -> None:
+            self._note(pending, checking=checking, recording=recording)
+            for name, values in in_si(self._setup.units, forces.result() if forces else {}).items():
+                self.record.forces.setdefault(name, []).append(values)
+
+        return note
 
     def check_more(self) -> None:
         """Check immersed objects."""

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array
+from seiche.case.flow.forces import in_si, lines_of, summary_of
 from seiche.case.flow.limits import empty_outputs, refuse_too_many_states
 from seiche.case.flow.monitor import FlowMonitor, SteadyState
 from seiche.case.flow.outputs import FlowOutputs, Picture, VesselSurface
@@ -162,11 +163,16 @@ class FlowCaseRun(CaseRun):
         flow = self.setup.units.to_si("flow_rate", np.asarray(self.solver.measures.iolet_flow(), np.float64))
         return {plane.name: float(q) for plane, q in zip(self.setup.vessel.sites.iolets, flow, strict=True)}
 
+    def wall_forces(self) -> dict[str, npt.NDArray[np.float64]]:
+        """Return force (N) and torque (N m) of the fluid on every body of [[output.force]], (6,), in the next step."""
+        return in_si(self.setup.units, self.solver.measures.wall_forces())
+
     def results(self, files: Iterable[Path]) -> Results:
         """Return the invariants, the flow rates and their history (collective)."""
         setup, record = self.setup, self.monitor.record
         names = [plane.name for plane in setup.vessel.sites.iolets]
         flows = np.stack(record.flows) if record.flows else np.zeros((0, len(names)))
+        forces = summary_of(setup, record.times, record.forces)
         details = {
             "time_step_s": setup.dt,
             "spacing_m": setup.units.spacing,
@@ -175,9 +181,10 @@ class FlowCaseRun(CaseRun):
             "files": [path.name for path in files],
             "notes": list(setup.notes),
             **self.more_details(),
+            **({"forces": forces} if forces else {}),
             "history": {"time_s": record.times, "flow_m3_s": {name: flows[:, k] for k, name in enumerate(names)}},
         }
-        return Results(self._invariants(), self.flow_rates(), details)
+        return Results(self._invariants(), self.flow_rates(), details, lines_of(forces))
 
     def more_details(self) -> dict[str, Any]:
         """Return further entries of the summary."""

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from seiche.case.flow.schema_extraction import ExtractionOutput
+from seiche.case.flow.schema_forces import ForceOutput
 from seiche.case.flow.schema_iolet import IoletTable
 from seiche.case.flow.schema_shapes import (
     Bifurcation,
@@ -288,10 +289,16 @@ class FlowOutput(OutputTable):
     surface: Annotated[tuple[SurfaceOutput, ...], OneOrMore] = Field(default=(), description="time series on the wall")
     extraction: Annotated[tuple[ExtractionOutput, ...], OneOrMore] = Field(default=(), description="extraction files")
     averages: AveragesOutput | None = Field(default=None, description="means over time windows")
+    force: Annotated[tuple[ForceOutput, ...], OneOrMore] = Field(default=(), description="forces on parts of the wall")
     picture: PictureName | None = Field(default=None, description="figure drawn at the end, a .png, .pdf or .svg")
     record_every: StepsOrTime | None = Field(
-        default=None, description="time or steps between two samples of the flow rates; 200 samples per run by default"
+        default=None, description="time or steps between two samples of flow rates, forces; default 200 samples per run"
     )
+
+    @model_validator(mode="after")
+    def _bodies_differ(self) -> Self:
+        refuse_duplicate_names("force: two have", self.force)
+        return self
 
     def files(self) -> Iterator[tuple[str, str]]:
         """Yield key and name of every file in the folder that a run may write."""

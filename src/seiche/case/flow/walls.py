@@ -21,7 +21,7 @@ from seiche.case.flow.units import LatticeUnits
 from seiche.case.flow.where import in_brackets
 from seiche.domain.sites import LinkKind, SiteSet
 from seiche.errors import CaseError
-from seiche.flow.model import MovingWall, Patch, Walls
+from seiche.flow.model import Body, MovingWall, Patch, Walls
 from seiche.flow.velocity_set import VELOCITY_SETS
 from seiche.flow.wall_links import patches_of, velocity_at, wall_places
 
@@ -35,30 +35,37 @@ ON_PLANE = 0.25
 def walls_of(case: FlowCase, units: LatticeUnits) -> Walls:
     """Return the walls of `case` in lattice units."""
     moving = tuple(_moving(table, units.spacing, units.scale("velocity"), units.step) for table in case.walls.moving)
-    return Walls(case.walls.kind, moving)
+    spacing = units.spacing
+    bodies = []
+    for table in case.output.force:
+        a, b, c = (coordinate / spacing for coordinate in table.center)
+        bodies.append(Body(table.name, (a, b, c), None if table.where is None else patch_of(table.where, spacing)))
+    return Walls(case.walls.kind, moving, tuple(bodies))
 
 
 def wall_speeds(case: FlowCase, sites: SiteSet, source: str) -> dict[str, float]:
     """Return the largest speed (m/s) of every moving wall, by name.
 
-    Raises CaseError for a moving wall without links, and for two with a common link.
+    Raises CaseError for a moving wall or a body of [[output.force]] without links, and for two moving walls with a
+    common link.
     """
-    if not case.walls.moving:
+    if not case.walls.moving and not case.output.force:
         return {}
     spacing = case.geometry.spacing
     columns = VELOCITY_SETS[case.lattice.velocity_set].link_rows
     row, place = np.nonzero(sites.link_kind[:, columns] == LinkKind.WALL)
     places = wall_places(sites, row, columns[place])
+    parts = [(f'walls.moving["{table.name}"]', table.where) for table in case.walls.moving]
+    parts += [(f'output.force["{table.name}"]', table.where) for table in case.output.force]
+    for key, where in parts:
+        if not len(places):
+            raise CaseError(f"{source}: {key}: the geometry has no wall")
+        if where is not None and not patch_of(where, spacing)(places).any():
+            low, high = in_brackets(spacing * places.min(axis=0)), in_brackets(spacing * places.max(axis=0))
+            raise CaseError(
+                f"{source}: {key}.where: contains no part of the wall; the wall lies between {low} and {high} m"
+            )
     moving = [_moving(table, spacing, spacing, 1.0) for table in case.walls.moving]
-    for wall in moving:
-        if wall.patch is not None and not wall.patch(places).any():
-            reason = "; the geometry has no wall"
-            if len(places):
-                low, high = in_brackets(spacing * places.min(axis=0)), in_brackets(spacing * places.max(axis=0))
-                reason = f"; the wall lies between {low} and {high} m"
-            raise CaseError(f'{source}: walls.moving["{wall.name}"].where: contains no part of the wall{reason}')
-    if not len(places):
-        raise CaseError(f'{source}: walls.moving["{moving[0].name}"]: the geometry has no wall')
     try:
         number = patches_of(moving, places)
     except CaseError as error:

@@ -42,6 +42,13 @@ def _summed_change(rule: str, real: Real, store: Store, members: Members) -> Ker
     return KernelSpec(name, "flow/walls.hpp", blocks, threads=WALL_LANES, blocks=8, team=True)
 
 
+def wall_forces(real: Real, store: Store) -> KernelSpec:
+    """Force and torque on bodies by the exchange of momentum along their wall links."""
+    members: Members = (*pointers("f own left code lever"), ("links", "int64"), *pointers("first body sums"))
+    name = f"WallForces<{CPP_TYPE[real]},{CPP_TYPE[store]}>"
+    return KernelSpec(name, "flow/wall_forces.hpp", members, threads=WALL_LANES, blocks=8, team=True)
+
+
 def leaving_density(real: Real, store: Store, *, velocity_set: str = "D3Q19") -> KernelSpec:
     """Density of selected sites from their outgoing populations."""
     members: Members = (*pointers("f slots excess"), ("stride", "int64"))

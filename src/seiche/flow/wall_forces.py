@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Force and torque of the fluid on parts of the wall (theory/flow, eqs. 38b and 38c).
+
+Momentum that links give to the wall is summed on the device as integer multiples of 2^-44, so the result does not
+depend on layout, ranks, threads or device. Nothing is computed in steps without a measurement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array, Backend
+from seiche.domain.sites import LinkKind
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.flow.layout import Layout, Use
+from seiche.flow.model import Body
+from seiche.flow.region import Region
+from seiche.flow.wall_links import wall_places
+from seiche.flow.wall_mass import blocks
+from seiche.kernels.registry.halo import halo_move
+from seiche.kernels.registry.walls import WALL_MASS_SCALE, wall_forces
+
+#: Components of a force and a torque.
+COMPONENTS = 6
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Calls:
+    """Calls before a step of one phase: copy the outgoing populations, and add the momentum of all links."""
+
+    pack: Callable[[], None]
+    add: Callable[[], None]
+
+
+class PendingForces:
+    """Forces whose sums are in transfer to the host; call `result` once, on all ranks."""
+
+    def __init__(self, forces: WallForces, host: npt.NDArray[np.int64], event: Any) -> None:
+        self._forces, self._host, self._event = forces, host, event
+
+    def result(self) -> dict[str, Floats]:
+        """Return force and torque (6,) of each body in lattice units (collective)."""
+        return self._forces.finish(self._host, self._event)
+
+
+class WallForces:
+    """Measures forces on `bodies`; torques are in units of 2^k during the sum, k from the extent of the geometry."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        layout: Layout,
+        region: Region,
+        bodies: Sequence[Body],
+        *,
+        precision: tuple[Any, Any],
+        world: World,
+    ) -> None:
+        """Find the links of the bodies, before the first slot of `layout` is used; collective.
+
+        Raises CaseError on all ranks for a body without a link.
+        """
+        self._backend, self._layout, self._precision, self._world = backend, layout, precision, world
+        self.names = [body.name for body in bodies]
+        sites, lattice = region.sites, region.velocity_set
+        place, direction = np.nonzero(sites.link_kind[region.boundary_rows][:, lattice.link_rows] == LinkKind.WALL)
+        boundary = region.boundary_rows[place]
+        points = wall_places(sites, boundary, lattice.link_rows[direction])
+        first = np.asarray(sites.origin) / sites.spacing
+        at = first + sites.coords[sites.boundary[boundary]]
+        corners = [first, first + np.asarray(sites.shape)]
+        distance = [np.abs(corner - np.array(body.center)).max() for body in bodies for corner in corners]
+        self._unit = 2.0 ** float(np.ceil(np.log2(max([1.0, *distance]))))
+        chosen, levers, numbers = [np.zeros(0, np.int64)], [np.zeros((0, 3))], [np.zeros(0, np.int64)]
+        for number, body in enumerate(bodies):
+            inside = np.ones(len(points), bool) if body.patch is None else np.asarray(body.patch(points), bool)
+            links = np.flatnonzero(inside)
+            # In the order of items, so that neighbouring links read neighbouring populations.
+            links = links[np.lexsort((layout.item[region.boundary_sites[place[links]]], direction[links]))]
+            chosen.append(links)
+            levers.append((at[links] - np.array(body.center)) / self._unit)
+            numbers.append(np.full(len(links), number))
+        links = np.concatenate(chosen)
+        self._row, self._q = region.boundary_sites[place[links]], direction[links] + 1
+        self._lever, self._body = np.concatenate(levers), np.concatenate(numbers)
+        self._code = ((lattice.vectors[self._q] + 1) << np.array([0, 2, 4])).sum(axis=1).astype(np.uint32)
+        counts = world.allreduce_sum(np.bincount(self._body, minlength=len(bodies)))
+        for name, count in zip(self.names, counts, strict=True):
+            if not count:
+                raise CaseError(f"body {name!r}: its patch contains no wall link")
+        layout.reserve(Use.LEAVING, self._row, self._q)
+        self._sums: Array = backend.zeros(COMPONENTS * len(bodies), np.int64)
+        self._calls: dict[int, _Calls] = {}
+        self._arrays: list[Any] = []  # referenced by bound kernels
+        self._free: list[npt.NDArray[np.int64]] = []
+
+    def start(self, phase: int, replace: Callable[[Callable[[], None] | None], None]) -> PendingForces:
+        """Start to measure the forces in the next step, of this phase, without waiting; halos must be current.
+
+        `replace(before)` applies the returns of the walls to the state, after a call of `before`.
+        """
+        backend = self._backend
+        calls = self._calls_of(phase) if len(self._row) else None
+        replace(calls.pack if calls else None)
+        backend.assign(self._sums, np.zeros(self._sums.shape, np.int64))
+        if calls:
+            calls.add()
+        host = self._free.pop() if self._free else backend.pinned(COMPONENTS * len(self.names), np.int64)
+        backend.copy_to_host(self._sums, host)
+        return PendingForces(self, host, backend.current().record())
+
+    def finish(self, host: npt.NDArray[np.int64], event: Any) -> dict[str, Floats]:
+        """Return the forces once `host` has the sums of this rank (collective)."""
+        self._backend.await_event(event)
+        sums = np.asarray(self._world.allreduce_sum(host.copy()), np.int64).reshape(-1, COMPONENTS)
+        self._free.append(host)
+        scale = np.array([1.0] * 3 + [self._unit] * 3) / WALL_MASS_SCALE
+        return dict(zip(self.names, sums * scale, strict=True))
+
+    def _calls_of(self, phase: int) -> _Calls:
+        """Return the bound kernels of a phase, made at the first use."""
+        if phase not in self._calls:
+            backend, layout, upload = self._backend, self._layout, self._backend.upload
+            own = np.zeros(len(self._row), np.uint32)
+            for q in np.unique(self._q):
+                along = self._q == q
+                own[along] = layout.leaving_slots(phase, int(q), self._row[along])
+            source, slots, count = layout.boundary(phase), upload(own), len(own)
+            left = backend.zeros(count, self._precision[1])
+            first, body, _ = blocks(self._body, count)
+            members = {
+                "f": source,
+                "own": slots,
+                "left": left,
+                "code": upload(self._code),
+                "lever": upload(np.ascontiguousarray(self._lever.T)),
+                "links": count,
+                "first": upload(first),
+                "body": upload(body),
+                "sums": self._sums,
+            }
+            self._arrays.append(members)
+            pack, add = backend.load(halo_move("Pack", self._precision[1])), backend.load(wall_forces(*self._precision))
+            packed = backend.pack(pack, array=source, slots=slots, buffer=left)
+            summed = backend.pack(add, **members)
+            self._calls[phase] = _Calls(pack.bind(packed, 0, count), add.bind(summed, 0, len(first) - 1))
+        return self._calls[phase]
