@@ -306,6 +306,7 @@ def other_kernels() -> Iterator[KernelSpec]:
         yield ladd_velocity(layout, real, store, "site", velocity_set="D3Q27")
         yield plane_pressure(layout, real, store, velocity_set="D3Q27")
     yield walls.leaving_density(real, store, velocity_set="D3Q27")
+    yield from (walls.wall_forces(*precision) for precision in PRECISIONS)
     yield depth_arrived(real, store, velocity_set="D3Q27")
     yield from _moment_kernels()
 
