@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write the generated parts of docs/reference: docstrings of public names, and options of the commands.
+"""Write the generated pages of docs/reference: docstrings of public names, options of commands, case files.
 
     python -m tools.reference
 
@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tools.case_pages import pages
 from tools.docstrings import entry, table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -94,6 +95,8 @@ def main() -> None:
     """Write the pages."""
     for page in PAGES:
         page.write_text(written(page.read_text()))
+    for name, text in pages().items():
+        (PAGES[0].parent / name).write_text(text)
 
 
 if __name__ == "__main__":

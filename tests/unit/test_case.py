@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from case_files import box_tables, changed, check_case, read_case, setup_of, toml_of, tube_tables
-from seiche.case.document import page
 from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.waveforms import WAVEFORMS, harmonics_of, peak_velocity
 from seiche.case.schedule import Schedule
@@ -27,8 +26,6 @@ from seiche.flow.model import (
     Trt,
     VelocityIolet,
 )
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "case.md"
 
 
 def test_a_case_file_becomes_a_model(tmp_path: Path) -> None:
@@ -225,7 +222,3 @@ def test_a_single_output_may_stand_without_a_list() -> None:
     one = {"every": 10, "file": "a.vtkhdf"}
     alone = check_case(changed(tube_tables(), "output", {"fields": one}), "case.toml")
     assert alone.output == check_case(changed(tube_tables(), "output", {"fields": [one]}), "case.toml").output
-
-
-def test_the_reference_page_is_made_from_the_schema() -> None:
-    assert PAGE.read_text() == page(), "run: python -m seiche.case.document > docs/reference/case.md"

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from tools import docstrings, reference
+from tools import case_pages, docstrings, reference
 
 import seiche
 from seiche.domain import world
@@ -22,6 +22,13 @@ PACKAGES = ("flow", "cells", "couple", "ultrasound", "waves", "solver")
 def test_the_page_is_what_the_code_says(page: Path) -> None:
     text = page.read_text()
     assert text == reference.written(text), f"{page.name}: run python -m tools.reference"
+
+
+def test_the_pages_of_case_files_are_made_from_the_schemas() -> None:
+    pages = case_pages.pages()
+    assert len(pages) == 3
+    for name, text in pages.items():
+        assert (ROOT / "docs" / "reference" / name).read_text() == text, f"{name}: run python -m tools.reference"
 
 
 def test_the_reference_has_every_public_name() -> None:
@@ -72,17 +79,22 @@ def test_a_docstring_becomes_markdown() -> None:
 
 def read_variables() -> set[str]:
     """Return the names of environment variables in the sources: those read directly, and those kept in constants."""
-    found: set[str] = set(world._LAUNCHERS)
-    for path in SOURCE.rglob("*.py"):
-        text = path.read_text()
-        found |= set(re.findall(r'environ(?:\.get\(|\.setdefault\(|\.pop\(|\[|.*getenv\()"(\w+)"', text))
-        found |= set(re.findall(r'"(SEICHE_[A-Z_]+)"', text))
-    return found
+    constants = re.findall(r'"(SEICHE_[A-Z_]+)"', code_in(SOURCE))
+    return {*read_directly(SOURCE), *constants, *world._LAUNCHERS, *world._SIZES}
+
+
+def code_in(folder: Path) -> str:
+    return "\n".join(path.read_text() for path in folder.rglob("*.py"))
+
+
+def read_directly(folder: Path) -> set[str]:
+    pattern = r'environ(?:\.get\(|\.setdefault\(|\.pop\(|\[|.*getenv\()"(\w+)"'
+    return set(re.findall(pattern, code_in(folder)))
 
 
 def test_the_table_of_variables_is_that_of_the_code() -> None:
     text = (ROOT / "docs" / "reference" / "environment.md").read_text()
-    running, _, building = text.partition("## While Seiche is built")
+    _, running, building, testing = text.split("\n## ")
 
     def named(section: str) -> set[str]:
         cells = re.findall(r"^\| (`[A-Z].*?) \|", section, re.MULTILINE)
@@ -90,6 +102,7 @@ def test_the_table_of_variables_is_that_of_the_code() -> None:
 
     assert named(running) == read_variables()
     cmake = (ROOT / "CMakeLists.txt").read_text()
+    assert named(testing) == (read_directly(ROOT / "tests") | read_directly(ROOT / "tools")) - read_variables()
     assert named(building) == set(re.findall(r"set\((SEICHE_\w+) \S+ CACHE", cmake))
 
 

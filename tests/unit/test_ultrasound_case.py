@@ -10,21 +10,13 @@ import h5py
 import numpy as np
 import pytest
 
-from seiche.case.document import page
 from seiche.case.loading import load, prepare
-from seiche.case.ultrasound.schema import UltrasoundCase
 from seiche.cli import main
 from seiche.errors import CaseError
 from seiche.ultrasound import Arc, Emitter, Grid, Medium, Sensor, Source, simulate
 from ultrasound_cases import BASIC, case
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def test_page_of_the_case_file_is_that_of_the_schema():
-    stored = (ROOT / "docs" / "reference" / "ultrasound-case.md").read_text()
-    message = "run: python -m seiche.case.document ultrasound > docs/reference/ultrasound-case.md"
-    assert stored == page(UltrasoundCase), message
 
 
 def test_a_case_gives_what_the_same_objects_give(tmp_path):

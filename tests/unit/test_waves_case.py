@@ -12,7 +12,6 @@ import pytest
 
 from seiche.case.loading import load as load_waves
 from seiche.case.loading import prepare
-from seiche.case.waves.document import page
 from seiche.cli import main
 from seiche.waves import Gaussian, Material, Mesh, SizeField, Solver
 from seiche.waves.forest import Brick, Forest
@@ -275,11 +274,6 @@ def test_a_gaussian_force_has_the_peak_that_is_asked_for(case: Path) -> None:
     assert source.time(np.array([12e-3])) == pytest.approx(1.0)
     assert source.force == (3.0, 0.0)
     assert Gaussian(2e-3, 12e-3)(np.array([12e-3])) > 100
-
-
-def test_the_page_of_the_reference_is_made_from_the_schema() -> None:
-    path = ROOT / "docs" / "reference" / "waves-case.md"
-    assert path.read_text() == page(), "run: python -m seiche.case.waves.document > docs/reference/waves-case.md"
 
 
 def test_the_basin_is_what_its_comment_says() -> None:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Generates docs/reference/case.md from the schema: `python -m seiche.case.document > docs/reference/case.md`."""
+"""The pages of the case files in docs/reference, made from the schemas; `python -m tools.reference` writes them."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from functools import partial
 from types import NoneType
@@ -19,8 +18,9 @@ from seiche.case.flow.waveforms import WAVEFORMS
 from seiche.case.load import fields_of, models_in
 from seiche.case.quantities import DIMENSIONS
 from seiche.case.ultrasound.schema import UltrasoundCase
+from seiche.case.waves.schema import WaveCase
 
-_INTRODUCTION = f"""# The case file
+_FLOW = f"""# The case file
 
 A case is one TOML file. Every physical value is a string with a unit, such as `"0.1 mm"`, `"120 mmHg"`, `"4 mPa s"`,
 `"1060 kg/m^3"` or `"72 bpm"`. Plain numbers are dimensionless. A key that is not listed here is an error. A value
@@ -37,7 +37,7 @@ limit the run finishes its step, writes the checkpoint and ends with status 0. A
 The built-in waveforms ({", ".join(f"`{name}`" for name in WAVEFORMS)}) are sketches of typical curves, not measured
 data. Use your own `samples` for a study.
 
-This page is generated from the schema by `python -m seiche.case.document`.
+This page is generated from the schema by `python -m tools.reference`.
 """
 
 _ULTRASOUND = """# The case file of ultrasound
@@ -49,13 +49,31 @@ errors, `--set` changes keys. A position is a list with one length per axis of t
 end it writes `output.file`, the summary and the picture. `--restart` continues from a checkpoint. Tones with
 equal frequency, `cycles` and `ramp` act as one array, each with its own delay.
 
-This page is generated from the schema by `python -m seiche.case.document ultrasound`.
+This page is generated from the schema by `python -m tools.reference`.
+"""
+
+_WAVES = """# The case file of waves
+
+A TOML file as [for flow](case.md): physical values are strings with a unit, and plain numbers are dimensionless. A key
+that is not listed here is an error. Any key can be changed with `--set`. See
+[an example](../howto/simulate-waves.md#from-a-case-file). Boxes have two or three axes; the last one points upwards.
+
+A run writes HDF5 files: seismograms (`samples` of shape receivers, times, fields; `time`, `name`, `position`, `field`),
+snapshots (`velocity`, `pressure`, `time`) and peak velocities (`position`, `velocity`, `horizontal_velocity`). SAC
+files have the position of the station in USER0 to USER2. A run continued from a checkpoint (`--restart`) writes the
+seismograms and peak velocities of the whole run, under the same names.
+
+This page is generated from the schema by `python -m tools.reference`.
 """
 
 
-def page(model: type[BaseModel] = BloodCase) -> str:
-    """Return the Markdown page of `BloodCase` (flow and blood) or `UltrasoundCase`."""
-    return sections(model, _INTRODUCTION if model is BloodCase else _ULTRASOUND)
+def pages() -> dict[str, str]:
+    """Return the Markdown of each page by the name of its file; flow and blood share one."""
+    return {
+        "case.md": sections(BloodCase, _FLOW),
+        "ultrasound-case.md": sections(UltrasoundCase, _ULTRASOUND),
+        "waves-case.md": sections(WaveCase, _WAVES),
+    }
 
 
 def sections(root: type[BaseModel], introduction: str) -> str:
@@ -163,7 +181,3 @@ def _default(field: FieldInfo) -> str:
     if isinstance(field.default, bool):
         return f"`{str(field.default).lower()}`"
     return f"`{list(field.default) if isinstance(field.default, tuple) else field.default}`"
-
-
-if __name__ == "__main__":
-    print(page(UltrasoundCase if "ultrasound" in sys.argv[1:] else BloodCase), end="")
