@@ -127,9 +127,10 @@ def test_time_is_shared_among_sizes_and_bounded(monkeypatch: pytest.MonkeyPatch)
     assert slow.sizes == [1000, 2000]  # a fit needs two
 
 
-def test_a_machine_of_one_rank_says_what_it_lacks(tmp_path: Path) -> None:
+def test_a_machine_of_one_rank_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEICHE_COMMIT", "0123456789ab")
     found = measure(World.serial(), seconds=1.0, folder=tmp_path)
-    assert found.paths == []
+    assert found.paths == [] and found.commit == "0123456789ab"
     assert found.absent["host"] == "only one rank: start with mpiexec on two or more"
     assert found.absent["nccl"] == found.absent["h2d"] == "no GPU"
     assert found.memory["host"] > 1e8

@@ -40,6 +40,7 @@ def test_all_passed_is_status_zero_and_everything_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setattr(validate_flow, "FAMILIES", families(GOOD, ORDER, NOTE))
+    monkeypatch.setenv("SEICHE_COMMIT", "0123456789ab")
     target = tmp_path / "new folder" / "results.json"
     assert main(["validate", "flow", "--quick", "--json", str(target)]) == 0
     out = capsys.readouterr().out
@@ -48,6 +49,7 @@ def test_all_passed_is_status_zero_and_everything_is_stored(
     stored = json.loads(target.read_text())
     assert stored["passed"] is True
     assert stored["quick"] is True
+    assert stored["commit"] == "0123456789ab"
     assert [check["bound"] for check in stored["checks"]] == [1e-12, 1.8, None]
     assert stored["checks"][0]["reference"] == "doi:10.1000/182"
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
 import platform
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -20,33 +18,12 @@ from rich.table import Table
 import seiche
 from seiche.errors import FormatError
 from seiche.io.files import replacing
+from seiche.observe.origin import commit
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 RowT = TypeVar("RowT", bound="DataclassInstance")
-
-
-def commit() -> str:
-    """Return the commit of the working tree, with "-dirty" if it differs, or "unknown".
-
-    SEICHE_COMMIT overrides it, for copies outside the repository.
-    """
-    named = os.environ.get("SEICHE_COMMIT")
-    if named:
-        return named
-    try:
-        run = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return "unknown"
-    return run.stdout.strip()
 
 
 def heading(benchmark: str, device: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import seiche
 from seiche.backend import open_backend
 from seiche.errors import CaseError
 from seiche.io.files import replacing
+from seiche.observe.origin import commit
 from seiche.validate.check import Check, Family, Setting
 
 
@@ -129,6 +130,7 @@ def store(path: Path, checks: Sequence[Check], **run: Any) -> None:
     document = {
         "version": seiche.__version__,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": commit(),
         **run,
         "passed": all(check.passed for check in checks),
         "checks": results,

@@ -151,6 +151,7 @@ class Machine(_Part):
     source: str
     date: str = ""
     seiche: str = ""
+    commit: str = ""
     hardware: dict[str, Any] = {}
     paths: list[Measured]
     injection: list[Injected] = []

@@ -35,6 +35,7 @@ from seiche.machine.laws.models import LOCALITIES, Locality
 from seiche.machine.measure import copies, exchanges, messages, peers, probes
 from seiche.machine.measure.files import file_writes
 from seiche.observe.bandwidth import copy_bandwidth_interval
+from seiche.observe.origin import commit
 from seiche.observe.repeat import TimingSeries, sleep_until_barrier
 
 _T = TypeVar("_T")
@@ -328,6 +329,7 @@ def measure(
         source="measured by seiche bench machine",
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         seiche=seiche.__version__,
+        commit=commit(),
         hardware=described,
         files=files,
         seconds=time.perf_counter() - begin,
