@@ -31,7 +31,8 @@ Weak scaling, with the same load on every rank (`seiche bench blood --weak`) and
 """
 _RATIO = """\
 Ratio of the GPU's rate to the CPU's at equal physics (hematocrit, delta function, mesh, collision, precision). Rates
-count sites for a whole step with all stages and for the sweep, vertices for the other stages.
+count sites for a whole step with all stages and for the sweep, vertices for the other stages. The CPU has the number of
+threads in the heading: a few cores, not a node.
 """
 _BOXES = """\
 The boxes differ ({gpu:,} and {cpu:,} sites, as large as each device needs for full load). Ratios therefore

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.page.stored import read_documents, unfit
+from benchmarks.page.stored import origin_of, read_documents, unfit
 
 from seiche.machine.laws.file import Machine, read_machine
 from seiche.report.table import markdown
@@ -87,7 +87,7 @@ memory bandwidth. *Scaled* also uses the times of the stages on another number o
 
 def _section(path: Path, document: dict[str, Any], table: Callable[[Sequence[dict[str, Any]]], str]) -> str:
     try:
-        where = f"{document['device']}, {document['date']}, commit {document['commit']}"
+        where = f"{document['device']}, {document['date']}, {origin_of(str(document['commit']))}"
         return f"## {path.stem}\n\n{where}, data in `benchmarks/results/{path.name}`.\n\n{table(document['rows'])}"
     except (KeyError, TypeError, ValueError) as error:
         raise unfit(path, document, error) from None
@@ -106,7 +106,7 @@ def _machine_part(path: Path, machine: Machine) -> str:
         lines.append((_PATHS.get(each.path, each.path), each.locality, *cells, rate, gap))
     sentences = [
         f"{hardware.get('ranks', 1)} ranks on {what}; {hardware.get('mpi', 'no MPI').split(',')[0]};"
-        f" measured {machine.date[:10]} in {machine.seconds:.0f} s."
+        f" measured {machine.date[:10]} in {machine.seconds:.0f} s, {origin_of(machine.commit)}."
     ]
     sentences += [
         f"Copies within {name} memory, all ranks together: {1e-9 * rate:,.0f} GB/s."

@@ -86,7 +86,11 @@ def _section(result: Result[FlowRow]) -> str:
 
 
 def readme_table(results: Sequence[Result[FlowRow]]) -> str:
-    """Return the fastest layout of every device, case, fluid and precision as a table."""
+    """Return the fastest layout of every device, case, fluid and precision as a table.
+
+    Results without a commit, or with uncommitted changes, are left out.
+    """
+    results = [result for result in results if result.reproducible]
     if not results:
         return NOTHING
     best: dict[tuple[str, ...], tuple[Result[FlowRow], FlowRow]] = {}

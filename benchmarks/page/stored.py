@@ -33,11 +33,24 @@ class Result(Generic[RowT]):
         return "(cuda" in self.device
 
     @property
+    def reproducible(self) -> bool:
+        """Return whether its commit is known and had no uncommitted changes."""
+        return origin_of(self.commit) == f"commit {self.commit}"
+
+    @property
     def head(self) -> str:
         """Return the heading of its section and a line with its origin."""
         copy = "" if self.copy is None else f"copy {self.copy / 1e9:.1f} GB/s, "
-        origin = f"{self.date}, commit {self.commit}, {copy}data in `benchmarks/results/{self.path.name}`."
+        origin = f"{self.date}, {origin_of(self.commit)}, {copy}data in `benchmarks/results/{self.path.name}`."
         return f"## {self.device}: {self.path.stem}\n\n{origin}\n\n"
+
+
+def origin_of(commit: str) -> str:
+    """Return how a page names the commit of a result."""
+    name, separator, _ = commit.partition("-dirty")
+    if name in ("", "unknown"):
+        return "commit not recorded"
+    return f"commit {name}, with uncommitted changes" if separator else f"commit {name}"
 
 
 def read_documents(folder: Path, benchmark: str) -> list[tuple[Path, dict[str, Any]]]:

@@ -23,8 +23,9 @@ evaluation of the right-hand side with its integration. A Runge-Kutta step has f
 - *Efficiency*, with several ranks: the time of one device alone over that of all. The loss is due to messages.
 """
 _RATIO = """\
-Speed-up of a stage per node on the GPU, with fused kernels. Hanindhito et al. (2022, doi:10.1145/3524059.3532373)
-report an average of 84 over the same six configurations, for one V100 against two POWER9 processors of 20 cores.
+Rate of a stage per node on the GPU over that on the CPU, with fused kernels. The CPU has the number of threads in the
+heading: a few cores, not a node. The average of 84 of Hanindhito et al. (2022, doi:10.1145/3524059.3532373), over the
+same six configurations, is for one V100 against two POWER9 processors of 20 cores and cannot be compared with it.
 """
 
 

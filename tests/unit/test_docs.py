@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -308,7 +308,8 @@ def a_row(layout: str, mlups: float) -> FlowRow:
     return FlowRow("tube", layout, "float32", "float32", "newtonian", 1_040_000, 1, 640, mlups, 189.0, 9.45, 0.7, 10)
 
 
-def test_the_table_of_the_readme_has_the_fastest_layout(tmp_path: Path) -> None:
+def test_the_table_of_the_readme_has_the_fastest_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEICHE_COMMIT", "0123456789ab")
     stored = document([a_row("list-aa", 50.0), a_row("tiles-4", 60.0)], "a processor", 13.5e9)
     (tmp_path / "one.json").write_text(json.dumps(stored))
     (tmp_path / "two.json").write_text(json.dumps({"benchmark": "other"}))
@@ -317,6 +318,7 @@ def test_the_table_of_the_readme_has_the_fastest_layout(tmp_path: Path) -> None:
     table = performance_page.readme_table([result])
     assert table.count("\n") == 3
     assert "| a processor | tube | tiles-4 | float32 / float32 | 1,040,000 | 60 | 9.4 | 70% |" in table
+    assert performance_page.readme_table([replace(result, commit="0123456789ab-dirty")]).count("\n") == 1
     page = performance_page.page([result])
     assert "| tube | list-aa | float32 / float32 | newtonian | 1,040,000 | 1 | 50.0 | 189.0 | 9.4 | 70% |" in page
     assert "copy 13.5 GB/s" in page
