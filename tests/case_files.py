@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from seiche.case.flow.check import describe
 from seiche.case.flow.geometry import FlowVessel, build
 from seiche.case.flow.limits import refuse_impossible
 from seiche.case.flow.setup import FlowSetup, build_setup
@@ -141,6 +142,12 @@ def vessel_of(tables: dict[str, Any]) -> FlowVessel:
 def setup_of(tables: dict[str, Any]) -> FlowSetup:
     """Return the set-up of `tables`, not yet checked for what is impossible."""
     return build_setup(check_case(tables, SOURCE), vessel_of(tables), SOURCE)
+
+
+def advice(setup: FlowSetup) -> list[str]:
+    """Return the advice of `seiche check` on a case of flow."""
+    lines = describe(setup, measure=False)
+    return [line.removeprefix("advice: ") for line in lines if line.startswith("advice: ")]
 
 
 def toml_of(tables: dict[str, Any]) -> str:

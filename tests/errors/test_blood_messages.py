@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from case_files import blood_tables, changed, refusal, toml_of
-from seiche.case.blood.limits import advice_cells
+from seiche.case.blood.estimates import blood_estimates
 from seiche.case.loading import load, prepare
 from seiche.cells import icosphere
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError, UnstableError
 from seiche.io.formats.pos import write_pos
 from seiche.io.formats.stl import write_stl
+from seiche.solver.estimate import warnings_of
 
 
 def narrow(tables: dict[str, Any]) -> dict[str, Any]:
@@ -111,21 +112,23 @@ def test_contact_that_is_too_stiff_for_the_time_step_is_spoken_of(tmp_path: Path
     def advice(contact: dict[str, Any]) -> list[str]:
         path = tmp_path / "case.toml"
         path.write_text(toml_of(changed(tables, "contact", contact)))
-        return [line for line in advice_cells(prepare(path)) if line.startswith("contact")]
+        return [line for line in warnings_of(blood_estimates(prepare(path))) if line.startswith("contact")]
 
     assert not advice({"strength": "1 pN", "wall_strength": "10 pN"})
     (line,) = advice({"strength": "10 nN"})
-    told = re.fullmatch(r"contact.strength: is so stiff for this .*; at most (\S+) N is advised", line)
+    told = re.fullmatch(r"contact.strength: stiffness times mobility .*; use at most (\S+) N", line)
     assert told is not None and not advice({"strength": f"{0.99 * float(told[1]):.3g} N"})
     deep = {"depth": "1e-14 J", "steepness": "10 1/um", "rest": "0.3 um", "reach": "0.8 um"}
     (line,) = advice({"adhesion": deep})
-    assert line.startswith("contact.adhesion.depth: is so large for this time step")
+    assert line.startswith("contact.adhesion.depth: stiffness times mobility")
     tables["geometry"]["shape"] = {"kind": "tube", "radius": "6 um", "length": "12 um", "periodic": True}
     (line,) = advice({"strength": "1 pN", "wall_strength": "10 nN"})
-    assert line.startswith("contact.wall_strength: is so stiff")
+    assert line.startswith("contact.wall_strength: stiffness times mobility")
     # A wall that reaches less far is stiffer with the same strength.
     least = [
-        float(advice({"strength": "10 nN", "reach": "1 um", "wall_reach": reach})[0].split("at most ")[1].split()[0])
+        float(
+            advice({"strength": "10 nN", "reach": "1 um", "wall_reach": reach})[0].split("use at most ")[1].split()[0]
+        )
         for reach in ("0.5 um", "1 um")
     ]
     assert least[0] == pytest.approx(0.5 * least[1], rel=0.05)

@@ -12,6 +12,7 @@ import pytest
 from case_files import table_of
 from seiche.case.flow.convert import convert
 from seiche.case.loading import prepare
+from seiche.case.waves.estimates import wave_estimates
 from seiche.case.waves.media import read_grid
 from seiche.cli import main
 from seiche.errors import CaseError, FormatError
@@ -192,10 +193,12 @@ def test_too_few_nodes_a_wavelength_of_a_pulse_from_a_file_are_noted(tmp_path: P
     np.savetxt(tmp_path / "pulse.txt", np.stack([time, Ricker(20.0, 0.1)(time)], 1))
     text = CASE.replace('kind = "ricker", frequency = "20 Hz"', 'kind = "file", file = "pulse.txt"')
     (tmp_path / "case.toml").write_text(text)
-    resolution = prepare(tmp_path / "case.toml").resolution
+    setup = prepare(tmp_path / "case.toml")
+    resolution = setup.resolution
     assert resolution is not None and resolution[2] == pytest.approx(2.77 * 20, rel=0.01)  # 1 % of its spectrum
     assert resolution[0] == pytest.approx(3 * 1000 / resolution[2] / 10)
-    assert any("nodes per shortest wavelength" in note for note in prepare(tmp_path / "case.toml").notes)
+    (resolution,) = (item for item in wave_estimates(setup) if item.name == "nodes per shortest wavelength")
+    assert resolution.passed
 
 
 def test_media_by_the_conventions_of_netcdf(tmp_path: Path) -> None:

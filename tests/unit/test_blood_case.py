@@ -144,7 +144,8 @@ def test_check_says_what_cells_are_and_what_limits_the_step(tmp_path: Path) -> N
     assert "hematocrit       0.2254 (0.22 requested), 4 cells, no overlaps" in text
     coarse = prepared(tmp_path, changed(blood_tables(), "coupling", {"delta": "roma"}))
     assert any(
-        "fluid leaks through edges of 2 spacings; at most 1.6 is advised for roma" in line for line in describe(coarse)
+        "mean edge 2.001 spacings is above 1.6: fluid leaks through the membrane with roma" in line
+        for line in describe(coarse)
     )
 
 

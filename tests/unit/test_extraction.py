@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from case_files import changed, setup_of, toml_of, tube_tables
+from case_files import advice, changed, setup_of, toml_of, tube_tables
 from seiche.case.flow.extraction import chosen
-from seiche.case.flow.limits import advice, refuse_impossible
+from seiche.case.flow.limits import refuse_impossible
 from seiche.case.flow.schema_extraction import ExtractionOutput
 from seiche.case.loading import load
 from seiche.domain.sites import LinkKind

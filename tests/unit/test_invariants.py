@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 
-from case_files import box_tables, changed, setup_of, tube_tables
+from case_files import advice, box_tables, changed, setup_of, tube_tables
 from seiche.case.flow.check import describe
-from seiche.case.flow.limits import advice
 from seiche.case.flow.memory import predict, tiles_of
 
 
@@ -114,7 +114,7 @@ def test_check_names_every_number_of_the_case() -> None:
         "outlet",
     ):
         assert words in text
-    assert "0.8000" in text
+    assert re.search(r"tau +0.8 ", text)
 
 
 def test_check_does_not_allocate_the_fields() -> None:
@@ -132,8 +132,8 @@ def test_check_does_not_allocate_the_fields() -> None:
 def test_advice_warns_of_high_mach_low_tau_and_large_density_swings() -> None:
     assert not advice(setup_of(tube_tables()))
     fast = advice(setup_of(changed(tube_tables(), "iolet.0.velocity", "15 mm/s")))
-    assert any("Mach number 0.325 is above 0.1" in line for line in fast)
+    assert any("Mach number 0.3248 is above 0.1" in line for line in fast)
     slack = advice(setup_of(changed(tube_tables(), "lattice.tau", 0.505)))
-    assert any("tau 0.5050 is below 0.51" in line for line in slack)
+    assert any("tau 0.505 is below 0.51" in line for line in slack)
     high = advice(setup_of(changed(tube_tables(), "iolet.1.pressure", "3 Pa")))
-    assert "pressures vary the density by 0.38: the fluid is not nearly incompressible" in high
+    assert any("pressures 0.3816 is above 0.1: the fluid is not nearly incompressible" in line for line in high)

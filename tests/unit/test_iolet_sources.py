@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import seiche
-from case_files import tube_file
-from seiche.case.flow.limits import advice
+from case_files import advice, tube_file
 from seiche.case.loading import prepare
 from seiche.domain import shapes
 from seiche.domain.sites import IoletPlane, SiteSet

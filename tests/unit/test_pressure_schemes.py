@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from case_files import changed, setup_of, toml_of, tube_tables
-from seiche.case.flow.limits import advice
+from case_files import advice, changed, setup_of, toml_of, tube_tables
 from seiche.case.flow.schemes import with_schemes
 from seiche.case.loading import load
 from seiche.domain import shapes

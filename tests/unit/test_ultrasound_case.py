@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import h5py
@@ -48,7 +49,7 @@ def test_commands_check_and_run(tmp_path, capsys):
     path = case(tmp_path)
     assert main(["check", str(path)]) == 0
     text = capsys.readouterr().out
-    assert "6.00 points per wavelength, phase error in time up to 0 rad" in text
+    assert re.search(r"points per wavelength +6 \(at least 4\)", text)
     assert "any time step is stable" in text
     assert "B per point" in text
     assert not (tmp_path / "out").exists()
@@ -68,11 +69,10 @@ def test_contrast_is_advised_against_by_the_check_and_noted_by_the_run(tmp_path,
     text += 'lower = ["4 mm", "-9 mm"]\nupper = ["8 mm", "9 mm"]\n'
     path = case(tmp_path, text)
     assert main(["check", str(path)]) == 0
-    assert (
-        "advice: scheme exact: waves of 5e+05 Hz that cross the grid have phase errors up to" in capsys.readouterr().out
-    )
+    line = "5e+05 Hz: phase error in time of waves that cross the grid"
+    assert f"advice: {line}" in capsys.readouterr().out
     assert main(["run", str(path)]) == 0
-    assert "seiche: note: scheme exact: waves of 5e+05 Hz" in capsys.readouterr().err
+    assert f"seiche: note: {line}" in capsys.readouterr().err
 
 
 def test_regions_materials_files_and_a_ct_image_make_the_medium(tmp_path):

@@ -203,10 +203,10 @@ def test_check_says_what_it_costs(case: Path, capsys: pytest.CaptureFixture[str]
     assert main(["check", str(case), "--ranks", "2"]) == 0
     text = capsys.readouterr().out
     assert "12 of 16 nodes: 192 nodes" in text
-    assert "cs                    500 to 1100 m/s" in text
+    assert "cs                  500 to 1100 m/s" in text
     # 500 m/s at 2.5 x 20 Hz with elements of 10 m and 4 nodes: one element a wavelength.
-    assert "4.0 (11.0 advised)" in text
-    assert "advice: 4.0 nodes per shortest wavelength at 50 Hz, the highest frequency; 11.0 are needed" in text
+    assert "nodes per shortest wavelength  4 (at least 10.96)" in text
+    assert "advice: 50 Hz, the highest frequency: nodes per shortest wavelength 4 is below 10.96" in text
     assert "MB per rank on 2 ranks" in text
 
 

@@ -23,7 +23,7 @@ from seiche.case.tables import Table
 from seiche.domain.world import World
 from seiche.halo.exchange import HaloExchange
 from seiche.observe.plan import PlannedRank
-from seiche.solver import SolverBase, State
+from seiche.solver import Estimate, SolverBase, State
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,10 @@ class CaseRun(ABC):
 
     def notes(self) -> Sequence[str]:
         """Return notes for the user before the first step (not collective)."""
+        return ()
+
+    def estimates(self) -> Sequence[Estimate]:
+        """Return estimates of the current state, such as the drift of mass so far (collective)."""
         return ()
 
     def arrays(self) -> Mapping[str, npt.NDArray[Any]]:
@@ -201,6 +205,7 @@ class Kind:
         open: creates the run of a set-up from an optional checkpoint; the output folder need not exist (collective).
         check: returns the lines of `seiche check` for a source and a number of ranks (collective).
         plan: creates the planned case of a source.
+        estimates: returns the estimates of a set-up, the same on every rank.
     """
 
     name: str
@@ -209,3 +214,4 @@ class Kind:
     open: Callable[[Any, World, Path, Restart | None], CaseRun]
     check: Callable[[CaseFile, World, int], Sequence[str]]
     plan: Callable[[CaseFile], PlannedCase]
+    estimates: Callable[[Any], Sequence[Estimate]] = field(default=lambda setup: ())

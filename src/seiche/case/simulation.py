@@ -32,7 +32,8 @@ from seiche.observe.bandwidth import copy_bandwidth
 from seiche.observe.progress import Progress
 from seiche.observe.trace import common_epoch
 from seiche.report.summary import content_of, read_summary, write_summary
-from seiche.solver import SolverBase
+from seiche.solver import Estimate, SolverBase
+from seiche.solver.estimate import warnings_of
 
 #: Open simulations of this process by folder; loading another one into the same folder closes the first.
 _OPEN: WeakValueDictionary[Path, Simulation] = WeakValueDictionary()
@@ -45,8 +46,8 @@ SimulationCallback: TypeAlias = "Callable[[Simulation], object]"
 class Outcome:
     """End of a run: last `step`, wall time `seconds`, and the reason if it `stopped` before its last step.
 
-    At the end of the case: `lines` are physical results as text, `files` the written files, `summary` the content of
-    the summary file (data movement on rank 0 only), `arrays` recorded results. All are empty before.
+    At the end of the case: `lines` are physical results and passed bounds as text, `files` the written files, `summary`
+    the content of the summary file (data movement on rank 0 only), `arrays` recorded results. All are empty before.
     """
 
     step: int
@@ -85,7 +86,7 @@ class Simulation(Closing):
             CaseError: the folder contains another run, or the checkpoint belongs to another case.
             BackendUnavailable: the device is not available, or has insufficient memory.
         """
-        self.setup, self.world, self.folder = setup, world, folder
+        self.setup, self.world, self.folder, self._kind = setup, world, folder, kind
         self.started, self.seconds = time.monotonic(), 0.0
         self._request = StopRequest()
         self._closed = self._released = False
@@ -245,7 +246,16 @@ class Simulation(Closing):
 
     def notes(self) -> list[str]:
         """Return notes for the user before the run, one line each (not collective)."""
-        return [*self.setup.notes, *self.case_run.notes()]
+        return [*self.setup.notes, *self.case_run.notes(), *warnings_of(self._expected)]
+
+    @cached_property
+    def _expected(self) -> Sequence[Estimate]:
+        """Return the estimates before the run."""
+        return self._kind.estimates(self.setup)
+
+    def estimates(self) -> list[Estimate]:
+        """Return what the discretisation does to the case: estimates before the run, and of the current state."""
+        return [*self._expected, *self.case_run.estimates()]
 
     def fields(self, names: Sequence[str] | str = (), *more: str) -> dict[str, npt.NDArray[Any]]:
         """Return fields in SI units by the names of the case file; rows are the items of this rank.
@@ -321,14 +331,18 @@ class Simulation(Closing):
     def _finish(self, stopped: str | None) -> Outcome:
         files = self.outputs.finish()
         performance, results = self.performance(), self.case_run.results(files)
-        summary = summary_of(self.setup, self.case_run, performance, results, first=self.first_step, stopped=stopped)
+        estimates = self.estimates()
+        summary = summary_of(
+            self.setup, self.case_run, performance, results, estimates=estimates, first=self.first_step, stopped=stopped
+        )
         if self.world.rank == 0:
             write_summary(self.folder / self.setup.case.output.summary, summary)
         if self._trace is not None:
             performance.save_trace(self._trace, self.title)
         self._release("done" if stopped is None else "stopped", files)
         content, arrays = content_of(summary), self.case_run.arrays()
-        return Outcome(self.solver.step, self.seconds, stopped, results.lines, files, content, arrays)
+        lines = [*results.lines, *(f"note: {line}" for line in warnings_of(estimates))]
+        return Outcome(self.solver.step, self.seconds, stopped, lines, files, content, arrays)
 
     def _release(self, state: str, files: Sequence[Path]) -> None:
         if self.world.rank == 0 and not self._released:

@@ -3,13 +3,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from seiche.case.kind import CaseRun, Results, Setup
 from seiche.case.performance import PerformanceReport
 from seiche.report.summary import Summary
+from seiche.solver import Estimate
 
 
 def summary_of(
-    setup: Setup, run: CaseRun, performance: PerformanceReport, results: Results, *, first: int, stopped: str | None
+    setup: Setup,
+    run: CaseRun,
+    performance: PerformanceReport,
+    results: Results,
+    *,
+    estimates: Sequence[Estimate],
+    first: int,
+    stopped: str | None,
 ) -> Summary:
     """Return the summary of the steps since step `first`; data movement only on rank 0 (collective)."""
     solver, case, movement = run.solver, setup.case, performance.movement()
@@ -32,6 +42,7 @@ def summary_of(
         efficiency=movement.efficiencies() if movement is not None else {},
         movement=movement.as_dict() if movement is not None else {},
         details={**results.details, **({"steering": run.steering.changed} if run.steering.changed else {})},
+        estimates=[estimate.as_dict() for estimate in estimates],
         finished=stopped is None,
         stopped=stopped,
     )

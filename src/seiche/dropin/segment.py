@@ -32,7 +32,8 @@ from seiche.io.formats.kwave_output import (
     write_checkpoint,
 )
 from seiche.solver import RowSet, State
-from seiche.ultrasound.advice import advice
+from seiche.solver.estimate import warnings_of
+from seiche.ultrasound.advice import estimates
 from seiche.ultrasound.plan import Decomposition
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.solver import UltrasoundSolver
@@ -260,7 +261,7 @@ class RunSegment:
 
     def warnings(self) -> list[str]:
         """Return a line for each weakness of the problem."""
-        return list(advice(self._problem, "exact"))
+        return warnings_of(estimates(self._problem, "exact"))
 
     def times(self) -> str:
         """Return a line with the seconds of each phase, earlier segments included (--verbose 1)."""

@@ -65,6 +65,7 @@ class Summary:
         flow_rates: volume flow in m^3/s into the fluid at the end, by iolet.
         efficiency: load balance, communication, parallel efficiency and their factors, 0..1.
         movement: the data of the efficiencies by rank: seconds, messages, memory.
+        estimates: numbers about accuracy and stability with their bounds; `warning` is not None beyond a bound.
         details: further values of a case.
         finished: whether the run reached its last step.
         stopped: reason for an early end, None otherwise.
@@ -90,6 +91,7 @@ class Summary:
     flow_rates: Mapping[str, float] = field(default_factory=dict)
     efficiency: Mapping[str, Any] = field(default_factory=dict)
     movement: Mapping[str, Any] = field(default_factory=dict)
+    estimates: Sequence[Mapping[str, Any]] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     finished: bool = True
     stopped: str | None = None

@@ -2,6 +2,7 @@
 """The common interface of solvers: steps of named stages, and a state for restarts."""
 
 from seiche.solver.base import Health, SolverBase
+from seiche.solver.estimate import Estimate
 from seiche.solver.state import RowSet, State
 
-__all__ = ["Health", "RowSet", "SolverBase", "State"]
+__all__ = ["Estimate", "Health", "RowSet", "SolverBase", "State"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Advice on a problem before a run: resolution, phase error in time, memory."""
+"""Estimates of a problem before a run: resolution, phase error in time, absorption, memory."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 
 from seiche.backend import parse_device
 from seiche.kernels.registry import Real
+from seiche.solver import Estimate
 from seiche.ultrasound.exact_lines import has_lines
 from seiche.ultrasound.medium_arrays import varies
-from seiche.ultrasound.power_law import power_law_errors
+from seiche.ultrasound.power_law import ATTENUATION_ADVISED, SPEED_ADVISED, power_law_errors
 from seiche.ultrasound.problem import Field, Problem
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.source_stages import on_density
@@ -66,36 +67,61 @@ def phase_error(problem: Problem, frequency: float, scheme: str) -> float:
     return float(max(errors) + product)
 
 
-def advice(problem: Problem, scheme: str, frequency: float | None = None) -> Iterator[str]:
-    """Yield one line for each weakness of a problem; `frequency` (Hz) replaces the spectra of the sources."""
+def estimates(problem: Problem, scheme: str, frequency: float | None = None) -> list[Estimate]:
+    """Return the estimates of a problem; `frequency` (Hz) replaces the spectra of the sources."""
     frequencies = (frequency, frequency) if frequency is not None else highest_frequency(problem)
-    if frequencies is None:
-        return
-    peak, highest = frequencies
+    return [] if frequencies is None else list(_at(problem, scheme, *frequencies))
+
+
+def _at(problem: Problem, scheme: str, peak: float, highest: float) -> Iterator[Estimate]:
+    """Yield the estimates at the peak frequency (Hz) of the sources and at the highest one."""
     resolution = points_per_wavelength(problem, highest)
-    if resolution < MIN_PPW:
-        yield (
-            f"{highest:.4g} Hz has {resolution:.2f} points per wavelength where sound is slowest; the grid cannot"
-            f" represent waves with fewer than {MIN_PPW:g}"
-        )
-    elif resolution < ADVISED_PPW:
-        yield f"{highest:.4g} Hz has {resolution:.2f} points per wavelength where sound is slowest; use {ADVISED_PPW:g}"
-    error = phase_error(problem, peak, scheme)
-    if error > PHASE_ADVISED and scheme != "local4" and points_per_wavelength(problem, peak) >= MIN_PPW:
-        better = phase_error(problem, peak, "local4")
-        shorter = problem.dt * float(np.sqrt(PHASE_ADVISED / error))
-        yield (
-            f"scheme {scheme}: waves of {peak:.4g} Hz that cross the grid have phase errors up to {error:.2g} rad:"
-            f" the sound speed differs from the reference {problem.reference_speed:g} m/s; use scheme local4"
-            f" ({better:.1g} rad) or a time step of {shorter:.2g} s"
-        )
+    yield Estimate(
+        name="points per wavelength",
+        value=resolution,
+        where=f"{highest:.4g} Hz",
+        least=ADVISED_PPW,
+        effect=f"the grid cannot represent waves with fewer than {MIN_PPW:g} where sound is slowest",
+        remedy=f"use a spacing below {max(problem.spacing) * resolution / ADVISED_PPW:.2g} m",
+        source="theory/ultrasound.md#2-operators",
+    )
+    if points_per_wavelength(problem, peak) >= MIN_PPW:
+        yield _phase(problem, scheme, peak)
     if problem.absorption is not None:
         errors = power_law_errors(problem.absorption, problem.sound_speed, peak)
-        if not errors.acceptable:
-            yield (
-                f"absorption is strong: at {peak:.4g} Hz the fractional Laplacian deviates from the power law of the"
-                f' strongest absorber ({errors}); alpha_mode = "relaxation" is accurate'
+        for name, value, bound in (
+            ("attenuation", errors.attenuation, ATTENUATION_ADVISED),
+            ("phase speed", errors.speed, SPEED_ADVISED),
+        ):
+            yield Estimate(
+                name=f"relative error of {name}",
+                value=value,
+                where=f"{peak:.4g} Hz",
+                least=-bound,
+                greatest=bound,
+                effect="absorption is strong, and the fractional Laplacian deviates from the power law",
+                remedy='use alpha_mode = "relaxation"',
+                source="theory/ultrasound.md#3-one-step-with-the-exact-correction",
             )
+
+
+def _phase(problem: Problem, scheme: str, frequency: float) -> Estimate:
+    error, reference = phase_error(problem, frequency, scheme), problem.reference_speed
+    cause = f"the sound speed differs from the reference {reference:g} m/s of scheme {scheme}"
+    better = f"scheme local4 ({phase_error(problem, frequency, 'local4'):.1g} rad) or "
+    if scheme == "local4":
+        cause, better = "the time step is long", ""
+    shorter = problem.dt * (PHASE_ADVISED / error) ** (0.25 if scheme == "local4" else 0.5) if error > 0 else problem.dt
+    return Estimate(
+        name="phase error in time of waves that cross the grid",
+        value=error,
+        unit="rad",
+        where=f"{frequency:.4g} Hz",
+        greatest=PHASE_ADVISED,
+        effect=cause,
+        remedy=f"use {better}a time step of {shorter:.2g} s",
+        source="theory/ultrasound.md#4-schemes-along-one-axis-at-a-time",
+    )
 
 
 def memory(

@@ -26,15 +26,6 @@ class PowerLawErrors:
     attenuation: float
     speed: float
 
-    @property
-    def acceptable(self) -> bool:
-        """Return whether both are within their advised bounds."""
-        return abs(self.attenuation) <= ATTENUATION_ADVISED and abs(self.speed) <= SPEED_ADVISED
-
-    def __str__(self) -> str:
-        """Return both as text."""
-        return f"attenuation {self.attenuation:+.2%}, phase speed {self.speed:+.2%}"
-
 
 def power_law_errors(absorption: Absorption, sound_speed: Field, frequency: float) -> PowerLawErrors:
     """Return the errors of the model of `absorption` at a `frequency` (Hz), where absorption is strongest.

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.ultrasound.advice import advice
+from seiche.solver.estimate import warnings_of
+from seiche.ultrasound.advice import estimates
 from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.medium import Medium, longest_time_step, on_grid
 from seiche.ultrasound.numbers import one_number, real_numbers, whole_number
@@ -115,7 +116,7 @@ def simulate(
     problem = problem_of(grid, medium, source, layers, smooth_p0=smooth_p0)
     check_stability(problem, scheme)
     world = world or World.serial()
-    for line in advice(problem, scheme) if world.rank == 0 else ():
+    for line in warnings_of(estimates(problem, scheme)) if world.rank == 0 else ():
         warnings.warn(line, stacklevel=2)
     solver = UltrasoundSolver(
         problem,

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from seiche.case.blood.limits import advice_cells, tau_inside
+from seiche.case.blood.estimates import blood_estimates
 from seiche.case.blood.setup import BloodSetup
 from seiche.case.blood.tubes import missing_types, planned, refuse_unpackable
-from seiche.case.flow.check import as_lines, cost_rows, flow_rows
-from seiche.case.flow.limits import advice
+from seiche.case.check import check_lines
+from seiche.case.flow.check import cost_rows, flow_rows
+from seiche.case.flow.limits import remarks
 from seiche.case.flow.memory import predict, tiles_of
 from seiche.cells.cells import ALIGNMENT
 from seiche.cells.contact import contact_memory
@@ -49,7 +50,7 @@ def describe(setup: BloodSetup, ranks: int = 1, *, measure: bool = True) -> list
     remark = " without the reservoirs" if setup.case.reservoir is not None else ""
     rows = [*flow_rows(setup), *cell_rows(setup, tubes), *cost_rows(setup, ranks, measure, remark)]
     missing = missing_types(setup, {name: plan.cells.tolist() for name, plan in tubes.items()})
-    return as_lines(rows, (*advice(setup), *advice_cells(setup), *missing))
+    return check_lines(rows, blood_estimates(setup), (*remarks(setup), *missing))
 
 
 def _tubes(setup: BloodSetup) -> dict[str, TubePlan]:
@@ -113,7 +114,7 @@ def cell_rows(setup: BloodSetup, tubes: Mapping[str, TubePlan]) -> Iterator[tupl
         where = "" if all(cells.filled) else f", in {', '.join(names)} only"
         yield (
             "viscosity inside",
-            f"{cells.contrast:.3g} times that of the fluid{where}, tau {tau_inside(setup, cells.contrast):.4g}",
+            f"{cells.contrast:.3g} times that of the fluid{where}",
         )
     yield ("memory of cells", f"{memory.site:.4g} B per site besides the flow, {memory.total / 1e6:.3g} MB in total")
 

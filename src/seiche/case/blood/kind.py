@@ -9,6 +9,7 @@ from seiche.backend.planned import PlannedBackend
 from seiche.case.blood.case_run import BloodCaseRun
 from seiche.case.blood.cells import cells_setup
 from seiche.case.blood.check import describe
+from seiche.case.blood.estimates import blood_estimates
 from seiche.case.blood.limits import refuse_impossible_cells
 from seiche.case.blood.schema import BloodCase
 from seiche.case.blood.setup import BloodSetup
@@ -63,4 +64,5 @@ class BloodPlan(FlowPlan):
         return planned_rank(backend, kinds, len(solver.owned)), solver.layout
 
 
-BLOOD = Kind("blood", BloodCase, prepare, BloodCaseRun, check_with(BloodCase, prepare, describe), BloodPlan)
+_check = check_with(BloodCase, prepare, describe)
+BLOOD = Kind("blood", BloodCase, prepare, BloodCaseRun, _check, BloodPlan, blood_estimates)

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
-from seiche.case.flow.limits import MACH_ADVISED, TAU_SMALLEST, advice
+from seiche.case.check import check_lines
+from seiche.case.flow.estimates import flow_estimates
+from seiche.case.flow.limits import remarks
 from seiche.case.flow.memory import predict
 from seiche.case.flow.setup import FlowSetup
 from seiche.errors import BackendUnavailable
@@ -16,13 +18,7 @@ from seiche.flow.velocity_set import VELOCITY_SETS
 
 def describe(setup: FlowSetup, ranks: int = 1, *, measure: bool = True) -> list[str]:
     """Return the lines of the check for `ranks` ranks; `measure` measures the bandwidth to predict the run time."""
-    return as_lines([*flow_rows(setup), *cost_rows(setup, ranks, measure)], advice(setup))
-
-
-def as_lines(rows: Sequence[tuple[str, str]], advice_lines: Iterable[str]) -> list[str]:
-    """Return rows of name and value as a table, followed by the advice."""
-    width = max(len(name) for name, _ in rows)
-    return [f"{name:<{width}}  {value}" for name, value in rows] + [f"advice: {line}" for line in advice_lines]
+    return check_lines([*flow_rows(setup), *cost_rows(setup, ranks, measure)], flow_estimates(setup), remarks(setup))
 
 
 def flow_rows(setup: FlowSetup) -> Iterator[tuple[str, str]]:
@@ -50,14 +46,11 @@ def _numbers(setup: FlowSetup) -> Iterator[tuple[str, str]]:
     if walls.kind != "bounce-back" or walls.moving:
         motions = [f"{name} moves at up to {speed:.4g} m/s" for name, speed in setup.wall_speeds.items()]
         yield "walls", ", ".join([walls.kind, *motions])
-    low, high = numbers.tau
-    yield "tau", (f"{low:.4f}" if low == high else f"{low:.4f} to {high:.4f}") + f" (> {TAU_SMALLEST} needed)"
     if numbers.velocity_scale is None:
         yield "peak velocity", "not known before the run; set lattice.velocity_scale"
     else:
         lattice = units.to_lattice("velocity", numbers.velocity_scale)
         yield "peak velocity", f"{numbers.velocity_scale:.4g} m/s, {lattice:.4f} sites/step"
-        yield "Mach number", f"{numbers.mach:.4f} (< {MACH_ADVISED} advised)"
         yield "Reynolds number", f"{numbers.reynolds:.4g} (peak velocity, length {numbers.length_scale:.4g} m)"
     if numbers.womersley is not None:
         yield "Womersley number", f"{numbers.womersley:.4g} (period {setup.period:.4g} s)"

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from seiche.case.flow.check import describe
+from seiche.case.flow.estimates import flow_estimates
 from seiche.case.flow.geometry import build
 from seiche.case.flow.limits import refuse_impossible, refuse_too_many_states
 from seiche.case.flow.rims import rim_lines
@@ -115,4 +116,4 @@ class FlowPlan(PlannedCase):
         return {"stream-collide": moved / needed}
 
 
-FLOW = Kind("flow", FlowCase, prepare, FlowCaseRun, check_with(FlowCase, prepare, describe), FlowPlan)
+FLOW = Kind("flow", FlowCase, prepare, FlowCaseRun, check_with(FlowCase, prepare, describe), FlowPlan, flow_estimates)

@@ -26,9 +26,7 @@ TAU_LARGEST_REGULARISED = 5.0
 TAU_LARGEST_TRT = 20.0
 #: The equilibrium is a low-Mach expansion with an error of Mach^2.
 MACH_LARGEST = 0.3
-MACH_ADVISED = 0.1
-TAU_ADVISED = 0.51
-SWING_ADVISED = 0.1
+_UNKNOWN = "the velocity is not known before the run: Mach and Reynolds numbers are not checked"
 
 
 def refuse_impossible(setup: FlowSetup, ranks: int = 1) -> None:
@@ -144,22 +142,10 @@ def refuse_too_many_states(setup: FlowSetup, first_step: int = 0) -> None:
                 )
 
 
-def advice(setup: FlowSetup) -> tuple[str, ...]:
-    """Return warnings about settings that are possible but inaccurate, one line each."""
-    numbers, lines = setup.invariants, list(setup.notes)
-    if numbers.mach is not None and numbers.mach > MACH_ADVISED:
-        lines.append(f"Mach number {numbers.mach:.3g} is above {MACH_ADVISED}: expect errors of order Mach^2")
-    if numbers.mach is None:
-        lines.append("the velocity is not known before the run: Mach and Reynolds numbers are not checked")
-    if numbers.tau[0] < TAU_ADVISED:
-        lines.append(f"tau {numbers.tau[0]:.4f} is below {TAU_ADVISED}: the run may become unstable")
-    if setup.case.walls.kind == "bouzidi" and not setup.case.iolet:
-        lines.append('walls.kind = "bouzidi" conserves mass only approximately: check the mass in the summary')
-    lines += empty_outputs(setup)
-    swing = numbers.density[1] - numbers.density[0]
-    if swing > SWING_ADVISED:
-        lines.append(f"pressures vary the density by {swing:.2g}: the fluid is not nearly incompressible")
-    return tuple(lines)
+def remarks(setup: FlowSetup) -> list[str]:
+    """Return notes for the user that are not estimates, one line each."""
+    unknown = [] if setup.invariants.mach is not None else [_UNKNOWN]
+    return [*setup.notes, *unknown, *empty_outputs(setup)]
 
 
 def empty_outputs(setup: FlowSetup) -> list[str]:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array
+from seiche.case.flow.estimates import mach_estimate, mass_estimate
 from seiche.case.flow.forces import in_si, lines_of, summary_of
 from seiche.case.flow.limits import empty_outputs, refuse_too_many_states
 from seiche.case.flow.monitor import FlowMonitor, SteadyState
@@ -24,7 +25,7 @@ from seiche.case.steering import Control
 from seiche.domain.world import World
 from seiche.flow.balance import measure_costs
 from seiche.flow.solver import FlowSolver
-from seiche.solver import State
+from seiche.solver import Estimate, State
 
 
 def open_solver(
@@ -185,6 +186,12 @@ class FlowCaseRun(CaseRun):
             "history": {"time_s": record.times, "flow_m3_s": {name: flows[:, k] for k, name in enumerate(names)}},
         }
         return Results(self._invariants(), self.flow_rates(), details, lines_of(forces))
+
+    def estimates(self) -> list[Estimate]:
+        """Return the largest Mach number of the run, and the drift of mass where none passes openings."""
+        record = self.monitor.record
+        drift = mass_estimate(self.setup, record.masses, self.solver.step)
+        return [mach_estimate("largest Mach number so far", record.largest_mach, self.setup.dt), *drift]
 
     def more_details(self) -> dict[str, Any]:
         """Return further entries of the summary."""

@@ -3,21 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
+from seiche.case.check import check_lines
+from seiche.case.ultrasound.estimates import ultrasound_estimates
 from seiche.case.ultrasound.setup import UltrasoundSetup, decompose, error_of_ranks, local_parts, refuse_impossible
 from seiche.errors import CaseError
-from seiche.ultrasound.advice import memory, phase_error, points_per_wavelength, shared_fields
+from seiche.ultrasound.advice import memory, shared_fields
 from seiche.ultrasound.crossing import cuts_along_diagonal
 from seiche.ultrasound.local_basis import least_overlap
-from seiche.ultrasound.power_law import power_law_errors
 from seiche.ultrasound.slabs import slabs_of
 
 
-def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
-    """Yield the lines of `seiche check` for a number of ranks.
+def describe(setup: UltrasoundSetup, ranks: int = 1) -> list[str]:
+    """Return the lines of `seiche check` for a number of ranks.
 
     Raises:
         CaseError: the grid cannot be partitioned, or the case uses a feature that is limited to one rank.
@@ -35,13 +36,6 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
         ("density", f"{densities[0]:g} to {densities[1]:g} kg/m^3"),
     ]
     frequencies = sorted({source.frequency for source in case.source if hasattr(source, "frequency")})
-    for frequency in frequencies:
-        resolved = points_per_wavelength(problem, frequency)
-        error = phase_error(problem, frequency, case.run.scheme)
-        value = f"{resolved:.2f} points per wavelength, phase error in time up to {error:.2g} rad"
-        rows.append((f"{frequency:.4g} Hz", value))
-        if problem.absorption is not None:
-            rows.append(("  power law", str(power_law_errors(problem.absorption, problem.sound_speed, frequency))))
     rows.append(("scheme", f"{case.run.scheme}, {case.run.precision}, on {case.run.device}"))
     if ranks > 1:
         try:
@@ -56,9 +50,7 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> Iterator[str]:
     share = f", on each of {ranks} ranks" if ranks > 1 else ""
     per_point = bytes_needed * ranks / problem.points
     rows.append(("memory", f"{bytes_needed / 1e6:.4g} MB, {per_point:.1f} B per point{share}"))
-    width = max(len(name) for name, _ in rows)
-    yield from (f"{name:<{width}}  {value}" for name, value in rows)
-    yield from (f"advice: {line}" for line in setup.notes)
+    return check_lines(rows, ultrasound_estimates(setup), setup.notes)
 
 
 def _shared(setup: UltrasoundSetup, ranks: int, frequencies: Sequence[float]) -> tuple[list[tuple[str, str]], float]:

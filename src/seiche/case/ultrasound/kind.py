@@ -10,6 +10,7 @@ import numpy as np
 from seiche.case.kind import Kind, PlannedCase
 from seiche.case.source import CaseFile
 from seiche.case.ultrasound.check import describe
+from seiche.case.ultrasound.estimates import ultrasound_estimates
 from seiche.case.ultrasound.run import UltrasoundCaseRun
 from seiche.case.ultrasound.schema import UltrasoundCase
 from seiche.case.ultrasound.setup import UltrasoundSetup, open_solver, prepare, refuse_impossible
@@ -23,7 +24,7 @@ _SAMPLES = 512
 
 
 def _check(source: CaseFile, world: World, ranks: int) -> list[str]:
-    return on_root(world, lambda: list(describe(prepare(source), ranks)))
+    return on_root(world, lambda: describe(prepare(source), ranks))
 
 
 class UltrasoundPlan(PlannedCase):
@@ -52,4 +53,6 @@ class UltrasoundPlan(PlannedCase):
         return planned_rank(solver.backend, list(kinds.values()), int(np.prod(solver.part.shape))), ""
 
 
-ULTRASOUND = Kind("ultrasound", UltrasoundCase, prepare, UltrasoundCaseRun, _check, UltrasoundPlan)
+ULTRASOUND = Kind(
+    "ultrasound", UltrasoundCase, prepare, UltrasoundCaseRun, _check, UltrasoundPlan, ultrasound_estimates
+)

@@ -20,7 +20,7 @@ from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.io.arrays import read_npy
 from seiche.ultrasound import Emitter, Grid, Medium, Sensor, Source
-from seiche.ultrasound.advice import MIN_PPW, advice, points_per_wavelength
+from seiche.ultrasound.advice import MIN_PPW, points_per_wavelength
 from seiche.ultrasound.crossing import crossing_error, cuts_along_diagonal, onset_error
 from seiche.ultrasound.extents import line_precision
 from seiche.ultrasound.gathered import check_rank_support
@@ -46,7 +46,7 @@ class UltrasoundSetup(Setup):
     problem: Problem
     request: Request
     limit: float
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def steps(self) -> int:
@@ -124,9 +124,8 @@ def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
                 f" sound speed; at least {MIN_PPW:g} are needed"
             )
     limit = check_stability(problem, case.run.scheme, "grid")
-    notes = tuple(advice(problem, case.run.scheme, max(frequencies.values(), default=None)))
     request = request_of(grid, sensor, layers)
-    return UltrasoundSetup(case, str(path), grid, medium, sensor, layers, problem, request, limit, notes)
+    return UltrasoundSetup(case, str(path), grid, medium, sensor, layers, problem, request, limit)
 
 
 def _with_time(case: UltrasoundCase, grid: Grid, medium: Medium) -> Grid:

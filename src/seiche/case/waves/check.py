@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from seiche.backend import open_backend
+from seiche.case.check import check_lines
+from seiche.case.waves.estimates import wave_estimates
 from seiche.case.waves.setup import WaveSetup
 from seiche.domain.world import World
 from seiche.errors import BackendUnavailable
@@ -19,9 +21,7 @@ from seiche.waves.fluxes import FLUXES
 def describe(setup: WaveSetup, ranks: int = 1, *, measure: bool = True) -> list[str]:
     """Return the lines of the check for `ranks` ranks; `measure` measures the bandwidth to predict the run time."""
     rows = [*_mesh(setup), *_media(setup), *_cost(setup, ranks, measure)]
-    width = max(len(name) for name, _ in rows)
-    lines = [f"{name:<{width}}  {value}" for name, value in rows]
-    return lines + [f"advice: {note}" for note in setup.notes]
+    return check_lines(rows, wave_estimates(setup), setup.notes)
 
 
 def _mesh(setup: WaveSetup) -> Iterator[tuple[str, str]]:
@@ -50,8 +50,6 @@ def _media(setup: WaveSetup) -> Iterator[tuple[str, str]]:
     if (table := setup.case.attenuation) is not None:
         band = f"{table.band[0]:g} to {table.band[1]:g} Hz"
         yield "attenuation", f"{band}, {table.mechanisms} mechanisms; the speeds above are those at infinite frequency"
-    if setup.resolution is not None:
-        yield "nodes per wavelength", f"{setup.resolution[0]:.1f} ({setup.resolution[1]:.1f} advised)"
     yield "time step", f"{setup.dt:.4g} s (largest {setup.limit:.4g} s), {setup.steps:,} steps"
     yield "duration", f"{setup.steps * setup.dt:.4g} s"
     yield "sources, receivers", f"{len(setup.sources)}, {len(setup.names)}"

@@ -6,6 +6,7 @@ from __future__ import annotations
 from seiche.case.kind import Kind, PlannedCase
 from seiche.case.source import CaseFile
 from seiche.case.waves.check import describe
+from seiche.case.waves.estimates import wave_estimates
 from seiche.case.waves.run import WaveCaseRun
 from seiche.case.waves.schema import WaveCase
 from seiche.case.waves.setup import prepare
@@ -35,4 +36,4 @@ class WavePlan(PlannedCase):
         return planned_rank(solver.backend, [(1.0, stages) for stages in solver.phases], setup.mesh.count), ""
 
 
-WAVES = Kind("waves", WaveCase, prepare, WaveCaseRun, _check, WavePlan)
+WAVES = Kind("waves", WaveCase, prepare, WaveCaseRun, _check, WavePlan, wave_estimates)

@@ -36,7 +36,7 @@ AXES = "xyz"
 #: Largest number of elements; their faces have 32-bit numbers.
 _MOST = 2**31 / 6
 #: Largest error per wavelength without a warning.
-_COARSE = 1e-2
+COARSE = 1e-2
 
 
 def read_wave_case(source: CaseFile) -> WaveCase:
@@ -182,12 +182,6 @@ class WaveSetup(Setup):
     def notes(self) -> tuple[str, ...]:
         """Return notes for the user before a run."""
         notes = []
-        if self.resolution is not None and self.resolution[0] < self.resolution[1] * (1 - 1e-9):
-            fewest, advised, frequency = self.resolution
-            notes.append(
-                f"{fewest:.1f} nodes per shortest wavelength at {frequency:.3g} Hz, the highest frequency; "
-                f"{advised:.1f} are needed for an error below {_COARSE:.0%} per wavelength"
-            )
         if self.receivers and self.sample_every > self.steps:
             notes.append(f"output.receivers.every is longer than the run of {self.steps} steps: no sample is taken")
         return (*notes, *self._damped(), *self.remarks)
@@ -302,7 +296,7 @@ def _resolution(
     speed = np.where(material.cs > 0, material.cs, material.cp).reshape(mesh.count, -1).min(1)
     elements = speed / frequency / mesh.sizes[: mesh.count].max(1)
     fewest = -float(world.allreduce_max(np.array([-elements.min()]))[0])
-    return fewest * case.mesh.nodes, elements_per_wavelength(case.mesh.nodes, _COARSE) * case.mesh.nodes, frequency
+    return fewest * case.mesh.nodes, elements_per_wavelength(case.mesh.nodes, COARSE) * case.mesh.nodes, frequency
 
 
 def _refuse_huge(sizes: SizeField, brick: Brick, source: str) -> None:

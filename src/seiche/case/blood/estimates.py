@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Estimates of cells: edges of meshes, time step, viscosity inside, stiffness of contact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from seiche.case.blood.setup import BloodSetup
+from seiche.case.flow.estimates import flow_estimates
+from seiche.case.flow.limits import TAU_LARGEST_TRT
+from seiche.cells.contact import Repulsion
+from seiche.cells.mesh import mean_edge
+from seiche.couple.limits import Mobility
+from seiche.couple.suspension import CellsSetup
+from seiche.kernels.registry.ibm import SUPPORT
+from seiche.solver import Estimate
+
+#: Longest edges (spacings) without leakage, by support of the delta function; 2.1 admits red cells of 162 vertices at
+#: 0.5 um.
+EDGE_ADVISED = {2: 1.3, 3: 1.6, 4: 2.1}
+#: Validated range of inner over outer viscosity.
+CONTRAST_CHECKED = (1.0, 10.0)
+#: Advised margin of the time step below its limit. The limit is that of one undeformed cell with little sound, and
+#: deformed membranes are stiffer.
+LIMIT_ADVISED = 2.0
+#: Largest advised product of mobility and contact stiffness of two vertices at half the reach; a vertex has several.
+CONTACT_ADVISED = 0.25
+_INSIDE = "theory/coupling.md#4-viscosity-inside-cells"
+_STEP = "theory/coupling.md#6-the-longest-time-step"
+
+
+def blood_estimates(setup: BloodSetup) -> list[Estimate]:
+    """Return the estimates of flow and cells before a run."""
+    cells = setup.cells
+    of_cells = () if cells is None else (*_inside(setup, cells), *_contact(setup, cells), *_types(setup, cells))
+    return [*flow_estimates(setup), *of_cells]
+
+
+def _types(setup: BloodSetup, cells: CellsSetup) -> Iterator[Estimate]:
+    delta = setup.case.coupling.delta
+    for kind, limit in zip(cells.types, cells.limits, strict=True):
+        yield Estimate(
+            name="mean edge",
+            value=mean_edge(kind.mesh),
+            unit="spacings",
+            where=f'cells["{kind.name}"]',
+            greatest=EDGE_ADVISED[SUPPORT[delta]],
+            effect=f"fluid leaks through the membrane with {delta}",
+            remedy="use more vertices or a larger spacing",
+            source="theory/coupling.md#1-the-immersed-boundary",
+        )
+        yield Estimate(
+            name="time step over the limit of the membrane",
+            value=1.0 / limit.ratio,
+            where=f'cells["{kind.name}"]',
+            greatest=1.0 / LIMIT_ADVISED,
+            effect=f"strongly deformed or crowded cells may become unstable by the {limit.modulus}",
+            remedy=f"use a time step below {setup.units.step * limit.ratio / LIMIT_ADVISED:.2g} s",
+            source=_STEP,
+        )
+
+
+def _contact(setup: BloodSetup, cells: CellsSetup) -> Iterator[Estimate]:
+    """Yield the largest stiffness of each contact force times the mobility of two vertices."""
+    table = setup.case.contact
+    viscosity = (setup.invariants.tau[0] - 0.5) / 3
+    mobility = Mobility(np.full((1, 3), 0.25), setup.case.coupling.delta, viscosity, setup.model.collision)
+    moved = float(mobility(np.array([[1.0, 0.0, 0.0]]))[0, 0])
+    laws = [("strength", cells.between)]
+    if len(setup.vessel.sites.boundary):
+        laws.append(("wall_strength" if table.wall_strength is not None else "strength", cells.wall))
+    stiffest: dict[str, tuple[float, Repulsion]] = {}
+    for key, law in laws:
+        product = law.stiffness(0.5 * law.reach) * moved
+        stiffest[key] = max(stiffest.get(key, (0.0, law)), (product, law), key=lambda entry: entry[0])
+    for key, (product, law) in stiffest.items():
+        advised = setup.units.to_si("force", law.strength * CONTACT_ADVISED / product) if product else np.inf
+        yield _stiffness(f"contact.{key}", product, f"use at most {advised:.2g} N")
+    if (morse := cells.between.morse) is not None:
+        product = morse.stiffness * moved
+        advised = setup.units.to_si("energy", morse.depth * CONTACT_ADVISED / product)
+        yield _stiffness("contact.adhesion.depth", product, f"use at most {advised:.2g} J")
+
+
+def _stiffness(where: str, product: float, remedy: str) -> Estimate:
+    return Estimate(
+        name="stiffness times mobility",
+        value=product,
+        where=where,
+        greatest=CONTACT_ADVISED,
+        effect="cells in contact may become unstable at this time step",
+        remedy=remedy,
+        source=_STEP,
+    )
+
+
+def tau_inside(setup: BloodSetup, contrast: float) -> float:
+    """Return the relaxation time inside cells; viscosity is proportional to tau - 1/2 (theory/coupling)."""
+    return 0.5 + contrast * (setup.invariants.tau[1] - 0.5)
+
+
+def _inside(setup: BloodSetup, cells: CellsSetup) -> Iterator[Estimate]:
+    if cells.contrast == 1:
+        return
+    low, high = CONTRAST_CHECKED
+    yield Estimate(
+        name="inner over outer viscosity",
+        value=cells.contrast,
+        least=low,
+        greatest=high,
+        effect="outside the validated range",
+        source=_INSIDE,
+    )
+    yield Estimate(
+        name="tau inside cells",
+        value=tau_inside(setup, cells.contrast),
+        greatest=TAU_LARGEST_TRT,
+        effect="flow inside cells lags by about as many steps",
+        remedy="use a smaller time step",
+        source=_INSIDE,
+    )

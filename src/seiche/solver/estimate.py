@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Estimates: what the discretisation does to a case, as numbers with bounds, remedies and the source of each bound.
+
+Every kind of case returns estimates before a run, and further ones of the current state. `seiche check`, the run and
+its summary present them in the same way (docs/howto/add-an-estimate.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+#: Relative excess of a bound that is attributed to rounding.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """One number about accuracy, stability or resolution, at the worst place of a case.
+
+    Attributes:
+        name: the quantity, such as "Mach number".
+        value: the number; nan if it is not defined there.
+        unit: unit of value and bounds, "" for a ratio.
+        where: the part of the case, such as `iolet["inlet"]`; "" for the whole case.
+        least, greatest: bounds, or None.
+        effect: what happens beyond the bound.
+        remedy: what to change.
+        source: where the bound comes from: a page below docs and a heading, such as "theory/flow.md#10-units".
+    """
+
+    name: str
+    value: float
+    unit: str = ""
+    where: str = ""
+    least: float | None = None
+    greatest: float | None = None
+    effect: str = ""
+    remedy: str = ""
+    source: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Return whether the value is beyond a bound; nan is beyond any bound."""
+        low = -math.inf if self.least is None else self.least - abs(self.least) * _ROUNDING
+        high = math.inf if self.greatest is None else self.greatest + abs(self.greatest) * _ROUNDING
+        return (self.least is not None or self.greatest is not None) and not low <= self.value <= high
+
+    @property
+    def row(self) -> tuple[str, str]:
+        """Return name and value with the bounds, as text."""
+        bounds = (("at least", self.least), ("at most", self.greatest))
+        limits = ", ".join(f"{word} {bound:.4g}" for word, bound in bounds if bound is not None)
+        name = f"{self.where}: {self.name}" if self.where else self.name
+        return name, self._with_unit(self.value) + (f" ({limits})" if limits else "")
+
+    @property
+    def warning(self) -> str | None:
+        """Return one line with value, bound, effect and remedy if the bound is passed, otherwise None."""
+        if not self.passed:
+            return None
+        below = self.least is not None and not self.value >= self.least
+        bound = self.least if below else self.greatest
+        place = f"{self.where}: " if self.where else ""
+        line = f"{place}{self.name} {self._with_unit(self.value)} is {'below' if below else 'above'} {bound:.4g}"
+        line += f": {self.effect}" if self.effect else ""
+        return line + (f"; {self.remedy}" if self.remedy else "")
+
+    def _with_unit(self, value: float) -> str:
+        return f"{value:.4g}" + (f" {self.unit}" if self.unit else "")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the attributes and the warning, for the summary."""
+        return {**asdict(self), "warning": self.warning}
+
+
+def warnings_of(estimates: Iterable[Estimate]) -> list[str]:
+    """Return one line for each passed bound."""
+    return [line for estimate in estimates if (line := estimate.warning) is not None]

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Estimates of all kinds of case: in the check, before the run, at its end and in the summary, each with its source."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from case_files import blood_tables, box_tables, changed, toml_of, tube_tables
+from page_blocks import ROOT
+from seiche.case.kinds import KINDS, kind_of
+from seiche.case.load import read_source
+from seiche.case.loading import load
+from seiche.cli import main
+from seiche.solver import Estimate
+from ultrasound_cases import BASIC
+from waves_cases import ROCK
+
+PULSE = """
+[[source]]
+position = ["12 m", "9 m"]
+force = ["0 N", "1 N"]
+time = { kind = "ricker", frequency = "20 Hz" }
+[time]
+steps = 2
+"""
+
+
+def coarse_case(kind: str) -> str:
+    """Return a small case of a kind of which one bound is passed."""
+    if kind == "flow":
+        return toml_of(changed(changed(tube_tables(), "lattice.tau", 0.505), "time.steps", 2))
+    if kind == "blood":
+        tables = changed(blood_tables(), "time.steps", 2)
+        return toml_of(changed(tables, "coupling", {"delta": "roma"}))
+    if kind == "ultrasound":
+        return BASIC.replace("500 kHz", "1 MHz")
+    return ROCK + PULSE
+
+
+EXPECTED = {
+    "flow": ("tau", "is below 0.51"),
+    "blood": ('cells["red"]: mean edge', "is above 1.6"),
+    "ultrasound": ("points per wavelength", "is below 4"),
+    "waves": ("nodes per shortest wavelength", "is below"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_passed_bound_is_one_line_before_the_run_and_one_in_the_summary(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "case.toml"
+    path.write_text(coarse_case(kind))
+    words = EXPECTED[kind]
+
+    def told(text: str, mark: str) -> str:
+        (line,) = [line for line in text.splitlines() if line.startswith(mark) and all(word in line for word in words)]
+        return line.removeprefix(mark)
+
+    assert main(["check", str(path)]) == 0
+    warning = told(capsys.readouterr().out, "advice: ")
+    assert "; use " in warning
+    assert main(["run", str(path), "--output", str(tmp_path / "out")]) == 0
+    printed = capsys.readouterr()
+    assert told(printed.err, "seiche: note: ") == warning
+    assert told(printed.out, "seiche: note: ") == warning
+    estimates = json.loads((tmp_path / "out" / "summary.json").read_text())["estimates"]
+    (entry,) = [entry for entry in estimates if entry["warning"] == warning]
+    bound = entry["least"] if "below" in words[1] else entry["greatest"]
+    assert f"{bound:.4g}" in warning
+    assert entry["source"]
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*/case*.toml")), ids=lambda path: path.parent.name)
+def test_estimates_of_examples_name_the_source_of_each_bound(path: Path) -> None:
+    source = read_source(path)
+    kind = kind_of(source)
+    if kind.name == "blood":
+        pytest.skip("packing takes long; the small case of blood stands for it")
+    estimates = kind.estimates(kind.prepare(source))
+    for estimate in estimates:
+        assert math.isfinite(estimate.value), estimate
+        check_source(estimate)
+
+
+def test_estimates_of_blood_name_the_source_of_each_bound(tmp_path: Path) -> None:
+    path = tmp_path / "case.toml"
+    path.write_text(coarse_case("blood"))
+    source = read_source(path)
+    for estimate in kind_of(source).estimates(kind_of(source).prepare(source)):
+        check_source(estimate)
+
+
+def check_source(estimate: Estimate) -> None:
+    """Check that the heading exists from which the bounds of an estimate come."""
+    if estimate.least is None and estimate.greatest is None:
+        return
+    page, _, heading = estimate.source.partition("#")
+    headings = re.findall(r"^#+ (.*)$", (ROOT / "docs" / page).read_text(), re.MULTILINE)
+    anchors = [re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings]
+    assert heading in anchors, estimate
+
+
+def test_the_run_states_its_mach_number_and_the_drift_of_mass(tmp_path: Path) -> None:
+    tables: dict[str, Any] = changed(box_tables(), "fluid.initial_velocity", ["1 mm/s", "0 m/s", "0 m/s"])
+    (tmp_path / "case.toml").write_text(toml_of(changed(tables, "run.monitor_every", 2)))
+    with load(tmp_path / "case.toml", output=tmp_path / "out") as simulation:
+        outcome = simulation.run(visible=False)
+        found = {estimate.name: estimate for estimate in simulation.estimates()}
+        mach = 1e-3 * simulation.setup.dt / 1e-3 * math.sqrt(3)
+    assert found["largest Mach number so far"].value == pytest.approx(mach, rel=1e-6)
+    assert found["relative drift of mass so far"].value < 1e-14
+    assert not found["relative drift of mass so far"].passed
+    assert {entry["name"] for entry in outcome.summary["estimates"]} == set(found)
+
+
+def test_nan_is_beyond_every_bound_and_rounding_beyond_none() -> None:
+    assert Estimate(name="x", value=math.nan, greatest=1.0).passed
+    assert not Estimate(name="x", value=math.nan).passed
+    assert not Estimate(name="x", value=0.1 + 0.2, greatest=0.3).passed
+    assert Estimate(name="x", value=0.31, unit="m", greatest=0.3, remedy="use less").warning == (
+        "x 0.31 m is above 0.3; use less"
+    )
+    assert (
+        Estimate(name="x", value=0.2, where="here", least=0.3, effect="bad").warning == "here: x 0.2 is below 0.3: bad"
+    )
