@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from seiche.domain.sites import LinkKind
 from seiche.domain.world import World
 from seiche.flow.region import Region
 
@@ -28,6 +29,26 @@ def components(region: Region, world: World) -> tuple[Rows, int]:
     names = np.unique(np.concatenate([np.concatenate(world.allgather(first)), pairs.reshape(-1)]))
     component = _join(len(names), *(np.searchsorted(names, pairs[:, k]) for k in (0, 1)))
     return component[np.searchsorted(names, name)], int(component.max(initial=-1)) + 1
+
+
+def closed_components(region: Region, world: World, component: Rows, count: int) -> npt.NDArray[np.bool_]:
+    """Return flags (count,) of the components (n_owned,) without an iolet; collective."""
+    opened = region.boundary_sites[np.any(region.sites.link_iolet[region.boundary_rows] >= 0, axis=1)]
+    return np.asarray(world.allreduce_sum(np.bincount(component[opened], minlength=count)) == 0)
+
+
+def sparse_sites(region: Region, world: World, component: Rows, wanted: npt.NDArray[np.bool_]) -> Rows:
+    """Return rows in `owned` of some sites of each `wanted` component (count,), the same on any ranks; collective.
+
+    Every eighth site at a wall, otherwise all of those, otherwise every 64th site, otherwise all.
+    """
+    at_wall = np.zeros(len(region.owned), bool)
+    at_wall[region.boundary_sites] = np.any(region.sites.link_kind[region.boundary_rows] == LinkKind.WALL, axis=1)
+    chosen, missing = np.zeros(len(region.owned), bool), wanted.copy()
+    for candidates in (at_wall & (region.owned % 8 == 0), at_wall, region.owned % 64 == 0, np.ones_like(at_wall)):
+        chosen |= candidates & missing[component]
+        missing &= world.allreduce_sum(np.bincount(component[chosen], minlength=len(wanted))) == 0
+    return np.flatnonzero(chosen)
 
 
 def _local(region: Region) -> tuple[Rows, Rows]:

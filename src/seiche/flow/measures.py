@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -88,6 +88,15 @@ class Measures:
     def iolet_flow(self) -> npt.NDArray[np.float64]:
         """Return the mass that entered through each iolet in the last step, over all ranks; outflow is negative."""
         return self.start_monitor(totals=False).flow()
+
+    def observe_outgoing(self, observe: Callable[[], None]) -> None:
+        """Call `observe` for the state in which every wall returns populations as half-way walls at rest do.
+
+        The sum of the densities is then the mass of the outgoing populations.
+        """
+        self._exchange()
+        self._walls.replace(self._solver.phase, observe)
+        self._walls.restore()
 
     def start_wall_forces(self) -> PendingForces | None:
         """Start to measure the forces on the bodies of the model; the copy overlaps the following steps."""

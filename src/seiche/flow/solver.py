@@ -16,6 +16,7 @@ from seiche.domain.sharing import on_root, owners
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.flow.choice import choose_layout, make_layout, tile_edge
+from seiche.flow.component_mass import ComponentMass
 from seiche.flow.immersion import Contrast, Immersion
 from seiche.flow.iolet_stages import IoletStages
 from seiche.flow.iolets import Iolets
@@ -28,7 +29,6 @@ from seiche.flow.state import IOLETS, SITES, WALL_MASS, site_state
 from seiche.flow.steps import Steps, annotated
 from seiche.flow.velocity_set import VELOCITY_SETS
 from seiche.flow.wall_forces import WallForces
-from seiche.flow.wall_mass import WINDOW
 from seiche.flow.walls import WallStages
 from seiche.flow.watch import Monitor, PendingMonitor
 from seiche.halo.exchange import HaloExchange
@@ -108,6 +108,10 @@ class FlowSolver(SolverBase):
         self.timers = StageTimers(self.backend.clock())
         self._assemble(transport)
         self.measures = Measures(self, self._walls, self._physics, self._forces)
+        mass = self._walls.mass
+        if mass is not None and mass.closed.any():
+            self._component_mass = ComponentMass(self.measures.observation, self._walls.component, mass.closed)
+            mass.measure = self._measure_mass
         self._prepare_immersion: Callable[[int], int] | None = None
         self._contrast: Contrast | None = None
         self.restored_inside: npt.NDArray[np.bool_] | None = None
@@ -144,7 +148,7 @@ class FlowSolver(SolverBase):
         self._own_exchanges = tuple(self.exchanges)  # without those of immersed bodies
         self._time_exchanges()
         if self._walls.mass is not None:
-            self.graph_steps = WINDOW
+            self.graph_steps = self._walls.mass.window
         self._replay = Replay(self.backend, self.exchanges)
 
     @property
@@ -174,6 +178,11 @@ class FlowSolver(SolverBase):
             return 0
         self._contrast.begin(self.step)
         return self.step % self._contrast.every
+
+    def _measure_mass(self, host: npt.NDArray[Any]) -> None:
+        """Start to sum the mass of each component without openings into `host` (collective)."""
+        start = partial(self._component_mass.start, self.phase, host)
+        self.measures.observe_outgoing(start)
 
     def _after_launch(self, steps: int) -> None:
         """Account for a launch of `steps` steps."""

@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Removal of the mass created by interpolated and moving walls (theory/flow, section 8).
+"""Conservation of mass in each connected component of the fluid (theory/flow, section 8).
 
-Outgoing and returning populations of a link differ, and these differences do not cancel over the links. Their sum over
-a component of the fluid is removed evenly from the rest populations of its wall sites, which preserves momentum and
-the physical flux along the walls. Sums cover `WINDOW` steps and reach every rank one window later. The correction
-assumes that a window creates as much mass as the last known one, and also reduces the remaining error.
+Interpolated and moving walls create mass: outgoing and returning populations of a link differ, and these differences do
+not cancel over the links. Collisions in single precision create mass by rounding. Both are removed evenly from the rest
+populations of sites at the wall, which preserves momentum and the physical flux along the walls.
+
+The mass created at links is summed in every step. The sums of a window reach every rank one window later; the
+correction assumes that a window creates as much mass as the last known one, and also reduces the remaining error. The
+total mass of components without openings is compared with the initial one every `CHECKED` steps, if numbers are rounded
+to less than double precision.
 
 All sums are integer multiples of 2^-44, independent of the numbers of ranks and threads.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -19,38 +24,67 @@ import numpy.typing as npt
 
 from seiche.backend import Array, Backend
 from seiche.domain.world import World
+from seiche.flow.component_mass import EXCESS, excess_of
 from seiche.kernels.registry.walls import WALL_BLOCK, WALL_MASS_SCALE
 
 #: Steps of a window; windows begin at its multiples.
 WINDOW = 16
+#: Steps of a window if only rounding is corrected.
+LONG_WINDOW = 32
+#: Steps between two comparisons of the total mass, a multiple of both.
+CHECKED = 1024
 #: Sums of a component: mass created at links, and change of the rest populations.
 CREATED, CORRECTED = 0, 1
 #: A window corrects 1/SHARE of the remaining error: it lowers the density at the wall, which creates more mass, so that
 #: a larger fraction would overshoot.
 SHARE = 4
+#: Rows of the restart data, and those of a checkpoint without total mass.
+ROWS, EARLIER_ROWS = 10, 6
 
 Units = npt.NDArray[np.int64]
 
 
 class WallMass:
-    """Mass created at walls and removed, of each component of the fluid, in units of 2^-44.
+    """Mass created and removed, of each component of the fluid, in units of 2^-44.
 
-    `amount` (components,) on the device is the mass removed per wall site and step.
+    `amount` (components,) on the device is the mass removed per corrected site and step.
     """
 
-    def __init__(self, backend: Backend, world: World, component: npt.NDArray[np.int64], count: int) -> None:
-        """Start from zero; `component` (m,) of this rank's wall sites, out of `count`; collective."""
-        self._backend, self._world, self._count = backend, world, count
-        self._sites = np.maximum(world.allreduce_sum(np.bincount(component, minlength=count)), 1)
-        self._sums: Array = backend.zeros(2 * count, np.int64)
+    def __init__(
+        self,
+        backend: Backend,
+        world: World,
+        component: npt.NDArray[np.int64],
+        *,
+        closed: npt.NDArray[np.bool_],
+        creates: bool,
+    ) -> None:
+        """Start from zero; collective.
+
+        `component` (m,) of the corrected sites of this rank; `closed` (components,) marks those whose total mass is
+        compared; `creates` is whether walls create mass.
+        """
+        self._backend, self._world, self._count, self._creates = backend, world, len(closed), creates
+        #: Components whose total mass is compared.
+        self.closed = closed
+        self.window = WINDOW if creates else LONG_WINDOW
+        self._sites = np.maximum(world.allreduce_sum(np.bincount(component, minlength=self._count)), 1)
+        self._sums: Array = backend.zeros(2 * self._count, np.int64)
         #: Sums for measurements, which do not change the state; discarded.
-        self.unused: Array = backend.zeros(count, np.int64)
-        self.amount: Array = backend.zeros(count, np.float64)
-        self._host = backend.pinned(2 * count, np.int64)
+        self.unused: Array = backend.zeros(self._count, np.int64)
+        self.amount: Array = backend.zeros(self._count, np.float64)
+        #: Starts to sum the total mass of the current state into host memory, see `ComponentMass`.
+        self.measure: Callable[[npt.NDArray[Any]], None] | None = None
+        self._host = backend.pinned(2 * self._count, np.int64)
+        self._host_total: npt.NDArray[Any] | None = None
         self._pending: list[Any] = []  # the event after which the host has the sums
-        self._last = np.zeros((2, count), np.int64)  # sums at the beginning of this window, once available
-        self._previous = np.zeros((2, count), np.int64)  # sums at the beginning of the previous window
-        self._correction = np.zeros(count, np.int64)  # of this window
+        self._measuring = False  # whether they include the total mass
+        none = np.zeros((ROWS, self._count), np.int64)
+        self._last = none[:2]  # sums at the beginning of this window, once available
+        self._previous = none[:2]  # sums at the beginning of the previous window
+        self._correction = none[0]  # of this window
+        self._rounding = none[0]  # mass created by rounding up to the last comparison
+        self._initial, self._known = none[:EXCESS], False  # the first excess of mass, if known
 
     def sums_of(self, row: int) -> Array:
         """Return the device sums (components,) of this rank; `row` is CREATED or CORRECTED."""
@@ -58,17 +92,34 @@ class WallMass:
 
     def steps_left(self, step: int) -> int:
         """Return the number of steps from `step` on with the same correction."""
-        return WINDOW - step % WINDOW
+        return self.window - step % self.window
 
     def prepare(self, step: int) -> None:
         """At the beginning of a window, set its correction and start the copy of its sums to the host; collective."""
-        if step % WINDOW:
+        if step % self.window:
             return
         last = self._received()
-        created = last[CREATED] - self._previous[CREATED]
-        correction = created + (last[CREATED] + last[CORRECTED]) // SHARE
-        self._previous, self._correction = last, correction
-        self._set_amount()
+        opened = last[CREATED] + last[CORRECTED] + self._rounding
+        if self._creates:
+            created = last[CREATED] - self._previous[CREATED]
+            correction = created + opened // SHARE
+        else:  # the known error is that of the last comparison
+            correction = opened if step % CHECKED == self.window else np.zeros_like(opened)
+        self._previous, changed = last, bool(np.any(correction != self._correction))
+        self._correction = correction
+        if changed:
+            self._set_amount()
+        compared = bool(self.closed.any()) and (step % CHECKED == 0 or not self._known)
+        if self._creates or compared:
+            self._start_copy(compared)
+
+    def _start_copy(self, compared: bool) -> None:
+        """Start the copy of the sums to the host, with the total mass if it is `compared`."""
+        if compared and self.measure is not None:
+            if self._host_total is None:
+                self._host_total = self._backend.pinned(4 * self._count, np.int64)
+            self.measure(self._host_total)
+            self._measuring = True
         self._backend.copy_to_host(self._sums, self._host)
         self._pending = [self._backend.current().record()]
 
@@ -76,32 +127,49 @@ class WallMass:
         """Return the sums (2, components) over all ranks at the beginning of this window."""
         while self._pending:
             self._backend.await_event(self._pending.pop())
-            self._last = self._over_ranks(self._host.copy())
+            self._last = self._over_ranks(self._host.copy(), 2)
+            if self._measuring and self._host_total is not None:
+                self._measuring = False
+                self._compare(self._over_ranks(excess_of(self._host_total).reshape(-1), EXCESS))
         return self._last
 
-    def _over_ranks(self, sums: Units) -> Units:
-        return np.asarray(self._world.allreduce_sum(sums), np.int64).reshape(2, self._count)
+    def _compare(self, excess: Units) -> None:
+        """Set the mass created by rounding, from the excess of mass at the last copy of the sums."""
+        if not self._known:
+            self._initial, self._known = excess, True
+        coarse, fine = excess - self._initial
+        gained = coarse * (1 << 20) + (fine >> 16)
+        self._rounding = np.where(self.closed, gained - self._last[CREATED] - self._last[CORRECTED], 0)
+
+    def _over_ranks(self, sums: Units, rows: int) -> Units:
+        return np.asarray(self._world.allreduce_sum(sums), np.int64).reshape(rows, self._count)
 
     def _set_amount(self) -> None:
-        self._backend.assign(self.amount, self._correction / (WALL_MASS_SCALE * WINDOW * self._sites))
+        self._backend.assign(self.amount, self._correction / (WALL_MASS_SCALE * self.window * self._sites))
 
     def created(self) -> npt.NDArray[np.float64]:
         """Return the mass created by walls since the start, in sites of density 1, (components,); collective."""
-        now = self._over_ranks(self._backend.download(self._sums))
+        now = self._over_ranks(self._backend.download(self._sums), 2)
         return np.asarray(now[CREATED] / WALL_MASS_SCALE)
 
     def state(self) -> Units:
-        """Return the restart data, (6, components), the same on every rank; collective."""
-        now = self._over_ranks(self._backend.download(self._sums))
-        return np.concatenate([now, self._received(), self._previous[CREATED][None], self._correction[None]])
+        """Return the restart data, (ROWS, components), the same on every rank; collective."""
+        now = self._over_ranks(self._backend.download(self._sums), 2)
+        last, known = self._received(), np.full((1, self._count), self._known, np.int64)
+        rows = [self._previous[CREATED][None], self._correction[None], self._rounding[None], self._initial, known]
+        return np.concatenate([now, last, *rows])
 
     def set_state(self, state: Units | None) -> None:
         """Restore the result of `state`; None or a state of other components restores zero."""
-        rows = np.zeros((6, self._count), np.int64)
-        if state is not None and np.shape(state) == rows.shape:
-            rows = np.asarray(state, np.int64)
-        self._pending, self._last, self._correction = [], rows[2:4], rows[5]
+        rows = np.zeros((ROWS, self._count), np.int64)
+        if state is not None and np.shape(state) in (rows.shape, (EARLIER_ROWS, self._count)):
+            rows[: len(state)] = state
+        self._restore(rows)
+
+    def _restore(self, rows: Units) -> None:
+        self._pending, self._measuring, self._last, self._correction = [], False, rows[2:4], rows[5]
         self._previous = np.stack([rows[4], np.zeros_like(rows[4])])
+        self._rounding, self._initial, self._known = rows[6], rows[7:9], bool(rows[9].any())
         now = rows[:2].reshape(-1)
         self._backend.assign(self._sums, now if self._world.rank == 0 else np.zeros_like(now))
         self._set_amount()

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from seiche.backend import Array, Backend, Kernel
 from seiche.domain.world import World
-from seiche.flow.components import components
+from seiche.flow.components import closed_components, components, sparse_sites
 from seiche.flow.layout import Layout, Use
 from seiche.flow.model import Walls
 from seiche.flow.region import Region
@@ -76,18 +76,26 @@ class WallStages:
         self._replaced: int | None = None
         self._arrays: list[Any] = []  # referenced by bound kernels
         self.mass: WallMass | None = None
-        if walls.kind == "bounce-back" and not walls.moving:
+        #: Component (n_owned,) of each site, if mass is corrected.
+        self.component = np.zeros(0, np.int64)
+        rounds = precision[0] != "float64" or layout.store != "float64"
+        if walls.kind == "bounce-back" and not walls.moving and (region.sites.iolets or not rounds):
             return
-        component, count = components(region, world)
+        self.component, count = components(region, world)
+        component = self.component
+        closed = closed_components(region, world, component, count) & rounds
         all_links, is_moving = links_of(region, walls, world, component)
         rest = ~is_moving & ~all_links.alone & ~all_links.late
         resting, rim, moving = (
             all_links.chosen(mask, layout.item, layout.interior) for mask in (rest, all_links.late, is_moving)
         )
         wall_sites = np.unique(np.concatenate([links.row for links in (resting, moving, rim)]))
-        if not world.allreduce_sum(np.array([len(wall_sites)]))[0]:
+        present = world.allreduce_sum(np.bincount(component[wall_sites], minlength=count)) > 0
+        creates = bool(present.any())
+        wall_sites = np.union1d(wall_sites, sparse_sites(region, world, component, closed & ~present))
+        if not creates and not closed.any():
             return
-        self.mass = WallMass(backend, world, component[wall_sites], count)
+        self.mass = WallMass(backend, world, component[wall_sites], closed=closed, creates=creates)
         if not len(wall_sites):
             return
         # Same order as the links: sites that need another rank last, then by component and item.

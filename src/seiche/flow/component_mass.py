@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The mass of connected components of the fluid, as exact integers (theory/flow, conservation of mass)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.backend import Array
+from seiche.flow.observation import Observation
+from seiche.kernels.registry.reduce import BLOCK, WORDS, fold, reduce
+
+#: Words of a component: the excess of mass in units of 2^-24, and the remainder in units of 2^-60.
+EXCESS = 2
+
+
+class ComponentMass:
+    """Sums of rho - 1 over the sites of each component, independent of the order of sites and ranks."""
+
+    def __init__(self, observation: Observation, component: npt.NDArray[np.int64], measured: npt.NDArray[np.bool_]):
+        """Prepare for the components (n_owned,) of the sites; only those of `measured` (components,) are summed."""
+        self._observation, backend = observation, observation.backend
+        label = component[observation.order]
+        rows = np.flatnonzero(measured[label])
+        rows = rows[np.argsort(label[rows], kind="stable")]
+        #: First entry of `_items` of each component, and the end of the last.
+        self._first = np.searchsorted(label[rows], np.arange(len(measured) + 1))
+        everything = len(measured) == 1 and bool(measured.all())
+        self._items: Array = (
+            observation.items if everything else backend.upload(observation.layout.item[observation.order[rows]])
+        )
+        blocks = max(1, -(-int(np.diff(self._first).max(initial=1)) // BLOCK))
+        words, count = WORDS["Totals"], len(measured)
+        self._partial: Array = backend.zeros(words * blocks, np.int64)
+        self._total: Array = backend.zeros(words * count, np.int64)
+        self._reduce = backend.load(reduce("Totals", observation.real))
+        self._fold = backend.load(fold("Totals", observation.real))
+
+    def host_memory(self) -> npt.NDArray[Any]:
+        """Return pinned memory for `start`."""
+        return self._observation.backend.pinned(self._total.size, np.int64)
+
+    def start(self, phase: int, host: npt.NDArray[Any]) -> None:
+        """Start to sum the observed state into `host`, see `excess_of`; halos must be current."""
+        observation, backend, words = self._observation, self._observation.backend, WORDS["Totals"]
+        for part in range(len(self._first) - 1):
+            first, last = int(self._first[part]), int(self._first[part + 1])
+            for begin, end, out in observation.chunks(phase, self._items, first, last):
+                to = backend.pointer(self._partial) + 8 * words * ((begin - first) // BLOCK)
+                columns = {"observed": backend.pointer(out), "stride": observation.stride, "count": end - begin}
+                packed = backend.pack(self._reduce, rule={**columns, "out": to, "first": begin})
+                self._reduce.bind(packed, 0, -(-(end - begin) // BLOCK))()
+            if last > first:
+                total = backend.pointer(self._total) + 8 * words * part
+                rows = {"partial": self._partial, "count": -(-(last - first) // BLOCK), "out": total}
+                self._fold.bind(backend.pack(self._fold, rule=rows), 0, 1)()
+        backend.copy_to_host(self._total, host)
+
+
+def excess_of(host: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the two words of the excess of mass of each component, (EXCESS, components)."""
+    return np.ascontiguousarray(host.reshape(-1, WORDS["Totals"])[:, :EXCESS].T)
