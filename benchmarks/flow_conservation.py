@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Walls and openings by relaxation time and storage: drift of mass, order of the velocity, flow rates.
+
+    python benchmarks/flow_conservation.py --json benchmarks/results/flow-conservation-cpu.json
+
+Rows of the kinds
+
+- `drift`: relative change of the mass of a closed vessel in `steps` steps (`value`): a periodic pipe along the lattice,
+  a tilted one, a turning cylinder in another one (all interpolated), and the first pipe with half-way walls;
+- `order`: order of the velocity in a periodic pipe over three radii, with the error at the largest as `error`;
+- `flow`: relative error of the flow rate of the first pipe at the radius in `radius`;
+- `openings`: the same of a tube between two pressures (`plane`), from rest, with interpolated walls. `mach` is that of
+  the exact peak, `entrance` the entrance length 0.05 Re 2R over the length of the tube.
+
+The file is written after each row, and rows that it has are not repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seiche.backend import open_backend
+from seiche.bench.results import heading
+from seiche.domain import shapes
+from seiche.domain.sites import SiteSet
+from seiche.flow import FlowModel, MovingWall, Newtonian, Precision, PressureIolet, Regularised, Solver, Trt, Walls
+from seiche.flow.velocity_set import CS2
+from seiche.report.figures import observed_order
+from seiche.validate.check import Floats, positions, relative_error
+from seiche.validate.flow.steady import shifted_pipe
+from seiche.validate.flow.walls import ring, tilted_pipe
+
+TAUS = (0.51, 0.536, 0.6, 1.0, 2.0)
+STORAGES = ("float64", "float32", "float16", "moments")
+SPEED = 0.03
+Row = dict[str, Any]
+
+
+def solver_of(sites: SiteSet, model: FlowModel, storage: str, device: str) -> Solver:
+    """Return a solver; "moments" are stored as float32."""
+    moments = storage == "moments"
+    model = FlowModel(**{**vars(model), "collision": Regularised() if moments else Trt()})
+    compute, store = ("float64",) * 2 if storage == "float64" else ("float32", "float32" if moments else storage)
+    precision = Precision(compute, store)  # type: ignore[arg-type]
+    return Solver(sites, model, layout="moments" if moments else "auto", precision=precision, device=device, threads=1)
+
+
+def inside(radius: float, places: Floats) -> np.ndarray[Any, Any]:
+    """Return flags of the places (p, 3) that are closer than `radius` to the z axis."""
+    return np.asarray(np.hypot(places[:, 0], places[:, 1]) < radius)
+
+
+def pipe(tau: float, radius: float, tilted: bool, depth: int) -> tuple[SiteSet, FlowModel, np.ndarray[Any, Any]]:
+    """Return a pipe driven to the peak velocity SPEED, and the exact velocity (n, 3) of its sites."""
+    viscosity = (tau - 0.5) / 3
+    gradient = 4 * viscosity * SPEED / radius**2
+    axis = np.array([2.0, 1.0, 0.0]) / 5**0.5 if tilted else np.array([1.0, 0.0, 0.0])
+    if tilted:
+        sites, r = tilted_pipe(radius, 0.3, 0.1, depth)
+    else:
+        sites = shifted_pipe(radius, 0.3, 0.1, float(depth))
+        r = np.hypot(positions(sites)[:, 1] - 0.3, positions(sites)[:, 2] - 0.1)
+    x, y, z = gradient * axis
+    model = FlowModel(Newtonian(viscosity), body_force=(x, y, z), walls=Walls("bouzidi"))
+    return sites, model, np.outer(SPEED * (1 - (r / radius) ** 2), axis)
+
+
+def drift(case: str, tau: float, storage: str, steps: int, device: str) -> Row:
+    """Return the drift of mass of a closed vessel."""
+    depth = 8 if storage == "moments" else 1
+    if case == "turning cylinder":
+        inner, speed = 4.3, 0.05
+        rotor = MovingWall(
+            "inner", rotation=(0.0, 0.0, speed / inner), center=(0.3, 0.1, 0.0), patch=partial(inside, 1.5 * inner)
+        )
+        sites = ring(inner, 2 * inner, depth)
+        model = FlowModel(Newtonian((tau - 0.5) / 3), walls=Walls("bouzidi", (rotor,)))
+    else:
+        sites, model, _ = pipe(tau, 3.3 if case == "tilted pipe" else 5.3, case == "tilted pipe", depth)
+        if case == "half-way pipe":
+            model = FlowModel(model.rheology, body_force=model.body_force)
+    solver = solver_of(sites, model, storage, device)
+    before = solver.monitor().mass
+    solver.advance(steps)
+    state = solver.monitor()
+    return {"steps": steps, "value": state.mass / before - 1, "mach": state.mach}
+
+
+def steady(sites: SiteSet, model: FlowModel, radius: float, storage: str, device: str) -> Solver:
+    """Return a pipe after the slowest mode has decayed to 1e-6."""
+    solver = solver_of(sites, model, storage, device)
+    viscosity = model.rheology.viscosity  # type: ignore[union-attr]
+    solver.advance(int(np.log(1e6) * radius**2 / (5.783 * viscosity)) + 20)
+    return solver
+
+
+def order(case: str, tau: float, storage: str, device: str) -> Row:
+    """Return the order of the velocity of a pipe and the error at the largest radius."""
+    radii, errors = (4.3, 6.2, 8.7), []
+    for radius in radii:
+        sites, model, exact = pipe(tau, radius, case == "tilted pipe", 8 if storage == "moments" else 1)
+        velocity = steady(sites, model, radius, storage, device).fields(["velocity"])["velocity"]
+        errors.append(relative_error(velocity, exact))
+    return {"value": observed_order(radii, errors), "error": errors[-1]}
+
+
+def flow(tau: float, storage: str, radius: float, device: str) -> Row:
+    """Return the relative error of the flow rate of a periodic pipe along the lattice."""
+    depth = 8 if storage == "moments" else 1
+    sites, model, _ = pipe(tau, radius, False, depth)
+    velocity = steady(sites, model, radius, storage, device).fields(["velocity"])["velocity"]
+    return {"radius": radius, "value": float(velocity[:, 0].sum()) / depth / (0.5 * SPEED * np.pi * radius**2) - 1}
+
+
+def openings(tau: float, radius: float, length: float, mach: float, device: str) -> Row:
+    """Return the relative error of the flow rate of a tube between pressures, from rest."""
+    viscosity, peak = (tau - 0.5) / 3, mach * CS2**0.5
+    excess = 4 * viscosity * peak / radius**2 * length / CS2
+    ends = (PressureIolet(1 + excess / 2), PressureIolet(1 - excess / 2))
+    model = FlowModel(Newtonian(viscosity), iolets=ends, walls=Walls("bouzidi"))
+    solver = solver_of(shapes.tube(radius, length, 1.0), model, "float64", device)
+    solver.advance(int(9 * radius**2 / (5.783 * viscosity)) + 30 * round(length))
+    measured = float(solver.measures.iolet_flow()[0])
+    entrance = 0.05 * (0.5 * peak * 2 * radius / viscosity) * 2 * radius / length
+    value = measured / (0.5 * peak * np.pi * radius**2) - 1
+    return {"radius": radius, "length": length, "mach": mach, "entrance": entrance, "value": value}
+
+
+def tasks(steps: int, device: str) -> list[tuple[Row, Callable[[], Row]]]:
+    """Return the keys of all rows and the functions that measure them, the short ones first."""
+    made: list[tuple[Row, Callable[[], Row]]] = []
+    for case in ("aligned pipe", "half-way pipe", "turning cylinder", "tilted pipe"):
+        for storage in STORAGES:
+            for tau in TAUS:
+                key = {"kind": "drift", "case": case, "storage": storage, "tau": tau}
+                made.append((key, partial(drift, case, tau, storage, steps, device)))
+    for tau in TAUS:
+        for storage in STORAGES:
+            key = {"kind": "flow", "case": "aligned pipe", "storage": storage, "tau": tau}
+            made.append((key, partial(flow, tau, storage, 6.2, device)))
+    for radius, length in ((5.0, 40.0), (10.0, 60.0)):
+        for tau in TAUS:
+            # Mach 0.1, or the largest at which the entrance length is nine tenths of that of the tube.
+            reach = 0.9 * length / (0.05 * 2 * radius**2) * (tau - 0.5) / 3 / CS2**0.5
+            for name, mach in (("entrance shorter than the tube", min(0.1, reach)), ("Mach 0.1", 0.1)):
+                if name == "Mach 0.1" and reach >= 0.1:
+                    continue
+                key = {"kind": "openings", "case": f"R = {radius:g}, {name}", "storage": "float64", "tau": tau}
+                made.append((key, partial(openings, tau, radius, length, mach, device)))
+    for case in ("aligned pipe", "tilted pipe"):
+        for storage in ("float64", "moments"):
+            for tau in TAUS:
+                key = {"kind": "order", "case": case, "storage": storage, "tau": tau}
+                made.append((key, partial(order, case, tau, storage, device)))
+    return made
+
+
+def main() -> None:
+    """Measure the rows that the file lacks."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, required=True)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--steps", type=int, default=100_000, help="of the drifts")
+    parser.add_argument("--only", default="", help="kind of rows")
+    options = parser.parse_args()
+    rows: list[Row] = json.loads(options.json.read_text())["rows"] if options.json.exists() else []
+    for key, measure in tasks(options.steps, options.device):
+        done = any(all(row.get(name) == value for name, value in key.items()) for row in rows)
+        if done or options.only not in ("", key["kind"]):
+            continue
+        rows.append({**key, **measure()})
+        print(rows[-1], flush=True)
+        document = {**heading("flow conservation", open_backend(options.device, 1, 0).describe()), "rows": rows}
+        options.json.write_text(json.dumps(document, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
