@@ -67,7 +67,7 @@ def main() -> None:
                 "ranks": world.size,
                 "rank_microseconds": [round(1e6 * value, 2) for value in seconds],
                 "max_over_mean": float(seconds.max() / seconds.mean()),
-                "seconds_of_a_fluid_wall_iolet_site": [costs.fluid, costs.wall, costs.iolet],
+                "seconds_per_site_kind": [costs.fluid, costs.wall, costs.iolet],
             }
         )
         solver.close()

@@ -170,7 +170,7 @@ def main() -> None:
         row["more_than_steps"] = row["mean_us"] / rows[0]["mean_us"] - 1
         if world.rank == 0:
             numbers = "  ".join(f"{key[:-3]} {row[key]:9.2f}" for key in row if key.endswith("_us"))
-            print(f"{name:10} {numbers}  us a step, {row['more_than_steps']:+.2%}", flush=True)
+            print(f"{name:10} {numbers}  us per step, {row['more_than_steps']:+.2%}", flush=True)
             print(" " * 11 + ", ".join(f"{key} {value:.3f}" for key, value in row.items() if "(s)" in key), flush=True)
             if options.json:
                 options.json.write_text(json.dumps({**about, "ranks": world.size, "rows": rows}, indent=1) + "\n")

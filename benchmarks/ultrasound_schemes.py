@@ -68,9 +68,9 @@ def main(path: str) -> None:
             seen = [measured(scheme, 1.8, each) for each in points]
             right.loglog(points, seen, marker, **style)
         left.set_ylim(1e-5, 2.0)
-        left.set_xlabel("reference over sound speed, 5 points a wavelength")
+        left.set_xlabel("reference over sound speed, 5 points per wavelength")
         left.set_ylabel("phase error (rad)")
-        right.set_xlabel("points a wavelength, reference 1.8 times the speed")
+        right.set_xlabel("points per wavelength, reference 1.8 times the speed")
         right.set_xticks([4, 6, 8, 12, 16], ["4", "6", "8", "12", "16"])
         right.minorticks_off()
         right.legend()

@@ -63,7 +63,7 @@ def ranks_part(results: Sequence[Result[bench_blood_ranks.BloodRanksRow]]) -> st
             (
                 *(row.load, f"{row.ranks}", row.transport, f"{row.support}", f"{row.cells:,}", f"{row.copies:.1%}"),
                 *(f"{row.message_bytes / 1e6:.1f}", f"{row.flow_microseconds:,.0f}", f"{row.step_microseconds:,.0f}"),
-                *(f"{row.compute_microseconds:,.0f}", f"{row.not_hidden:.1%}", f"{row.efficiency:.3f}"),
+                *(f"{row.compute_microseconds:,.0f}", f"{row.exposed:.1%}", f"{row.efficiency:.3f}"),
             )
             for row in result.rows
         ]

@@ -13,6 +13,18 @@ from seiche.errors import FormatError
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+#: Former names of columns in stored rows.
+_FORMER_COLUMNS = {
+    "bytes_told": "predicted_bytes",
+    "bytes_taken": "measured_bytes",
+    "least_milliseconds": "min_milliseconds",
+    "milliseconds_alone": "milliseconds_one_rank",
+    "not_hidden": "exposed",
+    "ps_a_node_a_stage": "picoseconds_per_node_stage",
+    "times_of_fused": "time_over_fused",
+    "words_a_node": "words_per_node",
+}
+
 RowT = TypeVar("RowT", bound="DataclassInstance")
 
 
@@ -89,9 +101,12 @@ def _result(path: Path, document: dict[str, Any], row: type[RowT]) -> Result[Row
     # Columns added later have defaults, because older results do not have them.
     required = {column.name: column.default is MISSING and column.default_factory is MISSING for column in fields(row)}
     try:
+        stored_rows = document["rows"]
         rows = tuple(
             row(**{name: entry[name] for name, must in required.items() if must or name in entry})
-            for entry in document["rows"]
+            for entry in (
+                {_FORMER_COLUMNS.get(key, key): value for key, value in stored.items()} for stored in stored_rows
+            )
         )
         device, date, commit = (str(document[name]) for name in ("device", "date", "commit"))
         copy = document.get("copy_bytes_per_second")

@@ -50,8 +50,8 @@ def _section(result: Result[UltrasoundRow]) -> str:
     lines = [
         (
             *(row.program, row.scheme, row.physics, row.precision, row.transforms, f"{row.size}^3"),
-            *(f"{row.milliseconds:.2f}", f"{row.nanoseconds_a_point:.3f}"),
-            f"{row.bytes_told:.1f}, {row.bytes_taken:.1f}" if row.bytes_told else "",
+            *(f"{row.milliseconds:.2f}", f"{row.nanoseconds_per_point:.3f}"),
+            f"{row.predicted_bytes:.1f}, {row.measured_bytes:.1f}" if row.predicted_bytes else "",
         )
         for row in result.rows
     ]
@@ -62,7 +62,7 @@ def _ranks_section(result: Result[UltrasoundRanksRow]) -> str:
     lines = [
         (
             *(row.scheme, row.physics, row.precision, row.basis, row.transport, row.transforms, f"{row.size}^3"),
-            *(str(row.ranks), str(row.width or ""), f"{row.milliseconds_alone:.2f}", f"{row.milliseconds:.2f}"),
+            *(str(row.ranks), str(row.width or ""), f"{row.milliseconds_one_rank:.2f}", f"{row.milliseconds:.2f}"),
             *(f"{row.efficiency:.2f}", f"{row.efficiency_after_redundant_work:.2f}", f"{row.share_of_messages:.1%}"),
         )
         for row in result.rows

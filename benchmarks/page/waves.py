@@ -43,7 +43,7 @@ def _section(result: Result[WavesRow]) -> str:
     lines = []
     for row in result.rows:
         line = [row.medium, row.flux, row.precision, row.variant, str(row.nodes), f"{row.elements:,}"]
-        line += [f"{row.words_a_node:.1f}", f"{row.ps_a_node_a_stage:,.1f}", f"{row.times_of_fused:.2f}"]
+        line += [f"{row.words_per_node:.1f}", f"{row.picoseconds_per_node_stage:,.1f}", f"{row.time_over_fused:.2f}"]
         line += [f"{row.share_of_copy:.0%}"]
         if several:
             ranks = f"{row.ranks}{', one cube' if row.strong else ''}"
@@ -59,7 +59,7 @@ def _ratios(results: Sequence[Result[WavesRow]]) -> Iterator[str]:
             slow = {_key(row): row for row in cpu.rows if _alone(row)}
             pairs = [(row, slow[_key(row)]) for row in gpu.rows if _alone(row) and _key(row) in slow]
             if pairs:
-                ratios = [two.ps_a_node_a_stage / one.ps_a_node_a_stage for one, two in pairs]
+                ratios = [two.picoseconds_per_node_stage / one.picoseconds_per_node_stage for one, two in pairs]
                 lines = [
                     (
                         *(one.medium, one.flux, one.precision, str(one.nodes), f"{ratio:,.0f}"),

@@ -62,7 +62,7 @@ def test_overlaps_of_ultrasound_are_messages_and_no_computing(tmp_path: Path) ->
     if summary is None:
         return
     movement = summary["movement"]
-    assert movement["not_useful"] == ["send halo", "receive halo"]
+    assert movement["message_stages"] == ["send halo", "receive halo"]
     assert movement["transport"] == "host"
     # Both ends of 64 points are cut, and each rank gives away 8 planes at either.
     size = 4 * (2 * 8 * 48 * 32) * 4
@@ -81,7 +81,7 @@ def test_transposes_of_ultrasound_are_messages_and_no_computing(tmp_path: Path) 
     if summary is None:
         return
     movement = summary["movement"]
-    assert movement["not_useful"] == ["transpose"] and movement["transport"] == "mpi"
+    assert movement["message_stages"] == ["transpose"] and movement["transport"] == "mpi"
     assert [row[:3] for row in movement["messages"]] == [[0, 1, 10.0], [1, 0, 10.0]]
     # Half of a rank's complex numbers: 32 planes of 48 x 17, each transform.
     assert [row[3] for row in movement["messages"]] == [10 * 32 * 24 * 17 * 8] * 2
@@ -95,7 +95,7 @@ def test_ghosts_of_waves_are_messages_and_no_computing(tmp_path: Path) -> None:
     if summary is None:
         return
     movement = summary["movement"]
-    assert movement["not_useful"] == ["send halo", "receive halo"]
+    assert movement["message_stages"] == ["send halo", "receive halo"]
     sent = {(row[0], row[1]): row[2:] for row in movement["messages"]}
     assert all(count == 5.0 and sent[peer, rank] == [5.0, size] for (rank, peer), (count, size) in sent.items())
     assert len(arrows(events, 1)) == 5 * sum(rank == 0 for rank, _ in sent)

@@ -29,10 +29,10 @@ def test_two_ranks_have_twice_the_load_and_the_time_of_messages_is_told(tmp_path
     assert (one.ranks, two.ranks, one.transport, two.transport) == (1, 2, "none", "host")
     assert (two.sites, two.cells) == (2 * one.sites, 2 * one.cells)
     assert one.hematocrit == two.hematocrit == pytest.approx(0.40, abs=0.01)
-    assert (one.copies, one.not_hidden, one.efficiency, one.message_bytes) == (0.0, 0.0, 1.0, 0)
+    assert (one.copies, one.exposed, one.efficiency, one.message_bytes) == (0.0, 0.0, 1.0, 0)
     assert two.copies > 0.1
     assert two.efficiency == pytest.approx(one.step_microseconds / two.step_microseconds)
-    assert two.not_hidden == pytest.approx(max(0.0, 1.0 - two.compute_microseconds / two.step_microseconds))
+    assert two.exposed == pytest.approx(max(0.0, 1.0 - two.compute_microseconds / two.step_microseconds))
     # velocities of two sides of 32^2 sites and two layers, 12 B, and as many populations of one layer; and vertices
     assert two.message_bytes > 2 * 2 * (2 * 32**2 * 12 + 32**2 * 5 * 4)
     assert "not hidden" in output

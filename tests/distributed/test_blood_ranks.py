@@ -252,7 +252,7 @@ def test_messages_of_cells_are_seen_from_both_ends_and_efficiencies_fit_together
         values = found.efficiencies()
         assert values["parallel"] == pytest.approx(values["load_balance"] * values["communication"])
         assert {"send positions", "receive vertex velocities", "join shared stream"} < set(
-            found.as_dict()["not_useful"]
+            found.as_dict()["message_stages"]
         )
 
 

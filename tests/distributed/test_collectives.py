@@ -149,9 +149,9 @@ def test_what_does_not_fit_is_said_on_every_rank(ranks: int) -> None:
         (r"rank 0: send counts \[1, 1\] do not distribute 4 elements over 2 ranks", (a, a, [1, 1], [2, 2]), {}),
         (r"send counts \[5, -1\] do not distribute", (a, a, [5, -1], [2, 2]), {}),
         ("rank 0 expects 24 B from rank 0, which sends 16 B", (a, a.copy(), [2, 2], [3, 1]), {}),
-        ("an array of shape .4,. is not contiguous: copy it first", (np.zeros(8)[::2], a), {}),
+        ("an array of shape .4,. is not contiguous; copy it first", (np.zeros(8)[::2], a), {}),
         ("list is not a NumPy or GPU array", ([1, 2], a), {}),
-        ("strategy 'nccl' needs arrays in GPU memory, but rank 0 has one", (a, a.copy()), {"strategy": "nccl"}),
+        ("strategy 'nccl' requires arrays in GPU memory, but rank 0 has one", (a, a.copy()), {"strategy": "nccl"}),
         ("rank 0 sends Python objects .object.: only numbers can be exchanged", (objects, objects.copy()), {}),
         ("rank 0: the receive array is not writable", (a, fixed), {}),
         ("rank 0: the receive array overlaps the send array", (a, a), {"strategy": "mpi"}),
@@ -169,10 +169,10 @@ def test_what_does_not_fit_is_said_on_every_rank(ranks: int) -> None:
     for message, arguments, options in refused:
         with pytest.raises(TransportError, match=message):
             Exchange(world, *arguments, **options)
-    with pytest.raises(TransportError, match="ranks pass different strategies or processes"):
+    with pytest.raises(TransportError, match="ranks use different strategies or processes"):
         Exchange(world, a, a, strategy="mpi" if world.rank else "peer")
     # What one rank alone would refuse does not leave the others waiting.
-    with pytest.raises(TransportError, match="ranks pass different strategies or processes"):
+    with pytest.raises(TransportError, match="ranks use different strategies or processes"):
         Exchange(world, a, a, strategy="extra-message", processes=2 if world.rank else 0)
 
 
@@ -183,7 +183,7 @@ def test_an_exchange_that_was_closed_says_so(ranks: int) -> None:
     exchange.close()
     exchange.close()
     for act in (exchange, exchange.reconsider):
-        with pytest.raises(TransportError, match="the exchange is closed: create a new one"):
+        with pytest.raises(TransportError, match="the exchange is closed; create a new one"):
             act()
 
 

@@ -159,11 +159,11 @@ def plans_that_do_not_belong_together() -> None:
     # Rank 1 sends nothing to rank 0, which expects two values.
     plan = HaloPlan((1,), (none,), (slots,)) if world.rank == 0 else HaloPlan((), (), ())
     assert message(lambda: HaloExchange(backend, world, plan, "float64").start(array)) == (
-        "rank 0 expects 16 B from rank 1, which sends 0 B: their halo plans are inconsistent"
+        "rank 0 expects 16 B from rank 1, which sends 0 B; the halo plans are inconsistent"
     )
     wrong = HaloPlan((1 - world.rank,), (slots[: 1 + world.rank],), (slots + 4,))
     assert message(lambda: HaloExchange(backend, world, wrong, "float32").start(array)) == (
-        "rank 1 expects 8 B from rank 0, which sends 4 B: their halo plans are inconsistent"
+        "rank 1 expects 8 B from rank 0, which sends 4 B; the halo plans are inconsistent"
     )
     # One rank's mistake is told to all, so that none waits for ever.
     wanted = {0: (np.array([3]), slots[:1])} if world.rank == 1 else {}
@@ -172,11 +172,11 @@ def plans_that_do_not_belong_together() -> None:
     )
     here = HaloPlan((1 - world.rank,), (slots,), (slots + 4,))
     assert message(lambda: HaloExchange(backend, world, here, "float64", "local").start(array)) == (
-        "transport 'local' cannot send from rank 0 to rank 1: use 'host'"
+        "transport 'local' cannot send from rank 0 to rank 1; use 'host'"
     )
     for name in ("peer", "nccl"):
         assert message(lambda: HaloExchange(backend, world, here, "float64", name).start(array)) == (  # noqa: B023
-            f"transport '{name}' needs a GPU, but rank 0 computes on cpu"
+            f"transport '{name}' requires a GPU, but rank 0 computes on cpu"
         )
 
 
@@ -214,7 +214,7 @@ def a_message_that_never_comes_is_named(transport: str, device: str) -> None:
         exchange.start(array)
         exchange.finish(array)
         backend.synchronize()
-        with pytest.raises(TransportError, match=r"rank 0 waited 0.5 s for a message from rank 1 without success"):
+        with pytest.raises(TransportError, match=r"rank 0 received no"):
             exchange.check()
     world.barrier()
 

@@ -151,13 +151,13 @@ def test_the_difference_from_one_rank_is_the_one_of_the_overlap() -> None:
 def test_lines_that_parts_cannot_have_are_said_on_all_ranks() -> None:
     world = World.from_mpi()
     problem = problem_of((32, 22))
-    words = "transforms: no extent close to parts of 24x22 points has only factors up to 7; use library"
+    words = 'transforms: no extent close to parts of 24x22 points has only factors up to 7; use "library"'
     with pytest.raises(CaseError, match=words):
         UltrasoundSolver(
             problem, world=world, decomposition=Decomposition("local", 4, (2, 1)), transforms="lines", threads=1
         )
     with pytest.raises(
-        CaseError, match="transforms: lines do not support the global basis on several ranks; use library"
+        CaseError, match='transforms: "lines" does not support the global basis on several ranks; use "library"'
     ):
         given: Any = {"world": world, "decomposition": Decomposition("global"), "transforms": "lines", "threads": 1}
         UltrasoundSolver(problem_of((32, 27)), **given)

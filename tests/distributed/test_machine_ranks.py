@@ -37,7 +37,7 @@ def test_ranks_of_one_host_measure_their_messages(ranks: int) -> None:
         found.curve("host", "off-node")
     assert found.absent["host off-node"] == "no ranks on two hosts"
     assert found.probes["single_copy"].works is not None
-    assert found.absent["injection of host on-socket"] == "one pair of ranks: needs several"
+    assert found.absent["injection of host on-socket"] == "there is only one pair of ranks; several are needed"
     assert found.hardware["ranks"] == ranks
 
 
@@ -76,5 +76,5 @@ def test_ranks_of_two_hosts_measure_the_network(ranks: int, monkeypatch: pytest.
     else:
         assert messages.node_rate == limit.rate
         assert limit.senders == 2
-    assert found.absent["injection of host on-socket"] == "one pair of ranks: needs several"
+    assert found.absent["injection of host on-socket"] == "there is only one pair of ranks; several are needed"
     assert messages.seconds({"on-socket": 1, "off-node": 2}, 1024, senders=2) > 0

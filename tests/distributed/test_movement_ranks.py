@@ -63,7 +63,7 @@ def test_ranks_tell_of_messages_and_time_that_fit_together():
     table = found.as_dict()
     assert len(table["useful_s"]) == len(table["memory_B"]) == world.size
     assert min(table["memory_B"]) > 10e6
-    assert ("receive halo" in table["not_useful"]) == (world.size > 1)
+    assert ("receive halo" in table["message_stages"]) == (world.size > 1)
 
 
 def test_a_run_without_a_timed_step_has_no_efficiency():

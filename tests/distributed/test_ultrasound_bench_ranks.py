@@ -34,9 +34,9 @@ def test_each_way_to_share_is_timed_and_its_redundant_work_is_counted(tmp_path: 
     assert local.redundant_work == pytest.approx((32 + 2 * 8) / 32)
     assert (whole.basis, whole.overlap, whole.width, whole.redundant_work) == ("global", 0, 0, 1.0)
     for row in (local, whole):
-        assert row.milliseconds_alone == local.milliseconds_alone > 0.0
+        assert row.milliseconds_one_rank == local.milliseconds_one_rank > 0.0
         assert row.efficiency_after_redundant_work == pytest.approx(
-            row.redundant_work * row.milliseconds_alone / row.milliseconds
+            row.redundant_work * row.milliseconds_one_rank / row.milliseconds
         )
         assert 0.0 < row.share_of_messages < 1.0
     assert "after work" in output

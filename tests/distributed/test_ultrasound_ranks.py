@@ -118,16 +118,22 @@ def test_what_does_not_go_with_several_ranks_is_one_line() -> None:
     world = World.from_mpi()
     grid, medium, source, sensor = packet((128, 96), 20)
     cases: list[tuple[dict[str, Any], str]] = [
-        ({"sensor": Sensor(positions=[[0.0, 0.0]])}, "sensor.positions: sensors between points do not go with several"),
+        (
+            {"sensor": Sensor(positions=[[0.0, 0.0]])},
+            "sensor.positions: sensors between grid points require a single rank",
+        ),
         (
             {"sensor": Sensor(mask=sensor.mask, record=("I",))},
-            "record: velocities at the grid's points and intensities",
+            "record: velocities at grid points and intensities",
         ),
         ({"split": (3, 1)}, "split: (3, 1) makes 3 parts for 2 ranks"),
         ({"overlap": 3}, "overlap: 3 points is not between 4 and 32"),
         ({"split": (1, 2), "overlap": 30}, "split: 2 pieces of axis y have 48 points; an overlap of 30 needs"),
         ({"split": (2,)}, "split: (2,) is not one number of pieces for each of 2 axes"),
-        ({"split": (2, 1), "basis": "global"}, "split: (2, 1) is for the local basis only; the global one uses slabs"),
+        (
+            {"split": (2, 1), "basis": "global"},
+            "split: (2, 1) applies only to the local basis; the global basis uses slabs",
+        ),
         ({"basis": "spectral"}, "basis: 'spectral' is not auto, local or global"),
     ]
     for change, words in cases:
@@ -142,7 +148,8 @@ def test_what_does_not_go_with_several_ranks_is_one_line() -> None:
         UltrasoundSolver(problem, world=world, scheme="local4", decomposition=Decomposition("local"))
     row = problem_of(*packet((96,), 5)[:3], Layers.of(packet((96,), 5)[0], 10, 2.0, True))
     with pytest.raises(
-        CaseError, match="scheme: on a grid with one axis the separable scheme needs a single rank; use the exact one"
+        CaseError,
+        match="scheme: on a grid with one axis the separable scheme requires a single rank; use the exact scheme",
     ):
         UltrasoundSolver(row, world=world, scheme="separable")
 

@@ -28,11 +28,11 @@ def narrow(tables: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("path", "value", "expected"),
     [
-        ("packing.hematocrit", 0.8, "packing.hematocrit = 0.8: a number above 0 and up to 0.6 is expected"),
+        ("packing.hematocrit", 0.8, "packing.hematocrit = 0.8: expected a number above 0 and at most 0.6"),
         (
             "packing.hematocrit",
             0.01,
-            "packing.hematocrit = 0.01: less than one cell: the vessel has the volume of 17.7",
+            "packing.hematocrit = 0.01: gives less than one cell; the volume of the vessel is 17.7 times that",
         ),
         ("packing.hematocrit", 1.5, "packing.hematocrit: 1.5 is out of range; expected < 1"),
         (
@@ -51,9 +51,9 @@ def narrow(tables: dict[str, Any]) -> dict[str, Any]:
         (
             "contact",
             {"adhesion": {"depth": "1e-18 J", "steepness": "5 1/um", "rest": "2 um", "reach": "1 um"}},
-            "contact.adhesion: rest = 2e-06 m is not below reach = 1e-06 m: no attraction",
+            "contact.adhesion: rest = 2e-06 m must be below reach = 1e-06 m, otherwise there is no attraction",
         ),
-        ("cells.0.shape.vertices", 100, 'cells["red"]: mesh: 100 vertices: an icosphere has one of 12, 42, 162'),
+        ("cells.0.shape.vertices", 100, 'cells["red"]: mesh: 100 vertices: an icosphere has 12, 42, 162'),
         ("cells.0.shape.diameter", "0 um", 'cells["red"].shape.diameter: "0 um" is out of range; expected > 0'),
         ("cells.0.inner_viscosity", "0 mPa s", 'inner_viscosity: "0 mPa s" is out of range; expected > 0'),
         ("cells.0.shear_modulus", "5.3 um", 'shear_modulus: "5.3 um" is a length; expected a surface modulus such as'),
@@ -85,7 +85,7 @@ def narrow(tables: dict[str, Any]) -> dict[str, Any]:
             {},
             'reservoir: the vessel has no inlet; set role = "inlet" for the iolet through which cells enter',
         ),
-        ("output", {"cells": {"file": "a.vtu", "every": 1}}, '"a.vtu" ends neither with .vtkhdf nor with .pos'),
+        ("output", {"cells": {"file": "a.vtu", "every": 1}}, '"a.vtu" must end with .vtkhdf or .pos'),
         (
             "output",
             {"cells": {"file": "a.pos", "every": "1 ps"}},
@@ -94,7 +94,7 @@ def narrow(tables: dict[str, Any]) -> dict[str, Any]:
         (
             "fluid",
             {"rheology": {"kind": "carreau-yasuda", "preset": "human"}},
-            "cells: inner_viscosity needs a Newtonian fluid outside; set fluid.viscosity",
+            "cells: inner_viscosity requires a Newtonian fluid outside the cells; set fluid.viscosity",
         ),
     ],
 )
@@ -199,7 +199,7 @@ def test_a_mesh_that_is_not_there_is_named(tmp_path: Path) -> None:
         (
             [[6, 6, 6], [6, 6, 7]],
             "box",
-            'cells: positions: 1 pairs of cells overlap, the first is cell 0 of "red" and cell 1',
+            'cells: positions: 1 pairs of cells overlap, the first are cell 0 of "red" and cell 1',
         ),
         ([[6, 0, 0], [6, 5, 0]], "tube", "red.pos: cell 1 at (6, 5, 0) um is not inside the vessel"),
         ([[6, 0, 0], [1e10, 0, 0]], "tube", "red.pos: cell 1 at (1e+10, 0, 0) um is not inside the vessel"),
@@ -224,13 +224,19 @@ def test_a_checkpoint_without_cells_is_refused(tmp_path: Path) -> None:
         (tmp_path / f"{name}.toml").write_text(toml_of(each))
         with load(tmp_path / f"{name}.toml") as simulation:
             simulation.run(steps=2)
-    with pytest.raises(CaseError, match=r'flow/checkpoint\.seiche: the checkpoint is one of solver = "flow"'):
+    with pytest.raises(
+        CaseError, match=r'flow/checkpoint\.seiche: the checkpoint belongs to a case with solver = "flow"'
+    ):
         load(tmp_path / "blood.toml", restart=tmp_path / "flow" / "checkpoint.seiche", output=tmp_path / "new")
-    with pytest.raises(CaseError, match=r'blood/checkpoint\.seiche: the checkpoint is one of solver = "blood"'):
+    with pytest.raises(
+        CaseError, match=r'blood/checkpoint\.seiche: the checkpoint belongs to a case with solver = "blood"'
+    ):
         load(tmp_path / "flow.toml", restart=tmp_path / "blood" / "checkpoint.seiche", output=tmp_path / "new")
     other = changed(tables, "cells.0.name", "white")
     (tmp_path / "other.toml").write_text(toml_of(other))
-    with pytest.raises(CaseError, match=r"--restart: the checkpoint has other types of cells than .*other\.toml"):
+    with pytest.raises(
+        CaseError, match=r"--restart: the types of cells in the checkpoint differ from those of .*other\.toml"
+    ):
         load(tmp_path / "other.toml", restart=tmp_path / "blood" / "checkpoint.seiche", output=tmp_path / "new")
 
 
@@ -251,7 +257,7 @@ def test_meshes_that_no_cell_can_have_are_refused(tmp_path: Path) -> None:
         blood_tables(), "cells.0.shape", {"kind": "mesh", "file": off(tmp_path, CORNERS, FACES), "unit": "3 um"}
     )
     assert (
-        "'red': two vertices of three neighbours each are joined in its mesh; a subdivision surface needs four"
+        "'red': an edge of its mesh joins two vertices with three neighbours each; a subdivision surface requires"
         in refusal(tmp_path, tables)
     )
     flat = [(x, y, 0.0) for x, y, _ in CORNERS[:3]] + [(0.2, 0.2, 0.0)]
@@ -262,7 +268,7 @@ def test_meshes_that_no_cell_can_have_are_refused(tmp_path: Path) -> None:
     crossed = ball.vertices.copy()
     crossed[[0, 20]] = crossed[[20, 0]]
     off(tmp_path, crossed.tolist(), ball.faces.tolist())
-    assert 'cells["red"]: mesh: it crosses itself: triangle' in refusal(tmp_path, tables)
+    assert 'cells["red"]: mesh: the surface intersects itself: triangles' in refusal(tmp_path, tables)
     off(tmp_path, ball.vertices.tolist(), ball.faces.tolist())
     tables["cells"][0]["shape"]["unit"] = "3 mm"
     assert 'cells["red"]: a cell of 1.' in (line := refusal(tmp_path, tables))
@@ -298,7 +304,7 @@ def test_a_restart_with_cells_of_another_size_is_refused(tmp_path: Path) -> None
     load(tmp_path / "case.toml", output=tmp_path / "out").run()
     tables["cells"][0]["shape"]["diameter"], tables["time"]["steps"] = "6 um", 4
     (tmp_path / "other.toml").write_text(toml_of(tables))
-    expected = r'--restart: undeformed cells "red" have 0\.4517 times the volume of those of the checkpoint'
+    expected = r'--restart: undeformed cells "red" have 0\.4517 times the volume of those in the checkpoint'
     with pytest.raises(CaseError, match=expected):
         load(tmp_path / "other.toml", output=tmp_path / "two", restart=tmp_path / "out" / "checkpoint.seiche")
 
@@ -315,15 +321,15 @@ def test_a_restart_says_what_the_case_asks_otherwise_and_keeps_what_was_seen(tmp
     second = load(tmp_path / "other.toml", output=tmp_path / "two", restart=tmp_path / "out" / "checkpoint.seiche")
     assert first.blood is not None and second.blood is not None and not first.blood.changes
     assert second.blood.changes == [
-        "cells.red.shear_modulus is 4e-06, in the checkpoint 5.3e-06",
-        "coupling.delta is cosine, in the checkpoint peskin",
+        "cells.red.shear_modulus is 4e-06, but 5.3e-06 in the checkpoint",
+        "coupling.delta is cosine, but peskin in the checkpoint",
     ]
     assert second.blood.statistics.volume_drift == first.blood.statistics.volume_drift > 0
     second.close()
     (tmp_path / "flat.toml").write_text(toml_of(changed(tables, "cells.0.model", "triangles")))
-    with pytest.raises(CaseError, match=r'cells "red" of the checkpoint have model = "loop", those of .* "triangles"'):
+    with pytest.raises(CaseError, match=r'cells "red" have model = "loop" in the checkpoint but "triangles" in'):
         load(tmp_path / "flat.toml", output=tmp_path / "two", restart=tmp_path / "out" / "checkpoint.seiche")
     tables["geometry"]["shape"]["size"] = ["12 um", "12 um", "13 um"]
     (tmp_path / "longer.toml").write_text(toml_of(tables))
-    with pytest.raises(CaseError, match=r"the checkpoint belongs to another geometry than .*longer\.toml"):
+    with pytest.raises(CaseError, match=r"the checkpoint was written with a different geometry than .*longer\.toml"):
         load(tmp_path / "longer.toml", output=tmp_path / "two", restart=tmp_path / "out" / "checkpoint.seiche")

@@ -130,7 +130,7 @@ OUTLET_AT = {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"}
         (
             "iolet.0.normal",
             [0, 0, 0],
-            'iolet["inlet"]: normal: its length is zero; expected the direction into the fluid',
+            'iolet["inlet"]: normal: its length is zero; expected a direction that points into the fluid',
         ),
         ("iolet.1.amplitude", "1 Pa", 'iolet["outlet"]: period is missing; amplitude needs it'),
         ("iolet.1.name", "inlet", 'iolet: two have the name "inlet"'),

@@ -279,7 +279,7 @@ def test_messages_name_file_place_and_reason(tmp_path: Path, content: bytes) -> 
     }
     assert _footer_begin(content) == sensors + 56 + 32
     cases = [
-        (b"solid vessel", f"{path}: byte 0: not a Seiche checkpoint (wrong magic)"),
+        (b"solid vessel", f"{path}: byte 0: not a Seiche checkpoint (wrong magic number)"),
         (content[:40], f"{path}: preamble: truncated: 40 of 64 bytes"),
         (content[:-3], f"the file at {len(content) - 3} (truncated?)"),
     ]
@@ -303,7 +303,7 @@ def test_a_later_version_is_refused(tmp_path: Path, content: bytes) -> None:
     head = content[:8] + struct.pack("<I", 3) + content[12:60]
     (tmp_path / "state").write_bytes(head + struct.pack("<I", zlib.crc32(head)) + content[64:])
     for read in (_read, inspect_checkpoint):
-        with pytest.raises(FormatError, match="byte 8: version 3, this program reads versions 1 and 2"):
+        with pytest.raises(FormatError, match="byte 8: version 3; this program reads versions 1 and 2"):
             read(tmp_path / "state")
 
 
@@ -324,13 +324,13 @@ def test_states_that_do_not_fit_are_refused_before_anything_is_written(tmp_path:
     for state, attributes, message in [
         (rows(4, four, f=np.zeros(3)), {}, "array 'f' of the sites has shape"),
         (rows(4, four, f=np.array(1.0)), {}, "array 'f' of the sites has shape"),
-        (rows(5, four, f=np.zeros(4)), {}, "the ranks have 4 sites together, need 5"),
-        (rows(4, four + 1, f=np.zeros(4)), {}, "keys 1..4, need 0..3"),
+        (rows(5, four, f=np.zeros(4)), {}, "the ranks have 4 sites together; expected 5"),
+        (rows(4, four + 1, f=np.zeros(4)), {}, "keys 1 to 4; expected 0 to 3"),
         (rows(4, four, f=np.zeros(4, complex)), {}, "complex128"),
         (rows(4, four, f=np.zeros((4, *[1] * 9))), {}, "too large"),
         (State(0, {}, {"names": np.array(["a"])}), {}, "array 'names' has type <U1"),
         (rows(4, four), {"a": [1]}, "attribute 'a' is a list"),
-        (rows(4, four), {"n": 1}, "attribute 'n' is given twice"),
+        (rows(4, four), {"n": 1}, "attribute 'n' is set twice"),
     ]:
         with pytest.raises(ValueError, match=message):
             write_checkpoint(tmp_path / "s", WORLD, state, attributes=attributes)  # type: ignore[arg-type]

@@ -69,19 +69,19 @@ def without_radius() -> SiteSet:
             BOX,
             FlowModel(Newtonian(0.0)),
             {},
-            "viscosity 0.0 (lattice units) is not positive: tau would be <= 1/2",
+            "viscosity 0.0 (lattice units) is not positive, so tau would be <= 1/2",
         ),
         (
             BOX,
             FlowModel(Newtonian(float("nan"))),
             {},
-            "viscosity nan (lattice units) is not positive: tau would be <= 1/2",
+            "viscosity nan (lattice units) is not positive, so tau would be <= 1/2",
         ),
         (
             BOX,
             FlowModel(CarreauYasuda(0.3, -0.1, 1.0, 0.64, 0.2)),
             {},
-            "viscosity -0.1 (lattice units) is not positive: tau would be <= 1/2",
+            "viscosity -0.1 (lattice units) is not positive, so tau would be <= 1/2",
         ),
         (BOX, FlowModel(WATER, Trt(0.0)), {}, "TRT magic parameter 0.0 is not positive"),
         (BOX, FlowModel(WATER, Mrt(magic=-1.0)), {}, "MRT magic parameter -1.0 is not positive"),
@@ -103,13 +103,13 @@ def without_radius() -> SiteSet:
             BOX,
             FlowModel(PowerLaw(0.1, 0.5, 0.2, 0.1)),
             {},
-            "power law: shear rates 0.2 to 0.1 (1/step) do not rise from above zero",
+            "power law: shear rates 0.2 to 0.1 (1/step) must be positive and ascending",
         ),
         (
             BOX,
             FlowModel(Casson(1e-5, 0.1, float("inf"))),
             {},
-            "viscosity inf (lattice units) is not positive: tau would be <= 1/2",
+            "viscosity inf (lattice units) is not positive, so tau would be <= 1/2",
         ),
         (
             BOX,
@@ -124,12 +124,12 @@ def without_radius() -> SiteSet:
             "layout tiles-4: the periodic extent of 5 sites along y is not a multiple of 4;"
             " choose another layout or size",
         ),
-        (TUBE, FlowModel(WATER), {}, "0 iolet conditions for 2 iolets of the geometry"),
+        (TUBE, FlowModel(WATER), {}, "0 iolet conditions for 2 iolets of the geometry; expected one for each"),
         (
             without_radius(),
             FlowModel(WATER, iolets=(VelocityIolet(0.01), PressureIolet())),
             {},
-            "iolet 'inlet': a velocity profile needs a radius",
+            "iolet 'inlet': a velocity profile requires a radius",
         ),
     ],
 )
@@ -143,7 +143,7 @@ def test_site_between_two_iolets_is_named():
     sites, place = two_iolets_at_one_site()
     with pytest.raises(CaseError) as caught:
         Solver(sites, FlowModel(WATER, iolets=PRESSURES), threads=1)
-    assert str(caught.value) == f"the site at {place} touches two iolets, 'inlet' and 'outlet': move them apart"
+    assert str(caught.value) == f"the site at {place} touches two iolets, 'inlet' and 'outlet'; move them apart"
 
 
 def test_unknown_device_is_named():
@@ -207,7 +207,7 @@ def test_force_field_that_does_not_fit_is_refused(field: np.ndarray, message: st
 
 
 def test_unknown_field_names_those_there_are():
-    with pytest.raises(KeyError, match=r"no field .*vorticity.*density"):
+    with pytest.raises(KeyError, match=r"unknown fields .*vorticity.*density"):
         Solver(BOX, FlowModel(WATER), threads=1).fields(["vorticity"])
 
 

@@ -114,7 +114,7 @@ def changed(old: str, new: str, text: str | None = None) -> str:
         (changed('period="40"', 'period="0"'), 'propertyoutput[2]: period "0" is not a whole number >= 1'),
         (
             changed('mode="multi"', 'mode="single"'),
-            'timestep_mode "single" is not supported; supported is "multi"',
+            'timestep_mode "single" is not supported; only "multi"',
         ),
         (
             changed('field type="shearstress"', 'field type="distributions"'),

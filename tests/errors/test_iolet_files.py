@@ -123,12 +123,13 @@ FILES = {
         (
             1,
             OUTLET | {"table": "rise.txt", "repeat": True},
-            "{folder}/rise.txt: last row: 2 is not 1, the first; repetition would jump",
+            "{folder}/rise.txt: last row: 2 differs from the first value 1; a repeated table must end with its first "
+            "value",
         ),
         (
             1,
             OUTLET | {"table": "one.txt", "repeat": True},
-            "{folder}/one.txt: whole file: one row; a table that repeats needs two or more",
+            "{folder}/one.txt: whole file: one row; a repeated table needs at least two",
         ),
         (
             1,
@@ -154,7 +155,7 @@ FILES = {
         (
             0,
             INLET | {"flow_rate": "1 mL/s", "weights": "nothing.txt"},
-            '{case}: iolet["inlet"].weights: the inflow is zero; use positive weights',
+            '{case}: iolet["inlet"].weights: the weights give no inflow; use positive weights',
         ),
         (
             1,

@@ -42,7 +42,7 @@ PIECE = ("paths", 0, "pieces", 0)
         (
             ("version",),
             2,
-            "m.json: version: 2 is newer than 1, the latest version supported: measure",
+            "m.json: version: 2 is newer than 1, the latest version supported; measure",
         ),
         (("version",), "1", "m.json: version: invalid version '1': expected 1"),
         (

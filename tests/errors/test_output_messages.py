@@ -133,4 +133,4 @@ def test_a_run_says_which_extractions_are_empty(tmp_path: Path, capsys: pytest.C
     extraction = {"file": "far.xtr", "every": 2, "fields": ["velocity"]} | plane
     tables = tube_tables() | {"time": {"steps": 2}, "output": {"extraction": [extraction]}}
     assert main(["run", str(write(tmp_path, tables))]) == 0
-    assert 'output.extraction["far.xtr"]: contains no site' in capsys.readouterr().err
+    assert 'output.extraction["far.xtr"]: the selection contains no site' in capsys.readouterr().err

@@ -27,8 +27,8 @@ def test_an_exchange_interval_in_which_cells_could_leave_is_refused(tmp_path: Pa
     with pytest.raises(CaseError) as error:
         prepare(path)
     assert str(error.value) == (
-        f"{path}: reservoir.every: cells move 35.6 sites between two exchanges at the openings and could pass "
-        "them unnoticed; use at most 224 steps"
+        f"{path}: reservoir.every: cells move 35.6 sites between two exchanges at the openings and could cross "
+        "them undetected; use at most 224 steps"
     )
 
 
@@ -77,7 +77,7 @@ def test_an_outlet_with_inflow_needs_a_role(tmp_path: Path) -> None:
 
 def test_a_hematocrit_of_a_vessel_with_openings_is_named_as_the_case_has_it(tmp_path: Path) -> None:
     tables = changed(open_blood_tables(5, 20, 100), "packing.hematocrit", 0.004)
-    expected = "packing.hematocrit = 0.004: less than one cell: the vessel has the volume of"
+    expected = "packing.hematocrit = 0.004: gives less than one cell; the volume of"
     assert refusal(tmp_path, tables).startswith(expected)
 
 
@@ -91,8 +91,8 @@ def test_a_reservoir_without_whole_cells_for_its_hematocrit_is_refused(tmp_path:
     with pytest.raises(CaseError) as caught:
         describe(prepare(path), measure=False)
     assert str(caught.value) == (
-        f'{path}: reservoir of iolet["inlet"]: hematocrit = 0.01: 1 cells in 49 um give 0.0177, more than 2% '
-        "off; use a greater reservoir.length"
+        f'{path}: reservoir of iolet["inlet"]: hematocrit = 0.01: 1 cells in 49 um give 0.0177, which '
+        "deviates by more than 2%; use a greater reservoir.length"
     )
     path.write_text(toml_of(changed(tables, "reservoir", {"hematocrit": 0.12})))
     (line,) = [line for line in describe(prepare(path), measure=False) if line.startswith("reservoir inlet")]
@@ -106,7 +106,7 @@ def open_tables(reservoir: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_reservoir_that_cannot_be_packed_is_refused(tmp_path: Path) -> None:
-    expected = "a number above 0 and up to 0.6 is expected"
+    expected = "expected a number above 0 and at most 0.6"
     assert refusal(tmp_path, open_tables({"hematocrit": 0.7})) == f"reservoir.hematocrit = 0.7: {expected}"
     dense = changed(open_tables({}), "packing.hematocrit", 0.65)
     assert refusal(tmp_path, dense) == f"reservoir.hematocrit = 0.65 (that of [packing]): {expected}"
@@ -133,8 +133,8 @@ def test_a_reservoir_shorter_than_a_cell_is_refused(tmp_path: Path) -> None:
 
 def test_a_reservoir_without_end_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path, open_tables({"length": "1 m"})) == (
-        'reservoir.length: 1 m at iolet["inlet"] give 9e+08 sites; up to 5,000,000 are possible, 5,000,000 or 10 '
-        "times those of the vessel; use at most 0.00558 m"
+        'reservoir.length: 1 m at iolet["inlet"] needs 9e+08 sites; the limit is 5,000,000, the larger of '
+        "5,000,000 and 10 times the sites of the vessel; use at most 0.00558 m"
     )
 
 
@@ -147,5 +147,5 @@ def test_contact_that_reaches_round_a_reservoir_is_refused(key: str, tmp_path: P
         describe(setup, measure=False)
     text = str(caught.value)
     assert text.startswith(f"{path}: contact.{key}: 2e-05 m is more than a third of the tube of ")
-    assert text.endswith('before iolet["inlet"]; use a shorter one, or a greater reservoir.length')
+    assert text.endswith('before iolet["inlet"]; use a shorter reach, or a greater reservoir.length')
     assert text.count(str(path)) == 1

@@ -37,11 +37,9 @@ def stl_tables(path: Path) -> dict[str, Any]:
 def test_an_stl_needs_its_unit_and_the_places_of_its_openings(tmp_path: Path) -> None:
     write_stl(tmp_path / "a.stl", prism())
     tables = changed(changed(tube_tables(), "geometry.shape", None), "geometry.stl", str(tmp_path / "a.stl"))
-    assert (
-        message_of(tables) == 'geometry: the length unit of an STL file is not known; add the key unit, such as "1 mm"'
-    )
+    assert message_of(tables) == 'geometry: the length unit of an STL file is unknown; add the key unit, such as "1 mm"'
     assert message_of(changed(tables, "geometry.unit", "1 mm")) == (
-        'iolet["inlet"].center: is missing; the STL surface has no open rim, so center, normal and radius are needed'
+        'iolet["inlet"].center: is missing; the STL surface has no open rim, so center, normal and radius are required'
     )
 
 
@@ -66,7 +64,7 @@ def test_an_iolet_that_touches_no_site_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "prism.stl"
     write_stl(path, prism())
     far = changed(stl_tables(path), "iolet.1.center", ["9 mm", "0 mm", "0 mm"])
-    assert message_of(far) == 'geometry: iolet "outlet" touches no site: check its center, normal and radius'
+    assert message_of(far) == 'geometry: iolet "outlet" touches no site; check its center, normal and radius'
 
 
 def test_a_broken_stl_is_a_format_error_that_names_it(tmp_path: Path) -> None:

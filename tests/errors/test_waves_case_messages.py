@@ -41,8 +41,8 @@ cs = "1000 m/s" | cs = "-1 m/s" | material: cs = -1 in element 0: must be finite
 cs = "1000 m/s" | cs = "1900 m/s" | cp = 2000 with cs = 1900 in element 0: cp must exceed sqrt(4/3) cs
 density = "2000 kg/m^3" | density = "-2 kg/m^3" | material["rock"].density: "-2 kg/m^3" is out of range;
 density = "2000 kg/m^3" | desity = "2 kg/m^3" | unknown key; did you mean "density"?
-position = ["11 m", "9 m"] | position = ["41 m", "9 m"] | source[0]: (41, 9) m is not in the mesh, (0, 0)
-position = ["20 m", "30 m"] | position = ["20 m", "31 m"] | receiver["TOP"]: (20, 31) m is not in the mesh
+position = ["11 m", "9 m"] | position = ["41 m", "9 m"] | source[0]: (41, 9) m is outside the mesh
+position = ["20 m", "30 m"] | position = ["20 m", "31 m"] | receiver["TOP"]: (20, 31) m is outside the mesh
 "11 m", "9 m"] | "11 m", "9 m", "1 m"] | source[0].position: has 3 numbers, the mesh has 2 axes
 "11 m", "9 m"] | "11 m"] | has 1 numbers, the mesh has 2 axes
 steps = 2 | steps = 2\nstep = "1 s" | time.step: 1 s is above the largest stable step of 0.00
@@ -52,12 +52,12 @@ cs = "1000 m/s" | cs = "1000 m/s"\nqs = 30 | attenuation: is missing; material["
 [time] | [attenuation]\nband = ["1 Hz", "9 Hz"]\n[time] | attenuation: no material has qp or qs
 cs = "1000 m/s" | cs = "1000 m/s"\nqs = 2 | material["rock"].qs: 2 is out of range; expected >= 3
 trees = [4, 3] | trees = [4] | trees needs 2 entries, one for each axis; it has 1
-trees = [4, 3] | trees = [4, 0] | trees = [4, 0]: needs at least one along every axis
+trees = [4, 3] | trees = [4, 0] | trees = [4, 0]: expected at least one along every axis
 nodes = 3 | nodes = 12 | mesh.nodes: 12 is out of range; expected <= 10
 nodes = 3 | nodes = 2 | -
-size = "10 m" | size = "1 nm" | mesh: has more than 1.2e+21 elements; up to 3.6e+08 are possible
+size = "10 m" | size = "1 nm" | mesh: has more than 1.2e+21 elements; the maximum is 3.6e+08
 size = "10 m" |  | give exactly one of size, frequency; none is given
-upper = ["40 m", "30 m"] | upper = ["40 m", "0 m"] | upper has to exceed lower along every axis
+upper = ["40 m", "30 m"] | upper = ["40 m", "0 m"] | upper must exceed lower along every axis
 upper = ["40 m", "30 m"] | upper = ["40 m", "1 m", "1 m"] | lower has 2 axes and upper 3
 force = ["1 N", "0 N"] | volume = "1 m^3" | source: volume is for the acoustic medium
 force = ["1 N", "0 N"] | moment = "1 J"\ntensor = [[1.0, 0.0]] | source[0].tensor: needs 2 rows of 2 numbers
@@ -72,10 +72,10 @@ name = "TOP" | name = "TOP"\ncount = 3 | a line of receivers needs start, end an
 [time] | [boundary]\nsponge = "31 m"\n[time] | sponge of thickness 31: the box is only 30 wide
 [time] | [output.peak]\nside = "z+"\n[time] | output.peak.side: the mesh has no side z+
 [time] | [output.peak]\nfile = "receivers.h5"\n[time] | two outputs have the same file name "receivers.h5"
-name = "rock" | name = "rock"\nwhere = { kind = "layer", bottom = "1 m", top = "0 m" } | bottom = 1 m is not
-name = "rock" | name = "rock"\nwhere = { kind = "layer", bottom = "0 m", top = "1 m" } | has to fill the box
-name = "rock" | name = "rock"\nwhere = { kind = "box", lower = ["2 m", "1 m"], upper = ["1 m", "2 m"] } | upper has
-    to exceed lower along every axis
+name = "rock" | name = "rock"\nwhere = { kind = "layer", bottom = "1 m", top = "0 m" } | bottom = 1 m must be
+name = "rock" | name = "rock"\nwhere = { kind = "layer", bottom = "0 m", top = "1 m" } | must fill the box
+name = "rock" | name = "rock"\nwhere = { kind = "box", lower = ["2 m", "1 m"], upper = ["1 m", "2 m"] } | upper must
+    exceed lower along every axis
 trees = [4, 3] | trees = [40000, 30000] | mesh: has more than 1.2e+09 elements
 [time] | [plane_wave]\nkind = "p"\ndirection = [1.0]\n{WAVE}[time] | plane_wave.direction: has 1 numbers
 [time] | [plane_wave]\nkind = "p"\ndirection = [0.0, 0.0]\n{WAVE}[time] | direction [0.0, 0.0] has zero length
@@ -118,13 +118,13 @@ def test_one_line_says_what_is_wrong(
 
 BROKEN = {
     "is missing; needed are the data sets x, y, density, cp, cs": {"x": [0.0, 1.0], "y": [0.0, 1.0]},
-    "has to be a list of at least two ascending numbers": {"x": [1.0, 0.0]},
+    "must be a list of at least two ascending numbers": {"x": [1.0, 0.0]},
     "has the shape (3, 2), but the axes have (2, 2)": {"cp": np.ones((3, 2))},
     "is not finite at [1, 0]": {"cs": np.array([[1.0, 1.0], [np.nan, 1.0]])},
-    "density: 0 at (0, 1) m has to be > 0": {"density": np.array([[1.0, 0.0], [1.0, 1.0]])},
-    "cp: -1 at (1, 1) m has to be > 0": {"cp": np.array([[1.0, 1.0], [1.0, -1.0]])},
-    "cs: -1 at (1, 0) m has to be >= 0": {"cs": np.array([[0.5, 0.5], [-1.0, 0.5]])},
-    "cp: 1 at (0, 0) m has to exceed sqrt(4/3) cs there": {"cs": np.full((2, 2), 0.9)},
+    "density: 0 at (0, 1) m must be > 0": {"density": np.array([[1.0, 0.0], [1.0, 1.0]])},
+    "cp: -1 at (1, 1) m must be > 0": {"cp": np.array([[1.0, 1.0], [1.0, -1.0]])},
+    "cs: -1 at (1, 0) m must be >= 0": {"cs": np.array([[0.5, 0.5], [-1.0, 0.5]])},
+    "cp: 1 at (0, 0) m must exceed sqrt(4/3) cs at the same point": {"cs": np.full((2, 2), 0.9)},
 }
 
 
@@ -297,10 +297,10 @@ def test_a_checkpoint_of_something_else(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["run", str(path), "--set", "run.wall_clock=1 ns"]) == 0
     checkpoint = str(tmp_path / "out" / "checkpoint.seiche")
     assert main(["run", str(path), "--restart", checkpoint, "--set", "mesh.trees=[2, 3]"]) == 2
-    assert "the checkpoint belongs to another mesh than" in capsys.readouterr().err
+    assert "the checkpoint was written with a different mesh than" in capsys.readouterr().err
     for change in ('boundary.lower=["rigid", "rigid"]', "boundary.sponge=10 m"):
         assert main(["run", str(path), "--restart", checkpoint, "--set", change]) == 2
-        assert "the checkpoint belongs to another boundary than" in capsys.readouterr().err
+        assert "the checkpoint was written with a different boundary than" in capsys.readouterr().err
     assert main(["run", str(path), "--set", "time.steps=2", "--set", "output.checkpoint.every=2", "--replace"]) == 0
     assert main(["run", str(path), "--restart", checkpoint, "--set", "time.steps=1"]) == 2
     assert "its step 2 is beyond the end of" in capsys.readouterr().err

@@ -174,25 +174,25 @@ def test_the_stiffness_of_a_repulsion_is_the_slope_of_its_force():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda cells: Repulsion(-1, 1), "contact: strength = -1: a positive number is expected"),
-        (lambda cells: Repulsion(1, np.inf), "contact: reach = inf: a positive number is expected"),
-        (lambda cells: Repulsion(1, 1, 0.5), "contact: exponent = 0.5: a number from 1 to 12 is expected"),
+        (lambda cells: Repulsion(-1, 1), "contact: strength = -1: expected a positive number"),
+        (lambda cells: Repulsion(1, np.inf), "contact: reach = inf: expected a positive number"),
+        (lambda cells: Repulsion(1, 1, 0.5), "contact: exponent = 0.5: expected a number from 1 to 12"),
         (
             lambda cells: Repulsion(1, 1, morse=Morse(1, 0, 1, 1)),
-            "contact: steepness = 0: a positive number is expected",
+            "contact: steepness = 0: expected a positive number",
         ),
         (
             lambda cells: Repulsion(1, 1, morse=Morse(1, 1, 2, 1)),
-            "contact: adhesion has rest = 2, not below its reach = 1: it would never attract",
+            "contact: adhesion: rest = 2 must be below reach = 1, otherwise there is no attraction",
         ),
-        (lambda cells: Contact(cells, wall=REPULSION), "contact: a wall needs points"),
+        (lambda cells: Contact(cells, wall=REPULSION), "contact: a wall requires points"),
         (
             lambda cells: Contact(cells, REPULSION, skin=-0.1),
-            "contact: skin = -0.1: a length of zero or more is expected",
+            "contact: skin = -0.1: expected a length of zero or more",
         ),
         (
             lambda cells: Contact(cells, REPULSION, lengths=(9, 2, 0)),
-            "contact: reach = 0.9 in a space of period 2: at most a third of the period is possible",
+            "contact: reach = 0.9 is more than a third of the period 2 of the space; use a shorter reach",
         ),
     ],
 )

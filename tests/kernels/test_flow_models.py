@@ -205,7 +205,7 @@ def test_another_body_force_is_that_of_another_model(device: str, first: tuple[f
     for name, values in {**site_arrays(made), **made.fields(FIELDS)}.items():
         np.testing.assert_array_equal({**site_arrays(given), **given.fields(FIELDS)}[name], values, err_msg=name)
     given.set_force(np.zeros((len(BOX), 3)))
-    with pytest.raises(CaseError, match="body force: not supported with a force field"):
+    with pytest.raises(CaseError, match="body force: not supported together with a force field"):
         given.set_body_force(first)
 
 

@@ -128,9 +128,6 @@ def test_the_viscosity_of_a_snapshot_is_that_of_its_moment(device: str) -> None:
     boundary.place_all((5 * unit + 14.0).T, None)
     solver.advance(2)
     after = solver.fields(("viscosity",))["viscosity"]
-    on_device = solver.device_fields(("viscosity",))["viscosity"]
-    np.testing.assert_array_equal(solver.backend.download(on_device), after)
-    assert len(np.unique(after)) == 2
     assert sorted(set(before.round(12))) == sorted(set(after.round(12))) == [0.05, 0.25]
     assert np.count_nonzero(before != after) > 500
     np.testing.assert_array_equal(taken[0].fields()["viscosity"], before)
@@ -174,12 +171,14 @@ def test_nothing_is_inside_when_all_cells_have_left(device: str) -> None:
 def test_what_cannot_have_a_contrast_is_refused() -> None:
     unit, faces = ball()
     box = shapes.box((16, 16, 16))
-    with pytest.raises(CaseError, match="mark_every = 3: one of 1, 2, 4, 8, 16, 32 steps is expected"):
+    with pytest.raises(CaseError, match="mark_every = 3: expected 1, 2, 4, 8, 16 or 32 steps"):
         marked(box, unit * 5 + 8.0, faces, every=3)
-    with pytest.raises(CaseError, match="a viscosity contrast needs closed surfaces: there are none"):
+    with pytest.raises(CaseError, match="a viscosity contrast requires closed surfaces, but there are none"):
         marked(box, unit * 5 + 8.0, faces[:0])
     with pytest.raises(CaseError, match=r"viscosity contrast -2\.0 is not positive"):
         marked(box, unit * 5 + 8.0, faces, contrast=-2.0)
     blood = FlowModel(CarreauYasuda(0.3, 0.02, 30.0, 0.64, 0.2128))
-    with pytest.raises(CaseError, match="a viscosity contrast needs a Newtonian fluid outside, not CarreauYasuda"):
+    with pytest.raises(
+        CaseError, match="a viscosity contrast requires a Newtonian fluid outside the cells, not CarreauYasuda"
+    ):
         marked(box, unit * 5 + 8.0, faces, model=blood)

@@ -144,7 +144,9 @@ def test_transforms_of_lines_agree_to_double_precision_and_let_sources_act(shape
 
 def test_lines_whose_length_has_large_factors_are_refused(device):
     problem = problem_of((22, 24), initial_pressure=ball((22, 24)))
-    with pytest.raises(CaseError, match=r"transforms: lines need two or three axes with factors of at most 7, not"):
+    with pytest.raises(
+        CaseError, match=r'transforms: "lines" requires two or three axes with factors of at most 7, not'
+    ):
         UltrasoundSolver(problem, device=device, transforms="lines")
     with pytest.raises(CaseError, match="transforms: 'rows' is not auto, library or lines"):
         UltrasoundSolver(problem, device=device, transforms="rows")

@@ -37,7 +37,7 @@ def test_bench_of_blood_stores_and_draws_the_stages(tmp_path: Path, capsys: pyte
     assert [row.cells for row in read_rows(target, BloodRow, "a blood benchmark")] == [5, 14]
     assert main(["bench", "blood", "--support", "5"]) == 2
     assert main(["bench", "blood", "--size", "32", "--points", "2"]) == 2
-    assert "points = 2: an element has 1 or 3 points of integration" in capsys.readouterr().err
+    assert "points = 2: expected 1 or 3 integration points per element" in capsys.readouterr().err
     target.unlink()
     assert main(["bench", "blood", *arguments[:-1], str(tmp_path / "shares.foo")]) == 2
     assert "'foo' is not a picture format" in capsys.readouterr().err
@@ -86,7 +86,7 @@ def test_the_performance_page_tells_what_several_ranks_reach(tmp_path: Path) -> 
     given = {"load": "resolved", "transport": "peer", "hematocrit": 0.4, "delta": "roma", "support": 3}
     given |= {"precision": "float32", "layout": "moments", "spacing": 0.25, "sites": 32, "cells": 2248, "vertices": 642}
     given |= {"points": 3, "steps": 512, "copies": 0.133, "flow_microseconds": 506.2, "step_microseconds": 1306.4}
-    given |= {"compute_microseconds": 1283.0, "not_hidden": 0.018, "efficiency": 0.905, "message_bytes": 21_000_000}
+    given |= {"compute_microseconds": 1283.0, "exposed": 0.018, "efficiency": 0.905, "message_bytes": 21_000_000}
     row = given | {"ranks": 2, "packing_seconds": 1.0, "setup_seconds": 1.0}
     document = {
         "benchmark": "blood-ranks",

@@ -91,7 +91,7 @@ def test_a_film_has_a_frame_for_every_state(tmp_path: Path) -> None:
         assert picture.n_frames == 4
         assert picture.size[0] == 900
     assert frames == [1, 2, 3, 4]
-    with pytest.raises(ValueError, match="a film needs at least one state"):
+    with pytest.raises(ValueError, match="a film requires at least one state"):
         film(tmp_path / "none.gif", [], None)
 
 
@@ -184,7 +184,7 @@ def test_a_film_goes_to_ffmpeg_as_mp4(programs: Path, tmp_path: Path) -> None:
     target, states = tmp_path / "film.mp4", [lambda k=k: state(1e-6 * k, 1e-6 * k) for k in range(3)]
     with pytest.raises(CaseError) as caught:
         film(target, states, wall())
-    assert str(caught.value) == f"{target}: an .mp4 film needs ffmpeg or the package imageio-ffmpeg; or choose .gif"
+    assert str(caught.value) == f"{target}: an .mp4 film requires ffmpeg or the package imageio-ffmpeg; or choose .gif"
     (programs / "ffmpeg").write_text(ENCODER)
     (programs / "ffmpeg").chmod(0o755)
     film(target, states, wall())

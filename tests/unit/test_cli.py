@@ -87,7 +87,7 @@ def test_python_m_seiche_is_the_command() -> None:
         (["run", "nope.toml"], "nope.toml: cannot read the case file: No such file or directory"),
         (["convert", "a.stl", "b.obj"], 'b.obj: cannot convert to ".obj"; expected .gmy, .gmy+, .vtkhdf, .stl'),
         (["convert", "a.obj", "b.stl"], 'a.obj: cannot convert from ".obj"; expected .toml, .xml, .gmy, .gmy+, .stl'),
-        (["convert", "a.stl", "b.gmy"], 'a.stl: voxelising an STL file needs --spacing, such as "0.1 mm"'),
+        (["convert", "a.stl", "b.gmy"], 'a.stl: voxelising an STL file requires --spacing, such as "0.1 mm"'),
         (
             ["convert", "a.stl", "b.gmy", "--spacing", "1 s"],
             '--spacing: "1 s" is a time; expected a length such as "0.1 mm"',
@@ -218,9 +218,9 @@ def test_a_checkpoint_of_another_case_is_refused(tmp_path: Path) -> None:
     load(path).run()
     restart = tmp_path / "out" / "checkpoint.seiche"
     for change, words in (
-        ("lattice.tau=0.9", "another fluid, lattice or time step"),
-        ("lattice.velocity_set=D3Q27", "another fluid, lattice or time step"),
-        ("geometry.shape.size=['4 mm', '4 mm', '8 mm']", "belongs to another geometry"),
+        ("lattice.tau=0.9", "different fluid, lattice or time step"),
+        ("lattice.velocity_set=D3Q27", "different fluid, lattice or time step"),
+        ("geometry.shape.size=['4 mm', '4 mm', '8 mm']", "was written with a different geometry"),
     ):
         with pytest.raises(CaseError, match=words) as caught:
             load(path, restart=restart, overrides=[change, "time.steps=40"])

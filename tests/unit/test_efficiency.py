@@ -237,7 +237,7 @@ def test_impossible_times_are_refused() -> None:
             efficiency(useful, elapsed)
     with pytest.raises(ValueError, match="ideal"):
         efficiency([2.0], 4.0, ideal=1.0)
-    with pytest.raises(ValueError, match="scaling needs positive seconds"):
+    with pytest.raises(ValueError, match="scaling requires positive seconds"):
         Efficiency(1, 1.0, 1.0, 0.0).against(Efficiency(1, 1.0, 1.0, 1.0))
     with pytest.raises(ValueError, match="exceed the elapsed"):
         host_efficiency([2.0], [0.0], 1.0)

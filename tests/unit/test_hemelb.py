@@ -82,7 +82,7 @@ def test_public_case_of_few_sites_runs_at_a_time_step_that_its_pressures_allow(
     changes = ["--set", "lattice.step=10 ms", "--set", "fluid.reference_pressure=80 mmHg"]
     assert main(["run", path, "--output", out, *changes]) == 0
     error = capsys.readouterr().err
-    assert "seiche: note: visualisation: ignored, it only concerns pictures\n" in error
+    assert "seiche: note: visualisation: ignored; it affects only pictures\n" in error
     whole = read_extraction(tmp_path / "out" / "wholegeometryvelocityandstress.xtr")
     assert whole.steps.tolist() == [2, 4, 6, 8, 10]
     assert list(whole.values) == ["Whole velocity field", "vonmisesstress"]
@@ -182,8 +182,8 @@ def test_womersley_inflow_is_that_of_the_formula_of_hemelb(tmp_path: Path) -> No
     other = WOMERSLEY.replace("8.862269254527579", "5")
     notes = read_case_and_notes(write_case(tmp_path, xml(inlet=other)))[1]
     assert notes[-1] == (
-        "inlets/inlet/condition: womersley_number 5 is not radius*sqrt(omega/nu) = 8.862; the latter sets the "
-        "shape of the profile, the file its mean velocity"
+        "inlets/inlet/condition: womersley_number 5 differs from radius*sqrt(omega/nu) = 8.862; the "
+        "shape of the profile uses the latter, its mean velocity the value in the file"
     )
 
 
@@ -280,8 +280,8 @@ def test_tables_and_windkessel_outlets_are_translated(tmp_path: Path, condition:
     assert {key: table[key] for key in table if key not in ("name", "center", "normal")} == expected
     if expected.get("table") == "p.txt":
         assert notes[-1] == (
-            'inlets/inlet/condition: HemeLB scales the times of "p.txt" to the whole run; here they are seconds, and '
-            "the last value applies after the last time"
+            'inlets/inlet/condition: HemeLB scales the times of "p.txt" to the whole run; here they are in '
+            "seconds, and the last value applies after the last time"
         )
     if expected.get("table") == "v.txt":
         (tmp_path / "v.txt.weights.txt").unlink()
@@ -289,7 +289,7 @@ def test_tables_and_windkessel_outlets_are_translated(tmp_path: Path, condition:
         assert "weights" not in tables["iolet"][0]
         assert (tables["iolet"][0]["profile"], tables["iolet"][0]["table_scale"]) == ("parabolic", 0.5)
         assert notes == (
-            'inlets/inlet/condition: "v.txt.weights.txt" is missing, so "v.txt" is the maximum of a parabola',
+            'inlets/inlet/condition: "v.txt.weights.txt" is missing, so "v.txt" is taken as the maximum of a parabola',
         )
     if expected["kind"] == "windkessel":
         # The units are such that pint knows them: 1 Pa s/m^3 is 1 kg/(m^4 s), 1 m^3/Pa is 1 m^4 s^2/kg.

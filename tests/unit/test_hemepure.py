@@ -23,7 +23,7 @@ def test_all_names_of_hemepure_for_a_windkessel_outlet_are_known(tmp_path: Path,
     assert outlet.kind == "windkessel"
     assert (outlet.resistance, outlet.compliance) == (pytest.approx(1e9), pytest.approx(1e-12))
     assert outlet.proximal_resistance == pytest.approx(1e9 if name == "WK3" else 0.0)
-    rule = "outlets/outlet/condition: imposed by the rule of `scheme`, not by that of Yang"
+    rule = "outlets/outlet/condition: imposed by the rule of `scheme`, not by Yang's rule"
     assert notes == ((rule,) if kind == "yangpressure" else ())
 
 
@@ -32,7 +32,7 @@ def test_the_pressure_rule_of_yang_is_replaced_with_a_note(tmp_path: Path) -> No
     for old, new in (('type="pressure"', 'type="yangpressure"'), ('subtype="cosine"', 'subtype="yangpressure"')):
         case, notes = read_case_and_notes(write_case(tmp_path, xml(inlet=inlet.replace(old, new))))
         assert case.iolet[0].kind == "pressure"
-        assert notes[-1] == "inlets/inlet/condition: imposed by the rule of `scheme`, not by that of Yang"
+        assert notes[-1] == "inlets/inlet/condition: imposed by the rule of `scheme`, not by Yang's rule"
 
 
 def test_habits_of_the_cases_of_hemepure_are_understood(tmp_path: Path) -> None:
@@ -65,14 +65,14 @@ def test_what_only_concerns_the_other_program_is_left_out_with_a_note(tmp_path: 
     more = '<relaxation_parameter value="0.25" units="lattice"/><boundary_velocity_ratio value="1" units="lattice"/>'
     notes = read_case_and_notes(write_case(tmp_path, xml(rest=rest, simulation=more)))[1]
     assert set(notes) >= {
-        "monitoring/incompressibility: ignored, Mach number, mass and NaN are always checked",
-        "monitoring/steady_flow_convergence: ignored, all steps are run",
-        "visualisation: ignored, it only concerns pictures",
+        "monitoring/incompressibility: ignored; Mach number, mass and NaN are always checked",
+        "monitoring/steady_flow_convergence: ignored; the run computes all steps",
+        "visualisation: ignored; it affects only pictures",
         "simulation/relaxation_parameter: ignored, the two relaxation times have the magic parameter 3/16 "
         "(lattice.magic)",
         "simulation/boundary_velocity_ratio: ignored, walls are rigid",
-        "properties/propertyoutput: start is ignored, records are written over the whole run",
-        "properties/propertyoutput: stop is ignored, records are written over the whole run",
+        "properties/propertyoutput: start is ignored; records cover the whole run",
+        "properties/propertyoutput: stop is ignored; records cover the whole run",
     }
 
 
@@ -87,4 +87,4 @@ def test_a_case_that_ends_at_convergence_stops_at_a_steady_flow(tmp_path: Path) 
     )
     case, notes = read_case_and_notes(write_case(tmp_path, xml(rest=rest.replace('"true"', '"false"'))))
     assert case.time.steady is None
-    assert notes == ("monitoring/steady_flow_convergence: ignored, all steps are run",)
+    assert notes == ("monitoring/steady_flow_convergence: ignored; the run computes all steps",)

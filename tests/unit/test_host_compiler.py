@@ -118,7 +118,7 @@ def test_damaged_kernel_is_compiled_again(cache: Path, damage: Callable[[Path], 
 def test_folder_that_others_can_write_is_refused(cache: Path, mode: int):
     cache.mkdir()
     cache.chmod(mode)
-    with pytest.raises(BackendUnavailable, match=r"can be written by other users \(chmod go-w\)"):
+    with pytest.raises(BackendUnavailable, match=r"is writable by other users \(chmod go-w\)"):
         host_compiler.compiled_row(OTHER, "portable")
     assert list(cache.iterdir()) == []
 
@@ -180,7 +180,7 @@ def test_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pyte
         host_compiler.compiled_row(OTHER, "portable")
     assert str(caught.value) == (
         f"{tmp_path / 'file' / 'kernels'}: cannot store compiled kernels (Not a directory); set SEICHE_CACHE to a "
-        "folder that can be written"
+        "writable folder"
     )
 
 

@@ -35,27 +35,30 @@ def inwards(x: float, y: float, z: float) -> str:
 
 #: The tube has a radius of 1 mm; its inlet is at z = 0, its outlet at z = 4 mm.
 MISFITS = [
-    (xml(place=place("(0,0,-4e-3)")), r"center: \(0, 0, -0.004\) m is 16 spacings off the links that meet the iolet; "),
+    (
+        xml(place=place("(0,0,-4e-3)")),
+        r"center: \(0, 0, -0.004\) m is 16 spacings from the links that cross the iolet;",
+    ),
     (
         xml(place=place("(8e-4,0,0)")),
-        r"center: \(0.0008, 0, 0\) m is 3.2 spacings off the links .* expected near their",
+        r"center: \(0.0008, 0, 0\) m is 3.2 spacings from the links .* expected a point near their",
     ),
-    (xml(inlet=WOMERSLEY, place=place("(1,0,0)")), r"center: \(1, 0, 0\) m is 4e\+03 spacings off the links"),
+    (xml(inlet=WOMERSLEY, place=place("(1,0,0)")), r"center: \(1, 0, 0\) m is 4e\+03 spacings from the links"),
     (
         changed("1.0e-3", "1.0"),
-        r"radius: 1 m does not fit the links that meet the iolet, which reach 0.001\d* m from their middle; a velocity "
-        "profile needs the radius of the opening",
+        r"radius: 1 m does not fit the links that cross the iolet, which extend 0.001\d* m from their center; a "
+        "velocity profile requires the radius of the opening",
     ),
     (changed("1.0e-3", "1.0e-6"), "radius: 1e-06 m does not fit the links"),
     (
         changed(NORMAL, inwards(1, 0, 0.2)),
-        r"normal: \(0.9806, 0, 0.1961\) is across the normal \(0, 0, 1\) of the links that meet the iolet; expected "
-        "the normal of its plane, into the fluid",
+        r"normal: \(0.9806, 0, 0.1961\) is nearly perpendicular to the normal \(0, 0, 1\) of the links that cross the "
+        "iolet; expected the normal of the iolet plane, pointing into the fluid",
     ),
     (
         changed(NORMAL, inwards(0, 0, -1), xml(inlet=NEGATIVE)),
         r"normal: \(0, 0, -1\) points out of the fluid, so the direction of the velocity is ambiguous; "
-        "expected the normal into the fluid, and a negative velocity for outflow",
+        "use the normal that points into the fluid, and a negative velocity for outflow",
     ),
 ]
 
@@ -94,8 +97,9 @@ def test_a_normal_out_of_the_fluid_is_turned_round_with_a_note_and_the_flow_is_t
             flows.append(simulation.flow_rates())
             notes = simulation.setup.vessel.notes
     assert notes == (
-        'iolet["inlet0"].normal: (0, 0, -1) points out of the fluid and is reversed; a positive velocity enters',
-        'iolet["outlet0"].normal: (0, 0, 1) points out of the fluid and is reversed',
+        'iolet["inlet0"].normal: (0, 0, -1) points out of the fluid; the normal is reversed, and a positive velocity '
+        "is an inflow",
+        'iolet["outlet0"].normal: (0, 0, 1) points out of the fluid; the normal is reversed',
     )
     assert flows[0]["inlet0"] > 0
     assert flows[0] == flows[1]

@@ -187,7 +187,7 @@ def test_an_impossible_condition_is_one_line(model: Any, message: str):
 def test_windkessel_outlets_need_names_of_their_own():
     sites = shapes.tube(2.3, 4.0, 1.0)
     planes = tuple(replace(plane, name="end") for plane in sites.iolets)
-    with pytest.raises(CaseError, match=r"^two Windkessel outlets have the same name, of end$"):
+    with pytest.raises(CaseError, match=r"^two Windkessel outlets have the same name; the names are end$"):
         Solver(replace(sites, iolets=planes), FlowModel(WATER, iolets=2 * (WindkesselIolet(1.0, 1.0),)), threads=1)
 
 

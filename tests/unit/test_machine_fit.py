@@ -74,7 +74,7 @@ def test_fits_refuse_what_has_no_line() -> None:
         fit([4, 8], [1e-6, 0.0])
     with pytest.raises(ValueError, match="produce a piece without sizes"):
         fit([4, 8, 16], [1e-6, 1e-6, 1e-6], cuts=[1024])
-    with pytest.raises(ValueError, match="need ascending sizes"):
+    with pytest.raises(ValueError, match="expected ascending sizes"):
         Curve((Piece(8, 8, 0, 0), Piece(4, 4, 0, 0)))
 
 
@@ -88,7 +88,7 @@ def test_impossible_parameters_are_named() -> None:
 
     straight = 1e-6 + 1e-9 * s
     assert lines(1e-6, 1e-9, straight) == ""
-    assert "is negative: larger messages cannot be faster" in lines(1e-6, -1e-9, straight)
+    assert "is negative, so larger messages would be faster" in lines(1e-6, -1e-9, straight)
     assert "alpha = -1e-06 s is negative" in lines(-1e-6, 1e-9, straight)
     assert "is above the smallest time measured" in lines(2e-6, 1e-9, straight)
     assert "is below the smallest time measured" in lines(0.5e-6, 1e-9, straight)

@@ -134,7 +134,7 @@ def test_inside_a_node_a_class_stands_in_for_one_that_is_missing() -> None:
     messages = some.messages("host")
     assert messages is not None
     assert set(messages.curves) == {"on-socket", "on-node"}
-    with pytest.raises(CaseError, match="has no path 'host' off-node; it has host on-node: measure it"):
+    with pytest.raises(CaseError, match="has no data for 'host' off-node; it has host on-node; measure it"):
         some.curve("host", "off-node")
     assert some.messages("nccl") is None
 

@@ -102,7 +102,7 @@ def test_exchanges_are_timed_stored_and_drawn(tmp_path: Path, capsys: pytest.Cap
     assert all(row.seconds > 0 for row in rows)
     stored = json.loads((tmp_path / "c.json").read_text())
     assert len(stored["rows"]) == len(rows)
-    assert "needs arrays in GPU memory" in stored["absent"]["nccl"]
+    assert "requires arrays in GPU memory" in stored["absent"]["nccl"]
     assert stored["absent"]["extra-message"] == "needs --processes 2 or more"
     assert (tmp_path / "plots" / "alltoallv.png").exists()
     assert "three-step" in capsys.readouterr().out

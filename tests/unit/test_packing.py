@@ -102,7 +102,9 @@ def test_vessel_is_filled_with_copies_of_a_tile_and_cells_are_removed_at_random(
     assert (vessel.distance(places(filled, 0, RED).reshape(-1, 3)) < -0.1).all()
     other = fill(vessel, [RED], tile, packed, 0.15, gap=0.1, seed=1)
     assert not np.array_equal(filled.centers, other.centers)
-    with pytest.raises(CaseError, match=r"hematocrit = 0\.45: copies of a tile fill the vessel up to 0\.[12]\d\d only"):
+    with pytest.raises(
+        CaseError, match=r"hematocrit = 0\.45: copies of a packed tile reach only 0\.[12]\d\d in the vessel"
+    ):
         fill(vessel, [RED], tile, packed, 0.45, gap=0.1)
 
 
@@ -133,7 +135,7 @@ def test_a_large_vessel_is_packed_as_densely_as_a_small_one(monkeypatch: pytest.
     vessel, packing = packed_from_tiles(monkeypatch, 12.0, 30.0, 0.42)
     assert (vessel.distance(places(packing, 0, RED).reshape(-1, 3)) < 0).all()
     tile = Box((20, 20, 20))
-    with pytest.raises(CaseError, match=r"tile: \d+ cells of type 0 are in the vessel, not 90: a lower hemato"):
+    with pytest.raises(CaseError, match=r"tile: only \d+ of 90 cells of type 0 are inside the vessel"):
         press(vessel, [RED], tile, packed_in(tile, [RED], 0.2), np.array([90]), gap=0.1)
 
 
@@ -232,16 +234,16 @@ def test_bent_cells_meet_where_every_edge_triangle_and_vertex_says_so(margin: fl
 @pytest.mark.parametrize(
     ("vessel", "surfaces", "hematocrit", "words"),
     [
-        (Box((20, 20, 20)), [RED], 0.7, "hematocrit = 0.7: a number above 0 and up to 0.6 is expected"),
-        (Box((20, 20, 20)), [RED], 0.0, "hematocrit = 0: a number above 0 and up to 0.6"),
-        (Box((20, 20, 20)), [RED], 0.003, "hematocrit = 0.003: less than one cell: the vessel has the volume of"),
+        (Box((20, 20, 20)), [RED], 0.7, "hematocrit = 0.7: expected a number above 0 and at most 0.6"),
+        (Box((20, 20, 20)), [RED], 0.0, "hematocrit = 0: expected a number above 0 and at most 0.6"),
+        (Box((20, 20, 20)), [RED], 0.003, "hematocrit = 0.003: gives less than one cell; the volume of the vessel is"),
         (
             Tube(3.0, 50.0),
             [RED],
             0.3,
-            "cell type 0: a cell of 2.564 x 7.82 x 7.82 is larger than the vessel (50 x 6 x 6",
+            "cell type 0: a cell of 2.564 x 7.82 x 7.82 is larger than the vessel (bounding box 50 x 6 x 6",
         ),
-        (Box((7, 7, 20)), [RED], 0.3, "larger than the vessel (7 x 7 x 20 around it)"),
+        (Box((7, 7, 20)), [RED], 0.3, "larger than the vessel (bounding box 7 x 7 x 20)"),
         (Inside(ellipsoid((80, 1.2, 1.2), 162)), [RED], 0.3, "is larger than the vessel"),
         (
             Box((20, 20, 20)),
@@ -282,7 +284,7 @@ def test_vessels_and_shares_are_checked():
         Inside(Surface(RED.vertices, RED.faces[1:]))
     with pytest.raises(CaseError, match="vessel: the surface is inside out"):
         Inside(Surface(RED.vertices, RED.faces[:, ::-1]))
-    with pytest.raises(CaseError, match=r"shares \[1.0\]: a share of the cells for each of 2 types"):
+    with pytest.raises(CaseError, match=r"shares \[1.0\]: expected one share, zero or more, for each of 2 types"):
         packed_in(Box((20, 20, 20)), [RED, PLATELET], 0.3, shares=[1.0])
 
 
@@ -325,11 +327,11 @@ def test_angles_of_pos_files_turn_as_in_hemocell(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "place", "reason"),
     [
-        ("", "line 1", "the number of cells is expected"),
-        ("x\n", "line 1", "the number of cells is expected"),
+        ("", "line 1", "expected the number of cells"),
+        ("x\n", "line 1", "expected the number of cells"),
         ("3\n1 2 3 4 5 6\n", "line 1", "declares 3 cells, but 1 lines follow"),
-        ("1\n1 2 3 4 5\n", "line 2", "6 numbers are expected"),
-        ("1\n1 2 3 4 5 nan\n", "line 2", "6 numbers are expected"),
+        ("1\n1 2 3 4 5\n", "line 2", "expected 6 numbers"),
+        ("1\n1 2 3 4 5 nan\n", "line 2", "expected 6 numbers"),
     ],
 )
 def test_broken_pos_files_are_named(text: str, place: str, reason: str, tmp_path: Path):
@@ -346,7 +348,9 @@ def test_a_gap_for_which_there_cannot_be_room_is_refused_before_anything_grows()
     count = int(np.rint(hematocrit * vessel.volume / sphere.volume))
     # Balls that are thicker by half the gap fill the vessel when it is twice what their radius lacks.
     full = 2 * ((vessel.volume / (count * 4 / 3 * np.pi)) ** (1 / 3) - (sphere.volume / (4 / 3 * np.pi)) ** (1 / 3))
-    with pytest.raises(CaseError, match=rf"gap: {count} cells so far apart need 1\.\d+ times the volume of the vessel"):
+    with pytest.raises(
+        CaseError, match=rf"gap: {count} cells with this gap need at least 1\.\d+ times the volume of the vessel"
+    ):
         packed_in(vessel, [sphere], hematocrit, gap=1.02 * full)
     apart = packed_in(vessel, [sphere], hematocrit, gap=0.3 * full)
     assert len(apart.centers) == count

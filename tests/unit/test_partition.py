@@ -131,9 +131,9 @@ def test_hilbert_curve_visits_every_point_by_unit_steps():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"parts": 9}, "9 ranks cannot share 8 fluid sites: use at most 8 ranks"),
-        ({"parts": 2, "block": 2}, "2 ranks cannot share 1 blocks of 2^3 sites with fluid: use at most 1 ranks"),
-        ({"parts": 0}, "a partition needs at least one part and blocks of at least one site: 0, 1"),
+        ({"parts": 9}, "9 ranks cannot share 8 fluid sites; use at most 8 ranks"),
+        ({"parts": 2, "block": 2}, "2 ranks cannot share 1 blocks of 2^3 sites with fluid; use at most 1 ranks"),
+        ({"parts": 0}, "expected at least one part and blocks of at least one site: 0, 1"),
         ({"parts": 2, "method": "metric"}, "partition 'metric' is unknown: use one of 'metis', 'curve', 'slabs'"),
         ({"parts": 2, "weights": np.ones(7)}, "partition weights have shape (7,), but there are 8 sites"),
         ({"parts": 2, "weights": np.full(8, np.nan)}, "partition weights must be finite and not negative"),
@@ -146,5 +146,5 @@ def test_impossible_partitions_are_refused_in_one_line(arguments, message):
 
 
 def test_no_sites_are_refused():
-    with pytest.raises(CaseError, match="there are no fluid sites to share among ranks"):
+    with pytest.raises(CaseError, match="there are no fluid sites to distribute over the ranks"):
         partition(SiteSet((4, 4, 4), np.zeros((0, 3), np.int32), 1.0), 1)

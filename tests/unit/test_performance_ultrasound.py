@@ -17,8 +17,8 @@ from seiche.bench.ultrasound_ranks import UltrasoundRanksRow
 def result() -> dict[str, object]:
     """Return what `seiche bench ultrasound --peer` stores."""
     row: dict[str, object] = {"program": "seiche", "size": 100, "scheme": "exact", "physics": "full", "steps": 9}
-    row |= {"precision": "float32", "threads": 0, "transforms": "lines", "milliseconds": 2.5, "least_milliseconds": 2.4}
-    mine = {**row, "bytes_told": 58.1, "bytes_taken": 58.2, "stages": {"gradient": 0.4}}
+    row |= {"precision": "float32", "threads": 0, "transforms": "lines", "milliseconds": 2.5, "min_milliseconds": 2.4}
+    mine = {**row, "predicted_bytes": 58.1, "measured_bytes": 58.2, "stages": {"gradient": 0.4}}
     return {
         "benchmark": "ultrasound",
         "device": "GPU (cuda:0)",

@@ -15,15 +15,15 @@ from seiche.bench.waves import WavesRow
 def result(device: str, time: float, ranks: int = 1) -> dict[str, object]:
     """Return what `seiche bench waves` stores, for a stage of `time` ps a node."""
     row = {"medium": "elastic", "flux": "upwind", "precision": "float32", "nodes": 8, "elements": 64, "ranks": ranks}
-    row |= {"variant": "fused", "ghosts": "traces", "transport": "peer", "steps": 3, "ps_a_node_a_stage": time}
-    row |= {"times_of_fused": 1.0, "words_a_node": 40.5, "share_of_copy": 0.8, "message_bytes": 2000, "error": 0.0}
+    row |= {"variant": "fused", "ghosts": "traces", "transport": "peer", "steps": 3, "picoseconds_per_node_stage": time}
+    row |= {"time_over_fused": 1.0, "words_per_node": 40.5, "share_of_copy": 0.8, "message_bytes": 2000, "error": 0.0}
     return {
         "benchmark": "waves",
         "device": device,
         "date": "2026-11-21",
         "commit": "abc",
         "copy_bytes_per_second": 3e12,
-        "rows": [row, {**row, "variant": "separate", "ps_a_node_a_stage": 2 * time, "times_of_fused": 2.0}],
+        "rows": [row, {**row, "variant": "separate", "picoseconds_per_node_stage": 2 * time, "time_over_fused": 2.0}],
     }
 
 

@@ -133,7 +133,9 @@ def test_what_a_run_has_shown_scales_stages_on_any_number_of_ranks() -> None:
     plain, scaled = predict_step(ring(4), machine()), predict_step(ring(4), machine(), scales=scales)
     assert scaled.useful == pytest.approx([3 * each for each in plain.useful])
     assert scaled.low < scaled.seconds < scaled.high
-    with pytest.raises(CaseError, match="the run does not have most of the stages of the case: sweep interior"):
+    with pytest.raises(
+        CaseError, match="the run lacks most of the stages of the case: sweep interior; use a run of the same solver"
+    ):
         scales_of(alone, machine(), {"other": (1.0, 1.0)})
     assert base_name("elements edge") == base_name("elements interior") == base_name("elements")
 
@@ -219,7 +221,7 @@ def test_every_solver_is_predicted_and_more_ranks_take_less_memory_each(tmp_path
     assert found.weak[1].seconds > found.strong[1].seconds
     text = as_text(found)
     assert "rank 0: memory" in text
-    assert "note: stage times are limited by memory bandwidth" in text
+    assert "note: stage times assume that only memory bandwidth" in text
     row = as_json(found)["strong"][1]
     assert row["interval_s"][0] <= row["step_s"] <= row["interval_s"][1]
 
@@ -238,7 +240,7 @@ def test_sweeps_on_gpus_reach_what_was_measured_of_their_layout(tmp_path: Path) 
 
 def test_a_machine_without_intervals_is_said_to_have_none(tmp_path: Path) -> None:
     found = predict_case(planned_case(case_file(tmp_path, "flow")), read_machine("summit"), [1])
-    assert "note: machine 'summit' has no intervals: " in as_text(found)
+    assert "note: machine 'summit' has no confidence intervals:" in as_text(found)
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
@@ -313,5 +315,5 @@ def test_the_command_stores_what_it_says_and_takes_a_run(tmp_path: Path, capsys:
         assert main([*given, "--run", str(tmp_path / "bad")]) == 2
         assert f"summary.json: content: not a valid summary: {said}" in capsys.readouterr().err
     waves = case_file(tmp_path, "waves")
-    with pytest.raises(CaseError, match=r"--run .*summary.json: the run does not have most of the stages .*elements"):
+    with pytest.raises(CaseError, match=r"--run .*summary.json: the run lacks most of the stages .*elements"):
         scales_of_run(planned_case(waves), machine(), tmp_path / "out")

@@ -96,7 +96,9 @@ def test_the_default_is_a_rule_that_is_stable(tau: float, collision: str, expect
     for outlet in (tables["iolet"][1], {"name": "outlet", **CIRCUIT}):
         setup = setup_of(changed(tables, "iolet", [tables["iolet"][0], outlet]))
         assert setup.model.iolets[1].scheme == expected
-        noted = [line for line in advice(setup) if line.startswith(f'iolet["outlet"].scheme: is "{expected}": "plane"')]
+        noted = [
+            line for line in advice(setup) if line.startswith(f'iolet["outlet"].scheme: "{expected}" is used: "plane"')
+        ]
         assert len(noted) == (expected != "plane")
         named = setup_of(changed(tables, "iolet", [tables["iolet"][0], {**outlet, "scheme": "nash"}]))
         assert named.model.iolets[1].scheme == "nash"
@@ -127,8 +129,8 @@ def test_an_opening_without_sites_behind_has_a_rule_that_needs_none() -> None:
     iolets, notes = with_schemes(setup.case, shapes.tube(4.0, 2.0, 1.0), setup.model.iolets, (0.8, 0.8))
     assert iolets[1].scheme == "anti-bounce-back"
     assert notes == (
-        'iolet["outlet"].scheme: is "anti-bounce-back": "plane" needs an interior neighbour of each site of the '
-        "opening; some have none",
+        'iolet["outlet"].scheme: "anti-bounce-back" is used: "plane" needs an interior neighbour of each site of the '
+        "opening; some sites have none",
     )
 
 

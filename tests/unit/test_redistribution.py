@@ -83,7 +83,9 @@ def test_redistribution_follows_a_check_of_the_same_step() -> None:
 
 def test_cells_that_outrun_their_ranks_are_an_error_even_if_the_reply_is_late() -> None:
     cells = Moving(lambda step: 0.002 if step < 500 else 0.2, every=2.0)
-    with pytest.raises(UnstableError, match=r"moved too far within \d+ steps \(step \d+, velocity 0.2 a step\)"):
+    with pytest.raises(
+        UnstableError, match=r"moved too far within \d+ steps \(step \d+, velocity 0.2 sites per step\)"
+    ):
         cells.run(3000)
     assert cells.step < 500 + 4 * GRAPH_STEPS
 

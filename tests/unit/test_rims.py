@@ -95,29 +95,33 @@ def test_a_hole_is_no_opening_when_the_iolets_name_their_rims(stl: Path, tmp_pat
     assert [note for note in vessel.notes if note.startswith("hole of radius")]
     said = message(tables(tmp_path / "hole.stl", "a", "b", "c"))
     assert said.startswith(
-        "iolet: 3 iolets (a, b, c) without a center for 4 open rims (rim0 of radius 0.0015 m at (-0."
+        "iolet: 3 iolets (a, b, c) without a center, but 4 unassigned open rims (rim0 of radius 0.0015 m at (-0."
     )
-    assert said.endswith("set the center of each, or use the name of its rim")
+    assert said.endswith("set the center of each iolet, or use the name of its rim")
 
 
 def test_what_does_not_fit_is_said_in_one_line(stl: Path, tmp_path: Path) -> None:
-    assert message(tables(stl, "a", "b")).startswith("iolet: 2 iolets (a, b) without a center for 3 open rims (rim0 of")
-    assert "4 iolets (a, b, c, d) without a center for 3 open rims" in message(tables(stl, "a", "b", "c", "d"))
-    assert message(tables(stl, "a", "rim1", "rim3")) == (
-        'iolet["rim3"].name: no free open rim has this name; free are rim0, rim2'
+    assert message(tables(stl, "a", "b")).startswith(
+        "iolet: 2 iolets (a, b) without a center, but 3 unassigned open rims (rim0 of"
     )
-    assert message(tables(stl, "rim0", "rim1", "rim2", "rim7")).endswith("free are none")
+    assert "4 iolets (a, b, c, d) without a center, but 3 unassigned open rims" in message(
+        tables(stl, "a", "b", "c", "d")
+    )
+    assert message(tables(stl, "a", "rim1", "rim3")) == (
+        'iolet["rim3"].name: no unassigned open rim has this name; unassigned are rim0, rim2'
+    )
+    assert message(tables(stl, "rim0", "rim1", "rim2", "rim7")).endswith("unassigned are none")
     lost = tables(stl, "a", "b", "c")
     lost["iolet"][1]["normal"] = [1, 0, 0]
-    assert message(lost) == 'iolet["b"].center: is missing; a normal needs a center'
+    assert message(lost) == 'iolet["b"].center: is missing; a normal requires a center'
     half = tables(stl, "a", "b", "c")
     half["iolet"][1]["center"] = ["0 m", "0 m", "0 m"]
-    assert message(half).startswith('iolet["b"].normal: is missing; an STL needs center, normal and radius')
-    assert "none is free" in message(tables(stl, "rim0", "rim1", "rim2", "x"))
+    assert message(half).startswith('iolet["b"].normal: is missing; an STL geometry requires center, normal and radius')
+    assert "unassigned open rims (none)" in message(tables(stl, "rim0", "rim1", "rim2", "x"))
     closed = read_stl(stl)
     write_stl(tmp_path / "closed.stl", closed.capped(closed.boundary_loops()))
     assert message(tables(tmp_path / "closed.stl", "a")) == (
-        'iolet["a"].center: is missing; the STL surface has no open rim, so center, normal and radius are needed'
+        'iolet["a"].center: is missing; the STL surface has no open rim, so center, normal and radius are required'
     )
 
 
@@ -134,7 +138,9 @@ def test_check_lists_the_rims_and_proposes_tables(
     path.write_text(toml_of(tables(stl, "inlet")))
     assert main(["check", str(path)]) == 2
     out, error = capsys.readouterr()
-    assert error.startswith(f"seiche: error: {path}: iolet: 1 iolet (inlet) without a center for 3 open rims")
+    assert error.startswith(
+        f"seiche: error: {path}: iolet: 1 iolet (inlet) without a center, but 3 unassigned open rims"
+    )
     assert out.count("no iolet") == 3
     # The proposed tables, put into the case, make it whole.
     proposal = out.partition("tables for the rims without an iolet:")[2]

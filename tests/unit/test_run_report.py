@@ -99,8 +99,8 @@ def summary_of(ranks: int = 4, scale: float = 1.0, **changes: Any) -> Summary:
             "stream-collide": [u / 100 for u in useful],
             "receive halo": [0.002 + 0.0001 * r for r in range(ranks)],
         },
-        "not_useful": ["receive halo"],
-        "beside": {"monitor": [0.05] * ranks},
+        "message_stages": ["receive halo"],
+        "host_overhead": {"monitor": [0.05] * ranks},
         "messages": ring if ranks > 2 else [],
     }
     rows = (
@@ -141,8 +141,8 @@ def test_parts_of_the_time_add_up_and_name_what_was_lost(tmp_path: Path) -> None
     assert sum(part.seconds for part in parts.values()) == pytest.approx(1.0)
     expected = (0.425, 0.075, 0.05, 0.15, 0.3)
     assert [part.seconds for part in parts.values()] == pytest.approx(expected)
-    assert "Rank 1 computes 18% longer than the mean" in parts["waiting for the busiest"].sentence
-    assert "measured" in parts["waiting for the busiest"].sentence
+    assert "Rank 1 computes 18% longer than the mean" in parts["waiting for the busiest rank"].sentence
+    assert "measured" in parts["waiting for the busiest rank"].sentence
     assert "8 messages of 8,000 B" in parts["messages"].sentence
     assert "monitor 0.05 s" in parts["between steps"].sentence
     assert losses({}, {}) == []

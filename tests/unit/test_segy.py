@@ -81,13 +81,13 @@ def test_files_that_are_not_whole_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "v.sgy", places, values)
     data = path.read_bytes()
     for content, message in (
-        (data[:100], "has 100 bytes, the headers of SEG-Y alone have 3600"),
+        (data[:100], "has 100 bytes, fewer than the 3600 of the headers of SEG-Y"),
         (data[:-4], "500 bytes of traces are not a multiple of 3 samples"),
         (
             data[:3224] + b"\0\x03" + data[3226:],
             r"byte 3225: format of samples 3: only 1 \(IBM\) and 5 \(IEEE\) are read",
         ),
-        (data[:3714] + b"\0\x09" + data[3716:], "trace 1: has not the 3 samples of the file header"),
+        (data[:3714] + b"\0\x09" + data[3716:], "trace 1: does not have the 3 samples of the file header"),
     ):
         path.write_bytes(content)
         with pytest.raises(FormatError, match=message):
@@ -100,7 +100,7 @@ def test_files_that_are_not_whole_are_refused(tmp_path: Path) -> None:
         read_segy_grid(table, 2, tmp_path)
     write(path, places, values)
     write(tmp_path / "w.sgy", places + 1, values)
-    with pytest.raises(FormatError, match=r"have other positions or samples than those of v\.sgy"):
+    with pytest.raises(FormatError, match=r"differ in positions or samples from those of v\.sgy"):
         read_segy_grid(table.model_copy(update={"cp": "w.sgy"}), 2, tmp_path)
 
 

@@ -109,7 +109,7 @@ def test_openings_cut_a_vessel_that_is_given_by_its_distance():
         (lambda: tube(3.0, 5.0, 1.0, (1, 1, 0), periodic=True), "lattice axis"),
         (lambda: tube(3.0, 5.5, 1.0, periodic=True), "length = 5.5 m must be a whole number of spacings"),
         (lambda: tube(3.0, 5.0, 1.0, (0, 0, 0)), "not all zero"),
-        (lambda: tube(0.1, 5.0, 1.0), "holds no site"),
+        (lambda: tube(0.1, 5.0, 1.0), "contains no site"),
         (lambda: channel(4.5, 2.0, 2.0, 1.0), "height = 4.5 m must be a whole number"),
         (lambda: box((0, 1, 1)), "at least one site"),
         (lambda: bifurcation_surface(angles=(0.1, 1.0)), "angles"),

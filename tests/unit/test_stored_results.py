@@ -45,6 +45,17 @@ def test_results_of_one_benchmark_are_read_by_file_name(tmp_path: Path) -> None:
     assert "commit abc, copy 3000.0 GB/s, data in" in two.head
 
 
+def test_former_names_of_columns_are_read(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Renamed:
+        predicted_bytes: float
+        exposed: float = 0.0
+
+    rows = [{"bytes_told": 3.0, "not_hidden": 0.1}, {"predicted_bytes": 4.0}]
+    (tmp_path / "a.json").write_text(json.dumps(result(rows=rows)))
+    assert read_results(tmp_path, "made up", Renamed)[0].rows == (Renamed(3.0, 0.1), Renamed(4.0))
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

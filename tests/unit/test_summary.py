@@ -43,6 +43,9 @@ class SteppedClock:
         return end - begin
 
 
+DATA = Path(__file__).parents[1] / "data"
+
+
 def test_only_every_kth_step_is_timed_and_the_first_never() -> None:
     done: list[str] = []
     stages = [Stage("a", lambda: done.append("a")), Stage("b", lambda: done.append("b"))]
@@ -183,6 +186,14 @@ def test_summary_is_strict_json_and_reads_back(tmp_path: Path) -> None:
     assert content["stages"][0]["bandwidth"] == pytest.approx(10e9)
     assert content["details"]["tau"] == [0, 1]
     assert "python" in content["versions"]
+
+
+def test_former_keys_of_a_summary_are_read_under_their_present_names() -> None:
+    former = json.loads((DATA / "ba2b923" / "flow-summary.json").read_text())["movement"]
+    movement = read_summary(DATA / "ba2b923" / "flow-summary.json")["movement"]
+    assert movement["host_overhead"] == former["beside"]
+    assert movement["message_stages"] == former["not_useful"]
+    assert not {"beside", "not_useful"} & movement.keys()
 
 
 def test_summary_that_cannot_be_written_keeps_the_one_before(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ ONE_RANK = [
         ["record.points=[]", "run.scheme=separable", "run.basis=local"],
         'basis: the separable scheme has no local basis; use "global"',
     ),
-    (["run.scheme=exact"], "sensor.positions: sensors between points do not go with several ranks; use a mask"),
+    (["run.scheme=exact"], "sensor.positions: sensors between grid points require a single rank; use a mask"),
 ]
 
 

@@ -210,12 +210,12 @@ def test_an_iolet_narrower_than_its_opening_is_reported():
 def test_surfaces_that_cannot_be_are_refused():
     surface = cylinder()
     with pytest.raises(
-        CaseError, match=r"holds no site at the spacing 1000 m: it is 20 m long; check spacing and unit"
+        CaseError, match=r"contains no site at the spacing 1000 m: it is 20 m long; check spacing and unit"
     ):
         voxelise(cylinder(closed=False), 1000.0, [INLET, OUTLET])
     with pytest.raises(CaseError, match="inside out"):
         voxelise(Surface(surface.vertices, surface.faces[:, ::-1]), 0.5)
-    with pytest.raises(CaseError, match="holds no site"):
+    with pytest.raises(CaseError, match="contains no site"):
         voxelise(box_surface((0.6,) * 3, (0.9,) * 3), 1.0)
     with pytest.raises(CaseError, match="check unit and spacing"):
         voxelise(surface, 1e-6)

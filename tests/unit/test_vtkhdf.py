@@ -111,7 +111,7 @@ def test_full_file_says_so_and_keeps_its_steps(tmp_path: Path) -> None:
     path = tmp_path / "u.vtkhdf"
     with FieldSeries(path, WORLD, VOXELS, {"p": 1}, 1) as series:
         series.write(0.0, {"p": np.zeros(3)})
-        with pytest.raises(FormatError, match="step 2: the file was created for 1 steps; use a larger capacity"):
+        with pytest.raises(FormatError, match="step 2: the file was created for 1 states; use a larger capacity"):
             series.write(1.0, {"p": np.zeros(3)})
     assert len(_read(path)[1]) == 1
 

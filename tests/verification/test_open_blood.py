@@ -307,9 +307,9 @@ def test_an_open_vessel_goes_on_with_the_same_bits(tmp_path: Path, device: str) 
     assert np.array_equal(*(each.solver.state()["populations"] for each in (whole, second)))
     again: dict[str, Any] = {"restart": tmp_path / "parts" / "out" / "checkpoint.seiche", "output": tmp_path / "again"}
     other = load(tmp_path / "parts" / "case.toml", overrides=["reservoir.seed=3", "time.steps=500"], **again)
-    assert other.blood is not None and other.blood.changes == ["reservoir.seed is 3, in the checkpoint 0"]
+    assert other.blood is not None and other.blood.changes == ["reservoir.seed is 3, but 0 in the checkpoint"]
     other.close()
-    with pytest.raises(CaseError, match="the checkpoint has another reservoir than"):
+    with pytest.raises(CaseError, match="the reservoir in the checkpoint differs from that of"):
         load(tmp_path / "parts" / "case.toml", overrides=["reservoir.length=40 um", "time.steps=500"], **again)
 
 

@@ -94,5 +94,5 @@ def test_the_shortest_wave_of_a_membrane_dies_with_slip_and_hardly_without(devic
 def test_an_impossible_slip_is_refused(slip: float) -> None:
     solver = Solver(shapes.box((12, 12, 12)), FlowModel(Newtonian(1 / 6)))
     cells = Cells(solver.backend, [CellType("red", biconcave(162, 4.0), SOFT)], [[(6, 6, 6)]])
-    with pytest.raises(CaseError, match=r"slip = .*: zero or more is expected"):
+    with pytest.raises(CaseError, match=r"slip = .*: expected zero or more"):
         Blood(solver, cells, slip=slip)

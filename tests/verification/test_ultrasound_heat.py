@@ -108,12 +108,12 @@ def test_disc_of_pressure_is_seen_again_by_a_ring_of_sensors():
         (lambda: Bioheat((3,), (1.0,), Tissue(perfusion=-1.0)), "tissue.perfusion: -1 is not a finite number >= 0"),
         (lambda: Bioheat((3,), (1.0,), Tissue(), np.ones(4)), "temperature: shape (4,) is not the grid's (3,)"),
         (lambda: Bioheat((3,), (1.0,), Tissue()).run(0.0), "seconds: 0 is not a finite number > 0"),
-        (lambda: medium_of_ct(np.zeros((2, 2))), "hounsfield: no value reaches the threshold 100; maximum 0"),
+        (lambda: medium_of_ct(np.zeros((2, 2))), "hounsfield: no value reaches the threshold 100; the maximum is 0"),
         (lambda: medium_of_ct("bone"), "hounsfield: is not an array of numbers"),
         (lambda: medium_of_ct(np.array([np.nan])), "hounsfield: is not an array of finite numbers"),
         (
             lambda: medium_of_ct(np.full(3, 500.0), model=BoneModel(hounsfield=(5.0, 5.0))),
-            "hounsfield: the value of no bone, 5, is not below that of compact bone, 5",
+            "hounsfield: the value without bone, 5, must be below that of compact bone, 5",
         ),
         (
             lambda: time_reversal(Grid((4, 4), 1.0, 1e-6, 5), Medium(1500.0), np.eye(4), np.ones((3, 5))),

@@ -150,13 +150,13 @@ def test_attenuation_never_adds_energy(flux: str, device: str) -> None:
     ("options", "message"),
     [
         ({"qp": 0.5}, r"attenuation: qp = 0.5 in element 0: must be at least 3"),
-        ({"qp": 200.0}, r"qp = 200 with qs = 40 in element 0, but qp must be at most 120: otherwise"),
+        ({"qp": 200.0}, r"qp = 200 with qs = 40 in element 0, but qp must be at most 120; otherwise"),
         ({"band": (3.0, 1.0)}, r"attenuation: band 3 to 1: must be two positive frequencies, the lower one first"),
         ({"reference": -1.0}, r"attenuation: reference = -1: must be a positive frequency"),
         ({"mechanisms": 9}, r"attenuation: mechanisms = 9: must be 1 to 6"),
         (
             {"qp": 3.0, "qs": np.inf, "cs": 3.4},
-            r"the bulk or shear modulus alone would need Q = 0.11: its relaxed value would vanish",
+            r"the bulk or shear modulus alone would need Q = 0.11, so its relaxed value would vanish",
         ),
     ],
 )

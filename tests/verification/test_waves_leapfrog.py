@@ -184,5 +184,5 @@ def test_what_leapfrog_cannot_go_with_is_refused(options: dict[str, Any], messag
 
 
 def test_rates_are_not_told_with_leapfrog(device: str) -> None:
-    with pytest.raises(CaseError, match="the rate of change requires integrator = runge-kutta"):
+    with pytest.raises(CaseError, match='the rate of change requires integrator = "runge-kutta"'):
         random_solver("acoustic", False, device).rhs()

@@ -24,7 +24,7 @@ def open_backend(device: str, threads: int | None = None, local_rank: int = 0) -
 
     Args:
         device: name of the device.
-        threads: CPU threads of this process; None: as many as the process may use.
+        threads: CPU threads of this process; None: all that the process may use.
         local_rank: number of this process on its host, for `cuda` without a number.
 
     Raises:

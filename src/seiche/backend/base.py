@@ -48,7 +48,7 @@ class Stream(ABC):
 
 
 class Graph(ABC):
-    """Captured work that can be launched repeatedly as a whole."""
+    """Captured work that can be launched repeatedly."""
 
     @abstractmethod
     def launch(self) -> None:

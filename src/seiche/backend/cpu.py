@@ -95,7 +95,8 @@ class CpuKernel(Kernel):
         super().__init__(spec, int(self._row.contents.bytes))
         if self._row.contents.size != self.dtype.itemsize:
             raise KernelCompileError(
-                f"{spec.type}: arguments have {self._row.contents.size} B in C++, {self.dtype.itemsize} B in Python"
+                f"{spec.type}: the argument struct has {self._row.contents.size} B in C++ but {self.dtype.itemsize} "
+                "B in Python"
             )
         self._threads = threads
 
@@ -167,7 +168,7 @@ class CpuBackend(Backend):
     multiprocessors = 0
 
     def __init__(self, threads: int | None = None) -> None:
-        """Use `threads` threads, by default as many as the process may use (see `host_threads`)."""
+        """Use `threads` threads, by default all that the process may use (see `host_threads`)."""
         self._library, _ = _table()
         self.threads = max(1, threads or host_threads())
         self._stream = CpuStream()

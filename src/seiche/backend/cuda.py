@@ -39,7 +39,7 @@ def first_free() -> int | None:
     GPUs that cannot be opened, such as those reserved for another process, are skipped; None if none can be opened.
     """
     runtime = _cupy().cuda.runtime
-    most, best = -1, None
+    most_free, best = -1, None
     try:
         count = int(runtime.getDeviceCount())
     except runtime.CUDARuntimeError:
@@ -52,8 +52,8 @@ def first_free() -> int | None:
             continue
         if free >= _FREE * total:
             return number
-        if free > most:
-            most, best = free, number
+        if free > most_free:
+            most_free, best = free, number
     return best
 
 
@@ -126,7 +126,7 @@ class CudaGraph(Graph):
         status, executable = driver.cuGraphInstantiate(driver.CUgraph(captured), int(flag))
         self._runtime.graphDestroy(captured)
         if status != driver.CUresult.CUDA_SUCCESS:
-            raise BackendUnavailable(f"a graph of steps cannot be instantiated: {status.name}")
+            raise BackendUnavailable(f"cannot instantiate a graph of steps: {status.name}")
         self._executable = int(executable)
         weakref.finalize(self, self._runtime.graphExecDestroy, self._executable)
 
@@ -194,7 +194,7 @@ class CudaBackend(Backend):
         try:
             return self._cupy.zeros(shape, dtype)
         except self._cupy.cuda.memory.OutOfMemoryError as error:
-            raise BackendUnavailable(f"{self.name} has too little memory: {error}") from error
+            raise BackendUnavailable(f"{self.name}: not enough memory: {error}") from error
 
     def upload(self, host: npt.NDArray[Any]) -> Array:
         """Return a copy on the device."""

@@ -49,9 +49,9 @@ def refuse_shared(folder: Path) -> None:
     """
     status = folder.stat()
     if status.st_uid != os.geteuid():
-        reason = f"belongs to user {status.st_uid}"
+        reason = f"is owned by user {status.st_uid}"
     elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        reason = "can be written by other users (chmod go-w)"
+        reason = "is writable by other users (chmod go-w)"
     else:
         return
     raise BackendUnavailable(

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The NVRTC gate: compile every registered kernel for sm_80, sm_90 and sm_100, without a GPU.
 
-`python -m seiche.backend.gate` prints registers and spills of each kernel and fails if one exceeds its limit. Arguments
-select kernels: those whose C++ type or header contains one of them.
+`python -m seiche.backend.gate` prints registers and spills of each kernel and fails if one exceeds its limit.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def usage_of(log: str) -> Usage:
     registers = re.search(r"Used (\d+) registers", log)
     spills = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log)
     if registers is None or spills is None:
-        raise KernelCompileError(f"the assembler's log contains no registers or spills: {log!r}")
+        raise KernelCompileError(f"the log of the assembler contains no register or spill counts: {log!r}")
     return Usage(int(registers[1]), int(spills[1]) + int(spills[2]))
 
 
@@ -76,19 +75,5 @@ def run(specs: Iterable[KernelSpec], architectures: Sequence[str] = ARCHITECTURE
     return failures
 
 
-def selected(words: Sequence[str]) -> list[KernelSpec]:
-    """Return the kernels whose type or header contains one of the words; all kernels without words."""
-    return [spec for spec in all_kernels() if not words or any(word in spec.type + spec.header for word in words)]
-
-
-def main(words: Sequence[str]) -> int:
-    """Check the selected kernels and return the exit status: 1 if one fails, 2 if there is none."""
-    specs = selected(words)
-    if not specs:
-        print(f"no kernel has {' or '.join(map(repr, words))} in its type or header", file=sys.stderr)
-        return 2
-    return 1 if run(specs) else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(1 if run(all_kernels()) else 0)

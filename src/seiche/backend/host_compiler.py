@@ -78,13 +78,13 @@ def compiled_row(spec: KernelSpec, level: str) -> Path:
         return cached_file(library, lambda path: _compile(spec, (*compiler, *options), source, path))
     except OSError as error:
         raise KernelCompileError(
-            f"{library.parent}: cannot store compiled kernels ({error.strerror or error}); set SEICHE_CACHE to a folder"
-            " that can be written"
+            f"{library.parent}: cannot store compiled kernels ({error.strerror or error}); set SEICHE_CACHE to a "
+            "writable folder"
         ) from error
 
 
 def _compile(spec: KernelSpec, command: tuple[str, ...], source: str, target: Path) -> None:
     arguments = (*command, f"-I{KERNELS}", f"-I{_NATIVE}", "-x", "c++", "-", "-o", str(target))
-    done = subprocess.run(arguments, input=source, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise KernelCompileError(f"{spec.type} by {command[0]}:\n{done.stderr.strip()}")
+    process = subprocess.run(arguments, input=source, capture_output=True, text=True, check=False)
+    if process.returncode != 0:
+        raise KernelCompileError(f"{spec.type} by {command[0]}:\n{process.stderr.strip()}")

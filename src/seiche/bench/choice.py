@@ -82,7 +82,7 @@ def main(
         for row in _rows(world, backend, sizes or SIZES):
             rows.append(row)
             if world.rank == 0:
-                print(f"{row.pattern}, {row.size} B: {row.chosen}, {row.cost:.2f} times the best", flush=True)
+                print(f"{row.pattern}, {row.size} B: {row.chosen}, {row.cost:.2f} times the shortest time", flush=True)
                 results.store(output, results.document("choice", backend.describe(), rows))
     finally:
         if before is None:
@@ -179,8 +179,10 @@ def _show(rows: Sequence[ChoiceRow], backend: Backend) -> None:
     title = f"exchanges on {backend.describe()}, us (predicted)"
     columns = ("pattern", "bytes", *names, "chosen", "cost")
     results.show_lines(title, columns, lines, words=(0, len(columns) - 2))
-    good = sum(row.cost <= GOOD for row in rows)
-    print(f"seiche: the chosen one takes at most {GOOD:g} times the best time in {good} of {len(rows)} exchanges")
+    near_best = sum(row.cost <= GOOD for row in rows)
+    print(
+        f"seiche: the chosen way takes at most {GOOD:g} times the shortest time in {near_best} of {len(rows)} exchanges"
+    )
     known = [row for row in rows if row.chosen in row.predicted]
     if known:
         errors = [abs(row.predicted[row.chosen] / row.seconds[row.chosen] - 1) for row in known]

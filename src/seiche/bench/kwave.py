@@ -41,7 +41,7 @@ class PeerTimes:
     library: str
     steps: int
     milliseconds: float
-    least_milliseconds: float
+    min_milliseconds: float
 
 
 def measure(problem: Problem, precision: str, device: str) -> PeerTimes:

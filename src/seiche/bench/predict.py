@@ -274,7 +274,7 @@ def _timed(solver: SolverBase, seconds: float, world: World) -> tuple[float, dic
     whole = sum(means[name][0] * count / _BY_STAGE for name, count in zip(times, samples, strict=True))
     level = best / whole
     return best, {
-        name: (level * float(mean), min(level * float(mean), float(least))) for name, (mean, least) in means.items()
+        name: (level * float(mean), min(level * float(mean), float(minimum))) for name, (mean, minimum) in means.items()
     }
 
 

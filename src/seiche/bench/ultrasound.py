@@ -33,10 +33,12 @@ _SPACING, _TIME_STEP = 1e-4, 1.5e-8
 class UltrasoundRow:
     """One measurement.
 
-    `program` is "seiche" or the name of another solver that was measured in the same run. Milliseconds per step are the
-    median and the minimum of three runs; `stages` are milliseconds of steps that are timed by stage. `bytes_told` are
-    the bytes per point stated by `seiche check`, `bytes_taken` the growth of the device's memory; both are 0 for other
-    programs.
+    Attributes:
+        program: "seiche", or the name of another solver that was measured in the same run.
+        milliseconds: of a step, the median of three runs; `min_milliseconds` is the minimum.
+        predicted_bytes: bytes per point that `seiche check` predicts; 0 for other programs.
+        measured_bytes: growth of the memory of the device, bytes per point; 0 for other programs.
+        stages: milliseconds of steps that are timed by stage.
     """
 
     program: str
@@ -48,20 +50,20 @@ class UltrasoundRow:
     transforms: str
     steps: int
     milliseconds: float
-    least_milliseconds: float
-    bytes_told: float = 0.0
-    bytes_taken: float = 0.0
+    min_milliseconds: float
+    predicted_bytes: float = 0.0
+    measured_bytes: float = 0.0
     stages: dict[str, float] = field(default_factory=dict)
 
     @property
-    def nanoseconds_a_point(self) -> float:
+    def nanoseconds_per_point(self) -> float:
         """Time of a step over the number of points."""
         return self.milliseconds * 1e6 / self.size**3
 
     @property
     def bytes_texts(self) -> tuple[str, str]:
         """Bytes per point for the table, empty for other programs."""
-        return (f"{self.bytes_told:.1f}", f"{self.bytes_taken:.1f}") if self.program == "seiche" else ("", "")
+        return (f"{self.predicted_bytes:.1f}", f"{self.measured_bytes:.1f}") if self.program == "seiche" else ("", "")
 
 
 def problem_of(size: int, physics: Physics, cubes: int = 1) -> Problem:
@@ -188,7 +190,7 @@ def main(
                 rows.append(measure(size, scheme, name, precision, device=device, threads=threads, seconds=seconds))
             if peer:
                 peers = kwave.measure(problem_of(size, name), precision, device)
-                program, library, times = peers.program, peers.library, (peers.milliseconds, peers.least_milliseconds)
+                program, library, times = peers.program, peers.library, (peers.milliseconds, peers.min_milliseconds)
                 rows.append(UltrasoundRow(program, size, "exact", name, precision, 0, library, peers.steps, *times))
     show(rows, described, copy)
     results.store(output, results.document("ultrasound", described, rows, copy_bytes_per_second=copy))
@@ -200,8 +202,8 @@ _COLUMNS = {
     **{name: f"{{0.{name}}}" for name in ("program", "scheme", "physics", "precision", "transforms")},
     "points": "{0.size}^3",
     "ms/step": "{0.milliseconds:.2f}",
-    "least": "{0.least_milliseconds:.2f}",
-    "ns/point": "{0.nanoseconds_a_point:.3f}",
+    "least": "{0.min_milliseconds:.2f}",
+    "ns/point": "{0.nanoseconds_per_point:.3f}",
     "B/point stated": "{0.bytes_texts[0]}",
     "measured": "{0.bytes_texts[1]}",
 }

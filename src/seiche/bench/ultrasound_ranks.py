@@ -43,7 +43,7 @@ class UltrasoundRanksRow:
     overlap: int
     width: int
     ranks: int
-    milliseconds_alone: float
+    milliseconds_one_rank: float
     milliseconds: float
     redundant_work: float
     stages: dict[str, float] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class UltrasoundRanksRow:
     @property
     def efficiency(self) -> float:
         """Time of a step on one rank over this one."""
-        return self.milliseconds_alone / self.milliseconds
+        return self.milliseconds_one_rank / self.milliseconds
 
     @property
     def efficiency_after_redundant_work(self) -> float:
@@ -166,7 +166,7 @@ _COLUMNS = {
     "points": "{0.size}^3",
     "ranks": "{0.ranks}",
     "width": "{0.width}",
-    "alone": "{0.milliseconds_alone:.2f}",
+    "alone": "{0.milliseconds_one_rank:.2f}",
     "ms/step": "{0.milliseconds:.2f}",
     "work": "{0.redundant_work:.3f}",
     "efficiency": "{0.efficiency:.3f}",

@@ -42,10 +42,10 @@ class WavesRow:
     """One measurement.
 
     Attributes:
-        ps_a_node_a_stage: time of a stage on the slowest rank over its number of nodes (one stage per leapfrog step).
-        words_a_node: words moved by an inner stage in the model of theory/waves, section 8.
+        picoseconds_per_node_stage: time of a stage on the slowest rank over its nodes (one stage per leapfrog step).
+        words_per_node: words moved by an inner stage in the model of theory/waves, section 8.
         share_of_copy: bandwidth of the mean stage over the copy bandwidth of the same run.
-        times_of_fused: time over that of the first variant with these ghosts (the fused one unless only another was
+        time_over_fused: time over that of the first variant with these ghosts (the fused one unless only another was
             requested).
         message_bytes: bytes that all ranks send per stage.
         error: maximum difference of the state from that of the first row of these settings (fused, traces as ghosts)
@@ -64,9 +64,9 @@ class WavesRow:
     ghosts: str
     transport: str
     steps: int
-    ps_a_node_a_stage: float
-    times_of_fused: float
-    words_a_node: float
+    picoseconds_per_node_stage: float
+    time_over_fused: float
+    words_per_node: float
     share_of_copy: float
     message_bytes: int
     error: float
@@ -239,9 +239,9 @@ class _Bench:
                 ghosts=kind if size > 1 else "none",
                 transport=solver.ghosts.transport_name if solver.ghosts else "none",
                 steps=steps,
-                ps_a_node_a_stage=stage * 1e12,
-                times_of_fused=stage / first,
-                words_a_node=words if leaps else words_per_stage(solver.disc, scheme),
+                picoseconds_per_node_stage=stage * 1e12,
+                time_over_fused=stage / first,
+                words_per_node=words if leaps else words_per_stage(solver.disc, scheme),
                 share_of_copy=words * np.dtype(case.precision).itemsize * size / stage / self.copy,
                 message_bytes=int(world.allreduce_sum(np.array([moved]))[0]),
                 error=float(error / largest),
@@ -263,7 +263,7 @@ def show(row: WavesRow, device: str, copy: float, *, first: bool) -> None:
         print(_COLUMNS.format(*_NAMES, "of copy", "kB/stage", "error", "eff."))
     values = (
         *(row.medium, row.flux, row.precision, row.nodes, row.variant, row.ghosts, row.elements),
-        *(f"{row.words_a_node:.1f}", f"{row.ps_a_node_a_stage:.1f}", f"{row.times_of_fused:.2f}"),
+        *(f"{row.words_per_node:.1f}", f"{row.picoseconds_per_node_stage:.1f}", f"{row.time_over_fused:.2f}"),
         *(f"{row.share_of_copy:.0%}", f"{row.message_bytes / 1e3:.1f}", f"{row.error:.1e}", f"{row.efficiency:.2f}"),
     )
     print(_COLUMNS.format(*values), flush=True)

@@ -91,14 +91,14 @@ class CheckpointRestart:
             attributes = inspect_checkpoint(self.path).attributes
             kind = attributes.get("kind", setup.case.solver)  # absent in version 1
             if kind != setup.case.solver:
-                raise CaseError(f'--restart {self.path}: the checkpoint is one of solver = "{kind}"')
+                raise CaseError(f'--restart {self.path}: the checkpoint belongs to a case with solver = "{kind}"')
             for name, match in matches.items():
                 stored = attributes.get(name)
                 if stored != match.value:
                     remedy = f"; {match.remedy.format(stored, match.value)}" if match.remedy else ""
                     raise CaseError(
-                        f"--restart {self.path}: the checkpoint belongs to another {match.what} than"
-                        f" {setup.source}{remedy}"
+                        f"--restart {self.path}: the checkpoint was written with a different {match.what} than "
+                        f"{setup.source}{remedy}"
                     )
             state = read_checkpoint(self.path, self._world, solver.keys if keys is None else keys)
         except OSError as error:
@@ -116,5 +116,7 @@ class CheckpointRestart:
         """Restore values changed by callbacks; CaseError if the case does not have one of them."""
         for name, value in json.loads(self.steering).items():
             if name not in run.steering:
-                raise CaseError(f"--restart {self.path}: the checkpoint changed {name!r}, which the case does not have")
+                raise CaseError(
+                    f"--restart {self.path}: the checkpoint contains a changed {name!r}, but the case has no such value"
+                )
             run.steering[name] = value

@@ -97,7 +97,7 @@ class RunFolder:
         self._acquire()
         if self._content().get("run") != self._lock.nonce:
             self._lock.release()
-            raise CaseError(f"{self.path}: the folder contains a later run; cannot write more results of this one")
+            raise CaseError(f"{self.path}: cannot write more results of this run; the folder contains a later run")
         self._record("running", places)
 
     def _acquire(self) -> None:
@@ -117,8 +117,8 @@ class RunFolder:
     def _refuse_owner(self, owner: Owner | None) -> None:
         if owner is not None:
             raise CaseError(
-                f"{self.path}: another run writes into this folder ({owner.describe()}); wait for its end, or choose"
-                " another folder with --output"
+                f"{self.path}: another run writes into this folder ({owner.describe()}); wait until it ends, or "
+                "choose another folder with --output"
             )
 
     def _refuse_earlier(self, present: Iterable[Path]) -> None:

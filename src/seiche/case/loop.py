@@ -116,12 +116,12 @@ class RunLoop:
 
     def _decide(self, request: StopRequest, done: int) -> tuple[int, str | None, bool]:
         """Return the number of steps of the next chunk, the reason to stop or None, and whether transports are due."""
-        now, reason = time.monotonic(), self._run.stop_reason
+        time_now, reason = time.monotonic(), self._run.stop_reason
         limit, end = self._deadline or (0.0, np.inf)
-        step_seconds = (now - self._begin) / max(1, done - self._first)
-        stale = now - self._reviewed >= REVIEW_SECONDS
-        local = np.array([request.number, step_seconds, now >= end, stale, reason is not None], np.float64)
-        number, slowest, late, review, requested = self._solver.world.allreduce_max(local)
+        step_seconds = (time_now - self._begin) / max(1, done - self._first)
+        stale = time_now - self._reviewed >= REVIEW_SECONDS
+        local = np.array([request.number, step_seconds, time_now >= end, stale, reason is not None], np.float64)
+        number, slowest, time_is_up, review, requested = self._solver.world.allreduce_max(local)
         chunk = max(1, int(CHUNK_SECONDS / max(slowest, 1e-9)))
         if chunk > GRAPH_STEPS:  # whole graphs: single steps take more host time
             chunk -= chunk % GRAPH_STEPS
@@ -129,7 +129,7 @@ class RunLoop:
             reason = f"signal {signal.Signals(int(number)).name}"
         elif requested:
             reason = reason or "a callback of another rank"
-        elif late:
+        elif time_is_up:
             reason = f"wall-clock limit of {limit:g} s"
         return chunk, reason, bool(review)
 

@@ -120,13 +120,16 @@ def predict_case(
         notes.append(f"machine {machine.name!r} has no launch times: they are taken as 0")
     pieces = [piece for path in machine.paths for piece in path.pieces]
     if not machine.memory_intervals and not any(piece.alpha_interval or piece.beta_interval for piece in pieces):
-        notes.append(f"machine {machine.name!r} has no intervals: the predicted intervals exclude its uncertainty")
+        notes.append(
+            f"machine {machine.name!r} has no confidence intervals: the predicted intervals exclude the uncertainty "
+            "of the machine"
+        )
     if stored:
         notes.append("stage times are scaled by those of `seiche bench predict` on this machine")
     elif scales is None and not case.gpu:
         notes.append(
-            "stage times are limited by memory bandwidth; --run uses those of a run,"
-            " `seiche bench predict --keep` those of each solver"
+            "stage times assume that only memory bandwidth limits a stage; for measured times use --run, or `seiche "
+            "bench predict --keep`"
         )
     return ScalingPrediction(
         case.name, machine.name, case.gpu, plan.item, plan.items, plan.layout, case.steps, strong, weak, left_out, notes

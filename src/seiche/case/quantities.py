@@ -103,8 +103,8 @@ def _factor(value: str, unit: str, dimension: str, expected: str) -> float:
         raise ValueError(f"{shorten(value)}: unknown unit {shorten(names)}; {expected}") from None
     except (pint.PintError, ValueError, ArithmeticError):
         raise ValueError(f"{shorten(value)}: cannot use the unit {shorten(unit)}; {expected}") from None
-    for other, (si, description, _) in DIMENSIONS.items():
-        if other != "angle" and parsed.dimensionality == registry.parse_units(si).dimensionality:
+    for known_dimension, (si, description, _) in DIMENSIONS.items():
+        if known_dimension != "angle" and parsed.dimensionality == registry.parse_units(si).dimensionality:
             raise ValueError(f"{shorten(value)} is {description}; {expected}")
     raise ValueError(f"{shorten(value)} has the wrong dimension; {expected}")
 

@@ -147,8 +147,7 @@ class Simulation(Closing):
             visible: whether rank 0 shows the progress.
 
         Raises:
-            CaseError: the simulation is closed, for example by loading another one into its folder, or another run has
-                used the folder since the end of this one.
+            CaseError: the simulation is closed. Loading another one into its folder, or another run there, closes it.
             UnstableError: a field is not finite; complete outputs and the last checkpoint remain valid.
         """
         self._resume()

@@ -30,10 +30,15 @@ ALIGNMENT = 32
 class Cells:
     """Cells of several types.
 
-    On the device are `place` (3, stride) float64, the vertices, contiguous by cell and by type; `force` (3, stride) in
-    `precision`, the membrane forces on them; `slip` (3, stride) or None, their velocities relative to the fluid; and
-    `measures` (cells, 2) float64, area and volume of each cell. `blocks` are the ranges of the types. Coordinates of a
-    cell are contiguous: in a periodic box they are not wrapped. With Loop shells vertices are control points.
+    Arrays on the device:
+
+    - `place` (3, stride) float64: the vertices, contiguous by cell and by type.
+    - `force` (3, stride) in `precision`: the membrane forces on them.
+    - `slip` (3, stride) or None: their velocities relative to the fluid.
+    - `measures` (cells, 2) float64: area and volume of each cell.
+
+    `blocks` are the ranges of the types. Coordinates of a cell are contiguous: in a periodic box they are not wrapped.
+    With Loop shells vertices are control points.
     """
 
     def __init__(
@@ -53,20 +58,27 @@ class Cells:
         """
         turns = rotations if rotations is not None else [None] * len(types)
         if not types or len(centers) != len(types) or len(turns) != len(types):
-            raise CaseError(f"cells: {len(types)} types, {len(centers)} sets of centers, {len(turns)} of rotations")
+            raise CaseError(
+                f"cells: {len(types)} types, but {len(centers)} sets of centers and {len(turns)} of rotations; "
+                "expected one per type"
+            )
         if precision not in ("float32", "float64"):
-            raise CaseError(f"cells: precision = {precision!r}: 'float32' or 'float64' is expected")
+            raise CaseError(f"cells: precision = {precision!r}: expected 'float32' or 'float64'")
         self.backend, self.types, self.precision = backend, tuple(types), precision
         places, self.blocks, vertex, cell = [], [], 0, 0
         for kind, positions, turn in zip(types, centers, turns, strict=True):
             rest = rest_state(kind)
             centers_of_type = np.asarray(positions, np.float64).reshape(-1, 3)
             if not np.isfinite(centers_of_type).all():
-                raise CaseError(f"cells of type {kind.name!r}: a center is not finite (3 numbers a cell are expected)")
+                raise CaseError(
+                    f"cells of type {kind.name!r}: a center is not finite; expected three finite numbers per cell"
+                )
             count = len(centers_of_type)
             matrices = np.broadcast_to(np.eye(3), (count, 3, 3)) if turn is None else np.asarray(turn, float)
             if matrices.shape != (count, 3, 3):
-                raise CaseError(f"cells of type {kind.name!r}: rotations {matrices.shape} for {count} cells")
+                raise CaseError(
+                    f"cells of type {kind.name!r}: rotations of shape {matrices.shape} do not match {count} cells"
+                )
             middle = rest.control - kind.mesh.vertices.mean(axis=0)
             places.append((np.einsum("nij,vj->nvi", matrices, middle) + centers_of_type[:, None, :]).reshape(-1, 3))
             self.blocks.append(Block(rest, count, cell, vertex))
@@ -157,7 +169,10 @@ class Cells:
         block = self.blocks[kind]
         values = np.asarray(vertices, np.float64)
         if values.shape != (block.cells, block.vertices, 3) or not np.isfinite(values).all():
-            raise CaseError(f"cells: vertices {values.shape}: finite ({block.cells}, {block.vertices}, 3) are expected")
+            raise CaseError(
+                f"cells: vertices of shape {values.shape}: expected finite numbers of shape ({block.cells}, "
+                f"{block.vertices}, 3)"
+            )
         host = self.backend.download(self.place)
         host[:, block.slice] = values.reshape(-1, 3).T
         self.backend.assign(self.place, host)
@@ -179,8 +194,8 @@ class Cells:
         if not len(broken):
             return None
         return int(cells[broken[0]]), (
-            f"is inverted at step {step}: volume {volumes[broken[0]]:.4g} ({len(broken)} of {len(volumes)} cells): take"
-            " a smaller time step or smaller moduli"
+            f"is inverted at step {step}: volume {volumes[broken[0]]:.4g} ({len(broken)} of {len(volumes)} cells); "
+            "use a smaller time step or smaller moduli"
         )
 
     def _bound(self, block: Block) -> dict[int, Callable[[], None]]:

@@ -81,14 +81,14 @@ class Repulsion:
             numbers |= dict(zip(("depth", "steepness", "rest", "morse reach"), astuple(self.morse), strict=True))
         for name, value in numbers.items():
             if not (math.isfinite(value) and value > 0):
-                raise CaseError(f"contact: {name} = {value:g}: a positive number is expected")
+                raise CaseError(f"contact: {name} = {value:g}: expected a positive number")
         if self.morse is not None and self.morse.rest >= self.morse.reach:
             raise CaseError(
-                f"contact: adhesion has rest = {self.morse.rest:g}, not below its reach = {self.morse.reach:g}: it"
-                " would never attract"
+                f"contact: adhesion: rest = {self.morse.rest:g} must be below reach = {self.morse.reach:g}, "
+                "otherwise there is no attraction"
             )
         if not 1 <= self.exponent <= 12:
-            raise CaseError(f"contact: exponent = {self.exponent:g}: a number from 1 to 12 is expected")
+            raise CaseError(f"contact: exponent = {self.exponent:g}: expected a number from 1 to 12")
 
     @property
     def farthest(self) -> float:
@@ -123,7 +123,7 @@ def contact_memory(vertices: int, points: int | None = None) -> int:
 
 
 def _slots(count: int) -> int:
-    """Return the number of bins for so many points."""
+    """Return the number of bins for this number of points."""
     return max(1 << (count // 2).bit_length(), SLOT_GROUP)
 
 
@@ -169,13 +169,13 @@ class Contact:
             CaseError: a period of less than three reaches, a negative skin, or a wall without points.
         """
         if skin is not None and not (math.isfinite(skin) and skin >= 0):
-            raise CaseError(f"contact: skin = {skin:g}: a length of zero or more is expected")
+            raise CaseError(f"contact: skin = {skin:g}: expected a length of zero or more")
         self.cells, self._lengths, self._skin = cells, np.asarray(lengths, np.float64), skin
         self._between, self._wall = between, wall
         if wall is not None:
             points = np.asarray(wall_points if wall_points is not None else (), np.float64).reshape(-1, 3)
             if not len(points) or not np.isfinite(points).all():
-                raise CaseError("contact: a wall needs points, with finite coordinates")
+                raise CaseError("contact: a wall requires points with finite coordinates")
             self._points = np.ascontiguousarray(points.T)
         self.bind()
 
@@ -265,8 +265,8 @@ class Contact:
         shortest = float(periods.min()) if len(periods) else math.inf
         if shortest < 3 * law.farthest:
             raise CaseError(
-                f"contact: reach = {law.farthest:g} in a space of period {shortest:g}: at most a third of the period is"
-                " possible"
+                f"contact: reach = {law.farthest:g} is more than a third of the period {shortest:g} of the space; "
+                "use a shorter reach"
             )
         skin = min(law.farthest if self._skin is None else self._skin, shortest / 3 / _ROUNDING - law.farthest)
         return shortest, max(skin, 0.0)

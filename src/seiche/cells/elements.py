@@ -50,8 +50,8 @@ class Elements:
         ordered = cell.mesh.faces[along_curve(cell.mesh.corners().mean(axis=1))]
         if self.loop and any(sum(len(self.rings[k]) == 3 for k in face) > 1 for face in ordered.tolist()):
             raise CaseError(
-                f"cell type {cell.name!r}: two vertices of three neighbours each are joined in its mesh; a subdivision"
-                " surface needs four around one of them (flat triangles do not)"
+                f"cell type {cell.name!r}: an edge of its mesh joins two vertices with three neighbours each; a "
+                "subdivision surface requires at least four at one of them: change the mesh, or use flat triangles"
             )
         if self.loop:
             lists, valences = patches(ordered, self.rings)
@@ -108,7 +108,7 @@ class Elements:
         return 0.5 * (QUADRATURE[self.cell.model.points][1] if self.loop else np.ones(1))
 
     def gather(self, chunk: int) -> GatherLists:
-        """Return the lists for chunks of so many elements; the last batch is padded with copies of the last element."""
+        """Return the lists for chunks of this number of elements; copies of the last element pad the last batch."""
         if chunk not in self._gathered:
             self._gathered[chunk] = self._gather(chunk)
         return self._gathered[chunk]

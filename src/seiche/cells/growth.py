@@ -29,7 +29,7 @@ _MOST_WALL_NODES = 2_000_000
 _SMALLEST, _GROWTH = 0.05, 1.02
 #: Most pushes between two growths, and at full size.
 _PUSHES, _LAST_PUSHES = 30, 2000
-#: At full size cells are moved at random every so many pushes: displacement in least radii, rotation in radians.
+#: At full size cells are moved at random at this interval of pushes: displacement in least radii, rotation in radians.
 _SHAKE_INTERVAL, _KICK, _TURN = 250, 0.05, 0.1
 
 
@@ -164,8 +164,9 @@ class Growth:
                 self.gap *= 1.2  # edges may intersect between the points
         overlap = max(depth - self.gap, 0.0) / float(self.radii.min())
         raise CaseError(
-            f"hematocrit = {self.packing().hematocrit:.3f}: {len(self.kinds)} cells cannot be packed without overlaps"
-            f" (some still overlap by {overlap:.0%} of their radius): a lower hematocrit or a smaller gap is needed"
+            f"hematocrit = {self.packing().hematocrit:.3f}: {len(self.kinds)} cells cannot be packed without "
+            f"overlaps (some still overlap by {overlap:.0%} of their radius); use a lower hematocrit or a smaller "
+            "gap"
         )
 
     def _shake(self) -> None:
@@ -192,13 +193,13 @@ class Growth:
             centers, rotations = packing.of_kind(kind)
             points = np.einsum("nij,pj->npi", rotations, centered(surface)) + centers[:, None]
             places.append(points.reshape(-1, 3))
-        every = np.concatenate(places)
-        distance = self.vessel.distance(every)
+        wall_points = np.concatenate(places)
+        distance = self.vessel.distance(wall_points)
         if (distance < 0).all():
             return False
         if self.wall["spacing"]:
             near = distance > -self.wall["spacing"]
-            self._lift(every[near], distance[near])
+            self._lift(wall_points[near], distance[near])
         return True
 
     def _lift(self, places: Floats, distance: Floats) -> None:

@@ -149,11 +149,11 @@ def _children(valences: tuple[int, int, int]) -> tuple[tuple[tuple[int, int, int
     for k in range(3):
         p, q = (k + 1) % 3, (k + 2) % 3
         ring = local.rings[k]
-        across, beside = ring[-1], ring[2]  # beyond the edge to the next corner, and to the one before
+        across, adjacent = ring[-1], ring[2]  # beyond the edge to the next corner, and to the one before
         rows = [local.corner(k), local.edge(k, p), local.edge(k, q)]
         rows += [local.edge(k, point) for point in ring[2:]]
         rows += [local.edge(p, across), local.corner(p), local.edge(p, q)]
-        rows += [local.corner(q), local.edge(q, beside)]
+        rows += [local.corner(q), local.edge(q, adjacent)]
         children.append(((valences[k], 6, 6), np.array(rows)))
     middles = [local.edge(0, 1), local.edge(1, 2), local.edge(2, 0)]
     d, g, f = local.rings[0][-1], local.rings[1][-1], local.rings[2][-1]
@@ -214,12 +214,12 @@ def patches(
     for face in faces.tolist():
         first = int(np.argmin([len(rings[corner]) for corner in face]))
         corners = face[first:] + face[:first]
-        others = []
+        neighbours = []
         for k in range(3):
             ring = rings[corners[k]]
             start = ring.index(corners[(k + 1) % 3])
-            others.append((ring[start:] + ring[:start])[2:])
-        a, b, c = others
+            neighbours.append((ring[start:] + ring[:start])[2:])
+        a, b, c = neighbours
         points.append([*corners, *a, *b[1:], *c[1:-1]])
         valences.append((len(rings[corners[0]]), len(rings[corners[1]]), len(rings[corners[2]])))
     return points, valences

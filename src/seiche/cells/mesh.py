@@ -36,7 +36,7 @@ def icosphere(vertices: int = 642) -> Surface:
     """
     sizes = [10 * 4**level + 2 for level in range(6)]
     if vertices not in sizes:
-        raise CaseError(f"mesh: {vertices} vertices: an icosphere has one of {', '.join(map(str, sizes))}")
+        raise CaseError(f"mesh: {vertices} vertices: an icosphere has {', '.join(map(str, sizes))}")
     golden = (1 + 5**0.5) / 2
     points = np.array(
         [[s, t * golden, 0.0] for s in (-1, 1) for t in (-1, 1)]
@@ -61,8 +61,8 @@ def icosphere(vertices: int = 642) -> Surface:
 def _halved(points: Floats, faces: npt.NDArray[np.int64]) -> tuple[Floats, npt.NDArray[np.int64]]:
     """Return the mesh whose triangles are quarters of the given ones."""
     edges = np.sort(np.stack([faces, np.roll(faces, -1, axis=1)], axis=2).reshape(-1, 2), axis=1)
-    unique, which = np.unique(edges, axis=0, return_inverse=True)
-    middle = len(points) + which.reshape(-1, 3)
+    unique, inverse = np.unique(edges, axis=0, return_inverse=True)
+    middle = len(points) + inverse.reshape(-1, 3)
     a, b, c = faces.T
     ab, bc, ca = middle.T
     finer = np.stack([a, ab, ca, ab, b, bc, ca, bc, c, ab, bc, ca], axis=1).reshape(-1, 3)
@@ -80,7 +80,9 @@ def biconcave(
     _positive("radius", [radius])
     squared = np.linspace(0, 1, 201)
     if len(coefficients) != 3 or min(np.polyval(coefficients[::-1], squared)) <= 0:
-        raise CaseError(f"shape coefficients {tuple(coefficients)}: three numbers with positive thickness are expected")
+        raise CaseError(
+            f"shape coefficients {tuple(coefficients)}: expected three numbers that give a positive thickness"
+        )
     unit = icosphere(vertices)
     x, y, z = unit.vertices.T
     squared = x**2 + y**2
@@ -97,7 +99,7 @@ def ellipsoid(half_axes: Sequence[float], vertices: int = 642) -> Surface:
 
 def _positive(name: str, values: Sequence[float]) -> None:
     if not all(np.isfinite(value) and value > 0 for value in values):
-        raise CaseError(f"mesh: {name} {', '.join(f'{value:g}' for value in values)}: positive lengths are expected")
+        raise CaseError(f"mesh: {name} {', '.join(f'{value:g}' for value in values)}: expected positive lengths")
 
 
 def read_mesh(path: str | os.PathLike[str]) -> Surface:
@@ -114,7 +116,9 @@ def read_mesh(path: str | os.PathLike[str]) -> Surface:
     readers = {".off": read_off, ".stl": read_stl, ".msh": read_gmsh}
     ending = Path(path).suffix.lower()
     if ending not in readers:
-        raise CaseError(f"{path}: meshes of cells are read from {', '.join(readers)} files")
+        raise CaseError(
+            f"{path}: unknown format of a mesh of cells; expected a file that ends with {', '.join(readers)}"
+        )
     surface = readers[ending](path)
     if not np.isfinite(surface.vertices).all():
         raise FormatError(path, "whole file", "a coordinate is not finite")
@@ -130,24 +134,26 @@ def checked(surface: Surface, name: str = "mesh") -> Surface:
     """
     faces = surface.faces.astype(np.int64)
     if not len(faces):
-        raise CaseError(f"{name}: it has no triangles")
+        raise CaseError(f"{name}: the mesh has no triangles")
     farthest = float(np.abs(surface.vertices).max())
     if not farthest < FARTHEST:
-        raise CaseError(f"{name}: a coordinate of {farthest:.3g}: less than {FARTHEST:g} is expected")
+        raise CaseError(f"{name}: a coordinate is {farthest:.3g}; expected less than {FARTHEST:g}")
     edges = np.stack([faces, np.roll(faces, -1, axis=1)], axis=2).reshape(-1, 2)
     _, times = np.unique(np.sort(edges, axis=1), axis=0, return_counts=True)
     if (times != 2).any():
         count = int((times == 1).sum()) or int((times > 2).sum())
-        what = "the mesh is open" if (times == 1).any() else "the mesh branches"
+        defect = "the mesh is open" if (times == 1).any() else "the mesh branches"
         belong = "one triangle only" if (times == 1).any() else "more than two triangles"
-        raise CaseError(f"{name}: {what}: {count} edges belong to {belong}")
+        raise CaseError(f"{name}: {defect}: {count} edges belong to {belong}")
     if len(np.unique(edges, axis=0)) != len(edges):
-        raise CaseError(f"{name}: {len(surface.clashes())} edges lie between triangles that face opposite ways")
+        raise CaseError(f"{name}: at {len(surface.clashes())} edges the adjacent triangles have opposite orientations")
     used, valence = np.unique(faces, return_counts=True)
     if len(used) != len(surface.vertices):
         raise CaseError(f"{name}: {len(surface.vertices) - len(used)} vertices belong to no triangle")
     if valence.min() < 3:
-        raise CaseError(f"{name}: vertex {int(used[valence.argmin()])} has {valence.min()} neighbours, 3 are needed")
+        raise CaseError(
+            f"{name}: vertex {int(used[valence.argmin()])} has {valence.min()} neighbours; expected at least 3"
+        )
     euler = len(surface.vertices) - len(times) + len(faces)
     if euler != 2 or not _connected(edges, len(surface.vertices)):
         raise CaseError(
@@ -156,12 +162,12 @@ def checked(surface: Surface, name: str = "mesh") -> Surface:
     if surface.volume == 0:
         raise CaseError(f"{name}: the mesh is flat: it encloses no volume")
     if surface.volume <= 0:
-        raise CaseError(f"{name}: the mesh is inside out (volume {surface.volume:.4g}): turn its triangles round")
+        raise CaseError(f"{name}: the mesh is inside out (volume {surface.volume:.4g}); reverse its triangles")
     corners = surface.corners()
     longest = ((corners - np.roll(corners, -1, axis=1)) ** 2).sum(axis=2).max(axis=1)
     thin = 2 * np.linalg.norm(surface.vector_areas(), axis=1) <= THINNEST * longest
     if thin.any():
-        raise CaseError(f"{name}: triangle {int(thin.argmax())} has no area: its corners lie on a line")
+        raise CaseError(f"{name}: triangle {int(thin.argmax())} has zero area: its corners lie on a line")
     return surface
 
 
@@ -185,7 +191,7 @@ def reduced_volume(surface: Surface) -> float:
 
 
 def rings_of(faces: npt.NDArray[np.integer]) -> list[list[int]]:
-    """Return the neighbours of every vertex of a closed mesh, counter-clockwise as seen from outside.
+    """Return the neighbours of every vertex of a closed mesh, counter-clockwise from outside.
 
     Each begins with the smallest neighbour.
     """
@@ -198,7 +204,7 @@ def rings_of(faces: npt.NDArray[np.integer]) -> list[list[int]]:
         while (after := next_of[ring[-1]]) != ring[0] and len(ring) <= len(next_of):
             ring.append(after)
         if len(ring) != len(next_of):
-            raise CaseError(f"mesh: it touches itself in vertex {number}")
+            raise CaseError(f"mesh: the surface touches itself at vertex {number}")
         rings.append(ring)
     return rings
 

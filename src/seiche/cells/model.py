@@ -32,7 +32,7 @@ class MembraneModel:
     sign of twice the mean curvature (-2/R on a sphere); "rest" is that of the stress-free shape at each point. The
     penalties (eq. 10), energies per area or volume, are `area` (whole cell), `local_area` (each triangle) and `volume`.
 
-    `shell` is "loop", a Loop subdivision surface with 1 or 3 integration points an element (`points`), or "flat",
+    `shell` is "loop", a Loop subdivision surface with 1 or 3 integration points per element (`points`), or "flat",
     triangles and hinges.
     """
 
@@ -52,11 +52,11 @@ class MembraneModel:
         for name in ("bending", "area", "local_area", "volume"):
             _nonnegative(name, getattr(self, name))
         if self.spontaneous_curvature != "rest" and not math.isfinite(self.spontaneous_curvature):
-            raise CaseError(f"spontaneous_curvature = {self.spontaneous_curvature}: a number or 'rest' is expected")
+            raise CaseError(f"spontaneous_curvature = {self.spontaneous_curvature}: expected a number or 'rest'")
         if self.shell not in ("loop", "flat"):
-            raise CaseError(f"shell = {self.shell!r}: 'loop' or 'flat' is expected")
+            raise CaseError(f"shell = {self.shell!r}: expected 'loop' or 'flat'")
         if self.points not in (1, 3):
-            raise CaseError(f"points = {self.points}: an element has 1 or 3 points of integration")
+            raise CaseError(f"points = {self.points}: expected 1 or 3 integration points per element")
 
     def in_units(self, length: float, force: float) -> MembraneModel:
         """Return this membrane, given in SI units, in units of a `length` (m) and a `force` (N)."""
@@ -75,7 +75,7 @@ class MembraneModel:
 
 def _nonnegative(name: str, value: float) -> None:
     if not (math.isfinite(value) and value >= 0):
-        raise CaseError(f"{name} = {value:g}: a modulus is zero or more")
+        raise CaseError(f"{name} = {value:g}: expected a modulus of zero or more")
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,24 +102,28 @@ class CellType:
         checked(self.mesh, f"cell type {self.name!r}: mesh")
         if len(self.mesh.vertices) > CAPACITIES[-1]:
             raise CaseError(
-                f"cell type {self.name!r}: {len(self.mesh.vertices)} vertices: at most {CAPACITIES[-1]} are possible"
+                f"cell type {self.name!r}: {len(self.mesh.vertices)} vertices; the maximum is {CAPACITIES[-1]}"
             )
         crossing = own_crossing(self.mesh)
         if crossing is not None:
             raise CaseError(
-                f"cell type {self.name!r}: mesh: it crosses itself: triangle {crossing[0]} meets triangle {crossing[1]}"
+                f"cell type {self.name!r}: mesh: the surface intersects itself: triangles {crossing[0]} and "
+                f"{crossing[1]} cross"
             )
         valence = np.bincount(self.mesh.faces.reshape(-1))
         control = valence[self.mesh.faces].sum(axis=1).max() - 6
         if self.model.shell == "loop" and control > max(SLOTS):
             raise CaseError(
-                f"cell type {self.name!r}: a triangle has {control} control points: at most {max(SLOTS)} are possible"
-                " (vertices with fewer neighbours, or flat triangles: model = 'triangles', in Python shell = 'flat')"
+                f"cell type {self.name!r}: a triangle has {control} control points; the maximum is {max(SLOTS)}: "
+                "use vertices with fewer neighbours, or flat triangles (model = 'triangles', in Python shell = "
+                "'flat')"
             )
         if self.stress_free is not None:
             checked(self.stress_free, f"cell type {self.name!r}: stress-free mesh")
             if not np.array_equal(self.stress_free.faces, self.mesh.faces):
-                raise CaseError(f"cell type {self.name!r}: the stress-free mesh has other triangles than the mesh")
+                raise CaseError(
+                    f"cell type {self.name!r}: the triangles of the stress-free mesh differ from those of the mesh"
+                )
 
     def control_points(self, surface: Surface | None = None) -> Floats:
         """Return the points (n, 3) that move, for a surface with the triangles of `mesh` (that itself by default)."""

@@ -23,16 +23,16 @@ def neighbor_pairs(centers: Floats, lengths: Floats, reach: float) -> tuple[Inte
     owners, shifts, places = [], [], []
     for step in steps:
         moved = centers + step
-        near = np.flatnonzero(((moved >= low) & (moved <= high)).all(axis=1))
-        owners.append(near)
-        places.append(moved[near])
-        shifts.append(np.broadcast_to(step, (len(near), 3)))
+        in_reach = np.flatnonzero(((moved >= low) & (moved <= high)).all(axis=1))
+        owners.append(in_reach)
+        places.append(moved[in_reach])
+        shifts.append(np.broadcast_to(step, (len(in_reach), 3)))
     owner, shift, place = np.concatenate(owners), np.concatenate(shifts), np.concatenate(places)
     near_rows = cKDTree(centers).query_ball_tree(cKDTree(place), reach)
     left = np.repeat(np.arange(len(centers)), [len(row) for row in near_rows])
     right = np.fromiter((k for row in near_rows for k in sorted(row)), np.int64, len(left))
-    other = (owner[right] != left) | (shift[right] != 0).any(axis=1)
-    return np.stack([left[other], owner[right[other]]], axis=1), shift[right[other]]
+    distinct = (owner[right] != left) | (shift[right] != 0).any(axis=1)
+    return np.stack([left[distinct], owner[right[distinct]]], axis=1), shift[right[distinct]]
 
 
 def spread_points(points: Floats, count: int) -> Floats:

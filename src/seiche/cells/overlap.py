@@ -55,13 +55,13 @@ def overlapping_pairs(surfaces: Sequence[Surface], packing: Packing, lengths: Fl
     pairs, shifts = pairs[once], shifts[once]
     kinds, centers, turns = packing.kinds, packing.centers, packing.rotations
     between = centers[pairs[:, 1]] + shifts - centers[pairs[:, 0]]
-    near = np.linalg.norm(between, axis=1) <= radii[kinds[pairs[:, 0]]] + radii[kinds[pairs[:, 1]]] + margin
+    in_reach = np.linalg.norm(between, axis=1) <= radii[kinds[pairs[:, 0]]] + radii[kinds[pairs[:, 1]]] + margin
     overlapping = []
-    for (i, j), shift in zip(pairs[near].tolist(), between[near], strict=True):
-        one, two = bodies[kinds[i]], bodies[kinds[j]]
+    for (i, j), shift in zip(pairs[in_reach].tolist(), between[in_reach], strict=True):
+        first, second = bodies[kinds[i]], bodies[kinds[j]]
         # The second cell in the frame of the first.
-        other = Surface((two.vertices @ turns[j].T + shift) @ turns[i], two.faces)
-        if meet(one, other, margin):
+        moved = Surface((second.vertices @ turns[j].T + shift) @ turns[i], second.faces)
+        if meet(first, moved, margin):
             overlapping.append((min(i, j), max(i, j)))
     return np.unique(np.array(overlapping, np.int64).reshape(-1, 2), axis=0)
 

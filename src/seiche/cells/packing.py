@@ -31,7 +31,7 @@ HIGHEST_HEMATOCRIT = 0.6
 LARGEST_GROWN, TILE_CELLS, TILE_HEMATOCRIT = 2000, 216, 0.5
 #: Above this part of TILE_HEMATOCRIT the tile is denser than the vessel by this factor.
 _FULL, _DENSER = 0.9, 1.06
-#: Up to so many cells, which may block each other in a narrow vessel, are grown from up to so many random starts.
+#: Up to this number of cells, which may block each other in a narrow vessel, are grown from several random starts.
 _FEW, _STARTS = 100, 6
 #: Initial size of cells that are pushed off the wall.
 _PRESSED = 0.75
@@ -66,49 +66,54 @@ def pack(
     """
     refuse_tight(vessel, surfaces)
     if not 0 < hematocrit <= HIGHEST_HEMATOCRIT:
-        raise CaseError(f"hematocrit = {hematocrit:g}: a number above 0 and up to {HIGHEST_HEMATOCRIT:g} is expected")
+        raise CaseError(f"hematocrit = {hematocrit:g}: expected a number above 0 and at most {HIGHEST_HEMATOCRIT:g}")
     parts = np.asarray(shares if shares is not None else np.ones(len(surfaces)), np.float64)
     if len(parts) != len(surfaces) or not (np.isfinite(parts) & (parts >= 0)).all() or parts.sum() <= 0:
-        raise CaseError(f"shares {parts.tolist()}: a share of the cells for each of {len(surfaces)} types is expected")
+        raise CaseError(f"shares {parts.tolist()}: expected one share, zero or more, for each of {len(surfaces)} types")
     parts = parts / parts.sum()
     volumes = np.array([surface.volume for surface in surfaces])
     counts = cell_counts(vessel.volume, volumes, parts, hematocrit)
     count = int(counts.sum())
     if count < 1:
         raise CaseError(
-            f"hematocrit = {hematocrit:g}: less than one cell: the vessel has the volume of"
-            f" {vessel.volume / volumes.min():.3g}"
+            f"hematocrit = {hematocrit:g}: gives less than one cell; the volume of the vessel is "
+            f"{vessel.volume / volumes.min():.3g} times that of a cell"
         )
     radius = max(float(np.linalg.norm(centered(surface), axis=1).max()) for surface in surfaces)
-    keep = 0.02 * radius if gap is None else gap
+    distance = 0.02 * radius if gap is None else gap
     # Cells thicker by half the gap must not overlap; this is a lower bound of their volume (Brunn-Minkowski).
-    needed = float(counts @ (np.cbrt(volumes) + np.cbrt(4 / 3 * np.pi) * 0.5 * keep) ** 3) / vessel.volume
+    needed = float(counts @ (np.cbrt(volumes) + np.cbrt(4 / 3 * np.pi) * 0.5 * distance) ** 3) / vessel.volume
     if needed > 1:
         raise CaseError(
-            f"gap: {count} cells so far apart need {needed:.3g} times the volume of the vessel or more:"
-            " a smaller gap or a lower hematocrit is needed"
+            f"gap: {count} cells with this gap need at least {needed:.3g} times the volume of the vessel; use a "
+            "smaller gap or a lower hematocrit"
         )
     device = backend or open_backend("cpu")
     if count <= LARGEST_GROWN:
-        return _grown(vessel, surfaces, np.repeat(np.arange(len(surfaces)), counts), keep, seed=seed, backend=device)
+        return _grown(
+            vessel, surfaces, np.repeat(np.arange(len(surfaces)), counts), distance, seed=seed, backend=device
+        )
     dense = max(TILE_HEMATOCRIT, _DENSER * hematocrit if hematocrit > _FULL * TILE_HEMATOCRIT else 0.0)
     dense = min(dense, HIGHEST_HEMATOCRIT)
     edge = float((TILE_CELLS * (parts @ volumes) / dense) ** (1 / 3))
     extent = vessel.high - vessel.low
     fitting = extent / np.maximum(np.round(extent / edge), 1)
     tile = Box(tuple(np.where(vessel.periodic, fitting, edge).tolist()))
-    packed = pack(tile, surfaces, dense, shares=parts.tolist(), gap=keep, seed=seed, backend=device)
+    packed = pack(tile, surfaces, dense, shares=parts.tolist(), gap=distance, seed=seed, backend=device)
     try:
-        return fill(vessel, surfaces, tile, packed, hematocrit, gap=keep, seed=seed)
+        return fill(vessel, surfaces, tile, packed, hematocrit, gap=distance, seed=seed)
     except CaseError:
-        return press(vessel, surfaces, tile, packed, counts, gap=keep, seed=seed, backend=device)
+        return press(vessel, surfaces, tile, packed, counts, gap=distance, seed=seed, backend=device)
 
 
 def _grown(
     vessel: Vessel, surfaces: Sequence[Surface], kinds: Integers, gap: float, *, seed: int, backend: Backend
 ) -> Packing:
     """Grow cells from random places; a few cells that jam are grown again from other places."""
-    starts: list[int | list[int]] = [seed, *([seed, again] for again in range(1, _STARTS if len(kinds) <= _FEW else 1))]
+    starts: list[int | list[int]] = [
+        seed,
+        *([seed, attempt] for attempt in range(1, _STARTS if len(kinds) <= _FEW else 1)),
+    ]
     for start in starts:
         try:
             return Growth(vessel, surfaces, kinds, gap, seed=start, backend=backend).packed()
@@ -135,15 +140,15 @@ def press(
     Raises:
         CaseError: there are fewer cells, or overlaps remain.
     """
-    every = _copies(vessel, tile, packed)
-    depth, random = -vessel.distance(every.centers), np.random.default_rng(seed)
+    copies = _copies(vessel, tile, packed)
+    depth, random = -vessel.distance(copies.centers), np.random.default_rng(seed)
     chosen: list[Integers] = []
     for kind, count in enumerate(counts.tolist()):
-        rows = np.flatnonzero((every.kinds == kind) & (depth > 0))
+        rows = np.flatnonzero((copies.kinds == kind) & (depth > 0))
         if len(rows) < count:
             raise CaseError(
-                f"hematocrit = {packed.hematocrit:.3f} of a tile: {len(rows)} cells of type {kind} are in the vessel, "
-                f"not {count}: a lower hematocrit is needed"
+                f"hematocrit = {packed.hematocrit:.3f} of a tile: only {len(rows)} of {count} cells of type {kind} "
+                "are inside the vessel; use a lower hematocrit"
             )
         at_wall = depth[rows] < centered(surfaces[kind]).max()
         order = np.lexsort((random.random(len(rows)), -np.where(at_wall, depth[rows], np.inf)))
@@ -151,7 +156,7 @@ def press(
         # Half of the surplus is removed at the wall, the other half anywhere.
         removed = np.concatenate([order[len(rows) - surplus // 2 :], order[: surplus - surplus // 2]])
         chosen.append(np.delete(rows, removed))
-    start = every.taken(np.sort(np.concatenate(chosen)), 0.0)
+    start = copies.taken(np.sort(np.concatenate(chosen)), 0.0)
     device = backend or open_backend("cpu")
     return Growth(vessel, surfaces, start.kinds, gap, seed=seed, backend=device, start=start).packed(_PRESSED)
 
@@ -189,30 +194,33 @@ def fill(
     extent = vessel.high - vessel.low
     copies = np.ceil(extent / tile.high - 1e-9).astype(int)
     seam = np.array(vessel.periodic) & (np.abs(copies * tile.high - extent) > 1e-9 * extent)
-    every = _copies(vessel, tile, packed)
-    centers = every.centers
+    all_copies = _copies(vessel, tile, packed)
+    centers = all_copies.centers
     keep = np.ones(len(centers), bool)
     for kind, surface in enumerate(surfaces):
-        rows = np.flatnonzero(every.kinds == kind)
+        rows = np.flatnonzero(all_copies.kinds == kind)
         points = centered(surface)
-        places = np.einsum("nij,pj->npi", every.rotations[rows], points) + centers[rows][:, None]
+        places = np.einsum("nij,pj->npi", all_copies.rotations[rows], points) + centers[rows][:, None]
         nearest = vessel.distance(places.reshape(-1, 3)).reshape(len(rows), -1).max(axis=1)
         crosses = ((places > vessel.high) & seam).any(axis=(1, 2))
         keep[rows[(nearest > -gap) | crosses]] = False
-    kept = every.taken(np.flatnonzero(keep), 0.0)
-    clashes = overlapping_pairs(surfaces, kept, lengths_of(vessel))
-    chosen = np.setdiff1d(np.arange(len(kept.centers)), clashes[:, 0])
-    volumes = np.array([surface.volume for surface in surfaces])[kept.kinds]
+    inside = all_copies.taken(np.flatnonzero(keep), 0.0)
+    clashes = overlapping_pairs(surfaces, inside, lengths_of(vessel))
+    chosen = np.setdiff1d(np.arange(len(inside.centers)), clashes[:, 0])
+    volumes = np.array([surface.volume for surface in surfaces])[inside.kinds]
     order = np.random.default_rng(seed).permutation(chosen)
     total = np.cumsum(volumes[order]) / vessel.volume
     reached = float(total[-1]) if len(total) else 0.0
-    wanted = int(np.searchsorted(total, hematocrit * (1 + 1e-9)))
+    count = int(np.searchsorted(total, hematocrit * (1 + 1e-9)))
     half = 0.5 * float(volumes.mean()) / vessel.volume if len(volumes) else 0.0
     if reached < hematocrit - half:
-        raise CaseError(f"hematocrit = {hematocrit:g}: copies of a tile fill the vessel up to {reached:.3f} only")
-    if wanted < len(total) and total[wanted] - hematocrit <= half:
-        wanted += 1
-    return kept.taken(np.sort(order[:wanted]), float(total[wanted - 1]) if wanted else 0.0)
+        raise CaseError(
+            f"hematocrit = {hematocrit:g}: copies of a packed tile reach only {reached:.3f} in the vessel; use a "
+            "lower hematocrit"
+        )
+    if count < len(total) and total[count] - hematocrit <= half:
+        count += 1
+    return inside.taken(np.sort(order[:count]), float(total[count - 1]) if count else 0.0)
 
 
 def cell_counts(volume: float, volumes: Floats, part: Floats, hematocrit: float) -> Integers:

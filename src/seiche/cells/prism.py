@@ -47,7 +47,7 @@ class Prism:
             (local[:, 0] >= _SLAB[0]) & (local[:, 0] < _SLAB[1]) & (np.hypot(local[:, 1], local[:, 2]) <= reach)
         ]
         if not len(slab):
-            raise CaseError(f'iolet["{plane.name}"]: there is no site behind it, so no cell can enter')
+            raise CaseError(f'iolet["{plane.name}"]: no fluid site lies behind it, so no cell can enter')
         self.low = np.concatenate([[0.0], slab[:, 1:].min(axis=0) - 1.0])
         self.high = np.concatenate([[float(length)], slab[:, 1:].max(axis=0) + 1.0])
         self.area = len(slab) / (_SLAB[1] - _SLAB[0])
@@ -58,10 +58,10 @@ class Prism:
 
     def longer(self, length: int) -> Prism:
         """Return the same tube with another length."""
-        other = copy(self)
-        other.length = length
-        other.high = np.array([float(length), *self.high[1:]])
-        return other
+        result = copy(self)
+        result.length = length
+        result.high = np.array([float(length), *self.high[1:]])
+        return result
 
     def sites(self) -> SiteSet:
         """Return the sites of a separate lattice in the tube, in local coordinates."""

@@ -34,17 +34,17 @@ def equilibrium(
 
     Raises:
         CaseError: several cells, single precision or loads that do not add up to zero.
-        UnstableError: no convergence after so many evaluations.
+        UnstableError: no convergence within the limit of evaluations.
     """
     from scipy.optimize import minimize
 
     load = np.asarray(loads, np.float64)
     start = cells.vertices()[0] if cells.count == 1 else np.empty((0, 3))
     if cells.count != 1 or cells.precision != "float64" or load.shape != start.shape:
-        raise CaseError("equilibrium: one cell in float64 and a load for each of its vertices are expected")
+        raise CaseError("equilibrium: expected one cell in float64 and a load for each of its vertices")
     greatest = float(np.abs(load).max())
     if np.abs(load.sum(axis=0)).max() > 1e-9 * max(greatest, 1e-300) * len(load):
-        raise CaseError("equilibrium: the loads do not add up to zero: the cell would accelerate")
+        raise CaseError("equilibrium: the sum of the loads is not zero, so the cell would accelerate")
     rest = cells.blocks[0].rest
     if greatest == 0:
         greatest = rest.cell.model.law.shear * float(np.sqrt(rest.face_areas.mean()))
@@ -60,5 +60,7 @@ def equilibrium(
     minimum = minimize(potential, start.ravel(), jac=True, method="L-BFGS-B", options=options)
     residual = float(np.abs(potential(minimum.x)[1]).max())
     if not residual <= 10 * tolerance * greatest:
-        raise UnstableError(f"equilibrium: the residual force is {residual:.3g} after {minimum.nfev} evaluations")
+        raise UnstableError(
+            f"equilibrium: not converged: the residual force is {residual:.3g} after {minimum.nfev} evaluations"
+        )
     return Equilibrium(minimum.x.reshape(start.shape), residual, int(minimum.nfev))

@@ -76,8 +76,10 @@ class ResidentCells:
 
     def list_replicated(self, owned: Sequence[Numbers], ghosts: Sequence[Numbers]) -> None:
         """List for each type the cells that other ranks have too, counted from its first one: owned ones and ghosts."""
-        for array, capacity, own, others in zip(self._lists, self.replicated_capacities, owned, ghosts, strict=True):
-            host, listed = np.zeros(2 + capacity, np.int32), np.concatenate([own, others])
+        for array, capacity, own, ghost_cells in zip(
+            self._lists, self.replicated_capacities, owned, ghosts, strict=True
+        ):
+            host, listed = np.zeros(2 + capacity, np.int32), np.concatenate([own, ghost_cells])
             host[0], host[1], host[2 : 2 + len(listed)] = len(listed), len(own), listed
             self.backend.assign(array, host)
 
@@ -116,8 +118,8 @@ class ResidentCells:
 
     def _chosen(self, roles: int, block: Block, *, by_cell: bool = False) -> dict[str, int]:
         role = self.backend.pointer(self.role) + block.first_cell * np.dtype(np.int32).itemsize
-        first, each = (0, 1) if by_cell else (block.first_vertex, block.vertices)
-        return {"role": role, "first": first, "each": each, "roles": roles}
+        first, items_per_cell = (0, 1) if by_cell else (block.first_vertex, block.vertices)
+        return {"role": role, "first": first, "each": items_per_cell, "roles": roles}
 
 
 def together(launches: Sequence[Launch]) -> Launch:

@@ -53,7 +53,7 @@ class Box:
     def __init__(self, lengths: Sequence[float], periodic: tuple[bool, bool, bool] = (True, True, True)) -> None:
         """Raise CaseError for lengths that are not three positive numbers."""
         if len(lengths) != 3 or not all(np.isfinite(length) and length > 0 for length in lengths):
-            raise CaseError(f"box of {tuple(lengths)}: three positive lengths are expected")
+            raise CaseError(f"box of {tuple(lengths)}: expected three positive lengths")
         self.low, self.high = np.zeros(3), np.asarray(lengths, np.float64)
         self.periodic, self.volume = periodic, float(np.prod(self.high))
 
@@ -74,7 +74,7 @@ class Tube:
     def __init__(self, radius: float, length: float, repeats: bool = True) -> None:
         """Raise CaseError for lengths that are not positive."""
         if not all(np.isfinite(value) and value > 0 for value in (radius, length)):
-            raise CaseError(f"tube of radius {radius:g} and length {length:g}: positive lengths are expected")
+            raise CaseError(f"tube of radius {radius:g} and length {length:g}: expected positive lengths")
         self.radius, self.length = radius, length
         self.low, self.high = np.array([0.0, -radius, -radius]), np.array([length, radius, radius])
         self.periodic, self.volume = (repeats, False, False), float(np.pi * radius**2 * length)
@@ -101,9 +101,11 @@ class Inside:
     def __post_init__(self) -> None:
         """Raise CaseError for a surface that is open or inside out."""
         if self.surface.boundary_loops():
-            raise CaseError("vessel: the surface is open: cap its ends")
+            raise CaseError("vessel: the surface is open; close its ends")
         if self.surface.volume <= 0:
-            raise CaseError(f"vessel: the surface is inside out (volume {self.surface.volume:.4g})")
+            raise CaseError(
+                f"vessel: the surface is inside out (volume {self.surface.volume:.4g}); reverse its triangles"
+            )
 
     periodic = (False, False, False)
 
@@ -160,4 +162,4 @@ def refuse_tight(vessel: Vessel, surfaces: Sequence[Surface]) -> None:
         if not vessel.may_fit(half):
             size = " x ".join(f"{2 * axis:.4g}" for axis in half)
             extent = " x ".join(f"{length:.4g}" for length in vessel.high - vessel.low)
-            raise CaseError(f"cell type {number}: a cell of {size} is larger than the vessel ({extent} around it)")
+            raise CaseError(f"cell type {number}: a cell of {size} is larger than the vessel (bounding box {extent})")

@@ -102,8 +102,8 @@ def run(
         text = " ".join(f"{name} {quote(str(value))}" for name, value in options if value is not None)
         command = f"seiche run {quote(str(case))} --restart {quote(str(simulation.checkpoints.path))} {text}".rstrip()
         # The wall clock is first checked after one step.
-        late = outcome.stopped.startswith("wall-clock") and outcome.step <= simulation.first_step + 1
-        note = ", before which no step was completed," if late else ""
+        no_progress = outcome.stopped.startswith("wall-clock") and outcome.step <= simulation.first_step + 1
+        note = ", before which no step was completed," if no_progress else ""
         print(f"seiche: stopped by {outcome.stopped}{note} at {position}; continue with: {command}")
 
 

@@ -35,7 +35,7 @@ CELL_STAGES = (
 
 @dataclass(frozen=True)
 class BloodCosts:
-    """Costs of `sites`, and of a `vertex` in seconds a step."""
+    """Costs of `sites`, and of a `vertex` in seconds per step."""
 
     sites: SiteCosts
     vertex: float

@@ -61,9 +61,9 @@ class Blood:
             CaseError: a combination that cannot be coupled.
         """
         if cells.backend is not solver.backend:
-            raise CaseError("blood: cells and flow must share a backend: make the cells with solver.backend")
+            raise CaseError("blood: cells and flow must share a backend; create the cells with solver.backend")
         if not (math.isfinite(slip) and slip >= 0):
-            raise CaseError(f"slip = {slip}: zero or more is expected")
+            raise CaseError(f"slip = {slip}: expected zero or more")
         self.solver, self.cells, self.contact = solver, cells, contact
         cells.set_slip_mobility(slip / viscosity_of(solver.model))
         coupling: dict[str, Any] = dict(
@@ -124,13 +124,13 @@ class Blood:
             place = backend.download(self.cells.place)[:, vertex]
             if not np.isfinite(place).all():
                 return (
-                    f"{self._label(cell)} has a vertex with non-finite coordinates at step {step}: take a smaller time"
-                    " step, or weaker forces (moduli, contact)"
+                    f"{self._label(cell)} has a vertex with non-finite coordinates at step {step}; use a smaller "
+                    "time step, or weaker forces (moduli, contact)"
                 )
             where = ", ".join(f"{x:.4g}" for x in place)
             return (
-                f"{self._label(cell)} has left the fluid at ({where}), step {step}:"
-                " take a smaller time step, or a stronger repulsion from the wall"
+                f"{self._label(cell)} has left the fluid at ({where}), step {step}; use a smaller time step, or a "
+                "stronger repulsion from the wall"
             )
         broken = self.cells.broken(step, None if self._sharing is None else self._sharing.own_cells())
         return None if broken is None else f"{self._label(broken[0])} {broken[1]}"

@@ -43,8 +43,8 @@ class Bricks:
         for axis, name in enumerate("xyz"):
             if sites.periodic[axis] and sites.shape[axis] < BRICK:
                 raise CaseError(
-                    f"cells: the periodic extent of {sites.shape[axis]} sites along {name} is below {BRICK}: the"
-                    " support of a vertex would overlap itself"
+                    f"cells: the periodic extent of {sites.shape[axis]} sites along {name} is below {BRICK}, so the "
+                    "support of a vertex would overlap itself; use a longer domain"
                 )
         extents = [-(-extent // BRICK) for extent in sites.shape]
         brick, inside = np.divmod(region.coords, BRICK)
@@ -66,8 +66,8 @@ class Bricks:
         self.rows = len(fluid)
         if not backend.is_gpu and 4 * _VOLUME * self.rows > _CPU_NUMBERS:
             raise CaseError(
-                f"cells in flow: {self.count} bricks of {BRICK}^3 sites on one rank are too many for the CPU: use more"
-                " ranks"
+                f"cells in flow: {self.count} bricks of {BRICK}^3 sites on one rank are too many for the CPU; use "
+                "more ranks"
             )
         full = np.asarray(fluid.min(axis=1))
         masks = np.packbits(fluid.reshape(-1, 8, 64), axis=2, bitorder="little").view(np.uint64)
@@ -81,9 +81,9 @@ class Bricks:
             "periodic": tuple(map(int, sites.periodic)),
             "each": tuple(1.0 / extent for extent in sites.shape),
         }
-        odd = any(sites.periodic[axis] and sites.shape[axis] % BRICK for axis in range(3))
+        has_remainder = any(sites.periodic[axis] and sites.shape[axis] % BRICK for axis in range(3))
         #: The simplest addressing that this lattice allows.
-        self.space: Space = "odd" if odd else ("open" if everywhere else "walled")
+        self.space: Space = "odd" if has_remainder else ("open" if everywhere else "walled")
         self._table: Array | None = None
         self._layout, self._backend = layout, backend
 
@@ -99,9 +99,9 @@ class Bricks:
             fluid.reshape(-1)[self.slots] = 1
             return fluid, np.where(numbers < 0, np.int32(self.count), numbers)
         flat = numbers.reshape(-1)
-        others = territory.known[flat[territory.known] < 0]
-        flat[others] = np.arange(self.count, self.count + len(others))
-        self.count += len(others)
+        remote = territory.known[flat[territory.known] < 0]
+        flat[remote] = np.arange(self.count, self.count + len(remote))
+        self.count += len(remote)
         fluid = np.zeros((self.count + 2, _VOLUME), np.uint8)
         fluid[: self.count], fluid[self.count + 1] = territory.fluid(flat, self.count), 1
         elsewhere = np.where(territory.sets >= 0, np.int32(self.count + 1), np.int32(self.count))

@@ -23,7 +23,7 @@ from seiche.couple.bricks import Bricks
 from seiche.couple.inside import InsideMarker
 from seiche.couple.markers import Markers, Surfaces
 from seiche.errors import CaseError, UnstableError
-from seiche.flow.immersion import Immersion
+from seiche.flow.immersion import Contrast, Immersion
 from seiche.flow.model import FlowModel
 from seiche.flow.solver import FlowSolver
 from seiche.kernels.registry import KernelSpec, grouped
@@ -51,7 +51,9 @@ def check_coupling(solver: FlowSolver, markers: Markers, delta: str, scheme: str
         raise CaseError(f"time scheme {scheme!r} of the vertices is not one of euler, adams-bashforth")
     real = solver.precision.compute
     if np.dtype(markers.force.dtype) != np.dtype(real):
-        raise CaseError(f"forces of vertices are {markers.force.dtype}, but the flow computes in {real}")
+        raise CaseError(
+            f"forces of vertices are {markers.force.dtype}, but the flow computes in {real}; use one precision"
+        )
 
 
 def viscosity_of(model: FlowModel) -> float:
@@ -144,7 +146,10 @@ class ImmersedBoundary(Boundary):
         """
         check_coupling(solver, markers, delta, scheme)
         if solver.world.size > 1:
-            raise CaseError(f"vertices in flow on {solver.world.size} ranks: only cells (Blood) may be on several")
+            raise CaseError(
+                f"immersed vertices on {solver.world.size} ranks are not supported; only cells (Blood) can be "
+                "distributed"
+            )
         real = solver.precision.compute
         self.solver, self.markers, self.delta, self.scheme = solver, markers, delta, scheme
         self.backend, self._real = solver.backend, real
@@ -177,7 +182,7 @@ class ImmersedBoundary(Boundary):
         fields = {"field": self.field, "flow": self.flow, "touched": self.touched, "slots": slots}
         contrast = None
         if self.inside is not None:
-            contrast = self.inside.contrast(viscosity_contrast)
+            contrast = Contrast(viscosity_contrast, self.inside.bits, self.inside.sites, mark_every, self.inside.begin)
         solver.immerse(Immersion(force, fields, self.stages, contrast))
 
     def _allocate_vertices(self, rows: int, capacity: int) -> None:
@@ -202,15 +207,15 @@ class ImmersedBoundary(Boundary):
         space = self.bricks.space
         vertices = self._vertices
         bricks: dict[str, Any] = {"bricks": self.bricks.members}
-        both: dict[str, Any] = {**bricks, "vertices": vertices}
+        members: dict[str, Any] = {**bricks, "vertices": vertices}
         lists: dict[str, Any] = {"lists": self._lists, "state": vertices["state"]}
         listed: dict[str, Any] = {**bricks, **lists, "listed": vertices["listed"], "stride": vertices["stride"]}
-        self._settle_all = self._bound(registry.settle(delta, real, space), 0, count, **both)
-        moving = {"flow": self.flow, "velocity": self.velocity, "slip": self._slip, **both}
+        self._settle_all = self._bound(registry.settle(delta, real, space), 0, count, **members)
+        moving = {"flow": self.flow, "velocity": self.velocity, "slip": self._slip, **members}
         spec, teams = registry.interpolate_group(delta, real, space), -(-count // registry.GROUP)
         self._euler, self._adams_bashforth = (
-            self._bound(spec, 0, teams, one={**moving, "now": now, "before": before}, count=count)
-            for now, before in ((1.0, 0.0), (1.5, -0.5))
+            self._bound(spec, 0, teams, one={**moving, "now": current_weight, "before": previous_weight}, count=count)
+            for current_weight, previous_weight in ((1.0, 0.0), (1.5, -0.5))
         )
         teams, sorters = -(-count // registry.RARE_GROUP), -(-rows // registry.SORT_GROUP)
         counting, filling = (
@@ -224,7 +229,7 @@ class ImmersedBoundary(Boundary):
         ]
         acting = {"corner": self.bricks.corner, "force": self.markers.force, "lists": self._lists}
         written = {"field": self.field, "touched": self.touched}
-        self._spread = self._bound(registry.spread(delta, real), 0, rows, **both, **acting, **written)
+        self._spread = self._bound(registry.spread(delta, real), 0, rows, **members, **acting, **written)
 
     def _move(self) -> None:
         first = self._steps_moved == 0
@@ -262,8 +267,8 @@ class ImmersedBoundary(Boundary):
             place = self.backend.download(self.markers.place)[:, lost]
             where = ", ".join(f"{x:.4g}" for x in place)
             raise UnstableError(
-                f"vertex {lost} at ({where}) has left the fluid at step {self.solver.step}: take a smaller"
-                " time step, softer cells or a repulsion from the wall"
+                f"vertex {lost} at ({where}) has left the fluid at step {self.solver.step}; use a smaller time "
+                "step, softer cells or a repulsion from the wall"
             )
 
     def force_density(self) -> npt.NDArray[Any]:

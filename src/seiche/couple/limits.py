@@ -200,8 +200,8 @@ class _Stiffness:
 
         rings = self._state.elements.rings
         counts = np.array([len(ring) for ring in rings])
-        begins, others = np.concatenate([[0], np.cumsum(counts)]), np.concatenate(rings)
-        joined = csr_array((np.ones(len(others)), others, begins), (len(rings), len(rings)))
+        begins, neighbours = np.concatenate([[0], np.cumsum(counts)]), np.concatenate(rings)
+        joined = csr_array((np.ones(len(neighbours)), neighbours, begins), (len(rings), len(rings)))
         share = diags_array(self._state.vertex_shares)
         return slip_mobility(self._state, mobility) * (share @ (diags_array(counts.astype(float)) - joined) @ share)
 

@@ -26,7 +26,7 @@ _PADDING = 1 << 16
 
 
 class CellMessages:
-    """Exchanges of three numbers a vertex: `places` in double precision, `speeds` in that of the flow.
+    """Exchanges of three numbers per vertex: `places` in double precision, `speeds` in that of the flow.
 
     Both use the same plan. `sent` and `received` are the largest numbers of values to and from each rank.
     """

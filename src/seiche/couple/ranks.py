@@ -45,7 +45,7 @@ from seiche.couple.markers import Surfaces
 from seiche.couple.redistribution import RESERVE, RedistributionSchedule
 from seiche.couple.sharing import CellSharing
 from seiche.couple.territory import Territory, halo_sites
-from seiche.flow.immersion import Immersion
+from seiche.flow.immersion import Contrast, Immersion
 from seiche.flow.solver import FlowSolver
 from seiche.halo.exchange import HaloExchange
 from seiche.halo.plan import HaloPlan, build_plan
@@ -106,7 +106,7 @@ class SharedBoundary(Boundary):
             self._set_up_sites(transport)
         margin = (SUPPORT[delta] + 1) // 2 - 1 + math.ceil(contact.reach if contact is not None else 0.0)
         margins = (margin, margin + RESERVE, margin + RESERVE + _SLACK)
-        every = self.backend.download(cells.place)[:, : cells.vertex_count]
+        positions = self.backend.download(cells.place)[:, : cells.vertex_count]
         self.inside = None
         if viscosity_contrast != 1.0:
             self.inside = InsideMarker(self.backend, self.bricks, surfaces_of(cells), mark_every)
@@ -122,7 +122,7 @@ class SharedBoundary(Boundary):
         )
         self.schedule = RedistributionSchedule(self.sharing, self.redistribute)
         self._side = self.backend.stream(urgent=True)
-        self.place_all(every, None)
+        self.place_all(positions, None)
 
     def _set_up_sites(self, transport: Any) -> None:
         """Find the bricks around the own sites, and allocate the fields and messages of the sites."""
@@ -190,7 +190,7 @@ class SharedBoundary(Boundary):
         fields = {"field": self.field, "flow": self.flow, "touched": self.touched, "slots": slots}
         contrast, inside = None, self.inside
         if inside is not None:
-            contrast = inside.contrast(self._ratio)
+            contrast = Contrast(self._ratio, inside.bits, inside.sites, inside.every, inside.begin)
         messages = self.sharing.messages
         messages.speeds.prepare(self._partial, "scatter_add")
         messages.speeds.prepare(self.cells.force)
@@ -201,15 +201,17 @@ class SharedBoundary(Boundary):
     def _bind_all(self) -> None:
         delta, real, space, bricks = self.delta, self._real, self.bricks.space, self.bricks.members
         resident, vertices, slip = self.sharing.resident, self._vertices, self.cells.slip
-        both: dict[str, Any] = {"bricks": bricks, "vertices": vertices}
+        brick_members: dict[str, Any] = {"bricks": bricks, "vertices": vertices}
         lists: dict[str, Any] = {"lists": self._lists, "state": vertices["state"]}
         listed: dict[str, Any] = {**lists, "bricks": bricks, "listed": vertices["listed"], "stride": vertices["stride"]}
-        moving = {"flow": self.flow, "velocity": self.velocity, "slip": slip, **both}
+        moving = {"flow": self.flow, "velocity": self.velocity, "slip": slip, **brick_members}
         weights = ((1.0, 0.0), (1.5, -0.5))  # Euler, Adams-Bashforth
         spec = held_kernels.interpolate_held(delta, real, space)
         self._alone = [
-            resident.over_groups(spec, GROUP, 1 << OWNED_ONLY, one={**moving, "now": now, "before": before})
-            for now, before in weights
+            resident.over_groups(
+                spec, GROUP, 1 << OWNED_ONLY, one={**moving, "now": current_weight, "before": previous_weight}
+            )
+            for current_weight, previous_weight in weights
         ]
         still = {**moving, "velocity": self._partial, "slip": None, "now": 0.0, "before": 0.0}
         spec = held_kernels.interpolate_owned(delta, real, space)
@@ -217,13 +219,15 @@ class SharedBoundary(Boundary):
         members = {"place": self.cells.place, "here": self._partial, "velocity": self.velocity, "slip": slip}
         spec, shared = held_kernels.move_vertices(real), 1 << OWNED_SHARED
         self._shared = [
-            resident.over_replicated(spec, shared, **members, stride=self.cells.stride, now=now, before=before)
-            for now, before in weights
+            resident.over_replicated(
+                spec, shared, **members, stride=self.cells.stride, now=current_weight, before=previous_weight
+            )
+            for current_weight, previous_weight in weights
         ]
         spec = registry.settle(delta, real, space)
         self._settle_all, self._settle_shared = (
-            resident.over_vertices(spec, **both),
-            resident.over_replicated(spec, **both),
+            resident.over_vertices(spec, **brick_members),
+            resident.over_replicated(spec, **brick_members),
         )
         rows, sorting = self.bricks.rows, {"count": self.bricks.count}
         self._unlist = self._bound(held_kernels.unlist(), 0, 3 * self.cells.stride, listed=vertices["listed"])
@@ -237,7 +241,7 @@ class SharedBoundary(Boundary):
         ]
         acting = {"corner": self.bricks.corner, "force": self.cells.force, "field": self.field, "touched": self.touched}
         self._spread = self._bound(
-            registry.spread(delta, real), 0, self.bricks.own, **both, lists=self._lists, **acting
+            registry.spread(delta, real), 0, self.bricks.own, **brick_members, lists=self._lists, **acting
         )
 
     def _stages(self) -> list[Stage]:
@@ -255,7 +259,7 @@ class SharedBoundary(Boundary):
         contact = [self.contact.stage()] if self.contact is not None else []
         interpolated, forces, settled = 92 + 17 * size, 3 * (8 + 2 * size), 52 + 4 * size
         owned_only, owned_shared, place, force = 1 << OWNED_ONLY, 1 << OWNED_SHARED, cells.place, cells.force
-        alone, own, many = count(owned_only), count(owned_shared), count(REPLICATED)
+        alone, own, replicated = count(owned_only), count(owned_shared), count(REPLICATED)
         local = count(REPLICATED, divided=True)  # about those in bricks of this rank
         start, finish = (partial(call, self._partial, "scatter_add") for call in (speeds.start, speeds.finish))
         return [
@@ -283,7 +287,7 @@ class SharedBoundary(Boundary):
             side_message(
                 "receive positions", lambda: places.finish(place), "send positions", places_received, places.bytes
             ),
-            shared("locate vertices (shared)", self._settle_shared, "receive positions", roles + many * settled),
+            shared("locate vertices (shared)", self._settle_shared, "receive positions", roles + replicated * settled),
             side_message("receive forces", lambda: speeds.finish(force), "send forces", forces_received, speeds.bytes),
             Stage(
                 "join shared stream",

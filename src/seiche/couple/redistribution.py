@@ -78,8 +78,8 @@ class RedistributionSchedule:
 
     def _process(self, queried: int, step: int) -> None:
         """Process the reply to the query launched before step `queried`; `step` is the current one."""
-        soon, speed = self._reply(queried)
-        if soon or step - self._redistributed >= _MAX_AGE:
+        exchange_due, speed = self._reply(queried)
+        if exchange_due or step - self._redistributed >= _MAX_AGE:
             if queried != step:
                 self._check(step)  # redistribution needs a current check
                 return
@@ -91,11 +91,11 @@ class RedistributionSchedule:
 
     def _reply(self, queried: int) -> tuple[bool, float]:
         """Return whether a rank soon lacks a cell, and the greatest velocity; raise if it lacked one at `queried`."""
-        lacks, soon, speed = self._sharing.reply()
+        lacks, exchange_due, speed = self._sharing.reply()
         since, self._queried = queried - self._from, None
         if lacks:
             raise UnstableError(
-                f"a cell moved too far within {since} steps (step {queried}, velocity {speed:.3g} a step) for"
-                " the ranks that share it: take a smaller time step"
+                f"a cell moved too far within {since} steps (step {queried}, velocity {speed:.3g} sites per step) "
+                "for the ranks that share it; use a smaller time step"
             )
-        return soon, speed
+        return exchange_due, speed

@@ -142,15 +142,15 @@ class CellSharing:
             of_kind = place[:, begin : begin + total * vertices].reshape(3, total, vertices)
             home = self.territory.home(np.asarray(of_kind.mean(axis=2).T)).astype(np.int64)
             number = np.arange(total)
-            mine = np.flatnonzero(np.where(home >= 0, home, number % self.world.size) == self.world.rank)
-            rows.append(np.column_stack([np.full(len(mine), kind), mine]))
-            columns.append((begin + mine[:, None] * vertices + np.arange(vertices)).reshape(-1))
+            owned_cells = np.flatnonzero(np.where(home >= 0, home, number % self.world.size) == self.world.rank)
+            rows.append(np.column_stack([np.full(len(owned_cells), kind), owned_cells]))
+            columns.append((begin + owned_cells[:, None] * vertices + np.arange(vertices)).reshape(-1))
             begin += total * vertices
-        mine = np.concatenate(rows).astype(np.int64)
-        holders = np.zeros((len(mine), self.territory.words), np.int64)
+        owned_cells = np.concatenate(rows).astype(np.int64)
+        holders = np.zeros((len(owned_cells), self.territory.words), np.int64)
         holders[:, self.world.rank // 32] = 1 << self.world.rank % 32
-        owner = np.full(len(mine), self.world.rank)
-        table = OwnerTable.of(np.column_stack([mine, owner, holders]), self.territory.words)
+        owner = np.full(len(owned_cells), self.world.rank)
+        table = OwnerTable.of(np.column_stack([owned_cells, owner, holders]), self.territory.words)
         counts = np.bincount(table.kind, minlength=len(self.total)).tolist()
         capacities = [max(old, _with_headroom(count)) for old, count in zip(self.capacities, counts, strict=True)]
         self.reserve(capacities, self.resident.replicated_capacities)
@@ -181,21 +181,21 @@ class CellSharing:
     def redistribute(self) -> bool:
         """Copy every cell to all ranks that need it, after `query` (collective); return whether arrays are new."""
         world, old, rank = self.world, self.table, self.world.rank
-        mine = np.flatnonzero(old.owner == rank)
-        slots = self.cell_slots(old)[mine]
+        owned_cells = np.flatnonzero(old.owner == rank)
+        slots = self.cell_slots(old)[owned_cells]
         home = self.backend.download(self._home)[slots].astype(np.int64)
         home = np.where(home >= 0, home, rank)
         holders = self.backend.download(self._needed_by)[slots]
-        holders[np.arange(len(mine)), home // 32] |= np.uint32(1) << (home % 32).astype(np.uint32)
-        outgoing = OwnerTable(old.kind[mine], old.number[mine], home, holders)
+        holders[np.arange(len(owned_cells)), home // 32] |= np.uint32(1) << (home % 32).astype(np.uint32)
+        outgoing = OwnerTable(old.kind[owned_cells], old.number[owned_cells], home, holders)
         by_peer = [np.flatnonzero(outgoing.is_on(peer)) for peer in range(world.size)]
         rows = outgoing.rows()
         received_rows = world.alltoall([rows[k] if peer != rank else rows[:0] for peer, k in enumerate(by_peer)])
         received_rows[rank] = rows[by_peer[rank]]  # most of them: they need no message
         source = np.repeat(np.arange(world.size), [len(peer_rows) for peer_rows in received_rows])
-        every = np.concatenate(received_rows)
-        order = np.lexsort((every[:, 1], every[:, 0]))
-        table, source = OwnerTable.of(every[order], self.territory.words), source[order]
+        table_rows = np.concatenate(received_rows)
+        order = np.lexsort((table_rows[:, 1], table_rows[:, 0]))
+        table, source = OwnerTable.of(table_rows[order], self.territory.words), source[order]
 
         old_vertices, vertices = self._block_vertices[outgoing.kind], self._block_vertices[table.kind]
         owned, ghosts = self._lists(table)
@@ -204,7 +204,7 @@ class CellSharing:
         received = np.maximum(_values(vertices, sources), _values(vertices, ghosts))
         sent[rank] = received[rank] = 0
         grown = self._grow(old, table, sent, received)
-        self._move(old, mine, by_peer, table, source)
+        self._move(old, owned_cells, by_peer, table, source)
         self._set_roles(table)
         at, stride, messages = self._vertices(table), self.cells.stride, self.messages
         messages.write(messages.places, "gather", stride, (*at, owned), (*at, ghosts))
@@ -217,21 +217,21 @@ class CellSharing:
         rank, own = self.world.rank, table.owner == self.world.rank
         owned, ghosts = [], []
         for peer in range(self.world.size):
-            other = peer != rank
-            owned.append(np.flatnonzero(own & table.is_on(peer) & other))
-            ghosts.append(np.flatnonzero((table.owner == peer) & other))
+            remote = peer != rank
+            owned.append(np.flatnonzero(own & table.is_on(peer) & remote))
+            ghosts.append(np.flatnonzero((table.owner == peer) & remote))
         return owned, ghosts
 
     def _replicated(self, table: OwnerTable) -> npt.NDArray[np.bool_]:
         """Return which cells (n,) of a table are on other ranks too."""
-        others = table.holders.copy()
-        others[:, self.world.rank // 32] &= ~np.uint32(1 << self.world.rank % 32)
-        return np.asarray(others.any(axis=1) | (table.owner != self.world.rank))
+        other_holders = table.holders.copy()
+        other_holders[:, self.world.rank // 32] &= ~np.uint32(1 << self.world.rank % 32)
+        return np.asarray(other_holders.any(axis=1) | (table.owner != self.world.rank))
 
     def _roles(self, table: OwnerTable) -> npt.NDArray[np.int32]:
         """Return the roles of the cells (n,) of a table on this rank."""
-        mine = np.where(self._replicated(table), OWNED_SHARED, OWNED_ONLY)
-        return np.where(table.owner == self.world.rank, mine, GHOST).astype(np.int32)
+        owned_roles = np.where(self._replicated(table), OWNED_SHARED, OWNED_ONLY)
+        return np.where(table.owner == self.world.rank, owned_roles, GHOST).astype(np.int32)
 
     def vertices(self, roles: int, *, divided: bool = False) -> int:
         """Return the number of vertices of the cells in these roles on this rank, a bit mask.
@@ -239,10 +239,10 @@ class CellSharing:
         `divided` counts those of a replicated cell in equal parts on each of its ranks.
         """
         table = self.table
-        every = self._block_vertices[table.kind]
+        positions = self._block_vertices[table.kind]
         holders = np.unpackbits(np.ascontiguousarray(table.holders).view(np.uint8), axis=1).sum(axis=1)
         chosen = (roles >> self._roles(table) & 1).astype(bool)
-        return int(np.rint((every / holders.clip(1) if divided else every)[chosen].sum()))
+        return int(np.rint((positions / holders.clip(1) if divided else positions)[chosen].sum()))
 
     def _grow(self, table: OwnerTable, new: OwnerTable, sent: Numbers, received: Numbers) -> bool:
         """Increase capacities for the cells of `new` and their messages if a rank needs it; return whether one did."""
@@ -267,13 +267,15 @@ class CellSharing:
         self.messages.prepare(self.cells.place, self.velocity)
         return True
 
-    def _move(self, old: OwnerTable, mine: Numbers, by_peer: list[Numbers], table: OwnerTable, source: Numbers) -> None:
-        """Copy places and velocities of this rank's cells, rows `mine` of `old`, to their new ranks."""
+    def _move(
+        self, old: OwnerTable, owned_cells: Numbers, by_peer: list[Numbers], table: OwnerTable, source: Numbers
+    ) -> None:
+        """Copy places and velocities of this rank's cells, rows `owned_cells` of `old`, to their new ranks."""
         rank, stride, (at, vertices) = self.world.rank, self.cells.stride, self._vertices(table)
-        first, old_vertices = (column[mine] for column in self._vertices(old))
-        none = np.zeros(0, np.int64)
-        outgoing = [none if peer == rank else rows for peer, rows in enumerate(by_peer)]
-        incoming = [none if peer == rank else np.flatnonzero(source == peer) for peer in range(self.world.size)]
+        first, old_vertices = (column[owned_cells] for column in self._vertices(old))
+        empty = np.zeros(0, np.int64)
+        outgoing = [empty if peer == rank else rows for peer, rows in enumerate(by_peer)]
+        incoming = [empty if peer == rank else np.flatnonzero(source == peer) for peer in range(self.world.size)]
         local, messages = np.flatnonzero(source == rank), self.messages
         out = np.column_stack([first[by_peer[rank]], at[local], old_vertices[by_peer[rank]]])
         back = np.column_stack([at[local], at[local], vertices[local]])

@@ -83,17 +83,17 @@ def _scheme(model: FlowModel, force: Floats) -> tuple[Floats, Floats]:
     c, w = D3Q19.vectors.astype(float), D3Q19.weights
     assert isinstance(model.rheology, Newtonian)
     even, odd = relaxation_rates(model.rheology.viscosity, model)
-    one = np.eye(len(c))
+    identity = np.eye(len(c))
     equilibrium = w[:, None] * (1.0 + (c @ c.T) / CS2)
     thrust = w * (c @ force) / CS2
     if isinstance(model.collision, Regularised):
         stress = np.einsum("ia,ib->iab", c, c)
         second = stress - CS2 * np.eye(3)
         filtered = 0.5 / CS2**2 * w[:, None] * np.einsum("iab,jab->ij", second, stress)
-        return equilibrium + (1 - even) * filtered @ (one - equilibrium), thrust
-    back = one[D3Q19.opposite]
-    relaxed = (0.5 * even * (one + back) + 0.5 * odd * (one - back)) @ (one - equilibrium)
-    return one - relaxed, thrust  # half of it through the equilibrium, (1 - odd/2) by eq. (12)
+        return equilibrium + (1 - even) * filtered @ (identity - equilibrium), thrust
+    back = identity[D3Q19.opposite]
+    relaxed = (0.5 * even * (identity + back) + 0.5 * odd * (identity - back)) @ (identity - equilibrium)
+    return identity - relaxed, thrust  # half of it through the equilibrium, (1 - odd/2) by eq. (12)
 
 
 def _critical(stiffness: Complex) -> float:

@@ -86,7 +86,7 @@ class Population:
 def packed(cells: CellsSetup) -> list[Population]:
     """Return the cells of the packing, undeformed and at rest."""
     if cells.packing is None:
-        raise CaseError("packing: there are no places for the cells")
+        raise CaseError("packing: the case defines no initial positions of the cells")
     populations = []
     for kind, surface in enumerate(cells.surfaces):
         centers, rotations = cells.packing.of_kind(kind)

@@ -39,7 +39,7 @@ class Territory:
             CaseError: too many ranks.
         """
         if world.size > MAX_RANKS:
-            raise CaseError(f"cells in flow on {world.size} ranks: at most {MAX_RANKS} are possible")
+            raise CaseError(f"cells in flow on {world.size} ranks: the maximum is {MAX_RANKS} ranks")
         self.region, self.shape = region, region.sites.shape
         self.extent = np.array([-(-extent // BRICK) for extent in self.shape])
         own, counts = np.unique(self.key(region.coords // BRICK), return_counts=True)
@@ -51,9 +51,9 @@ class Territory:
         bits = np.zeros((len(bricks), self.words), np.uint32)
         np.bitwise_or.at(bits, (row, ranks // 32), np.uint32(1) << (ranks % 32).astype(np.uint32))
         order = np.lexsort((-ranks, sites))  # the last assignment counts: most sites, the lowest rank among equals
-        most = np.zeros(len(bricks), np.int64)
-        most[row[order]] = ranks[order]
-        sets, number = np.unique(np.column_stack([bits, most]), axis=0, return_inverse=True)
+        largest_share = np.zeros(len(bricks), np.int64)
+        largest_share[row[order]] = ranks[order]
+        sets, number = np.unique(np.column_stack([bits, largest_share]), axis=0, return_inverse=True)
         self.ranks = np.ascontiguousarray(sets[:, :-1].astype(np.uint32))
         self.homes = sets[:, -1].astype(np.int32)
         self.sets = np.full(int(np.prod(self.extent + 1)), -1, np.int32)

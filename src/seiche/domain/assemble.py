@@ -142,12 +142,12 @@ def _signed_and_radial(lattice: CandidateNodes, plane: IoletPlane) -> tuple[npt.
     normal = np.asarray(plane.normal)
     ground = float(np.dot(np.asarray(lattice.origin) - plane.center, normal)) / lattice.spacing
     heights = lattice.coords @ normal + ground
-    near = np.flatnonzero(np.abs(heights) <= np.sqrt(3.0) + TOUCHING)
-    height = heights[near]
+    rows = np.flatnonzero(np.abs(heights) <= np.sqrt(3.0) + TOUCHING)
+    height = heights[rows]
     height[np.abs(height) < TOUCHING * max(lattice.shape)] = 0.0
-    offset = (lattice.positions(near) - plane.center) / lattice.spacing
+    offset = (lattice.positions(rows) - plane.center) / lattice.spacing
     close = np.linalg.norm(offset, axis=1) <= _reach(lattice, plane) + 2.0
-    return near[close], height[close], offset[close]
+    return rows[close], height[close], offset[close]
 
 
 def _reach(lattice: CandidateNodes, plane: IoletPlane) -> float:
@@ -156,9 +156,9 @@ def _reach(lattice: CandidateNodes, plane: IoletPlane) -> float:
 
 def _on_disc(lattice: CandidateNodes, plane: IoletPlane) -> npt.NDArray[np.bool_]:
     """Flag the nodes on the disc itself, which are not fluid."""
-    near, height, offset = _signed_and_radial(lattice, plane)
+    rows, height, offset = _signed_and_radial(lattice, plane)
     flags = np.zeros(len(lattice.coords), bool)
-    flags[near[(height == 0.0) & (np.linalg.norm(offset, axis=1) <= _reach(lattice, plane))]] = True
+    flags[rows[(height == 0.0) & (np.linalg.norm(offset, axis=1) <= _reach(lattice, plane))]] = True
     return flags
 
 
@@ -166,7 +166,7 @@ def _crossings(lattice: CandidateNodes, iolets: Sequence[IoletPlane]) -> Crossin
     """Find every link through the disc of an iolet; if two discs cut one link, both are listed."""
     cuts: list[tuple[npt.NDArray[np.int64], Floats, npt.NDArray[np.bool_], int, int]] = []
     for index, plane in enumerate(iolets):
-        near, height, offset = _signed_and_radial(lattice, plane)
+        near_rows, height, offset = _signed_and_radial(lattice, plane)
         for k, vector in enumerate(LINK_VECTORS):
             end = height + float(np.dot(plane.normal, vector))
             end[np.abs(end) < TOUCHING * max(lattice.shape)] = 0.0
@@ -175,7 +175,7 @@ def _crossings(lattice: CandidateNodes, iolets: Sequence[IoletPlane]) -> Crossin
             hit = offset[rows] + fraction[:, None] * vector
             inside = np.linalg.norm(hit, axis=1) <= _reach(lattice, plane)
             rows, fraction = rows[inside], fraction[inside]
-            cuts.append((near[rows], fraction, height[rows] > 0.0, k, index))
+            cuts.append((near_rows[rows], fraction, height[rows] > 0.0, k, index))
     if not cuts:
         empty = np.zeros(0, np.int64)
         return Crossings(empty, empty, np.zeros(0), empty, np.zeros(0, bool))
@@ -306,7 +306,7 @@ def _refuse_untouched(sites: SiteSet) -> None:
     touched = np.unique(sites.link_iolet)
     for index, plane in enumerate(sites.iolets):
         if index not in touched:
-            raise CaseError(f'iolet "{plane.name}" touches no site: check its center, normal and radius')
+            raise CaseError(f'iolet "{plane.name}" touches no site; check its center, normal and radius')
 
 
 def _refuse_shared_sites(sites: SiteSet) -> None:
@@ -320,4 +320,4 @@ def _refuse_shared_sites(sites: SiteSet) -> None:
         x, y, z = sites.coords[sites.boundary[shared[0]]]
         place = np.asarray(sites.origin) + sites.spacing * np.array([x, y, z])
         site = f"({x}, {y}, {z}) at (" + ", ".join(f"{value:.6g}" for value in place) + ") m"
-        raise CaseError(f'the iolets "{first}" and "{second}" both touch the site {site}: move them apart')
+        raise CaseError(f'the iolets "{first}" and "{second}" both touch the site {site}; move them apart')

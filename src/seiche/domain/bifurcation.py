@@ -67,7 +67,7 @@ def bifurcation_surface(
     """
     radii = (parent_radius, *daughter_radii)
     if not (min(*radii, parent_length, daughter_length) > 0.0 and sac_radius >= 0.0):
-        raise CaseError("a bifurcation needs positive radii and lengths")
+        raise CaseError("a bifurcation requires positive radii and lengths")
     if not all(np.radians(20.0) <= angle <= np.radians(100.0) for angle in angles):
         raise CaseError(f"angles = {angles} rad must lie between 0.35 and 1.74 (20 and 100 degrees)")
     start = np.array([-parent_length, 0.0, 0.0])
@@ -87,7 +87,7 @@ def bifurcation_surface(
         surface = surface.clipped(plane.center, plane.normal, 2.2 * radius)
     loops = surface.boundary_loops()
     if len(loops) != 3 or not all(any(_is_rim_of(plane, loop) for loop in loops) for plane in planes):
-        raise CaseError("these sizes do not give three round openings: make the vessels longer or the sac smaller")
+        raise CaseError("these sizes do not give three round openings; make the vessels longer or the sac smaller")
     return surface if open_ends else surface.capped(loops), (planes[0], planes[1], planes[2])
 
 
@@ -128,7 +128,7 @@ def _mesh(parts: Sequence[_Tube], widths: Sequence[float], spacing: float) -> Su
     high = np.max([part.points.max(axis=0) + part.radius for part in parts], axis=0) + margin
     nx, ny, nz = (int(count) for count in np.ceil((high - low) / spacing) + 1)
     if nx * ny * nz > 1 << 26:
-        raise CaseError(f"a meshing grid of {nx} x {ny} x {nz} nodes is too fine: choose a larger resolution")
+        raise CaseError(f"a meshing grid of {nx} x {ny} x {nz} nodes is too fine; choose a larger resolution")
     z, y, x = np.meshgrid(*(low[a] + spacing * np.arange(n) for a, n in ((2, nz), (1, ny), (0, nx))), indexing="ij")
     places = np.stack([x.reshape(-1), y.reshape(-1), z.reshape(-1)], axis=1)
     field = parts[0].distance(places)

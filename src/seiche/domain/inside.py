@@ -37,18 +37,18 @@ def nodes_inside(
     tree = igl.FastWindingNumberBVH()
     tree.init(scaled.vertices, faces)
     blocks = tuple(-(-extent // BLOCK) for extent in shape)
-    near = _blocks_near(scaled, blocks)
-    far = np.flatnonzero(~near.reshape(-1))
-    middle = np.empty(len(far))
-    for start in range(0, len(far), CHUNK):
-        corner = np.stack(np.unravel_index(far[start : start + CHUNK], blocks), axis=1) * BLOCK
+    near_surface = _blocks_near(scaled, blocks)
+    far_blocks = np.flatnonzero(~near_surface.reshape(-1))
+    middle = np.empty(len(far_blocks))
+    for start in range(0, len(far_blocks), CHUNK):
+        corner = np.stack(np.unravel_index(far_blocks[start : start + CHUNK], blocks), axis=1) * BLOCK
         middle[start : start + CHUNK] = tree.winding_number(corner + 0.5 * (BLOCK - 1))
-    undecided = far[np.abs(middle - 0.5) < UNDECIDED]
-    by_node = np.union1d(np.flatnonzero(near), undecided)
+    undecided = far_blocks[np.abs(middle - 0.5) < UNDECIDED]
+    by_node = np.union1d(np.flatnonzero(near_surface), undecided)
 
     distance = igl.AABB()
     distance.init(scaled.vertices, faces)
-    accepted = [_nodes_of(far[middle >= 0.5 + UNDECIDED], blocks, shape)]
+    accepted = [_nodes_of(far_blocks[middle >= 0.5 + UNDECIDED], blocks, shape)]
     step = CHUNK // BLOCK**3
     for start in range(0, len(by_node), step):
         nodes = _nodes_of(by_node[start : start + step], blocks, shape)

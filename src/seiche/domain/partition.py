@@ -59,7 +59,7 @@ def partition(
         CaseError: more parts than blocks, or invalid `parts`, `method`, `weights` or `block`.
     """
     if parts < 1 or block < 1:
-        raise CaseError(f"a partition needs at least one part and blocks of at least one site: {parts}, {block}")
+        raise CaseError(f"expected at least one part and blocks of at least one site: {parts}, {block}")
     if method not in METHODS:
         raise CaseError(f"partition {method!r} is unknown: use one of {', '.join(map(repr, METHODS))}")
     site_weights = _site_weights(len(sites), weights)
@@ -67,10 +67,10 @@ def partition(
         return np.zeros(len(sites), np.int32)
     grid, block_of_site = _blocks(sites, block)
     if not len(grid):
-        raise CaseError("there are no fluid sites to share among ranks")
+        raise CaseError("there are no fluid sites to distribute over the ranks")
     if parts > len(grid):
         unit = "fluid sites" if block == 1 else f"blocks of {block}^3 sites with fluid"
-        raise CaseError(f"{parts} ranks cannot share {len(grid)} {unit}: use at most {len(grid)} ranks")
+        raise CaseError(f"{parts} ranks cannot share {len(grid)} {unit}; use at most {len(grid)} ranks")
     block_weights: Weights = np.bincount(block_of_site, site_weights, len(grid)).astype(np.float64)
     if method == "slabs":
         return _cut_slabs(grid, block_weights, parts)[block_of_site]

@@ -37,7 +37,9 @@ def tube(
     direction = _unit(axis)
     along = int(np.argmax(np.abs(direction)))
     if periodic and abs(direction[along]) < 1.0:
-        raise CaseError(f"a periodic tube needs a lattice axis, not {tuple(float(value) for value in axis)}")
+        raise CaseError(
+            f"a periodic tube must lie along a lattice axis, not along {tuple(float(value) for value in axis)}"
+        )
 
     def distance(points: Floats) -> Floats:
         axial = points @ direction
@@ -100,7 +102,7 @@ def box(shape: tuple[int, int, int], spacing: float = 1.0) -> SiteSet:
     """Make a box of `shape` sites that is periodic in all directions."""
     _positive(spacing=spacing)
     if min(shape) < 1:
-        raise CaseError(f"a box needs at least one site along each axis, not {tuple(shape)}")
+        raise CaseError(f"a box requires at least one site along each axis, not {tuple(shape)}")
     coords = np.empty((shape[0] * shape[1] * shape[2], 3), np.int32)
     for axis, index in enumerate(np.ix_(*(np.arange(extent, dtype=np.int32) for extent in shape))):
         coords[:, axis].reshape(shape)[...] = index
@@ -132,7 +134,7 @@ def sites_from_distance(
     lattice = CandidateNodes((nx, ny, nz), np.zeros((0, 3), np.int32), spacing, (x, y, z), periodic)
     coords = _fluid_nodes(lattice, (distance,) if region is None else (distance, region))
     if not len(coords):
-        raise CaseError(f"the geometry holds no site at the spacing {spacing:g} m: use a smaller spacing")
+        raise CaseError(f"the geometry contains no site at the spacing {spacing:g} m; use a smaller spacing")
     wall = ImplicitWall(distance, spacing)
     return assemble(replace(lattice, coords=coords), iolets, wall.find, prune=region is None)[0]
 
@@ -215,7 +217,7 @@ def _unit(axis: Sequence[float]) -> Floats:
     vector = np.asarray(axis, float)
     length = float(np.linalg.norm(vector))
     if vector.shape != (3,) or not np.isfinite(length) or length == 0.0:
-        raise CaseError(f"an axis needs three finite numbers, not all zero, but is {axis}")
+        raise CaseError(f"an axis must be three finite numbers, not all zero, but is {axis}")
     return vector / length
 
 

@@ -95,8 +95,8 @@ def shared_sites(world: World, sites: SiteSet | None) -> SiteSet:
         assert sites is not None
         return sites
     if world.emulated:
-        same: SiteSet = world.bcast(sites)
-        return same
+        shared: SiteSet = world.bcast(sites)
+        return shared
     bare: SiteSet = world.bcast(without_arrays(sites) if sites is not None else None)
     arrays: dict[str, Any] = {name: shared_array(world, getattr(sites, name, None)) for name in _arrays_of(bare)}
     return replace(bare, **arrays)

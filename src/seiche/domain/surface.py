@@ -155,9 +155,9 @@ class Surface:
         """
         height = (self.vertices - np.asarray(center)) @ np.asarray(normal)
         height[np.abs(height) < 1e-12 * reach] = 0.0
-        near = np.linalg.norm(self.vertices - np.asarray(center), axis=1) <= reach
+        in_reach = np.linalg.norm(self.vertices - np.asarray(center), axis=1) <= reach
         behind = height[self.faces] < 0.0
-        affected = near[self.faces].all(axis=1) & behind.any(axis=1)
+        affected = in_reach[self.faces].all(axis=1) & behind.any(axis=1)
         pieces = [self.faces[~affected]]
         edges: dict[tuple[int, int], int] = {}
         cuts: list[Floats] = []
@@ -188,22 +188,22 @@ def subdivided(corners: Floats, longest: float) -> tuple[Floats, npt.NDArray[np.
 
     Returns the pieces (p, 3, 3) and the original triangle (p,) of each.
     """
-    done, owners = [], []
+    finished, owners = [], []
     parent = np.arange(len(corners))
     while len(corners):
         edges = np.linalg.norm(np.roll(corners, -1, axis=1) - corners, axis=2)
-        small = edges.max(axis=1) <= longest
-        done.append(corners[small])
-        owners.append(parent[small])
-        corners, parent = corners[~small], parent[~small]
-        turn = (edges[~small].argmax(axis=1)[:, None] + np.arange(3)) % 3  # the longest edge becomes the first
+        is_small = edges.max(axis=1) <= longest
+        finished.append(corners[is_small])
+        owners.append(parent[is_small])
+        corners, parent = corners[~is_small], parent[~is_small]
+        turn = (edges[~is_small].argmax(axis=1)[:, None] + np.arange(3)) % 3  # the longest edge becomes the first
         a, b, c = np.moveaxis(np.take_along_axis(corners, turn[:, :, None], axis=1), 1, 0)
         middle = 0.5 * (a + b)
         corners = np.concatenate([np.stack([a, middle, c], axis=1), np.stack([middle, b, c], axis=1)])
         parent = np.concatenate([parent, parent])
-    if not done:
+    if not finished:
         return corners, parent
-    return np.concatenate(done), np.concatenate(owners)
+    return np.concatenate(finished), np.concatenate(owners)
 
 
 def _rim_center(points: Floats) -> Floats:

@@ -45,10 +45,13 @@ class VoxelReport:
         """Return one line of text for each defect."""
         lines = [f"hole of radius {loop.radius:.3g} m at {_place(loop.center)} m" for loop in self.holes]
         lines += [
-            f"{part.sites} sites around {_place(part.center)} m left out: no iolet there" for part in self.dropped
+            f"{part.sites} sites around {_place(part.center)} m were removed: this part of the vessel has no iolet"
+            for part in self.dropped
         ]
         if self.unresolved_links:
-            lines.append(f"{self.unresolved_links} wall links run through a hole and were cut half way")
+            lines.append(
+                f"{self.unresolved_links} wall links run through a hole; the wall is placed half way along them"
+            )
         return [*lines, *self.narrow] + ([self.clashes] if self.clashes else [])
 
 
@@ -83,7 +86,10 @@ def _clashes(surface: Surface) -> str:
     if not len(places):
         return ""
     edges = f"{len(places)} edges, one of them at {_place(places[0])} m"
-    return f"part of the surface is inside out: triangles have opposite orientations at {edges}; orient all outwards"
+    return (
+        f"part of the surface is inside out: triangles have opposite orientations at {edges}; orient all normals "
+        "outwards"
+    )
 
 
 def _voxelise(
@@ -94,11 +100,11 @@ def _voxelise(
     planes = [_checked(plane) for plane in iolets]
     loops = surface.boundary_loops()
     if surface.volume < 0.0:
-        raise CaseError("the surface is inside out (its volume is negative): reverse its triangles")
+        raise CaseError("the surface is inside out (its volume is negative); reverse its triangles")
     extent = np.ptp(surface.vertices, axis=0) if len(surface.vertices) else np.zeros(3)
     if extent.max() < spacing:
         size = f"it is {extent.max():.3g} m long; check spacing and unit"
-        raise CaseError(f"the surface holds no site at the spacing {spacing:g} m: {size}")
+        raise CaseError(f"the surface contains no site at the spacing {spacing:g} m: {size}")
     owner = [iolet_of_rim(loop, planes, spacing) for loop in loops]
     narrow = _narrow(loops, owner, planes)
     caps = [(loop, index) for loop, index in zip(loops, owner, strict=True) if index >= 0]
@@ -106,7 +112,7 @@ def _voxelise(
     lattice = _lattice(surface, spacing, origin)
     coords = nodes_inside(closed, spacing, np.asarray(lattice.origin), lattice.shape)
     if not len(coords):
-        raise CaseError(f"the surface holds no site at the spacing {spacing:g} m: check spacing and unit")
+        raise CaseError(f"the surface contains no site at the spacing {spacing:g} m; check spacing and unit")
     lattice = replace(lattice, coords=coords)
     planes = [_bounded(plane, lattice, caps, index) for index, plane in enumerate(planes)]
     labels = _face_labels(closed, planes, spacing)
@@ -121,7 +127,7 @@ def _voxelise(
 def _checked(plane: IoletPlane) -> IoletPlane:
     length = float(np.linalg.norm(plane.normal))
     if not (np.isfinite(length) and length > 0.0 and np.isfinite(plane.center).all()):
-        raise CaseError(f'iolet "{plane.name}" needs a finite center and a normal that is not zero')
+        raise CaseError(f'iolet "{plane.name}" requires a finite center and a normal that is not zero')
     if plane.radius is not None and not (np.isfinite(plane.radius) and plane.radius > 0.0):
         raise CaseError(f'iolet "{plane.name}": radius = {plane.radius:g} m must be positive')
     x, y, z = (value / length for value in plane.normal)
@@ -132,7 +138,9 @@ def _lattice(surface: Surface, spacing: float, origin: tuple[float, float, float
     """Return the empty lattice over the bounding box of `surface`."""
     low, high = surface.vertices.min(axis=0) / spacing, surface.vertices.max(axis=0) / spacing
     if (nodes := float(np.prod(high - low + 1.0))) > MOST_NODES:
-        raise CaseError(f"the surface's box has {nodes:.3g} nodes at the spacing {spacing:g} m: check unit and spacing")
+        raise CaseError(
+            f"the box around the surface has {nodes:.3g} nodes at the spacing {spacing:g} m; check unit and spacing"
+        )
     if origin is None:
         first = np.floor(low)
         size = np.ceil(high) - first
@@ -141,7 +149,7 @@ def _lattice(surface: Surface, spacing: float, origin: tuple[float, float, float
         place = np.asarray(origin, float)
         if np.any(np.ceil(low - place / spacing) < 0.0):
             corner = _place(low * spacing)
-            raise CaseError(f"the surface extends below the origin {_place(origin)} m: move the origin to {corner} m")
+            raise CaseError(f"the surface extends below the origin {_place(origin)} m; move the origin to {corner} m")
         size = np.floor(high - place / spacing) + 1.0
     nx, ny, nz = np.maximum(size, 1).astype(np.int64).tolist()
     x, y, z = place.tolist()
@@ -159,7 +167,7 @@ def iolet_of_rim(loop: Loop, planes: Sequence[IoletPlane], spacing: float) -> in
             continue
         if lateral <= max(loop.radius, plane.radius or 0.0):
             if facing > 0.0:
-                raise CaseError(f'iolet "{plane.name}": its normal points out of the fluid, reverse it')
+                raise CaseError(f'iolet "{plane.name}": its normal points out of the fluid; reverse it')
             return index
     return -1
 
@@ -167,8 +175,8 @@ def iolet_of_rim(loop: Loop, planes: Sequence[IoletPlane], spacing: float) -> in
 def _narrow(loops: Sequence[Loop], owner: Sequence[int], planes: Sequence[IoletPlane]) -> tuple[str, ...]:
     """Return messages about iolets that are narrower than their open rim."""
     return tuple(
-        f'iolet "{planes[index].name}" of radius {planes[index].radius:.3g} m is narrower than its opening, whose rim '
-        f"has a mean radius of {loop.radius:.3g} m: the rest of the opening is wall"
+        f'iolet "{planes[index].name}" of radius {planes[index].radius:.3g} m is narrower than its opening, whose '
+        f"rim has a mean radius of {loop.radius:.3g} m; the rest of the opening is treated as wall"
         for loop, index in zip(loops, owner, strict=True)
         if index >= 0 and (planes[index].radius or np.inf) < 0.8 * loop.radius
     )
@@ -189,14 +197,14 @@ def _section_radius(plane: IoletPlane, lattice: CandidateNodes) -> float:
     from scipy.ndimage import label
 
     height = (lattice.positions() - plane.center) @ np.asarray(plane.normal)
-    near = lattice.coords[np.abs(height) <= lattice.spacing]
-    if not len(near):
-        raise CaseError(f'iolet "{plane.name}" touches no site: check its center, normal and radius')
-    low = near.min(axis=0)
-    mask = np.zeros(near.max(axis=0) - low + 1, bool)
-    mask[tuple((near - low).T)] = True
-    parts = label(mask, np.ones((3, 3, 3)))[0][tuple((near - low).T)]
-    offset = np.linalg.norm(np.asarray(lattice.origin) + lattice.spacing * near - plane.center, axis=1)
+    nodes = lattice.coords[np.abs(height) <= lattice.spacing]
+    if not len(nodes):
+        raise CaseError(f'iolet "{plane.name}" touches no site; check its center, normal and radius')
+    low = nodes.min(axis=0)
+    mask = np.zeros(nodes.max(axis=0) - low + 1, bool)
+    mask[tuple((nodes - low).T)] = True
+    parts = label(mask, np.ones((3, 3, 3)))[0][tuple((nodes - low).T)]
+    offset = np.linalg.norm(np.asarray(lattice.origin) + lattice.spacing * nodes - plane.center, axis=1)
     return float(offset[parts == parts[offset.argmin()]].max())
 
 
@@ -213,7 +221,7 @@ def _face_labels(surface: Surface, planes: Sequence[IoletPlane], spacing: float)
         parallel = np.abs(facing) >= 0.99 * np.linalg.norm(area, axis=1)
         closing = flat[surface.faces].all(axis=1) & parallel
         if facing[closing].sum() > 0.0:
-            raise CaseError(f'iolet "{plane.name}": its normal points out of the fluid, reverse it')
+            raise CaseError(f'iolet "{plane.name}": its normal points out of the fluid; reverse it')
         labels[closing] = index
     return labels
 

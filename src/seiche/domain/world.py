@@ -88,9 +88,9 @@ class World:
 
         return " ".join(MPI.Get_library_version().replace("\x00", "").split("\n")[0].split())
 
-    def threads(self, wanted: int | None = None) -> int:
-        """Return the CPU threads of this process: `wanted`, else OMP_NUM_THREADS or its share of the cores."""
-        return wanted if wanted is not None else host_threads(self.local_size)
+    def threads(self, requested: int | None = None) -> int:
+        """Return the CPU threads of this process: `requested`, else OMP_NUM_THREADS or its share of the cores."""
+        return requested if requested is not None else host_threads(self.local_size)
 
     @property
     def emulated(self) -> bool:

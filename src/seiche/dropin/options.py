@@ -105,11 +105,11 @@ def refuse_same_files(options: Options) -> None:
     """Raise CaseError if two of input, output and checkpoint are the same file, or a folder is missing."""
     checkpoint = [("--checkpoint_file", options.checkpoint_file)] if options.checkpoint_file is not None else []
     named = [("-i", options.input), ("-o", options.output), *checkpoint]
-    for (flag, name), (other_flag, other) in combinations(named, 2):
-        if Path(name).resolve() == Path(other).resolve() or (
-            Path(name).exists() and Path(other).exists() and Path(name).samefile(other)
+    for (flag, name), (other_flag, other_name) in combinations(named, 2):
+        if Path(name).resolve() == Path(other_name).resolve() or (
+            Path(name).exists() and Path(other_name).exists() and Path(name).samefile(other_name)
         ):
-            raise CaseError(f"{flag} {name} and {other_flag} {other}: are the same file")
+            raise CaseError(f"{flag} {name} and {other_flag} {other_name}: are the same file")
     for flag, name in named[1:]:
         if not Path(name).absolute().parent.is_dir():
             raise CaseError(f"{flag} {name}: there is no folder {Path(name).parent}")

@@ -123,8 +123,8 @@ def choose_layout(
     allowed = layouts_for(model)
     if layout == "moments" and layout not in allowed:
         raise CaseError(
-            'layout "moments" stores ten numbers per site, which is sufficient only for collision = "regularised":'
-            " choose that collision or another layout"
+            'layout "moments" stores ten numbers per site, which is sufficient only for collision = "regularised"; '
+            "choose that collision or another layout"
         )
     for name in allowed:
         if layout == name:

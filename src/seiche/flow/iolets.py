@@ -113,7 +113,10 @@ class Iolets:
         missing, a site touches two iolets, or a Windkessel is impossible.
         """
         if len(region.sites.iolets) != len(model):
-            raise CaseError(f"{len(model)} iolet conditions for {len(region.sites.iolets)} iolets of the geometry")
+            raise CaseError(
+                f"{len(model)} iolet conditions for {len(region.sites.iolets)} iolets of the geometry; expected one "
+                "for each"
+            )
         self._backend, self._real, self._model = backend, real, list(model)
         self.clock = backend.zeros(1, np.int64)
         self._block_start, self._row = 0, BLOCK
@@ -144,7 +147,7 @@ class Iolets:
         if not outlets:
             return None
         if len(outlets) != len(self._numbers(WindkesselIolet)):
-            raise CaseError(f"two Windkessel outlets have the same name, of {', '.join(sorted(outlets))}")
+            raise CaseError(f"two Windkessel outlets have the same name; the names are {', '.join(sorted(outlets))}")
         units = np.rint(lattice.weights[1:] / _WEIGHT_UNIT).astype(np.int64)
         flags = (links.mask[:, None] >> np.arange(1, lattice.Q, dtype=np.uint32)) & 1
         weight = np.zeros(len(self._model), np.int64)
@@ -232,7 +235,7 @@ class Iolets:
                 weights[selected, : self._modes(int(iolet))] = profile[:, None]
                 continue
             if plane.radius is None:
-                raise CaseError(f"iolet {plane.name!r}: a velocity profile needs a radius")
+                raise CaseError(f"iolet {plane.name!r}: a velocity profile requires a radius")
             offset = middle[selected] - (np.array(plane.center) - np.array(region.sites.origin)) / spacing
             across = offset - (offset @ normal)[:, None] * normal
             profiles = mode_profiles(condition, plane.radius / spacing, np.sqrt(np.sum(across**2, axis=1)))
@@ -297,4 +300,4 @@ class _IoletLinks:
         if len(mixed):
             place = region.coords[self.row[mixed[0]]].tolist()
             names = [region.sites.iolets[k].name for k in (int(lowest[mixed[0]]), int(self.iolet[mixed[0]]))]
-            raise CaseError(f"the site at {place} touches two iolets, {names[0]!r} and {names[1]!r}: move them apart")
+            raise CaseError(f"the site at {place} touches two iolets, {names[0]!r} and {names[1]!r}; move them apart")

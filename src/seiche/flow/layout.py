@@ -206,4 +206,4 @@ class Layout(ABC):
 def check_slots(count: int) -> None:
     """Raise ValueError for more populations on one rank than 32-bit slot numbers (2^32)."""
     if count >= 1 << 32:
-        raise ValueError(f"{count} populations on one rank are more than 2^32: use more ranks")
+        raise ValueError(f"{count} populations on one rank are more than 2^32; use more ranks")

@@ -173,15 +173,15 @@ class MomentLayout(TileLayout):
         return self._rebuild_calls[phase, part]
 
     def _rebuild(self, phase: int, part: Literal["interior", "edge", "late"]) -> Callable[[], None] | None:
-        links, none = self._links, np.zeros(len(self._links.sites), np.uint32)
+        links, zeros = self._links, np.zeros(len(self._links.sites), np.uint32)
         edge = self.item[links.sites] >= self.interior
         if part == "interior":
-            leaving, arriving = links.rebuilt, np.where(edge, none, links.arriving)
+            leaving, arriving = links.rebuilt, np.where(edge, zeros, links.arriving)
         elif part == "edge":
-            leaving, arriving = none, np.where(edge, links.arriving, none)
+            leaving, arriving = zeros, np.where(edge, links.arriving, zeros)
         else:
             # All outgoing populations: the iolet values have been read and are replaced after this.
-            leaving, arriving = np.where(links.late != 0, np.uint32((1 << self.velocity_set.Q) - 1), none), none
+            leaving, arriving = np.where(links.late != 0, np.uint32((1 << self.velocity_set.Q) - 1), zeros), zeros
         rows = np.flatnonzero(leaving | arriving)
         if not len(rows):
             return None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from seiche.backend import Array, Backend
 from seiche.backend.base import Kernel
 from seiche.domain.sites import SiteSet
 from seiche.errors import CaseError
-from seiche.flow.immersion import Contrast, Immersion
+from seiche.flow.immersion import Immersion
 from seiche.flow.layout import Layout
 from seiche.flow.model import (
     Bgk,
@@ -39,11 +40,6 @@ def relaxation_rates(viscosity: float, model: FlowModel) -> tuple[float, float]:
     return even, 1.0 / (0.5 + model.collision.magic / (1.0 / even - 0.5))
 
 
-def viscosity_of(rates: Any) -> Any:
-    """Return the viscosity of relaxation rates omega+, numbers or arrays on the host or a device."""
-    return CS2 * (1.0 / rates - 0.5)
-
-
 def check_model(sites: SiteSet, model: FlowModel, precision: Precision, ranks: int) -> None:
     """Raise CaseError for an empty geometry, too many ranks, an unsupported precision or impossible physics."""
     if not len(sites):
@@ -63,12 +59,12 @@ def check_physics(model: FlowModel) -> None:
     fluid, collision = model.rheology, model.collision
     if isinstance(fluid, PowerLaw) and not 0 < fluid.shear_lowest <= fluid.shear_highest < np.inf:
         rates = f"{fluid.shear_lowest} to {fluid.shear_highest} (1/step)"
-        raise CaseError(f"power law: shear rates {rates} do not rise from above zero")
+        raise CaseError(f"power law: shear rates {rates} must be positive and ascending")
     if isinstance(fluid, Casson) and not 0 <= fluid.yield_stress < np.inf:
         raise CaseError(f"Casson fluid: yield stress {fluid.yield_stress} (lattice units) is negative or not a number")
     for viscosity in fluid.limits:
         if not (np.isfinite(viscosity) and viscosity > 0):
-            raise CaseError(f"viscosity {viscosity} (lattice units) is not positive: tau would be <= 1/2")
+            raise CaseError(f"viscosity {viscosity} (lattice units) is not positive, so tau would be <= 1/2")
     if isinstance(collision, Bgk | Regularised):
         return
     if not collision.magic > 0:
@@ -114,7 +110,8 @@ class Physics:
         self._backend, self._layout, self._model, self._real = backend, layout, model, real
         self._omega: Array | None = None
         self._field: tuple[Array, ...] = ()
-        self._contrast: Contrast | None = None
+        #: Returns the rates of the owned sites if cells have another viscosity.
+        self._inside: Callable[[], npt.NDArray[Any]] | None = None
         self.lattice_options = {"velocity_set": model.velocity_set}
         name = {Mrt: "mrt", Regularised: "regularised"}.get(type(model.collision), "trt")
         self.options = {"collision": name, **self.lattice_options}
@@ -156,33 +153,18 @@ class Physics:
     @property
     def even_rate(self) -> float | None:
         """Return the uniform relaxation rate of the shear stress, None if sites differ."""
-        return self._uniform_rates()[0] if self._omega is None and self._contrast is None else None
-
-    def _uniform_rates(self) -> tuple[float, ...]:
-        """Return the relaxation rate of the shear stress of a Newtonian fluid; with a contrast, also that in cells."""
-        fluid = self._model.rheology
-        assert isinstance(fluid, Newtonian)
-        factors = (1.0,) if self._contrast is None else (1.0, self._contrast.ratio)
-        return tuple(relaxation_rates(factor * fluid.viscosity, self._model)[0] for factor in factors)
+        if self._omega is not None or self._inside is not None:
+            return None
+        assert isinstance(self._model.rheology, Newtonian)
+        return relaxation_rates(self._model.rheology.viscosity, self._model)[0]
 
     def even_rates(self) -> npt.NDArray[Any]:
         """Return the relaxation rates of the shear stress in the last step, (n_owned,)."""
         if self._omega is not None:
             return np.asarray(self._backend.download(self._omega)[self._layout.item])
-        if self._contrast is not None:
-            outer, inner = self._uniform_rates()
-            return np.where(self._contrast.inside(), inner, outer).astype(self._real)
+        if self._inside is not None:
+            return self._inside()
         return np.full(len(self._layout.item), self.even_rate, self._real)
-
-    def write_viscosity(self, out: Array, items: Array) -> None:
-        """Write the viscosity in the last step to `out` (n,) for sites with layout `items` (n,), all on the device."""
-        if self._omega is not None:
-            out[...] = viscosity_of(self._omega[items])
-            return
-        outer, *inner = viscosity_of(np.array(self._uniform_rates(), self._real)).tolist()
-        out[...] = outer
-        if self._contrast is not None:
-            out[self._contrast.inside_on_device()] = inner[0]
 
     def set_even_rates(self, rates: npt.NDArray[Any]) -> None:
         """Overwrite the relaxation rates of the shear stress, (n_owned,)."""
@@ -218,7 +200,7 @@ class Physics:
     def set_body_force(self, force: tuple[float, float, float]) -> None:
         """Replace the body force density of the model; CaseError if a force field is set."""
         if self._field:
-            raise CaseError("body force: not supported with a force field; add the force to the field")
+            raise CaseError("body force: not supported together with a force field; add the force to the field")
         self._model = replace(self._model, body_force=force)
         if self.force.startswith("immersed"):
             self.force_members = self.other_force_members = {**self.force_members, "body": force}
@@ -252,7 +234,9 @@ class Physics:
         if contrast is None:
             return
         if not isinstance(fluid, Newtonian):
-            raise CaseError(f"a viscosity contrast needs a Newtonian fluid outside, not {type(fluid).__name__}")
+            raise CaseError(
+                f"a viscosity contrast requires a Newtonian fluid outside the cells, not {type(fluid).__name__}"
+            )
         if not 0 < contrast.ratio < np.inf:
             raise CaseError(f"viscosity contrast {contrast.ratio} is not positive")
         rates = [relaxation_rates(factor * fluid.viscosity, self._model) for factor in (1.0, contrast.ratio)]
@@ -260,4 +244,4 @@ class Physics:
         self.relaxation = next(name for name, force in INSIDE.items() if force == immersion.force)
         members = {"inside": contrast.bits, "slots": immersion.members["slots"], "even": even, "odd": odd}
         self.relaxation_members = self._with_moments(members)
-        self._contrast = contrast
+        self._inside = lambda: np.where(contrast.inside(), even[1], even[0]).astype(self._real)

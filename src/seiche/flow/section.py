@@ -138,10 +138,10 @@ def _poisson(inside: npt.NDArray[np.bool_]) -> Floats:
     diagonal = np.full(count, 8.0)  # the value beyond the rim is minus that of the point
     rows, columns = [], []
     for axis in (0, 1):
-        near, far = (np.take(number, range(b, number.shape[axis] - 1 + b), axis=axis).reshape(-1) for b in (0, 1))
-        both = (near >= 0) & (far >= 0)
-        rows += [near[both], far[both]]
-        columns += [far[both], near[both]]
+        lower, upper = (np.take(number, range(b, number.shape[axis] - 1 + b), axis=axis).reshape(-1) for b in (0, 1))
+        both = (lower >= 0) & (upper >= 0)
+        rows += [lower[both], upper[both]]
+        columns += [upper[both], lower[both]]
     np.subtract.at(diagonal, np.concatenate(rows), 1.0)
     index = np.arange(count)
     places = (np.concatenate([*rows, index]), np.concatenate([*columns, index]))

@@ -80,9 +80,9 @@ class WallLinks:
     component: npt.NDArray[np.int64]
     interior: int
 
-    def chosen(self, which: npt.NDArray[np.bool_], item: npt.NDArray[np.int64], interior: int) -> WallLinks:
-        """Return the links flagged in `which`, those that need another rank last, by component, direction and item."""
-        rows = np.flatnonzero(which)
+    def chosen(self, selection: npt.NDArray[np.bool_], item: npt.NDArray[np.int64], interior: int) -> WallLinks:
+        """Return the links flagged in `selection`, those of other ranks last, by component, direction and item."""
+        rows = np.flatnonzero(selection)
         at = item[self.row[rows]]
         edge = self.arrives[rows] & (at >= interior)
         order = rows[np.lexsort((at, self.q[rows], self.component[rows], edge))]
@@ -110,7 +110,7 @@ def links_of(
         half |= fraction == 0.5
         rim &= ~half
     double = np.where(half, 1.0, 2.0 * fraction)
-    late = rim & (double > 1.0)
+    beyond = rim & (double > 1.0)
     push, number = np.zeros(len(row)), np.full(len(row), -1, np.int64)
     problem, speed = None, np.zeros(len(walls.moving))
     if walls.moving:
@@ -119,8 +119,8 @@ def links_of(
             number = patches_of(walls.moving, places)
         except CaseError as error:
             problem = str(error)
-        half |= late & (number >= 0)
-        late &= ~half
+        half |= beyond & (number >= 0)
+        beyond &= ~half
         double[half] = 1.0
         for k, wall in enumerate(walls.moving):
             rows = np.flatnonzero(number == k)
@@ -132,4 +132,4 @@ def links_of(
         counts = world.allreduce_sum(np.bincount(number[number >= 0], minlength=len(walls.moving)))
         check_moving(walls.moving, counts, world.allreduce_max(np.where(np.isfinite(speed), speed, np.inf)))
     share = np.where(double < 1.0, double, 1.0 / double)
-    return WallLinks(row, q, share, push, ~half & ~rim & (double < 1.0), half, late, component[row], 0), number >= 0
+    return WallLinks(row, q, share, push, ~half & ~rim & (double < 1.0), half, beyond, component[row], 0), number >= 0

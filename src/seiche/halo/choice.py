@@ -38,8 +38,8 @@ class Decision:
 
     def change_since_choice(self, seconds: float) -> str:
         """Return a sentence that compares the present duration with that of the choice."""
-        then = self.measured[self.transport]
-        return f"{self.transport} took {then * 1e6:.3g} us when it was chosen, {seconds * 1e6:.3g} us now"
+        earlier = self.measured[self.transport]
+        return f"{self.transport} took {earlier * 1e6:.3g} us when it was chosen, {seconds * 1e6:.3g} us now"
 
     def describe(self) -> str:
         """Return the decision as one line."""

@@ -121,7 +121,7 @@ class HaloExchange:
     @property
     def capturable(self) -> bool:
         """Whether prepared exchanges are device work only and may be captured in a graph."""
-        return bool(self._directions) and all(way.transport.capturable for way in self._directions.values())
+        return bool(self._directions) and all(direction.transport.capturable for direction in self._directions.values())
 
     @property
     def next_slots(self) -> tuple[int, ...]:
@@ -170,7 +170,7 @@ class HaloExchange:
         direction, packs, unpacks = self._bound.get((pointer, mode)) or self._bind(pointer, array, mode)
         if len(direction.in_flight) == MAX_IN_FLIGHT:
             raise TransportError(
-                f"rank {self.world.rank}: {MAX_IN_FLIGHT} exchanges are already in flight: finish one first"
+                f"rank {self.world.rank}: {MAX_IN_FLIGHT} exchanges are already in flight; finish one first"
             )
         slot = direction.next_slot
         if direction.stream is not None:
@@ -195,7 +195,9 @@ class HaloExchange:
         pointer = self.backend.pointer(array)
         bound = self._bound.get((pointer, mode))
         if bound is None or not bound[0].in_flight or bound[0].in_flight[0][1:] != (pointer, mode):
-            raise TransportError(f"rank {self.world.rank}: finish of a {mode} that is not the oldest one started")
+            raise TransportError(
+                f"rank {self.world.rank}: the exchange to finish ({mode}) is not the one that was started first"
+            )
         direction, _, unpacks = bound
         slot = direction.in_flight[0][0]
         if direction.stream is not None:
@@ -289,11 +291,11 @@ class HaloExchange:
         changed = False
         for outward, decision in sorted(self._decided.items()) if self.can_reconsider else ():
             direction = self._directions[outward]
-            then, now = decision.measured[decision.transport], self._trial(direction, seconds)
-            if drifted(then, now):
+            earlier, current = decision.measured[decision.transport], self._trial(direction, seconds)
+            if drifted(earlier, current):
                 for discard_graphs in self.before_change:
                     discard_graphs()
-                if self._choose(outward, dict(decision.predicted), decision.change_since_choice(now)):
+                if self._choose(outward, dict(decision.predicted), decision.change_since_choice(current)):
                     changed = True
                     for key in [key for key, bound in self._bound.items() if bound[0] is direction]:
                         self._bind_launches(self._directions[outward], *key)
@@ -330,7 +332,7 @@ class HaloExchange:
         if mode not in ("gather", "scatter", "scatter_add"):
             raise TransportError(f"halo mode {mode!r} is unknown: use 'gather', 'scatter' or 'scatter_add'")
         if mode == "scatter_add" and self.store == "float16":
-            raise TransportError("scatter_add of float16 would round every sum: use float32 or float64")
+            raise TransportError("scatter_add of float16 would round every sum; use float32 or float64")
         if array.nbytes < self._size * self.plan.slots:
             raise TransportError(
                 f"rank {self.world.rank}: an array of {array.nbytes} B is too small"

@@ -50,14 +50,16 @@ class HaloPlan:
         if list(self.peers) != sorted(set(self.peers)):
             raise TransportError(f"peers of a halo plan must be ascending and unique: {self.peers}")
         if not len(self.peers) == len(self.owned) == len(self.copies):
-            raise TransportError(f"a halo plan of {len(self.peers)} peers needs as many lists of slots")
+            raise TransportError(
+                f"a halo plan of {len(self.peers)} peers requires one list of owned slots and one of copies per peer"
+            )
         if self.sized:
             return
         for peer, owned in zip(self.peers, self.owned, strict=True):
             if not all_distinct(owned):
-                raise TransportError(f"halo plan: rank {peer} has two copies of one value")
+                raise TransportError(f"halo plan: the list for rank {peer} contains a slot twice")
         if not all_distinct(*self.copies):
-            raise TransportError("halo plan: a slot is the copy of two values")
+            raise TransportError("halo plan: two values have the same slot")
 
     @property
     def slots(self) -> int:
@@ -107,12 +109,12 @@ def build_plan(world: World, requests: Request, locate: Callable[[Keys], npt.NDA
             )
         owned[peer] = np.where(slots < 0, 0, slots).astype(np.uint32)
     raise_together(world, problem)
-    none = np.zeros(0, np.uint32)
+    empty = np.zeros(0, np.uint32)
     copies = {peer: slots for peer, (_, slots) in requests.items() if len(slots)}
     peers = tuple(sorted(owned.keys() | copies.keys()))
     plan = None
     try:
-        plan = HaloPlan(peers, tuple(owned.get(p, none) for p in peers), tuple(copies.get(p, none) for p in peers))
+        plan = HaloPlan(peers, tuple(owned.get(p, empty) for p in peers), tuple(copies.get(p, empty) for p in peers))
     except TransportError as error:
         problem = f"rank {world.rank}: {error}"
     raise_together(world, problem)

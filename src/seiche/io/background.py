@@ -36,7 +36,7 @@ class Job(ABC):
 
 
 class FunctionJob(Job):
-    """A job made of three functions."""
+    """A job that consists of three functions."""
 
     def __init__(
         self, store: Callable[[], Any], commit: Callable[[list[Any]], None], finish: Callable[[bool], None]

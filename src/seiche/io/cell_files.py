@@ -129,7 +129,9 @@ def is_file_of_series(path: PurePath, other: PurePath) -> bool:
         names.append(other.with_name(plain))
     listed = path.suffix.lower() != ".pos"
     extra = (f"{path.name}.series", f"{path.stem}.wall{path.suffix}") if listed else ()
-    return other.parent == path.parent and any(step_of(path, one) is not None or one.name in extra for one in names)
+    return other.parent == path.parent and any(
+        step_of(path, candidate) is not None or candidate.name in extra for candidate in names
+    )
 
 
 def read_list(path: Path) -> list[tuple[Path, float]]:

@@ -59,7 +59,7 @@ class VoxelCells:
     def rows(self, on: Literal["cells", "points"]) -> int:
         """Return the number of owned sites; ValueError if `on` is "points"."""
         if on != "cells":
-            raise ValueError("fields on voxels belong to the cells: use on='cells'")
+            raise ValueError("fields on voxels belong to the cells; use on='cells'")
         return len(self.coords) if self.owned is None else len(self.owned)
 
     def mesh(self, world: World) -> MeshRows:

@@ -93,7 +93,7 @@ def checkpoint_job(
             raise ValueError("the ranks have different arrays")
         for layout, rows in zip(sets, zip(*(other[0] for other in ranks), strict=True), strict=True):
             if sum(rows) != layout.total:
-                raise ValueError(f"the ranks have {sum(rows)} {layout.name} together, need {layout.total}")
+                raise ValueError(f"the ranks have {sum(rows)} {layout.name} together; expected {layout.total}")
         if world.rank == 0:
             part_path(Path(path)).write_bytes(b"")
     file = ParallelFile(part_path(Path(path)), world, Path(path))
@@ -189,19 +189,19 @@ def read_checkpoint(path: str | os.PathLike[str], world: World, keys: Mapping[st
 def _attributes_of(state: State, attributes: Mapping[str, Attribute]) -> dict[str, Attribute]:
     for name, value in [*state.attributes.items(), *attributes.items()]:
         if not isinstance(value, str | float | int):
-            raise ValueError(f"attribute {name!r} is a {type(value).__name__}, need str, float or int")
+            raise ValueError(f"attribute {name!r} is a {type(value).__name__}; expected str, float or int")
         if name in state.attributes and name in attributes:
-            raise ValueError(f"attribute {name!r} is given twice")
+            raise ValueError(f"attribute {name!r} is set twice")
     return {**state.attributes, **attributes}
 
 
 def _set_layout(name: str, rows: RowSet) -> RowSetLayout:
     keys = rows.keys
     if len(keys) and not 0 <= keys.min() <= keys.max() < rows.total:
-        raise ValueError(f"{name}: keys {keys.min()}..{keys.max()}, need 0..{rows.total - 1}")
+        raise ValueError(f"{name}: keys {keys.min()} to {keys.max()}; expected 0 to {rows.total - 1}")
     for label, array in rows.arrays.items():
         if len(array.shape) < 1 or len(array) != len(keys):
-            raise ValueError(f"array {label!r} of the {name} has shape {array.shape}, need {len(keys)} rows")
+            raise ValueError(f"array {label!r} of the {name} has shape {array.shape}; expected {len(keys)} rows")
     layouts = [_layout(label, array, array.shape[1:], rows.total) for label, array in rows.arrays.items()]
     return RowSetLayout(name, int(rows.total), tuple(layouts))
 

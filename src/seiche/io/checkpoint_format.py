@@ -142,14 +142,14 @@ def read_header(path: Path, file: BinaryIO) -> CheckpointHeader:
     size = os.fstat(file.fileno()).st_size
     head = file.read(PREAMBLE_BYTES)
     if head[: len(MAGIC)] != MAGIC:
-        raise FormatError(path, "byte 0", "not a Seiche checkpoint (wrong magic)")
+        raise FormatError(path, "byte 0", "not a Seiche checkpoint (wrong magic number)")
     if len(head) < PREAMBLE_BYTES:
         raise FormatError(path, "preamble", f"truncated: {len(head)} of {PREAMBLE_BYTES} bytes")
     if struct.unpack("<I", head[-4:])[0] != zlib.crc32(head[:-4]):
         raise FormatError(path, "preamble", "damaged (checksum does not match)")
     _, version, checksum, offset, length = PREAMBLE.unpack(head[:-4])
     if version not in (1, VERSION):
-        raise FormatError(path, "byte 8", f"version {version}, this program reads versions 1 and {VERSION}")
+        raise FormatError(path, "byte 8", f"version {version}; this program reads versions 1 and {VERSION}")
     if offset < PREAMBLE_BYTES or offset + length != size:
         raise FormatError(path, "footer", f"ends at byte {offset + length}, the file at {size} (truncated?)")
     file.seek(offset)

@@ -61,8 +61,8 @@ def read_rows(path: Path, file: BufferedReader, layout: RowSetLayout, keys: Keys
             continue
         stored = read_chunk(path, file, layout, chunk, 0)
         at = np.minimum(np.searchsorted(requested, stored), len(requested) - 1)
-        mine = np.flatnonzero(requested[at] == stored)
-        rows = order[at[mine]]
+        matches = np.flatnonzero(requested[at] == stored)
+        rows = order[at[matches]]
         if complete[rows].any() or len(np.unique(rows)) != len(rows):
             raise FormatError(path, _place(layout, chunk), "a row is stored twice")
         complete[rows] = True
@@ -70,7 +70,7 @@ def read_rows(path: Path, file: BufferedReader, layout: RowSetLayout, keys: Keys
             if chunk.rows == 1:  # it may be large: read it without a copy
                 read_chunk(path, file, layout, chunk, number, into=arrays[item.name][rows[0] : rows[0] + 1])
             else:
-                arrays[item.name][rows] = read_chunk(path, file, layout, chunk, number)[mine]
+                arrays[item.name][rows] = read_chunk(path, file, layout, chunk, number)[matches]
     if not complete.all():
         raise FormatError(path, f"{layout.name} {keys[~complete].min()}", "not stored")
     return RowSet(keys, layout.total, {name: _native(array) for name, array in arrays.items()})

@@ -106,7 +106,7 @@ class FieldSeries(Closing):
         All jobs must be done, in the order of their creation. Raises FormatError if the file is full.
         """
         if self._planned == self._capacity:
-            reason = f"the file was created for {self._capacity} steps; use a larger capacity"
+            reason = f"the file was created for {self._capacity} states; use a larger capacity"
             raise FormatError(self.path, f"step {self._planned + 1}", reason)
         number = self._planned
         self._times[number] = time
@@ -148,7 +148,7 @@ class FieldSeries(Closing):
             array = np.asarray(values[name])
             shapes = [(self._rows, components)] + ([(self._rows,)] if components == 1 else [])
             if array.shape not in shapes:
-                raise ValueError(f"field {name!r}: shape {array.shape}, need {shapes[-1]}")
+                raise ValueError(f"field {name!r}: shape {array.shape}; expected {shapes[-1]}")
             arrays[name] = array.astype(self.dtype, copy=False)
         return arrays
 
@@ -166,7 +166,10 @@ class FieldSeries(Closing):
 
 def _check(fields: Mapping[str, int], capacity: int) -> None:
     if not 1 <= capacity <= CAPACITY_LIMIT:
-        raise ValueError(f"capacity = {capacity} steps: need 1..{CAPACITY_LIMIT}")
+        raise ValueError(f"capacity = {capacity} steps: expected 1 to {CAPACITY_LIMIT}")
     for name, components in fields.items():
         if not name or "/" in name or "." in name or components < 1:
-            raise ValueError(f"field {name!r} with {components} components: need a name without / or . and at least 1")
+            raise ValueError(
+                f"field {name!r} with {components} components: expected a name without / or . and at least one "
+                "component"
+            )

@@ -79,21 +79,21 @@ class FolderLock:
             OSError: the folder cannot be written to.
         """
         while True:
-            mine = self.path.with_name(f"{self.path.name}.{self._owner.nonce}")
-            mine.write_text(json.dumps(asdict(self._owner)))
+            candidate = self.path.with_name(f"{self.path.name}.{self._owner.nonce}")
+            candidate.write_text(json.dumps(asdict(self._owner)))
             try:
-                self._make(mine)
+                self._make(candidate)
                 self._beat()
                 return None
             except FileExistsError:
                 owner = self._read_owner()
                 if owner is None:  # released in the meantime
                     continue
-                if not (owner.is_this_process and from_this_process) and not self._stale(owner, mine):
+                if not (owner.is_this_process and from_this_process) and not self._stale(owner, candidate):
                     return owner
-                self._remove(owner, part_path(mine))
+                self._remove(owner, part_path(candidate))
             finally:
-                mine.unlink(missing_ok=True)
+                candidate.unlink(missing_ok=True)
 
     def owner(self, *, from_this_process: bool = False) -> Owner | None:
         """Return the owner of the lock if it is a live process of this host; nothing is written."""
@@ -111,26 +111,26 @@ class FolderLock:
                 os.rename(aside, self.path)
             aside.unlink(missing_ok=True)
 
-    def _make(self, mine: Path) -> None:
+    def _make(self, candidate: Path) -> None:
         """Create the lock, or raise FileExistsError."""
         try:
-            os.link(mine, self.path)  # atomic, also on NFS
+            os.link(candidate, self.path)  # atomic, also on NFS
         except FileExistsError:
             raise
         except OSError:  # a file system without links
             descriptor = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
-            os.write(descriptor, mine.read_bytes())
+            os.write(descriptor, candidate.read_bytes())
             os.close(descriptor)
 
     def _read_owner(self) -> Owner | None:
         return _owner_at(self.path)
 
-    def _stale(self, owner: Owner, mine: Path) -> bool:
-        """Return whether the lock is stale; `mine` is a file with the present time stamp."""
+    def _stale(self, owner: Owner, candidate: Path) -> bool:
+        """Return whether the lock is stale; `candidate` is a file with the present time stamp."""
         if owner.on_this_host:
             return not owner.alive
         try:
-            return mine.stat().st_mtime - self.path.stat().st_mtime > STALE
+            return candidate.stat().st_mtime - self.path.stat().st_mtime > STALE
         except FileNotFoundError:
             return True
 

@@ -94,9 +94,9 @@ class ParallelFile(Closing):
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
         try:
             with self._lock(offset, len(data)):
-                done = 0
-                while done < len(data):
-                    done += os.pwrite(self._descriptor, data[done : done + _PIECE], offset + done)
+                written = 0
+                while written < len(data):
+                    written += os.pwrite(self._descriptor, data[written : written + _PIECE], offset + written)
         except OSError as error:
             raise OSError(f"{self.name}: write of {len(data)} bytes at {offset} failed: {error.strerror}") from error
 

@@ -182,7 +182,7 @@ def _find_link(path: Path) -> int:
     with path.open("rb") as stream:
         head = stream.read(_HEAD)
     if head.count(target) != 1:
-        raise FormatError(path, _LINK, f"stored {head.count(target)} times by this HDF5 library, need once")
+        raise FormatError(path, _LINK, f"the HDF5 library stored it {head.count(target)} times; expected once")
     place = head.index(target) + len(target) - 6
     for steps in (1, 0):
         with path.open("rb+") as stream:

@@ -134,10 +134,10 @@ class Peer(AlltoallAlgorithm):
     def impossible(self) -> str | None:
         """Return a reason if a rank is on another host."""
         hosts, rank = hosts_of(self.world), self.world.rank
-        other = next((other for other, host in enumerate(hosts) if host != hosts[rank]), None)
-        if other is None:
+        remote = next((remote for remote, host in enumerate(hosts) if host != hosts[rank]), None)
+        if remote is None:
             return None
-        return f"strategy 'peer': ranks {rank} and {other} are {on_different_hosts(hosts[rank], hosts[other])}"
+        return f"strategy 'peer': ranks {rank} and {remote} are {on_different_hosts(hosts[rank], hosts[remote])}"
 
     def __call__(self) -> None:
         """Copy between two barriers: other ranks may still read the arrays before, and need the data after."""
@@ -183,10 +183,10 @@ class Nccl(AlltoallAlgorithm):
         device = None if self.memory is None else self.memory.device
         seats = self.world.allgather((hosts_of(self.world)[self.world.rank], device))
         if device is None:
-            return f"strategy 'nccl' needs arrays in GPU memory, but rank {self.world.rank} has one in host memory"
+            return f"strategy 'nccl' requires arrays in GPU memory, but rank {self.world.rank} has one in host memory"
         if len(set(seats)) < len(seats):
-            return "strategy 'nccl' needs one GPU per rank, but some ranks share one"
-        return None if nccl_library() is not None else "strategy 'nccl' needs NCCL: pip install nvidia-nccl-cu13"
+            return "strategy 'nccl' requires one GPU per rank, but some ranks share one"
+        return None if nccl_library() is not None else "strategy 'nccl' requires NCCL: pip install nvidia-nccl-cu13"
 
     def __call__(self) -> None:
         """Exchange and synchronise the stream."""

@@ -171,7 +171,7 @@ class Exchange:
 
     def _refuse_closed(self) -> None:
         if self._closed:
-            raise TransportError("the exchange is closed: create a new one")
+            raise TransportError("the exchange is closed; create a new one")
 
     def __enter__(self) -> Self:
         """Return the exchange."""
@@ -220,21 +220,21 @@ def _invalid(world: World, strategy: str, processes: int) -> str | None:
     # Compared first: if one rank rejected arguments that others accept, the others would hang.
     arguments = sorted({repr(pair) for pair in world.allgather((strategy, processes))})
     if len(arguments) > 1:
-        return f"ranks pass different strategies or processes: {', '.join(arguments)}"
+        return f"ranks use different strategies or processes: {', '.join(arguments)}"
     if strategy != "auto" and strategy not in ALGORITHMS:
         return f"strategy {strategy!r} is unknown: use one of {', '.join(map(repr, ('auto', *ALGORITHMS)))}"
     if not isinstance(processes, int | np.integer) or processes < 1 or world.size % processes:
         return f"{world.size} ranks cannot be divided into groups of {processes} processes per array"
     if processes > 1 and strategy not in ("auto", "extra-message", "duplicate-pointer"):
-        return f"strategy {strategy!r} cannot use {processes} processes per array: use 1"
+        return f"strategy {strategy!r} cannot use {processes} processes per array; use 1"
     return None
 
 
 def _memory(world: World, send: Any, receive: Any) -> Memory:
     if send is None or receive is None:
         raise TransportError(f"rank {world.rank} must pass an array to send and one to receive")
-    memory, other = memory_of(send), memory_of(receive)
-    if type(memory) is not type(other) or send.dtype != receive.dtype:
+    memory, receive_memory = memory_of(send), memory_of(receive)
+    if type(memory) is not type(receive_memory) or send.dtype != receive.dtype:
         raise TransportError(
             f"rank {world.rank} sends {type(send).__name__} of {send.dtype} but receives"
             f" {type(receive).__name__} of {receive.dtype}"

@@ -58,8 +58,8 @@ def headers_hash(folder: Path, headers: Iterable[str]) -> str:
             continue
         contents[header] = (folder / header).read_bytes()
         for name in re.findall(rb'^#include "(.+)"', contents[header], re.MULTILINE):
-            near = posixpath.normpath(posixpath.join(posixpath.dirname(header), name.decode()))
-            pending.append(near if (folder / near).exists() else name.decode())
+            included = posixpath.normpath(posixpath.join(posixpath.dirname(header), name.decode()))
+            pending.append(included if (folder / included).exists() else name.decode())
     digest = hashlib.sha256()
     for header in sorted(contents):
         digest.update(header.encode() + b"\0" + contents[header])

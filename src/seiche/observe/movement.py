@@ -44,7 +44,7 @@ class Movement:
     elapsed: float
     on_device: bool
     transport: str
-    useless: tuple[str, ...]
+    message_stages: tuple[str, ...]
 
     def tree(self) -> Efficiency | None:
         """Return the efficiencies of ranks, or of their devices; None if no step was timed.
@@ -93,8 +93,8 @@ class Movement:
             "steps_s": [record.steps_seconds for record in self.ranks],
             "memory_B": [record.memory for record in self.ranks],
             "stages": {name: [record.stages.get(name, 0.0) for record in self.ranks] for name in names},
-            "not_useful": list(self.useless),
-            "beside": {name: [record.host_overhead.get(name, 0.0) for record in self.ranks] for name in others},
+            "message_stages": list(self.message_stages),
+            "host_overhead": {name: [record.host_overhead.get(name, 0.0) for record in self.ranks] for name in others},
             "messages": [[source, *sent] for source, record in enumerate(self.ranks) for sent in record.sent],
         }
 
@@ -141,8 +141,8 @@ def gather_movement(
     records = world.gather(record)
     if records is None:
         return None
-    useless = dict.fromkeys(stage.name for stages in phases for stage in stages if not stage.useful)
-    return Movement(records, longest, on_device, transport, tuple(useless))
+    message_stages = dict.fromkeys(stage.name for stages in phases for stage in stages if not stage.useful)
+    return Movement(records, longest, on_device, transport, tuple(message_stages))
 
 
 def _fractions(phases: Sequence[Sequence[Stage]], weights: Sequence[float] | None) -> list[float]:

@@ -136,7 +136,7 @@ class Progress:
         }
 
     def numbers(self) -> str:
-        """Return the text shown beside the bar."""
+        """Return the text next to the bar."""
         left = self.seconds_left
         text = "" if left is None or self.step >= self.steps else f"  {_duration(left)} to go"
         if self._imbalance is not None:

@@ -52,7 +52,7 @@ def ideal_seconds(ranks: Sequence[Sequence[Sample]]) -> tuple[float, float]:
     """
     common = set.intersection(*(({sample.step for sample in samples}) for samples in ranks)) if ranks else set()
     chosen = [[sample for sample in samples if sample.step in common] for samples in ranks]
-    taken = max((sum(sample.seconds for sample in samples) for samples in chosen), default=0.0)
+    measured = max((sum(sample.seconds for sample in samples) for samples in chosen), default=0.0)
     walkers = [_Rank(samples) for samples in chosen]
     sent: defaultdict[tuple[str, int, int], deque[float]] = defaultdict(deque)
     met: defaultdict[tuple[str, int], dict[int, float]] = defaultdict(dict)
@@ -70,7 +70,7 @@ def ideal_seconds(ranks: Sequence[Sequence[Sample]]) -> tuple[float, float]:
             assert event is not None
             source = "the other ranks" if event[0] == "everyone" else f"a message of rank {event[2]}"
             raise ValueError(f"deadlock in the samples: rank {waiting} waits for {source} ({event[1]})")
-    return taken, min(taken, max((walker.time for walker in walkers), default=0.0))
+    return measured, min(measured, max((walker.time for walker in walkers), default=0.0))
 
 
 def _process(

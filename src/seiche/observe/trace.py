@@ -57,8 +57,8 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
     Raises:
         CaseError: there is such a file.
     """
-    other = f"output.trace: {path} exists and is not a trace; choose another name"
-    files.check_replaceable(path, _BEGIN, f"output.trace: cannot write {path}", other)
+    refusal = f"output.trace: {path} exists and is not a trace; choose another name"
+    files.check_replaceable(path, _BEGIN, f"output.trace: cannot write {path}", refusal)
 
 
 def common_epoch(world: World) -> int:

@@ -107,7 +107,7 @@ def film(
         ValueError: there is no state.
     """
     if not states:
-        raise ValueError("a film needs at least one state")
+        raise ValueError("a film requires at least one state")
     selected = [states[0](), states[len(states) // 2](), states[-1]()]
     top = fastest(selected)
     camera = camera_for(_all_points(selected, wall))
@@ -123,7 +123,7 @@ def film(
 def _all_points(states: list[CellSurfaces], wall: CellSurfaces | None) -> Floats:
     points = np.concatenate([surfaces.vertices for surfaces in (*states, *([wall] if wall is not None else []))])
     if not len(points):
-        raise CaseError("cannot draw: there are no cells and no wall")
+        raise CaseError("nothing to draw: there are no cells and no wall")
     return points
 
 

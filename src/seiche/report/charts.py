@@ -61,9 +61,9 @@ def roofline_plot(points: Sequence[tuple[str, float, float]], rate: float, start
         for k, (name, _, speed) in enumerate(points)
     )
     return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="Bandwidth of stages under the memory\'s roof">'
-        f'{"".join(parts)}</svg><ul class="key">{key}<li><i style="background:currentColor"></i>memory'
-        f" {number(rate * 1e-9)} GB/s</li></ul>"
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="Bandwidth of stages below the memory '
+        f'bandwidth">{"".join(parts)}</svg><ul class="key">{key}<li><i style="background:currentColor"></i>memory '
+        f"{number(rate * 1e-9)} GB/s</li></ul>"
     )
 
 

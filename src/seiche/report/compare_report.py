@@ -96,7 +96,9 @@ def _efficiencies(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> st
     ]
     rows.append(("computation scaling", *(f"{tree.computation_scaling:.3f}" for tree in trees if tree)))
     rows.append(("global", *(f"{tree.overall:.3f}" for tree in trees if tree)))
-    waits = [sum(sum(seconds) for seconds in (run.get("movement") or {}).get("beside", {}).values()) for run in runs]
+    waits = [
+        sum(sum(seconds) for seconds in (run.get("movement") or {}).get("host_overhead", {}).values()) for run in runs
+    ]
     if all(wait > 0 for wait in waits):
         per_step = [wait / max(1, run["steps"]) for wait, run in zip(waits, runs, strict=True)]
         rows.append(("scaling of host work between steps", "1.000", f"{scaling(per_step[0], per_step[1]):.3f}"))

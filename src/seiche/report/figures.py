@@ -60,7 +60,7 @@ class PlaneSlice:
     along: int = 2
 
     def view(self) -> tuple[Direction, Direction]:
-        """Return the directions to the viewer and upwards for a surface beside this slice, slightly rotated."""
+        """Return the directions to the viewer and upwards for a surface next to this slice, slightly rotated."""
         right, up = np.eye(3)[self.across], np.eye(3)[self.along]
         x, y, z = np.cross(right, up) + 0.4 * right + 0.2 * up
         return (float(x), float(y), float(z)), (float(up[0]), float(up[1]), float(up[2]))

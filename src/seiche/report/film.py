@@ -79,5 +79,7 @@ def ffmpeg(path: str | os.PathLike[str]) -> str:
     except (ImportError, RuntimeError):
         program = shutil.which("ffmpeg")
     if program is None:
-        raise CaseError(f"{os.fspath(path)}: an .mp4 film needs ffmpeg or the package imageio-ffmpeg; or choose .gif")
+        raise CaseError(
+            f"{os.fspath(path)}: an .mp4 film requires ffmpeg or the package imageio-ffmpeg; or choose .gif"
+        )
     return program

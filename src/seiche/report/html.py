@@ -132,8 +132,8 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
     Raises:
         CaseError: there is such a file.
     """
-    other = f"{path} exists and is not a report; choose another file with --output"
-    files.check_replaceable(path, _BEGIN, f"cannot write {path}", other)
+    refusal = f"{path} exists and is not a report; choose another file with --output"
+    files.check_replaceable(path, _BEGIN, f"cannot write {path}", refusal)
 
 
 def write_page(path: str | os.PathLike[str], text: str) -> None:

@@ -47,8 +47,13 @@ def losses(
     active, useful = elapsed * efficiency["orchestration"], elapsed * efficiency["parallel"]
     parts = (
         ("computing", useful, "parallel", _computing(efficiency)),
-        ("waiting for the busiest", longest - useful, "load_balance", _balance(efficiency, movement, solver, item)),
-        ("waiting for work of others", ideal - longest, "serialisation", _serialisation(efficiency)),
+        (
+            "waiting for the busiest rank",
+            longest - useful,
+            "load_balance",
+            _balance(efficiency, movement, solver, item),
+        ),
+        ("waiting for data of other ranks", ideal - longest, "serialisation", _serialisation(efficiency)),
         ("messages", active - ideal, "transfer", _transfer(movement, item)),
         ("between steps", elapsed - active, "orchestration", _between(elapsed, movement, item)),
     )
@@ -69,8 +74,8 @@ def _loss(
 
 def _computing(efficiency: Mapping[str, Any]) -> tuple[str, str]:
     return (
-        f"Of the time of all {efficiency['elements']} {_elements(efficiency)},"
-        f" {efficiency['parallel']:.0%} went into stages that compute.",
+        f"All {efficiency['elements']} {_elements(efficiency)} spent {efficiency['parallel']:.0%} of their time in "
+        "stages that compute.",
         "",
     )
 
@@ -97,7 +102,7 @@ def _serialisation(efficiency: Mapping[str, Any]) -> tuple[str, str]:
         return "A single rank does not wait for other ranks.", ""
     return (
         "With an ideal network, ranks would still wait this long for data that other ranks compute.",
-        "Different ranks are late in different steps: the trace shows the causes, such as outputs of one rank.",
+        "Different ranks are late in different steps; the trace shows the causes, such as outputs of one rank.",
     )
 
 
@@ -114,8 +119,8 @@ def _transfer(movement: Mapping[str, Any], item: str) -> tuple[str, str]:
 
 
 def _between(elapsed: float, movement: Mapping[str, Any], item: str) -> tuple[str, str]:
-    beside = {name: max(seconds) for name, seconds in movement.get("beside", {}).items() if seconds}
-    measured = [f"{name} {seconds:.3g} s" for name, seconds in beside.items() if seconds > 0.002 * elapsed]
+    overheads = {name: max(seconds) for name, seconds in movement.get("host_overhead", {}).items() if seconds}
+    measured = [f"{name} {seconds:.3g} s" for name, seconds in overheads.items() if seconds > 0.002 * elapsed]
     text = "Time outside stages: files, pictures, host work between stages"
     text += f"; measured: {', '.join(measured)}." if measured else "."
     if movement.get("device") == "gpu":

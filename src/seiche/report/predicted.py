@@ -35,11 +35,11 @@ def compare_with_prediction(summary: Mapping[str, Any], machine: Machine) -> lis
     Messages follow the fitted model of the path of the transport and the locality of the hosts (eq. 10).
     """
     movement = summary.get("movement") or {}
-    useless = set(movement.get("not_useful", []))
+    message_stages = set(movement.get("message_stages", []))
     rows = [_of_memory(row, summary, machine) for row in summary["stages"] if row.get("mean") and row["bandwidth"]]
-    rows = [row for row in rows if row.name not in useless]
+    rows = [row for row in rows if row.name not in message_stages]
     if movement.get("messages"):
-        measured = max(map(sum, zip(*(movement["stages"][name] for name in useless), strict=True)))
+        measured = max(map(sum, zip(*(movement["stages"][name] for name in message_stages), strict=True)))
         rows.append(_of_messages(measured, movement, machine))
     return rows
 

@@ -45,8 +45,8 @@ def main(runs: Sequence[Path], *, compare: bool, machine: Path | None, output: P
     summaries = [read_summary(path) for path in paths]
     if compare:
         with whole_summaries(*paths):
-            both = compare_report.text(summaries, [str(run) for run in runs])
-        write_page(target, both)
+            comparison = compare_report.text(summaries, [str(run) for run in runs])
+        write_page(target, comparison)
         return target
     default = paths[0].parent / "machine.json"
     machine = default if machine is None and default.exists() else machine
@@ -151,16 +151,16 @@ def _ranks(movement: Mapping[str, Any]) -> str:
     if not stages or not count:
         return ""
     order = sorted(range(count), key=lambda rank: movement["useful_s"][rank])
-    taken = range(count) if count <= _RANKS else sorted(order[k * (count - 1) // (_RANKS - 1)] for k in range(_RANKS))
+    shown = range(count) if count <= _RANKS else sorted(order[k * (count - 1) // (_RANKS - 1)] for k in range(_RANKS))
     largest = sorted(stages, key=lambda name: -sum(stages[name]))
     names, others = largest[:5], largest[5:]
     totals = [sum(values[rank] for values in stages.values()) for rank in range(count)]
     rows = []
-    for rank in taken:
+    for rank in shown:
         values = [stages[name][rank] for name in names]
         values += [sum(stages[name][rank] for name in others)] if others else []
         rows.append((f"rank {rank}", values, f"{number(totals[rank] * 1e6)} µs"))
-    note = f"<p>{_RANKS} of {count} ranks, from the idlest to the busiest.</p>" if count > _RANKS else ""
+    note = f"<p>{_RANKS} of {count} ranks, from the least to the most busy.</p>" if count > _RANKS else ""
     return section("Ranks: a timed step", bars(rows, names + (["other stages"] if others else []), max(totals)), note)
 
 
@@ -193,11 +193,11 @@ def _prediction(summary: Summary, machine: Machine | None) -> str:
 
 
 def _roofline(summary: Summary, machine: Machine | None) -> str:
-    useless = set((summary.get("movement") or {}).get("not_useful", []))
+    message_stages = set((summary.get("movement") or {}).get("message_stages", []))
     points = [
         (row["name"], row["bandwidth"] * row["mean"], row["bandwidth"])
         for row in summary["stages"]
-        if row["bandwidth"] and row["name"] not in useless
+        if row["bandwidth"] and row["name"] not in message_stages
     ]
     rate, start = memory_roof(summary, machine) if machine is not None else (None, 0.0)
     rate = rate or summary.get("copy_bandwidth")

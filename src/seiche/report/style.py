@@ -106,9 +106,9 @@ def save(figure: Figure, part: Path, name: str, limit: int | None = None) -> Non
         from PIL import Image
 
         stream.seek(0)
-        fewer = Image.open(stream).convert("RGB").quantize(256, dither=Image.Dither.FLOYDSTEINBERG)
+        reduced = Image.open(stream).convert("RGB").quantize(256, dither=Image.Dither.FLOYDSTEINBERG)
         stream = io.BytesIO()
-        fewer.save(stream, format="png", optimize=True, dpi=(DOTS_PER_INCH, DOTS_PER_INCH))
+        reduced.save(stream, format="png", optimize=True, dpi=(DOTS_PER_INCH, DOTS_PER_INCH))
     part.write_bytes(stream.getvalue())
 
 

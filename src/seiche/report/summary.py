@@ -27,6 +27,9 @@ from seiche.report.table import StageRow
 #: Schema version, increased when a key changes its meaning.
 SCHEMA = "seiche-summary-1"
 
+#: Former keys of `movement`.
+_FORMER_KEYS = {"beside": "host_overhead", "not_useful": "message_stages"}
+
 _PACKAGES = ("seiche", "numpy", "scipy", "h5py", "mpi4py", "mpich", "cupy-cuda13x", "cupy-cuda12x")
 
 
@@ -145,6 +148,9 @@ def read_summary(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         schema = content.get("schema") if isinstance(content, dict) else type(content).__name__
         raise FormatError(path, "key 'schema'", f"{schema!r}, expected {SCHEMA!r}")
+    movement = content.get("movement")
+    if isinstance(movement, dict):
+        content["movement"] = {_FORMER_KEYS.get(key, key): value for key, value in movement.items()}
     return content
 
 

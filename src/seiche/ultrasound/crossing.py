@@ -88,7 +88,10 @@ def onset_error(problem: Problem, overlap: int, cfl: float = 0.3) -> float:
         in_bands = [energy[(resolved >= low) & (resolved < high)].sum() for low, high in pairwise(_BANDS)]
         shares = np.maximum(shares, np.array(in_bands) / resolved_energy if resolved_energy > 0 else 0.0)
     middles = [float(np.sqrt(low * high)) for low, high in pairwise(_BANDS)]
-    squares = [share * crossing_error(one, overlap, cfl=cfl) ** 2 for one, share in zip(middles, shares, strict=True)]
+    squares = [
+        share * crossing_error(frequency, overlap, cfl=cfl) ** 2
+        for frequency, share in zip(middles, shares, strict=True)
+    ]
     return float(np.sqrt(sum(squares)))
 
 

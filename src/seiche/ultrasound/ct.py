@@ -54,10 +54,12 @@ def medium_of_ct(
         raise CaseError("hounsfield: is not an array of finite numbers")
     low, high = bone.hounsfield
     if not low < high:
-        raise CaseError(f"hounsfield: the value of no bone, {low:g}, is not below that of compact bone, {high:g}")
+        raise CaseError(f"hounsfield: the value without bone, {low:g}, must be below that of compact bone, {high:g}")
     is_bone = image >= bone.threshold
     if not is_bone.any():
-        raise CaseError(f"hounsfield: no value reaches the threshold {bone.threshold:g}; maximum {image.max():g}")
+        raise CaseError(
+            f"hounsfield: no value reaches the threshold {bone.threshold:g}; the maximum is {image.max():g}"
+        )
     compact = np.where(is_bone, np.clip((image - low) / (high - low), 0.0, 1.0), 0.0)
     soft, lowest, highest = bone.attenuations
     attenuation = np.where(is_bone, lowest + (highest - lowest) * (1 - compact) ** bone.exponent, soft)

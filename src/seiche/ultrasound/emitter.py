@@ -95,10 +95,10 @@ class Emitter:
             if axis != "p":
                 scale = 2 * speed * grid.dt / spacing
             matrix *= factors[:, None] * scale
-            late = delays / grid.dt
+            delay_steps = delays / grid.dt
             if grid.steps is not None:  # a later start has no effect
-                late = np.minimum(late, grid.steps)
-            sources.append(replace(self._mask_source(axis, points, matrix, signal, late), origin=name))
+                delay_steps = np.minimum(delay_steps, grid.steps)
+            sources.append(replace(self._mask_source(axis, points, matrix, signal, delay_steps), origin=name))
         return sources
 
     def _mask_source(

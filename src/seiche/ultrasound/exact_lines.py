@@ -43,7 +43,7 @@ class ExactLinesScheme(ExactScheme):
         state, problem = self._state, self._state.problem
         if not has_lines(problem, state.precision):
             raise CaseError(
-                f"transforms: lines need two or three axes with factors of at most 7, not {tuple(problem.shape)}"
+                f'transforms: "lines" requires two or three axes with factors of at most 7, not {tuple(problem.shape)}'
             )
         self._across = [Axis(state, axis) for axis in range(3 - problem.dimensions, 2)]
         self._along = Axis(state, 2)
@@ -94,14 +94,14 @@ class ExactLinesScheme(ExactScheme):
         `padded` rows are transformed in place, except those still needed for messages.
         """
         rows, starts, components = self._rows, [start for start, _ in messages], range(count)
-        early = rows.early(behind_sent=padded)
-        planes = rows.planes(early)
+        early_rows = rows.early(behind_sent=padded)
+        planes = rows.planes(early_rows)
         forward: dict[str, Any] = {"fields": fields, "spectra": spectra, "padded": padded}
-        bound = [] if ready else self._row_forward(early, components, **forward)
+        bound = [] if ready else self._row_forward(early_rows, components, **forward)
         bound += self._sides(planes, components, spectra)
-        if early.count:
+        if early_rows.count:
             bound += [end for _, end in messages]
-            bound += self._row_forward(early.rest, components, **forward)
+            bound += self._row_forward(early_rows.rest, components, **forward)
             return starts, [*bound, *self._sides(planes.rest, components, spectra)]
         for k, (_, end) in enumerate(messages):  # each is transformed while the later ones are in flight
             single = range(k, k + 1)

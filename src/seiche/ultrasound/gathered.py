@@ -149,6 +149,6 @@ class Records:
 def check_rank_support(request: Request) -> None:
     """Raise CaseError for sensors between points, or velocities at the grid's points: these need a single rank."""
     if request.nodes is not None:
-        raise CaseError("sensor.positions: sensors between points do not go with several ranks; use a mask")
+        raise CaseError("sensor.positions: sensors between grid points require a single rank; use a mask")
     if any(name == "u_non_staggered" for name in request.quantities):
-        raise CaseError("record: velocities at the grid's points and intensities do not go with several ranks")
+        raise CaseError("record: velocities at grid points and intensities require a single rank")

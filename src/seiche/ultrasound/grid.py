@@ -38,7 +38,7 @@ class Grid:
             raise CaseError(f"grid.shape: {self.shape} is not a number of points for each axis")
         shape = (self.shape,) if isinstance(self.shape, (int, np.integer)) else tuple(self.shape)
         if not 1 <= len(shape) <= 3:
-            raise CaseError(f"grid.shape: {len(shape)} axes; need 1, 2 or 3")
+            raise CaseError(f"grid.shape: {len(shape)} axes; expected 1, 2 or 3")
         shape = tuple(whole_number("grid.shape", n) for n in shape)
         if min(shape) < 2:
             raise CaseError(f"grid.shape: {shape} has an axis of fewer than 2 points")
@@ -49,7 +49,7 @@ class Grid:
         if self.steps is not None:
             steps = whole_number("grid.steps", self.steps)
             if steps < 1:
-                raise CaseError(f"grid.steps: {steps} time steps; need at least 1")
+                raise CaseError(f"grid.steps: {steps} time steps; expected at least 1")
             object.__setattr__(self, "steps", steps)
         spacing_values = real_numbers("grid.spacing", self.spacing)
         spacing = [

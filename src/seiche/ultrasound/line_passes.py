@@ -127,8 +127,8 @@ class _Lines:
         shape = shape or line_registry.any_lines(self.length, self.last, state.precision)
         if shape is None:
             raise CaseError(
-                f"scheme: lines of {self.length} points along {problem.axes[axis]} exceed the maximum of"
-                f" {max(line_registry.CAPACITIES)} for axis-wise schemes; use the exact scheme"
+                f"scheme: {self.length} points along {problem.axes[axis]} exceed the maximum of "
+                f"{max(line_registry.CAPACITIES)} for axis-wise schemes; use the exact scheme"
             )
         self.shape = shape
         size = 2 * shape.lanes

@@ -91,7 +91,7 @@ def partition_of(problem: Problem, world: World, decomposition: Decomposition, o
             if widened(parts, lines) is None and transforms == "lines":
                 sizes = "; ".join(sorted({"x".join(map(str, part.shape)) for part in parts}))
                 raise CaseError(
-                    f"transforms: no extent close to parts of {sizes} points has only factors up to 7; use library"
+                    f'transforms: no extent close to parts of {sizes} points has only factors up to 7; use "library"'
                 )
             transforms = "library" if widened(parts, lines) is None else "lines"
     else:

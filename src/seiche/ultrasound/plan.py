@@ -96,7 +96,9 @@ def basis_of(basis: str, scheme: str, shape: tuple[int, ...]) -> str:
     if basis == "local":
         raise CaseError(f'basis: the {scheme} scheme has no local basis; use "global"')
     if len(shape) == 1:
-        raise CaseError(f"scheme: on a grid with one axis the {scheme} scheme needs a single rank; use the exact one")
+        raise CaseError(
+            f"scheme: on a grid with one axis the {scheme} scheme requires a single rank; use the exact scheme"
+        )
     return "global"
 
 
@@ -209,7 +211,7 @@ def plan_of(problem: Problem, world: World, decomposition: Decomposition, option
     scheme, split = options.get("scheme", "exact"), decomposition.split
     basis = basis_of(decomposition.basis or ("local" if scheme == "exact" else "global"), scheme, problem.shape)
     if basis == "global" and split is not None:
-        raise CaseError(f"split: {split} is for the local basis only; the global one uses slabs")
+        raise CaseError(f"split: {split} applies only to the local basis; the global basis uses slabs")
     if basis != "auto" or split is not None:
         return Plan("local" if basis == "auto" else basis, split=split)
     machine = machine_in_use(world, None)

@@ -150,7 +150,7 @@ class Problem:
             raise CaseError(f"grid: {self.shape} points, {self.spacing} m and axes {self.axes} are inconsistent")
         for name, points, spacing, layer in zip(self.axes, self.whole_shape, self.spacing, self.pml, strict=True):
             if points < 2:
-                raise CaseError(f"grid: {points} points along {name}; need at least 2")
+                raise CaseError(f"grid: {points} points along {name}; expected at least 2")
             _positive(f"grid: spacing along {name}", spacing)
             if layer.size < 0 or 2 * layer.size > points:
                 raise CaseError(f"pml_size: {layer.size} along {name} is not between 0 and half of {points} points")
@@ -159,7 +159,7 @@ class Problem:
         if self.points >= MAX_POINTS:
             raise CaseError(f"grid: {self.points} points; at most {MAX_POINTS - 1} fit on one device")
         if self.steps < 1:
-            raise CaseError(f"grid: {self.steps} time steps; need at least 1")
+            raise CaseError(f"grid: {self.steps} time steps; expected at least 1")
         _positive("grid: time step", self.dt)
         self._check_field("sound_speed", self.sound_speed, lowest=0.0, exclusive=True)
         _positive("reference sound speed", self.reference_speed)
@@ -171,7 +171,7 @@ class Problem:
         if self.absorption is not None:
             self._check_absorption(self.absorption)
         if self.relaxation is not None and self.absorption is not None:
-            raise CaseError("absorption: both a power law and relaxation processes; use one of them")
+            raise CaseError("absorption: both a power law and relaxation processes are set; use one of them")
         if self.initial_pressure is not None:
             self._check_field("initial pressure", self.initial_pressure)
         for source in self.sources:
@@ -222,8 +222,8 @@ class Problem:
             raise CaseError(f"alpha_power: {y:g} is not between 0 and 3")
         elif abs(y - 1) < 0.01 and absorption.dispersion:
             raise CaseError(
-                f"alpha_power: {y:g} is too close to 1, where the dispersion term tan(pi y/2) is singular; use another"
-                ' exponent, or switch dispersion off (alpha_mode = "no_dispersion")'
+                f"alpha_power: {y:g} is too close to 1, where the dispersion term tan(pi y/2) is singular; use "
+                'another exponent, or alpha_mode = "no_dispersion"'
             )
 
     def _check_source(self, source: MaskSource) -> None:
@@ -238,7 +238,9 @@ class Problem:
         if count and (source.points.min() < 0 or source.points.max() >= self.points):
             raise CaseError(f"source {name}: a point lies outside the grid of {self.points} points")
         if source.samples.ndim != 2 or source.samples.shape[1] not in (1, count):
-            raise CaseError(f"source {name}: {source.samples.shape[-1]} signals for {count} points; need 1 or {count}")
+            raise CaseError(
+                f"source {name}: {source.samples.shape[-1]} signals for {count} points; expected 1 or {count}"
+            )
         longest = 0 if source.delays is None or not source.delays.size else int(source.delays.max())
         if source.delays is not None and (source.delays.shape != (count,) or source.delays.min() < 0):
             raise CaseError(f"source {name}: delays are not {count} numbers >= 0")

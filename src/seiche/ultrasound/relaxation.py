@@ -66,7 +66,7 @@ def fit(
     """
     low, high = band
     if not 0 < low < high < np.inf:
-        raise CaseError(f"medium.relaxation_band: {low:g} to {high:g} Hz is not a band; use 0 < low < high")
+        raise CaseError(f"medium.relaxation_band: {low:g} to {high:g} Hz is not a valid band; expected 0 < low < high")
     if alpha_coeff == 0:
         return np.zeros(PROCESSES), np.full(PROCESSES, 1 / (2 * np.pi * high)), sound_speed
     f, centre = np.geomspace(low, high, 40), float(np.sqrt(low * high))
@@ -97,8 +97,8 @@ def fit(
     strengths, times, unrelaxed = unpack(np.asarray(best.x))
     if not np.abs(misfit(best.x)[: len(f)]).max() < 0.2 or strengths.sum() >= 1:
         raise CaseError(
-            f"alpha_coeff: {PROCESSES} relaxation processes cannot follow {alpha_coeff:g} dB/(MHz^{alpha_power:g} cm)"
-            f" from {low:g} to {high:g} Hz; use a narrower band"
+            f"alpha_coeff: {PROCESSES} relaxation processes cannot approximate {alpha_coeff:g} "
+            f"dB/(MHz^{alpha_power:g} cm) from {low:g} to {high:g} Hz; use a narrower band"
         )
     return strengths, times, unrelaxed
 
@@ -125,8 +125,8 @@ def tissues_of(
     count = tissues.shape[1]
     if count > MAX_TISSUES:
         raise CaseError(
-            f"medium: {count} combinations of alpha_coeff, alpha_power and sound_speed; relaxation absorption allows"
-            f" {MAX_TISSUES}: round them to fewer tissues"
+            f"medium: {count} combinations of alpha_coeff, alpha_power and sound_speed; relaxation absorption "
+            f"allows {MAX_TISSUES}; round them to fewer tissues"
         )
     if not (tissues[0] >= 0).all():
         raise CaseError(f"medium.alpha_coeff: {tissues[0].min():g} is not >= 0")

@@ -64,7 +64,7 @@ class Sensor:
         if len(kinds) > 1:
             raise CaseError(f"sensor: has {' and '.join(kinds)}; use only one of them")
         if not kinds and any(not name.endswith(("_all", "_final")) for name in self.record):
-            raise CaseError("sensor.mask: is missing; records at points need a mask, corners or positions")
+            raise CaseError("sensor.mask: is missing; records at points require a mask, corners or positions")
         if grid.steps is not None and not 0 <= self.first < grid.steps:
             raise CaseError(f"sensor.first: {self.first} is not one of the {grid.steps} steps")
 

@@ -61,8 +61,8 @@ def slab_problem(problem: Problem, parts: Sequence[Part], rank: int, *, axis_wis
     if staggered is None and varies(density) and not axis_wise:
         staggered = tuple(_between(density, axis) for axis in range(problem.dimensions))
     slab = part_problem(replace(problem, staggered_density=staggered, sources=()), parts[rank])
-    here = (part_problem(replace(problem, sources=(one,)), parts[rank]).sources for one in problem.sources)
-    sources = [_everywhere(whole, parts_here) for whole, parts_here in zip(problem.sources, here, strict=True)]
+    local_sources = (part_problem(replace(problem, sources=(one,)), parts[rank]).sources for one in problem.sources)
+    sources = [_everywhere(whole, parts_here) for whole, parts_here in zip(problem.sources, local_sources, strict=True)]
     if axis_wise:
         sources = [_silent(whole) if one is None else one for whole, one in zip(problem.sources, sources, strict=True)]
     return replace(
@@ -207,8 +207,8 @@ class SlabTransforms(Transforms):
             arriving = [rows * width for rows in self._heights]
             ends = (self._messages[: sum(out)], out), (columns.reshape(-1), arriving)
             send, receive = ends[::-1] if back else ends
-            made = transposition(self._world, send, receive, self._strategy, self._exchanges)
-            self._bound_exchanges[key] = made
+            exchange = transposition(self._world, send, receive, self._strategy, self._exchanges)
+            self._bound_exchanges[key] = exchange
         return self._bound_exchanges[key]
 
     def forward(self, source: Array | None, spectrum: Array) -> Transform:

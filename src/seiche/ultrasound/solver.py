@@ -136,7 +136,7 @@ class UltrasoundSolver(SolverBase):
         if transforms == "auto":
             lines = self.backend.prefers_fused_transforms and not global_basis and has_lines(problem, state.precision)
         if lines and global_basis:
-            raise CaseError("transforms: lines do not support the global basis on several ranks; use library")
+            raise CaseError('transforms: "lines" does not support the global basis on several ranks; use "library"')
         return ExactLinesScheme(state) if lines else ExactScheme(state)
 
     @property
@@ -225,8 +225,8 @@ class UltrasoundSolver(SolverBase):
         largest = float(self.world.allreduce_max(np.array([self.backend.max(own)]))[0])
         if not np.isfinite(largest):
             raise UnstableError(
-                f"pressure is not finite after step {self.step} of {self.problem.steps}: the time step"
-                f" {self.dt:g} s is too long for this medium; use a shorter one"
+                f"pressure is not finite after step {self.step} of {self.problem.steps}: the time step {self.dt:g} "
+                "s is too long for this medium; use a shorter one"
             )
         return Health(self.step, {"largest_pressure": largest})
 

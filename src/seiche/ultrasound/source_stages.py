@@ -43,8 +43,8 @@ class SourceStages:
 
     def velocity(self, active: Iterable[bool]) -> list[Bound]:
         """Return the bound kernels of the active velocity sources."""
-        both = zip(self._bound, active, strict=True)
-        return [bound for (source, bound), acts in both if acts and not on_density(source)]
+        bound_and_active = zip(self._bound, active, strict=True)
+        return [bound for (source, bound), acts in bound_and_active if acts and not on_density(source)]
 
     def _bind(self, source: MaskSource) -> Bound:
         state = self._state

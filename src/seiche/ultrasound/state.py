@@ -194,8 +194,10 @@ class DeviceState:
         """Return the transforms over the whole grid."""
         if self._transforms is None:
             local = self.local
-            made = self.backend.transforms(self.extents, self.real.name) if local is None else local.transforms(self)
-            self._transforms = DeclaredTransforms(made)
+            transforms = (
+                self.backend.transforms(self.extents, self.real.name) if local is None else local.transforms(self)
+            )
+            self._transforms = DeclaredTransforms(transforms)
         return self._transforms
 
     @property

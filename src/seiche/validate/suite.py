@@ -78,7 +78,7 @@ def selected_families(families: Sequence[Family], only: Sequence[str]) -> Sequen
     texts = [text.lower().replace("_", " ").strip() for text in only]
     for text, argument in zip(texts, only, strict=True):
         if not any(text in name for name in names):
-            raise CaseError(f"--only {argument}: no check has this in its name; the names are: {', '.join(names)}")
+            raise CaseError(f"--only {argument}: no check has this in its name; the names are {', '.join(names)}")
     pairs = zip(families, names, strict=True)
     return [family for family, name in pairs if not texts or any(text in name for text in texts)]
 

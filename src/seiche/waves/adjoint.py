@@ -127,11 +127,11 @@ class Experiment:
         """
         solver = self.solver(material)
         solver.start_from(np.zeros(solver.values().shape))
-        most = self.snapshots or 2 * ceil(sqrt(self.steps))
+        state_count = self.snapshots or 2 * ceil(sqrt(self.steps))
         stored = [(0, solver.values())]
 
         def store_until(end: int) -> None:
-            for place in places(solver.step, end, most - len(stored)):
+            for place in places(solver.step, end, state_count - len(stored)):
                 solver.advance(place - solver.step)
                 stored.append((place, solver.values()))
 

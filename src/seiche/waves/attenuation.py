@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 
 #: Number of frequencies in the band at which Q is fitted.
 _POINTS = 100
-#: Smallest quality factor: below it the mechanisms would need the whole modulus.
+#: Smallest quality factor: below it the mechanisms would exceed the modulus.
 LEAST = 3.0
 #: Largest number of relaxation mechanisms.
 MOST = 6
@@ -95,10 +95,10 @@ def attenuated(
     shape = material.density.shape
     qualities = [np.broadcast_to(np.asarray(q, np.float64), shape) for q in (np.nan if qp is None else qp, qs)]
     for name, q in zip(("qp", "qs"), qualities, strict=True):
-        bad = ~(q >= LEAST) & ~(np.isnan(q) & (name == "qp"))
-        if bad.any():
-            element = int(np.argwhere(bad)[0][0])
-            raise CaseError(f"attenuation: {name} = {q[bad][0]:g} in element {element}: must be at least {LEAST:g}")
+        invalid = ~(q >= LEAST) & ~(np.isnan(q) & (name == "qp"))
+        if invalid.any():
+            element = int(np.argwhere(invalid)[0][0])
+            raise CaseError(f"attenuation: {name} = {q[invalid][0]:g} in element {element}: must be at least {LEAST:g}")
     frequencies = 2 * np.pi * (np.array([middle]) if mechanisms == 1 else np.geomspace(low, high, mechanisms))
     stiff, mu, part = material.longitudinal, material.mu, 2 - 2 / dim
     of_shear = np.where(mu > 0, part * mu / qualities[1], 0.0)
@@ -106,10 +106,10 @@ def attenuated(
     gains = inverse < -1e-6 * stiff / qualities[0]
     if gains.any():
         place = tuple(np.argwhere(gains)[0])
-        most = stiff[place] * qualities[1][place] / (part * mu[place])
+        largest_qp = stiff[place] * qualities[1][place] / (part * mu[place])
         raise CaseError(
-            f"attenuation: qp = {qualities[0][place]:g} with qs = {qualities[1][place]:g} in element {int(place[0])},"
-            f" but qp must be at most {most:.4g}: otherwise the bulk modulus would gain energy"
+            f"attenuation: qp = {qualities[0][place]:g} with qs = {qualities[1][place]:g} in element "
+            f"{int(place[0])}, but qp must be at most {largest_qp:.4g}; otherwise the bulk modulus would gain energy"
         )
     bulk_loss = np.maximum(inverse, 0.0) / (stiff - part * mu)
     shear_loss = np.where(mu > 0, 1 / qualities[1], 0.0)
@@ -135,8 +135,8 @@ def _shares(loss: Floats, frequencies: Floats, band: tuple[float, float]) -> Flo
     fits = np.stack([fitted_shares(np.inf if value == 0 else 1 / value, frequencies, band) for value in values])
     if fits.sum(1).max() >= 0.999:
         raise CaseError(
-            f"attenuation: the bulk or shear modulus alone would need Q = {1 / values[-1]:.2g}: its relaxed value"
-            " would vanish"
+            f"attenuation: the bulk or shear modulus alone would need Q = {1 / values[-1]:.2g}, so its relaxed "
+            "value would vanish; use a greater Q"
         )
     return np.asarray(fits[where.reshape(loss.shape)], np.float64)
 

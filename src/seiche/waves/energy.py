@@ -49,9 +49,9 @@ def exact_sum(values: Floats, world: World) -> float:
         mantissas, exponents = np.frexp(values)
         integers = np.rint(mantissas * 2.0**53).astype(np.int64)
         for exponent in np.unique(exponents):
-            same = integers[exponents == exponent]
-            high = same >> 27
-            local[int(exponent) - 53] = (int(high.sum()) << 27) + int((same - (high << 27)).sum())
+            selected = integers[exponents == exponent]
+            high = selected >> 27
+            local[int(exponent) - 53] = (int(high.sum()) << 27) + int((selected - (high << 27)).sum())
     total = Fraction(0)
     for sums in world.allgather(local):
         if sums is None:

@@ -185,5 +185,5 @@ def sequence_of(values: Sequence[float] | float, dim: int, what: str) -> npt.NDA
     """Return `dim` numbers from one or `dim` values; CaseError for another number of values."""
     array = np.atleast_1d(np.asarray(values, np.float64))
     if array.shape not in ((1,), (dim,)):
-        raise CaseError(f"{what}: {values} needs {dim} numbers")
+        raise CaseError(f"{what}: {values} requires {dim} numbers")
     return np.repeat(array, dim // len(array))

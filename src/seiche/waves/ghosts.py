@@ -244,7 +244,7 @@ def face_plan(operator: Operator, pieces: Pieces) -> HaloPlan:
     # Edge nodes belong to several faces. Boundary elements and ghosts both follow the curve: the orders agree.
     peers, owned, copies = np.unique(pieces.peer), [], []
     for peer in peers:
-        mine = pieces.peer == peer
-        owned.append(np.unique(words(pieces.element[mine], pieces.face[mine])))
-        copies.append(np.unique(words(mesh.count + pieces.ghost[mine], pieces.face[mine] ^ 1)))
+        own_rows = pieces.peer == peer
+        owned.append(np.unique(words(pieces.element[own_rows], pieces.face[own_rows])))
+        copies.append(np.unique(words(mesh.count + pieces.ghost[own_rows], pieces.face[own_rows] ^ 1)))
     return HaloPlan(tuple(int(peer) for peer in peers), tuple(owned), tuple(copies))

@@ -43,28 +43,28 @@ class Material:
         shapes = {np.shape(values) for values in (self.density, self.cp, self.cs)}
         if len(shapes) != 1 or len(next(iter(shapes))) not in (1, 2):
             raise CaseError(
-                f"material: density, cp and cs have the shapes {np.shape(self.density)}, {np.shape(self.cp)},"
-                f" {np.shape(self.cs)}: all need (elements,) or (elements, nodes)"
+                f"material: density, cp and cs have the shapes {np.shape(self.density)}, {np.shape(self.cp)}, "
+                f"{np.shape(self.cs)}; expected (elements,) or (elements, nodes) for all"
             )
         for name, values, lowest in (("density", self.density, "> 0"), ("cp", self.cp, "> 0"), ("cs", self.cs, ">= 0")):
-            good = np.isfinite(values) & ((values > 0) | ((lowest == ">= 0") & (values == 0)))
-            if not good.all():
-                element, value = self._first(~good, values)
+            valid = np.isfinite(values) & ((values > 0) | ((lowest == ">= 0") & (values == 0)))
+            if not valid.all():
+                element, value = self._first(~valid, values)
                 raise CaseError(f"material: {name} = {value:g} in element {element}: must be finite and {lowest}")
         weak = self.cp <= SLOWEST_CP * self.cs
         if weak.any():
             element, cp = self._first(weak, self.cp)
             _, cs = self._first(weak, self.cs)
             raise CaseError(
-                f"material: cp = {cp:g} with cs = {cs:g} in element {element}: cp must exceed sqrt(4/3) cs ="
-                f" {SLOWEST_CP * cs:g}, otherwise the bulk modulus is negative"
+                f"material: cp = {cp:g} with cs = {cs:g} in element {element}: cp must exceed sqrt(4/3) cs = "
+                f"{SLOWEST_CP * cs:g}, otherwise the bulk modulus is negative"
             )
         if self.by_node:
             mixed = (self.cs == 0).any(1) & (self.cs > 0).any(1)
             if mixed.any():
                 raise CaseError(
-                    f"material: cs is zero at some nodes of element {int(np.argmax(mixed))} and not at others: an"
-                    " element must be fluid or solid"
+                    f"material: cs is zero at some nodes of element {int(np.argmax(mixed))} and positive at others; "
+                    "an element must be fluid or solid"
                 )
 
     @staticmethod

@@ -153,10 +153,10 @@ class MediaGradient:
                 # Without an impedance, as for tangential motion in a fluid, there is no flux (theory/waves, section 3).
                 inverse = np.divide(1.0, own + other, out=np.zeros_like(own), where=own > 0)
                 d = (other * (beyond_v - v) + beyond_t - t) * inverse
-                both = own * bv + bt
-                own_slope = dt * sides.weights * (bv * d - both * d * inverse)
+                product = own * bv + bt
+                own_slope = dt * sides.weights * (bv * d - product * d * inverse)
                 np.add.at(self.impedances[kind], sides.own, own_slope.sum(1))
-                beyond_slope = dt * sides.weights * both * (beyond_v - v - d) * inverse
+                beyond_slope = dt * sides.weights * product * (beyond_v - v - d) * inverse
                 np.add.at(self.impedances[kind], sides.beyond, beyond_slope.sum(1))
             if outer.any():
                 own, weights = z[outer][:, None], dt * self._face_weights[axis][outer]

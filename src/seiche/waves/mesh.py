@@ -140,9 +140,9 @@ class Mesh:
             return Mesh.of_forest(own, tree_size=tree_size, origin=origin)
         boxes = np.append(generator.boxes(16 * world.size), np.uint64(1 << 63))
         shares = len(boxes[:-1]) * np.arange(world.size + 1) // world.size
-        mine = generator.leaves(int(boxes[shares[world.rank]]), int(boxes[shares[world.rank + 1]]))
-        inside = np.searchsorted(mine.key, boxes[shares[world.rank] : shares[world.rank + 1] + 1])
-        cost = np.concatenate([[0], np.cumsum(_costs(mine, weights))])
+        own_leaves = generator.leaves(int(boxes[shares[world.rank]]), int(boxes[shares[world.rank + 1]]))
+        inside = np.searchsorted(own_leaves.key, boxes[shares[world.rank] : shares[world.rank + 1] + 1])
+        cost = np.concatenate([[0], np.cumsum(_costs(own_leaves, weights))])
         gathered = world.allgather((np.diff(inside), np.diff(cost[inside])))
         starts, costs = (np.append(0, np.cumsum(np.concatenate(counts))) for counts in zip(*gathered, strict=True))
         total, total_cost = int(starts[-1]), int(costs[-1])
@@ -150,13 +150,13 @@ class Mesh:
             raise CaseError(f"{world.size} ranks are more than the {total} elements of the mesh")
         begin = int(np.searchsorted(world.size * costs, total_cost * world.rank, side="right")) - 1
         end = int(np.searchsorted(world.size * costs, total_cost * (world.rank + 1)))
-        near = generator.leaves(int(boxes[begin]), int(boxes[end]))
+        ghost_leaves = generator.leaves(int(boxes[begin]), int(boxes[end]))
         # The cumulative weight at the end of a leaf determines its rank (theory/waves, eq. 19).
-        owner = (world.size * (costs[begin] + np.cumsum(_costs(near, weights))) - 1) // total_cost
+        owner = (world.size * (costs[begin] + np.cumsum(_costs(ghost_leaves, weights))) - 1) // total_cost
         first, last = np.searchsorted(owner, [world.rank, world.rank + 1])
-        if (least := min(world.allgather(int(last - first)))) < 1:
-            raise CaseError(f"partition: the weights leave one of {world.size} ranks with {least} elements")
-        own = near.interval(int(first), int(last))
+        if (fewest := min(world.allgather(int(last - first)))) < 1:
+            raise CaseError(f"partition: the weights leave one of {world.size} ranks with {fewest} elements")
+        own = ghost_leaves.interval(int(first), int(last))
         cut_keys = np.array(world.allgather(own.key[0]), np.uint64)
         before, locate, rank = int(starts[begin] + first), generator.leaves_of, world.rank
         return Mesh(own, locate, cut_keys, rank=rank, first=before, total=total, tree_size=tree_size, origin=origin)
@@ -282,17 +282,17 @@ class Mesh:
 
         def leaves_of(points: Integers) -> tuple[Keys, Integers]:
             key = morton_keys(points)
-            mine = (key >= low) & (key < high)
+            is_own = (key >= low) & (key < high)
             leaf_keys, levels = np.empty(len(points), np.uint64), np.empty(len(points), np.int64)
-            leaves = own.leaf_of(points[mine])
-            leaf_keys[mine], levels[mine] = own.key[leaves], own.level[leaves]
-            if not mine.all():
-                corner, levels[~mine] = locate(points[~mine])
-                leaf_keys[~mine] = morton_keys(corner)
+            leaves = own.leaf_of(points[is_own])
+            leaf_keys[is_own], levels[is_own] = own.key[leaves], own.level[leaves]
+            if not is_own.all():
+                corner, levels[~is_own] = locate(points[~is_own])
+                leaf_keys[~is_own] = morton_keys(corner)
             return leaf_keys, levels
 
-        none = np.uint64((1 << 64) - 1)
-        keys = np.full((count, faces, children), none)
+        no_key = np.uint64((1 << 64) - 1)
+        keys = np.full((count, faces, children), no_key)
         levels = np.full((count, faces, children), -1, np.int64)
         self.child = np.full((count, faces), -1, np.int8)
         for face in range(faces):
@@ -301,7 +301,7 @@ class Mesh:
             keys[inner, face, 0], levels[inner, face, 0] = leaves_of(points[inner])
             difference = levels[inner, face, 0] - own.level[inner]
             if np.any(abs(difference) > 1):
-                raise CaseError("mesh: elements that share a face differ by more than one level: balance the forest")
+                raise CaseError("mesh: elements that share a face differ by more than one level; balance the forest")
             small, large = inner[difference == -1], inner[difference == 1]
             self.child[small, face] = self._place(own, face)[small]
             for child in range(1, children):

@@ -64,6 +64,6 @@ class PlaneGrid:
         if gathered is None:
             return None
         result = np.zeros((len(self.points), fields.shape[1]), np.float32)
-        for mine, values in gathered:
-            result[mine] = values
+        for rows, values in gathered:
+            result[rows] = values
         return np.asarray(result.T.reshape(-1, *self.shape))

@@ -75,7 +75,7 @@ def _words(slots: Indices, words: int) -> npt.NDArray[np.uint32]:
     """Return the indices of the words of slots; CaseError for more than 2^32 words."""
     indices = (slots[:, None] * words + np.arange(words)).ravel()
     if len(indices) and indices.max() > np.iinfo(np.uint32).max:
-        raise CaseError(f"waves: {int(indices.max()) + 1} words on one rank; at most {1 << 32} can be exchanged")
+        raise CaseError(f"waves: {int(indices.max()) + 1} words on one rank; the maximum is {1 << 32}; use more ranks")
     return indices.astype(np.uint32)
 
 

@@ -122,9 +122,9 @@ class Generator:
                 break
             split = self._splits(corner, level)
             key = morton_keys(corner[~split])
-            mine = (key >= np.uint64(low)) & (key < np.uint64(high))
-            corners.append(corner[~split][mine])
-            levels.append(np.full(int(mine.sum()), level, np.int64))
+            own = (key >= np.uint64(low)) & (key < np.uint64(high))
+            corners.append(corner[~split][own])
+            levels.append(np.full(int(own.sum()), level, np.int64))
             half = np.int64(1) << max(depth - level - 1, 0)
             corner = (corner[split][:, None] + self.brick.children * half).reshape(-1, dim)
         lower, level_of = np.concatenate(corners), np.concatenate(levels)

@@ -248,12 +248,7 @@ class WaveSolver(SolverBase):
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
         """Return the same on the device: views of `u`, except for the pressure of an elastic medium."""
-        fields = self._named(self.u, names)
-        if "pressure" in fields and self.medium != "acoustic":
-            derived = fields["pressure"]
-            fields["pressure"] = self.derived_field("pressure", derived.shape, derived.dtype)
-            fields["pressure"][...] = derived
-        return fields
+        return self._named(self.u, names)
 
     def _named(self, values: Array, names: Sequence[str]) -> dict[str, Any]:
         fields, column = dict[str, Any](), {name: k for k, name in enumerate(self.unknowns)}
@@ -326,7 +321,7 @@ class WaveSolver(SolverBase):
         Raises CaseError with leapfrog.
         """
         if self._leap is not None:
-            raise CaseError("waves: the rate of change requires integrator = runge-kutta")
+            raise CaseError('waves: the rate of change requires integrator = "runge-kutta"')
         for stage in self._rate[self.step % 2]:
             stage.action()
         return np.asarray(self.backend.download(self._k), np.float64)
@@ -340,7 +335,7 @@ class WaveSolver(SolverBase):
             CaseError: there are no receivers.
         """
         if self.receivers is None:
-            raise CaseError("waves: samples requested without receivers")
+            raise CaseError("waves: samples were requested, but there are no receivers")
         return self.receivers.samples()
 
     def check(self) -> Health:

@@ -104,12 +104,14 @@ class PointSource:
         """
         kinds = [name for name in ("force", "moment", "volume") if getattr(self, name) is not None]
         if len(kinds) != 1:
-            raise CaseError(f"source: needs exactly one of force, moment and volume, got {', '.join(kinds) or 'none'}")
+            raise CaseError(
+                f"source: expected exactly one of force, moment and volume, got {', '.join(kinds) or 'none'}"
+            )
         acoustic = medium == "acoustic"
         fields = np.zeros(dim + 1 if acoustic else dim + dim * (dim + 1) // 2)
         if self.force is not None:
             if np.shape(self.force) != (dim,):
-                raise CaseError(f"source: force {self.force} needs {dim} components")
+                raise CaseError(f"source: force {self.force} requires {dim} components")
             fields[1 if acoustic else 0 :][:dim] = self.force
         elif self.volume is not None:
             if not acoustic:

@@ -191,7 +191,9 @@ def cells_of(state: State, solver: FlowSolver) -> dict[str, Any]:
         CaseError: the state has no cells.
     """
     if _CELLS not in state.attributes:
-        raise CaseError("--restart: the checkpoint has no cells, but the case has; use a checkpoint of a blood case")
+        raise CaseError(
+            "--restart: the checkpoint contains no cells, but the case does; use a checkpoint of a blood case"
+        )
     note = json.loads(str(state.attributes[_CELLS]))
     if _CELLS in state.numbers:
         return {"numbers": state.numbers[_CELLS], "note": note}

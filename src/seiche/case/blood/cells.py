@@ -166,7 +166,7 @@ def _contrast(case: BloodCase) -> float:
     if outer is None and case.fluid.rheology is not None and case.fluid.rheology.kind == "newtonian":
         outer = case.fluid.rheology.viscosity
     if outer is None:
-        raise CaseError("cells: inner_viscosity needs a Newtonian fluid outside; set fluid.viscosity")
+        raise CaseError("cells: inner_viscosity requires a Newtonian fluid outside the cells; set fluid.viscosity")
     return inner / outer
 
 
@@ -190,7 +190,7 @@ def _place(
     """Return the cells, packed or read from files, and notes on cells of files."""
     case = setup.case
     space = FluidSpace(setup.vessel.sites, free=free if case.packing is not None else None)
-    refuse_large(space, types, surfaces, setup.units, what="the vessel", wide="a wider vessel")
+    refuse_large(space, types, surfaces, setup.units, container="the vessel", wide="a wider vessel")
     if case.packing is not None:
         shares, seed = [table.share for table in case.cells], case.packing.seed
         requested = case.packing.hematocrit
@@ -209,17 +209,18 @@ def refuse_large(
     surfaces: Sequence[Surface],
     units: LatticeUnits,
     *,
-    what: str,
+    container: str,
     wide: str,
 ) -> None:
-    """Raise a CaseError for cells that do not fit into a space; `what` names it, `wide` a remedy."""
+    """Raise a CaseError for cells that do not fit into a space; `container` names it, `wide` a remedy."""
     for kind, surface in zip(types, surfaces, strict=True):
         try:
             refuse_tight(space, [surface])
         except CaseError:
             size = " x ".join(f"{n * units.spacing * 1e6:.3g}" for n in np.sort(np.ptp(surface.vertices, axis=0)))
             raise CaseError(
-                f'cells["{kind.name}"].shape: a cell of {size} um is larger than {what}; use smaller cells or {wide}'
+                f'cells["{kind.name}"].shape: a cell of {size} um is larger than {container}; '
+                f"use smaller cells or {wide}"
             ) from None
 
 

@@ -116,7 +116,10 @@ def cell_rows(setup: BloodSetup, tubes: Mapping[str, TubePlan]) -> Iterator[tupl
             "viscosity inside",
             f"{cells.contrast:.3g} times that of the fluid{where}",
         )
-    yield ("memory of cells", f"{memory.site:.4g} B per site besides the flow, {memory.total / 1e6:.3g} MB in total")
+    yield (
+        "memory of cells",
+        f"{memory.site:.4g} B per site in addition to the flow, {memory.total / 1e6:.3g} MB in total",
+    )
 
 
 def memory_of_tube(setup: BloodSetup, cells: CellsSetup, plan: TubePlan) -> TubeMemory:

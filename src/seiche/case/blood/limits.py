@@ -70,16 +70,16 @@ def _opening_reasons(setup: BloodSetup) -> Iterator[str]:
     if setup.case.packing is None:
         yield "reservoir: [packing] is missing; it sets the hematocrit of the reservoir"
         return
-    vessel, every = open_vessel(setup), "reservoir.every"
+    vessel, key = open_vessel(setup), "reservoir.every"
     interval, pulse, travel = vessel.interval, vessel.pulse, vessel.travel
     if travel > _FARTHEST:
         yield (
-            f"{every}: cells move {travel:.3g} sites between two exchanges at the openings and could pass them "
-            f"unnoticed; use at most {max(1, int(interval * _FARTHEST / travel))} steps"
+            f"{key}: cells move {travel:.3g} sites between two exchanges at the openings and could cross them "
+            f"undetected; use at most {max(1, int(interval * _FARTHEST / travel))} steps"
         )
     if pulse is not None and interval > pulse / _PER_PULSE:
         yield (
-            f"{every}: the period of the flow is {pulse:.3g} steps, too short for this interval; use at most "
+            f"{key}: the period of the flow is {pulse:.3g} steps, too short for this interval; use at most "
             f"{max(1, int(pulse / _PER_PULSE))} steps"
             if vessel.every is not None
             else f"reservoir: the period of the flow is {pulse:.3g} steps, but cells are exchanged every {interval:g} "

@@ -94,8 +94,8 @@ def read_places(
     middles = packing.centers - np.einsum("nij,nj->ni", packing.rotations, offsets[packing.kinds])
     clashes = overlapping_pairs([kind.mesh for kind in types], replace(packing, centers=middles), periods(sites))
     if len(clashes):
-        one, two = (_name(types, packing, int(cell)) for cell in clashes[0])
-        raise CaseError(f"cells: positions: {len(clashes)} pairs of cells overlap, the first is {one} and {two}")
+        first, second = (_name(types, packing, int(cell)) for cell in clashes[0])
+        raise CaseError(f"cells: positions: {len(clashes)} pairs of cells overlap, the first are {first} and {second}")
     volume = float(np.array([surface.volume for surface in surfaces])[packing.kinds].sum())
     return Packing(packing.centers, packing.rotations, packing.kinds, volume / space.volume), tuple(notes)
 

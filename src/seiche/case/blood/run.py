@@ -62,7 +62,7 @@ def differences(case: Mapping[str, Any], checkpoint: Mapping[str, Any], name: st
             yield from differences(new, old, path)
         elif new != old:
             texts = [f"{value:.6g}" if isinstance(value, float) else str(value) for value in (new, old)]
-            yield f"{path} is {texts[0]}, in the checkpoint {texts[1]}"
+            yield f"{path} is {texts[0]}, but {texts[1]} in the checkpoint"
 
 
 class BloodRun:
@@ -78,7 +78,7 @@ class BloodRun:
         Raises CaseError for cells that cannot be coupled, UnstableError for cells outside the fluid.
         """
         if setup.cells is None:
-            raise CaseError(f"{setup.source}: cells: are missing")
+            raise CaseError(f"{setup.source}: cells: is missing")
         self.setup, self.solver, self.cells = setup, solver, setup.cells
         self.statistics = CellStatistics()
         #: Differences between the settings of cells in case and checkpoint, one line each.
@@ -153,8 +153,8 @@ class BloodRun:
 
     def record(self) -> None:
         """Record hematocrit, volumes and areas, once a step (collective)."""
-        now, statistics = self.solver.step * self.setup.units.step, self.statistics
-        if statistics.times and statistics.times[-1] == now:
+        time, statistics = self.solver.step * self.setup.units.step, self.statistics
+        if statistics.times and statistics.times[-1] == time:
             return
         measures, first = self.blood.measures(), 0
         for block, names in zip(self.blood.cells.blocks, self.names, strict=True):
@@ -164,7 +164,7 @@ class BloodRun:
                 drift = np.abs(own / [block.rest.area, block.rest.volume] - 1).max(axis=0)
                 statistics.area_drift = max(statistics.area_drift, float(drift[0]))
                 statistics.volume_drift = max(statistics.volume_drift, float(drift[1]))
-        statistics.times.append(now)
+        statistics.times.append(time)
         statistics.hematocrits.append(float(measures[:, 1].sum()) / len(self.setup.vessel.sites))
         if self.openings is not None:
             for name, value in self._history(self.openings):
@@ -207,20 +207,20 @@ class BloodRun:
         note, numbers = state["note"], state["numbers"]
         expected = [(kind.name, len(kind.mesh.vertices)) for kind in self.cells.types]
         if list(zip(note["types"], note["vertices"], strict=True)) != expected:
-            raise CaseError(f"--restart: the checkpoint has other types of cells than {self.setup.source}")
+            raise CaseError(f"--restart: the types of cells in the checkpoint differ from those of {self.setup.source}")
         for kind, volume in zip(self.cells.types, note.get("volumes", ()), strict=False):
             if not np.isclose(kind.mesh.volume, volume, rtol=1e-6, atol=0.0):
                 raise CaseError(
-                    f'--restart: undeformed cells "{kind.name}" have {kind.mesh.volume / volume:.4g} times the volume'
-                    f" of those of the checkpoint; {self.setup.source} has another shape or size"
+                    f'--restart: undeformed cells "{kind.name}" have {kind.mesh.volume / volume:.4g} times the '
+                    f"volume of those in the checkpoint; the shape or size in {self.setup.source} differs"
                 )
         before = note.get("given", {}).get("cells", {})
         for table in self.setup.case.cells:
             model = before.get(table.name, {}).get("model", table.model)
             if model != table.model:  # control points are no vertices of the surface
                 raise CaseError(
-                    f'--restart: cells "{table.name}" of the checkpoint have model = "{model}", those of'
-                    f' {self.setup.source} "{table.model}": the points that move differ'
+                    f'--restart: cells "{table.name}" have model = "{model}" in the checkpoint but "{table.model}" '
+                    f"in {self.setup.source}; use the same model, since their state differs"
                 )
         self.changes = sorted(differences(settings_of(self.setup), note.get("given", {})))
         area_drift, volume_drift = note.get("drift", (0.0, 0.0))

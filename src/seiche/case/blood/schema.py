@@ -169,7 +169,9 @@ class Adhesion(Table):
     @model_validator(mode="after")
     def _attracts(self) -> Adhesion:
         if self.rest >= self.reach:
-            raise ValueError(f"rest = {self.rest:.3g} m is not below reach = {self.reach:.3g} m: no attraction")
+            raise ValueError(
+                f"rest = {self.rest:.3g} m must be below reach = {self.reach:.3g} m, otherwise there is no attraction"
+            )
         return self
 
 
@@ -234,7 +236,7 @@ class CellsOutput(Table):
     @model_validator(mode="after")
     def _known_ending(self) -> CellsOutput:
         if not self.file.lower().endswith((".vtkhdf", ".pos")):
-            raise ValueError(f'file: "{self.file}" ends neither with .vtkhdf nor with .pos')
+            raise ValueError(f'file: "{self.file}" must end with .vtkhdf or .pos')
         if "positions_from" in self.model_fields_set and not self.file.lower().endswith(".pos"):
             raise ValueError("positions_from is only allowed with a .pos file")
         return self
@@ -275,9 +277,9 @@ class BloodOutput(FlowOutput):
     def _states_differ(self) -> Self:
         names = [name for _, name in self.files()]
         for table in self.cells:
-            taken = next((name for name in names if is_file_of_series(PurePath(table.file), PurePath(name))), None)
-            if taken:
-                raise ValueError(f'two outputs write the file "{taken}", one is output.cells["{table.file}"]')
+            duplicate = next((name for name in names if is_file_of_series(PurePath(table.file), PurePath(name))), None)
+            if duplicate:
+                raise ValueError(f'two outputs write the file "{duplicate}", one is output.cells["{table.file}"]')
         return self
 
 

@@ -28,17 +28,18 @@ def refuse_tubes(setup: BloodSetup) -> None:
     if hematocrit > HIGHEST_HEMATOCRIT:
         origin = "" if table.hematocrit else " (that of [packing])"
         raise CaseError(
-            f"{setup.source}: reservoir.hematocrit = {hematocrit:g}{origin}: a number above 0 and up to "
-            f"{HIGHEST_HEMATOCRIT:g} is expected"
+            f"{setup.source}: reservoir.hematocrit = {hematocrit:g}{origin}: expected a number above 0 and at most "
+            f"{HIGHEST_HEMATOCRIT:g}"
         )
     for plane in inlets_of(sites) if table.length is not None else ():
         assert table.length is not None
-        area, most = Prism(sites, plane, 1).area, most_sites(sites)
-        if area * table.length / sites.spacing > most:
+        area, limit = Prism(sites, plane, 1).area, most_sites(sites)
+        if area * table.length / sites.spacing > limit:
             raise CaseError(
-                f'{setup.source}: reservoir.length: {table.length:.3g} m at iolet["{plane.name}"] give '
-                f"{area * table.length / sites.spacing:.2g} sites; up to {most:,} are possible, {MOST_SITES:,.0f} or "
-                f"{MOST_VESSELS} times those of the vessel; use at most {most / area * sites.spacing:.3g} m"
+                f'{setup.source}: reservoir.length: {table.length:.3g} m at iolet["{plane.name}"] needs '
+                f"{area * table.length / sites.spacing:.2g} sites; the limit is {limit:,}, the larger of "
+                f"{MOST_SITES:,.0f} and {MOST_VESSELS} times the sites of the vessel; use at most "
+                f"{limit / area * sites.spacing:.3g} m"
             )
 
 
@@ -57,9 +58,9 @@ def planned(setup: BloodSetup, cells: CellsSetup, vessel: OpenVessel | None = No
         if not abs(plan.hematocrit / requested - 1) <= HEMATOCRIT_TOLERANCE:
             length = plan.prism.length * setup.units.spacing * 1e6
             raise CaseError(
-                f'{setup.source}: reservoir of iolet["{plane.name}"]: hematocrit = {requested:g}: {plan.cells.sum()} '
-                f"cells in {length:.3g} um give {plan.hematocrit:.3g}, more than {HEMATOCRIT_TOLERANCE:.0%} off; use a "
-                "greater reservoir.length"
+                f'{setup.source}: reservoir of iolet["{plane.name}"]: hematocrit = {requested:g}: '
+                f"{plan.cells.sum()} cells in {length:.3g} um give {plan.hematocrit:.3g}, which deviates by more "
+                f"than {HEMATOCRIT_TOLERANCE:.0%}; use a greater reservoir.length"
             )
         _refuse_short(setup, cells, plane.name, plan)
         _refuse_reach(setup, cells, plane.name, plan)
@@ -69,10 +70,10 @@ def planned(setup: BloodSetup, cells: CellsSetup, vessel: OpenVessel | None = No
 
 def _refuse_short(setup: BloodSetup, cells: CellsSetup, name: str, plan: TubePlan) -> None:
     """Refuse a tube in which a cell does not fit."""
-    what = f'the tube of {plan.prism.length * setup.units.spacing * 1e6:.3g} um before iolet["{name}"]'
+    container = f'the tube of {plan.prism.length * setup.units.spacing * 1e6:.3g} um before iolet["{name}"]'
     space, remedy = FluidSpace(plan.prism.sites()), "a greater reservoir.length"
     try:
-        refuse_large(space, cells.types, cells.surfaces, setup.units, what=what, wide=remedy)
+        refuse_large(space, cells.types, cells.surfaces, setup.units, container=container, wide=remedy)
     except CaseError as error:
         raise CaseError(f"{setup.source}: {error}") from None
 
@@ -84,8 +85,9 @@ def _refuse_reach(setup: BloodSetup, cells: CellsSetup, name: str, plan: TubePla
         if plan.prism.length < 3 * law.farthest:
             raise CaseError(
                 f"{setup.source}: contact.{key if law.farthest == law.reach else 'adhesion.reach'}: "
-                f"{law.farthest * spacing:.3g} m is more than a third of the tube of {plan.prism.length * spacing:.3g} "
-                f'm before iolet["{name}"]; use a shorter one, or a greater reservoir.length'
+                f"{law.farthest * spacing:.3g} m is more than a third of the tube of "
+                f'{plan.prism.length * spacing:.3g} m before iolet["{name}"]; use a shorter reach, or a greater '
+                "reservoir.length"
             )
 
 

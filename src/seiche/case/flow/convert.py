@@ -72,7 +72,7 @@ def _case(path: Path) -> FlowCase:
     source = read_source(path)
     case = check_tables(source.tables, str(path), kind_of(source).schema)
     if not isinstance(case, FlowCase):
-        raise CaseError(f'{path}: has no vessel to convert; expected a case with solver = "flow" or "blood"')
+        raise CaseError(f'{path}: the case has no vessel to convert; expected a case with solver = "flow" or "blood"')
     return case
 
 
@@ -82,10 +82,10 @@ def _read(source: Path, spacing: str | None, unit: str | None) -> FlowVessel:
     if source.suffix.lower() in GMY:
         return build_from_file(source, _length("--spacing", spacing or "1 m"), 1.0)
     if spacing is None:
-        raise CaseError(f'{source}: voxelising an STL file needs --spacing, such as "0.1 mm"')
+        raise CaseError(f'{source}: voxelising an STL file requires --spacing, such as "0.1 mm"')
     distance = _length("--spacing", spacing)
     if unit is None:
-        raise CaseError(f'{source}: the length unit of an STL file is not known; add --unit, such as "1 mm"')
+        raise CaseError(f'{source}: the length unit of an STL file is unknown; add --unit, such as "1 mm"')
     return build_from_file(source, distance, _length("--unit", unit))
 
 

@@ -52,17 +52,17 @@ def _turned(opening: Opening, links: IoletPlane, plane: IoletPlane) -> str:
     key, normal = f'iolet["{opening.name}"].normal', in_brackets(plane.normal)
     if float(np.dot(plane.normal, links.normal)) > -LEAST_COSINE:
         raise CaseError(
-            f"{key}: {normal} is across the normal {in_brackets(links.normal)} of the links that meet the iolet; "
-            "expected the normal of its plane, into the fluid"
+            f"{key}: {normal} is nearly perpendicular to the normal {in_brackets(links.normal)} of the links that "
+            "cross the iolet; expected the normal of the iolet plane, pointing into the fluid"
         )
     if not isinstance(opening, VelocityOpening):
-        return f"{key}: {normal} points out of the fluid and is reversed"
+        return f"{key}: {normal} points out of the fluid; the normal is reversed"
     if links.role == "outlet" or (opening.velocity or opening.flow_rate or 0.0) < 0.0:
         raise CaseError(
-            f"{key}: {normal} points out of the fluid, so the direction of the velocity is ambiguous; expected the "
-            "normal into the fluid, and a negative velocity for outflow"
+            f"{key}: {normal} points out of the fluid, so the direction of the velocity is ambiguous; use the "
+            "normal that points into the fluid, and a negative velocity for outflow"
         )
-    return f"{key}: {normal} points out of the fluid and is reversed; a positive velocity enters"
+    return f"{key}: {normal} points out of the fluid; the normal is reversed, and a positive velocity is an inflow"
 
 
 def _refuse_place(opening: VelocityOpening, links: IoletPlane, plane: IoletPlane, spacing: float) -> None:
@@ -72,16 +72,17 @@ def _refuse_place(opening: VelocityOpening, links: IoletPlane, plane: IoletPlane
     aside = float(np.linalg.norm(offset - height * np.asarray(links.normal)))
     round_profile = opening.weights is None and opening.profile != "computed"
     reach = max(links.radius or 0.0, spacing)
-    far = round_profile and aside > max(MOST_ASIDE * reach, MOST_SPACINGS * spacing)
-    if opening.center is not None and (far or abs(height) > MOST_SPACINGS * spacing):
+    off_axis = round_profile and aside > max(MOST_ASIDE * reach, MOST_SPACINGS * spacing)
+    if opening.center is not None and (off_axis or abs(height) > MOST_SPACINGS * spacing):
         raise CaseError(
-            f'iolet["{opening.name}"].center: {in_brackets(plane.center)} m is {np.linalg.norm(offset) / spacing:.3g} '
-            f"spacings off the links that meet the iolet; expected near their middle {in_brackets(links.center)} m"
+            f'iolet["{opening.name}"].center: {in_brackets(plane.center)} m is '
+            f"{np.linalg.norm(offset) / spacing:.3g} spacings from the links that cross the iolet; expected a point "
+            f"near their center {in_brackets(links.center)} m"
         )
     if opening.radius is None or not round_profile:
         return
     if not reach / RADIUS_FACTOR - spacing <= opening.radius <= reach * RADIUS_FACTOR + spacing:
         raise CaseError(
-            f'iolet["{opening.name}"].radius: {opening.radius:.4g} m does not fit the links that meet the iolet, which '
-            f"reach {reach:.4g} m from their middle; a velocity profile needs the radius of the opening"
+            f'iolet["{opening.name}"].radius: {opening.radius:.4g} m does not fit the links that cross the iolet, '
+            f"which extend {reach:.4g} m from their center; a velocity profile requires the radius of the opening"
         )

@@ -50,7 +50,7 @@ def read_hemelb(path: Path | str) -> HemelbCase:
     sections = {name: root.optional(name) for name in (*names, "visualisation")}
     notes = list(root.stray)
     if (pictures := sections["visualisation"]) is not None:
-        notes.append(f"{pictures.path}: ignored, it only concerns pictures")
+        notes.append(f"{pictures.path}: ignored; it affects only pictures")
     fluid, tables = _simulation(root.child("simulation"), notes)
     tables["geometry"] |= _geometry(root.child("geometry"))
     if (monitoring := sections["monitoring"]) is not None:
@@ -66,12 +66,12 @@ def _monitoring(element: Element, notes: list[str]) -> Tables:
     """Return the keys of [time] that stop a run at a steady flow."""
     element.only(("incompressibility", "steady_flow_convergence"))
     if element.all("incompressibility"):
-        notes.append(f"{element.path}/incompressibility: ignored, Mach number, mass and NaN are always checked")
+        notes.append(f"{element.path}/incompressibility: ignored; Mach number, mass and NaN are always checked")
     steady = element.optional("steady_flow_convergence")
     if steady is None:
         return {}
     if steady.attributes.get("terminate", "false").strip() != "true":
-        notes.append(f"{steady.path}: ignored, all steps are run")
+        notes.append(f"{steady.path}: ignored; the run computes all steps")
         return {}
     tolerance = number_in(steady, "tolerance")
     if not 0.0 < tolerance < 1.0:
@@ -171,10 +171,10 @@ def _extraction(element: Element, notes: list[str]) -> Tables:
     element.only(("geometry", "field"))
     mode = element.attributes.get("timestep_mode", "multi")
     if mode != "multi":
-        raise element.error(f'timestep_mode {shorten(mode)} is not supported; supported is "multi", one file a run')
+        raise element.error(f'timestep_mode {shorten(mode)} is not supported; only "multi" is, with one file per run')
     for name in ("start", "stop"):
         if name in element.attributes:
-            notes.append(f"{element.path}: {name} is ignored, records are written over the whole run")
+            notes.append(f"{element.path}: {name} is ignored; records cover the whole run")
     file = PurePosixPath(file_name(element, "file").replace("\\", "/"))
     if file.name in ("", ".."):
         raise element.error(f"file {shorten(str(file))} is not a usable file name")

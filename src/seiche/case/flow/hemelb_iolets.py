@@ -56,11 +56,11 @@ def translate_iolets(root: Element, fluid: HemelbFluid, notes: list[str]) -> lis
         group.only((role,))
         iolets += [_translate(element, f"{role}{k}", fluid) for k, element in enumerate(group.all(role))]
     notes += [note for iolet in iolets for note in iolet.notes]
-    least = [iolet.least_mmhg for iolet in iolets if iolet.least_mmhg is not None]
-    if fluid.warmup and least:
+    minima = [iolet.least_mmhg for iolet in iolets if iolet.least_mmhg is not None]
+    if fluid.warmup and minima:
         for iolet in iolets:
             if "pressure" in iolet.table:
-                iolet.table["ramp_from"] = text_of(min(least), "mmHg")
+                iolet.table["ramp_from"] = text_of(min(minima), "mmHg")
     return [iolet.table for iolet in iolets]
 
 
@@ -84,7 +84,7 @@ def _translate(element: Element, name: str, fluid: HemelbFluid) -> Translated:
     }
     result = _CONDITIONS[kind](condition, table, fluid)
     if "yangpressure" in condition.attributes.values():
-        result.notes.append(f"{condition.path}: imposed by the rule of `scheme`, not by that of Yang")
+        result.notes.append(f"{condition.path}: imposed by the rule of `scheme`, not by Yang's rule")
     return result
 
 
@@ -105,8 +105,8 @@ def _pressure_file(condition: Element, table: Tables, fluid: HemelbFluid) -> Tra
     name = file_name(condition.child("path"), "value")
     table |= {"kind": "pressure", "table": name, "repeat": False}
     note = (
-        f"{condition.path}: HemeLB scales the times of {shorten(name)} to the whole run; here they are seconds, and "
-        "the last value applies after the last time"
+        f"{condition.path}: HemeLB scales the times of {shorten(name)} to the whole run; here they are in seconds, "
+        "and the last value applies after the last time"
     )
     return Translated(table, None, [note])
 
@@ -162,11 +162,11 @@ def _womersley(condition: Element, table: Tables, fluid: HemelbFluid) -> Transla
         "radius": text_of(radius, "m"),
         "harmonics": [{"amplitude": text_of(amplitude, "m/s"), "phase": text_of(phase, "rad")}],
     }
-    notes = [f"{condition.path}: amplitude and phase are HemeLB's, without the factor 1/i (90 degrees)"]
+    notes = [f"{condition.path}: amplitude and phase follow HemeLB's definition, without the factor 1/i (90 degrees)"]
     if abs(alpha - physical) > SAME_NUMBER * physical:
         notes.append(
-            f"{condition.path}: womersley_number {alpha:g} is not radius*sqrt(omega/nu) = {physical:.4g}; "
-            "the latter sets the shape of the profile, the file its mean velocity"
+            f"{condition.path}: womersley_number {alpha:g} differs from radius*sqrt(omega/nu) = {physical:.4g}; the "
+            "shape of the profile uses the latter, its mean velocity the value in the file"
         )
     return Translated(table, fluid.reference_mmhg, notes)
 
@@ -178,7 +178,12 @@ def _velocity_file(condition: Element, table: Tables, fluid: HemelbFluid) -> Tra
     if not os.path.isfile(Path(condition.source).parent / weights):
         # A table of a case is the mean over the opening: half the maximum of a parabola.
         table |= {"kind": "velocity", "table": name, "repeat": True, "table_scale": 0.5, "profile": "parabolic"}
-        notes = [f"{condition.path}: {shorten(weights)} is missing, so {shorten(name)} is the maximum of a parabola"]
+        notes = [
+            (
+                f"{condition.path}: {shorten(weights)} is missing, so {shorten(name)} is taken as the maximum of a "
+                "parabola"
+            )
+        ]
     else:
         table |= {"kind": "velocity", "table": name, "repeat": True, "weights": weights}
         notes = []

@@ -67,7 +67,9 @@ def iolet_inputs(case: FlowCase, sites: SiteSet, source: str) -> dict[str, Iolet
             except CaseError as error:
                 raise CaseError(f"{source}: {error}") from None
             if opening.flow_rate is not None and not area > 0:
-                raise CaseError(f'{source}: iolet["{opening.name}"].weights: the inflow is zero; use positive weights')
+                raise CaseError(
+                    f'{source}: iolet["{opening.name}"].weights: the weights give no inflow; use positive weights'
+                )
         result[opening.name] = IoletInput(series, profile, area)
     return result
 
@@ -76,7 +78,7 @@ def notes_of(inputs: dict[str, IoletInput], duration: float) -> tuple[str, ...]:
     """Return a line for each table that ends before a run of `duration` seconds does."""
     return tuple(
         f'iolet["{name}"].table: ends at {entry.series.times[-1]:g} s, before the end of the run at {duration:g} s; '
-        "its last value applies from there (repeat = true repeats the table)"
+        "its last value applies from then on (repeat = true repeats the table)"
         for name, entry in inputs.items()
         if entry.series is not None and not entry.series.repeat and entry.series.times[-1] < duration
     )
@@ -87,9 +89,14 @@ def _series(path: Path, opening: PressureOpening | VelocityOpening, source: str)
 
     times, values = _read(path, read_time_table, f'{source}: iolet["{opening.name}"].table')
     if opening.repeat and len(times) < 2:
-        raise FormatError(path, "whole file", "one row; a table that repeats needs two or more")
+        raise FormatError(path, "whole file", "one row; a repeated table needs at least two")
     if opening.repeat and abs(values[-1] - values[0]) > 1e-6 * float(np.ptp(values)):
-        raise FormatError(path, "last row", f"{values[-1]:g} is not {values[0]:g}, the first; repetition would jump")
+        raise FormatError(
+            path,
+            "last row",
+            f"{values[-1]:g} differs from the first value {values[0]:g}; a repeated table must end with its first "
+            "value",
+        )
     if isinstance(opening, PressureOpening):
         unit = parse_quantity("1 mmHg", dimension="pressure")
     else:

@@ -49,10 +49,10 @@ def _reasons(setup: FlowSetup, ranks: int) -> Iterator[str]:
     largest = inexact.get(case.lattice.collision, TAU_LARGEST_TRT)
     if high > largest:
         name = "tau" if high == low else "tau of the fluid at rest"
-        other = ' or collision = "trt"' if case.lattice.collision in inexact else ""
+        alternative = ' or collision = "trt"' if case.lattice.collision in inexact else ""
         yield (
             f"lattice: {name} = {high:.4g} is out of range (<= {largest:g} for {case.lattice.collision}); "
-            f"use a smaller time step{other} (tau = 1/2 + 3 nu dt/dx^2)"
+            f"use a smaller time step{alternative} (tau = 1/2 + 3 nu dt/dx^2)"
         )
     for name, speed in setup.wall_speeds.items():
         mach = setup.units.to_lattice("velocity", speed) / CS2**0.5
@@ -151,7 +151,7 @@ def remarks(setup: FlowSetup) -> list[str]:
 def empty_outputs(setup: FlowSetup) -> list[str]:
     """Return a line for each extraction without a site."""
     return [
-        f'output.extraction["{table.file}"]: contains no site, so its records are empty'
+        f'output.extraction["{table.file}"]: the selection contains no site, so its records are empty'
         for table in setup.case.output.extraction
         if not len(chosen(table, setup.vessel.sites))
     ]

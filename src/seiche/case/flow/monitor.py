@@ -87,7 +87,9 @@ class FlowMonitor(StateMonitor):
             monitor = pending.monitor()
             if monitor.mach > MACH_BROKEN:
                 place = self._fastest_place()
-                raise UnstableError(f"Mach number {monitor.mach:.3g}, step {pending.step}; fastest {place}")
+                raise UnstableError(
+                    f"Mach number {monitor.mach:.3g} at step {pending.step}; the highest velocity is {place}"
+                )
             record.largest_mach = max(record.largest_mach, float(monitor.mach))
             record.masses.append(units.to_si("mass", float(monitor.mass)))
         if recording:

@@ -60,7 +60,7 @@ def planes_of(case: FlowCase, surface: Surface) -> tuple[IoletPlane, ...]:
     unplaced = [opening for opening in case.iolet if opening.center is None]
     for opening in unplaced:
         if opening.normal is not None:
-            raise CaseError(f'iolet["{opening.name}"].center: is missing; a normal needs a center')
+            raise CaseError(f'iolet["{opening.name}"].center: is missing; a normal requires a center')
     rims = {f"rim{k}": rim for k, rim in enumerate(rims_of(surface))} if unplaced else {}
     placed = list(planes.values())
     free = {name: rim for name, rim in rims.items() if iolet_of_rim(rim, placed, case.geometry.spacing) < 0}
@@ -69,18 +69,20 @@ def planes_of(case: FlowCase, surface: Surface) -> tuple[IoletPlane, ...]:
     if unnamed and not rims:
         raise CaseError(
             f'iolet["{unnamed[0].name}"].center: is missing; the STL surface has no open rim, so center, normal and '
-            "radius are needed"
+            "radius are required"
         )
     for opening in unnamed:
         if re.fullmatch(r"rim[0-9]+", opening.name):
             names = _cut(", ".join(free) or "none")
-            raise CaseError(f'iolet["{opening.name}"].name: no free open rim has this name; free are {names}')
+            raise CaseError(
+                f'iolet["{opening.name}"].name: no unassigned open rim has this name; unassigned are {names}'
+            )
     if unnamed and len(unnamed) != len(free):
         listed = ", ".join(f"{name} of radius {rim.radius:.3g} m at {_center(rim)} m" for name, rim in free.items())
         raise CaseError(
-            f"iolet: {_count(len(unnamed), 'iolet')} ({', '.join(shorten(o.name)[1:-1] for o in unnamed[:5])}) without "
-            f"a center for {_count(len(free), 'open rim')} ({_cut(listed) or 'none is free'}); set the center of each, "
-            "or use the name of its rim"
+            f"iolet: {_count(len(unnamed), 'iolet')} ({', '.join(shorten(o.name)[1:-1] for o in unnamed[:5])}) "
+            f"without a center, but {_count(len(free), 'unassigned open rim')} ({_cut(listed) or 'none'}); set the "
+            "center of each iolet, or use the name of its rim"
         )
     planes |= {opening.name: _on_rim(opening, rim) for opening, rim in zip(unnamed, free.values(), strict=False)}
     return tuple(planes[opening.name] for opening in case.iolet)
@@ -119,7 +121,9 @@ def rim_lines(source: CaseFile, schema: type[FlowCase]) -> list[str]:
 def _plane(opening: Opening) -> IoletPlane:
     for key in ("normal", "radius"):
         if getattr(opening, key) is None:
-            raise CaseError(f'iolet["{opening.name}"].{key}: is missing; an STL needs center, normal and radius')
+            raise CaseError(
+                f'iolet["{opening.name}"].{key}: is missing; an STL geometry requires center, normal and radius'
+            )
     return placed(IoletPlane(opening.name, role_of(opening), (0, 0, 0), (0, 0, 0)), opening)
 
 

@@ -139,8 +139,9 @@ class FlowCaseRun(CaseRun):
     def fields(self, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
         """Return fields in SI units by the names of the case file; rows are this rank's sites `solver.owned`.
 
-        pressure (n,) Pa, density (n,) kg/m^3, velocity (n, 3) m/s, shear_rate (n,) 1/s, stress (n, 6) Pa in the order
-        xx, yy, zz, xy, xz, yz, wall_shear_stress and traction (n, 3) Pa (zero off the wall), viscosity (n,) Pa s.
+        - Scalars (n,): pressure (Pa), density (kg/m^3), shear_rate (1/s), viscosity (Pa s).
+        - Vectors (n, 3): velocity (m/s), wall_shear_stress and traction (Pa, zero off the wall).
+        - The tensor (n, 6): stress (Pa), in the order xx, yy, zz, xy, xz, yz.
         """
         return si_fields(self.solver, self.setup.units, self._known(names))
 
@@ -152,14 +153,8 @@ class FlowCaseRun(CaseRun):
         return names or self.default_fields
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return the same, computed on the device, in arrays that the next call overwrites."""
-        fields, names = dict[str, Array](), self._known(names)
-        lattice = self.solver.device_fields(lattice_names(names))
-        for name in names:
-            values = to_si(lattice, self.setup.units, [name])[name]
-            fields[name] = self.solver.derived_field(f"{name} in SI units", values.shape, values.dtype)
-            fields[name][...] = values
-        return fields
+        """Return the same, computed on the device; viscosity and traction are computed on the host."""
+        return to_si(self.solver.device_fields(lattice_names(names := self._known(names))), self.setup.units, names)
 
     def controls(self) -> Mapping[str, Control]:
         """Return the values of iolets and the body force."""

@@ -65,7 +65,7 @@ class Geometry(Table):
     def _one_source(self) -> Geometry:
         source = self.exactly_one_of(("gmy", "stl", "shape"))
         if source == "stl" and self.unit is None:
-            raise ValueError('the length unit of an STL file is not known; add the key unit, such as "1 mm"')
+            raise ValueError('the length unit of an STL file is unknown; add the key unit, such as "1 mm"')
         if source != "stl" and self.unit is not None:
             raise ValueError("the key unit is only allowed with stl")
         if source == "shape" and self.origin is not None:
@@ -108,7 +108,9 @@ class CassonFluid(ThinningFluid):
 
     kind: Literal["casson"]
     preset: Literal["human"] | None = Field(default=None, description="published constants; else give all three")
-    yield_stress: Pressure | None = Field(default=None, ge=0, description="stress below which the fluid hardly flows")
+    yield_stress: Pressure | None = Field(
+        default=None, ge=0, description="yield stress, below which the fluid hardly flows"
+    )
     eta_inf: Viscosity | None = Field(default=None, description="viscosity at high shear rate")
     eta_0: Viscosity | None = Field(default=None, description="viscosity at zero shear rate, the maximum")
 
@@ -151,7 +153,9 @@ class Fluid(Table):
     rheology: (
         Annotated[NewtonianFluid | CarreauYasudaFluid | CassonFluid | PowerLawFluid, Field(discriminator="kind")] | None
     ) = Field(default=None, description="viscosity as a function of the shear rate")
-    reference_pressure: Pressure = Field(default=0.0, description="pressure of lattice density 1; near iolet pressures")
+    reference_pressure: Pressure = Field(
+        default=0.0, description="pressure at lattice density 1; choose it near the iolet pressures"
+    )
     initial_pressure: Pressure | None = Field(default=None, description="by default reference_pressure")
     initial_velocity: VelocityVector = Field(default=(0.0, 0.0, 0.0), description="uniform initial velocity")
 
@@ -166,9 +170,12 @@ class Lattice(Table):
 
     velocity_set: Literal["D3Q15", "D3Q19", "D3Q27"] = Field(default="D3Q19", description="lattice velocities")
     collision: Literal["trt", "bgk", "mrt", "regularised"] = Field(
-        default="trt", description="two, one or multiple relaxation times, or one without moments beyond the stress"
+        default="trt",
+        description="two, one or multiple relaxation times; regularised has one and keeps no moments beyond the stress",
     )
-    magic: float | None = Field(default=None, gt=0, le=10, description="TRT, MRT: (tau+ - 1/2)(tau- - 1/2); else 3/16")
+    magic: float | None = Field(
+        default=None, gt=0, le=10, description="TRT, MRT: (tau+ - 1/2)(tau- - 1/2); 3/16 by default"
+    )
     bulk_rate: float | None = Field(default=None, gt=0, lt=2, description="MRT: rate of the stress trace; default 1")
     even_rate: float | None = Field(default=None, gt=0, lt=2, description="MRT: rate of other even moments; default 1")
     layout: Literal["auto", "list-ab", "list-aa", "tiles-4", "tiles-8", "moments"] = Field(
@@ -202,7 +209,10 @@ class Time(Table):
     cycles: float | None = Field(default=None, gt=0, description="number of periods of the iolets")
 
     steady: float | None = Field(
-        default=None, gt=0, lt=1, description="stop when the relative velocity change in steady_interval is smaller"
+        default=None,
+        gt=0,
+        lt=1,
+        description="stop when the relative change of the velocity over steady_interval falls below this value",
     )
     steady_interval: StepsOrTime = Field(default=1000, description="time or steps between two checks of steady")
 
@@ -222,7 +232,9 @@ class PrecisionTable(Table):
     """Arithmetic and storage of the populations."""
 
     compute: Literal["float64", "float32"] = Field(default="float64", description="arithmetic")
-    storage: Literal["float64", "float32", "float16"] | None = Field(default=None, description="by default as compute")
+    storage: Literal["float64", "float32", "float16"] | None = Field(
+        default=None, description="the same as compute by default"
+    )
 
     @model_validator(mode="after")
     def _storage_fits(self) -> PrecisionTable:

@@ -47,15 +47,15 @@ class Opening(Table):
     @model_validator(mode="after")
     def _normal_has_length(self) -> Opening:
         if self.normal is not None and sum(c * c for c in self.normal) < 1e-24:
-            raise ValueError("normal: its length is zero; expected the direction into the fluid")
+            raise ValueError("normal: its length is zero; expected a direction that points into the fluid")
         return self
 
 
 Scheme = Annotated[str, one_of(PRESSURE_RULES)]
 _SCHEME = (
-    "rule that imposes the pressure: that of HemeLB; with the stress, at the sites next to the opening; or in its "
-    'plane, of second order together with walls of kind bouzidi. By default "plane", or another one, with a note, if '
-    "that is unstable or lacks sites"
+    'rule that imposes the pressure: "nash" as in HemeLB; "anti-bounce-back" with the stress, at the sites next to '
+    'the opening; "plane" in the plane of the opening, of second order with walls of kind bouzidi. By default '
+    '"plane", or another rule with a note if "plane" is unstable or lacks sites'
 )
 _REPEAT = "with table: repeat it periodically; otherwise its last value applies after its end"
 
@@ -68,7 +68,9 @@ class PressureOpening(Opening):
     amplitude: Pressure = Field(default=0.0, description="amplitude of the cosine")
     period: Period | None = Field(default=None, description='period as a time ("0.8 s") or a rate ("72 bpm")')
     phase: Angle = Field(default=0.0, description="phase of the cosine")
-    ramp_from: Pressure | None = Field(default=None, description="first pressure of the ramp; default: initial one")
+    ramp_from: Pressure | None = Field(
+        default=None, description="pressure at the start of the ramp; by default the initial pressure"
+    )
     table: FileName | None = Field(default=None, description="file of two columns, seconds and mmHg; linear in between")
     repeat: bool | None = Field(default=None, description=_REPEAT)
     scheme: Scheme | None = Field(default=None, description=_SCHEME)

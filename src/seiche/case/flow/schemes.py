@@ -43,7 +43,7 @@ def with_schemes(
             chosen, reason = (opening.scheme, "") if opening.scheme else _default(case, sites, number, iolet, tau)
             iolet = replace(iolet, scheme=chosen)
             if reason:
-                notes.append(f'iolet["{plane.name}"].scheme: is "{chosen}": {reason}')
+                notes.append(f'iolet["{plane.name}"].scheme: "{chosen}" is used: {reason}')
             else:
                 notes += _failing(f'iolet["{plane.name}"].scheme', chosen, tau[0])
         result.append(iolet)
@@ -65,16 +65,19 @@ def _default(
         radius = sites.iolets[number].radius
         area = math.pi * (radius / sites.spacing) ** 2 if radius is not None else float(len(boundary))
         instantaneous = iolet.proximal_resistance + min(iolet.resistance, 1.0 / iolet.compliance)
-        ratio, most = math.sqrt(3.0) * area * instantaneous, WINDKESSEL * (tau[0] - 0.5)
-        if ratio > most:
+        ratio, limit = math.sqrt(3.0) * area * instantaneous, WINDKESSEL * (tau[0] - 0.5)
+        if ratio > limit:
             return "nash", (
-                f'"plane" is not stable with a proximal resistance of {ratio:.3g} times the acoustic impedance of the '
-                f"opening, but only up to {most:.3g} at this tau"
+                f'"plane" is not stable with a proximal resistance of {ratio:.3g} times the acoustic impedance of '
+                f"the opening; the limit at this tau is {limit:.3g}"
             )
     coords = sites.coords[sites.boundary[boundary]]
     inner, _ = inner_sites(sites, coords, np.full(len(coords), number), sites.iolets)
     if (inner < 0).any():
-        return "anti-bounce-back", '"plane" needs an interior neighbour of each site of the opening; some have none'
+        return (
+            "anti-bounce-back",
+            '"plane" needs an interior neighbour of each site of the opening; some sites have none',
+        )
     return DEFAULT_SCHEME, ""
 
 

@@ -240,7 +240,7 @@ def _time_step(case: FlowCase, velocity: float | None, viscosity: float, source:
                 "positive only for tau > 0.5"
             )
         if table.tau > 1e3:
-            raise CaseError(f"{source}: lattice.tau: {table.tau:g} is out of range; expected a few units at most")
+            raise CaseError(f"{source}: lattice.tau: {table.tau:g} is out of range; expected at most a few units")
         return step_of_relaxation_time(table.tau, spacing, viscosity)
     if velocity is None:
         raise CaseError(

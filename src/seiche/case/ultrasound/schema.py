@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -17,14 +18,14 @@ from seiche.case.quantities import (
     PositiveFrequency,
     PositiveHeatCapacity,
     PositiveLength,
+    PositivePressure,
     PositiveTime,
     PositiveVelocity,
     StepsOrTime,
 )
 from seiche.case.run_tables import OutputTable, RunTable
 from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table
-from seiche.case.ultrasound.points import Ball
-from seiche.case.ultrasound.sources import Source
+from seiche.ultrasound.shapes import Arc, Bowl, Disc, Line, Rectangle, Shape
 
 MaterialName = Literal["water", "skin", "brain", "cortical bone", "trabecular bone"]
 Series = Literal["p", "p_max", "p_min", "p_rms", "u_non_staggered", "I", "I_avg"]
@@ -42,7 +43,9 @@ class GridTable(Table):
         default=None, gt=0, le=2, description="time step times largest sound speed over spacing; 0.3 by default"
     )
     time_step: PositiveTime | None = Field(default=None, description="instead of cfl")
-    duration: PositiveTime | None = Field(default=None, description="by default, sound crosses the diagonal once")
+    duration: PositiveTime | None = Field(
+        default=None, description="by default, the time in which sound crosses the diagonal once"
+    )
     steps: int | None = Field(default=None, gt=0, le=2**31, description="instead of duration")
 
     @model_validator(mode="after")
@@ -57,7 +60,7 @@ class LayerTable(Table):
 
     points: int | None = Field(default=None, ge=0, le=1000, description="thickness; 20 by default, 10 in 3D")
     strength: float = Field(default=2.0, ge=0, description="nepers per point")
-    inside: bool = Field(default=True, description="inside the grid; else the grid is extended")
+    inside: bool = Field(default=True, description="layer inside the grid; otherwise the grid is extended by it")
 
 
 class Properties(Table):
@@ -70,6 +73,13 @@ class Properties(Table):
     density: Density | None = Field(default=None, description="mass density")
     BonA: float | None = Field(default=None, ge=0, description="parameter of nonlinearity B/A")
     alpha_coeff: float | None = Field(default=None, ge=0, description="absorption in dB/(MHz^y cm)")
+
+
+class Ball(Table):
+    """A disc (2D) or ball, or its boundary."""
+
+    center: Position = Field(description="centre")
+    radius: PositiveLength = Field(description="radius")
 
 
 class BoxRegion(Properties):
@@ -99,7 +109,7 @@ class CtTable(Table):
     """A skull from the porosity of a CT image; its bone replaces all other media."""
 
     file: FileName = Field(description="Hounsfield units, a .npy of the grid's shape")
-    threshold: float = Field(default=100.0, description="least value of bone")
+    threshold: float = Field(default=100.0, description="lowest value of bone")
 
 
 class MediumTable(Properties):
@@ -138,6 +148,113 @@ class MediumTable(Properties):
             if self.alpha_mode is not None:
                 raise ValueError("alpha_power is missing; alpha_mode needs it")
         return self
+
+
+class Signal(Table):
+    """A tone of a source."""
+
+    #: Required number of axes of the grid, None for any.
+    axes: ClassVar[int | None] = 3
+    frequency: PositiveFrequency = Field(description="frequency")
+    amplitude: PositivePressure = Field(description="pressure emitted to each side by a large flat source")
+    cycles: float | None = Field(default=None, gt=0, description="length of a burst; continuous by default")
+    ramp: float = Field(default=3.0, ge=0, description="cycles over which a continuous tone is ramped up")
+    delay: Delay = Field(default=0.0, description="delay of the signal")
+
+    @abstractmethod
+    def shape(self) -> Shape:
+        """Return the geometry of the source."""
+
+
+class FocusedSource(Signal):
+    """A source that faces a point on its axis."""
+
+    position: Position = Field(description="middle of the source")
+    focus: Position = Field(description="a point on its axis")
+    diameter: PositiveLength = Field(description="diameter; for an arc, the distance between its ends")
+
+
+class CurvedSource(FocusedSource):
+    """A source on a circle or sphere."""
+
+    radius: PositiveLength = Field(description="radius of curvature")
+
+
+class ArcSource(CurvedSource):
+    """A circular arc (2D) that faces its focus."""
+
+    axes = 2
+    kind: Literal["arc"]
+
+    def shape(self) -> Shape:
+        """Return the arc."""
+        return Arc(self.position, self.focus, self.radius, self.diameter)
+
+
+class BowlSource(CurvedSource):
+    """A spherical cap (3D) that faces its focus."""
+
+    kind: Literal["bowl"]
+
+    def shape(self) -> Shape:
+        """Return the cap."""
+        return Bowl(self.position, self.focus, self.radius, self.diameter)
+
+
+class DiscSource(FocusedSource):
+    """A flat disc (3D)."""
+
+    kind: Literal["disc"]
+
+    def shape(self) -> Shape:
+        """Return the disc."""
+        return Disc(self.position, self.focus, self.diameter)
+
+
+class RectangleSource(Signal):
+    """A flat rectangle (3D)."""
+
+    kind: Literal["rectangle"]
+    position: Position = Field(description="centre")
+    first: Position = Field(description="one side as a vector")
+    second: Position = Field(description="the other side, perpendicular to the first")
+
+    def shape(self) -> Shape:
+        """Return the rectangle."""
+        return Rectangle(self.position, self.first, self.second)
+
+
+class LineSource(Signal):
+    """A straight line."""
+
+    axes = None
+    kind: Literal["line"]
+    start: Position = Field(description="first end")
+    end: Position = Field(description="other end")
+
+    def shape(self) -> Shape:
+        """Return the line."""
+        return Line(self.start, self.end)
+
+
+class BallSource(Ball):
+    """Initial pressure in a disc (2D) or ball, smoothed."""
+
+    kind: Literal["initial-ball"]
+    pressure: PositivePressure = Field(description="initial pressure")
+
+
+class FileSource(Table):
+    """Initial pressure from a file, smoothed."""
+
+    kind: Literal["initial-file"]
+    file: FileName = Field(description="pressure in Pa, a .npy of the grid's shape")
+
+
+Source = Annotated[
+    ArcSource | BowlSource | DiscSource | RectangleSource | LineSource | BallSource | FileSource,
+    Field(discriminator="kind"),
+]
 
 
 class RingTable(Ball):
@@ -197,7 +314,10 @@ class UltrasoundRun(RunTable):
     )
     basis: Literal["auto", "local", "global"] = Field(
         default="auto",
-        description="several ranks: overlapping parts, transforms of the whole grid, or the faster by the machine file",
+        description=(
+            'several ranks: "local" for overlapping subdomains, "global" for transforms of the whole grid, or the '
+            "faster one by the machine file"
+        ),
     )
     overlap: int | None = Field(
         default=None,
@@ -209,7 +329,7 @@ class UltrasoundRun(RunTable):
         default=None,
         gt=0,
         lt=1,
-        description="instead of overlap: relative error; the overlap is the least that satisfies it",
+        description="instead of overlap: relative error; the smallest overlap that satisfies it is used",
     )
     split: Annotated[tuple[Pieces, ...], FromList] | None = Field(
         default=None, description="several ranks: pieces along each axis, by default from the machine file or the work"

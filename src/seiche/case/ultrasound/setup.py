@@ -14,12 +14,11 @@ import numpy.typing as npt
 from seiche.case.kind import Setup
 from seiche.case.load import check_tables
 from seiche.case.source import CaseFile
-from seiche.case.ultrasound.medium import medium_of
-from seiche.case.ultrasound.points import check_axes, distance
-from seiche.case.ultrasound.schema import UltrasoundCase
-from seiche.case.ultrasound.sources import InitialPressure, Signal
+from seiche.case.ultrasound.medium import check_axes, distance, medium_of
+from seiche.case.ultrasound.schema import BallSource, FileSource, Signal, UltrasoundCase
 from seiche.domain.world import World
 from seiche.errors import CaseError
+from seiche.io.arrays import read_npy
 from seiche.ultrasound import Emitter, Grid, Medium, Sensor, Source
 from seiche.ultrasound.advice import MIN_PPW, points_per_wavelength
 from seiche.ultrasound.crossing import crossing_error, cuts_along_diagonal, onset_error
@@ -64,7 +63,7 @@ class UltrasoundSetup(Setup):
         """Return the input files of the case."""
         path, medium = Path(self.source), self.case.medium
         names = [medium.file, None if medium.ct is None else medium.ct.file]
-        names += [name for source in self.case.source for name in source.files]
+        names += [source.file for source in self.case.source if isinstance(source, FileSource)]
         return [path, *(path.parent / name for name in names if name is not None)]
 
 
@@ -167,8 +166,15 @@ def signals_of(case: UltrasoundCase) -> list[list[int]]:
 def _source(case: UltrasoundCase, grid: Grid, folder: Path) -> Source:
     pressure: npt.NDArray[np.float64] | None = None
     for number, source in enumerate(case.source):
-        if isinstance(source, InitialPressure):
-            values = source.field(f"source[{number}]", grid, folder)
+        name = f"source[{number}]"
+        if isinstance(source, BallSource):
+            check_axes(f"{name}.center", source.center, grid)
+            ball = distance(grid, source.center) <= source.radius
+            if not ball.any():
+                raise CaseError(f"{name}: the ball contains no point of the grid")
+            pressure = np.where(ball, source.pressure, 0.0) + (0.0 if pressure is None else pressure)
+        elif isinstance(source, FileSource):
+            values = read_npy(folder / source.file, grid.shape)
             pressure = values if pressure is None else pressure + values
     emitters = []
     for numbers in signals_of(case):
@@ -188,9 +194,8 @@ def _source(case: UltrasoundCase, grid: Grid, folder: Path) -> Source:
 def _shape(tone: Signal, grid: Grid, name: str) -> Shape:
     keys = dict(tone)
     for key, value in keys.items():
-        if isinstance(value, tuple) and value:  # a place, or a list of them
-            for place in value if isinstance(value[0], tuple) else (value,):
-                check_axes(f"{name}.{key}", place, grid)
+        if isinstance(value, tuple):
+            check_axes(f"{name}.{key}", value, grid)
     if tone.axes not in (None, len(grid.shape)):
         raise CaseError(f"{name}: kind {keys['kind']} needs a grid of {tone.axes} axes, not {len(grid.shape)}")
     return tone.shape()
@@ -247,20 +252,20 @@ def decompose(setup: UltrasoundSetup, ranks: int) -> Decomposition:
     frequencies = [source.frequency for source in setup.case.source if hasattr(source, "frequency")]
     if not frequencies:
         raise CaseError("run.error: no source has a frequency, which the prediction needs; use run.overlap")
-    least = np.inf
+    smallest_error = np.inf
     for width in WIDTHS:
         try:
             parts = local_parts(setup, ranks, run.split, width)
         except CaseError:
             break
-        least = error_of_ranks(problem, parts, max(frequencies))
-        if least <= run.error:
+        smallest_error = error_of_ranks(problem, parts, max(frequencies))
+        if smallest_error <= run.error:
             return Decomposition(basis, width, run.split, transport=run.transport)
     if basis == "auto" and run.split is None:
         return Decomposition("global", transport=run.transport)
     raise CaseError(
-        f"run.error: {run.error:g} is not reached with {ranks} ranks; the error of the widest overlap is {least:.1e};"
-        ' use run.basis = "global"'
+        f"run.error: {run.error:g} is not reached with {ranks} ranks; the error of the widest overlap is"
+        f' {smallest_error:.1e}; use run.basis = "global"'
     )
 
 

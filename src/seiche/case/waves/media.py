@@ -47,10 +47,10 @@ class PropertyGrid:
         """Raise a FormatError for the first impossible density or speed; `sources` are file and field of each."""
         density, cp, cs = self.values
         for source, value, wrong, rule in (
-            (sources[0], density, density <= 0, "has to be > 0"),
-            (sources[1], cp, cp <= 0, "has to be > 0"),
-            (sources[2], cs, cs < 0, "has to be >= 0"),
-            (sources[1], cp, cp <= SLOWEST_CP * cs, "has to exceed sqrt(4/3) cs there"),
+            (sources[0], density, density <= 0, "must be > 0"),
+            (sources[1], cp, cp <= 0, "must be > 0"),
+            (sources[2], cs, cs < 0, "must be >= 0"),
+            (sources[1], cp, cp <= SLOWEST_CP * cs, "must exceed sqrt(4/3) cs at the same point"),
         ):
             if wrong.any():
                 index = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
@@ -77,7 +77,7 @@ def read_grid(path: Path, dim: int) -> PropertyGrid:
         raise CaseError(f"material: cannot read {path}: no such file") from None
     for name, axis in zip(names, axes, strict=True):
         if axis.ndim != 1 or len(axis) < 2 or not np.isfinite(axis).all() or np.any(np.diff(axis) <= 0):
-            raise FormatError(path, name, "has to be a list of at least two ascending numbers")
+            raise FormatError(path, name, "must be a list of at least two ascending numbers")
     shape = tuple(len(axis) for axis in axes)
     for name, value in zip(NAMES, values, strict=True):
         if value.shape != shape:
@@ -134,7 +134,7 @@ def read_segy_grid(table: SegyTable, dim: int, folder: Path) -> PropertyGrid:
         heights = table.top - table.step * np.arange(values.shape[1], dtype=np.float64)[::-1]
         own_axes = tuple(np.asarray(axis, np.float64) for axis in (*(column for column, _ in columns), heights))
         if grids and not (len(own_axes[-1]) == len(axes[-1]) and all(map(np.array_equal, own_axes, axes))):
-            raise FormatError(path, "traces", f"have other positions or samples than those of {table.density}")
+            raise FormatError(path, "traces", f"differ in positions or samples from those of {table.density}")
         axes = own_axes
         grids.append(values[np.argsort(number)].reshape(*shape, -1)[..., ::-1])
     grid = PropertyGrid(axes, np.stack(grids))
@@ -270,8 +270,8 @@ class Media:
         # Shift nodes slightly towards the centre, so nodes on a boundary between media belong to their own side.
         inner = center[:, None] + (nodes - center[:, None]) * (1 - 1e-9)
         values = self.at(inner.reshape(-1, self._dim)).reshape(3, *nodes.shape[:2])
-        other = (values[2] > 0) != (middle[2] > 0)[:, None]
-        values = np.where(other, middle[:, :, None], values)
+        differs = (values[2] > 0) != (middle[2] > 0)[:, None]
+        values = np.where(differs, middle[:, :, None], values)
         return Material(*values)
 
     def sizes(self, elements_a_wavelength: float, frequency: float, origin: Floats, tree: Floats) -> SizeField:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from math import e, pi, sqrt
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from seiche.case.quantities import PositiveRate, PositiveTime
-from seiche.case.tables import FileName, OneKindOf, Table
+from seiche.case.tables import FileName, Table
 from seiche.errors import CaseError, FormatError
 from seiche.waves.sources import Brune, Gaussian, Ricker, TimeFunction
 
@@ -85,24 +84,7 @@ def _highest(pulse: Sampled) -> float:
     return float(present[-1] * (count - 1) / (4 * count * length))
 
 
-class PulseTable(Table):
-    """A function of time."""
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Return the names of input files."""
-        return ()
-
-    @abstractmethod
-    def function(self, folder: Path, peak: bool) -> TimeFunction:
-        """Return the pulse with a `peak` of one, or as the rate of a moment or volume; its files are in `folder`."""
-
-    @abstractmethod
-    def highest(self, made: TimeFunction) -> float:
-        """Return the frequency (Hz) above which the spectrum of the pulse `made` is negligible."""
-
-
-class RickerPulse(PulseTable):
+class RickerPulse(Table):
     """(1 - 2 a) exp(-a) with a = (pi f (t - delay))^2; for moments and volumes its rate is f times that."""
 
     kind: Literal["ricker"]
@@ -110,16 +92,16 @@ class RickerPulse(PulseTable):
     delay: PositiveTime | None = Field(default=None, description="time of the peak; 1.5/f by default")
 
     def function(self, folder: Path, peak: bool) -> TimeFunction:
-        """Return the pulse."""
+        """Return the pulse with a `peak` of one, or as the rate of a moment or volume; its files are in `folder`."""
         ricker = Ricker(self.frequency, self.delay if self.delay is not None else 1.5 / self.frequency)
         return ricker if peak else Multiple(ricker, self.frequency)
 
-    def highest(self, made: TimeFunction) -> float:
-        """Return the highest frequency."""
+    def highest(self, pulse: TimeFunction) -> float:
+        """Return the frequency (Hz) above which the spectrum of `pulse` is negligible."""
         return 2.5 * self.frequency
 
 
-class GaussianPulse(PulseTable):
+class GaussianPulse(Table):
     """A Gaussian: of peak one for forces, of area one for the rates of moments and volumes."""
 
     kind: Literal["gaussian"]
@@ -131,12 +113,12 @@ class GaussianPulse(PulseTable):
         gaussian = Gaussian(self.sigma, self.delay if self.delay is not None else 6 * self.sigma)
         return Multiple(gaussian, self.sigma * sqrt(2 * pi)) if peak else gaussian
 
-    def highest(self, made: TimeFunction) -> float:
+    def highest(self, pulse: TimeFunction) -> float:
         """Return the highest frequency."""
         return 0.48 / self.sigma
 
 
-class BrunePulse(PulseTable):
+class BrunePulse(Table):
     """(t/T^2) exp(-t/T): of peak one for forces, of area one for the rates of moments and volumes."""
 
     kind: Literal["brune"]
@@ -147,37 +129,25 @@ class BrunePulse(PulseTable):
         brune = Brune(self.duration)
         return Multiple(brune, e * self.duration) if peak else brune
 
-    def highest(self, made: TimeFunction) -> float:
+    def highest(self, pulse: TimeFunction) -> float:
         """Return the highest frequency."""
         return 1.6 / self.duration
 
 
-class FilePulse(PulseTable):
+class FilePulse(Table):
     """Values over time, with linear interpolation; zero outside."""
 
     kind: Literal["file"]
     file: FileName = Field(description="text of two columns: time in s, value (1/s for moments and volumes)")
 
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Return the name of the file."""
-        return (self.file,)
-
     def function(self, folder: Path, peak: bool) -> TimeFunction:
         """Return the pulse."""
         return read_pulse(folder / self.file)
 
-    def highest(self, made: TimeFunction) -> float:
+    def highest(self, pulse: TimeFunction) -> float:
         """Return the highest frequency."""
-        assert isinstance(made, Sampled)
-        return _highest(made)
+        assert isinstance(pulse, Sampled)
+        return _highest(pulse)
 
 
-#: Pulses by `kind`; more may be added (docs/howto/add-a-source.md).
-PULSES: dict[str, type[PulseTable]] = {
-    "ricker": RickerPulse,
-    "gaussian": GaussianPulse,
-    "brune": BrunePulse,
-    "file": FilePulse,
-}
-Pulse = Annotated[PulseTable, OneKindOf(PULSES)]
+Pulse = Annotated[RickerPulse | GaussianPulse | BrunePulse | FilePulse, Field(discriminator="kind")]

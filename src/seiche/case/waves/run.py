@@ -18,7 +18,7 @@ from seiche.case.waves.setup import WaveSetup
 from seiche.domain.world import World
 from seiche.waves.solver import WaveSolver
 
-_STEP_REMEDY = 'its time step is {0} s, that of the case {1} s; set time.step = "{0} s"'
+_STEP_REMEDY = 'its time step is {0} s, but that of the case is {1} s; set time.step = "{0} s"'
 
 
 class WaveCaseRun(CaseRun):

@@ -63,13 +63,13 @@ class MeshTable(Table):
         if len(self.lower) != len(self.upper):
             raise ValueError(f"lower has {len(self.lower)} axes and upper {len(self.upper)}")
         if any(high <= low for low, high in zip(self.lower, self.upper, strict=True)):
-            raise ValueError("upper has to exceed lower along every axis")
+            raise ValueError("upper must exceed lower along every axis")
         for name in ("trees", "periodic"):
             values = getattr(self, name)
             if values and len(values) != len(self.lower):
                 raise ValueError(f"{name} needs {len(self.lower)} entries, one for each axis; it has {len(values)}")
         if any(count < 1 for count in self.trees):
-            raise ValueError(f"trees = {list(self.trees)}: needs at least one along every axis")
+            raise ValueError(f"trees = {list(self.trees)}: expected at least one along every axis")
         return self
 
 
@@ -83,7 +83,7 @@ class Layer(Table):
     @model_validator(mode="after")
     def _has_thickness(self) -> Layer:
         if self.bottom >= self.top:
-            raise ValueError(f"bottom = {self.bottom:g} m is not below top = {self.top:g} m")
+            raise ValueError(f"bottom = {self.bottom:g} m must be below top = {self.top:g} m")
         return self
 
 
@@ -97,7 +97,7 @@ class BoxBody(Table):
     @model_validator(mode="after")
     def _has_extent(self) -> BoxBody:
         if any(high <= low for low, high in zip(self.lower, self.upper, strict=False)):
-            raise ValueError("upper has to exceed lower along every axis")
+            raise ValueError("upper must exceed lower along every axis")
         return self
 
 
@@ -111,7 +111,7 @@ class Ellipsoid(Table):
     @model_validator(mode="after")
     def _has_extent(self) -> Ellipsoid:
         if min(self.radii) <= 0:
-            raise ValueError("radii have to be positive")
+            raise ValueError("radii must be positive")
         return self
 
 
@@ -137,8 +137,10 @@ class MaterialTable(Table):
     density: Density | None = Field(default=None, description="mass density")
     cp: PositiveVelocity | None = Field(default=None, description="speed of longitudinal waves")
     cs: Velocity | None = Field(default=None, description="speed of shear waves; zero or omitted for a fluid")
-    qp: float | None = Field(default=None, ge=3, description="quality of P waves; by default only shear is lossy")
-    qs: float | None = Field(default=None, ge=3, description="quality of shear waves; no loss by default")
+    qp: float | None = Field(
+        default=None, ge=3, description="quality factor of P waves; by default only shear waves are attenuated"
+    )
+    qs: float | None = Field(default=None, ge=3, description="quality factor of shear waves; no attenuation by default")
     file: FileName | None = Field(default=None, description="file with a grid of values")
     segy: SegyTable | None = Field(default=None, description="grid of values in SEG-Y files")
     where: Annotated[Layer | BoxBody | Ellipsoid, Field(discriminator="kind")] | None = Field(
@@ -193,17 +195,22 @@ class PlaneWaveTable(Table):
     kind: Literal["p", "s"] = Field(description="longitudinal or transverse")
     direction: Annotated[tuple[float, ...], FromList] = Field(description="direction of travel, of any length")
     polarization: Annotated[tuple[float, ...], FromList] | None = Field(
-        default=None, description="of a transverse wave, across the direction; any by default"
+        default=None,
+        description="polarization of a transverse wave, perpendicular to the direction; arbitrary by default",
     )
-    position: Position = Field(description="reference point, in the medium of the wave; its velocity follows the pulse")
+    position: Position = Field(
+        description="reference point, in the medium of the wave; the velocity there follows the pulse"
+    )
     velocity: PositiveVelocity = Field(description="velocity for a pulse value of one")
-    time: Pulse = Field(description="the pulse, with peak one; initially the wave has not reached the position")
+    time: Pulse = Field(description="the pulse, with peak one; at the start the wave has not yet reached the position")
 
 
 class ReceiverTable(Table):
     """A point at which the unknowns are sampled, or `count` points along a line."""
 
-    name: str = Field(min_length=1, max_length=8, pattern=r"^[A-Za-z0-9_-]+$", description="station, up to 8 signs")
+    name: str = Field(
+        min_length=1, max_length=8, pattern=r"^[A-Za-z0-9_-]+$", description="station, up to 8 characters"
+    )
     position: Position | None = Field(default=None, description="position")
     start: Position | None = Field(default=None, description="first point of a line; a number is appended to the names")
     end: Position | None = Field(default=None, description="last point of a line")
@@ -249,7 +256,7 @@ class WaveRun(RunTable):
 
     precision: Literal["float64", "float32"] = Field(default="float64", description="arithmetic and memory")
     ghosts: Literal["traces", "half", "faces", "variables", "elements"] = Field(
-        default="traces", description="data exchanged between ranks; half halves the messages and is not exact"
+        default="traces", description='data exchanged between ranks; "half" halves the messages but is not exact'
     )
 
 
@@ -312,7 +319,7 @@ class WaveCase(Table):
     title: str = Field(default="", max_length=200, description="one line for pictures and summaries")
     mesh: MeshTable = Field(description="the box and its elements")
     material: Annotated[tuple[MaterialTable, ...], FromList] = Field(min_length=1, description="the media, first below")
-    attenuation: AttenuationTable | None = Field(default=None, description="band of the materials' qualities")
+    attenuation: AttenuationTable | None = Field(default=None, description="frequency band of the quality factors")
     boundary: BoundaryTable = Field(default=BoundaryTable(), description="the sides of the box")
     source: Annotated[tuple[SourceTable, ...], FromList] = Field(default=(), description="point sources")
     plane_wave: PlaneWaveTable | None = Field(default=None, description="a plane wave as initial condition")
@@ -325,10 +332,12 @@ class WaveCase(Table):
     def _whole(self) -> WaveCase:
         first = self.material[0]
         if first.where is not None:
-            raise ValueError(f'material: the first, "{first.name}", has to fill the box; omit its where')
+            raise ValueError(f'material: the first, "{first.name}", must fill the box; omit its where')
         lossy = next((table.name for table in self.material if table.qp is not None or table.qs is not None), None)
         if lossy is not None and self.attenuation is None:
-            raise ValueError(f'attenuation: is missing; material["{lossy}"] has qp or qs, which need their band')
+            raise ValueError(
+                f'attenuation: is missing; material["{lossy}"] has qp or qs, which require a frequency band'
+            )
         if lossy is None and self.attenuation is not None:
             raise ValueError("attenuation: no material has qp or qs")
         refuse_duplicate_names("receiver: two have", self.receiver)

@@ -137,7 +137,7 @@ class WaveSetup(Setup):
             names += [table.segy.density, table.segy.cp, table.segy.cs] if table.segy else []
         pulses = [table.time for table in self.case.source]
         pulses += [self.case.plane_wave.time] if self.case.plane_wave else []
-        names += [name for pulse in pulses for name in pulse.files]
+        names += [getattr(pulse, "file", None) for pulse in pulses]
         return [self.read.path, *(self.read.folder / name for name in names if name is not None)]
 
     @property
@@ -199,8 +199,8 @@ class WaveSetup(Setup):
         ):
             damped = [key for key, place in places.items() if not _within(place, *inner)]
             if damped:
-                others = f" and {len(damped) - 1} more are" if len(damped) > 1 else " is"
-                yield f"{damped[0]}{others} in the layer of boundary.sponge, which damps all waves"
+                others_text = f" and {len(damped) - 1} more are" if len(damped) > 1 else " is"
+                yield f"{damped[0]}{others_text} in the layer of boundary.sponge, which damps all waves"
 
 
 def prepare(source: CaseFile, world: World | None = None, *, place: bool = True) -> WaveSetup:
@@ -237,7 +237,10 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
         *([("plane_wave", case.plane_wave.position)] if case.plane_wave else []),
     ):
         if not _within(point, lower, upper):
-            raise CaseError(f"{path}: {key}: {_meters(point)} is not in the mesh, {_meters(lower)} to {_meters(upper)}")
+            raise CaseError(
+                f"{path}: {key}: {_meters(point)} is outside the mesh, which extends from {_meters(lower)} to "
+                f"{_meters(upper)}"
+            )
     return WaveSetup(
         read=source,
         case=case,
@@ -304,7 +307,9 @@ def _refuse_huge(sizes: SizeField, brick: Brick, source: str) -> None:
     sides = np.maximum(0.0, np.minimum(sizes.upper, brick.trees) - np.maximum(sizes.lower, 0.0))
     count = max(np.max(np.prod(sides / sizes.size[:, None], axis=1)), np.prod(np.array(brick.trees, float)))
     if count > _MOST:
-        raise CaseError(f"{source}: mesh: has more than {count:.2g} elements; up to {_MOST:.2g} are possible")
+        raise CaseError(
+            f"{source}: mesh: has more than {count:.2g} elements; the maximum is {_MOST:.2g}; use larger elements"
+        )
 
 
 def _meters(place: Sequence[float] | Floats) -> str:

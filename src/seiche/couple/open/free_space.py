@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 _BEYOND_WALL = 0.5
 #: Least distance of a vertex from another surface and from another vertex, in edges of the meshes.
 _FROM_SURFACE, _FROM_VERTEX = 0.05, 0.3
-#: One of so many vertices is compared with those of other cells before all are.
+#: One vertex in this number is compared with those of other cells before all are.
 _STRIDE = 16
 
 
@@ -79,12 +79,12 @@ class FreeSpace:
         gap, vertex_gap = (self._from_surface, self._from_vertex) if clear else (0.0, 0.0)
         low, high = bounds(vertices)
         low, high = low - vertex_gap, high + vertex_gap
-        near = [body for body in self._near(low, high, since) if group is None or body.group != group]
+        candidates = [body for body in self._near(low, high, since) if group is None or body.group != group]
         # The test that most places fail comes first: vertices close to each other, and of these a sample.
         for sample in (vertices[::_STRIDE], vertices) if clear else ():
-            if any(body.is_close(sample, vertex_gap) for body in near):
+            if any(body.is_close(sample, vertex_gap) for body in candidates):
                 return False
         surface = Surface(vertices, self._surfaces[kind].faces)
         if not since and self._walls.beyond(vertices, _BEYOND_WALL).any():
             return False
-        return not any(meet(surface, body.surface, gap) for body in near)
+        return not any(meet(surface, body.surface, gap) for body in candidates)

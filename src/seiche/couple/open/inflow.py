@@ -22,12 +22,12 @@ class VolumeInflow:
         """Find these sites among those of this rank."""
         self._solver, sites = solver, solver.sites
         adjacent = [sites.boundary[(sites.link_iolet == k).any(axis=1)] for k in range(len(sites.iolets))]
-        every = np.unique(np.concatenate([*adjacent, np.zeros(0, np.int64)]))
-        self._count = len(every)
+        adjacent_sites = np.unique(np.concatenate([*adjacent, np.zeros(0, np.int64)]))
+        self._count = len(adjacent_sites)
         #: Rows among all these sites, by opening.
-        self._rows = [np.searchsorted(every, sites_of) for sites_of in adjacent]
-        own = np.intersect1d(every, solver.owned, assume_unique=True)
-        self._own_rows = np.searchsorted(every, own)
+        self._rows = [np.searchsorted(adjacent_sites, sites_of) for sites_of in adjacent]
+        own = np.intersect1d(adjacent_sites, solver.owned, assume_unique=True)
+        self._own_rows = np.searchsorted(adjacent_sites, own)
         self._snapshots = solver.measures.snapshots(("density",), np.searchsorted(solver.owned, own))
 
     def volumes(self) -> Floats:

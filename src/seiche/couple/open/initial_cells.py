@@ -61,10 +61,10 @@ def initial_cells(
                 space.add(cell.kind, cell.vertices, cell.group)
     missing = np.zeros(len(packed), np.int64)
     for kind, places in enumerate(packed):
-        near = np.flatnonzero(behind(kind, enter + guided + (_REPLACED + 2) * radius) & keep[kind])
-        keep[kind][near] = [space.fits(kind, places[row], clear=False) for row in near]
-        missing[kind] = len(near) - keep[kind][near].sum()
-        for row in near[keep[kind][near]]:
+        replaced = np.flatnonzero(behind(kind, enter + guided + (_REPLACED + 2) * radius) & keep[kind])
+        keep[kind][replaced] = [space.fits(kind, places[row], clear=False) for row in replaced]
+        missing[kind] = len(replaced) - keep[kind][replaced].sum()
+        for row in replaced[keep[kind][replaced]]:
             space.add(kind, places[row])
     for cell in chain(farther, _rotated(tubes, enter + guided, radius)):
         if not missing.any():

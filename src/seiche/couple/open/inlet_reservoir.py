@@ -31,7 +31,7 @@ from seiche.flow.state import SITES, site_state
 
 Floats = npt.NDArray[np.float64]
 
-#: Default velocity, in sites a step.
+#: Default velocity, in sites per step.
 _DEFAULT_SPEED = 0.02
 #: Initial guess of the viscosity of blood over that of its fluid.
 _RELATIVE_VISCOSITY = 2.5
@@ -39,7 +39,7 @@ _RELATIVE_VISCOSITY = 2.5
 _MIN_SPEED = 0.05
 #: Time in which a profile develops, in squares of the radius over the viscosity, and its most steps.
 _DEVELOPMENT_TIME, _MAX_DEVELOPMENT = 0.3, 2000
-#: Interval between changes of the force over the development time, rounded to multiples of so many steps.
+#: Interval between changes of the force over the development time, rounded to multiples of this number of steps.
 _CONTROL_INTERVAL, _STEPS = 0.5, 32
 #: The force is not changed if the mean speed would differ from its target by less than this part.
 _SPEED_TOLERANCE = 0.05
@@ -118,7 +118,7 @@ class InletReservoir:
         self._rounds = [np.zeros(block.cells, np.int64) for block in self.blood.cells.blocks]
 
     def _expected_speed(self) -> float:
-        """Return the mean velocity at the inlet, in sites a step, from the case or a default."""
+        """Return the mean velocity at the inlet, in sites per step, from the case or a default."""
         names = [plane.name for plane in self._vessel.sites.iolets]
         iolet = self._vessel.model.iolets[names.index(self.name)]
         if isinstance(iolet, VelocityIolet) and iolet.mean > 0 and iolet.table is None and iolet.profile is None:
@@ -141,10 +141,10 @@ class InletReservoir:
         self._max_speed = max(self._max_speed, distance / steps)
         target, remaining = max(distance / steps, _MIN_SPEED * self._max_speed), int(_MAX_STEP_RATIO * steps)
         interval = int(min(max(self._own_steps(target), _MIN_INTERVAL), self._max_interval))
-        least = 1  # fewer steps are deferred to the next call
-        while (own := min(self._own_steps(target), self._interval, remaining)) >= least:
+        fewest_steps = 1  # fewer steps are deferred to the next call
+        while (own := min(self._own_steps(target), self._interval, remaining)) >= fewest_steps:
             self._distance_due -= self._run(own, target, interval)
-            remaining, least = remaining - own, _MIN_INTERVAL
+            remaining, fewest_steps = remaining - own, _MIN_INTERVAL
 
     def _own_steps(self, target: float) -> int:
         """Return the steps for the distance that is due, while the speed approaches its target."""
@@ -287,7 +287,7 @@ class InletReservoir:
         sites = {shape[0] for shape in note["flow"].values()}
         counts = [len(rounds) for rounds in self._rounds]
         if sites != {len(self.sites)} or [len(rounds) for rounds in note["rounds"]] != counts:
-            raise CaseError(f"--restart: the checkpoint has another reservoir than {self._cells.label}")
+            raise CaseError(f"--restart: the reservoir in the checkpoint differs from that of {self._cells.label}")
         self.solver.set_state(site_state(self.solver, state["flow"], int(note["step"])))
         self.blood.move(
             *(

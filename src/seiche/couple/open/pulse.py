@@ -31,8 +31,8 @@ def _pulses(iolet: Iolet) -> Iterator[float]:
         yield iolet.period
     elif isinstance(iolet, VelocityIolet):
         sizes = np.abs(iolet.harmonics)
-        least = _SMALL * max(abs(iolet.mean), sizes.max(initial=0.0))
-        yield from (iolet.period / k for k, size in enumerate(sizes.tolist(), start=1) if size > least)
+        threshold = _SMALL * max(abs(iolet.mean), sizes.max(initial=0.0))
+        yield from (iolet.period / k for k, size in enumerate(sizes.tolist(), start=1) if size > threshold)
 
 
 def _of_table(table: TimeTable, size: float) -> Iterator[float]:
@@ -49,9 +49,9 @@ def _of_table(table: TimeTable, size: float) -> Iterator[float]:
     yield from (2.0 * np.diff(middles)).tolist()
 
 
-def _middles(times: Floats, values: Floats, least: float) -> Iterator[float]:
-    """Yield the times halfway, in value, between turning points; changes below `least` are ignored."""
-    for start, end in pairwise(_turning_points(values, least)):
+def _middles(times: Floats, values: Floats, threshold: float) -> Iterator[float]:
+    """Yield the times halfway, in value, between turning points; changes below `threshold` are ignored."""
+    for start, end in pairwise(_turning_points(values, threshold)):
         half = 0.5 * (values[start] + values[end])
         sign = np.sign(values[end] - values[start])
         row = start + int(np.argmax(sign * (values[start : end + 1] - half) >= 0))
@@ -59,14 +59,14 @@ def _middles(times: Floats, values: Floats, least: float) -> Iterator[float]:
         yield float(times[row - 1] + fraction * (times[row] - times[row - 1]))
 
 
-def _turning_points(values: Floats, least: float) -> list[int]:
-    """Return the rows between which values alternately rise and fall, each time by more than `least`."""
+def _turning_points(values: Floats, threshold: float) -> list[int]:
+    """Return the rows between which values alternately rise and fall, each time by more than `threshold`."""
     low = high = 0
     turns, direction = list[int](), 0
     for row, value in enumerate(values):
         low, high = (row if value < values[low] else low), (row if value > values[high] else high)
-        if direction >= 0 and values[high] - value > least:
+        if direction >= 0 and values[high] - value > threshold:
             turns, direction, low = [*turns, high], -1, row
-        elif direction <= 0 and value - values[low] > least:
+        elif direction <= 0 and value - values[low] > threshold:
             turns, direction, high = [*turns, low], 1, row
     return [*turns, low if direction < 0 else high] if direction else []

@@ -123,7 +123,7 @@ class Openings:
         #: Number of cells of each type to be inserted at any free place, by inlet.
         self._overdue = {plane.name: np.zeros(len(cells.types), np.int64) for plane in vessel.inlets}
         self.fluxes = {plane.name: OpeningFlux() for plane in sites.iolets}
-        #: Flow through each opening at the last exchange, in sites a step; None before the first.
+        #: Flow through each opening at the last exchange, in sites per step; None before the first.
         self._flows: Floats | None = None
         for plane in vessel.inlets:
             try:
@@ -134,7 +134,7 @@ class Openings:
         self._interval, self._free = vessel.interval, vessel.excluded_layers()
         #: Flow at the start over that at the first exchange, for the linear interpolation between them.
         self._initial = np.array([_initial_flow(iolet, self._interval) for iolet in vessel.model.iolets])
-        #: Decrease of the inflow since the previous exchange, in sites a step.
+        #: Decrease of the inflow since the previous exchange, in sites per step.
         self._decrease = np.zeros(len(sites.iolets))
         #: Distance behind the seam beyond which a blocked cell is overdue.
         self._max_wait = cells.largest()
@@ -153,8 +153,8 @@ class Openings:
         present, radius = _Cells([cells.vertices for cells in packed], []), self._cells.largest()
 
         def behind(kind: int, height: float) -> Keep:
-            near = [self._reaching(name, present, kind, height) for name in self.tubes]
-            return np.asarray(np.logical_or.reduce(near))
+            reaching = [self._reaching(name, present, kind, height) for name in self.tubes]
+            return np.asarray(np.logical_or.reduce(reaching))
 
         keep, new = initial_cells(
             self.tubes.values(),
@@ -168,9 +168,9 @@ class Openings:
         )
         by_kind = [[cell for cell in new if cell.kind == kind] for kind in range(len(packed))]
         populations = []
-        for population, kept, cells in zip(packed, keep, by_kind, strict=True):
+        for population, selected, cells in zip(packed, keep, by_kind, strict=True):
             places = [cell.vertices for cell in cells]
-            populations.append(population.changed(kept, places, [np.zeros_like(place) for place in places], 0))
+            populations.append(population.changed(selected, places, [np.zeros_like(place) for place in places], 0))
         named(populations)
         for population, cells in zip(populations, by_kind, strict=True):
             for name, cell in zip(population.names[len(population.names) - len(cells) :].tolist(), cells, strict=True):
@@ -188,18 +188,18 @@ class Openings:
         plane, sites, (low, high) = self._planes[name], self._sites, present.boxes[kind]
         center = (np.asarray(plane.center) - np.asarray(sites.origin)) / sites.spacing
         # A cell is not closer than its bounding box.
-        least = (0.5 * (low + high) - center) @ plane.normal - 0.5 * np.linalg.norm(high - low, axis=1)
-        near = least < height
-        near[near] = self._near(name, present.vertices[kind][near], height).any(axis=1)
-        return np.asarray(near)
+        lowest = (0.5 * (low + high) - center) @ plane.normal - 0.5 * np.linalg.norm(high - low, axis=1)
+        reaches = lowest < height
+        reaches[reaches] = self._near(name, present.vertices[kind][reaches], height).any(axis=1)
+        return np.asarray(reaches)
 
     def _away(self, points: Floats) -> Keep:
         """Return which points (n, 3) are farther from all openings than a cell there can extend."""
         largest, margins = self._cells.largest(), self._margins
-        far = np.ones(len(points), bool)
+        away = np.ones(len(points), bool)
         for name in self._planes:
-            far &= ~self._near(name, points, (margins.enter if name in self.tubes else margins.gone) + largest)
-        return far
+            away &= ~self._near(name, points, (margins.enter if name in self.tubes else margins.gone) + largest)
+        return away
 
     def measure(self, vertices: list[Floats]) -> float | None:
         """Return the hematocrit away from the openings, from the centers of cells; None in a vessel too short."""
@@ -226,15 +226,15 @@ class Openings:
         """Return the cells that leave, enter and are guided, after `advance`.
 
         `vertices` (n, v, 3) and permanent `names` (n,) are those of the cells of each type; `fastest` is the largest
-        velocity, in sites a step.
+        velocity, in sites per step.
         """
         assert self._flows is not None
-        gone = max(self._margins.gone, self._margins.free + self._interval * fastest)
+        removal_depth = max(self._margins.gone, self._margins.free + self._interval * fastest)
         exchange, volumes = CellExchange([np.ones(len(places), bool) for places in vertices]), self._cells.volumes()
         self.inside = self.measure(vertices)
         present = _Cells(vertices, names)
         for name in self._planes:
-            limit = self._back(name) if name in self.tubes else gone
+            limit = self._back(name) if name in self.tubes else removal_depth
             for kind, keep in enumerate(exchange.keep):
                 out = self._reaching(name, present, kind, limit) & keep
                 if number := int(out.sum()):

@@ -51,10 +51,10 @@ def reservoir_plan(vessel: OpenVessel, inlet: IoletPlane, cells: CellsSetup) -> 
     return _fitting(prism, cells.volumes(), shares / shares.sum(), vessel.hematocrit, most_sites(vessel.sites))
 
 
-def _fitting(prism: Prism, volumes: Floats, part: Floats, hematocrit: float, most: int) -> TubePlan:
+def _fitting(prism: Prism, volumes: Floats, part: Floats, hematocrit: float, limit: int) -> TubePlan:
     """Return the tube, up to twice as long, with the whole number of cells closest to the hematocrit.
 
-    It may be longer, up to `most` sites, if a type of cells with a positive share would be absent otherwise.
+    It may be longer, up to `limit` sites, if a type of cells with a positive share would be absent otherwise.
     """
     section = len(prism.sites()) / prism.length
 
@@ -71,13 +71,13 @@ def _fitting(prism: Prism, volumes: Floats, part: Floats, hematocrit: float, mos
                 break
         return best
 
-    near = range(prism.length, 2 * prism.length + 1)
-    plan = closest(near, False)
+    short_lengths = range(prism.length, 2 * prism.length + 1)
+    plan = closest(short_lengths, False)
     assert plan is not None
     if (plan.cells > 0)[part > 0].all():
         return plan
-    far = range(near.stop, min(_MAX_FACTOR * prism.length, int(most / section)) + 1)
-    for lengths in (near, far):
+    long_lengths = range(short_lengths.stop, min(_MAX_FACTOR * prism.length, int(limit / section)) + 1)
+    for lengths in (short_lengths, long_lengths):
         complete = closest(lengths, True)
         if complete is not None and abs(complete.hematocrit / hematocrit - 1) <= _TOLERANCE:
             return complete

@@ -47,7 +47,7 @@ class OpenVessel:
         sites: its sites.
         model: its flow.
         viscosity: kinematic viscosity of the fluid.
-        peak: largest expected velocity in sites a step; None if it is unknown.
+        peak: largest expected velocity in sites per step; None if it is unknown.
         delta: smoothed delta function of the coupling of cells.
         every: steps between two exchanges of cells; chosen from the flow if None.
         hematocrit: hematocrit of the reservoirs.
@@ -91,12 +91,12 @@ class OpenVessel:
         """Return the steps between two exchanges, in which cells move few sites."""
         if self.every is not None:
             return float(self.every)
-        most = _INTERVALS[1] if self.pulse is None else min(_INTERVALS[1], self.pulse / _A_PULSE)
-        return float(max(math.floor(min(_TRAVEL / self._speed, most)), _INTERVALS[0]))
+        longest = _INTERVALS[1] if self.pulse is None else min(_INTERVALS[1], self.pulse / _A_PULSE)
+        return float(max(math.floor(min(_TRAVEL / self._speed, longest)), _INTERVALS[0]))
 
     @property
     def _speed(self) -> float:
-        """Return the peak velocity in sites a step."""
+        """Return the peak velocity in sites per step."""
         return _DEFAULT_PEAK if self.peak is None else self.peak
 
     @property

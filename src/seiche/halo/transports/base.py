@@ -96,8 +96,8 @@ class Transport(ABC):
             return None
         peer = int(wrong[0])
         return (
-            f"rank {self.world.rank} expects {expected[peer]} B from rank {peer},"
-            f" which sends {arriving[peer]} B: their halo plans are inconsistent"
+            f"rank {self.world.rank} expects {expected[peer]} B from rank {peer}, which sends {arriving[peer]} B; "
+            "the halo plans are inconsistent"
         )
 
     def wait(self, requests: list[Any], action: str) -> None:

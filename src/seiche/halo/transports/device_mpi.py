@@ -34,7 +34,7 @@ class DeviceMpiTransport(Transport):
             TransportError: MPI is not available or does not accept device addresses.
         """
         if world.comm is None:
-            raise TransportError("transport 'device_mpi' needs MPI: start Seiche with mpiexec, or use 'local'")
+            raise TransportError("transport 'device_mpi' requires MPI; start Seiche with mpiexec, or use 'local'")
         super().__init__(backend, world, peers, sent, received)
         from mpi4py import MPI
 

@@ -43,7 +43,7 @@ class HostTransport(Transport):
             TransportError: MPI is not available, or two ranks expect different messages.
         """
         if world.comm is None:
-            raise TransportError("transport 'host' needs MPI: start Seiche with mpiexec, or use 'local'")
+            raise TransportError("transport 'host' requires MPI; start Seiche with mpiexec, or use 'local'")
         super().__init__(backend, world, peers, sent, received)
         from mpi4py import MPI
 

@@ -28,7 +28,7 @@ class LocalTransport(Transport):
         """Return which peer is another rank."""
         others = [peer for peer in self.peers if peer != self.world.rank]
         if others:
-            return f"transport 'local' cannot send from rank {self.world.rank} to rank {others[0]}: use 'host'"
+            return f"transport 'local' cannot send from rank {self.world.rank} to rank {others[0]}; use 'host'"
         return None
 
     def send(self, slot: int) -> None:

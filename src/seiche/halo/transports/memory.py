@@ -96,12 +96,12 @@ def memory_of(array: Any) -> Memory:
     """
     if isinstance(array, np.ndarray):
         if not array.flags.c_contiguous:
-            raise TransportError(f"an array of shape {array.shape} is not contiguous: copy it first")
+            raise TransportError(f"an array of shape {array.shape} is not contiguous; copy it first")
         return HostMemory()
     if not hasattr(array, "__cuda_array_interface__"):
         raise TransportError(f"{type(array).__name__} is not a NumPy or GPU array")
     if array.__cuda_array_interface__.get("strides") is not None:
-        raise TransportError(f"an array of shape {array.shape} is not contiguous: copy it first")
+        raise TransportError(f"an array of shape {array.shape} is not contiguous; copy it first")
     return DeviceMemory()
 
 

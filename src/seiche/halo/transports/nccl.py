@@ -31,7 +31,7 @@ def join(world: World, nccl: Any) -> Any:
     try:
         communicator = nccl.NcclCommunicator(world.size, name, world.rank)
     except nccl.NcclError as error:
-        problem = f"transport 'nccl': rank {world.rank} cannot join: {error}"
+        problem = f"transport 'nccl': rank {world.rank} cannot join the communicator: {error}"
     raise_together(world, problem)
     return communicator
 
@@ -58,16 +58,17 @@ class NcclTransport(Transport):
     def unreachable(self) -> str | None:
         """Return why NCCL cannot be used by these ranks."""
         at = rank_locations(self.backend, self.world)
-        mine = at[self.world.rank]
-        if mine.gpu is None:
-            return f"transport 'nccl' needs a GPU, but rank {self.world.rank} computes on {self.backend.name}"
-        shared = [rank for rank, location in enumerate(at) if location == mine and rank != self.world.rank]
+        place = at[self.world.rank]
+        if place.gpu is None:
+            return f"transport 'nccl' requires a GPU, but rank {self.world.rank} computes on {self.backend.name}"
+        shared = [rank for rank, location in enumerate(at) if location == place and rank != self.world.rank]
         if shared:
             return (
-                f"transport 'nccl' needs a GPU per rank, but ranks {self.world.rank} and {shared[0]} share {mine.gpu}"
+                f"transport 'nccl' requires a GPU per rank, but ranks {self.world.rank} and {shared[0]} share "
+                f"{place.gpu}"
             )
         if nccl_library() is None:
-            return "transport 'nccl' needs NCCL: pip install nvidia-nccl-cu13 (or -cu12)"
+            return "transport 'nccl' requires NCCL: pip install nvidia-nccl-cu13 (or -cu12)"
         return super().unreachable()
 
     def send(self, slot: int) -> None:

@@ -75,12 +75,12 @@ class PeerTransport(Transport):
     def unreachable(self) -> str | None:
         """Return which peer has no GPU or is on another host."""
         at = rank_locations(self.backend, self.world)
-        mine = at[self.world.rank]
-        if mine.gpu is None:
-            return f"transport 'peer' needs a GPU, but rank {self.world.rank} computes on {self.backend.name}"
+        place = at[self.world.rank]
+        if place.gpu is None:
+            return f"transport 'peer' requires a GPU, but rank {self.world.rank} computes on {self.backend.name}"
         for peer in self.peers:
-            if 0 <= peer < self.world.size and at[peer].host != mine.host:
-                apart = on_different_hosts(mine.host, at[peer].host)
+            if 0 <= peer < self.world.size and at[peer].host != place.host:
+                apart = on_different_hosts(place.host, at[peer].host)
                 return f"transport 'peer': ranks {self.world.rank} and {peer} are {apart}; use 'nccl'"
         return super().unreachable()
 
@@ -92,12 +92,12 @@ class PeerTransport(Transport):
         nonce = np.frombuffer(os.urandom(NONCE), np.uint8).copy()
         self._runtime.memcpy(self._memory, nonce.ctypes.data, NONCE, MEMCPY_DEFAULT)
         self.backend.synchronize()
-        mine = {
+        handles = {
             peer: ([place - self._memory for place in (slot[k] for slot in self.incoming)], words[k])
             for k, peer in enumerate(self.peers)
         }
         handle = bytes(self._runtime.ipcGetMemHandle(self._memory))
-        everyone: list[tuple[bytes, dict[int, Any], bytes]] = self.world.allgather((handle, mine, nonce.tobytes()))
+        everyone: list[tuple[bytes, dict[int, Any], bytes]] = self.world.allgather((handle, handles, nonce.tobytes()))
         outgoing: list[list[int]] = [[] for _ in range(self.slots)]
         self._peer_words: list[int] = []
         problem, content = None, np.zeros(NONCE, np.uint8)
@@ -146,8 +146,8 @@ class PeerTransport(Transport):
             return None
         peer = self.peers[int(self._failed[0]) - 1]
         return (
-            f"rank {self.world.rank} waited {self._timeout:g} s for a message from rank {peer} without success"
-            " (SEICHE_TIMEOUT sets the time limit in seconds)"
+            f"rank {self.world.rank} received no message from rank {peer} within {self._timeout:g} s (the "
+            "environment variable SEICHE_TIMEOUT sets this limit)"
         )
 
     def _unmap(self) -> None:

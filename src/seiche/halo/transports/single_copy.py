@@ -89,13 +89,13 @@ def _move(name: str, process: int, address: int, array: npt.NDArray[np.uint8]) -
     except AttributeError as error:
         raise OSError(f"this system does not provide {name}") from error
     call.restype = ctypes.c_ssize_t
-    done = 0
-    while done < array.nbytes:
-        local = _Span(array.ctypes.data + done, array.nbytes - done)
-        remote = _Span(address + done, array.nbytes - done)
-        one, none = ctypes.c_ulong(1), ctypes.c_ulong(0)
-        moved = call(ctypes.c_int(process), ctypes.byref(local), one, ctypes.byref(remote), one, none)
+    copied = 0
+    while copied < array.nbytes:
+        local = _Span(array.ctypes.data + copied, array.nbytes - copied)
+        remote = _Span(address + copied, array.nbytes - copied)
+        count, flags = ctypes.c_ulong(1), ctypes.c_ulong(0)
+        moved = call(ctypes.c_int(process), ctypes.byref(local), count, ctypes.byref(remote), count, flags)
         if moved <= 0:
             number = ctypes.get_errno()
             raise OSError(number, f"{name}: {os.strerror(number)}")
-        done += int(moved)
+        copied += int(moved)

@@ -126,7 +126,7 @@ class ExtractionSeries(Closing):
             array = np.asarray(values[field.name])
             shape = (len(self._sites), field.components)
             if array.shape != shape and not (field.components == 1 and array.shape == shape[:1]):
-                raise ValueError(f"field {field.name!r}: shape {array.shape}, need {shape}")
+                raise ValueError(f"field {field.name!r}: shape {array.shape}; expected {shape}")
             # The difference is computed in double precision and stored in single precision.
             offsets = np.asarray(field.offsets) if field.offsets else 0
             self._sites[f"f{k}"] = array.reshape(shape) - offsets

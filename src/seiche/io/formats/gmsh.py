@@ -23,19 +23,19 @@ def read_gmsh(path: str | os.PathLike[str]) -> Surface:
     lines = content_lines(path)
     version = _section(path, lines, "MeshFormat")
     if not version or version[0][1].split()[:2] not in (["2", "0"], ["2.0", "0"], ["2.1", "0"], ["2.2", "0"]):
-        raise FormatError(path, "line 2", "Gmsh version 2 in text form is expected")
+        raise FormatError(path, "line 2", "expected Gmsh version 2 in text form")
     nodes = [numbers(path, *line, 4) for line in _counted(path, _section(path, lines, "Nodes"), "nodes")]
     row_of = {int(node[0]): row for row, node in enumerate(nodes)}
     faces = []
     for place, line in _counted(path, _section(path, lines, "Elements"), "elements"):
         words = line.split()
         if not all(word.lstrip("-").isdigit() for word in words) or len(words) < 4:
-            raise FormatError(path, f"line {place}", "an element is its number, type, tags and nodes")
+            raise FormatError(path, f"line {place}", "expected an element as number, type, tags and nodes")
         if int(words[1]) != _TRIANGLE:
             continue
         corners = [row_of.get(int(word), -1) for word in words[3 + int(words[2]) :]]
         if len(corners) != 3 or min(corners) < 0:
-            raise FormatError(path, f"line {place}", "a triangle needs three nodes that exist")
+            raise FormatError(path, f"line {place}", "expected a triangle of three existing nodes")
         faces.append(corners)
     if not faces:
         raise FormatError(path, "whole file", "contains no triangle")
@@ -47,7 +47,7 @@ def _section(path: str | os.PathLike[str], lines: list[tuple[int, str]], name: s
     """Return the lines between $name and $Endname."""
     words = [line for _, line in lines]
     if f"${name}" not in words or f"$End{name}" not in words:
-        raise FormatError(path, "whole file", f"the section ${name} is missing or not ended")
+        raise FormatError(path, "whole file", f"the section ${name} is missing or has no end")
     return lines[words.index(f"${name}") + 1 : words.index(f"$End{name}")]
 
 
@@ -55,5 +55,5 @@ def _counted(path: str | os.PathLike[str], lines: list[tuple[int, str]], what: s
     """Return the lines after the first one, which has their number."""
     if not lines or not lines[0][1].isdigit() or int(lines[0][1]) != len(lines) - 1:
         place = f"line {lines[0][0]}" if lines else "whole file"
-        raise FormatError(path, place, f"the number of {what} differs from that of the lines ({len(lines) - 1})")
+        raise FormatError(path, place, f"the number of {what} differs from the number of lines ({len(lines) - 1})")
     return lines[1:]

@@ -93,7 +93,7 @@ def _sites(
     boundary = rank[rows]
     inner = np.argsort(boundary)
     kind, fraction, normal, boundary = kind[inner], fraction[inner], normal[inner], boundary[inner]
-    counts = [_count(path, kind, iolet[inner], what) for what in (LinkKind.INLET, LinkKind.OUTLET)]
+    counts = [_count(path, kind, iolet[inner], kind_of_link) for kind_of_link in (LinkKind.INLET, LinkKind.OUTLET)]
     if sum(counts) > np.iinfo(np.int16).max:
         raise FormatError(path, "links", f"{sum(counts)} iolets are more than can be numbered")
     opening = kind >= LinkKind.INLET

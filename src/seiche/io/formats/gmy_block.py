@@ -78,28 +78,28 @@ def decode_block(words: Words, edge: int) -> FluidRecords:
 def _next_link(words: Words) -> Positions:
     """Return for each position the one after a link that starts there; len(words) + 1 where none can start."""
     end = len(words)
-    bad = end + 1
-    after = np.full(end + 2, bad, np.int64)
+    defect = end + 1
+    after = np.full(end + 2, defect, np.int64)
     known = np.flatnonzero(words <= LinkKind.OUTLET)
     after[known] = known + LINK_WORDS[words[known]]
-    return np.minimum(after, bad)
+    return np.minimum(after, defect)
 
 
 def _next_site(words: Words, next_link: Positions) -> Positions:
     """Return for each position the one after a site that starts there; len(words) + 1 where none can start."""
     end = len(words)
-    bad = end + 1
+    defect = end + 1
     two = next_link[next_link]
     eight = _squared(_squared(two))
     flag = two[eight[_squared(eight)]]  # 16 links, then 8, then 2
     normal = np.full(end + 2, 2, np.uint32)
     normal[:end] = words
-    site_end = np.where(normal[flag] == 0, flag + 1, np.where(normal[flag] == 1, flag + 4, bad))
-    after = np.full(end + 2, bad, np.int64)
+    site_end = np.where(normal[flag] == 0, flag + 1, np.where(normal[flag] == 1, flag + 4, defect))
+    after = np.full(end + 2, defect, np.int64)
     solid, fluid = np.flatnonzero(words == 0), np.flatnonzero(words == 1)
     after[solid] = solid + 1
     after[fluid] = site_end[fluid + 1]
-    return np.minimum(after, bad)
+    return np.minimum(after, defect)
 
 
 def _squared(jump: Positions) -> Positions:

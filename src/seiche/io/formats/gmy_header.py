@@ -89,9 +89,11 @@ def parse_header(path: PathLike, data: bytes) -> GmyHeader:
 def _check_records(path: PathLike, records: npt.NDArray[np.int64], edge: int, width: int) -> None:
     fluid, packed, unpacked = records.T
     cells = edge**3
-    least = 4 * (cells + (SHORTEST_SITE - 1) * fluid)
-    most = 4 * (cells + (LONGEST_SITE - 1) * fluid)
-    wrong = (fluid > 0) & ((fluid > cells) | (unpacked < least) | (unpacked > most) | (unpacked % 4 != 0))
+    smallest_size = 4 * (cells + (SHORTEST_SITE - 1) * fluid)
+    largest_size = 4 * (cells + (LONGEST_SITE - 1) * fluid)
+    wrong = (fluid > 0) & (
+        (fluid > cells) | (unpacked < smallest_size) | (unpacked > largest_size) | (unpacked % 4 != 0)
+    )
     wrong |= (fluid > 0) & (unpacked > DEFLATE_LIMIT * packed)
     wrong |= (fluid == 0) & (packed > 0)
     if wrong.any():

@@ -286,13 +286,13 @@ def _read_sources(reader: DatasetReader, problem: KWaveInput) -> None:
         problem.source_points[kind] = reader.indices(f"{kind}_source_index", points)
         count = problem.source_points[kind].size
         if any(lengths.values()):
-            many = scalars[f"{kind}_source_many"] = reader.integer(f"{kind}_source_many", most=1)
+            per_point = scalars[f"{kind}_source_many"] = reader.integer(f"{kind}_source_many", most=1)
             scalars[f"{kind}_source_mode"] = reader.integer(f"{kind}_source_mode", most=2)
             for name, length in lengths.items():
                 if length and name != "p" and name[1] not in problem.axes:
                     raise FormatError(reader.path, f"{name}_source_flag", f"{length}: the grid has no axis {name[1]}")
                 if length:
-                    width = count if many else 1
+                    width = count if per_point else 1
                     problem.sources[name] = _samples(reader, f"{name}_source_input", length, width)
         if transducer:
             _read_transducer(reader, problem, transducer, count)

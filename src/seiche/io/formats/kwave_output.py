@@ -150,7 +150,7 @@ class KWaveOutput:
         try:
             parts = isinstance(self.file[name], h5py.Group)
             names = [f"{name}/{k + 1}" for k in range(len(self.cuboids()))] if parts else [name]
-            return np.concatenate([values_of(self.file, one).ravel() for one in names])
+            return np.concatenate([values_of(self.file, part).ravel() for part in names])
         except DAMAGE as error:
             raise FormatError(self.path, name, f"cannot be read ({error})") from error
 

@@ -28,17 +28,17 @@ def read_off(path: str | os.PathLike[str]) -> Surface:
     try:
         vertices, faces = int(head[0]), int(head[1])
     except (IndexError, ValueError):
-        raise FormatError(path, f"line {number}", "the numbers of vertices and faces are expected") from None
-    announced = f"{vertices} vertices and {faces} faces are announced"
+        raise FormatError(path, f"line {number}", "expected the numbers of vertices and faces") from None
+    declared = f"{vertices} vertices and {faces} faces are declared"
     if vertices < 4 or faces < 4:
-        raise FormatError(path, f"line {number}", f"{announced}: a closed surface has 4 and 4 triangles at least")
+        raise FormatError(path, f"line {number}", f"{declared}; a closed surface has at least 4 of each")
     if len(lines) - 1 < vertices + faces:
-        raise FormatError(path, f"line {number}", f"{announced}, {len(lines) - 1} lines follow")
+        raise FormatError(path, f"line {number}", f"{declared}, but {len(lines) - 1} lines follow")
     points = np.array([numbers(path, *line, 3) for line in lines[1 : 1 + vertices]])
     rows = np.array([numbers(path, *line, 4) for line in lines[1 + vertices : 1 + vertices + faces]])
     for (place, _), row in zip(lines[1 + vertices :], rows, strict=False):
         if row[0] != 3 or not all(float(k).is_integer() and 0 <= k < vertices for k in row[1:]):
-            raise FormatError(path, f"line {place}", "a face is 3 and three vertices, counted from 0")
+            raise FormatError(path, f"line {place}", "expected a triangle: 3 and three vertex numbers, counted from 0")
     return Surface(points, rows[:, 1:].astype(np.int32))
 
 
@@ -56,5 +56,5 @@ def numbers(path: str | os.PathLike[str], number: int, line: str, count: int) ->
     except ValueError:
         values = []
     if len(values) < count or not np.isfinite(values).all():
-        raise FormatError(path, f"line {number}", f"{count} numbers are expected")
+        raise FormatError(path, f"line {number}", f"expected {count} numbers")
     return values

@@ -2,7 +2,7 @@
 """Positions of cells in HemoCell's `.pos` files: their number, then `x y z rx ry rz` for each.
 
 The positions are centers of bounding boxes in micrometres. The angles in degrees rotate the centred mesh about the
-fixed axes x, y and z in this order, counter-clockwise seen from the tip of the axis: x' = Rz(rz) Ry(ry) Rx(rx) x.
+fixed axes x, y and z in this order, by the right-hand rule: x' = Rz(rz) Ry(ry) Rx(rx) x.
 HemoCell negates the angles and then applies matrices of the negative angle (io/readPositionsBloodCells.cpp, version
 2.7). Its undeformed cells are thin along y.
 """
@@ -37,7 +37,7 @@ def read_pos(path: str | os.PathLike[str], *, thin: Thin = "z") -> tuple[Floats,
 
     lines = content_lines(path)
     if not lines or not lines[0][1].isdigit():
-        raise FormatError(path, "line 1", "the number of cells is expected")
+        raise FormatError(path, "line 1", "expected the number of cells")
     if int(lines[0][1]) != len(lines) - 1:
         raise FormatError(path, "line 1", f"declares {int(lines[0][1])} cells, but {len(lines) - 1} lines follow")
     rows = np.array([numbers(path, *line, 6) for line in lines[1:]]).reshape(-1, 6)

@@ -42,7 +42,9 @@ def read_segy(path: Path) -> tuple[Floats, Floats]:
     except OSError as error:
         raise CaseError(f"material: cannot read {path}: {error.strerror or error}") from None
     if len(data) < _HEADERS:
-        raise FormatError(path, "whole file", f"has {len(data)} bytes, the headers of SEG-Y alone have {_HEADERS}")
+        raise FormatError(
+            path, "whole file", f"has {len(data)} bytes, fewer than the {_HEADERS} of the headers of SEG-Y"
+        )
 
     def number(at: int) -> int:
         return int.from_bytes(data[at : at + 2], "big", signed=True)
@@ -60,9 +62,11 @@ def read_segy(path: Path) -> tuple[Floats, Floats]:
     def column(at: int, kind: str) -> Floats:
         return rows[:, at : at + int(kind[-1])].copy().view(kind)[:, 0].astype(np.float64)
 
-    odd = (column(_COUNT, ">u2") != samples) & (column(_COUNT, ">u2") != 0)
-    if odd.any():
-        raise FormatError(path, f"trace {int(np.argmax(odd)) + 1}", f"has not the {samples} samples of the file header")
+    deviates = (column(_COUNT, ">u2") != samples) & (column(_COUNT, ">u2") != 0)
+    if deviates.any():
+        raise FormatError(
+            path, f"trace {int(np.argmax(deviates)) + 1}", f"does not have the {samples} samples of the file header"
+        )
     scalar = column(_SCALAR, ">i2")
     factor = np.where(scalar < 0, 1 / np.maximum(-scalar, 1), np.maximum(scalar, 1))
     places = np.stack([column(_CDP_X, ">i4"), column(_CDP_Y, ">i4")], 1) * factor[:, None]

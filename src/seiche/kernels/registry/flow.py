@@ -111,8 +111,10 @@ def stream_collide(
     if layout == "moments":
         name = f"MomentSweep<{layout_cpp},{relaxation_cpp},{force_cpp}>"
         # one item per tile; as many blocks as fit the shared memory of a multiprocessor (228 KB)
-        small = velocity_set != "D3Q27" and (force == "none" or (force == "uniform" and relaxation == "constant"))
-        blocks = 2 if real == "float64" else 5 if small else 4  # five blocks need at most 48 registers
+        has_few_registers = velocity_set != "D3Q27" and (
+            force == "none" or (force == "uniform" and relaxation == "constant")
+        )
+        blocks = 2 if real == "float64" else 5 if has_few_registers else 4  # five blocks need at most 48 registers
         return KernelSpec(name, _header("flow/moment_sweep.hpp", force), members, threads=256, blocks=blocks, team=True)
     rule = f"Coupled<{collision.capitalize()}>" if force in IMMERSED else collision.capitalize()
     name = f"StreamCollide<{layout_cpp},{rule},{relaxation_cpp},{force_cpp}>"
@@ -122,8 +124,8 @@ def stream_collide(
     if layout.startswith("list"):
         return KernelSpec(name, header, members, max_registers=registers)
     items = 2 if (real, store) == ("float32", "float16") else 1  # two values of 2 B are moved together
-    small = velocity_set != "D3Q27" and relaxation == "constant" and collision == "trt"
-    blocks = 6 if real == "float64" and force != "none" and small else 0  # otherwise it spills
+    has_few_registers = velocity_set != "D3Q27" and relaxation == "constant" and collision == "trt"
+    blocks = 6 if real == "float64" and force != "none" and has_few_registers else 0  # otherwise it spills
     return KernelSpec(name, header, members, threads=128, items=items, blocks=blocks, max_registers=registers)
 
 

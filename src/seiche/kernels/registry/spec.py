@@ -43,7 +43,7 @@ class KernelSpec:
         max_registers: limit that the GPU gate checks.
         may_spill: whether the gate permits spilled registers.
         team: the functor defines a `Scratch`, and a block handles one item.
-        parts: further headers with types that the functor is made of.
+        parts: further headers with types that the functor uses.
     """
 
     type: str

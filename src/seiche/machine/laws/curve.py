@@ -40,7 +40,7 @@ class Curve:
         """Raise ValueError if there is no piece, or if sizes do not ascend."""
         begins = [piece.begin for piece in self.pieces]
         if not begins or begins != sorted(set(begins)):
-            raise ValueError(f"pieces of a curve begin at {begins}: need ascending sizes")
+            raise ValueError(f"pieces of a curve begin at {begins}: expected ascending sizes")
 
     def piece(self, size: float) -> Piece:
         """Return the piece for a message of `size` bytes."""

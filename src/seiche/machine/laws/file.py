@@ -225,8 +225,8 @@ class Machine(_Part):
             known = ", ".join(f"{entry.path} {entry.locality}" for entry in self.paths) or "nothing"
             reason = f" ({self.absent[path]})" if self.absent.get(path) else ""
             raise CaseError(
-                f"machine {self.name!r} has no path {path!r} {locality}{reason}; it has {known}:"
-                " measure it with `seiche bench machine` on ranks that use it"
+                f"machine {self.name!r} has no data for {path!r} {locality}{reason}; it has {known}; measure it "
+                "with `seiche bench machine` on ranks that use this path"
             )
         return entry.curve
 
@@ -266,7 +266,9 @@ class Machine(_Part):
         """
         host = self.messages("host", both_ways=both_ways)
         if host is None:
-            raise CaseError(f"machine {self.name!r} has no host messages, which the comparison of strategies needs")
+            raise CaseError(
+                f"machine {self.name!r} has no data for host messages, which the comparison of strategies requires"
+            )
         down, up = (self.measured(path, "on-socket") for path in ("d2h", "h2d"))
         return Paths(
             host,
@@ -293,7 +295,7 @@ def parse_machine(text: str, name: str | os.PathLike[str]) -> Machine:
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise FormatError(name, "version", f"invalid version {version!r}: expected {VERSION}")
     if version > VERSION:
-        reason = f"{version} is newer than {VERSION}, the latest version supported: measure the machine again"
+        reason = f"{version} is newer than {VERSION}, the latest version supported; measure the machine again"
         raise FormatError(name, "version", reason)
     if document.get("units") != UNITS:
         raise FormatError(name, "units", f"{document.get('units')!r}: expected {UNITS!r}")

@@ -55,9 +55,9 @@ def relative_least_squares(sizes: npt.ArrayLike, seconds: npt.ArrayLike) -> tupl
 def _checked(sizes: npt.ArrayLike, seconds: npt.ArrayLike, least: int) -> tuple[Floats, Floats]:
     s, t = np.asarray(sizes, np.float64), np.asarray(seconds, np.float64)
     if s.ndim != 1 or s.shape != t.shape or len(s) < least:
-        raise ValueError(f"a fit needs at least {least} sizes with one time each, not {s.shape} and {t.shape}")
+        raise ValueError(f"a fit requires at least {least} sizes with one time each, not {s.shape} and {t.shape}")
     if not np.all(np.isfinite(t)) or t.min() <= 0 or s.min() < 0 or np.any(np.diff(s) <= 0):
-        raise ValueError("a fit needs ascending sizes >= 0 and times > 0")
+        raise ValueError("a fit requires ascending sizes >= 0 and times > 0")
     return s, t
 
 
@@ -195,7 +195,7 @@ def warnings_of(
         name = f"piece {piece.begin}..{piece.end} B"
         smallest = float(t[inside].min()) if inside.any() else np.inf
         if piece.beta < 0:
-            lines.append(f"{name}: beta = {piece.beta:.3g} s/B is negative: larger messages cannot be faster")
+            lines.append(f"{name}: beta = {piece.beta:.3g} s/B is negative, so larger messages would be faster")
         elif piece.beta == 0:
             lines.append(f"{name}: beta = 0: no rate can be determined from these sizes")
         elif memory_rate is not None and piece.beta * memory_rate < 1:
@@ -216,5 +216,7 @@ def warnings_of(
         spreads = np.asarray(spread, np.float64)
         if spreads.size and spreads.max() > _SPREAD:
             worst = int(np.argmax(spreads))
-            lines.append(f"repetitions at {int(s[worst])} B vary by {spreads[worst]:.0%}: other processes interfered")
+            lines.append(
+                f"repetitions at {int(s[worst])} B vary by {spreads[worst]:.0%}: other processes may have interfered"
+            )
     return lines

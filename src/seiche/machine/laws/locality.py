@@ -167,14 +167,14 @@ def hardware(all_places: Sequence[RankPlace], mpi: str) -> dict[str, Any]:
 _IDENTITY = ("cpu", "cores", "sockets", "gpus", "mpi")
 
 
-def differences(known: dict[str, Any], here: dict[str, Any]) -> list[str]:
-    """Return the differences between the machine `here` and that of a file, one line each.
+def differences(known: dict[str, Any], current: dict[str, Any]) -> list[str]:
+    """Return the differences between the machine `current` and that of a file, one line each.
 
     Keys missing in the file are not compared. Fewer GPUs of the same kind are no difference.
     """
     lines = []
     for key in _IDENTITY:
-        fewer = key == "gpus" and (not here["gpus"] or set(here["gpus"]) <= set(known.get("gpus", ())))
-        if key in known and known[key] != here[key] and not fewer:
-            lines.append(f"{key} is {here[key]!r}, in the file {known[key]!r}")
+        is_subset = key == "gpus" and (not current["gpus"] or set(current["gpus"]) <= set(known.get("gpus", ())))
+        if key in known and known[key] != current[key] and not is_subset:
+            lines.append(f"{key} is {current[key]!r}, in the file {known[key]!r}")
     return lines

@@ -215,8 +215,8 @@ def predict_step(
     }
     latency = model.walk(slowest, plan.ranks[slowest], "latency")
     walk, best = walks[slowest], walks[slowest].seconds
-    exposed, late = sum(walk.waiting.values()), sum(latency.waiting.values())
-    seconds = (walk.useful - walk.launches, walk.launches, late, max(0.0, exposed - late))
+    exposed, waiting = sum(walk.waiting.values()), sum(latency.waiting.values())
+    seconds = (walk.useful - walk.launches, walk.launches, waiting, max(0.0, exposed - waiting))
     parts = dict(zip(RESOURCES, seconds, strict=True))
     return StepTime(
         ranks=count,
@@ -275,7 +275,9 @@ def scales_of(
             scales[name] = Scale(mean / roof, least / roof, (2 * mean - least) / roof, memory=memory)
     known = sum(row[2] for name, row in sums.items() if name in scales)
     if known < 0.5 * sum(step.computing.get(name, 0.0) for name in useful):
-        raise CaseError(f"the run does not have most of the stages of the case: {', '.join(sorted(useful))}")
+        raise CaseError(
+            f"the run lacks most of the stages of the case: {', '.join(sorted(useful))}; use a run of the same solver"
+        )
     return scales
 
 

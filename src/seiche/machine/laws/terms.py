@@ -44,7 +44,7 @@ def injection_rate(
     alpha = np.array([curve.piece(value).alpha for value in s[used]])
     inverse = float(((t[used] - alpha) * node_bytes[used]).sum() / (node_bytes[used] ** 2).sum())
     if inverse <= 0:
-        raise ValueError("the times are below the latency; no injection rate can be fitted")
+        raise ValueError("the times are below the latency, so no injection rate can be fitted")
     return 1.0 / inverse, int(used.sum())
 
 
@@ -60,7 +60,7 @@ def gap(counts: npt.ArrayLike, size: npt.ArrayLike, seconds: npt.ArrayLike, curv
     Raises:
         ValueError: no measurement has two messages.
     """
-    n, s, t = _several(counts, size, seconds, "a gap needs measurements of at least two messages")
+    n, s, t = _several(counts, size, seconds, "a gap requires measurements of at least two messages")
     pieces: list[Piece] = [curve.piece(value) for value in s]
     alpha, beta = (np.array([getattr(piece, name) for piece in pieces]) for name in ("alpha", "beta"))
     return max(0.0, float(np.median((t - alpha - n * beta * s) / (n - 1))))
@@ -100,7 +100,7 @@ def engine_sharing(copies: npt.ArrayLike, size: npt.ArrayLike, seconds: npt.Arra
     Raises:
         ValueError: no measurement has two copies.
     """
-    k, s, t = _several(copies, size, seconds, "sharing needs measurements of at least two simultaneous copies")
+    k, s, t = _several(copies, size, seconds, "sharing requires measurements of at least two simultaneous copies")
     alpha = np.array([curve.piece(value).alpha for value in s])
     return min(1.0, _proportion(alpha * (k - 1), t - curve.seconds(s)))
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measure a machine (`survey.measure`): each module knows how to time one kind of data movement."""
+"""Measure a machine (`survey.measure`): each module times one kind of data movement."""

@@ -43,18 +43,21 @@ def adapted(
     if not different:
         return machine
     if world.rank == 0:
-        warn(f"machine file {machine.name!r} is from another machine ({'; '.join(different)}): measuring again")
-    here = measure(world, backend, seconds=seconds)
-    measured = {(entry.path, entry.locality) for entry in here.paths}
+        warn(
+            f"machine file {machine.name!r} is from another machine ({'; '.join(different)}); the machine is "
+            "measured again"
+        )
+    measured_here = measure(world, backend, seconds=seconds)
+    measured = {(entry.path, entry.locality) for entry in measured_here.paths}
     retained = [entry for entry in machine.paths if (entry.path, entry.locality) not in measured]
-    rates = {(entry.path, entry.locality) for entry in here.injection}
+    rates = {(entry.path, entry.locality) for entry in measured_here.injection}
     limits = [entry for entry in machine.injection if (entry.path, entry.locality) not in rates]
-    return here.model_copy(
+    return measured_here.model_copy(
         update={
-            "name": f"{here.name} (with {machine.name})",
-            "source": f"{here.source}; other values from {machine.name}",
-            "paths": [*here.paths, *retained],
-            "injection": [*here.injection, *limits],
+            "name": f"{measured_here.name} (with {machine.name})",
+            "source": f"{measured_here.source}; other values from {machine.name}",
+            "paths": [*measured_here.paths, *retained],
+            "injection": [*measured_here.injection, *limits],
             "files": machine.files,
         }
     )

@@ -86,10 +86,10 @@ def launches(backend: Backend) -> Launch:
     short, long = backend.capture(launch), backend.capture(several)
     short_seconds, long_seconds = (timed(queued(backend, graph.launch)).minimum for graph in (short, long))
     graph_kernel = max(0.0, (long_seconds - short_seconds) / (_KERNELS - 1))
-    other = backend.stream()
+    second_stream = backend.stream()
     return Launch(
         kernel=timed(queued(backend, launch)).minimum,
-        event=timed(queued(backend, lambda: other.wait(backend.current().record()))).minimum,
+        event=timed(queued(backend, lambda: second_stream.wait(backend.current().record()))).minimum,
         graph=max(0.0, short_seconds - graph_kernel),
         graph_kernel=graph_kernel,
     )

@@ -30,12 +30,12 @@ def file_writes(world: World, folder: Path, *, seconds: float, most: int = 512 <
         OSError: on all ranks, if one cannot write.
     """
     path = folder / f".seiche-bench-{os.getpid()}-{world.rank}"
-    small = spent = float("inf")
+    small_write = spent = float("inf")
     written = 0
     block = np.random.default_rng(world.rank).integers(0, 255, _BLOCK, np.uint8).tobytes()
     try:
         with all_or_none(world):
-            small = _small_writes(path)
+            small_write = _small_writes(path)
         world.barrier()
         with all_or_none(world):
             begin = time.perf_counter()
@@ -51,8 +51,8 @@ def file_writes(world: World, folder: Path, *, seconds: float, most: int = 512 <
         with suppress(OSError):
             path.unlink()
     total = float(world.allreduce_sum(np.array([float(written)]))[0])
-    slowest, small = world.allreduce_max(np.array([spent, small]))
-    return Files(rate=total / float(slowest), small=float(small), ranks=world.size)
+    slowest, small_write = world.allreduce_max(np.array([spent, small_write]))
+    return Files(rate=total / float(slowest), small=float(small_write), ranks=world.size)
 
 
 def _small_writes(path: Path) -> float:

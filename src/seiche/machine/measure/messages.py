@@ -177,8 +177,8 @@ def injection(
     share = seconds / (len(senders) * len(INJECTED))
     for count in senders:
         for size in INJECTED:
-            mine = next((pair for pair in selected[:count] if world.rank in pair), None)
-            with bound(cpus_for(world, places, mine, target) if mine else None):
-                work = ping_pong(world, mine, buffers, size) if mine else lambda count: 0.0
-                rows.append((count, size, timed_together(world, work, share, active=mine is not None)))
+            own_pair = next((pair for pair in selected[:count] if world.rank in pair), None)
+            with bound(cpus_for(world, places, own_pair, target) if own_pair else None):
+                work = ping_pong(world, own_pair, buffers, size) if own_pair else lambda count: 0.0
+                rows.append((count, size, timed_together(world, work, share, active=own_pair is not None)))
     return rows

@@ -81,10 +81,10 @@ def _sent_in_a_child() -> Probe:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(_JOB)}
     command = [sys.executable, "-m", "seiche.halo.transports.device_mpi_probe"]
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, timeout=_TIMEOUT, check=False)
+        process = subprocess.run(command, env=environment, capture_output=True, timeout=_TIMEOUT, check=False)
     except subprocess.TimeoutExpired:
         return Probe(works=False, reason=f"this MPI reports support, but a message did not arrive in {_TIMEOUT:g} s")
-    if done.returncode == 0:
+    if process.returncode == 0:
         return Probe(works=True, reason="a message between two arrays of GPU memory arrived")
-    how = f"signal {-done.returncode}" if done.returncode < 0 else f"status {done.returncode}"
-    return Probe(works=False, reason=f"this MPI reports support, but the test process ended with {how}")
+    ending = f"signal {-process.returncode}" if process.returncode < 0 else f"status {process.returncode}"
+    return Probe(works=False, reason=f"this MPI reports support, but the test process ended with {ending}")

@@ -112,11 +112,13 @@ class _Survey:
             single = fit(curves[0].sizes, curves[0].seconds)
             counts, sizes, timings = zip(*rows, strict=True)
             gap = terms.gap(counts, sizes, [timing.minimum for timing in timings], single)
-            both = messages.both_ways(world, self.places, selected[0], where, buffers, seconds=self.share / 2)
-            duplex = terms.duplex(both.sizes, both.seconds, single)
+            both_directions = messages.both_ways(
+                world, self.places, selected[0], where, buffers, seconds=self.share / 2
+            )
+            duplex = terms.duplex(both_directions.sizes, both_directions.seconds, single)
             measured = self.add(path, where, curves, gap=min(gap, 0.1), duplex=duplex)
             if len(selected) < 2:
-                self.absent[f"injection of {path} {where}"] = "one pair of ranks: needs several"
+                self.absent[f"injection of {path} {where}"] = "there is only one pair of ranks; several are needed"
                 continue
             self.report(f"{path} messages of several senders, {where}")
             rows = messages.injection(world, self.places, selected, where, buffers, seconds=self.share / 2)
@@ -187,7 +189,7 @@ class _Survey:
                     times = [timing.minimum for timing in timings]
                     self.sharing[direction] = terms.engine_sharing(counts, sizes, times, measured.curve)
         if not self.sharing:
-            self.absent["sharing"] = "one process per GPU: start several on one GPU to measure it"
+            self.absent["sharing"] = "each GPU has one process; start several per GPU to measure it"
         self.report("copies within the device")
         self.add("d2d", "on-socket", [self.on(0, lambda: copies.device_copies(backend, self.share))])
 
@@ -211,7 +213,7 @@ class _Survey:
                 if not selected:
                     self.absent[key] = _missing(where).replace("ranks", "ranks with a GPU each")
                 elif path.startswith("peer") and where == "off-node":
-                    self.absent[key] = "peer memory needs GPUs of one host"
+                    self.absent[key] = "peer memory requires GPUs of one host"
                 else:
                     self.report(f"{path}, {where}")
                     self._time_peer(path, where, selected)
@@ -280,7 +282,7 @@ class _Survey:
         try:
             return file_writes(self.world, folder, seconds=self.share)
         except OSError as error:  # on all ranks: a full disk, or a folder without write permission
-            self.absent["files"] = f"cannot write in {folder}: {error.strerror or error}"
+            self.absent["files"] = f"{folder} is not writable: {error.strerror or error}"
             return None
 
 

@@ -145,7 +145,7 @@ def small_deformation(setting: Setting) -> list[Check]:
             errors={law: errors},
             order=1.0,
             x_label="radius in sites",
-            y_label="D over that of first order, less 1",
+            y_label="D relative to first-order theory, minus 1",
         )
         name = f"capsule in shear, {law}: D over the capillary number"
         checks.append(Check(name, abs(finest / SLOPE - 1), 0.02, reference=_FIRST_ORDER, plot=plot))

@@ -40,10 +40,10 @@ def derivatives(setting: Setting) -> list[Check]:
         x = cells.vertices()[0] + 0.05 * random.standard_normal((162, 3))
         force, rest = _forces(cells, x), cells.blocks[0].rest
         for _ in range(4 if setting.quick else 32):
-            way = random.standard_normal(x.shape)
-            at = [float(rest.energies(x + k * step * way).sum()) for k in (-2, -1, 1, 2)]
+            direction = random.standard_normal(x.shape)
+            at = [float(rest.energies(x + k * step * direction).sum()) for k in (-2, -1, 1, 2)]
             slope = (8 * (at[2] - at[1]) - (at[3] - at[0])) / (12 * step)
-            worst = max(worst, abs(-float((force * way).sum()) / slope - 1))
+            worst = max(worst, abs(-float((force * direction).sum()) / slope - 1))
         checks.append(Check(f"membrane force, {name}: error of the derivative", worst, 1e-6, reference=_SKALAK))
         scale = float(np.abs(force).sum())
         net = max(np.abs(force.sum(axis=0)).max(), np.abs(np.cross(x, force).sum(axis=0)).max()) / scale
@@ -83,7 +83,7 @@ def rest(setting: Setting) -> list[Check]:
         model = MembraneModel(Skalak(1.0, 10.0), 0.1, "rest", area=3.0, local_area=2.0, volume=5.0, shell=shell)
         cells = Cells(open_backend(setting.device), [CellType("red", biconcave(642), model)], [np.zeros((1, 3))])
         worst = max(worst, float(np.abs(_forces(cells, cells.vertices()[0])).max()))
-    return [Check("undeformed cell: greatest force over G times length", worst, 1e-11, reference=_SKALAK)]
+    return [Check("undeformed cell: largest force over G times length", worst, 1e-11, reference=_SKALAK)]
 
 
 def _forces(cells: Cells, vertices: Floats) -> Floats:

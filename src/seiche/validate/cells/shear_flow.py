@@ -45,23 +45,25 @@ def one_red_cell(setting: Setting) -> list[Check]:
     angle = float(np.degrees(treading.inclination()[half:].mean()) % 180)
     checks = [
         Check(
-            "red cell at 57 1/s in 35 mPa s: membrane goes round, over the shear rate, less 0.22",
+            "red cell at 57 1/s in 35 mPa s: tank-treading frequency over the shear rate, minus 0.22",
             abs(treading.treading_rate() - 0.22),
             0.03,
             reference=_TRAN,
             plot=partial(_figure, motions=motions),
         ),
-        Check("red cell at 57 1/s in 35 mPa s: swing of its axis", swing, 40.0, unit="degrees", reference=_KELLER),
+        Check(
+            "red cell at 57 1/s in 35 mPa s: oscillation of its axis", swing, 40.0, unit="degrees", reference=_KELLER
+        ),
         Check("red cell at 57 1/s in 35 mPa s: inclination", angle, sense="recorded", unit="degrees", reference=_TRAN),
         Check("red cell in plasma, weak shear: half turns", tumbling.turns(), 1.0, "above", reference=_KELLER),
         Check("red cell in shear: change of volume", max(treading.drift[1], tumbling.drift[1]), 0.015),
     ]
     if not setting.quick:
         plain = _tank_treading(setting, contrast=6.0 / 35.0).treading_rate()
-        name = "red cell at 57 1/s in 35 mPa s, viscosity inside of cytosol alone: membrane goes round"
+        name = "red cell at 57 1/s in 35 mPa s, with the viscosity of the cytosol only: tank-treading frequency"
         checks.append(Check(name, plain, sense="recorded", reference=_TRAN))
         fast = abs(_tank_treading(setting, rate=171.4).treading_rate() - 0.22)
-        name = "red cell at 171 1/s in 35 mPa s: membrane goes round, over the shear rate, less 0.22"
+        name = "red cell at 171 1/s in 35 mPa s: tank-treading frequency over the shear rate, minus 0.22"
         checks.append(Check(name, fast, 0.03, reference=_TRAN))
     return checks
 

@@ -42,7 +42,7 @@ def tubes(setting: Setting) -> list[Check]:
         ratio = found.tube_hematocrit / found.discharge_hematocrit
         return [
             Check("tube of 10 um: tube hematocrit over discharge hematocrit", ratio, 0.98, reference=_FAHRAEUS),
-            Check("tube of 10 um: layer without cells", found.layer, 0.5, "above", "um"),
+            Check("tube of 10 um: cell-free layer", found.layer, 0.5, "above", "um"),
             Check("tube of 10 um: viscosity over that of plasma", found.viscosity, 1.0, "above", reference=_PRIES),
             Check("tube of 10 um: change of volume of a cell", found.drift[1], 0.005),
         ]
@@ -60,7 +60,7 @@ def _against_pries(run: Flowing) -> list[Check]:
     checks = [
         Check(f"{name}: viscosity at the discharge hematocrit", viscosity, 0.15, reference=_PRIES),
         Check(f"{name}: viscosity at the hematocrit of the vertices, relative error", plain, sense="recorded"),
-        Check(f"{name}: discharge hematocrit of cells as the flow sees them", hematocrit, sense="recorded"),
+        Check(f"{name}: discharge hematocrit of cells with their hydrodynamic volume", hematocrit, sense="recorded"),
         Check(
             f"{name}: tube over discharge hematocrit",
             abs(ratio / hematocrit_ratio(diameter, hematocrit) - 1),
@@ -70,11 +70,11 @@ def _against_pries(run: Flowing) -> list[Check]:
         Check(f"{name}: change of volume of a cell", run.drift[1], 0.005),
     ]
     if diameter < 20:
-        return [*checks, Check(f"{name}: layer without cells", run.layer, sense="recorded", unit="um")]
+        return [*checks, Check(f"{name}: cell-free layer", run.layer, sense="recorded", unit="um")]
     return [
         *checks,
-        Check(f"{name}: layer without cells, at least", run.layer, 1.5, "above", "um"),
-        Check(f"{name}: layer without cells, at most", run.layer, 4.0, unit="um"),
+        Check(f"{name}: cell-free layer, at least", run.layer, 1.5, "above", "um"),
+        Check(f"{name}: cell-free layer, at most", run.layer, 4.0, unit="um"),
     ]
 
 

@@ -115,9 +115,9 @@ class TubeSuspension:
         kind = lattice.red_cell(self.vertices)
         radius, length = 0.5 * self.diameter / lattice.spacing, float(self.sites.shape[0])
         narrow = Tube(radius - self.gap / lattice.spacing, length)
-        wanted = self.hematocrit * math.pi * radius**2 * length / narrow.volume
+        cell_count = self.hematocrit * math.pi * radius**2 * length / narrow.volume
         shape = lattice.red_cell(min(self.vertices, _PACKED)).moving_mesh()
-        packing = pack(narrow, [shape], wanted, seed=self.seed, backend=solver.backend)
+        packing = pack(narrow, [shape], cell_count, seed=self.seed, backend=solver.backend)
         centers = packing.centers + np.array([0.0, *self.axis])
         cells = Cells(solver.backend, [kind], [centers], [packing.rotations], precision=solver.precision.compute)
         contact = Contact(

@@ -38,11 +38,11 @@ def diameters(setting: Setting) -> Floats:
     kind = red_cell(162 if setting.quick else 642)
     cells = Cells(open_backend(setting.device), [kind], [np.zeros((1, 3))])
     along = np.argsort(cells.vertices()[0, :, 0])
-    few = round(END * len(along))
+    count_at_end = round(END * len(along))
     results = []
     for force in MEASURED[:, 0]:
         loads = np.zeros((len(along), 3))
-        loads[along[:few], 0], loads[along[-few:], 0] = -force / few, force / few
+        loads[along[:count_at_end], 0], loads[along[-count_at_end:], 0] = -force / count_at_end, force / count_at_end
         stretched = equilibrium(cells, loads, tolerance=3e-4).vertices
         results.append(np.ptp(limit_points(kind.mesh.faces, stretched), axis=0)[:2])
     return np.array(results)

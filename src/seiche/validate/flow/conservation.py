@@ -88,8 +88,8 @@ def iolet_balance(setting: Setting) -> list[Check]:
     solver = setting.solver(sites, FlowModel(Newtonian(0.05), iolets=iolets, body_force=(1e-6, 0.0, 2e-6)))
     worst, turnover = imbalance(solver)
     return [
-        Check("iolets: mass a step against flow, of the mass", worst, 1e-14),
-        Check("iolets: greatest flow in that balance", turnover, sense="recorded", unit="sites/step"),
+        Check("iolets: change of mass per step minus inflow, over the mass", worst, 1e-14),
+        Check("iolets: largest flow in this balance", turnover, sense="recorded", unit="sites/step"),
     ]
 
 

@@ -58,8 +58,8 @@ def layouts_and_restart(setting: Setting) -> list[Check]:
         layouts += different(solver, reference)
         restarts += different(_resumed(setting, name, other), reference)
     return [
-        Check("layouts: numbers that differ after 41 steps", layouts, 0, unit="numbers"),
-        Check("restart in another layout: numbers that differ", restarts, 0, unit="numbers"),
+        Check("layouts: values that differ after 41 steps", layouts, 0, unit="numbers"),
+        Check("restart in another layout: values that differ", restarts, 0, unit="numbers"),
     ]
 
 
@@ -84,7 +84,7 @@ def devices(setting: Setting) -> list[Check]:
         for solver in (cpu, other):
             solver.advance(3 * _STEPS)
         wrong += different(other, cpu.state())
-    return [Check(f"cpu and {setting.device}: numbers that differ", wrong, 0, unit="numbers")]
+    return [Check(f"cpu and {setting.device}: values that differ", wrong, 0, unit="numbers")]
 
 
 def state_digest(world: World, layout: LayoutName, quick: bool) -> str:
@@ -119,8 +119,8 @@ def ranks(setting: Setting) -> list[Check]:
     wrong = int(len(set(expected)) != 1)
     for number in (1, 2, 3, 4):
         words = [command, "-n", str(number), sys.executable, "-c", module, "quick" if setting.quick else "full"]
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=600, check=False)
-        wrong += done.stdout.split() != expected
+        process = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=600, check=False)
+        wrong += process.stdout.split() != expected
     return [Check("ranks 1, 2, 3, 4: jobs that differ from one process", wrong, 0, unit="jobs")]
 
 

@@ -97,7 +97,7 @@ def duct_inlet(setting: Setting) -> list[Check]:
     return [
         Check("duct inlet: error of u_max/u_mean = 2.0962", errors[-1], 5e-3, reference=_WHITE),
         Check("duct inlet: order of the computed profile", observed_order(edges, errors), 1.8, "above"),
-        Check("duct inlet: flow rate against the one asked for", abs(inflow / imposed - 1), 2e-6),
+        Check("duct inlet: flow rate relative to the prescribed one", abs(inflow / imposed - 1), 2e-6),
         Check("duct inlet: profile at half length", relative_error(along / along.mean(), section), 0.02),
     ]
 
@@ -150,7 +150,12 @@ def windkessel(setting: Setting) -> list[Check]:
             settled = slice(steps // 10, None)  # the circuit, updated once per step, cannot follow initial sound waves
             error = float(np.abs(pressure - expected)[settled].max()) / scale
             checks.append(
-                Check(f"Windkessel, {scheme}, {name}: pressure against the ODE", error, 0.005, reference=_WESTERHOF)
+                Check(
+                    f"Windkessel, {scheme}, {name}: pressure relative to the solution of the ODE",
+                    error,
+                    0.005,
+                    reference=_WESTERHOF,
+                )
             )
     return checks
 
@@ -166,4 +171,4 @@ def mixed_balance(setting: Setting) -> list[Check]:
     ):
         solver = setting.solver(sites, FlowModel(Newtonian(0.05), iolets=(inlet, outlet)))
         worst = max(worst, imbalance(solver)[0])
-    return [Check("iolets from tables and circuits: mass a step against flow, of the mass", worst, 1e-14)]
+    return [Check("iolets from tables and circuits: change of mass per step minus inflow, over the mass", worst, 1e-14)]

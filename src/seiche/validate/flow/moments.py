@@ -106,7 +106,7 @@ def balance(setting: Setting) -> list[Check]:
     iolets = (VelocityIolet(0.01, (0.01 + 0.002j,), 40.0, 0.05), PressureIolet(1.0, 0.002, 25.0))
     model = FlowModel(Newtonian(0.05), Regularised(), iolets=iolets, body_force=(1e-6, 0.0, 2e-6))
     worst, _ = imbalance(_solver(setting, sites, model))
-    return [*checks, Check("moments, iolets: mass a step against flow, of the mass", worst, 1e-14)]
+    return [*checks, Check("moments, iolets: change of mass per step minus inflow, over the mass", worst, 1e-14)]
 
 
 def equality(setting: Setting) -> list[Check]:
@@ -114,10 +114,10 @@ def equality(setting: Setting) -> list[Check]:
     sites, model = everything_at_once(setting.quick)
     model = FlowModel(model.rheology, Regularised(), model.iolets, model.body_force)
     solvers = [setting.solver(sites, model, layout=layout) for layout in ("list-ab", "moments", "moments", "list-ab")]
-    populations, moments, again, back = solvers
+    populations, moments, repeated, back = solvers
     for solver in (populations, moments):
         solver.advance(21)
-    again.set_state(moments.state())
+    repeated.set_state(moments.state())
     back.set_state(moments.state())
     for solver in solvers:
         solver.advance(20)
@@ -125,11 +125,11 @@ def equality(setting: Setting) -> list[Check]:
     if parse_device(setting.device).is_gpu:
         cpu = FlowSolver(sites, model, layout="moments")
         cpu.advance(41)
-        name = f"moments, cpu and {setting.device}: numbers that differ"
+        name = f"moments, cpu and {setting.device}: values that differ"
         other = [Check(name, different(moments, cpu.state()), 0, unit="numbers")]
     return [
         *other,
-        Check("moments and populations: numbers that differ after 41 steps", different(moments, reference), 0),
-        Check("moments, restart: numbers that differ", different(again, reference), 0),
-        Check("moments, restart as populations: numbers that differ", different(back, reference), 0),
+        Check("moments and populations: values that differ after 41 steps", different(moments, reference), 0),
+        Check("moments, restart: values that differ", different(repeated, reference), 0),
+        Check("moments, restart as populations: values that differ", different(back, reference), 0),
     ]

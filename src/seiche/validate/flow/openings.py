@@ -62,14 +62,14 @@ def pressure_tube(setting: Setting) -> list[Check]:
     error, excess_flow = abs(through[0] / staircase_flow * imposed / gradient - 1), through[0] / round_flow - 1
     return [
         Check("pressure iolets: flow rate for the gradient at half length", error, 0.01, reference=_NASH),
-        Check("pressure iolets: in against out", abs(through.sum() / through[0]), 1e-6, reference=_NASH),
-        Check("pressure iolets: each end shortens the tube by", shorter, sense="recorded", unit="sites"),
-        Check("pressure iolets: flow rate over the round tube's, less 1", excess_flow, sense="recorded"),
+        Check("pressure iolets: inflow relative to outflow", abs(through.sum() / through[0]), 1e-6, reference=_NASH),
+        Check("pressure iolets: effective shortening of the tube per end", shorter, sense="recorded", unit="sites"),
+        Check("pressure iolets: flow rate relative to the round tube, minus 1", excess_flow, sense="recorded"),
     ]
 
 
 def parabolic_tube(setting: Setting) -> list[Check]:
-    """With a parabola at the inlet the whole flow is parabolic: mass flow, and profile at half length."""
+    """A parabolic inlet gives parabolic flow everywhere: mass flow, and profile at half length."""
     radius, viscosity, mean = (8.4 if setting.quick else 16.4), 1 / 6, 1e-4
     length = 3 * round(radius)
     sites = shapes.tube(radius, float(length), 1.0)

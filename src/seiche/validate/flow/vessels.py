@@ -38,6 +38,8 @@ def flow_split(setting: Setting) -> list[Check]:
     inflow, *outflow = solver.measures.iolet_flow()
     share = outflow[0] / sum(outflow)
     return [
-        Check("symmetric bifurcation: share of one daughter less a half", abs(share - 0.5), 1e-3, reference=_SYMMETRY),
-        Check("symmetric bifurcation: inflow less outflow", abs(sum(outflow) / inflow + 1), 1e-3, reference=_SYMMETRY),
+        Check(
+            "symmetric bifurcation: share of one daughter minus one half", abs(share - 0.5), 1e-3, reference=_SYMMETRY
+        ),
+        Check("symmetric bifurcation: inflow minus outflow", abs(sum(outflow) / inflow + 1), 1e-3, reference=_SYMMETRY),
     ]

@@ -244,7 +244,7 @@ def _pressure_errors(
 def pressure_tubes(setting: Setting) -> list[Check]:
     """Tubes between pressures imposed in the planes, with interpolated walls: second order in every direction.
 
-    Errors are those of whole tubes, including the ends.
+    Errors cover the tubes including their ends.
     """
     radii = (4.3, 6.2, 8.7) if setting.quick else (4.3, 6.2, 8.7, 12.4)
     checks = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks of the models of data movement: known parameters come back, printed tables and corrected laws hold."""
+"""Checks of the models of data movement: recovery of known parameters, published tables, corrected laws."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from seiche.validate.check import Check, Setting
 
 _PAPER = "Bienz, Olson, Gropp, Lockhart, arXiv:2010.10378"
 _TWO = Curve((Piece(4, 8192, 1e-6, 4e-10), Piece(16384, 1 << 21, 6e-6, 5e-11)))
-#: Messages of s bytes off node above which staging wins, worked out from the printed tables I and II; 0: never.
+#: Number of messages of s bytes off node above which staging is faster, from the printed tables I and II; 0: never.
 _SIZES = (128, 1024, 4096, 8192, 16384, 32768, 65536, 131072, 524288)
 _CROSSOVERS = {
     "summit": (6.1, 7.7, 10.9, 24.6, 0.0, 0.0, 27.5, 6.8, 1.2),
@@ -42,7 +42,7 @@ def protocols(setting: Setting) -> list[Check]:
         inside += interval is not None and interval[0] <= 1e-10 <= interval[1]
     return [
         Check("protocols found in times with 0.5 % noise", right / tries, 0.95, "above", reference="synthetic times"),
-        Check("truth inside the 95 % interval of beta", inside / tries, 0.85, "above", reference="synthetic times"),
+        Check("true beta inside its 95 % interval", inside / tries, 0.85, "above", reference="synthetic times"),
     ]
 
 
@@ -79,7 +79,15 @@ def printed_tables(setting: Setting) -> list[Check]:
         down, up = machine.curve("d2h", "on-socket"), machine.curve("h2d", "on-socket")
         found = [crossover(device, down, up, host, size) or 0.0 for size in _SIZES]
         worst = max(abs(a - b) for a, b in zip(found, expected, strict=True))
-        checks.append(Check(f"messages at which staging wins, {name}", worst, 0.051, unit="messages", reference=_PAPER))
+        checks.append(
+            Check(
+                f"number of messages above which staging is faster, {name}",
+                worst,
+                0.051,
+                unit="messages",
+                reference=_PAPER,
+            )
+        )
     curve = read_machine("summit").curve("host", "off-node")
     alone = abs(max_rate(curve, 65536, 2, 33.4e9) / float(curve.seconds(65536)) - 1)
     checks.append(Check("postal law below the injection limit", alone, 1e-12, reference=_PAPER))
@@ -87,14 +95,14 @@ def printed_tables(setting: Setting) -> list[Check]:
 
 
 def this_machine(setting: Setting) -> list[Check]:
-    """Return what this device says of itself: launches, bandwidth, and how well copies follow their fit."""
+    """Return measurements of this device: launches, bandwidth, and the error of the fit of copies."""
     backend = open_backend(setting.device, setting.threads)
     rate = copy_bandwidth(backend, World.serial())
     launch = launches(backend)
     checks = [
         Check("copy bandwidth", rate * 1e-9, sense="recorded", unit="GB/s"),
         Check("kernel launch", launch.kernel * 1e6, sense="recorded", unit="us"),
-        Check("one more kernel in a graph", (launch.graph_kernel or 0.0) * 1e6, sense="recorded", unit="us"),
+        Check("additional kernel in a graph", (launch.graph_kernel or 0.0) * 1e6, sense="recorded", unit="us"),
     ]
     directions: tuple[Literal["h2d", "d2h"], ...] = ("h2d", "d2h")
     for direction in directions if not backend.host_memory else ():

@@ -40,9 +40,9 @@ _PUBLISHED = (
 )
 #: Edge of the boxes that are stepped, and ranks of a plan.
 _EDGE, _QUICK_EDGE, _RANKS = 96, 48, 4
-#: Part of a step that timing it may take.
+#: Largest fraction of a step that timing may take.
 _OVERHEAD = 0.01
-#: Part of a run that writing its trace may take, and steps (GPU: graphs) whose trace is written to see it.
+#: Largest fraction of a run that writing the trace may take, and number of traced steps (GPU: graphs).
 _TRACE_OVERHEAD, _TRACED = 0.02, 3200
 
 
@@ -62,8 +62,8 @@ def efficiencies(setting: Setting) -> list[Check]:
     return [
         Check("global efficiencies from times and counts", worst, 0.015, reference=_POP),
         Check("communication efficiency of kernels that overlap", tree.communication, 1.0, reference="union"),
-        Check("serialisation of two ranks in turn", abs(turn.serialisation - 0.5), 1e-12, reference="by hand"),
-        Check("transfer of two ranks in turn", abs(turn.transfer - 4.0 / 4.5), 1e-12, reference="by hand"),
+        Check("serialisation of two alternating ranks", abs(turn.serialisation - 0.5), 1e-12, reference="by hand"),
+        Check("transfer of two alternating ranks", abs(turn.transfer - 4.0 / 4.5), 1e-12, reference="by hand"),
     ]
 
 
@@ -90,9 +90,13 @@ def plans(setting: Setting) -> list[Check]:
             net[peer, number] -= into
     real.close()
     return [
-        Check("bytes of planned stages against the solver's", float(np.abs(np.subtract(planned, declared)).sum()), 0.0),
-        Check("bytes that planned ranks send and do not receive", float(max(map(abs, net.values()))), 0.0),
-        Check("sites that planned ranks lack", float(abs(sum(rank.items for rank in ranks) - edge**3)), 0.0),
+        Check(
+            "difference of the bytes of planned and actual stages",
+            float(np.abs(np.subtract(planned, declared)).sum()),
+            0.0,
+        ),
+        Check("bytes that planned ranks send but do not receive", float(max(map(abs, net.values()))), 0.0),
+        Check("sites missing on planned ranks", float(abs(sum(rank.items for rank in ranks) - edge**3)), 0.0),
     ]
 
 
@@ -115,11 +119,10 @@ def _planned(device: str, edge: int, world: World) -> PlannedRank:
 
 
 def overhead(setting: Setting) -> list[Check]:
-    """Return what timing the stages costs against a step: the same loop over stages that do nothing, without and with.
+    """Return the cost of timing the stages, relative to a step, and that of writing a trace of these steps.
 
-    And what it costs to write the trace of so many steps, the least of some times.
-
-    On a GPU steps are replayed as graphs, of which one in some is timed as a whole.
+    The same loop over empty stages runs with and without timing. The minimum of several repetitions counts. On a GPU
+    steps are replayed as graphs, and only some of the graphs are timed.
     """
     edge = _QUICK_EDGE if setting.quick else _EDGE
     solver = _solver(setting.device, edge, World.serial())
@@ -153,9 +156,9 @@ def overhead(setting: Setting) -> list[Check]:
     spent = (min(_seconds(replayed if graphs else timed) for _ in range(5)) - bare) / (rounds * GRAPH_STEPS)
     solver.close()
     return [
-        Check("step that is timed", step * 1e6, sense="recorded", unit="us"),
-        Check("overhead of timing its stages", max(0.0, spent) / step, _OVERHEAD),
-        Check("overhead of writing a trace of it", _trace_seconds(kinds, solver.backend, step) / step, _TRACE_OVERHEAD),
+        Check("duration of the timed step", step * 1e6, sense="recorded", unit="us"),
+        Check("overhead of timing the stages", max(0.0, spent) / step, _OVERHEAD),
+        Check("overhead of writing a trace", _trace_seconds(kinds, solver.backend, step) / step, _TRACE_OVERHEAD),
     ]
 
 

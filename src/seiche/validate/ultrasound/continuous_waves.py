@@ -187,7 +187,7 @@ def contrast(setting: Setting) -> list[Check]:
     errors = {scheme: relative_error(_across(setting, scheme, 0.3), fine) for scheme in ("exact", "local4")}
     return [
         Check("contrast 1.8, local4: relative error of the field", errors["local4"], 2e-3),
-        Check("contrast 1.8, exact: relative error of the field, which is warned of", errors["exact"], 0.1, "above"),
+        Check("contrast 1.8, exact: relative error of the field, with a warning", errors["exact"], 0.1, "above"),
     ]
 
 

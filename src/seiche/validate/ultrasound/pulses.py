@@ -143,8 +143,8 @@ def absorbing_layer(setting: Setting) -> list[Check]:
         recorded.append(simulate(plane, Medium(C), Source(p0=pulse), Sensor(mask), **options)["p"][0])
     oblique = 20 * np.log10(np.abs(recorded[0] - recorded[1]).max() / np.abs(recorded[1]).max())
     return [
-        Check("absorbing layer of 20 points, straight: what comes back", float(straight), -80.0, unit="dB"),
-        Check("absorbing layer of 20 points, 45 degrees: what comes back", float(oblique), -80.0, unit="dB"),
+        Check("absorbing layer of 20 points, normal incidence: reflection", float(straight), -80.0, unit="dB"),
+        Check("absorbing layer of 20 points, 45 degrees: reflection", float(oblique), -80.0, unit="dB"),
     ]
 
 

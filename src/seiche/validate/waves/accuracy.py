@@ -225,8 +225,10 @@ def interface_waves(setting: Setting) -> list[Check]:
             error = energy(solver.values() - exact, solver.operator)
             errors.append(float(np.sqrt(error / energy(exact, solver.operator))))
         sizes = [2.0**level for level in levels]
-        plot = partial(convergence_figure, sizes=sizes, errors={name: errors}, order=5, x_label="elements a wavelength")
+        plot = partial(
+            convergence_figure, sizes=sizes, errors={name: errors}, order=5, x_label="elements per wavelength"
+        )
         checks.append(Check(f"{name}: conditions at the interface", wave.misfit, 1e-9, reference=reference))
-        checks.append(Check(f"{name}, 4 elements a wavelength: error", errors[1], 3e-3, plot=plot))
+        checks.append(Check(f"{name}, 4 elements per wavelength: error", errors[1], 3e-3, plot=plot))
         checks.append(Check(f"{name}: order, 5 nodes", float(np.log2(errors[0] / errors[1])), 3.8, "above"))
     return checks
