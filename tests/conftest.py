@@ -79,7 +79,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     ranks = pyfuncitem.callspec.params["ranks"]
     words = pyfuncitem.nodeid, pyfuncitem.config.rootpath
-    launch.on_job(ranks, "node", *words, timeout=120.0)
+    launch.on_job(ranks, "node", *words, timeout=270.0)  # less than that of pytest
     return True
 
 

@@ -84,13 +84,17 @@ def sections(root: type[BaseModel], introduction: str) -> str:
 
 
 def _section(path: str, field: FieldInfo) -> Iterator[str]:
-    models, repeated = list(models_in(field.annotation)), get_origin(_plain(field.annotation)) is tuple
+    models, repeated = list(_models(field)), get_origin(_plain(field.annotation)) is tuple
     for model in models:
         kind = fields_of(model).get("kind")
         tag = f', kind = "{get_args(kind.annotation)[0]}"' if kind is not None else ""
         yield f"## {f'[[{path}]]' if repeated else f'[{path}]'}{tag}\n\n{_sentences(model)}\n\n{_table(_leaves(model))}"
         for key, inner in fields_of(model).items():
             yield from _section(f"{path}.{key}", inner)
+
+
+def _models(field: FieldInfo) -> Iterator[type[BaseModel]]:
+    return models_in(field.annotation, *field.metadata)
 
 
 def _sentences(model: type[BaseModel]) -> str:
@@ -100,7 +104,7 @@ def _sentences(model: type[BaseModel]) -> str:
 
 def _leaves(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
     fields = sorted(fields_of(model).items(), key=lambda item: item[0] != "kind")
-    return [(key, field) for key, field in fields if not list(models_in(field.annotation)) or _choices(field)]
+    return [(key, field) for key, field in fields if not any(_models(field)) or _choices(field)]
 
 
 def _choices(field: FieldInfo) -> bool:

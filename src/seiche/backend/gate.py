@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The NVRTC gate: compile every registered kernel for sm_80, sm_90 and sm_100, without a GPU.
 
-`python -m seiche.backend.gate` prints registers and spills of each kernel and fails if one exceeds its limit.
+`python -m seiche.backend.gate` prints registers and spills of each kernel and fails if one exceeds its limit. Arguments
+select kernels: those whose C++ type or header contains one of them.
 """
 
 from __future__ import annotations
@@ -75,5 +76,19 @@ def run(specs: Iterable[KernelSpec], architectures: Sequence[str] = ARCHITECTURE
     return failures
 
 
+def selected(words: Sequence[str]) -> list[KernelSpec]:
+    """Return the kernels whose type or header contains one of the words; all kernels without words."""
+    return [spec for spec in all_kernels() if not words or any(word in spec.type + spec.header for word in words)]
+
+
+def main(words: Sequence[str]) -> int:
+    """Check the selected kernels and return the exit status: 1 if one fails, 2 if there is none."""
+    specs = selected(words)
+    if not specs:
+        print(f"no kernel has {' or '.join(map(repr, words))} in its type or header", file=sys.stderr)
+        return 2
+    return 1 if run(specs) else 0
+
+
 if __name__ == "__main__":
-    sys.exit(1 if run(all_kernels()) else 0)
+    sys.exit(main(sys.argv[1:]))

@@ -18,6 +18,7 @@ from seiche.backend import parse_device
 from seiche.bench import results
 from seiche.bench.blood import DENSEST, DRIFT, TILE, red_cell, repeated, thinned
 from seiche.bench.results import sizes_of
+from seiche.bench.without_messages import seconds_without_messages
 from seiche.cells import Box, Cells, Contact, Packing, Repulsion, biconcave, pack
 from seiche.couple import Blood
 from seiche.couple.ranks import SharedBoundary
@@ -27,7 +28,6 @@ from seiche.errors import CaseError
 from seiche.flow import FlowModel, Newtonian, Precision, Regularised, Solver, Trt
 from seiche.halo.exchange import HaloExchange
 from seiche.kernels.registry.ibm import SUPPORT, Delta
-from seiche.solver.replay import GRAPH_STEPS
 
 #: Cells repel each other at distances below this, um.
 _REACH = 0.25
@@ -158,29 +158,8 @@ class WeakScaling:
         It runs about `steps` steps, so lists of vertices are rebuilt as often as with messages. The state is invalid
         afterwards.
         """
-        solver, clock = self.solver, self.solver.backend.clock()
-        count = GRAPH_STEPS if solver.backend.has_graphs else 2
-        graphs = max(1, self.steps // count)
-
-        def work() -> None:
-            for k in range(count):
-                for stage in solver.phases[k % len(solver.phases)]:
-                    stage.action()
-
-        for exchange in exchanges:
-            exchange.disabled = True
-        try:
-            graph = solver.backend.capture(work)
-            graph.launch()
-            solver.backend.synchronize()
-            begin = clock.record()
-            for _ in range(graphs):
-                graph.launch()
-            seconds = clock.elapsed(begin, clock.record()) / (graphs * count)
-        finally:
-            for exchange in exchanges:
-                exchange.disabled = False
-        return float(self.world.allreduce_max(np.array(seconds)[None])[0])
+        seconds = seconds_without_messages(self.solver, exchanges, self.steps)
+        return float(self.world.allreduce_max(np.array([seconds]))[0])
 
     def measure(self, packing: Packing, delta: Delta, points: int, packing_seconds: float) -> BloodRanksRow:
         """Add cells to the flow and time steps, with and without messages (collective)."""

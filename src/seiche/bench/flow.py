@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from seiche.backend import parse_device
 from seiche.bench import results
+from seiche.bench.without_messages import seconds_without_messages
 from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
@@ -89,23 +90,9 @@ def disturb(solver: FlowSolver, seed: int = 1) -> None:
 
 
 def compute_seconds(solver: FlowSolver, steps: int) -> npt.NDArray[np.float64]:
-    """Return each rank's seconds per step of all stages except the halo (ranks,); the state is invalid afterwards."""
-
-    def work() -> None:
-        for k in range(GRAPH_STEPS):
-            for stage in solver.phases[k % len(solver.phases)]:
-                if "halo" not in stage.name:
-                    stage.action()
-
+    """Return each rank's seconds per step without messages (ranks,); the state is invalid afterwards."""
     solver.iolets.prepare(0, GRAPH_STEPS)
-    graph, clock = solver.backend.capture(work), solver.backend.clock()
-    graph.launch()
-    solver.backend.synchronize()
-    begin = clock.record()
-    for _ in range(max(1, steps // GRAPH_STEPS)):
-        graph.launch()
-    spent = clock.elapsed(begin, clock.record()) / (max(1, steps // GRAPH_STEPS) * GRAPH_STEPS)
-    return np.array(solver.world.allgather(spent))
+    return np.array(solver.world.allgather(seconds_without_messages(solver, solver.exchanges, steps)))
 
 
 def measure(solver: FlowSolver, case: str, seconds: float, copy: float) -> FlowRow:

@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 from seiche.case.messages import nearest
 from seiche.case.quantities import shorten
 from seiche.case.source import CaseFile
+from seiche.case.tables import OneKindOf
 from seiche.errors import CaseError, FormatError
 
 Root = TypeVar("Root", bound=BaseModel)
@@ -169,19 +170,20 @@ def _locate(
     Pydantic inserts tags of unions into the location; they are skipped unless they are keys of the data.
     """
     path, value, entered = "", data, False
-    annotation: Any = root
+    annotations: tuple[Any, ...] = (root,)
     owner: type[BaseModel] | None = root
     for item in location:
         if isinstance(item, int):
             value = value[item] if isinstance(value, list | tuple) and item < len(value) else None
             name = value.get("name") if isinstance(value, dict) else None
             path, entered = f"{path}[{shorten(name) if isinstance(name, str) else item}]", True
-        elif isinstance(value, dict) and not (entered and item in _tags(annotation)):
-            owner = _pick(annotation, value)
+        elif isinstance(value, dict) and not (entered and item in _tags(annotations)):
+            owner = _pick(annotations, value)
             key = "".join(c if c.isprintable() else "?" for c in item)[:60]
             path = f"{path}.{key}" if path else key
             value, entered = value.get(item), True
-            annotation = getattr(fields_of(owner).get(item), "annotation", None)
+            field = fields_of(owner).get(item)
+            annotations = (field.annotation, *field.metadata) if field is not None else ()
         else:
             entered = False
     return path, value, owner
@@ -192,17 +194,24 @@ def fields_of(model: type[BaseModel] | None) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()} if model else {}
 
 
-def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Yield all tables in `annotation`."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for argument in get_args(annotation):
-        yield from models_in(argument)
+def models_in(*annotations: Any) -> Iterator[type[BaseModel]]:
+    """Yield all tables in the `annotations` of a field; those of an open set instead of their base class."""
+    for annotation in [each for each in annotations if isinstance(each, OneKindOf)] or annotations:
+        if isinstance(annotation, OneKindOf):
+            yield from annotation.tables.values()
+        elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            yield annotation
+        else:
+            yield from models_in(*get_args(annotation))
 
 
-def _tags(annotation: Any) -> set[str]:
-    """Return the values of `kind` in a union; empty for a single table."""
-    models = list(models_in(annotation))
+def _is_open(*annotations: Any) -> bool:
+    return any(isinstance(each, OneKindOf) or _is_open(*get_args(each)) for each in annotations)
+
+
+def _tags(annotations: Sequence[Any]) -> set[str]:
+    """Return the values of `kind` in a union; empty for a single table and for an open set."""
+    models = [] if _is_open(*annotations) else list(models_in(*annotations))
     return {name for model in models for name in _tag(model)} if len(models) > 1 else set()
 
 
@@ -211,9 +220,9 @@ def _tag(model: type[BaseModel]) -> tuple[str, ...]:
     return tuple(get_args(field.annotation)) if field is not None else ()
 
 
-def _pick(annotation: Any, value: dict[str, Any]) -> type[BaseModel] | None:
+def _pick(annotations: Sequence[Any], value: dict[str, Any]) -> type[BaseModel] | None:
     """Return the table with the `kind` of `value`, else the first."""
-    models = list(models_in(annotation))
+    models = list(models_in(*annotations))
     return next((model for model in models if value.get("kind") in _tag(model)), next(iter(models), None))
 
 

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import Annotated, Any, Protocol
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
-from pydantic_core import PydanticKnownError
+from pydantic_core import CoreSchema, PydanticKnownError, core_schema
 
 from seiche.case.quantities import shorten
 
@@ -32,6 +32,31 @@ class Table(BaseModel):
         """Raise a ValueError if both keys have a value."""
         if getattr(self, one) is not None and getattr(self, other) is not None:
             raise ValueError(f"give at most one of {one} and {other}; both are given")
+
+
+class OneKindOf:
+    """Validator of a table by its key `kind`. The set is open: `tables` may grow until a case is read."""
+
+    def __init__(self, tables: Mapping[str, type[Table]]) -> None:
+        """Accept the `tables` by their kind."""
+        self.tables = tables
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
+        """Return the schema for pydantic."""
+        return core_schema.no_info_plain_validator_function(self._validated)
+
+    def _validated(self, value: Any) -> Table:
+        if isinstance(value, Table):
+            return value
+        if not isinstance(value, dict):
+            raise PydanticKnownError("model_type", {"class_name": "table"})
+        kind, key = value.get("kind"), {"discriminator": "'kind'"}
+        if kind is None:
+            raise PydanticKnownError("union_tag_not_found", key)
+        if not isinstance(kind, str) or kind not in self.tables:
+            expected = ", ".join(map(repr, self.tables))
+            raise PydanticKnownError("union_tag_invalid", {**key, "tag": str(kind), "expected_tags": expected})
+        return self.tables[kind].model_validate(value)
 
 
 class Named(Protocol):

@@ -23,7 +23,7 @@ from seiche.couple.bricks import Bricks
 from seiche.couple.inside import InsideMarker
 from seiche.couple.markers import Markers, Surfaces
 from seiche.errors import CaseError, UnstableError
-from seiche.flow.immersion import Contrast, Immersion
+from seiche.flow.immersion import Immersion
 from seiche.flow.model import FlowModel
 from seiche.flow.solver import FlowSolver
 from seiche.kernels.registry import KernelSpec, grouped
@@ -182,7 +182,7 @@ class ImmersedBoundary(Boundary):
         fields = {"field": self.field, "flow": self.flow, "touched": self.touched, "slots": slots}
         contrast = None
         if self.inside is not None:
-            contrast = Contrast(viscosity_contrast, self.inside.bits, self.inside.sites, mark_every, self.inside.begin)
+            contrast = self.inside.contrast(viscosity_contrast)
         solver.immerse(Immersion(force, fields, self.stages, contrast))
 
     def _allocate_vertices(self, rows: int, capacity: int) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ from seiche.cells.resident import ResidentCells
 from seiche.couple.bricks import Bricks
 from seiche.couple.markers import Markers, Surfaces
 from seiche.errors import CaseError
+from seiche.flow.immersion import Contrast
 from seiche.kernels.registry import ibm as registry
 from seiche.kernels.registry.ibm import BRICK
 from seiche.observe.stage import Stage
@@ -101,3 +103,21 @@ class InsideMarker:
         """Return which of the owned sites are inside, (n_owned,)."""
         bits = np.unpackbits(self._backend.download(self.bits).view(np.uint8), bitorder="little")
         return np.asarray(bits[self._bricks.slots], bool)
+
+    def sites_on_device(self) -> Array:
+        """Return the same on the device."""
+        return (self.bits[self._words] >> self._shifts & np.uint64(1)).astype(bool)
+
+    @cached_property
+    def _words(self) -> Array:
+        """Return the numbers of the words of `bits` with the owned sites."""
+        return self._backend.upload(self._bricks.slots // 64)
+
+    @cached_property
+    def _shifts(self) -> Array:
+        """Return the positions of the owned sites in their words."""
+        return self._backend.upload((self._bricks.slots % 64).astype(np.uint64))
+
+    def contrast(self, ratio: float) -> Contrast:
+        """Return the contrast of a viscosity inside of `ratio` times the outer one."""
+        return Contrast(ratio, self.bits, self.sites, self.sites_on_device, self.every, self.begin)

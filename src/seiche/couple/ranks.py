@@ -45,7 +45,7 @@ from seiche.couple.markers import Surfaces
 from seiche.couple.redistribution import RESERVE, RedistributionSchedule
 from seiche.couple.sharing import CellSharing
 from seiche.couple.territory import Territory, halo_sites
-from seiche.flow.immersion import Contrast, Immersion
+from seiche.flow.immersion import Immersion
 from seiche.flow.solver import FlowSolver
 from seiche.halo.exchange import HaloExchange
 from seiche.halo.plan import HaloPlan, build_plan
@@ -190,7 +190,7 @@ class SharedBoundary(Boundary):
         fields = {"field": self.field, "flow": self.flow, "touched": self.touched, "slots": slots}
         contrast, inside = None, self.inside
         if inside is not None:
-            contrast = Contrast(self._ratio, inside.bits, inside.sites, inside.every, inside.begin)
+            contrast = inside.contrast(self._ratio)
         messages = self.sharing.messages
         messages.speeds.prepare(self._partial, "scatter_add")
         messages.speeds.prepare(self.cells.force)

@@ -19,14 +19,15 @@ from seiche.observe.stage import Stage
 class Contrast:
     """Viscosity inside cells: `ratio` times the outer one.
 
-    `bits` on the device flags the slots inside cells; `inside` returns the flags of the owned sites, (n_owned,). Both
-    are updated after every step whose number is a multiple of `every`. `begin` receives the number of completed steps
-    before stages are launched or captured.
+    `bits` on the device flags the slots inside cells; `inside` returns the flags of the owned sites, (n_owned,), and
+    `inside_on_device` the same on the device. They are updated after every step whose number is a multiple of `every`.
+    `begin` receives the number of completed steps before stages are launched or captured.
     """
 
     ratio: float
     bits: Array
     inside: Callable[[], npt.NDArray[np.bool_]]
+    inside_on_device: Callable[[], Array]
     every: int
     begin: Callable[[int], None]
 

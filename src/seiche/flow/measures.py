@@ -13,7 +13,7 @@ import numpy.typing as npt
 from seiche.backend import Array
 from seiche.flow.observation import Observation
 from seiche.flow.physics import Physics
-from seiche.flow.snapshot import COLUMNS, Snapshot, Snapshots, Staging
+from seiche.flow.snapshot import COLUMNS, ON_WALL, Snapshot, Snapshots, Staging, check_names
 from seiche.flow.wall_forces import PendingForces, WallForces
 from seiche.flow.walls import WallStages
 from seiche.flow.watch import MonitorReader, PendingMonitor
@@ -23,7 +23,7 @@ class Measures:
     """Measurements of the current state of a solver, computed on its device; all but `snapshots` are collective."""
 
     def __init__(self, solver: Any, walls: WallStages, physics: Physics, forces: WallForces | None) -> None:
-        self._solver, self._walls, self._forces = solver, walls, forces
+        self._solver, self._walls, self._physics, self._forces = solver, walls, physics, forces
         precisions = (solver.precision.compute, solver.precision.storage)
         self.observation = Observation(solver.backend, solver.populations, solver.region, physics, precisions)
         self._staging = Staging(self.observation)
@@ -52,19 +52,25 @@ class Measures:
         return Snapshots(self._staging, names, bounded=True).take(self._solver.phase).fields()
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return the same as `fields` as new device arrays."""
-        observation, phase, backend = self.observation, self._solver.phase, self.observation.backend
-        host_names = [name for name in names if name not in (*COLUMNS, "wall_shear_stress")]
-        host_fields = self.fields(host_names) if host_names else {}
-        result = {name: backend.upload(values) for name, values in host_fields.items()}
+        """Return the same as `fields`, computed on the device, in arrays that the next call overwrites."""
+        check_names(names)
+        solver, observation, real = self._solver, self.observation, self.observation.real
+        lengths = {name: int(np.diff(COLUMNS[name])[0]) for name in COLUMNS} | dict.fromkeys(ON_WALL, 3)
+        shapes = {name: (lengths.get(name, 1), observation.count) for name in names}
+        arrays = {name: solver.derived_field(name, shape, real) for name, shape in shapes.items()}
         self._refresh_halo()
-        result |= observation.columns(phase, {name: COLUMNS[name] for name in names if name in COLUMNS})
-        if "density" in result:
-            result["density"] += 1.0
-        if "wall_shear_stress" in names:
-            result["wall_shear_stress"] = stress = backend.zeros((observation.count, 3), observation.real)
-            stress[backend.upload(self.wall_rows())] = observation.wall_shear_stress(phase).reshape(-1, 3)
-        return result
+        observation.write_columns(solver.phase, {COLUMNS[name]: arrays[name] for name in names if name in COLUMNS})
+        if "density" in arrays:
+            arrays["density"] += 1.0
+        if "viscosity" in arrays:
+            self._physics.write_viscosity(arrays["viscosity"][0], observation.items_by_row)
+        for name in set(ON_WALL) & set(names):
+            walls = observation.wall_stress(solver.phase)
+            arrays[name][...] = 0.0
+            components = walls.traction() if name == "traction" else walls.shear_stress().reshape(-1, 3).T
+            for column, values in zip(arrays[name], components, strict=True):
+                column[observation.wall_rows] = values
+        return {name: array[0] if len(array) == 1 else array.T for name, array in arrays.items()}
 
     def snapshots(self, names: Sequence[str], rows: npt.NDArray[np.int64] | None = None) -> Snapshots:
         """Prepare snapshots of the fields `names` at ascending rows of `owned`, or at all of them (None).
@@ -120,7 +126,7 @@ class Measures:
     def wall_shear_stress(self) -> Array:
         """Return the wall shear stress at `wall_rows()` on the device, (3 w,); the next call overwrites it."""
         self._refresh_halo()
-        return self.observation.wall_shear_stress(self._solver.phase)
+        return self.observation.wall_stress(self._solver.phase).shear_stress()
 
     def mean_velocity(self) -> npt.NDArray[np.float64]:
         """Return the mean velocity of all sites of all ranks, (3,), in sites/step."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -15,11 +15,13 @@ from seiche.domain.links import outward_normals
 from seiche.flow.layout import Layout
 from seiche.flow.physics import Physics
 from seiche.flow.region import Region
+from seiche.flow.velocity_set import CS2
 from seiche.kernels.registry.flow import wall_shear_stress
 from seiche.kernels.registry.reduce import BLOCK, NOT_FINITE, WORDS, Rule, fold, reduce
 
-#: Columns that the observation kernel writes.
+#: Columns that the observation kernel writes, and those that the traction needs: rho - 1 and the stress.
 COLUMNS = 11
+TRACTION_COLUMNS = (0, *range(4, 10))
 #: Sites observed per launch (a multiple of the blocks of a sum); bounds the additional memory.
 CHUNK = 1 << 21
 
@@ -68,20 +70,17 @@ class Observation:
             yield begin, end, self._out
 
     @cached_property
-    def _items_by_row(self) -> Array:
+    def items_by_row(self) -> Array:
+        """Return the layout items of the sites on the device, rows as in the region."""
         ordered = np.array_equal(self.order, np.arange(self.count))
         return self.items if ordered else self.backend.upload(self.layout.item)
 
-    def columns(self, phase: int, ranges: Mapping[str, tuple[int, int]]) -> dict[str, Array]:
-        """Return ranges of columns on the device by name, (n_owned,) or (n_owned, columns), rows as in the region."""
-        fields = {
-            name: self.backend.zeros((end - begin, self.count), self.real) for name, (begin, end) in ranges.items()
-        }
-        for begin, end, out in self.chunks(phase, self._items_by_row, 0, self.count if fields else 0):
+    def write_columns(self, phase: int, fields: Mapping[tuple[int, int], Array]) -> None:
+        """Write ranges of columns to device arrays (columns, n_owned), rows as in the region."""
+        for begin, end, out in self.chunks(phase, self.items_by_row, 0, self.count if fields else 0):
             table = out.reshape(COLUMNS, self.stride)
-            for name, (first, last) in ranges.items():
-                fields[name][:, begin:end] = table[first:last, : end - begin]
-        return {name: array[0] if len(array) == 1 else array.T for name, array in fields.items()}
+            for (first, last), field in fields.items():
+                field[:, begin:end] = table[first:last, : end - begin]
 
     @cached_property
     def walls(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
@@ -90,13 +89,18 @@ class Observation:
         at_wall = np.any(normals != 0, axis=1)
         return self.region.boundary_sites[at_wall], normals[at_wall]
 
-    def wall_shear_stress(self, phase: int) -> Array:
-        """Return the wall shear stress of all wall sites on the device, (3 w,), valid until the next call."""
+    @cached_property
+    def wall_rows(self) -> Array:
+        """Return the rows of `walls` on the device."""
+        return self.backend.upload(self.walls[0])
+
+    def wall_stress(self, phase: int) -> WallStress:
+        """Return the stress at all wall sites, valid until the next call."""
         if self._wall is None:
             rows, normals = self.walls
             self._wall = WallStress(self, self.backend.upload(self.layout.item[rows]), normals)
         self._wall.observe(phase)
-        return self._wall.shear_stress()
+        return self._wall
 
     def velocity_change(self, phase: int) -> tuple[float, float]:
         """Return the sums over sites of |u - u'|^2 and |u|^2, u' of the previous call; infinity at the first call."""
@@ -221,3 +225,21 @@ class WallStress:
         if self.count:
             self._launch()
         return self._members["out"]
+
+    def traction(self) -> Iterator[Array]:
+        """Yield the components of the traction (w,) of `observed` on the device."""
+        table = self.observed.reshape(COLUMNS, self.stride)
+        return traction([table[column, : self.count] for column in TRACTION_COLUMNS], self._members["normals"])
+
+
+def traction(observed: Iterable[Array], normals: Array) -> Iterator[Array]:
+    """Yield the components (w,) of sigma n - cs^2 (rho - 1) n, on the host or a device.
+
+    `observed` are the rows rho - 1 and xx, yy, zz, xy, xz, yz of sigma, (w,); `normals` are (w, 3).
+    """
+    excess, xx, yy, zz, xy, xz, yz = observed
+    x, y, z = normals.T
+    pressure = CS2 * excess
+    yield xx * x + xy * y + xz * z - pressure * x
+    yield xy * x + yy * y + yz * z - pressure * y
+    yield xz * x + yz * y + zz * z - pressure * z

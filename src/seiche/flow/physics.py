@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +13,7 @@ from seiche.backend import Array, Backend
 from seiche.backend.base import Kernel
 from seiche.domain.sites import SiteSet
 from seiche.errors import CaseError
-from seiche.flow.immersion import Immersion
+from seiche.flow.immersion import Contrast, Immersion
 from seiche.flow.layout import Layout
 from seiche.flow.model import (
     Bgk,
@@ -38,6 +37,11 @@ def relaxation_rates(viscosity: float, model: FlowModel) -> tuple[float, float]:
     if isinstance(model.collision, Bgk | Regularised):
         return even, even
     return even, 1.0 / (0.5 + model.collision.magic / (1.0 / even - 0.5))
+
+
+def viscosity_of(rates: Any) -> Any:
+    """Return the viscosity of relaxation rates omega+, numbers or arrays on the host or a device."""
+    return CS2 * (1.0 / rates - 0.5)
 
 
 def check_model(sites: SiteSet, model: FlowModel, precision: Precision, ranks: int) -> None:
@@ -110,8 +114,7 @@ class Physics:
         self._backend, self._layout, self._model, self._real = backend, layout, model, real
         self._omega: Array | None = None
         self._field: tuple[Array, ...] = ()
-        #: Returns the rates of the owned sites if cells have another viscosity.
-        self._inside: Callable[[], npt.NDArray[Any]] | None = None
+        self._contrast: Contrast | None = None
         self.lattice_options = {"velocity_set": model.velocity_set}
         name = {Mrt: "mrt", Regularised: "regularised"}.get(type(model.collision), "trt")
         self.options = {"collision": name, **self.lattice_options}
@@ -153,18 +156,33 @@ class Physics:
     @property
     def even_rate(self) -> float | None:
         """Return the uniform relaxation rate of the shear stress, None if sites differ."""
-        if self._omega is not None or self._inside is not None:
-            return None
-        assert isinstance(self._model.rheology, Newtonian)
-        return relaxation_rates(self._model.rheology.viscosity, self._model)[0]
+        return self._uniform_rates()[0] if self._omega is None and self._contrast is None else None
+
+    def _uniform_rates(self) -> tuple[float, ...]:
+        """Return the relaxation rate of the shear stress of a Newtonian fluid; with a contrast, also that in cells."""
+        fluid = self._model.rheology
+        assert isinstance(fluid, Newtonian)
+        factors = (1.0,) if self._contrast is None else (1.0, self._contrast.ratio)
+        return tuple(relaxation_rates(factor * fluid.viscosity, self._model)[0] for factor in factors)
 
     def even_rates(self) -> npt.NDArray[Any]:
         """Return the relaxation rates of the shear stress in the last step, (n_owned,)."""
         if self._omega is not None:
             return np.asarray(self._backend.download(self._omega)[self._layout.item])
-        if self._inside is not None:
-            return self._inside()
+        if self._contrast is not None:
+            outer, inner = self._uniform_rates()
+            return np.where(self._contrast.inside(), inner, outer).astype(self._real)
         return np.full(len(self._layout.item), self.even_rate, self._real)
+
+    def write_viscosity(self, out: Array, items: Array) -> None:
+        """Write the viscosity in the last step to `out` (n,) for sites with layout `items` (n,), all on the device."""
+        if self._omega is not None:
+            out[...] = viscosity_of(self._omega[items])
+            return
+        outer, *inner = viscosity_of(np.array(self._uniform_rates(), self._real)).tolist()
+        out[...] = outer
+        if self._contrast is not None:
+            out[self._contrast.inside_on_device()] = inner[0]
 
     def set_even_rates(self, rates: npt.NDArray[Any]) -> None:
         """Overwrite the relaxation rates of the shear stress, (n_owned,)."""
@@ -244,4 +262,4 @@ class Physics:
         self.relaxation = next(name for name, force in INSIDE.items() if force == immersion.force)
         members = {"inside": contrast.bits, "slots": immersion.members["slots"], "even": even, "odd": odd}
         self.relaxation_members = self._with_moments(members)
-        self._inside = lambda: np.where(contrast.inside(), even[1], even[0]).astype(self._real)
+        self._contrast = contrast

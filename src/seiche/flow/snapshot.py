@@ -10,16 +10,22 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array
-from seiche.flow.observation import CHUNK, Observation, WallStress, in_memory_order
-from seiche.flow.velocity_set import CS2
+from seiche.flow.observation import CHUNK, TRACTION_COLUMNS, Observation, WallStress, in_memory_order, traction
+from seiche.flow.physics import viscosity_of
 
 #: Columns of the observation kernel by field.
 COLUMNS = {"density": (0, 1), "velocity": (1, 4), "stress": (4, 10), "shear_rate": (10, 11)}
 #: Fields of wall sites, three components each.
 ON_WALL = ("wall_shear_stress", "traction")
-_TRACTION = (0, *range(*COLUMNS["stress"]))
 #: Rows sorted per pass; these and the resulting fields fit in the cache of a core.
 PIECE = 1 << 14
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise a KeyError for an unknown field."""
+    known = [*COLUMNS, *ON_WALL, "viscosity"]
+    if unknown := sorted(set(names) - set(known)):
+        raise KeyError(f"unknown fields {unknown}; available are {known}")
 
 
 class Staging:
@@ -82,9 +88,7 @@ class Snapshots:
         *,
         bounded: bool = False,
     ) -> None:
-        unknown = set(names) - set(COLUMNS) - set(ON_WALL) - {"viscosity"}
-        if unknown:
-            raise KeyError(f"unknown fields {sorted(unknown)}; available are {[*COLUMNS, *ON_WALL, 'viscosity']}")
+        check_names(names)
         self.staging, self.names, self._rows = staging, tuple(names), rows
         observation = staging.observation
         backend = observation.backend
@@ -107,7 +111,7 @@ class Snapshots:
         self._chunk = min(self.count, CHUNK) if bounded or scarce else self.count
         #: Offsets in the host memory of a snapshot: columns, observed values and shear stress of walls, rates.
         walls, rates = len(self.wall_rows), self.count if self.has_rates else 0
-        sizes = [len(self.columns) * self.count, len(_TRACTION) * walls, 3 * walls, rates]
+        sizes = [len(self.columns) * self.count, len(TRACTION_COLUMNS) * walls, 3 * walls, rates]
         self.offsets = [int(end) for end in np.cumsum([0, *sizes])]
         self.free: list[npt.NDArray[Any]] = []
 
@@ -140,7 +144,7 @@ class Snapshots:
         if len(self.wall_rows):
             self.wall_stress.observe(phase)
             count, stride = self.wall_stress.count, self.wall_stress.stride
-            for k, column in enumerate(_TRACTION):
+            for k, column in enumerate(TRACTION_COLUMNS):
                 at = self.offsets[1] + k * count
                 source = self.wall_stress.observed[column * stride : column * stride + count]
                 pairs.append((source, host[at : at + count]))
@@ -224,7 +228,7 @@ class Snapshot:
             rates = self._rates[rows]
         else:
             rates = np.full(rows.stop - rows.start, physics.even_rate, host.dtype)
-        return np.asarray(CS2 * (1.0 / rates - 0.5))
+        return np.asarray(viscosity_of(rates))
 
     def _columns(self, name: str, place: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
         """Return a field at the positions `place` in memory order."""
@@ -245,10 +249,6 @@ class Snapshot:
         return values
 
     def _traction(self) -> npt.NDArray[Any]:
-        """Return sigma n - cs^2 (rho - 1) n."""
-        observed = self._host[self._plan.offsets[1] : self._plan.offsets[2]].reshape(len(_TRACTION), -1)
-        excess, xx, yy, zz, xy, xz, yz = observed
-        x, y, z = self._plan.wall_stress.normals.T
-        pressure = CS2 * excess
-        pull = (xx * x + xy * y + xz * z, xy * x + yy * y + yz * z, xz * x + yz * y + zz * z)
-        return np.stack([t - pressure * n for t, n in zip(pull, (x, y, z), strict=True)], axis=1)
+        plan = self._plan
+        observed = self._host[plan.offsets[1] : plan.offsets[2]].reshape(len(TRACTION_COLUMNS), -1)
+        return np.stack(list(traction(observed, plan.wall_stress.normals)), axis=1)

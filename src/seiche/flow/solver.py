@@ -206,7 +206,7 @@ class FlowSolver(SolverBase):
         return self.measures.fields(names)
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return the same as device arrays; viscosity and traction are computed on the host."""
+        """Return the same, computed on the device, in arrays that the next call overwrites."""
         return self.measures.device_fields(names)
 
     def check(self) -> Health:

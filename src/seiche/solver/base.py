@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -126,8 +127,23 @@ class SolverBase(ABC):
         """
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return the same fields as device arrays: views of the storage of the solver, or copies."""
-        return {name: self.backend.upload(values) for name, values in self.fields(names).items()}
+        """Return the same fields as device arrays: views of the storage of the solver, or `derived_field` arrays."""
+        fields = self.fields(names)
+        for name, values in fields.items():
+            fields[name] = self.derived_field(name, values.shape, values.dtype)
+            self.backend.assign(fields[name], values)
+        return fields
+
+    def derived_field(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+        """Return the device array of a derived field; later calls for `name` return the same one (not collective)."""
+        array = self._derived.get(name)
+        if array is None or array.shape != shape:
+            self._derived[name] = array = self.backend.zeros(shape, dtype)
+        return array
+
+    @cached_property
+    def _derived(self) -> dict[str, Array]:
+        return {}
 
     @abstractmethod
     def state(self) -> State:

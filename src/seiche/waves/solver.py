@@ -248,7 +248,12 @@ class WaveSolver(SolverBase):
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
         """Return the same on the device: views of `u`, except for the pressure of an elastic medium."""
-        return self._named(self.u, names)
+        fields = self._named(self.u, names)
+        if "pressure" in fields and self.medium != "acoustic":
+            derived = fields["pressure"]
+            fields["pressure"] = self.derived_field("pressure", derived.shape, derived.dtype)
+            fields["pressure"][...] = derived
+        return fields
 
     def _named(self, values: Array, names: Sequence[str]) -> dict[str, Any]:
         fields, column = dict[str, Any](), {name: k for k, name in enumerate(self.unknowns)}

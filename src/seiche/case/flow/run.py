@@ -153,8 +153,14 @@ class FlowCaseRun(CaseRun):
         return names or self.default_fields
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return the same, computed on the device; viscosity and traction are computed on the host."""
-        return to_si(self.solver.device_fields(lattice_names(names := self._known(names))), self.setup.units, names)
+        """Return the same, computed on the device, in arrays that the next call overwrites."""
+        fields, names = dict[str, Array](), self._known(names)
+        lattice = self.solver.device_fields(lattice_names(names))
+        for name in names:
+            values = to_si(lattice, self.setup.units, [name])[name]
+            fields[name] = self.solver.derived_field(f"{name} in SI units", values.shape, values.dtype)
+            fields[name][...] = values
+        return fields
 
     def controls(self) -> Mapping[str, Control]:
         """Return the values of iolets and the body force."""

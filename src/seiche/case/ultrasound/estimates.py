@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from seiche.case.ultrasound.schema import Signal
 from seiche.case.ultrasound.setup import UltrasoundSetup
+from seiche.case.ultrasound.sources import Signal
 from seiche.solver import Estimate
 from seiche.ultrasound.advice import estimates
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.ultrasound.points import along, check_axes, distance
 from seiche.case.ultrasound.schema import BallRegion, BoxRegion, MediumTable, Properties, ShellRegion
 from seiche.errors import CaseError
 from seiche.io.arrays import read_npy, read_npz
@@ -16,7 +17,6 @@ from seiche.ultrasound import Grid, Medium
 from seiche.ultrasound.ct import BoneModel, medium_of_ct
 from seiche.ultrasound.materials import MATERIALS
 
-Floats = npt.NDArray[np.float64]
 _NAMES = ("sound_speed", "density", "BonA", "alpha_coeff")
 
 
@@ -80,24 +80,6 @@ def region_points(region: BoxRegion | BallRegion | ShellRegion, grid: Grid, name
             raise CaseError(f"{name}: the inner radius {inner:g} m is not less than the outer radius {outer:g} m")
         return np.asarray((radius >= region.inner) & (radius <= region.outer))
     return np.asarray(radius <= region.radius)
-
-
-def along(grid: Grid, axis: str) -> Floats:
-    """Return the coordinates of an axis in a shape that broadcasts to the grid."""
-    number = grid.axes.index(axis)
-    return grid.positions(axis).reshape([-1 if k == number else 1 for k in range(len(grid.shape))])
-
-
-def distance(grid: Grid, center: tuple[float, ...]) -> Floats:
-    """Return the distance (m) of all points from `center`."""
-    squares = sum((along(grid, axis) - c) ** 2 for axis, c in zip(grid.axes, center, strict=True))
-    return np.asarray(np.sqrt(squares))
-
-
-def check_axes(name: str, place: tuple[float, ...], grid: Grid) -> None:
-    """Raise a CaseError unless `place` has one coordinate for each axis."""
-    if len(place) != len(grid.shape):
-        raise CaseError(f"{name}: has {len(place)} coordinates, the grid has {len(grid.shape)} axes")
 
 
 def _properties(table: Properties, alpha_power: float | None) -> dict[str, float]:

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -18,14 +17,14 @@ from seiche.case.quantities import (
     PositiveFrequency,
     PositiveHeatCapacity,
     PositiveLength,
-    PositivePressure,
     PositiveTime,
     PositiveVelocity,
     StepsOrTime,
 )
 from seiche.case.run_tables import OutputTable, RunTable
 from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table
-from seiche.ultrasound.shapes import Arc, Bowl, Disc, Line, Rectangle, Shape
+from seiche.case.ultrasound.points import Ball
+from seiche.case.ultrasound.sources import Source
 
 MaterialName = Literal["water", "skin", "brain", "cortical bone", "trabecular bone"]
 Series = Literal["p", "p_max", "p_min", "p_rms", "u_non_staggered", "I", "I_avg"]
@@ -73,13 +72,6 @@ class Properties(Table):
     density: Density | None = Field(default=None, description="mass density")
     BonA: float | None = Field(default=None, ge=0, description="parameter of nonlinearity B/A")
     alpha_coeff: float | None = Field(default=None, ge=0, description="absorption in dB/(MHz^y cm)")
-
-
-class Ball(Table):
-    """A disc (2D) or ball, or its boundary."""
-
-    center: Position = Field(description="centre")
-    radius: PositiveLength = Field(description="radius")
 
 
 class BoxRegion(Properties):
@@ -148,113 +140,6 @@ class MediumTable(Properties):
             if self.alpha_mode is not None:
                 raise ValueError("alpha_power is missing; alpha_mode needs it")
         return self
-
-
-class Signal(Table):
-    """A tone of a source."""
-
-    #: Required number of axes of the grid, None for any.
-    axes: ClassVar[int | None] = 3
-    frequency: PositiveFrequency = Field(description="frequency")
-    amplitude: PositivePressure = Field(description="pressure emitted to each side by a large flat source")
-    cycles: float | None = Field(default=None, gt=0, description="length of a burst; continuous by default")
-    ramp: float = Field(default=3.0, ge=0, description="cycles over which a continuous tone is ramped up")
-    delay: Delay = Field(default=0.0, description="delay of the signal")
-
-    @abstractmethod
-    def shape(self) -> Shape:
-        """Return the geometry of the source."""
-
-
-class FocusedSource(Signal):
-    """A source that faces a point on its axis."""
-
-    position: Position = Field(description="middle of the source")
-    focus: Position = Field(description="a point on its axis")
-    diameter: PositiveLength = Field(description="diameter; for an arc, the distance between its ends")
-
-
-class CurvedSource(FocusedSource):
-    """A source on a circle or sphere."""
-
-    radius: PositiveLength = Field(description="radius of curvature")
-
-
-class ArcSource(CurvedSource):
-    """A circular arc (2D) that faces its focus."""
-
-    axes = 2
-    kind: Literal["arc"]
-
-    def shape(self) -> Shape:
-        """Return the arc."""
-        return Arc(self.position, self.focus, self.radius, self.diameter)
-
-
-class BowlSource(CurvedSource):
-    """A spherical cap (3D) that faces its focus."""
-
-    kind: Literal["bowl"]
-
-    def shape(self) -> Shape:
-        """Return the cap."""
-        return Bowl(self.position, self.focus, self.radius, self.diameter)
-
-
-class DiscSource(FocusedSource):
-    """A flat disc (3D)."""
-
-    kind: Literal["disc"]
-
-    def shape(self) -> Shape:
-        """Return the disc."""
-        return Disc(self.position, self.focus, self.diameter)
-
-
-class RectangleSource(Signal):
-    """A flat rectangle (3D)."""
-
-    kind: Literal["rectangle"]
-    position: Position = Field(description="centre")
-    first: Position = Field(description="one side as a vector")
-    second: Position = Field(description="the other side, perpendicular to the first")
-
-    def shape(self) -> Shape:
-        """Return the rectangle."""
-        return Rectangle(self.position, self.first, self.second)
-
-
-class LineSource(Signal):
-    """A straight line."""
-
-    axes = None
-    kind: Literal["line"]
-    start: Position = Field(description="first end")
-    end: Position = Field(description="other end")
-
-    def shape(self) -> Shape:
-        """Return the line."""
-        return Line(self.start, self.end)
-
-
-class BallSource(Ball):
-    """Initial pressure in a disc (2D) or ball, smoothed."""
-
-    kind: Literal["initial-ball"]
-    pressure: PositivePressure = Field(description="initial pressure")
-
-
-class FileSource(Table):
-    """Initial pressure from a file, smoothed."""
-
-    kind: Literal["initial-file"]
-    file: FileName = Field(description="pressure in Pa, a .npy of the grid's shape")
-
-
-Source = Annotated[
-    ArcSource | BowlSource | DiscSource | RectangleSource | LineSource | BallSource | FileSource,
-    Field(discriminator="kind"),
-]
 
 
 class RingTable(Ball):

@@ -14,11 +14,12 @@ import numpy.typing as npt
 from seiche.case.kind import Setup
 from seiche.case.load import check_tables
 from seiche.case.source import CaseFile
-from seiche.case.ultrasound.medium import check_axes, distance, medium_of
-from seiche.case.ultrasound.schema import BallSource, FileSource, Signal, UltrasoundCase
+from seiche.case.ultrasound.medium import medium_of
+from seiche.case.ultrasound.points import check_axes, distance
+from seiche.case.ultrasound.schema import UltrasoundCase
+from seiche.case.ultrasound.sources import InitialPressure, Signal
 from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.io.arrays import read_npy
 from seiche.ultrasound import Emitter, Grid, Medium, Sensor, Source
 from seiche.ultrasound.advice import MIN_PPW, points_per_wavelength
 from seiche.ultrasound.crossing import crossing_error, cuts_along_diagonal, onset_error
@@ -63,7 +64,7 @@ class UltrasoundSetup(Setup):
         """Return the input files of the case."""
         path, medium = Path(self.source), self.case.medium
         names = [medium.file, None if medium.ct is None else medium.ct.file]
-        names += [source.file for source in self.case.source if isinstance(source, FileSource)]
+        names += [name for source in self.case.source for name in source.files]
         return [path, *(path.parent / name for name in names if name is not None)]
 
 
@@ -166,15 +167,8 @@ def signals_of(case: UltrasoundCase) -> list[list[int]]:
 def _source(case: UltrasoundCase, grid: Grid, folder: Path) -> Source:
     pressure: npt.NDArray[np.float64] | None = None
     for number, source in enumerate(case.source):
-        name = f"source[{number}]"
-        if isinstance(source, BallSource):
-            check_axes(f"{name}.center", source.center, grid)
-            ball = distance(grid, source.center) <= source.radius
-            if not ball.any():
-                raise CaseError(f"{name}: the ball contains no point of the grid")
-            pressure = np.where(ball, source.pressure, 0.0) + (0.0 if pressure is None else pressure)
-        elif isinstance(source, FileSource):
-            values = read_npy(folder / source.file, grid.shape)
+        if isinstance(source, InitialPressure):
+            values = source.field(f"source[{number}]", grid, folder)
             pressure = values if pressure is None else pressure + values
     emitters = []
     for numbers in signals_of(case):
@@ -194,8 +188,9 @@ def _source(case: UltrasoundCase, grid: Grid, folder: Path) -> Source:
 def _shape(tone: Signal, grid: Grid, name: str) -> Shape:
     keys = dict(tone)
     for key, value in keys.items():
-        if isinstance(value, tuple):
-            check_axes(f"{name}.{key}", value, grid)
+        if isinstance(value, tuple) and value:  # a place, or a list of them
+            for place in value if isinstance(value[0], tuple) else (value,):
+                check_axes(f"{name}.{key}", place, grid)
     if tone.axes not in (None, len(grid.shape)):
         raise CaseError(f"{name}: kind {keys['kind']} needs a grid of {tone.axes} axes, not {len(grid.shape)}")
     return tone.shape()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from math import e, pi, sqrt
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from seiche.case.quantities import PositiveRate, PositiveTime
-from seiche.case.tables import FileName, Table
+from seiche.case.tables import FileName, OneKindOf, Table
 from seiche.errors import CaseError, FormatError
 from seiche.waves.sources import Brune, Gaussian, Ricker, TimeFunction
 
@@ -84,7 +85,24 @@ def _highest(pulse: Sampled) -> float:
     return float(present[-1] * (count - 1) / (4 * count * length))
 
 
-class RickerPulse(Table):
+class PulseTable(Table):
+    """A function of time."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Return the names of input files."""
+        return ()
+
+    @abstractmethod
+    def function(self, folder: Path, peak: bool) -> TimeFunction:
+        """Return the pulse with a `peak` of one, or as the rate of a moment or volume; its files are in `folder`."""
+
+    @abstractmethod
+    def highest(self, pulse: TimeFunction) -> float:
+        """Return the frequency (Hz) above which the spectrum of the pulse `made` is negligible."""
+
+
+class RickerPulse(PulseTable):
     """(1 - 2 a) exp(-a) with a = (pi f (t - delay))^2; for moments and volumes its rate is f times that."""
 
     kind: Literal["ricker"]
@@ -92,16 +110,16 @@ class RickerPulse(Table):
     delay: PositiveTime | None = Field(default=None, description="time of the peak; 1.5/f by default")
 
     def function(self, folder: Path, peak: bool) -> TimeFunction:
-        """Return the pulse with a `peak` of one, or as the rate of a moment or volume; its files are in `folder`."""
+        """Return the pulse."""
         ricker = Ricker(self.frequency, self.delay if self.delay is not None else 1.5 / self.frequency)
         return ricker if peak else Multiple(ricker, self.frequency)
 
     def highest(self, pulse: TimeFunction) -> float:
-        """Return the frequency (Hz) above which the spectrum of `pulse` is negligible."""
+        """Return the highest frequency."""
         return 2.5 * self.frequency
 
 
-class GaussianPulse(Table):
+class GaussianPulse(PulseTable):
     """A Gaussian: of peak one for forces, of area one for the rates of moments and volumes."""
 
     kind: Literal["gaussian"]
@@ -118,7 +136,7 @@ class GaussianPulse(Table):
         return 0.48 / self.sigma
 
 
-class BrunePulse(Table):
+class BrunePulse(PulseTable):
     """(t/T^2) exp(-t/T): of peak one for forces, of area one for the rates of moments and volumes."""
 
     kind: Literal["brune"]
@@ -134,11 +152,16 @@ class BrunePulse(Table):
         return 1.6 / self.duration
 
 
-class FilePulse(Table):
+class FilePulse(PulseTable):
     """Values over time, with linear interpolation; zero outside."""
 
     kind: Literal["file"]
     file: FileName = Field(description="text of two columns: time in s, value (1/s for moments and volumes)")
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Return the name of the file."""
+        return (self.file,)
 
     def function(self, folder: Path, peak: bool) -> TimeFunction:
         """Return the pulse."""
@@ -150,4 +173,11 @@ class FilePulse(Table):
         return _highest(pulse)
 
 
-Pulse = Annotated[RickerPulse | GaussianPulse | BrunePulse | FilePulse, Field(discriminator="kind")]
+#: Pulses by `kind`; more may be added (docs/howto/add-a-source.md).
+PULSES: dict[str, type[PulseTable]] = {
+    "ricker": RickerPulse,
+    "gaussian": GaussianPulse,
+    "brune": BrunePulse,
+    "file": FilePulse,
+}
+Pulse = Annotated[PulseTable, OneKindOf(PULSES)]

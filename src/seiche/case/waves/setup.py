@@ -137,7 +137,7 @@ class WaveSetup(Setup):
             names += [table.segy.density, table.segy.cp, table.segy.cs] if table.segy else []
         pulses = [table.time for table in self.case.source]
         pulses += [self.case.plane_wave.time] if self.case.plane_wave else []
-        names += [getattr(pulse, "file", None) for pulse in pulses]
+        names += [name for pulse in pulses for name in pulse.files]
         return [self.read.path, *(self.read.folder / name for name in names if name is not None)]
 
     @property

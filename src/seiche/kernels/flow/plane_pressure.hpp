@@ -19,7 +19,9 @@ struct DepthLeft {
   static constexpr int bytes = Lattice::Q * (sizeof(S) + 4 + sizeof(Real)) + 4;
   SEICHE_FN void operator()(Index k) const {
     Real* to = values + static_cast<Index>(row[k]) * Lattice::Q;
-    each<1, Lattice::Q>([&]<int q>() SEICHE_INLINED { to[q] = decode<Real>(f[slots[q * stride + k]]); });
+    Real left[Lattice::Q];  // all loads before the first store, so that they do not wait for one another
+    each<1, Lattice::Q>([&]<int q>() SEICHE_INLINED { left[q] = decode<Real>(f[slots[q * stride + k]]); });
+    each<1, Lattice::Q>([&]<int q>() SEICHE_INLINED { to[q] = left[q]; });
   }
 };
 
@@ -38,10 +40,14 @@ struct DepthArrived {
   SEICHE_FN void operator()(Index k) const {
     Real* to = values + static_cast<Index>(row[k]) * Lattice::Q;
     const Seen<Real> seen(observed + k, stride);
-    to[0] = seen.excess;
+    Real left[Lattice::Q], arrived[Lattice::Q];  // all loads before the first store
     each<1, Lattice::Q>([&]<int q>() SEICHE_INLINED {
-      to[q] += decode<Real>(f[slots[q * stride + k]]) - seen.template even<Lattice, q>(seen.excess);
+      left[q] = to[q];
+      arrived[q] = decode<Real>(f[slots[q * stride + k]]);
     });
+    to[0] = seen.excess;
+    each<1, Lattice::Q>(
+        [&]<int q>() SEICHE_INLINED { to[q] = left[q] + (arrived[q] - seen.template even<Lattice, q>(seen.excess)); });
   }
 };
 

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sources of an ultrasound case: tables with a shape and a tone, or with a pressure at the start."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from seiche.case.quantities import Delay, Position, PositiveFrequency, PositiveLength, PositivePressure
+from seiche.case.tables import FileName, OneKindOf, Table
+from seiche.case.ultrasound.points import Ball, check_axes, distance
+from seiche.errors import CaseError
+from seiche.io.arrays import read_npy
+from seiche.ultrasound import Grid
+from seiche.ultrasound.shapes import Arc, Bowl, Disc, Line, Rectangle, Shape
+
+Floats = npt.NDArray[np.float64]
+
+
+class UltrasoundSource(Table):
+    """A source."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Return the names of input files."""
+        return ()
+
+
+class Signal(UltrasoundSource):
+    """A tone of a source."""
+
+    #: Required number of axes of the grid, None for any.
+    axes: ClassVar[int | None] = 3
+    frequency: PositiveFrequency = Field(description="frequency")
+    amplitude: PositivePressure = Field(description="pressure emitted to each side by a large flat source")
+    cycles: float | None = Field(default=None, gt=0, description="length of a burst; continuous by default")
+    ramp: float = Field(default=3.0, ge=0, description="cycles over which a continuous tone is ramped up")
+    delay: Delay = Field(default=0.0, description="delay of the signal")
+
+    @abstractmethod
+    def shape(self) -> Shape:
+        """Return the geometry of the source."""
+
+
+class FocusedSource(Signal):
+    """A source that faces a point on its axis."""
+
+    position: Position = Field(description="middle of the source")
+    focus: Position = Field(description="a point on its axis")
+    diameter: PositiveLength = Field(description="diameter; for an arc, the distance between its ends")
+
+
+class CurvedSource(FocusedSource):
+    """A source on a circle or sphere."""
+
+    radius: PositiveLength = Field(description="radius of curvature")
+
+
+class ArcSource(CurvedSource):
+    """A circular arc (2D) that faces its focus."""
+
+    axes = 2
+    kind: Literal["arc"]
+
+    def shape(self) -> Shape:
+        """Return the arc."""
+        return Arc(self.position, self.focus, self.radius, self.diameter)
+
+
+class BowlSource(CurvedSource):
+    """A spherical cap (3D) that faces its focus."""
+
+    kind: Literal["bowl"]
+
+    def shape(self) -> Shape:
+        """Return the cap."""
+        return Bowl(self.position, self.focus, self.radius, self.diameter)
+
+
+class DiscSource(FocusedSource):
+    """A flat disc (3D)."""
+
+    kind: Literal["disc"]
+
+    def shape(self) -> Shape:
+        """Return the disc."""
+        return Disc(self.position, self.focus, self.diameter)
+
+
+class RectangleSource(Signal):
+    """A flat rectangle (3D)."""
+
+    kind: Literal["rectangle"]
+    position: Position = Field(description="centre")
+    first: Position = Field(description="one side as a vector")
+    second: Position = Field(description="the other side, perpendicular to the first")
+
+    def shape(self) -> Shape:
+        """Return the rectangle."""
+        return Rectangle(self.position, self.first, self.second)
+
+
+class LineSource(Signal):
+    """A straight line."""
+
+    axes = None
+    kind: Literal["line"]
+    start: Position = Field(description="first end")
+    end: Position = Field(description="other end")
+
+    def shape(self) -> Shape:
+        """Return the line."""
+        return Line(self.start, self.end)
+
+
+class InitialPressure(UltrasoundSource):
+    """Pressure at the start of the run."""
+
+    @abstractmethod
+    def field(self, name: str, grid: Grid, folder: Path) -> Floats:
+        """Return the pressure (Pa) at all points; its files are in `folder`, messages begin with `name`."""
+
+
+class BallSource(Ball, InitialPressure):
+    """Initial pressure in a disc (2D) or ball, smoothed."""
+
+    kind: Literal["initial-ball"]
+    pressure: PositivePressure = Field(description="initial pressure")
+
+    def field(self, name: str, grid: Grid, folder: Path) -> Floats:
+        """Return the pressure; CaseError for a ball without points or with another number of axes."""
+        check_axes(f"{name}.center", self.center, grid)
+        inside = distance(grid, self.center) <= self.radius
+        if not inside.any():
+            raise CaseError(f"{name}: the ball contains no point of the grid")
+        return np.where(inside, self.pressure, 0.0)
+
+
+class FileSource(InitialPressure):
+    """Initial pressure from a file, smoothed."""
+
+    kind: Literal["initial-file"]
+    file: FileName = Field(description="pressure in Pa, a .npy of the grid's shape")
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Return the name of the file."""
+        return (self.file,)
+
+    def field(self, name: str, grid: Grid, folder: Path) -> Floats:
+        """Return the pressure; FormatError for a broken file."""
+        return read_npy(folder / self.file, grid.shape)
+
+
+#: Sources by `kind`; more may be added (docs/howto/add-a-source.md).
+SOURCES: dict[str, type[UltrasoundSource]] = {
+    "arc": ArcSource,
+    "bowl": BowlSource,
+    "disc": DiscSource,
+    "rectangle": RectangleSource,
+    "line": LineSource,
+    "initial-ball": BallSource,
+    "initial-file": FileSource,
+}
+Source = Annotated[UltrasoundSource, OneKindOf(SOURCES)]
