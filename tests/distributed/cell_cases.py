@@ -55,7 +55,9 @@ def blood(
 
 def whole(flow: Blood, kind: int) -> dict[str, npt.NDArray[Any]]:
     """Return the state of all cells of a type, of all ranks."""
-    return {"place": flow.vertices(kind), "velocity": flow.velocities(kind)}
+    memory = flow.relaxed(kind)
+    state = {"place": flow.vertices(kind), "velocity": flow.velocities(kind)}
+    return state if memory is None else {**state, "relaxed": memory}
 
 
 def without_velocity(state: State) -> State:

@@ -210,7 +210,7 @@ def test_a_new_partition_by_measured_costs_goes_on_with_the_same_bits():
     """
     long, world = shapes.box((80, 24, 24)), World.from_mpi()
     reds = [[x, y, z] for x in (6.0, 18.0) for y, z in ((6.0, 6.0), (18.0, 18.0))]
-    given: dict[str, Any] = {"viscosity_contrast": 3.0, "filled": (True, False), "contact": beside}
+    given: dict[str, Any] = {"viscosity_contrast": (3.0, 1.0), "contact": beside}
     shared, alone = (blood(long, [reds, [[30.0, 5.0, 12.0]]], world=w, **given) for w in (world, None))
     assert measure_blood_costs(shared, 16).vertex > 0.0
     costs = BloodCosts(SiteCosts(1.0, 0.0, 0.0), 50.0)

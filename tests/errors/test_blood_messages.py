@@ -134,13 +134,11 @@ def test_contact_that_is_too_stiff_for_the_time_step_is_spoken_of(tmp_path: Path
     assert least[0] == pytest.approx(0.5 * least[1], rel=0.05)
 
 
-def test_two_inner_viscosities_are_refused(tmp_path: Path) -> None:
+def test_more_inner_viscosities_than_sites_can_distinguish_are_refused(tmp_path: Path) -> None:
     tables = blood_tables()
-    tables["cells"].append({**tables["cells"][0], "name": "white", "inner_viscosity": "12 mPa s"})
-    tables["cells"][0]["inner_viscosity"] = "6 mPa s"
-    assert refusal(tmp_path, tables) == (
-        'cells["white"].inner_viscosity: 0.012 Pa s, but "red" has 0.006 Pa s; all inner viscosities must be equal'
-    )
+    first = tables["cells"][0]
+    tables["cells"] = [{**first, "name": f"kind {k}", "inner_viscosity": f"{k + 2} mPa s"} for k in range(8)]
+    assert refusal(tmp_path, tables) == ("viscosity_contrast: 8 different inner viscosities; at most 7 are possible")
 
 
 def test_a_wide_support_in_a_short_period_is_refused(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from seiche.cells.overlap import overlapping_pairs
 from seiche.cells.red import AREA_RATIO, MODEL
 from seiche.cells.space import FluidSpace, sparse_points, wall_points
 from seiche.cli import main
+from seiche.couple.limits import SPRING
 from seiche.couple.open.inlet_reservoir import InletReservoir
 from seiche.domain import shapes
 from seiche.domain.surface import Surface
@@ -82,10 +83,11 @@ def test_the_red_cell_of_cases_examples_docs_and_checks_is_one(tmp_path: Path) -
     """The default of a case file, what examples and docs use and what is validated are `seiche.cells.red`."""
     default = CellTable(name="red")
     units = LatticeUnits(1e-6, 1e-6, 1000.0, 0.0)
-    bare = membrane(default, units)
+    bare = membrane(default, units, 1.0 / 6.0)
     length, force = units.spacing, units.scale("force")
-    for name in ("bending", "area", "local_area", "volume"):
-        assert getattr(bare, name) == pytest.approx(getattr(MODEL.in_units(length, force), name))
+    for name in ("bending", "area", "local_area", "volume", "viscosity"):
+        assert getattr(bare, name) == pytest.approx(getattr(MODEL.in_units(length, force, units.step), name))
+    assert bare.spring == pytest.approx(SPRING / 6)
     assert bare.spontaneous_curvature == MODEL.spontaneous_curvature == "rest"
     assert (bare.law.shear, bare.shell, bare.points) == (
         pytest.approx(MODEL.in_units(length, force).law.shear),
@@ -100,7 +102,12 @@ def test_the_red_cell_of_cases_examples_docs_and_checks_is_one(tmp_path: Path) -
     checked = lattice.red_cell(162)
     np.testing.assert_allclose(0.5 * checked.mesh.vertices, cell.mesh.vertices)
     tension = lattice.force / lattice.spacing
-    for name, unit in (("area", tension), ("local_area", tension), ("volume", tension / lattice.spacing)):
+    for name, unit in (
+        ("area", tension),
+        ("local_area", tension),
+        ("volume", tension / lattice.spacing),
+        ("viscosity", tension * lattice.step),
+    ):
         assert getattr(checked.model, name) * unit == pytest.approx(getattr(cell.model, name))
     # Examples and the page name no modulus of a red cell but those by which they differ on purpose.
     known = {"name", "shape", "share", "positions", "positions_from", "positions_outside", "inner_viscosity"}
@@ -168,7 +175,11 @@ def test_memory_is_what_the_check_says(
         tables = changed(tables, path, value)
     setup = prepared(tmp_path, tables)
     solver = Solver(
-        setup.vessel.sites, setup.model, precision=setup.precision, layout=tables["lattice"].get("layout", "auto")
+        setup.vessel.sites,
+        setup.model,
+        precision=setup.precision,
+        layout=tables["lattice"].get("layout", "auto"),
+        immersed=True,
     )
     zeros, allocated = CpuBackend.zeros, []
 

@@ -137,15 +137,44 @@ def test_types_without_an_inner_viscosity_have_that_of_the_fluid(tmp_path: Path)
     middle = np.round(platelet.vertices.mean(axis=(0, 1))).astype(np.int64) % 24
     assert not inside.sites()[sites.find(middle[None])].any()
     lines = "\n".join(describe(simulation.setup, measure=False))
-    assert "2 times that of the fluid, in red only" in lines
+    assert "viscosity in red 2 times that of the fluid" in " ".join(lines.split())
+    assert "viscosity in platelet" not in lines
     assert re.search("tau inside cells +1.5 ", lines)
     stiff = prepare(case_file(tmp_path, changed(tables, "cells.0.inner_viscosity", "60 mPa s")))
     assert isinstance(stiff, BloodSetup)
     lines = "\n".join(describe(stiff, measure=False))
-    assert "advice: inner over outer viscosity 50 is above 10: outside the validated range" in lines
-    assert "advice: tau inside cells 25.5 is above 20: flow inside cells lags by about as many steps" in lines
+    assert 'advice: cells["red"]: inner over outer viscosity 50 is above 10: outside the validated range' in lines
+    assert 'advice: cells["red"]: tau inside cells 25.5 is above 20: flow inside cells lags by about' in lines
     simulation.run(steps=2)
     assert inside.sites().sum() == pytest.approx(volume, rel=0.03)
+
+
+def test_types_have_different_viscosities_inside(tmp_path: Path) -> None:
+    """A site has the viscosity of the cell that it is in, in the output too; a restart keeps the bits."""
+    tables = changed(several_types(), "cells.0.inner_viscosity", "2.4 mPa s")
+    tables["cells"][1]["inner_viscosity"] = "6 mPa s"
+    tables = changed(tables, "coupling", {"mark_every": 8})
+    tables["output"]["checkpoint"] = {"every": 20}
+    simulation = load(case_file(tmp_path, tables), output=tmp_path / "out")
+    assert simulation.blood is not None and simulation.blood.blood.boundary.inside is not None
+    inside, sites = simulation.blood.blood.boundary.inside, simulation.setup.vessel.sites
+    volumes, kinds = simulation.blood.cells.volumes(), inside.sites()
+    assert [(kinds == k).sum() for k in (1, 2)] == pytest.approx([3 * volumes[0], volumes[1]], rel=0.06)
+    for kind, population in enumerate(simulation.blood.populations(), start=1):
+        middles = np.round(population.vertices.mean(axis=1)).astype(np.int64) % 24
+        assert (kinds[sites.find(middles)] == kind).all() or kind == 1  # a biconcave cell may be thin in its middle
+    viscosity = simulation.fields(["viscosity"])["viscosity"]
+    np.testing.assert_allclose(viscosity, np.array([1.2e-3, 2.4e-3, 6e-3])[kinds] / 1025, rtol=1e-5)
+    simulation.run()
+    again = load(case_file(tmp_path, tables), output=tmp_path / "out", restart=simulation.checkpoints.path)
+    assert np.array_equal(state_of(again), state_of(simulation))
+    fresh = load(case_file(tmp_path, tables), output=tmp_path / "again")
+    fresh.run(steps=20)
+    path = fresh.checkpoint()
+    fresh.close()
+    resumed = load(case_file(tmp_path, tables), output=tmp_path / "again", restart=path)
+    resumed.run()
+    assert np.array_equal(state_of(resumed), state_of(simulation))
 
 
 def test_vtk_reads_the_cells(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from seiche.flow import (
     Trt,
     VelocityIolet,
 )
-from seiche.flow.choice import LAYOUT_NAMES, choose_layout, step_bytes
+from seiche.flow.choice import LAYOUT_NAMES, choose_layout, recommendation, step_bytes
 from seiche.flow.iolets import density_excess, mode_profiles, mode_values
 from seiche.flow.list_layout import padded_stride
 from seiche.flow.physics import relaxation_rates
@@ -152,6 +152,20 @@ def test_layout_is_chosen_by_bytes_on_a_gpu_and_by_memory_on_a_cpu():
         assert choose_layout(box, name, "float64", "cpu") == name
     with pytest.raises(CaseError, match="layout 'tile' is not one of auto, list-ab"):
         choose_layout(box, "tile", "float64", "cpu")
+
+
+def test_the_layout_beside_cells_on_a_processor_is_the_measured_one() -> None:
+    """Tiles in a box and a wide tube, lists in a narrow tube whose tiles are half empty, and where tiles do not fit."""
+    wide, narrow = (shapes.tube(r, 48.0, 1.0, axis=(1.0, 0.0, 0.0), periodic=True) for r in (20.0, 10.3))
+    chosen = [
+        choose_layout(sites, "auto", "float32", "cpu", immersed=True)
+        for sites in (shapes.box((16, 16, 16)), wide, narrow, shapes.box((20, 20, 20)))
+    ]
+    assert chosen == ["tiles-8", "tiles-8", "list-aa", "list-aa"]
+    assert choose_layout(wide, "auto", "float32", "cpu") == "list-aa"
+    assert recommendation(narrow, "float32", "cpu", immersed=True).startswith(
+        "list-aa: on a CPU the fastest with cells"
+    )
 
 
 @pytest.mark.parametrize("count", [1, 7, 64, 1000, 4096, 123_457])

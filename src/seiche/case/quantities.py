@@ -32,6 +32,7 @@ DIMENSIONS: dict[str, tuple[str, str, str]] = {
     "compliance": ("m^3/Pa", "a compliance", "1.5 mL/mmHg"),
     "angle": ("rad", "an angle", "90 deg"),
     "surface_modulus": ("N/m", "a surface modulus", "2.8 uN/m"),
+    "surface_viscosity": ("N s/m", "a surface viscosity", "0.3 uN s/m"),
     "energy": ("J", "an energy", "2e-19 J"),
     "force": ("N", "a force", "1 pN"),
     "area": ("m^2", "an area", "1 mm^2"),
@@ -199,6 +200,7 @@ PositiveResistance = Annotated[float, _scalar("resistance"), Field(gt=0)]
 PositiveCompliance = Annotated[float, _scalar("compliance"), Field(gt=0)]
 PositiveModulus = Annotated[float, _scalar("surface_modulus"), Field(gt=0)]
 Modulus = Annotated[float, _scalar("surface_modulus"), Field(ge=0)]
+SurfaceViscosity = Annotated[float, _scalar("surface_viscosity"), Field(ge=0)]
 VolumeModulus = Annotated[float, _scalar("pressure"), Field(ge=0)]
 BendingModulus = Annotated[float, _scalar("energy"), Field(ge=0)]
 PositiveEnergy = Annotated[float, _scalar("energy"), Field(gt=0)]

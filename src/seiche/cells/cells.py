@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +17,15 @@ from seiche.cells.energy import RestState, rest_state
 from seiche.cells.model import CellType
 from seiche.cells.resident import Block, ResidentCells
 from seiche.errors import CaseError, UnstableError
-from seiche.kernels.registry import Real
+from seiche.kernels.registry import KernelSpec, Real
 from seiche.kernels.registry.held import OWNED_ONLY, OWNED_SHARED, REPLICATED, RESIDENT
 from seiche.kernels.registry.membrane import BATCH, CAPACITIES, flat_shell, loop_shell, membrane_force, team_of
 from seiche.observe.stage import Stage
 
 Floats = npt.NDArray[np.float64]
+#: Launches of one type by mode and roles. The mode states what happens to the memory of surface viscosity: keep,
+#: advance or relax.
+_Launches: TypeAlias = dict[tuple[str, int], Callable[[], None]]
 
 #: Rows of vertices are padded to a multiple of this, so that every component begins on a cache line.
 ALIGNMENT = 32
@@ -35,6 +39,7 @@ class Cells:
     - `place` (3, stride) float64: the vertices, contiguous by cell and by type.
     - `force` (3, stride) in `precision`: the membrane forces on them.
     - `slip` (3, stride) or None: their velocities relative to the fluid.
+    - `relaxed` (planes, 3, stride) float64 or None: the memory of surface viscosity (theory/cells, eq. 17).
     - `measures` (cells, 2) float64: area and volume of each cell.
 
     `blocks` are the ranges of the types. Coordinates of a cell are contiguous: in a periodic box they are not wrapped.
@@ -91,6 +96,7 @@ class Cells:
         self.place = backend.upload(host)
         self._mobility = 0.0
         self._allocate()
+        self.relax()
 
     def _allocate(self) -> None:
         """Allocate the arrays that belong to `place` and `blocks`."""
@@ -98,16 +104,15 @@ class Cells:
         self.count, self.vertex_count = last.first_cell + last.cells, last.slice.stop
         self.force = self.backend.zeros((3, self.stride), self.precision)
         self.measures = self.backend.zeros((max(self.count, 1), 2), np.float64)
+        planes = max(memory_planes(block.rest.cell) for block in self.blocks)
+        self.relaxed = self.backend.zeros((planes, 3, self.stride), np.float64) if planes else None
         self._bind()
 
     def _bind(self) -> None:
         """Prepare the launches."""
         self.slip: Array | None = self.backend.zeros((3, self.stride), self.precision) if self._mobility > 0 else None
         self._arrays: list[Array] = []
-        self._launches: dict[int, list[Callable[[], None]]] = {}
-        for block in self.blocks:
-            for roles, launch in self._bound(block).items() if block.cells else ():
-                self._launches.setdefault(roles, []).append(launch)
+        self._launches = [self._bound(block) if block.cells else {} for block in self.blocks]
 
     def reserve(self, capacities: Sequence[int], replicated: Sequence[int]) -> ResidentCells:
         """Allocate `capacities` cell slots of each type on this rank; return their roles, all empty.
@@ -131,21 +136,49 @@ class Cells:
         self._mobility = mobility
         self._bind()
 
-    def forces(self, roles: int = RESIDENT) -> None:
-        """Compute `force` and `measures` from `place` of all cells; on several ranks, of those with `roles`."""
-        for key in (roles,) if roles in self._launches else (1 << OWNED_ONLY, REPLICATED):
-            for launch in self._launches.get(key, ()):
-                launch()
+    def forces(self, roles: int = RESIDENT, *, advance: bool = False) -> None:
+        """Compute `force` and `measures` from `place` of all cells; on several ranks, of those with `roles`.
 
-    def stage(self) -> Stage:
+        With `advance`, the memory of surface viscosity advances by a step. Without it, the forces are those of the last
+        step if no vertex has moved.
+        """
+        self._launch("advance" if advance else "keep", self._launches, roles)
+
+    def relax(self, kind: int | None = None) -> None:
+        """Set the memory of surface viscosity, of cells of type number `kind` or of all, to that of cells at rest."""
+        self._launch("relax", self._launches if kind is None else self._launches[kind : kind + 1], RESIDENT)
+
+    @staticmethod
+    def _launch(mode: str, blocks: Sequence[_Launches], roles: int) -> None:
+        for launches in blocks:
+            for key in (roles,) if (mode, roles) in launches else (1 << OWNED_ONLY, REPLICATED):
+                if (launch := launches.get((mode, key))) is not None:
+                    launch()
+
+    def stage(self, *, advance: bool = False) -> Stage:
         """Return the forces as a stage of a step."""
         moved = self.vertex_count * 3 * (8 + (1 if self.slip is None else 2) * np.dtype(self.precision).itemsize)
-        return Stage("membrane forces", self.forces, moved)
+        moved += sum(48 * block.cells * block.elements for block in self.blocks if memory_planes(block.rest.cell))
+        return Stage("membrane forces", partial(self.forces, advance=advance), moved)
 
     def memory(self) -> int:
         """Return the bytes of vertices, forces and measures, and of the arrays of the types."""
-        slip = [] if self.slip is None else [self.slip]
-        return sum(int(array.nbytes) for array in (self.place, self.force, *slip, self.measures, *self._arrays))
+        optional = [array for array in (self.slip, self.relaxed) if array is not None]
+        return sum(int(array.nbytes) for array in (self.place, self.force, *optional, self.measures, *self._arrays))
+
+    @property
+    def planes(self) -> list[Array]:
+        """Return the memory of surface viscosity as arrays (3, stride); none without surface viscosity."""
+        return [] if self.relaxed is None else [self.relaxed[plane] for plane in range(self.relaxed.shape[0])]
+
+    def set_relaxed(self, values: Floats | None) -> None:
+        """Set the memory of surface viscosity to `values` (planes, 3, n); None: that of cells at rest."""
+        if values is None or self.relaxed is None:
+            self.relax()
+            return
+        host = np.zeros(self.relaxed.shape)
+        host[: len(values), :, : values.shape[2]] = values
+        self.backend.assign(self.relaxed, host)
 
     def vertices(self, kind: int = 0) -> Floats:
         """Return the vertices (cells, n, 3) of all cells of type number `kind`, on the host."""
@@ -160,8 +193,10 @@ class Cells:
         host = np.asarray(self.backend.download(array), np.float64)[:, block.slice]
         return np.ascontiguousarray(host.T).reshape(block.cells, block.vertices, 3)
 
-    def set_vertices(self, vertices: npt.ArrayLike, kind: int = 0) -> None:
+    def set_vertices(self, vertices: npt.ArrayLike, kind: int = 0, *, relax: bool = True) -> None:
         """Move the cells of type number `kind` to vertices (cells, n, 3).
+
+        Their surface viscosity is then that of cells at rest, unless `relax` is false.
 
         Raises:
             CaseError: another shape, or a number that is not finite.
@@ -176,6 +211,8 @@ class Cells:
         host = self.backend.download(self.place)
         host[:, block.slice] = values.reshape(-1, 3).T
         self.backend.assign(self.place, host)
+        if relax:
+            self.relax(kind)
 
     def refuse_broken(self, step: int = 0) -> None:
         """Raise if a cell is torn or inverted.
@@ -198,8 +235,8 @@ class Cells:
             "use a smaller time step or smaller moduli"
         )
 
-    def _bound(self, block: Block) -> dict[int, Callable[[], None]]:
-        """Return the launches that compute the forces of one type, by the roles of their cells."""
+    def _bound(self, block: Block) -> _Launches:
+        """Return the launches that compute the forces of one type, by mode and by the roles of their cells."""
         rest, model, elements = block.rest, block.rest.cell.model, block.rest.elements
         real: Real = self.precision
         slip = slip_mobility(rest, self._mobility)
@@ -208,21 +245,21 @@ class Cells:
         if elements.loop and self.backend.multiprocessors:
             load = block.cells / self.backend.multiprocessors if self.resident is None else math.inf
             team = team_of(real, elements.slots, capacity, load)
-        law = model.law.kernel
+        law = model.law.kernel.with_viscosity() if model.viscosity > 0 else model.law.kernel
         shell = loop_shell(law, real, model.points, elements.slots, team) if elements.loop else flat_shell(law, real)
         spec = membrane_force(shell, real, capacity, team)
         lists = elements.gather(team or elements.chunk)
         ring_first = np.concatenate([[0], np.cumsum([len(ring) for ring in elements.rings])])
         first_cell = self.measures[block.first_cell :]
         self._arrays.append(first_cell)
-        members = dict(
+        members: dict[str, Any] = dict(
             place=self.place,
             force=self.force,
             slip=self.slip if slip > 0 else None,
             measures=first_cell,
             stride=self.stride,
             first=block.first_vertex,
-            shell=self._shell(rest, lists),
+            shell=self._shell(block, lists),
             chunk_first=self._upload(lists.chunk_first),
             touched=self._upload(lists.touched),
             entry_end=self._upload(lists.entry_end),
@@ -240,6 +277,19 @@ class Cells:
             vertices=block.vertices,
             chunks=len(lists.chunk_first) - 1,
         )
+        launches: _Launches = {}
+        shares = {"keep": 0.0, "advance": 1 / (1 + model.relaxation), "relax": 1.0}  # eq. 17
+        for mode, share in shares.items():
+            if model.viscosity > 0:
+                members["shell"]["law"]["arm"]["share"] = share
+            elif mode == "relax":
+                continue
+            for roles, launch in self._over_roles(spec, block, members).items():
+                launches[mode, roles] = launch
+        return launches
+
+    def _over_roles(self, spec: KernelSpec, block: Block, members: dict[str, Any]) -> dict[int, Callable[[], None]]:
+        """Return the launches of a kernel of one type by the roles of its cells."""
         if self.resident is not None:
             return {
                 1 << OWNED_ONLY: self.resident.over_cells(spec, block, 1 << OWNED_ONLY, **members),
@@ -249,8 +299,9 @@ class Cells:
         kernel: Kernel = self.backend.load(spec)
         return {RESIDENT: kernel.bind(self.backend.pack(kernel, **members), 0, block.cells)}
 
-    def _shell(self, rest: RestState, lists: GatherLists) -> dict[str, Any]:
+    def _shell(self, block: Block, lists: GatherLists) -> dict[str, Any]:
         """Return the members of the elements."""
+        rest = block.rest
         model, elements = rest.cell.model, rest.elements
         count = len(elements.control)
         padded = np.minimum(np.arange(-(-count // BATCH) * BATCH), count - 1)
@@ -263,6 +314,9 @@ class Cells:
             "elements": count,
             "stride": len(control),
         }
+        if model.viscosity > 0:
+            arm = {"relaxed": self.relaxed, "stride": self.stride, "share": 0.0}
+            shell["law"]["arm"] = {**arm, "spring": model.spring, "vertices": block.vertices}
         if elements.loop:
             kind, weights = elements.kinds
             numbers = np.concatenate([rest.metric, rest.curvature[..., None]], axis=-1)
@@ -281,6 +335,11 @@ class Cells:
         """Upload an array that a kernel's arguments point to."""
         self._arrays.append(self.backend.upload(host))
         return self._arrays[-1]
+
+
+def memory_planes(kind: CellType) -> int:
+    """Return the planes of the memory of surface viscosity of a type: three numbers an element, stored by vertices."""
+    return -(-len(kind.mesh.faces) // len(kind.mesh.vertices)) if kind.model.viscosity > 0 else 0
 
 
 def slip_mobility(rest: RestState, mobility: float) -> float:

@@ -32,6 +32,10 @@ class MembraneModel:
     sign of twice the mean curvature (-2/R on a sphere); "rest" is that of the stress-free shape at each point. The
     penalties (eq. 10), energies per area or volume, are `area` (whole cell), `local_area` (each triangle) and `volume`.
 
+    `viscosity` is that of the surface (eqs. 16 to 19), force times time over length, 0 without. Its spring and dashpot
+    relax in the time `relaxation`; slower strains meet the full viscosity. Coupled to a flow, the unit of time is a
+    step.
+
     `shell` is "loop", a Loop subdivision surface with 1 or 3 integration points per element (`points`), or "flat",
     triangles and hinges.
     """
@@ -42,6 +46,8 @@ class MembraneModel:
     area: float = 0.0
     local_area: float = 0.0
     volume: float = 0.0
+    viscosity: float = 0.0
+    relaxation: float = 0.0
     shell: Literal["loop", "flat"] = "loop"
     points: Literal[1, 3] = 3
 
@@ -49,8 +55,10 @@ class MembraneModel:
         """Raise CaseError for a modulus that is negative or not finite, or an unknown shell."""
         for field in fields(self.law):
             _nonnegative(f"law.{field.name}", getattr(self.law, field.name))
-        for name in ("bending", "area", "local_area", "volume"):
+        for name in ("bending", "area", "local_area", "volume", "viscosity", "relaxation"):
             _nonnegative(name, getattr(self, name))
+        if self.viscosity > 0 and self.relaxation == 0:
+            raise CaseError(f"relaxation = 0: a viscosity of {self.viscosity:g} needs a relaxation time")
         if self.spontaneous_curvature != "rest" and not math.isfinite(self.spontaneous_curvature):
             raise CaseError(f"spontaneous_curvature = {self.spontaneous_curvature}: expected a number or 'rest'")
         if self.shell not in ("loop", "flat"):
@@ -58,8 +66,13 @@ class MembraneModel:
         if self.points not in (1, 3):
             raise CaseError(f"points = {self.points}: expected 1 or 3 integration points per element")
 
-    def in_units(self, length: float, force: float) -> MembraneModel:
-        """Return this membrane, given in SI units, in units of a `length` (m) and a `force` (N)."""
+    @property
+    def spring(self) -> float:
+        """Return the modulus k' of the spring in series with the surface viscosity."""
+        return self.viscosity / self.relaxation if self.viscosity > 0 else 0.0
+
+    def in_units(self, length: float, force: float, time: float = 1.0) -> MembraneModel:
+        """Return this membrane, given in SI units, in units of a `length` (m), a `force` (N) and a `time` (s)."""
         tension = force / length
         curvature = self.spontaneous_curvature
         return replace(
@@ -70,12 +83,14 @@ class MembraneModel:
             area=self.area / tension,
             local_area=self.local_area / tension,
             volume=self.volume * length / tension,
+            viscosity=self.viscosity / (tension * time),
+            relaxation=self.relaxation / time,
         )
 
 
 def _nonnegative(name: str, value: float) -> None:
     if not (math.isfinite(value) and value >= 0):
-        raise CaseError(f"{name} = {value:g}: expected a modulus of zero or more")
+        raise CaseError(f"{name} = {value:g}: expected zero or more")
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,6 +34,11 @@ class Block:
         return len(self.rest.control)
 
     @property
+    def elements(self) -> int:
+        """Return the elements of one cell."""
+        return len(self.rest.elements.faces)
+
+    @property
     def slice(self) -> slice:
         """Return the columns of the vertex arrays that belong to these cells."""
         return slice(self.first_vertex, self.first_vertex + self.cells * self.vertices)

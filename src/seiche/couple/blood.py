@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array
-from seiche.cells.cells import Cells
+from seiche.cells.cells import Cells, memory_planes
 from seiche.cells.contact import Contact
 from seiche.couple.immersed import SLIP, ImmersedBoundary, Scheme, check_coupling, viscosity_of
 from seiche.couple.ranks import SharedBoundary, surfaces_of
@@ -35,10 +35,9 @@ class Blood:
         contact: Contact | None = None,
         delta: Delta = "peskin",
         scheme: Scheme = "euler",
-        viscosity_contrast: float = 1.0,
+        viscosity_contrast: float | Sequence[float] = 1.0,
         mark_every: int = 1,
         slip: float = SLIP,
-        filled: Sequence[bool] | None = None,
         before: Blood | None = None,
     ) -> None:
         """Put `cells` into the flow of `solver`; this and all methods are collective.
@@ -50,11 +49,10 @@ class Blood:
             contact: forces between the cells, and of walls on them.
             delta: smoothed delta function: hat, roma, peskin or cosine, of support 2, 3, 4 and 4.
             scheme: euler or adams-bashforth.
-            viscosity_contrast: viscosity inside cells over that of the fluid.
+            viscosity_contrast: viscosity inside cells over that of the fluid, for all or for each type.
             mark_every: steps after which the sites inside cells are determined again: 1, 2, 4, 8, 16 or 32.
             slip: mobility of the shortest waves of membranes, which the delta function hides from the fluid, times
                 viscosity and length of edges (theory/coupling, eq. 18); 0: vertices move with the fluid.
-            filled: the types of cells with that viscosity inside, all by default; the others have that of the fluid.
             before: a former coupling of this flow with other cells, whose fields of the sites are reused.
 
         Raises:
@@ -70,7 +68,7 @@ class Blood:
             delta=delta, scheme=scheme, viscosity_contrast=viscosity_contrast, mark_every=mark_every
         )
         #: Arguments of this coupling.
-        self.options: dict[str, Any] = {**coupling, "slip": slip, "filled": filled}
+        self.options: dict[str, Any] = {**coupling, "slip": slip}
         #: Permanent names of the cells of each type, for messages; without them their numbers are used.
         self.names: Sequence[npt.NDArray[np.int64]] | None = None
         self._total = [block.cells for block in cells.blocks]
@@ -85,8 +83,6 @@ class Blood:
             also = () if contact is None else (contact.stage(),)
             self.boundary = ImmersedBoundary(solver, cells, also=also, surfaces=surfaces_of(cells), **coupling)
         self._sharing = self.boundary.sharing if isinstance(self.boundary, SharedBoundary) else None
-        if filled is not None and self.boundary.inside is not None:
-            self.boundary.inside.restrict(filled)
         self.check()
 
     def advance(self, steps: int = 1) -> None:
@@ -161,6 +157,40 @@ class Blood:
         """Return the velocities (cells, n, 3) of those vertices in the last step."""
         return self._gathered(self.boundary.velocity, kind)
 
+    def relaxed(self, kind: int = 0) -> npt.NDArray[np.float64] | None:
+        """Return the memory of surface viscosity (cells, elements, 3) of type number `kind`; None without viscosity.
+
+        It is the metric (vv, vw, ww) of each element in which its spring is free of stress (theory/cells, eq. 17).
+        """
+        if not (planes := self._planes_of(kind)):
+            return None
+        return self._by_element(np.stack([self._gathered(plane, kind) for plane in planes], axis=1), kind)
+
+    def _planes_of(self, kind: int) -> list[Array]:
+        """Return the arrays (3, stride) of the memory of surface viscosity that cells of a type use."""
+        return self.cells.planes[: memory_planes(self.cells.blocks[kind].rest.cell)]
+
+    def _by_element(self, planes: npt.NDArray[np.float64], kind: int) -> npt.NDArray[np.float64]:
+        """Return the memory by elements (cells, elements, 3) from that by vertices (cells, planes, vertices, 3)."""
+        return np.ascontiguousarray(planes.reshape(len(planes), -1, 3)[:, : self.cells.blocks[kind].elements])
+
+    def _by_vertex(self, relaxed: Sequence[npt.NDArray[np.float64] | None]) -> npt.NDArray[np.float64] | None:
+        """Return the memory of all types as an array (planes, 3, n); None if that of a viscous type is missing."""
+        blocks = self.cells.blocks
+        most = max(memory_planes(block.rest.cell) for block in blocks)
+        if not most:
+            return None
+        columns = []
+        for block, total, values in zip(blocks, self._total, relaxed, strict=True):
+            padded = np.zeros((total, most * block.vertices, 3))
+            if memory_planes(block.rest.cell):
+                if values is None:
+                    return None
+                padded[:, : block.elements] = values
+            by_plane = padded.reshape(total, most, block.vertices, 3).transpose(1, 3, 0, 2)
+            columns.append(by_plane.reshape(most, 3, total * block.vertices))
+        return np.concatenate(columns, axis=2)
+
     def edges(self) -> dict[str, float]:
         """Return the mean length of the edges of each type of cell, undeformed, in sites.
 
@@ -195,13 +225,16 @@ class Blood:
     def state(self) -> State:
         """Return the state of the cells, without that of the flow, the same for every number of ranks.
 
-        It is a row set for each type of cells, "cells/0" and so on: `place` and `velocity` (cells, vertices, 3). Every
-        rank has the rows of the cells that it owns.
+        It is a row set for each type of cells, "cells/0" and so on: `place` and `velocity` (cells, vertices, 3), and
+        `relaxed` (cells, elements, 3) with surface viscosity. Every rank has the rows of the cells that it owns.
         """
         download, rows = self.solver.backend.download, {}
         hosts = {"place": download(self.cells.place), "velocity": download(self.boundary.velocity)}
         for kind, (numbers, _) in enumerate(self._own()):
             arrays = {name: self._rows(host, kind)[1] for name, host in hosts.items()}
+            if planes := self._planes_of(kind):
+                by_vertex = np.stack([self._rows(download(plane), kind)[1] for plane in planes], axis=1)
+                arrays["relaxed"] = self._by_element(by_vertex, kind)
             rows[f"{CELLS}{kind}"] = RowSet(numbers, self._total[kind], arrays)
         return State(self.solver.step, rows)
 
@@ -217,27 +250,40 @@ class Blood:
         Raises:
             CaseError: an array is missing or has another shape, or a cell is missing.
         """
-        names = ("place", "velocity")
-        values: list[list[npt.NDArray[Any]]] = [[], []]
+        values: dict[str, list[Any]] = {"place": [], "velocity": [], "relaxed": []}
         for kind, (block, total) in enumerate(zip(self.cells.blocks, self._total, strict=True)):
             row_set = f"{CELLS}{kind}"
             rows = state.rows.get(row_set)
-            shape, count = (block.vertices, 3), len(rows.keys if rows is not None else self.keys[row_set])
-            check_row_shapes(rows, dict.fromkeys(names, shape), count, row_set)
+            shapes, count = (
+                dict.fromkeys(("place", "velocity"), (block.vertices, 3)),
+                len(rows.keys if rows is not None else self.keys[row_set]),
+            )
+            if memory_planes(block.rest.cell):
+                shapes["relaxed"] = (block.elements, 3)
+            check_row_shapes(rows, shapes, count, row_set)
             assert rows is not None
-            own_rows = (rows.keys, *(rows.arrays[name][:] for name in names))
+            own_rows = (rows.keys, *(rows.arrays[name][:] for name in shapes))
             numbers, *arrays = (
                 np.concatenate(of_ranks) for of_ranks in zip(*self.solver.world.allgather(own_rows), strict=True)
             )
             order = np.argsort(numbers)
             if not np.array_equal(numbers[order], np.arange(total)):
                 raise CaseError(f"state: {len(numbers)} {row_set}; expected {total}, each once")
-            for of_types, array in zip(values, arrays, strict=True):
-                of_types.append(array[order])
-        self.move(*values)
+            found = dict(zip(shapes, arrays, strict=True))
+            for name, of_types in values.items():
+                of_types.append(found[name][order] if name in found else None)
+        self.move(values["place"], values["velocity"], values["relaxed"])
 
-    def move(self, vertices: Sequence[npt.NDArray[Any]], velocities: Sequence[npt.NDArray[Any]]) -> None:
+    def move(
+        self,
+        vertices: Sequence[npt.NDArray[Any]],
+        velocities: Sequence[npt.NDArray[Any]],
+        relaxed: Sequence[npt.NDArray[np.float64] | None] | None = None,
+    ) -> None:
         """Put all cells at `vertices` with `velocities`, (cells, n, 3) for each type, the same on every rank.
+
+        `relaxed` (cells, elements, 3) is the memory of their surface viscosity, None for types without. By default, and
+        if that of a viscous type is missing, it is that of cells at rest.
 
         Raises:
             CaseError: an array has another shape.
@@ -249,7 +295,8 @@ class Blood:
         place, velocity = (
             np.concatenate([array.reshape(-1, 3) for array in arrays]).T for arrays in (vertices, velocities)
         )
-        self.boundary.place_all(place, velocity if self.solver.step > 0 else None)
+        memory = None if relaxed is None else self._by_vertex(relaxed)
+        self.boundary.place_all(place, velocity if self.solver.step > 0 else None, memory)
 
     def memory(self) -> dict[str, float]:
         """Return the bytes of the coupling for each site and for each vertex, without flow and membranes."""

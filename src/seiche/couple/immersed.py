@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Kernel
+from seiche.cells.cells import Cells
 from seiche.couple.bricks import Bricks
-from seiche.couple.inside import InsideMarker
+from seiche.couple.inside import InsideMarker, contrasts_of
 from seiche.couple.markers import Markers, Surfaces
 from seiche.errors import CaseError, UnstableError
 from seiche.flow.immersion import Immersion
@@ -124,7 +125,7 @@ class ImmersedBoundary(Boundary):
         scheme: Scheme = "euler",
         also: Sequence[Stage] = (),
         surfaces: Sequence[Surfaces] = (),
-        viscosity_contrast: float = 1.0,
+        viscosity_contrast: float | Sequence[float] = 1.0,
         mark_every: int = 1,
         before: ImmersedBoundary | None = None,
     ) -> None:
@@ -137,7 +138,7 @@ class ImmersedBoundary(Boundary):
             scheme: time scheme of the vertices.
             also: stages that add to the forces of the vertices.
             surfaces: the closed surfaces that the vertices form.
-            viscosity_contrast: inner over outer viscosity of those surfaces.
+            viscosity_contrast: inner over outer viscosity of those surfaces, for all or for each kind.
             mark_every: steps after which the sites inside are determined again.
             before: a former coupling of this flow with other vertices, whose fields of the sites are reused.
 
@@ -164,8 +165,9 @@ class ImmersedBoundary(Boundary):
         self._steps_moved = 0
         self._bind_all()
         self.inside = None
-        if viscosity_contrast != 1.0:
-            self.inside = InsideMarker(self.backend, self.bricks, surfaces, mark_every)
+        contrasts = contrasts_of(viscosity_contrast, max(len(surfaces), 1))
+        if set(contrasts) != {1.0}:
+            self.inside = InsideMarker(self.backend, self.bricks, surfaces, contrasts, mark_every)
             self.inside.bind(markers, surfaces)
         marking = [self.inside.stage()] if self.inside is not None else []
         size = np.dtype(real).itemsize
@@ -176,13 +178,12 @@ class ImmersedBoundary(Boundary):
             Stage("list vertices", self._list, 0, ("interpolate velocity",)),
             Stage("spread force", self._spread, 3 * size * BRICK**3 * rows, ("list vertices",)),
         ]
-        self.stages = [moving, *marking, *self._force_stages]
+        step = markers.stage(advance=True) if isinstance(markers, Cells) else markers.stage()
+        self.stages = [moving, *marking, step, *self._force_stages[1:]]
         self.refresh()
         force, slots = self.bricks.slot_members()
         fields = {"field": self.field, "flow": self.flow, "touched": self.touched, "slots": slots}
-        contrast = None
-        if self.inside is not None:
-            contrast = self.inside.contrast(viscosity_contrast)
+        contrast = None if self.inside is None else self.inside.contrast()
         solver.immerse(Immersion(force, fields, self.stages, contrast))
 
     def _allocate_vertices(self, rows: int, capacity: int) -> None:
@@ -250,14 +251,24 @@ class ImmersedBoundary(Boundary):
             self.backend.assign(self.velocity, velocity.astype(self._real))
         self.refresh()
 
-    def place_all(self, place: npt.NDArray[np.float64], velocity: npt.NDArray[Any] | None) -> None:
-        """Put the vertices at `place` (3, n), with `velocity` (3, n) in the previous step."""
+    def place_all(
+        self,
+        place: npt.NDArray[np.float64],
+        velocity: npt.NDArray[Any] | None,
+        relaxed: npt.NDArray[np.float64] | None = None,
+    ) -> None:
+        """Put the vertices at `place` (3, n), with `velocity` (3, n) in the previous step.
+
+        `relaxed` (planes, 3, n) is the memory of surface viscosity of cells, by default that of cells at rest.
+        """
         hosts = []
         for values in (place, velocity):
             hosts.append(np.zeros((3, self.markers.stride)))
             if values is not None:
                 hosts[-1][:, : values.shape[1]] = values
         self.backend.assign(self.markers.place, hosts[0])
+        if isinstance(self.markers, Cells):
+            self.markers.set_relaxed(relaxed)
         self.restart(None if velocity is None else hosts[1])
 
     def check(self) -> None:

@@ -16,15 +16,36 @@ from seiche.couple.markers import Markers, Surfaces
 from seiche.errors import CaseError
 from seiche.flow.immersion import Contrast
 from seiche.kernels.registry import ibm as registry
+from seiche.kernels.registry.flow import MOST_PLANES
 from seiche.kernels.registry.ibm import BRICK
 from seiche.observe.stage import Stage
 
 
-class InsideMarker:
-    """Marks the sites inside closed `surfaces` of `markers`: `bits` on the device has one bit for each slot."""
+def contrasts_of(contrast: float | Sequence[float], kinds: int) -> tuple[float, ...]:
+    """Return the viscosity inside surfaces of each kind over that of the fluid, from one for all or one for each.
 
-    def __init__(self, backend: Backend, bricks: Bricks, surfaces: Sequence[Surfaces], every: int = 1) -> None:
-        """Prepare to mark every `every` steps.
+    Raises:
+        CaseError: another number of them, or more different ones than sites can distinguish.
+    """
+    each = (float(contrast),) * kinds if isinstance(contrast, int | float) else tuple(map(float, contrast))
+    if len(each) != kinds:
+        raise CaseError(f"viscosity_contrast: {len(each)} values for {kinds} types of cells")
+    most = (1 << MOST_PLANES) - 1
+    if (different := len(set(each) - {1.0})) > most:
+        raise CaseError(f"viscosity_contrast: {different} different inner viscosities; at most {most} are possible")
+    return each
+
+
+class InsideMarker:
+    """Marks the sites inside closed `surfaces` of `markers`: `bits` on the device has `planes` bits for each slot.
+
+    The bits of a site are the index of its viscosity in `ratios`, relative to that of the fluid; 0 is the fluid.
+    """
+
+    def __init__(
+        self, backend: Backend, bricks: Bricks, surfaces: Sequence[Surfaces], contrasts: Sequence[float], every: int = 1
+    ) -> None:
+        """Prepare to mark every `every` steps; `contrasts` are those of the kinds of surfaces.
 
         Raises:
             CaseError: no kind of surface, or a number of steps that is not 1, 2, 4, 8, 16 or 32.
@@ -34,25 +55,30 @@ class InsideMarker:
         if not surfaces:
             raise CaseError("a viscosity contrast requires closed surfaces, but there are none")
         self._backend, self._bricks, self.every, self._steps = backend, bricks, every, 0
-        self.bits: Array = backend.zeros(bricks.rows * BRICK, np.uint64)
-        self._filled: Sequence[bool] | None = None
+        different = list(dict.fromkeys(ratio for ratio in contrasts if ratio != 1.0))
+        self._index = [different.index(ratio) + 1 if ratio != 1.0 else 0 for ratio in contrasts]
+        self.planes = max(len(different).bit_length(), 1)
+        # Sites inside two cells that overlap have the bits of both.
+        self.ratios = [1.0] + [
+            max([ratio for k, ratio in enumerate(different, start=1) if k & index == k], default=1.0)
+            for index in range(1, 1 << self.planes)
+        ]
+        self.words = bricks.rows * BRICK
+        self.bits: Array = backend.zeros(self.planes * self.words, np.uint64)
 
     def bind(self, markers: Markers, surfaces: Sequence[Surfaces], resident: ResidentCells | None = None) -> None:
         """Prepare the launches for the present arrays of the vertices and, on several ranks, the roles of the cells."""
         backend = self._backend
-        clear, words = backend.load(registry.clear_inside()), self._bricks.rows * BRICK
-        self._launches = [clear.bind(backend.pack(clear, inside=self.bits), 0, words)]
+        clear = backend.load(registry.clear_inside())
+        self._launches = [clear.bind(backend.pack(clear, inside=self.bits), 0, self.planes * self.words)]
         self._faces: list[Array] = []
-        self._bound = markers, surfaces, resident
-        filled = self._filled or [True] * len(surfaces)
         for kind, surface in enumerate(surfaces):
-            if not surface.cells or not filled[kind]:
+            if not surface.cells or not self._index[kind]:
                 continue
             faces = backend.upload(np.ascontiguousarray(surface.faces.T, np.int32))
             self._faces.append(faces)
             members = dict(
                 bricks=self._bricks.members,
-                inside=self.bits,
                 place=markers.place,
                 faces=faces,
                 stride=markers.stride,
@@ -60,22 +86,29 @@ class InsideMarker:
                 vertices=surface.vertices,
                 count=len(surface.faces),
             )
-            if resident is not None:
-                self._launches.append(resident.over_cells(registry.mark_inside(), resident.blocks[kind], **members))
-                continue
             mark = backend.load(registry.mark_inside())
-            self._launches.append(mark.bind(backend.pack(mark, **members), 0, surface.cells))
+            for plane in self._of_planes(self._index[kind]):
+                if resident is not None:
+                    block = resident.blocks[kind]
+                    self._launches.append(resident.over_cells(registry.mark_inside(), block, inside=plane, **members))
+                    continue
+                self._launches.append(mark.bind(backend.pack(mark, inside=plane, **members), 0, surface.cells))
 
-    def restrict(self, filled: Sequence[bool]) -> None:
-        """Mark from now on only sites inside surfaces of the kinds with a true `filled`."""
-        self._filled = tuple(filled)
-        self.bind(*self._bound)
-        self.mark()
+    def _of_planes(self, index: int) -> list[Array]:
+        """Return the planes of the bits of an index."""
+        words = self.words
+        return [self.bits[k * words : (k + 1) * words] for k in range(self.planes) if index >> k & 1]
 
     def mark(self) -> None:
         """Mark the sites now."""
         for launch in self._launches:
             launch()
+
+    def contrast(self) -> Contrast:
+        """Return the viscosities inside surfaces, for the flow."""
+        return Contrast(
+            self.ratios, self.planes, self.words, self.bits, self.sites, self.sites_on_device, self.every, self.begin
+        )
 
     def stage(self) -> Stage:
         """Return the marking as a stage of a step."""
@@ -91,22 +124,28 @@ class InsideMarker:
         """Set the number of steps done, which the host does not count during graphs of steps."""
         self._steps = step
 
-    def settle(self, sites: npt.NDArray[np.bool_] | None) -> None:
-        """Mark the sites now, or set the mask `sites` (n_owned,) of the last marking."""
+    def settle(self, sites: npt.NDArray[np.uint8] | None) -> None:
+        """Mark the sites now, or set the indices `sites` (n_owned,) of the last marking."""
         self.mark()
         if sites is not None:
-            bits = np.zeros(self._bricks.rows * BRICK**3, np.uint8)
-            bits[self._bricks.slots] = sites
+            bits = np.zeros((self.planes, self.words * 64), np.uint8)
+            bits[:, self._bricks.slots] = sites >> np.arange(self.planes, dtype=np.uint8)[:, None] & 1
             self._backend.assign(self.bits, np.packbits(bits, bitorder="little").view(np.uint64))
 
-    def sites(self) -> npt.NDArray[np.bool_]:
-        """Return which of the owned sites are inside, (n_owned,)."""
+    def sites(self) -> npt.NDArray[np.uint8]:
+        """Return the index of the viscosity of each owned site, (n_owned,); 0 outside cells."""
         bits = np.unpackbits(self._backend.download(self.bits).view(np.uint8), bitorder="little")
-        return np.asarray(bits[self._bricks.slots], bool)
+        planes = bits.reshape(self.planes, -1)[:, self._bricks.slots]
+        return np.asarray((planes << np.arange(self.planes, dtype=np.uint8)[:, None]).sum(axis=0), np.uint8)
 
     def sites_on_device(self) -> Array:
         """Return the same on the device."""
-        return (self.bits[self._words] >> self._shifts & np.uint64(1)).astype(bool)
+        words, shifts = self._words, self._shifts
+        indices = self.bits[words] >> shifts & np.uint64(1)
+        for plane in range(1, self.planes):
+            bits = self.bits[plane * self.words : (plane + 1) * self.words]
+            indices = indices | (bits[words] >> shifts & np.uint64(1)) << np.uint64(plane)
+        return indices.astype(np.uint8)
 
     @cached_property
     def _words(self) -> Array:
@@ -117,7 +156,3 @@ class InsideMarker:
     def _shifts(self) -> Array:
         """Return the positions of the owned sites in their words."""
         return self._backend.upload((self._bricks.slots % 64).astype(np.uint64))
-
-    def contrast(self, ratio: float) -> Contrast:
-        """Return the contrast of a viscosity inside of `ratio` times the outer one."""
-        return Contrast(ratio, self.bits, self.sites, self.sites_on_device, self.every, self.begin)

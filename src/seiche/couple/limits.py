@@ -32,6 +32,9 @@ _ITERATIONS, _TOLERANCE = 60, 3e-3
 _TRIALS, _DAMPING, _CONVERGED = 8, 0.6, 0.02
 #: The search ends below this part of the time step.
 _MIN_RATIO = 1e-6
+#: Modulus of the spring in series with surface viscosity over the viscosity of the fluid (lattice units) that the time
+#: step allows with a margin. Alone it would be unstable at 7.5 (theory/cells, section 8).
+SPRING = 1.5
 #: Displacement, in sites, for finite differences: linear, and much larger than rounding.
 _SMALL = 1e-4
 
@@ -47,6 +50,14 @@ class StepLimit:
     def modulus(self) -> str:
         """Return the name of the modulus that sets the limit."""
         return max(self.shares, key=lambda name: self.shares[name])
+
+
+def settled(model: MembraneModel, viscosity: float) -> MembraneModel:
+    """Return the membrane with the shortest relaxation time that the time step allows (theory/cells, section 8).
+
+    `model` is in lattice units, `viscosity` the kinematic one of the fluid. Surface viscosity of any size is stable.
+    """
+    return replace(model, relaxation=model.viscosity / (SPRING * viscosity))
 
 
 def delta_function(delta: Delta, distance: Floats) -> Floats:
@@ -218,7 +229,7 @@ class _Linear:
         size = float(np.linalg.norm(step) / max(float(np.linalg.norm(motion)), 1e-300))
         forces = []
         for sign in (1.0, -1.0):
-            self._cells.set_vertices((self.rest + sign * step)[None])
+            self._cells.set_vertices((self.rest + sign * step)[None], relax=False)
             self._cells.forces()
             forces.append(self._cells.vertex_forces()[0])
         return np.asarray((forces[1] - forces[0]) / (2 * size))
@@ -227,8 +238,11 @@ class _Linear:
 def _single_moduli(model: MembraneModel) -> dict[str, MembraneModel]:
     """Return the model with one modulus at a time, by the name of the modulus."""
     moduli = ("bending", "area", "local_area", "volume")
-    zero = replace(model, law=replace(model.law, shear=0.0), **dict.fromkeys(moduli, 0.0))  # type: ignore[arg-type]
+    none = dict.fromkeys((*moduli, "viscosity", "relaxation"), 0.0)
+    zero = replace(model, law=replace(model.law, shear=0.0), **none)  # type: ignore[arg-type]
     models = {name: replace(zero, law=law) for name, law in model.law.alone().items()}
+    if model.viscosity > 0:
+        models["surface viscosity"] = replace(zero, viscosity=model.viscosity, relaxation=model.relaxation)
     for name in moduli:
         if (modulus := getattr(model, name)) > 0:
             models[name.replace("_", " ")] = replace(zero, **{name: modulus})

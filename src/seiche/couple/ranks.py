@@ -28,6 +28,7 @@ run, with their messages, in a second stream concurrently with the stages for th
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -40,7 +41,7 @@ from seiche.cells.cells import Cells
 from seiche.cells.contact import Contact
 from seiche.couple.bricks import Bricks
 from seiche.couple.immersed import Boundary, Launch
-from seiche.couple.inside import InsideMarker
+from seiche.couple.inside import InsideMarker, contrasts_of
 from seiche.couple.markers import Surfaces
 from seiche.couple.redistribution import RESERVE, RedistributionSchedule
 from seiche.couple.sharing import CellSharing
@@ -84,7 +85,7 @@ class SharedBoundary(Boundary):
         *,
         delta: Delta,
         scheme: str,
-        viscosity_contrast: float,
+        viscosity_contrast: float | Sequence[float],
         mark_every: int,
         before: SharedBoundary | None = None,
     ) -> None:
@@ -107,10 +108,11 @@ class SharedBoundary(Boundary):
         margin = (SUPPORT[delta] + 1) // 2 - 1 + math.ceil(contact.reach if contact is not None else 0.0)
         margins = (margin, margin + RESERVE, margin + RESERVE + _SLACK)
         positions = self.backend.download(cells.place)[:, : cells.vertex_count]
+        relaxed = self.backend.download(cells.relaxed) if cells.relaxed is not None else None
         self.inside = None
-        if viscosity_contrast != 1.0:
-            self.inside = InsideMarker(self.backend, self.bricks, surfaces_of(cells), mark_every)
-        self._ratio = viscosity_contrast
+        contrasts = contrasts_of(viscosity_contrast, len(cells.blocks))
+        if set(contrasts) != {1.0}:
+            self.inside = InsideMarker(self.backend, self.bricks, surfaces_of(cells), contrasts, mark_every)
         self.sharing = CellSharing(
             self.world,
             cells,
@@ -122,7 +124,7 @@ class SharedBoundary(Boundary):
         )
         self.schedule = RedistributionSchedule(self.sharing, self.redistribute)
         self._side = self.backend.stream(urgent=True)
-        self.place_all(positions, None)
+        self.place_all(positions, None, relaxed)
 
     def _set_up_sites(self, transport: Any) -> None:
         """Find the bricks around the own sites, and allocate the fields and messages of the sites."""
@@ -158,9 +160,17 @@ class SharedBoundary(Boundary):
 
         return build_plan(self.world, by_peer, locate)
 
-    def place_all(self, place: npt.NDArray[np.float64], velocity: npt.NDArray[Any] | None) -> None:
-        """Set the vertices (3, n) of all cells of all ranks, the same on every rank (collective)."""
-        self.sharing.place_all(place, velocity)
+    def place_all(
+        self,
+        place: npt.NDArray[np.float64],
+        velocity: npt.NDArray[Any] | None,
+        relaxed: npt.NDArray[np.float64] | None = None,
+    ) -> None:
+        """Set the vertices (3, n) of all cells of all ranks, the same on every rank (collective).
+
+        `relaxed` (planes, 3, n) is the memory of surface viscosity, by default that of cells at rest.
+        """
+        self.sharing.place_all(place, velocity, relaxed)
         self._steps_moved = 0 if velocity is None else 1
         self.sharing.redistribute()
         self._connect()
@@ -188,9 +198,7 @@ class SharedBoundary(Boundary):
         self._bind_all()
         force, slots = self.bricks.slot_members()
         fields = {"field": self.field, "flow": self.flow, "touched": self.touched, "slots": slots}
-        contrast, inside = None, self.inside
-        if inside is not None:
-            contrast = inside.contrast(self._ratio)
+        contrast = None if self.inside is None else self.inside.contrast()
         messages = self.sharing.messages
         messages.speeds.prepare(self._partial, "scatter_add")
         messages.speeds.prepare(self.cells.force)
@@ -271,7 +279,10 @@ class SharedBoundary(Boundary):
             side_message("send vertex velocities", start, "interpolate velocity (shared)", speeds_sent, speeds.bytes),
             Stage("interpolate velocity", self._move_alone, roles + alone * interpolated, ("stream-collide interior",)),
             Stage(
-                "membrane forces", lambda: cells.forces(owned_only), roles + alone * forces, ("interpolate velocity",)
+                "membrane forces",
+                lambda: cells.forces(owned_only, advance=True),
+                roles + alone * forces,
+                ("interpolate velocity",),
             ),
             side_message("receive vertex velocities", finish, "send vertex velocities", speeds_received, speeds.bytes),
             shared("move vertices (shared)", self._move_shared, "receive vertex velocities"),
@@ -279,7 +290,10 @@ class SharedBoundary(Boundary):
                 "send positions", lambda: places.start(place), "move vertices (shared)", places_sent, places.bytes
             ),
             shared(
-                "membrane forces (shared)", lambda: cells.forces(owned_shared), "move vertices (shared)", own * forces
+                "membrane forces (shared)",
+                lambda: cells.forces(owned_shared, advance=True),
+                "move vertices (shared)",
+                own * forces,
             ),
             side_message(
                 "send forces", lambda: speeds.start(force), "membrane forces (shared)", forces_sent, speeds.bytes

@@ -131,10 +131,16 @@ class CellSharing:
         reduced = np.min(np.stack(self.world.allgather(self._host_result * [-1, -1, 1])), axis=0)
         return bool(reduced[0]), bool(reduced[1]), float(np.array(-reduced[2], np.int32).view(np.float32))
 
-    def place_all(self, place: npt.NDArray[np.float64], velocity: npt.NDArray[Any] | None) -> None:
+    def place_all(
+        self,
+        place: npt.NDArray[np.float64],
+        velocity: npt.NDArray[Any] | None,
+        relaxed: npt.NDArray[np.float64] | None = None,
+    ) -> None:
         """Set all cells of all ranks from arrays (3, n) that are the same on every rank (collective).
 
-        Cells are ordered by type, then by number.
+        Cells are ordered by type, then by number. `relaxed` (planes, 3, n) is the memory of surface viscosity, by
+        default that of cells at rest.
         """
         rows, columns, begin = [], [], 0
         for kind, (block, total) in enumerate(zip(self.cells.blocks, self.total, strict=True)):
@@ -154,7 +160,8 @@ class CellSharing:
         counts = np.bincount(table.kind, minlength=len(self.total)).tolist()
         capacities = [max(old, _with_headroom(count)) for old, count in zip(self.capacities, counts, strict=True)]
         self.reserve(capacities, self.resident.replicated_capacities)
-        for array, source in ((self.cells.place, place), (self.velocity, velocity)):
+        memory = [] if relaxed is None else list(zip(self.cells.planes, relaxed, strict=False))
+        for array, source in ((self.cells.place, place), (self.velocity, velocity), *memory):
             if source is None:
                 continue
             host = np.zeros((3, self.cells.stride), array.dtype)
@@ -163,6 +170,8 @@ class CellSharing:
             self.backend.assign(array, host)
         self.messages.prepare(self.cells.place, self.velocity)
         self._set_roles(table)
+        if not memory:
+            self.cells.relax()
         self.query()
 
     def cell_slots(self, table: OwnerTable) -> Numbers:
@@ -254,14 +263,14 @@ class CellSharing:
             return False
         if too_small:
             (first, vertices), stride = self._vertices(table), self.cells.stride
-            before = self.cells.place, self.velocity
+            before = self.cells.place, self.velocity, *self.cells.planes
             grown = (
                 [_with_headroom(n) if n > old else old for n, old in zip(count.tolist(), capacity, strict=True)]
                 for count, capacity in required
             )
             self.reserve(*grown)
             entries = np.column_stack([first, self._vertices(table)[0], vertices])
-            for source, target in zip(before, (self.cells.place, self.velocity), strict=True):
+            for source, target in zip(before, (self.cells.place, self.velocity, *self.cells.planes), strict=True):
                 move_cells(self.backend, source, target, entries, (stride, self.cells.stride))
         self.messages.grow(sent, received)
         self.messages.prepare(self.cells.place, self.velocity)
@@ -270,7 +279,7 @@ class CellSharing:
     def _move(
         self, old: OwnerTable, owned_cells: Numbers, by_peer: list[Numbers], table: OwnerTable, source: Numbers
     ) -> None:
-        """Copy places and velocities of this rank's cells, rows `owned_cells` of `old`, to their new ranks."""
+        """Copy the state of this rank's cells, rows `owned_cells` of `old`, to their new ranks."""
         rank, stride, (at, vertices) = self.world.rank, self.cells.stride, self._vertices(table)
         first, old_vertices = (column[owned_cells] for column in self._vertices(old))
         empty = np.zeros(0, np.int64)
@@ -279,7 +288,8 @@ class CellSharing:
         local, messages = np.flatnonzero(source == rank), self.messages
         out = np.column_stack([first[by_peer[rank]], at[local], old_vertices[by_peer[rank]]])
         back = np.column_stack([at[local], at[local], vertices[local]])
-        for exchange, array in ((messages.places, self.cells.place), (messages.speeds, self.velocity)):
+        planes = [(messages.places, plane) for plane in self.cells.planes]
+        for exchange, array in ((messages.places, self.cells.place), (messages.speeds, self.velocity), *planes):
             buffer = self.backend.zeros((3, stride), array.dtype)
             move_cells(self.backend, array, buffer, out, (stride, stride))
             messages.write(exchange, "gather", stride, (first, old_vertices, outgoing), (at, vertices, incoming))

@@ -35,11 +35,10 @@ class CellsSetup:
     packing: Packing | None  # centers are means of the moving points; None after a restart
     hematocrit: float | None  # the requested one, of the part `reached` of the fluid; None if places were given
     gap: float  # least distance of packed cells from each other and from walls
-    contrast: float  # viscosity inside cells over that of the fluid
+    contrasts: tuple[float, ...]  # viscosity inside cells of each type over that of the fluid
     between: Repulsion
     wall: Repulsion
     limits: tuple[StepLimit, ...]  # longest stable time step, by type
-    filled: tuple[bool, ...]  # types with the viscosity `contrast` inside
     reached: float  # part of the fluid in which cells are packed, without layers at openings
     delta: Delta
     scheme: Scheme
@@ -64,22 +63,30 @@ def radius_of(surface: Surface) -> float:
 
 @dataclass
 class Population:
-    """Cells of one type: `vertices` and `velocity` (n, v, 3) in lattice units, permanent `names` (n,)."""
+    """Cells of one type: `vertices` and `velocity` (n, v, 3) in lattice units, permanent `names` (n,).
+
+    `relaxed` (n, e, 3) is the memory of their surface viscosity, None without.
+    """
 
     vertices: Floats
     velocity: Floats
     names: npt.NDArray[np.int64]
+    relaxed: Floats | None = None
 
-    def changed(
-        self, keep: npt.NDArray[np.bool_], vertices: Sequence[Floats], velocity: Sequence[Floats], first_name: int
-    ) -> Population:
-        """Return the cells selected by `keep` and new ones, (v, 3) each."""
-        shape = (-1, *self.vertices.shape[1:])
-        new = [np.asarray(values, np.float64).reshape(shape) for values in (vertices, velocity)]
+    def relaxed_of(self, number: int) -> Floats | None:
+        """Return the memory (e, 3) of one cell, None without surface viscosity."""
+        return None if self.relaxed is None else np.asarray(self.relaxed[number])
+
+    def changed(self, keep: npt.NDArray[np.bool_], new: Population) -> Population:
+        """Return the cells selected by `keep`, and those of `new`."""
+        relaxed = None
+        if self.relaxed is not None and new.relaxed is not None:
+            relaxed = np.concatenate([self.relaxed[keep], new.relaxed])
         return Population(
-            np.concatenate([self.vertices[keep], new[0]]),
-            np.concatenate([self.velocity[keep], new[1]]),
-            np.concatenate([self.names[keep], first_name + np.arange(len(new[0]))]),
+            np.concatenate([self.vertices[keep], new.vertices]),
+            np.concatenate([self.velocity[keep], new.velocity]),
+            np.concatenate([self.names[keep], new.names]),
+            relaxed,
         )
 
 
@@ -140,10 +147,9 @@ def couple(
             contact=contact,
             delta=setup.delta,
             scheme=setup.scheme,
-            viscosity_contrast=setup.contrast,
+            viscosity_contrast=setup.contrasts,
             mark_every=setup.mark_every,
             slip=setup.slip,
-            filled=setup.filled,
             before=before,
         )
     except CaseError as error:
@@ -154,13 +160,17 @@ def couple(
 
 
 def move(blood: Blood, populations: Sequence[Population]) -> None:
-    """Set vertices and velocities of all cells of `blood`, whose number is unchanged (collective)."""
-    blood.move([cells.vertices for cells in populations], [cells.velocity for cells in populations])
+    """Set the state of all cells of `blood`, whose number is unchanged (collective)."""
+    blood.move(
+        [cells.vertices for cells in populations],
+        [cells.velocity for cells in populations],
+        [cells.relaxed for cells in populations],
+    )
 
 
 def present_cells(blood: Blood, names: Sequence[npt.NDArray[np.int64]]) -> list[Population]:
     """Return all cells in their present state, with their `names` by type (collective)."""
     return [
-        Population(blood.vertices(kind), blood.velocities(kind).astype(np.float64), names_of_kind)
+        Population(blood.vertices(kind), blood.velocities(kind).astype(np.float64), names_of_kind, blood.relaxed(kind))
         for kind, names_of_kind in enumerate(names)
     ]

@@ -17,16 +17,19 @@ from seiche.observe.stage import Stage
 
 @dataclass(frozen=True, eq=False)
 class Contrast:
-    """Viscosity inside cells: `ratio` times the outer one.
+    """Viscosities inside cells: `ratios` times the outer one, the first 1 for sites outside.
 
-    `bits` on the device flags the slots inside cells; `inside` returns the flags of the owned sites, (n_owned,), and
-    `inside_on_device` the same on the device. They are updated after every step whose number is a multiple of `every`.
-    `begin` receives the number of completed steps before stages are launched or captured.
+    `bits` on the device are `planes` arrays of `words` words with one bit for each slot; the bits of a slot are its
+    index in `ratios`. `inside` returns the indices of the owned sites, (n_owned,), and `inside_on_device` the same on
+    the device. They are updated after every step whose number is a multiple of `every`. `begin` receives the number of
+    completed steps before stages are launched or captured.
     """
 
-    ratio: float
+    ratios: Sequence[float]
+    planes: int
+    words: int
     bits: Array
-    inside: Callable[[], npt.NDArray[np.bool_]]
+    inside: Callable[[], npt.NDArray[np.uint8]]
     inside_on_device: Callable[[], Array]
     every: int
     begin: Callable[[int], None]

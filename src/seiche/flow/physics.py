@@ -162,7 +162,7 @@ class Physics:
         """Return the relaxation rate of the shear stress of a Newtonian fluid; with a contrast, also that in cells."""
         fluid = self._model.rheology
         assert isinstance(fluid, Newtonian)
-        factors = (1.0,) if self._contrast is None else (1.0, self._contrast.ratio)
+        factors = (1.0,) if self._contrast is None else self._contrast.ratios
         return tuple(relaxation_rates(factor * fluid.viscosity, self._model)[0] for factor in factors)
 
     def even_rates(self) -> npt.NDArray[Any]:
@@ -170,8 +170,7 @@ class Physics:
         if self._omega is not None:
             return np.asarray(self._backend.download(self._omega)[self._layout.item])
         if self._contrast is not None:
-            outer, inner = self._uniform_rates()
-            return np.where(self._contrast.inside(), inner, outer).astype(self._real)
+            return np.array(self._uniform_rates())[self._contrast.inside()].astype(self._real)
         return np.full(len(self._layout.item), self.even_rate, self._real)
 
     def write_viscosity(self, out: Array, items: Array) -> None:
@@ -182,7 +181,9 @@ class Physics:
         outer, *inner = viscosity_of(np.array(self._uniform_rates(), self._real)).tolist()
         out[...] = outer
         if self._contrast is not None:
-            out[self._contrast.inside_on_device()] = inner[0]
+            indices = self._contrast.inside_on_device()
+            for index, value in enumerate(inner, start=1):
+                out[indices == index] = value
 
     def set_even_rates(self, rates: npt.NDArray[Any]) -> None:
         """Overwrite the relaxation rates of the shear stress, (n_owned,)."""
@@ -255,11 +256,12 @@ class Physics:
             raise CaseError(
                 f"a viscosity contrast requires a Newtonian fluid outside the cells, not {type(fluid).__name__}"
             )
-        if not 0 < contrast.ratio < np.inf:
-            raise CaseError(f"viscosity contrast {contrast.ratio} is not positive")
-        rates = [relaxation_rates(factor * fluid.viscosity, self._model) for factor in (1.0, contrast.ratio)]
-        even, odd = zip(*rates, strict=True)
-        self.relaxation = next(name for name, force in INSIDE.items() if force == immersion.force)
-        members = {"inside": contrast.bits, "slots": immersion.members["slots"], "even": even, "odd": odd}
-        self.relaxation_members = self._with_moments(members)
+        for ratio in contrast.ratios:
+            if not 0 < ratio < np.inf:
+                raise CaseError(f"viscosity contrast {ratio} is not positive")
+        even, odd = zip(*(relaxation_rates(r * fluid.viscosity, self._model) for r in contrast.ratios), strict=True)
+        name = next(name for name, force in INSIDE.items() if force == immersion.force)
+        self.relaxation = name if contrast.planes == 1 else f"{name} {contrast.planes}"
+        members = {"inside": contrast.bits, "words": contrast.words, "slots": immersion.members["slots"]}
+        self.relaxation_members = self._with_moments({**members, "even": even, "odd": odd})
         self._contrast = contrast

@@ -51,7 +51,7 @@ class FlowSolver(SolverBase):
         iolets: the openings.
         halo: halo exchange between ranks.
         measures: measurements of the current state.
-        restored_inside: flags of the owned sites inside cells, if a restored state has them, until the next step.
+        restored_inside: indices of the viscosities of the owned sites from a restored state, until the next step.
     """
 
     item = SITES
@@ -71,6 +71,7 @@ class FlowSolver(SolverBase):
         transport: str = "auto",
         threads: int | None = None,
         weights: npt.NDArray[np.float64] | None = None,
+        immersed: bool = False,
     ) -> None:
         """Partition the sites, allocate the populations and set the initial state.
 
@@ -85,6 +86,7 @@ class FlowSolver(SolverBase):
             transport: "auto", "local", "host", "peer", "nccl" or "device_mpi".
             threads: CPU threads of this rank.
             weights: cost of every site (n,) for load balancing (`seiche.flow.balance.measure_costs`).
+            immersed: bodies will be immersed, for the choice of a layout.
 
         Raises:
             CaseError: an impossible model, more ranks than sites, a periodic extent that is not a multiple of the tile.
@@ -95,7 +97,8 @@ class FlowSolver(SolverBase):
         check_model(sites, model, self.precision, self.world.size)
         self.backend = open_backend(device, self.world.threads(threads), self.world.local_rank)
         lattice, store = VELOCITY_SETS[model.velocity_set], self.precision.storage
-        self.layout = on_root(self.world, lambda: choose_layout(sites, layout, store, device, lattice, model=model))
+        chosen = partial(choose_layout, sites, layout, store, device, lattice, model=model, immersed=immersed)
+        self.layout = on_root(self.world, chosen)
         owner = owners(sites, self.world, method=partition, weights=weights, block=tile_edge(self.layout))
         self.region = Region(sites, owner, self.world.rank, lattice)
         self.owned: npt.NDArray[np.int64] = self.region.owned
@@ -114,7 +117,7 @@ class FlowSolver(SolverBase):
             mass.measure = self._measure_mass
         self._prepare_immersion: Callable[[int], int] | None = None
         self._contrast: Contrast | None = None
-        self.restored_inside: npt.NDArray[np.bool_] | None = None
+        self.restored_inside: npt.NDArray[np.uint8] | None = None
         self._phases = self._steps.phases()
         self._prepare_messages()
         self.populations.start(model.initial_density, model.initial_velocity)
@@ -245,8 +248,8 @@ class FlowSolver(SolverBase):
         Arrays of the sites: `populations` (n_owned, Q), outgoing, shifted by the weight, assembled on access in any
         thread. `relaxation` (n_owned,), omega+ of the last step, for a rheology that needs it. `reference_velocity`
         (n_owned, 3), the reference of `measures.velocity_change`, after its first call. `inside` (n_owned,), the last
-        flags of sites inside cells, unless they are updated after this step. `moments` (n_owned, 10), with the layout
-        of this name: a restart from them is exact, from populations only to round-off. Attributes
+        indices of viscosities inside cells, unless they are updated after this step. `moments` (n_owned, 10), with the
+        layout of this name: a restart from them is exact, from populations only to round-off. Attributes
         "iolets.<name>.<number>" belong to Windkessel outlets.
         """
         self._walls.restore()
@@ -285,7 +288,7 @@ class FlowSolver(SolverBase):
         needed |= {name: shape for name, shape in optional.items() if name in present}
         check_row_shapes(rows, needed, self.items, SITES)
         arrays = {name: np.asarray(present[name][:]) for name in needed}
-        self.restored_inside = arrays["inside"].astype(bool) if "inside" in arrays else None
+        self.restored_inside = arrays["inside"].astype(np.uint8) if "inside" in arrays else None
         self._walls.restore()
         self.phase, self.step = 0, state.step
         if self.iolets.windkessels is not None:

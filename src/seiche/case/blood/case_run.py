@@ -96,14 +96,24 @@ class BloodCaseRun(FlowCaseRun):
         return [*super().notes(), *changes, *missing_types(self.setup, counts)]
 
     def results(self, files: Iterable[Path]) -> Results:
-        """Return the results of the flow, with a note for each crowded inlet."""
+        """Return the results of the flow, with a line about the cells and a note for each crowded inlet."""
         self.blood.record()
         results = super().results(files)
-        return replace(results, lines=[*results.lines, *self.crowded_inlets()])
+        return replace(results, lines=[*results.lines, self.cell_line(), *self.crowded_inlets()])
 
     def more_details(self) -> dict[str, Any]:
         """Return the summary of the cells."""
         return {"cells": self.blood.summary()}
+
+    def cell_line(self) -> str:
+        """Return hematocrit and drift of the cells as text."""
+        cells, count = self.blood.summary(), sum(map(len, self.blood.names))
+        wanted = cells["hematocrit_wanted"]
+        requested = "" if wanted is None else f" ({wanted:g} requested)"
+        return (
+            f"cells: {count:,}, hematocrit {cells['hematocrit']:.4f}{requested}, largest change of a volume "
+            f"{cells['largest_volume_change']:.2%}, of an area {cells['largest_area_change']:.2%}"
+        )
 
     def crowded_inlets(self) -> list[str]:
         """Return a line for each inlet at which more than a tenth of the due cells could not be inserted.

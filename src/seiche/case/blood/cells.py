@@ -21,7 +21,8 @@ from seiche.cells.model import CellType, MembraneModel
 from seiche.cells.packing import Packing, pack
 from seiche.cells.space import FluidSpace, heights
 from seiche.cells.vessels import refuse_tight
-from seiche.couple.limits import StepLimit, step_limit
+from seiche.couple.inside import contrasts_of
+from seiche.couple.limits import StepLimit, settled, step_limit
 from seiche.couple.suspension import CellsSetup, radius_of
 from seiche.domain.sites import SiteSet
 from seiche.domain.surface import Surface
@@ -40,7 +41,8 @@ def cells_setup(setup: BloodSetup, folder: Path, *, place: bool = True) -> Cells
     """
     case, units, sites = setup.case, setup.units, setup.vessel.sites
     try:
-        types = tuple(_cell_type(table, units, folder) for table in case.cells)
+        viscosity = (setup.invariants.tau[0] - 0.5) / 3
+        types = tuple(_cell_type(table, units, viscosity, folder) for table in case.cells)
         surfaces = tuple(kind.moving_mesh() for kind in types)
         for kind, surface in zip(types, surfaces, strict=True):
             if surface.volume > len(sites):
@@ -50,7 +52,7 @@ def cells_setup(setup: BloodSetup, folder: Path, *, place: bool = True) -> Cells
                     " check the unit of its mesh"
                 )
         gap = _gap(case, units, surfaces)
-        backend, viscosity = open_backend("cpu", 1), (setup.invariants.tau[0] - 0.5) / 3
+        backend = open_backend("cpu", 1)
         delta, scheme, slip = case.coupling.delta, case.coupling.scheme, case.coupling.slip
         collision = setup.model.collision
         limits = tuple(
@@ -63,7 +65,7 @@ def cells_setup(setup: BloodSetup, folder: Path, *, place: bool = True) -> Cells
             _place(setup, folder, types, surfaces, gap=gap, reached=reached, free=free) if place else (None, ())
         )
         between, wall = repulsions(case, units)
-        contrast = _contrast(case)
+        contrasts = _contrasts(case)
     except CaseError as error:
         raise CaseError(f"{setup.source}: {error}") from None
     except OSError as error:
@@ -75,11 +77,10 @@ def cells_setup(setup: BloodSetup, folder: Path, *, place: bool = True) -> Cells
         packing=packing,
         hematocrit=case.packing.hematocrit if case.packing is not None else None,
         gap=gap,
-        contrast=contrast,
+        contrasts=contrasts,
         between=between,
         wall=wall,
         limits=limits,
-        filled=tuple(table.inner_viscosity is not None for table in case.cells),
         reached=reached,
         delta=delta,
         scheme=scheme,
@@ -99,12 +100,12 @@ def _refuse_unstable(units: LatticeUnits, types: Sequence[CellType], limits: Seq
             )
 
 
-def _cell_type(table: CellTable, units: LatticeUnits, folder: Path) -> CellType:
+def _cell_type(table: CellTable, units: LatticeUnits, viscosity: float, folder: Path) -> CellType:
     key = f'cells["{table.name}"]'
     try:
         mesh = _mesh(table, folder)
         scaled = Surface(mesh.vertices / units.spacing, mesh.faces)
-        kind = CellType(table.name, scaled, membrane(table, units))
+        kind = CellType(table.name, scaled, membrane(table, units, viscosity))
         if not (kind.moving_mesh().volume > 0):
             raise CaseError("shape: the control points of its surface enclose no volume; use a smoother mesh")
     except CaseError as error:
@@ -126,21 +127,27 @@ def _mesh(table: CellTable, folder: Path) -> Surface:
     return Surface(np.asarray(mesh.vertices) * shape.unit, mesh.faces)
 
 
-def membrane(table: CellTable, units: LatticeUnits) -> MembraneModel:
-    """Return the elasticity of a type in lattice units; G = k_s/3."""
+def membrane(table: CellTable, units: LatticeUnits, viscosity: float) -> MembraneModel:
+    """Return the membrane of a type in lattice units, in a fluid of this kinematic `viscosity`; G = k_s/3."""
     shear = table.shear_modulus if table.shear_modulus is not None else (table.strain_modulus or 0.0) / 3
     shear = units.to_lattice("surface_modulus", shear)
     law = MEMBRANE_LAWS[table.law]
-    return MembraneModel(
+    relaxation = table.relaxation_time
+    model = MembraneModel(
         law(shear, **({"area_ratio": table.area_ratio} if "area_ratio" in law.kernel.numbers else {})),
         bending=units.to_lattice("energy", table.bending),
         spontaneous_curvature="rest" if table.curvature == "rest" else 0.0,
         area=units.to_lattice("surface_modulus", table.area),
         local_area=units.to_lattice("surface_modulus", table.local_area),
         volume=units.to_lattice("stress", table.volume),
+        viscosity=units.to_lattice("surface_viscosity", table.surface_viscosity),
+        relaxation=units.to_lattice("time", relaxation)
+        if relaxation is not None
+        else float(table.surface_viscosity > 0),
         shell="loop" if table.model == "loop" else "flat",
         points=table.points,
     )
+    return model if relaxation is not None or not model.viscosity else settled(model, viscosity)
 
 
 def repulsions(case: BloodCase, units: LatticeUnits) -> tuple[Repulsion, Repulsion]:
@@ -158,16 +165,17 @@ def repulsions(case: BloodCase, units: LatticeUnits) -> tuple[Repulsion, Repulsi
     return Repulsion(strength, reach, table.exponent, morse), Repulsion(wall, wall_reach, table.exponent)
 
 
-def _contrast(case: BloodCase) -> float:
-    inner = next((table.inner_viscosity for table in case.cells if table.inner_viscosity is not None), None)
-    if inner is None:
-        return 1.0
+def _contrasts(case: BloodCase) -> tuple[float, ...]:
+    """Return the viscosity inside cells of each type over that of the fluid."""
+    if all(table.inner_viscosity is None for table in case.cells):
+        return (1.0,) * len(case.cells)
     outer = case.fluid.viscosity
     if outer is None and case.fluid.rheology is not None and case.fluid.rheology.kind == "newtonian":
         outer = case.fluid.rheology.viscosity
     if outer is None:
         raise CaseError("cells: inner_viscosity requires a Newtonian fluid outside the cells; set fluid.viscosity")
-    return inner / outer
+    inner = (outer if table.inner_viscosity is None else table.inner_viscosity for table in case.cells)
+    return contrasts_of([viscosity / outer for viscosity in inner], len(case.cells))
 
 
 def _gap(case: BloodCase, units: LatticeUnits, surfaces: Sequence[Surface]) -> float:

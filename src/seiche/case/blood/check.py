@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from seiche.case.blood.estimates import blood_estimates
+from seiche.case.blood.estimates import FULL_VISCOSITY, blood_estimates, viscosity_of_surface
 from seiche.case.blood.setup import BloodSetup
 from seiche.case.blood.tubes import missing_types, planned, refuse_unpackable
 from seiche.case.check import check_lines
 from seiche.case.flow.check import cost_rows, flow_rows
 from seiche.case.flow.limits import remarks
 from seiche.case.flow.memory import predict, tiles_of
-from seiche.cells.cells import ALIGNMENT
+from seiche.cells.cells import ALIGNMENT, memory_planes
 from seiche.cells.contact import contact_memory
 from seiche.cells.mesh import mean_edge, reduced_volume
 from seiche.cells.space import sparse_points, wall_points
@@ -84,6 +84,14 @@ def cell_rows(setup: BloodSetup, tubes: Mapping[str, TubePlan]) -> Iterator[tupl
             f"G = {law.shear * scale:.4g} uN/m (k_s = 3 G = {3 * law.shear * scale:.4g} uN/m), modulus of area "
             f"{area:.4g} uN/m, bending {kind.model.bending * units.scale('energy'):.4g} J",
         )
+        if kind.model.viscosity > 0:
+            spring = viscosity_of_surface(kind, units)
+            yield (
+                f"surface viscosity {kind.name}",
+                f"{spring.viscosity * 1e6:.4g} uN s/m, in series with a spring of {spring.modulus * 1e6:.4g} uN/m, "
+                f"relaxation time {spring.time:.3g} s: at least {FULL_VISCOSITY:.0%} of it up to "
+                f"{spring.fastest:.3g} 1/s of shear, recovery {spring.delay:.2g} slower",
+            )
         limit = cells.limits[number]
         yield (
             f"time step {kind.name}",
@@ -109,13 +117,10 @@ def cell_rows(setup: BloodSetup, tubes: Mapping[str, TubePlan]) -> Iterator[tupl
             f"memory {name}",
             f"{(tube.flow + tube.cells) / 1e6:.3g} MB on every rank, of which {tube.cells / 1e6:.3g} MB for the cells",
         )
-    if cells.contrast != 1:
-        names = [kind.name for kind, filled in zip(cells.types, cells.filled, strict=True) if filled]
-        where = "" if all(cells.filled) else f", in {', '.join(names)} only"
-        yield (
-            "viscosity inside",
-            f"{cells.contrast:.3g} times that of the fluid{where}",
-        )
+    for kind, contrast in zip(cells.types, cells.contrasts, strict=True):
+        if contrast != 1:
+            times = f"{contrast:.3g} times that of the fluid"
+            yield f"viscosity in {kind.name}", times
     yield (
         "memory of cells",
         f"{memory.site:.4g} B per site in addition to the flow, {memory.total / 1e6:.3g} MB in total",
@@ -131,7 +136,8 @@ def memory_of_tube(setup: BloodSetup, cells: CellsSetup, plan: TubePlan) -> Tube
     case = setup.case.model_copy(update={"lattice": lattice.model_copy(update={"layout": "auto"})})
     tube = replace(setup, case=case, model=model, vessel=replace(setup.vessel, sites=sites))
     velocities = VELOCITY_SETS[model.velocity_set]
-    layout = choose_layout(sites, "auto", setup.precision.storage, case.run.device, velocities, model=model)
+    storage, device = setup.precision.storage, case.run.device
+    layout = choose_layout(sites, "auto", storage, device, velocities, model=model, immersed=True)
     flow = next(row.memory for row in predict(tube) if row.layout == layout)
     flow += COLUMNS * np.dtype(setup.precision.compute).itemsize * min(CHUNK, len(sites)) + 8 * len(sites)
     return TubeMemory(flow, memory_of_cells(tube, cells, plan.cells.tolist()).total)
@@ -161,12 +167,16 @@ def memory_of_cells(setup: BloodSetup, cells: CellsSetup, counts: Sequence[int] 
     bricks = tiles_of(sites, BRICK)
     rows = float(np.prod([-(-extent // BRICK) + 1 for extent in sites.shape]))
     per_site = (bricks + 1) * (BRICK**3 * 7 * size + 64 + 8 + 12 + 16) + 4 * rows
-    if setup.case.lattice.layout not in ("tiles-8", "moments"):  # in these, items are the slots
+    velocities, chosen = VELOCITY_SETS[setup.model.velocity_set], setup.case.lattice.layout
+    storage, device = setup.precision.storage, setup.case.run.device
+    layout = choose_layout(sites, chosen, storage, device, velocities, model=setup.model, immersed=True)
+    if layout not in ("tiles-8", "moments"):  # in these, items are the slots
         per_site += 4 * len(sites)
-    if cells.contrast != 1:
-        per_site += (bricks + 1) * 64
+    per_site += (bricks + 1) * 64 * len(set(cells.contrasts) - {1.0}).bit_length()
     per_site += walls
     shared = lists / vertices if vertices else 0.0  # fixed cost of the lists, divided among the vertices
+    planes = max(map(memory_planes, cells.types))  # of surface viscosity, of all types
+    per_vertex += 24 * planes
     per_cell = {kind.name: len(kind.mesh.vertices) * (per_vertex + shared) + 16 for kind in cells.types}
     total = per_site + stride * per_vertex + lists + sum(16 * n for n in counts)
     return CellMemory(per_cell, per_site / len(sites), total)

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Estimates of cells: edges of meshes, time step, viscosity inside, stiffness of contact."""
+"""Estimates of cells: edges of meshes, time step, viscosities, stiffness of contact."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from seiche.case.blood.setup import BloodSetup
 from seiche.case.flow.estimates import flow_estimates
 from seiche.case.flow.limits import TAU_LARGEST_TRT
+from seiche.case.flow.units import LatticeUnits
 from seiche.cells.contact import Repulsion
 from seiche.cells.mesh import mean_edge
+from seiche.cells.model import CellType
 from seiche.couple.limits import Mobility
 from seiche.couple.suspension import CellsSetup
 from seiche.kernels.registry.ibm import SUPPORT
@@ -27,6 +31,12 @@ CONTRAST_CHECKED = (1.0, 10.0)
 LIMIT_ADVISED = 2.0
 #: Largest advised product of mobility and contact stiffness of two vertices at half the reach; a vertex has several.
 CONTACT_ADVISED = 0.25
+#: Part of the surface viscosity that acts in the fastest advised shear, and the frequency at which a tank-treading
+#: membrane is strained over the shear rate.
+FULL_VISCOSITY, TREADING = 0.95, 0.44
+#: Largest advised relative delay of recovery: G over the modulus of the spring in series.
+SLOWEST_RECOVERY = 0.1
+_VISCOSITY = "theory/cells.md#8-surface-viscosity"
 _INSIDE = "theory/coupling.md#4-viscosity-inside-cells"
 _STEP = "theory/coupling.md#6-the-longest-time-step"
 
@@ -51,6 +61,7 @@ def _types(setup: BloodSetup, cells: CellsSetup) -> Iterator[Estimate]:
             remedy="use more vertices or a larger spacing",
             source="theory/coupling.md#1-the-immersed-boundary",
         )
+        yield from _surface_viscosity(setup, kind)
         yield Estimate(
             name="time step over the limit of the membrane",
             value=1.0 / limit.ratio,
@@ -102,22 +113,79 @@ def tau_inside(setup: BloodSetup, contrast: float) -> float:
 
 
 def _inside(setup: BloodSetup, cells: CellsSetup) -> Iterator[Estimate]:
-    if cells.contrast == 1:
-        return
     low, high = CONTRAST_CHECKED
-    yield Estimate(
-        name="inner over outer viscosity",
-        value=cells.contrast,
-        least=low,
-        greatest=high,
-        effect="outside the validated range",
-        source=_INSIDE,
+    for contrast in sorted(set(cells.contrasts) - {1.0}):
+        names = ", ".join(k.name for k, own in zip(cells.types, cells.contrasts, strict=True) if own == contrast)
+        yield Estimate(
+            name="inner over outer viscosity",
+            value=contrast,
+            where=f'cells["{names}"]',
+            least=low,
+            greatest=high,
+            effect="outside the validated range",
+            source=_INSIDE,
+        )
+        yield Estimate(
+            name="tau inside cells",
+            value=tau_inside(setup, contrast),
+            where=f'cells["{names}"]',
+            greatest=TAU_LARGEST_TRT,
+            effect="flow inside cells lags by about as many steps",
+            remedy="use a smaller time step",
+            source=_INSIDE,
+        )
+
+
+@dataclass(frozen=True)
+class SurfaceViscosity:
+    """A surface viscosity in SI units with its spring (theory/cells, section 8).
+
+    `modulus` (N/m) and relaxation `time` (s) of the spring; `fastest`: shear rate (1/s) up to which `FULL_VISCOSITY` of
+    the viscosity acts; `delay`: relative increase of the time of recovery.
+    """
+
+    viscosity: float
+    modulus: float
+    time: float
+    fastest: float
+    delay: float
+
+
+def viscosity_of_surface(kind: CellType, units: LatticeUnits) -> SurfaceViscosity:
+    """Return the surface viscosity of a type in lattice units."""
+    model = kind.model
+    time = units.to_si("time", model.relaxation)
+    return SurfaceViscosity(
+        viscosity=units.to_si("surface_viscosity", model.viscosity),
+        modulus=units.to_si("surface_modulus", model.spring),
+        time=time,
+        fastest=math.sqrt(1 / FULL_VISCOSITY - 1) / (TREADING * time),
+        delay=model.law.shear / model.spring,
     )
+
+
+def _surface_viscosity(setup: BloodSetup, kind: CellType) -> Iterator[Estimate]:
+    """Yield the parts of the surface viscosity of a type that are lost, in the fastest shear and in recovery."""
+    if not kind.model.viscosity > 0:
+        return
+    spring, numbers, where = viscosity_of_surface(kind, setup.units), setup.invariants, f'cells["{kind.name}"]'
+    if numbers.velocity_scale:
+        rate = 4 * numbers.velocity_scale / numbers.length_scale
+        yield Estimate(
+            name="surface viscosity lost at the wall",
+            value=1 - 1 / (1 + (TREADING * rate * spring.time) ** 2),
+            where=where,
+            greatest=1 - FULL_VISCOSITY,
+            effect=f"the spring in series relaxes in {spring.time:.2g} s, too slowly for shear of {rate:.3g} 1/s",
+            remedy="use a smaller time step or a smaller relaxation_time",
+            source=_VISCOSITY,
+        )
     yield Estimate(
-        name="tau inside cells",
-        value=tau_inside(setup, cells.contrast),
-        greatest=TAU_LARGEST_TRT,
-        effect="flow inside cells lags by about as many steps",
-        remedy="use a smaller time step",
-        source=_INSIDE,
+        name="recovery slower by the spring of surface viscosity",
+        value=spring.delay,
+        where=where,
+        greatest=SLOWEST_RECOVERY,
+        effect="cells recover from deformation too slowly",
+        remedy="use a smaller time step or a smaller relaxation_time",
+        source=_VISCOSITY,
     )

@@ -15,6 +15,7 @@ from seiche.case.blood.setup import BloodSetup, open_vessel
 from seiche.case.blood.tubes import planned
 from seiche.cells.space import sparse_points, wall_points
 from seiche.couple.open.inflow import VolumeInflow
+from seiche.couple.open.inlet_reservoir import population_of
 from seiche.couple.open.reservoir import Openings
 from seiche.couple.suspension import Population, couple, move, named, packed, present_cells
 from seiche.errors import CaseError
@@ -128,7 +129,10 @@ class BloodRun:
         if exchange.is_empty:
             return
         for (kind, row), image in exchange.guided.items():
-            populations[kind].vertices[row], populations[kind].velocity[row] = image.vertices, image.velocity
+            population = populations[kind]
+            population.vertices[row], population.velocity[row] = image.vertices, image.velocity
+            if population.relaxed is not None:
+                population.relaxed[row] = image.relaxed
         if not exchange.entered and not exchange.left:
             move(self.blood, populations)
             return
@@ -136,8 +140,8 @@ class BloodRun:
             new = [arrival for arrival in exchange.entering if arrival.kind == kind]
             for number, arrival in enumerate(new, start=self.next_name):
                 self.openings.register(arrival, number)
-            places, velocities = [arrival.vertices for arrival in new], [arrival.velocity for arrival in new]
-            populations[kind] = population.changed(exchange.keep[kind], places, velocities, self.next_name)
+            added = population_of(new, population, self.next_name)
+            populations[kind] = population.changed(exchange.keep[kind], added)
             self.next_name += len(new)
         for totals, counts in ((self.statistics.entered, exchange.entered), (self.statistics.left, exchange.left)):
             for name, number in counts.items():
@@ -184,11 +188,17 @@ class BloodRun:
     def state(self) -> tuple[Floats, str]:
         """Return the state for a restart: vertices and velocities as one row of numbers, and a description (JSON)."""
         populations = self.populations()
-        parts = [rows.ravel() for p in populations for rows in (p.vertices, p.velocity, p.names.astype(np.float64))]
+        parts = [
+            rows.ravel()
+            for p in populations
+            for rows in (p.vertices, p.velocity, p.names.astype(np.float64), p.relaxed)
+            if rows is not None
+        ]
         note: dict[str, Any] = {
             "types": [kind.name for kind in self.cells.types],
             "cells": [len(population.names) for population in populations],
             "vertices": [population.vertices.shape[1] for population in populations],
+            "relaxed": [0 if p.relaxed is None else p.relaxed.shape[1] for p in populations],
             "volumes": [kind.mesh.volume for kind in self.cells.types],
             "next_name": self.next_name,
             "series": self.series,
@@ -228,12 +238,15 @@ class BloodRun:
         self.statistics = CellStatistics(area_drift=area_drift, volume_drift=volume_drift, entered=entered, left=left)
         self.next_name, self.series = int(note["next_name"]), dict(note.get("series", {}))
         populations, first = [], 0
-        for count, vertices in zip(note["cells"], note["vertices"], strict=True):
+        elements = note.get("relaxed", [0] * len(note["cells"]))  # absent in older checkpoints
+        for count, vertices, remembered in zip(note["cells"], note["vertices"], elements, strict=True):
             last = first + 2 * count * vertices * 3
             places, velocities = numbers[first:last].reshape(2, count, vertices, 3).copy()
             names = numbers[last : last + count].astype(np.int64)
-            populations.append(Population(places, velocities, names))
-            first = last + count
+            first, last = last + count, last + count + 3 * count * remembered
+            relaxed = numbers[first:last].reshape(count, remembered, 3).copy() if remembered else None
+            populations.append(Population(places, velocities, names, relaxed))
+            first = last
         self._used = first
         return populations
 

@@ -18,8 +18,10 @@ from seiche.case.quantities import (
     PositiveForce,
     PositiveLength,
     PositiveModulus,
+    PositiveTime,
     PositiveWaveNumber,
     StepsOrTime,
+    SurfaceViscosity,
     Viscosity,
     VolumeModulus,
 )
@@ -35,7 +37,7 @@ from seiche.case.tables import (
 )
 from seiche.cells.laws import MEMBRANE_LAWS
 from seiche.cells.mesh import EVANS_FUNG
-from seiche.cells.red import AREA_RATIO, DIAMETER, MODEL, SHEAR
+from seiche.cells.red import AREA_RATIO, DIAMETER, MODEL, SHEAR, VISCOSITY
 from seiche.io.cell_files import is_file_of_series
 
 PositionsFrom = Literal["geometry", "box"]
@@ -118,20 +120,30 @@ class CellTable(Table):
     area: Modulus = Field(default=MODEL.area, description="penalty on the area of the whole cell (N/m by default)")
     local_area: Modulus = Field(default=MODEL.local_area, description="penalty on the area of every triangle")
     volume: VolumeModulus = Field(default=MODEL.volume, description="penalty on the volume (Pa by default)")
-    inner_viscosity: Viscosity | None = Field(
+    surface_viscosity: SurfaceViscosity = Field(
+        default=0.0,
+        description=f"shear viscosity of the membrane; where shear_modulus is that of the default red cell, "
+        f"{1e6 * VISCOSITY:g} uN s/m by default, otherwise 0",
+    )
+    relaxation_time: PositiveTime | None = Field(
         default=None,
-        description="dynamic viscosity inside, equal for all types that have one; that of the fluid by default",
+        description="time in which the spring in series with the surface viscosity relaxes; by default the shortest "
+        "that is stable with the time step",
+    )
+    inner_viscosity: Viscosity | None = Field(
+        default=None, description="dynamic viscosity inside; that of the fluid by default"
     )
 
     @model_validator(mode="before")
     @classmethod
     def _red_cell(cls, data: Any) -> Any:
-        """Set the modulus of the red cell for a biconcave cell with Skalak's law and no modulus."""
+        """Set modulus and viscosity of the red cell for a biconcave cell with Skalak's law and no modulus."""
         if not isinstance(data, dict) or not data.keys().isdisjoint(_MODULI) or data.get("law", "skalak") != "skalak":
             return data
         shape = data.get("shape", {"kind": "biconcave"})
         biconcave = isinstance(shape, dict) and shape.get("kind") == "biconcave"
-        return {**data, "shear_modulus": f"{SHEAR:g} N/m"} if biconcave else data
+        red = {"surface_viscosity": f"{VISCOSITY:g} N s/m", **data, "shear_modulus": f"{SHEAR:g} N/m"}
+        return red if biconcave else data
 
     @model_validator(mode="after")
     def _one_modulus(self) -> CellTable:
@@ -143,6 +155,8 @@ class CellTable(Table):
         if "area_ratio" in self.model_fields_set and self.law not in with_ratio:
             laws = " or ".join(f'"{name}"' for name in with_ratio)
             raise ValueError(f"area_ratio is only allowed with law = {laws}")
+        if self.relaxation_time is not None and not self.surface_viscosity:
+            raise ValueError("relaxation_time is only allowed with surface_viscosity")
         if self.model == "triangles" and "points" in self.model_fields_set:
             raise ValueError('points is only allowed with model = "loop"')
         return self
@@ -254,13 +268,6 @@ def refuse_unplaced(cells: tuple[CellTable, ...], packing: PackingTable | None) 
             raise ValueError(f'cells["{table.name}"].positions: is missing; give positions for all types, or [packing]')
     if packing is not None and not sum(table.share for table in cells) > 0:
         raise ValueError("cells: the shares of all types are zero; at least one must be positive")
-    inner = {table.inner_viscosity: table.name for table in cells if table.inner_viscosity is not None}
-    if len(inner) > 1:
-        (value, name), (other_value, other_name) = list(inner.items())[:2]
-        raise ValueError(
-            f'cells["{other_name}"].inner_viscosity: {other_value:g} Pa s, but "{name}" has {value:g} Pa s; all inner '
-            "viscosities must be equal"
-        )
 
 
 class BloodOutput(FlowOutput):

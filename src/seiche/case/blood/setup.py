@@ -17,6 +17,7 @@ class BloodSetup(FlowSetup):
 
     case: BloodCase
     cells: CellsSetup | None = None
+    immersed = True
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -72,7 +72,8 @@ def cost_rows(setup: FlowSetup, ranks: int, measure: bool, remark: str = "") -> 
     if setup.case.lattice.layout == "auto":
         sites, storage, model = setup.vessel.sites, setup.precision.storage, setup.model
         velocities = VELOCITY_SETS[model.velocity_set]
-        yield "layout auto", recommendation(sites, storage, setup.case.run.device, velocities, model)
+        device, immersed = setup.case.run.device, setup.immersed
+        yield "layout auto", recommendation(sites, storage, device, velocities, model, immersed=immersed)
 
 
 def _bandwidth(setup: FlowSetup) -> float | None:

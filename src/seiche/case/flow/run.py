@@ -44,6 +44,7 @@ def open_solver(
         transport=case.run.transport,
         threads=case.run.threads,
         weights=weights,
+        immersed=setup.immersed,
     )
 
 

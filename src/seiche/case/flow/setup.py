@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from seiche.case.flow.geometry import FlowVessel
 from seiche.case.flow.iolet_files import IoletInput, iolet_inputs, notes_of
@@ -58,6 +58,9 @@ class FlowSetup(Setup):
     wall_speeds: dict[str, float] = field(default_factory=dict)
     rules: tuple[str, ...] = ()
     iolet_inputs: dict[str, IoletInput] = field(default_factory=dict)
+
+    #: Whether bodies are immersed in the fluid.
+    immersed: ClassVar[bool] = False
 
     @property
     def dt(self) -> float:

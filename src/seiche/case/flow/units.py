@@ -14,7 +14,8 @@ CS2 = 1.0 / 3.0
 
 Kind = (
     Literal["length", "time", "rate", "velocity", "viscosity", "flow_rate", "mass_flow", "mass", "stress"]
-    | Literal["force_density", "resistance", "compliance", "surface_modulus", "energy", "force"]
+    | Literal["force_density", "resistance", "compliance", "surface_modulus", "surface_viscosity"]
+    | Literal["energy", "force"]
 )
 #: Powers of (spacing, step, density) of one lattice unit of each kind.
 POWERS: dict[Kind, tuple[int, int, int]] = {
@@ -31,6 +32,7 @@ POWERS: dict[Kind, tuple[int, int, int]] = {
     "resistance": (-1, -1, 1),
     "compliance": (1, 2, -1),
     "surface_modulus": (3, -2, 1),
+    "surface_viscosity": (3, -1, 1),
     "energy": (5, -2, 1),
     "force": (4, -2, 1),
 }

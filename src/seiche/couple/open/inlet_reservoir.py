@@ -65,11 +65,24 @@ class InflowCell:
     rounds: float = 0.0  # distance travelled when it passed the seam: whole lengths of the tube, in sites
     inlet: str | None = None  # of its tube; None for a copy of a cell that is elsewhere
     moved: bool = False  # whether its place differs from that in the tube
+    relaxed: Floats | None = None  # memory of its surface viscosity
 
     @property
     def group(self) -> str | None:
         """Return the tube in which its neighbours are the same, None if its place is another one."""
         return None if self.moved else self.inlet
+
+
+def population_of(cells: Sequence[InflowCell], like: Population, first_name: int = 0) -> Population:
+    """Return cells of one type, that of `like`, with names from `first_name`."""
+    vertices, velocity = (
+        np.array([getattr(cell, name) for cell in cells], np.float64).reshape(-1, *like.vertices.shape[1:])
+        for name in ("vertices", "velocity")
+    )
+    relaxed = None
+    if like.relaxed is not None:
+        relaxed = np.array([cell.relaxed for cell in cells], np.float64).reshape(-1, *like.relaxed.shape[1:])
+    return Population(vertices, velocity, first_name + np.arange(len(cells)), relaxed)
 
 
 class InletReservoir:
@@ -97,7 +110,13 @@ class InletReservoir:
         )
         serial = World(local_rank=world.local_rank, local_size=world.local_size)
         self.solver = FlowSolver(
-            self.sites, model, device=vessel.device, precision=vessel.precision, threads=vessel.threads, world=serial
+            self.sites,
+            model,
+            device=vessel.device,
+            precision=vessel.precision,
+            threads=vessel.threads,
+            world=serial,
+            immersed=True,
         )
         space, hematocrit, seed = FluidSpace(self.sites), vessel.hematocrit, vessel.seed
         # Rounding may differ between processors, and packing by many small displacements amplifies it.
@@ -204,7 +223,8 @@ class InletReservoir:
         beyond = float(local[:, 0].min() - rounds)
         local[:, 0] += shift - rounds
         velocity = population.velocity[number] @ self.prism.frame
-        return InflowCell(kind, number, self.prism.world(local), velocity, beyond, rounds=rounds, inlet=self.name)
+        cell = InflowCell(kind, number, self.prism.world(local), velocity, beyond, rounds=rounds, inlet=self.name)
+        return replace(cell, relaxed=population.relaxed_of(number))
 
     def images(self, entered: Sequence[tuple[int, int, float]], shift: float) -> list[InflowCell]:
         """Return the image cells in the tube of cells that entered, shifted into the vessel.
@@ -239,7 +259,8 @@ class InletReservoir:
                 local[:, 0] += shift - last[number]
                 velocity = population.velocity[number] @ rotation.T @ self.prism.frame
                 place = self.prism.world(local @ rotation.T)
-                copies.append(InflowCell(kind, number, place, velocity, 0.0, waits=False))
+                relaxed = population.relaxed_of(number)
+                copies.append(InflowCell(kind, number, place, velocity, 0.0, waits=False, relaxed=relaxed))
         return copies
 
     def waiting(self) -> list[int]:
@@ -260,6 +281,8 @@ class InletReservoir:
             "place": np.concatenate([cells.vertices.reshape(-1, 3) for cells in self.populations()]).T,
             "velocity": np.concatenate([cells.velocity.reshape(-1, 3) for cells in self.populations()]).T,
         }
+        memory = {k: cells.relaxed for k, cells in enumerate(self.populations()) if cells.relaxed is not None}
+        cells |= {f"relaxed {kind}": relaxed for kind, relaxed in memory.items()}
         note = {
             "step": self.solver.step,
             "owed": self._distance_due,
@@ -289,12 +312,12 @@ class InletReservoir:
         if sites != {len(self.sites)} or [len(rounds) for rounds in note["rounds"]] != counts:
             raise CaseError(f"--restart: the reservoir in the checkpoint differs from that of {self._cells.label}")
         self.solver.set_state(site_state(self.solver, state["flow"], int(note["step"])))
-        self.blood.move(
-            *(
-                [state["cells"][name][:, b.slice].T.reshape(b.cells, b.vertices, 3) for b in self.blood.cells.blocks]
-                for name in ("place", "velocity")
-            )
+        place, velocity = (
+            [state["cells"][name][:, b.slice].T.reshape(b.cells, b.vertices, 3) for b in self.blood.cells.blocks]
+            for name in ("place", "velocity")
         )
+        relaxed = [state["cells"].get(f"relaxed {kind}") for kind in range(len(place))]
+        self.blood.move(place, velocity, relaxed)
         self._populations = None
         self._distance_due = float(note["owed"])
         if "speed" in note:

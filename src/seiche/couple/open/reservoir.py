@@ -21,7 +21,7 @@ from seiche.cells.space import heights
 from seiche.couple.open.free_space import FreeSpace
 from seiche.couple.open.guidance import guide, still_guided
 from seiche.couple.open.initial_cells import initial_cells
-from seiche.couple.open.inlet_reservoir import GOLDEN_TURN, InflowCell, InletReservoir
+from seiche.couple.open.inlet_reservoir import GOLDEN_TURN, InflowCell, InletReservoir, population_of
 from seiche.couple.open.tubes import TubePlan
 from seiche.couple.open.vessel import OpenVessel
 from seiche.couple.suspension import CellsSetup, Population, named
@@ -169,8 +169,8 @@ class Openings:
         by_kind = [[cell for cell in new if cell.kind == kind] for kind in range(len(packed))]
         populations = []
         for population, selected, cells in zip(packed, keep, by_kind, strict=True):
-            places = [cell.vertices for cell in cells]
-            populations.append(population.changed(selected, places, [np.zeros_like(place) for place in places], 0))
+            added = population_of(cells, population)
+            populations.append(population.changed(selected, replace(added, velocity=np.zeros_like(added.velocity))))
         named(populations)
         for population, cells in zip(populations, by_kind, strict=True):
             for name, cell in zip(population.names[len(population.names) - len(cells) :].tolist(), cells, strict=True):

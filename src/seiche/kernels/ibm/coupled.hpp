@@ -81,23 +81,36 @@ struct CellForce {
   }
 };
 
-/// Relaxation rates of the fluid outside and inside cells (eq. 13). Bytes a site: one bit.
-template <class R, class Slots>
+/// Relaxation rates of the fluid outside and inside cells (eq. 13), which may differ between types of cells. Bytes a
+/// site: one bit of each plane. The bits of a site are the index of its rates.
+template <class R, class Slots, int planes = 1>
 struct InsideRates {
   using Real = R;
-  const u64* inside;  ///< one bit a slot, in order
+  static constexpr int kinds = 1 << planes;
+  const u64* inside;  ///< [plane]: one bit a slot, in order
   Slots slots;
-  Real even[2], odd[2];  ///< outside, inside
+  Index words;                   ///< of a plane
+  Real even[kinds], odd[kinds];  ///< outside, then inside
   static constexpr int bytes = Slots::bytes;
   SEICHE_FN int within(Index i) const {
     const u32 slot = slots(i);
-    return static_cast<int>(inside[slot / 64] >> (slot % 64) & 1u);
+    int kind = static_cast<int>(inside[slot / 64] >> (slot % 64) & 1u);
+    if constexpr (planes > 1) {
+      for (int plane = 1; plane < planes; ++plane) {
+        kind |= static_cast<int>(inside[plane * words + slot / 64] >> (slot % 64) & 1u) << plane;
+      }
+    }
+    return kind;
   }
-  SEICHE_FN Real omega_before(Index i) const { return within(i) != 0 ? even[1] : even[0]; }
+  SEICHE_FN static Real chosen(const Real (&rates)[kinds], int kind) {
+    if constexpr (planes > 1) return rates[kind];
+    return kind != 0 ? rates[1] : rates[0];
+  }
+  SEICHE_FN Real omega_before(Index i) const { return chosen(even, within(i)); }
   SEICHE_FN Symmetric<Real> strain(const Symmetric<Real>& p, Index) const { return p; }
   SEICHE_FN Rates<Real> operator()(Index i, const Symmetric<Real>&, Real) const {
-    const bool in = within(i) != 0;
-    return {in ? even[1] : even[0], in ? odd[1] : odd[0]};
+    const int kind = within(i);
+    return {chosen(even, kind), chosen(odd, kind)};
   }
 };
 

@@ -65,7 +65,7 @@ struct MembraneForce {
     team.each(vertices, [&](int v) SEICHE_INLINED { s.force.set(v, penalties(s, v, on_area, on_volume)); });
     for (int c = 0; c < chunks; ++c) {
       const int from = c * chunk, count = shell.elements - from < chunk ? shell.elements - from : chunk;
-      team.each((count + lanes - 1) / lanes, [&](int k) SEICHE_INLINED { shell.forces(from + k * lanes, s); });
+      team.each((count + lanes - 1) / lanes, [&](int k) SEICHE_INLINED { shell.forces(begin, from + k * lanes, s); });
       team.barrier();
       const i32 row = chunk_first[c];
       team.each(chunk_first[c + 1] - row, [&](int k) SEICHE_INLINED {

@@ -2,15 +2,44 @@
 /// Elements of a membrane: patches of a Loop subdivision surface (theory/cells, eqs. 1 to 8), or flat triangles with
 /// hinges (eqs. 5 and 9). An element writes the forces on its control points; other code sums them.
 #pragma once
-#include "laws.hpp"
+#include "viscosity.hpp"
 
 namespace seiche {
+
+/// Advances the dashpots of a batch of elements in the metrics `metric`; `strain` is that of their springs.
+template <int lanes, class Shell, class Real>
+SEICHE_FN void advance(const Shell& shell, Index begin, int element, const Real (&metric)[3][lanes],
+                       Real (&strain)[3][lanes]) {
+  for (int k = 0; k < lanes; ++k) {
+    const int last = shell.elements - 1, e = element + k < last ? element + k : last;  // copies fill the last batch
+    Real values[3] = {metric[0][k], metric[1][k], metric[2][k]};
+    shell.law.arm.advance(begin, e, element + k <= last, values);
+    for (int c = 0; c < 3; ++c) strain[c][k] = values[c];
+  }
+}
+
+/// Stress of the spring of element k of a batch, times `area`.
+template <class Shell, class Real, int lanes>
+SEICHE_FN Stress<Real> pull_of(const Shell& shell, Real area, int k, const Real (&metric)[3][lanes],
+                               const Real (&strain)[3][lanes]) {
+  const Stress<Real> s =
+      shell.law.arm.stress(metric[0][k], metric[1][k], metric[2][k], strain[0][k], strain[1][k], strain[2][k]);
+  return {area * s.vv, area * s.vw, area * s.ww};
+}
+
+/// Adds the forces of a stress, times minus the area, to those on the tangents `v` and `w`.
+template <class Real>
+SEICHE_FN void resist(Stress<Real> pull, Vector<Real> v, Vector<Real> w, Vector<Real>& on_v, Vector<Real>& on_w) {
+  on_v = multiply_add(pull.vv, v, multiply_add(pull.vw, w, on_v));
+  on_w = multiply_add(pull.vw, v, multiply_add(pull.ww, w, on_w));
+}
 
 /// `Points` quadrature points an element, at most `Slots` control points, and `Chunk` elements in one pass.
 template <class R, template <class> class Law, int Points, int Slots, int Chunk>
 struct LoopShell {
   using Real = R;
   static constexpr int slots = Slots, chunk = Chunk;
+  static constexpr bool viscous = is_viscous<Law<R>>;
   /// [5][point]: weights of a control point in the derivatives by v, w, vv, ww, vw; padded to whole vector loads.
   struct alignas(16) Row {
     Real of[Points == 1 ? 8 : 16];
@@ -25,20 +54,20 @@ struct LoopShell {
   Real bending;
   i32 elements, stride;  ///< number of elements; the same padded by copies of the last one to whole batches
 
-  /// Forces of the elements from `element`.
+  /// Forces of the elements from `element` of the cell whose vertices start at `begin`.
   template <class Scratch>
-  SEICHE_FN void forces(int element, Scratch& scratch) const {
+  SEICHE_FN void forces(Index begin, int element, Scratch& scratch) const {
     constexpr int lanes = batch_lanes<Real>;
     if (kind[element] == kind[element + lanes - 1]) {
-      batch<lanes>(element, scratch);
+      batch<lanes>(begin, element, scratch);
     } else {
-      for (int k = 0; k < lanes; ++k) batch<1>(element + k, scratch);
+      for (int k = 0; k < lanes; ++k) batch<1>(begin, element + k, scratch);
     }
   }
 
   /// Elements of one kind.
   template <int lanes, class Scratch>
-  SEICHE_FN void batch(int element, Scratch& scratch) const {
+  SEICHE_FN void batch(Index begin, int element, Scratch& scratch) const {
     const Row* table = weights + kind[element] * Slots;
     Real d[Points][5][3][lanes];
     each<0, Points * 15>([&]<int c>() SEICHE_INLINED {
@@ -58,7 +87,31 @@ struct LoopShell {
         });
       });
     }
+    Real mean[2][3][lanes], metric_of[3][lanes], strain[3][lanes];  // of the tangents, averaged over the points
+    if constexpr (viscous) {
+      side_by_side<lanes>([&](int k) SEICHE_INLINED {
+        each<0, 6>([&]<int c>() SEICHE_INLINED {
+          Real sum = 0;
+          each<0, Points>([&]<int p>() SEICHE_INLINED { sum = sum + d[p][c / 3][c % 3][k]; });
+          mean[c / 3][c % 3][k] = sum / Real(Points);
+        });
+        const Vector<Real> v{mean[0][0][k], mean[0][1][k], mean[0][2][k]};
+        const Vector<Real> w{mean[1][0][k], mean[1][1][k], mean[1][2][k]};
+        metric_of[0][k] = dot(v, v);
+        metric_of[1][k] = dot(v, w);
+        metric_of[2][k] = dot(w, w);
+      });
+      advance<lanes>(*this, begin, element, metric_of, strain);
+    }
     side_by_side<lanes>([&](int k) SEICHE_INLINED {
+      [[maybe_unused]] Vector<Real> arm_v{}, arm_w{};
+      if constexpr (viscous) {
+        Real area = 0;
+        each<0, Points>([&]<int p>() SEICHE_INLINED { area = area + rest[(5 * p + 3) * stride + element + k]; });
+        const Vector<Real> v{mean[0][0][k], mean[0][1][k], mean[0][2][k]};
+        const Vector<Real> w{mean[1][0][k], mean[1][1][k], mean[1][2][k]};
+        resist(pull_of(*this, Real(-1) / Real(Points) * area, k, metric_of, strain), v, w, arm_v, arm_w);
+      }
       each<0, Points>([&]<int p>() SEICHE_INLINED {
         const Real* at = rest + 5 * p * stride + element + k;
         const Metric<Real> metric{at[0], at[stride], at[2 * stride], at[3 * stride]};
@@ -69,6 +122,10 @@ struct LoopShell {
                                      read.template operator()<4>()};
         Moments<Real> force;
         stretch(law, metric, here, force.v, force.w);
+        if constexpr (viscous) {
+          force.v = force.v + arm_v;
+          force.w = force.w + arm_w;
+        }
         bend(bending, metric, at[4 * stride], here, force);
         const Real kept[12] = {force.v.x,      force.v.y,      force.v.z,      force.w.x, force.w.y, force.w.z,
                                force.normal.x, force.normal.y, force.normal.z, force.vv,  force.ww,  force.vw};
@@ -100,6 +157,7 @@ template <class R, template <class> class Law>
 struct FlatShell {
   using Real = R;
   static constexpr int slots = 6, chunk = 128;
+  static constexpr bool viscous = is_viscous<Law<R>>;
 
   const u16* control;  ///< [slot][element]
   const u16* entry;    ///< [slot][element], as above
@@ -109,8 +167,21 @@ struct FlatShell {
   i32 elements, stride;
 
   template <class Scratch>
-  SEICHE_FN void forces(int first, Scratch& scratch) const {
-    side_by_side<batch_lanes<Real>>([&](int k) SEICHE_INLINED {
+  SEICHE_FN void forces(Index begin, int first, Scratch& scratch) const {
+    constexpr int lanes = batch_lanes<Real>;
+    Real metric_of[3][lanes], strain[3][lanes];
+    if constexpr (viscous) {
+      side_by_side<lanes>([&](int k) SEICHE_INLINED {
+        const u16* corner = control + first + k;
+        const Vector<Real> x = scratch.place[corner[0]];
+        const Vector<Real> v = scratch.place[corner[stride]] - x, w = scratch.place[corner[2 * stride]] - x;
+        metric_of[0][k] = dot(v, v);
+        metric_of[1][k] = dot(v, w);
+        metric_of[2][k] = dot(w, w);
+      });
+      advance<lanes>(*this, begin, first, metric_of, strain);
+    }
+    side_by_side<lanes>([&](int k) SEICHE_INLINED {
       const int element = first + k;
       Vector<Real> x[6], force[6] = {};
       each<0, 6>([&]<int slot>() SEICHE_INLINED { x[slot] = scratch.place[control[slot * stride + element]]; });
@@ -118,6 +189,7 @@ struct FlatShell {
       const Metric<Real> metric{at[0], at[stride], at[2 * stride], at[3 * stride]};
       const Derivatives<Real> d{x[1] - x[0], x[2] - x[0], {}, {}, {}};
       stretch(law, metric, d, force[1], force[2]);
+      if constexpr (viscous) resist(pull_of(*this, -metric.area, k, metric_of, strain), d.v, d.w, force[1], force[2]);
       force[0] = Real(-1) * (force[1] + force[2]);
       each<0, 3>([&]<int edge>() SEICHE_INLINED {
         const Real* angle = at + (4 + 2 * edge) * stride;

@@ -28,6 +28,8 @@ FORCES = ("none", "uniform", "site")
 IMMERSED = {"immersed-own": ("OwnSlots", ("unused", "uint8")), "immersed-table": ("TableSlots", ("slots", "ptr"))}
 #: Relaxation with another viscosity inside cells, and the force that finds slots in the same way.
 INSIDE = {"inside-own": "immersed-own", "inside-table": "immersed-table"}
+#: Most bits of a site that select its viscosity; the number follows the name of the relaxation.
+MOST_PLANES = 3
 
 #: Description of the kernels in the CPU table.
 BUILT = "D3Q19 with trt or bgk, a Newtonian or Carreau-Yasuda fluid and no force or a uniform one"
@@ -62,10 +64,12 @@ def relaxation_type(relaxation: str, real: Real, collision: str = "trt") -> tupl
     members: Members
     if relaxation == "constant":
         name, members = f"ConstantRates<{CPP_TYPE[real]}>", numbers(real, "even odd")
-    elif relaxation in INSIDE:
-        slots, member = IMMERSED[INSIDE[relaxation]]
-        name = f"InsideRates<{CPP_TYPE[real]},{slots}>"
-        members = (("inside", "ptr"), ("slots", (member,)), *numbers((real, 2), "even odd"))
+    elif (of := relaxation.partition(" "))[0] in INSIDE:
+        slots, member = IMMERSED[INSIDE[of[0]]]
+        planes = int(of[2] or 1)
+        name = f"InsideRates<{CPP_TYPE[real]},{slots}{f',{planes}' if planes > 1 else ''}>"
+        rates = numbers((real, 1 << planes), "even odd")
+        members = (("inside", "ptr"), ("slots", (member,)), ("words", "int64"), *rates)
     else:
         law, parameters = _LAWS[relaxation]
         name = f"LaggedRates<{law}<{CPP_TYPE[real]}>>"

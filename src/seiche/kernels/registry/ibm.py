@@ -135,6 +135,8 @@ def other_kernels() -> Iterator[KernelSpec]:
             for relaxation in ("constant", "inside-own"):
                 yield stream_collide(layout, real, real, relaxation, "immersed-own", collision="regularised")
             yield observe(layout, real, real, "inside-table", "immersed-table")
+            yield stream_collide(layout, real, real, "inside-own 3", "immersed-own", collision="regularised")
+        yield stream_collide("list-aa-odd", real, real, "inside-table 3", "immersed-table")
         yield nash_pressure("moments", real, real, "immersed-own")
         yield ladd_velocity("moments", real, real, "immersed-own")
         yield settle("peskin", real, "odd")

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
-from .spec import CPP_TYPE, REALS, KernelSpec, Members, Real, grouped, numbers, pointers
+from .spec import CPP_TYPE, REALS, KernelSpec, Member, Members, Real, grouped, numbers, pointers
 
 #: Numbers of vertices for which the memory of a team can be compiled.
 CAPACITIES = (162, 642, 2562)
@@ -28,6 +28,7 @@ BATCH = 16
 #: Description of the kernels in the CPU table.
 BUILT = "Loop shells on icospheres of up to 642 vertices with three points of integration"
 
+_VERTICES: Member = ("vertices", "int32")
 _COUNTS: Members = (("elements", "int32"), ("stride", "int32"))
 
 
@@ -38,6 +39,16 @@ class LawKernel:
     type: str
     numbers: tuple[str, ...]
     header: str | None = None
+    viscous: bool = False
+
+    def members(self, real: Real) -> Members:
+        """Return the members of the C++ type."""
+        arm: Members = (*pointers("relaxed"), ("stride", "int64"), ("share", "float64"), ("spring", real), _VERTICES)
+        return (*numbers(real, " ".join(self.numbers)), *((("arm", arm),) if self.viscous else ()))
+
+    def with_viscosity(self) -> LawKernel:
+        """Return the law with surface viscosity."""
+        return replace(self, type=f"Viscous<{self.type}>::Of", viscous=True)
 
 
 @dataclass(frozen=True)
@@ -53,7 +64,7 @@ SKALAK, NEO_HOOKEAN = LawKernel("Skalak", ("shear", "area_ratio")), LawKernel("N
 
 
 def _moduli(law: LawKernel, real: Real) -> Members:
-    return (("law", numbers(real, " ".join(law.numbers))), ("bending", real))
+    return (("law", law.members(real)), ("bending", real))
 
 
 def loop_shell(law: LawKernel, real: Real, points: int, slots: int, chunk: int | None = None) -> Shell:
@@ -94,7 +105,8 @@ def membrane_force(shell: Shell, real: Real, capacity: int, team: int | None = N
         threads=team or _THREADS,
         blocks=4 if shell.type.startswith("Flat") and real == "float32" else 0,  # otherwise it spills unnecessarily
         max_registers=255 if real == "float64" else 128,
-        may_spill=shell.type.startswith("Flat") and real == "float64",  # 32 bytes on sm_80, none on sm_90 and sm_100
+        # 32 bytes on sm_80 with flat triangles, 88 bytes on sm_80 and sm_90 with surface viscosity
+        may_spill=real == "float64" and (shell.type.startswith("Flat") or shell.law.viscous),
         team=True,
         parts=(shell.law.header,) if shell.law.header is not None else (),
     )
@@ -176,6 +188,8 @@ def built_kernels() -> Iterator[KernelSpec]:
     for real in REALS:
         for law, capacity in product((SKALAK, NEO_HOOKEAN), CAPACITIES[:2]):
             yield membrane_force(loop_shell(law, real, 3, 12), real, capacity)
+        for capacity in CAPACITIES[:2]:
+            yield membrane_force(loop_shell(SKALAK.with_viscosity(), real, 3, 12), real, capacity)
         yield contact_force(real)
     for spec in (contact_moved(), contact_count(), contact_fill()):
         yield grouped(spec, POINT_GROUP)
@@ -188,9 +202,10 @@ def other_kernels() -> Iterator[KernelSpec]:
     """Yield representatives of kernels compiled on first use: of each family those that need the most registers."""
     for real in REALS:
         yield membrane_force(loop_shell(SKALAK, real, 1, 12), real, 642)
-        for law in (SKALAK, NEO_HOOKEAN):
+        for law in (SKALAK, NEO_HOOKEAN, SKALAK.with_viscosity()):
             yield membrane_force(loop_shell(law, real, 3, 24), real, 2562)
             yield membrane_force(flat_shell(law, real), real, 2562)
     for capacity, teams in TEAMS.items():
         for _, team in teams:
-            yield membrane_force(loop_shell(SKALAK, "float32", 3, 12, team), "float32", capacity, team)
+            for law in (SKALAK, SKALAK.with_viscosity()):
+                yield membrane_force(loop_shell(law, "float32", 3, 12, team), "float32", capacity, team)

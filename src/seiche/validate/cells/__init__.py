@@ -3,7 +3,16 @@
 
 from __future__ import annotations
 
-from seiche.validate.cells import capsule_order, capsule_table, capsules, membranes, shear_flow, suspensions, tweezers
+from seiche.validate.cells import (
+    capsule_order,
+    capsule_table,
+    capsules,
+    membranes,
+    recovery,
+    shear_flow,
+    suspensions,
+    tweezers,
+)
 from seiche.validate.check import Family
 
 #: Every family of checks, in the order in which they run.
@@ -12,6 +21,7 @@ FAMILIES: tuple[Family, ...] = (
     membranes.sphere,
     membranes.rest,
     tweezers.stretching,
+    recovery.recovery,
     capsules.small_deformation,
     capsule_order.order_in_time,
     capsule_table.neo_hookean,

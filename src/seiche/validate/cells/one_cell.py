@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from seiche.cells import Cells
+from seiche.cells.red import VISCOSITY
 from seiche.couple import Blood
 from seiche.flow import Precision
 from seiche.validate.cells.capsules import sheared
@@ -19,8 +20,8 @@ from seiche.validate.check import Floats, Setting
 class CellInShear:
     """A red cell midway between plates; um, s, pN.
 
-    `shear_rate` in a fluid of viscosity `outer`; `strain` in a time step. The axis of the cell is in the plane of
-    shear, `tilt` radians from the direction of the gradient.
+    `shear_rate` in a fluid of viscosity `outer`; `strain` in a time step; `surface` viscosity of the membrane, N s/m.
+    The axis of the cell is in the plane of shear, `tilt` radians from the direction of the gradient.
     """
 
     shear_rate: float
@@ -32,6 +33,7 @@ class CellInShear:
     viscosity: float = 0.5
     size: tuple[float, float, float] = (28.0, 16.0, 20.0)
     tilt: float = 0.6
+    surface: float = VISCOSITY
 
     @property
     def lattice(self) -> CellLattice:
@@ -45,7 +47,7 @@ class CellInShear:
         solver = sheared(setting, (length, width, height), self.strain, self.viscosity, precision=precision)
         middle = solver.sites.coords.mean(axis=0)
         turn = [[np.cos(self.tilt), 0, np.sin(self.tilt)], [0, 1, 0], [-np.sin(self.tilt), 0, np.cos(self.tilt)]]
-        kind = self.lattice.red_cell(self.vertices)
+        kind = self.lattice.red_cell(self.vertices, self.surface)
         cells = Cells(solver.backend, [kind], [[middle]], [[turn]], precision=solver.precision.compute)
         return Blood(solver, cells, viscosity_contrast=self.inner / self.outer)
 

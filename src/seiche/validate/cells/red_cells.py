@@ -6,10 +6,11 @@ In these units a viscosity of 1 mPa s is 1e-3, a surface modulus of 1 uN/m is 1,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from seiche.cells import CellType, Repulsion, red_cell
-from seiche.cells.red import DIAMETER
+from seiche.cells.red import DIAMETER, VISCOSITY
+from seiche.couple.limits import settled
 
 #: Half the diameter at rest (um).
 RADIUS = 0.5e6 * DIAMETER
@@ -41,9 +42,11 @@ class CellLattice:
         """Return the unit of force of the lattice, pN."""
         return self.outer * self.spacing**2 / (self.viscosity * self.step)
 
-    def red_cell(self, vertices: int) -> CellType:
-        """Return the cell in lattice units."""
-        return red_cell(vertices, length=1e-6 * self.spacing, force=1e-12 * self.force)
+    def red_cell(self, vertices: int, viscosity: float = VISCOSITY) -> CellType:
+        """Return the cell in lattice units; its surface has another `viscosity` (N s/m) if one is given."""
+        kind = red_cell(vertices, length=1e-6 * self.spacing, force=1e-12 * self.force, time=self.step)
+        model = replace(kind.model, viscosity=kind.model.viscosity * (viscosity / VISCOSITY))
+        return replace(kind, model=settled(model, self.viscosity) if viscosity else replace(model, relaxation=0.0))
 
     def contact(self, reach: float = REACH) -> Repulsion:
         """Return the contact force that has a `reach` (um), in lattice units."""

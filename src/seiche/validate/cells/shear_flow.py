@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from seiche.cells.red import VISCOSITY
 from seiche.io.files import replacing
 from seiche.report.style import COLORS, SINGLE_COLUMN, new_figure, paper_style, save
 from seiche.validate.cells.one_cell import CellInShear, CellMotion
@@ -17,16 +18,16 @@ from seiche.validate.check import Check, Setting
 
 _TRAN = "Tran-Son-Tay, Sutera, Rao 1984, Biophys. J. 46, 65"
 _KELLER = "Keller, Skalak 1982, J. Fluid Mech. 120, 27"
-#: Effective viscosity contrast of cytosol and membrane in tank-treading (docs/theory/coupling.md, section 9).
-EFFECTIVE_CONTRAST = 0.5
+#: Surface viscosity (N s/m) that the literature finds in tank-treading (docs/theory/cells.md, section 8).
+OF_TREADING = 0.1e-6
 
 
-def _tank_treading(setting: Setting, rate: float = 57.1, contrast: float = EFFECTIVE_CONTRAST) -> CellMotion:
-    inner = contrast * DEXTRAN
+def _tank_treading(setting: Setting, rate: float = 57.1, surface: float = VISCOSITY) -> CellMotion:
     if setting.quick:
-        coarse = CellInShear(rate, DEXTRAN, inner, 0.7, strain=5e-3, size=(21.0, 11.2, 14.0))
+        size = (21.0, 11.2, 14.0)
+        coarse = CellInShear(rate, DEXTRAN, spacing=0.7, strain=5e-3, size=size, surface=surface)
         return coarse.motion(setting, 22.0)
-    return CellInShear(rate, DEXTRAN, inner, strain=2e-3).motion(setting, 40.0)
+    return CellInShear(rate, DEXTRAN, strain=2e-3, surface=surface).motion(setting, 40.0)
 
 
 def _tumbling(setting: Setting) -> CellMotion:
@@ -37,20 +38,19 @@ def _tumbling(setting: Setting) -> CellMotion:
 
 
 def one_red_cell(setting: Setting) -> list[Check]:
-    """The tank-treading rate in the viscous fluid is the measured one; in plasma the cell tumbles."""
+    """The cell with the viscosities of cytosol and recovery treads in the viscous fluid, and tumbles in plasma.
+
+    Its rate of tank-treading is recorded beside the measured one of 0.22: no surface viscosity gives both this and the
+    time of recovery. The rate with the viscosity that the literature finds in tank-treading is recorded too.
+    """
     treading, tumbling = _tank_treading(setting), _tumbling(setting)
     motions = {"57 1/s in 35 mPa s": treading, f"{100 if setting.quick else 30} 1/s in plasma": tumbling}
     half = len(treading.vertices) // 2
     swing = float(np.degrees(np.ptp(treading.inclination()[half:])))
     angle = float(np.degrees(treading.inclination()[half:].mean()) % 180)
     checks = [
-        Check(
-            "red cell at 57 1/s in 35 mPa s: tank-treading frequency over the shear rate, minus 0.22",
-            abs(treading.treading_rate() - 0.22),
-            0.03,
-            reference=_TRAN,
-            plot=partial(_figure, motions=motions),
-        ),
+        _rate(treading, 57, VISCOSITY, plot=partial(_figure, motions=motions)),
+        Check("red cell at 57 1/s in 35 mPa s: half turns of its shape", treading.turns(), 1.0, reference=_TRAN),
         Check(
             "red cell at 57 1/s in 35 mPa s: oscillation of its axis", swing, 40.0, unit="degrees", reference=_KELLER
         ),
@@ -59,13 +59,19 @@ def one_red_cell(setting: Setting) -> list[Check]:
         Check("red cell in shear: change of volume", max(treading.drift[1], tumbling.drift[1]), 0.015),
     ]
     if not setting.quick:
-        plain = _tank_treading(setting, contrast=6.0 / 35.0).treading_rate()
-        name = "red cell at 57 1/s in 35 mPa s, with the viscosity of the cytosol only: tank-treading frequency"
-        checks.append(Check(name, plain, sense="recorded", reference=_TRAN))
-        fast = abs(_tank_treading(setting, rate=171.4).treading_rate() - 0.22)
-        name = "red cell at 171 1/s in 35 mPa s: tank-treading frequency over the shear rate, minus 0.22"
-        checks.append(Check(name, fast, 0.03, reference=_TRAN))
+        for rate, surface in ((57.1, OF_TREADING), (57.1, 0.0), (171.4, VISCOSITY), (171.4, OF_TREADING)):
+            motion = _tank_treading(setting, rate, surface)
+            checks.append(_rate(motion, int(rate), surface))
+            if surface == OF_TREADING:
+                name = f"red cell at {rate:.0f} 1/s in 35 mPa s, 0.1 uN s/m: the same, minus 0.22"
+                checks.append(Check(name, abs(motion.treading_rate() - 0.22), 0.03, reference=_TRAN))
     return checks
+
+
+def _rate(motion: CellMotion, rate: int, surface: float, plot: Callable[[Path], None] | None = None) -> Check:
+    """Return the recorded rate of tank-treading."""
+    name = f"red cell at {rate} 1/s in 35 mPa s, {1e6 * surface:g} uN s/m: tank-treading frequency over the shear rate"
+    return Check(name, motion.treading_rate(), sense="recorded", reference=f"{_TRAN}: 0.22", plot=plot)
 
 
 @paper_style()

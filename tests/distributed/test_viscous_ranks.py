@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Membranes with surface viscosity on several ranks: their memory follows the cells, and restarts go on with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cell_cases import DRIVEN, PLATELET, SOFT, assert_same, beside, blood, whole
+
+from seiche.cells import CellType, biconcave
+from seiche.domain import shapes
+from seiche.domain.world import World
+from seiche.errors import CaseError
+from seiche.flow import FlowModel, Newtonian
+from seiche.solver import RowSet, State
+
+VISCOUS = CellType("red", biconcave(162, radius=5.0), replace(SOFT, viscosity=0.05, relaxation=20.0))
+TYPES = (VISCOUS, PLATELET)
+LONG = shapes.box((64, 24, 24))
+PLACES = [[[1.0, 12.0, 12.0], [14.0, 3.0, 6.0], [22.0, 14.0, 22.5], [33.0, 20.0, 9.0]], [[25.5, 4.0, 12.0]]]
+
+
+@pytest.mark.ranks(1, 2, 3)
+def test_memory_travels_with_the_cells_and_keeps_its_bits():
+    """Cells meet, deform each other and change their ranks; the memory is no longer that of cells at rest."""
+    fast = FlowModel(Newtonian(0.1), initial_velocity=(0.2, 0.0, 0.0), body_force=(0.0, 1e-4, 0.0))
+    options = {"contact": beside, "types": TYPES}
+    shared = blood(LONG, PLACES, fast, world=World.from_mpi(), partition="slabs", **options)
+    alone = blood(LONG, PLACES, fast, **options)
+    start = alone.relaxed()
+    assert start is not None and alone.relaxed(1) is None
+    for flow in (shared, alone):
+        flow.advance(90)
+    assert_same(shared, alone)
+    remembered = alone.relaxed()
+    assert remembered is not None
+    assert np.abs(remembered - start).max() > 1e-5
+
+
+@pytest.mark.ranks(2, 3)
+def test_a_state_with_memory_continues_on_other_ranks():
+    world = World.from_mpi()
+    shared = blood(LONG, PLACES, DRIVEN, world=world, types=TYPES)
+    alone = blood(LONG, PLACES, DRIVEN, types=TYPES)
+    for flow in (shared, alone):
+        flow.advance(20)
+    state = alone.state()
+    keys = shared.keys
+    rows = {
+        name: RowSet(keys[name], each.total, {key: array[:][keys[name]] for key, array in each.arrays.items()})
+        for name, each in state.rows.items()
+    }
+    flow_state = shared.solver.state()
+    again = blood(LONG, PLACES, DRIVEN, world=world, types=TYPES)
+    again.solver.set_state(flow_state)
+    again.set_state(State(20, rows))
+    for flow in (again, alone):
+        flow.advance(20)
+    for kind in range(2):
+        for name, values in whole(again, kind).items():
+            np.testing.assert_array_equal(values, whole(alone, kind)[name], err_msg=name)
+    del rows["cells/0"].arrays["relaxed"]
+    with pytest.raises(CaseError, match="the array 'relaxed' of the cells/0 is missing"):
+        again.set_state(State(20, rows))
