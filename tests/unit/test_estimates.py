@@ -120,6 +120,34 @@ def test_the_run_states_its_mach_number_and_the_drift_of_mass(tmp_path: Path) ->
     assert {entry["name"] for entry in outcome.summary["estimates"]} == set(found)
 
 
+def test_a_force_a_thousand_times_too_large_is_seen_in_spite_of_velocity_scale(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Between plates 0.1 N/m^3 drives 0.2 mm/s; in a short run the acceleration limits the velocity."""
+    shape = {"kind": "channel", "height": "8 mm", "length": "4 mm", "width": "2 mm"}
+    tables = changed(changed(box_tables(), "geometry.shape", shape), "lattice.velocity_scale", "0.2 mm/s")
+    tables = changed(tables, "time", {"duration": "100 s"})
+    small = changed(tables, "body_force", {"force": ["0.1 N/m^3", "0 N/m^3", "0 N/m^3"]})
+    (tmp_path / "case.toml").write_text(toml_of(small))
+    assert main(["check", str(tmp_path / "case.toml")]) == 0
+    assert "advice: Mach number of developed flow" not in capsys.readouterr().out
+    tables = changed(tables, "body_force", {"force": ["100 N/m^3", "0 N/m^3", "0 N/m^3"]})
+    (tmp_path / "case.toml").write_text(toml_of(tables))
+    assert main(["check", str(tmp_path / "case.toml")]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"advice: Mach number of developed flow .* is above 0.1: they may drive 0.2 m/s, not", printed)
+    (tmp_path / "case.toml").write_text(toml_of(changed(tables, "time", {"steps": 2})))
+    with load(tmp_path / "case.toml", output=tmp_path / "out") as simulation:
+        found = {estimate.name: estimate for estimate in simulation.estimates()}
+        driven = found["Mach number of developed flow by forces and pressures"]
+        units = simulation.setup.units
+        velocity = 100 / units.density * 2 * units.step
+        assert driven.value == pytest.approx(velocity * units.step / units.spacing * math.sqrt(3), rel=1e-9)
+        simulation.run(visible=False)
+        passed = {estimate.name: estimate for estimate in simulation.estimates()}
+        assert passed["largest velocity so far over that of the check"].passed
+
+
 def test_nan_is_beyond_every_bound_and_rounding_beyond_none() -> None:
     assert Estimate(name="x", value=math.nan, greatest=1.0).passed
     assert not Estimate(name="x", value=math.nan).passed

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from seiche.case.flow.setup import FlowSetup
+from seiche.case.flow.units import CS2
 from seiche.solver import Estimate
 
 #: The equilibrium is a low-Mach expansion with an error of Mach^2.
@@ -14,8 +15,10 @@ MACH_ADVISED = 0.1
 TAU_ADVISED = 0.51
 #: Relative change of the density by the pressures of a case.
 SWING_ADVISED = 0.1
-#: Relative drift of mass in 10^5 steps by storage precision: twice the values measured with interpolated walls.
-DRIFT_ADVISED = {"float64": 1e-6, "float32": 6e-6, "float16": 6e-4}
+#: Relative drift of mass in 10^5 steps by storage precision.
+DRIFT_ADVISED = {"float64": 1e-6, "float32": 1e-6, "float16": 1e-4}
+#: Largest velocity of a run over the expected one: a sound wave at the start may double it.
+PASSED_ADVISED = 2.0
 _DRIFT_STEPS = 100_000
 _UNITS = "theory/flow.md#10-units"
 
@@ -40,6 +43,8 @@ def _lattice(setup: FlowSetup) -> Iterator[Estimate]:
         yield Estimate(name="tau at rest", value=high)
     if numbers.mach is not None:
         yield mach_estimate("Mach number", numbers.mach, step)
+    if numbers.driven_velocity is not None:
+        yield _driven(setup, numbers.driven_velocity)
     yield Estimate(
         name="relative change of density by pressures",
         value=numbers.density[1] - numbers.density[0],
@@ -48,6 +53,35 @@ def _lattice(setup: FlowSetup) -> Iterator[Estimate]:
         remedy="use a smaller time step",
         source=_UNITS,
     )
+
+
+def _driven(setup: FlowSetup, velocity: float) -> Estimate:
+    """Return the estimate of the `velocity` (m/s) that forces and pressures drive, if velocity_scale is given."""
+    step = setup.units.step
+    mach = setup.units.to_lattice("velocity", velocity) / CS2**0.5
+    smaller = f", or a time step below {step * MACH_ADVISED / mach:.2g} s" if mach > 0 else ""
+    return Estimate(
+        name="Mach number of developed flow by forces and pressures",
+        value=mach,
+        greatest=MACH_ADVISED,
+        effect=f"they may drive {velocity:.3g} m/s, not lattice.velocity_scale, and end the run",
+        remedy=f"check their units; use a smaller force or pressure difference{smaller}",
+        source=_UNITS,
+    )
+
+
+def passed_scale(setup: FlowSetup, mach: float) -> Iterator[Estimate]:
+    """Yield the largest velocity of a run, of Mach number `mach`, over the one of the check."""
+    expected = setup.invariants.mach
+    if expected:
+        yield Estimate(
+            name="largest velocity so far over that of the check",
+            value=mach / expected,
+            greatest=PASSED_ADVISED,
+            effect="the Mach and Reynolds numbers of the check do not hold",
+            remedy="check forces, pressures and their units, and set lattice.velocity_scale",
+            source=_UNITS,
+        )
 
 
 def mach_estimate(name: str, mach: float, step: float) -> Estimate:

@@ -87,8 +87,10 @@ class FlowMonitor(StateMonitor):
             monitor = pending.monitor()
             if monitor.mach > MACH_BROKEN:
                 place = self._fastest_place()
+                expected = self._setup.invariants.mach
+                known = f"; {expected:.3g} was expected: check forces, pressures and their units" if expected else ""
                 raise UnstableError(
-                    f"Mach number {monitor.mach:.3g} at step {pending.step}; the highest velocity is {place}"
+                    f"Mach number {monitor.mach:.3g} at step {pending.step}; the highest velocity is {place}{known}"
                 )
             record.largest_mach = max(record.largest_mach, float(monitor.mach))
             record.masses.append(units.to_si("mass", float(monitor.mass)))

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array
-from seiche.case.flow.estimates import mach_estimate, mass_estimate
+from seiche.case.flow.estimates import mach_estimate, mass_estimate, passed_scale
 from seiche.case.flow.forces import in_si, lines_of, summary_of
 from seiche.case.flow.limits import empty_outputs, refuse_too_many_states
 from seiche.case.flow.monitor import FlowMonitor, SteadyState
@@ -199,7 +199,8 @@ class FlowCaseRun(CaseRun):
         """Return the largest Mach number of the run, and the drift of mass where none passes openings."""
         record = self.monitor.record
         drift = mass_estimate(self.setup, record.masses, self.solver.step)
-        return [mach_estimate("largest Mach number so far", record.largest_mach, self.setup.dt), *drift]
+        passed = passed_scale(self.setup, record.largest_mach)
+        return [mach_estimate("largest Mach number so far", record.largest_mach, self.setup.dt), *passed, *drift]
 
     def more_details(self) -> dict[str, Any]:
         """Return further entries of the summary."""

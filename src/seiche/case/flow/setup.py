@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,10 +28,14 @@ from seiche.flow.model import Bgk, Collision, FlowModel, Mrt, Precision, Regular
 
 @dataclass(frozen=True)
 class Invariants:
-    """Numbers that characterise the flow and its resolution; None if not defined."""
+    """Numbers that characterise the flow and its resolution; None if not defined.
+
+    `driven_velocity` is the estimate from iolets, walls and forces if the case has a `velocity_scale` of its own.
+    """
 
     length_scale: float
     velocity_scale: float | None
+    driven_velocity: float | None
     reynolds: float | None
     womersley: float | None
     mach: float | None
@@ -99,7 +104,9 @@ def _build_setup(case: FlowCase, vessel: FlowVessel, source: str) -> FlowSetup:
         _refuse_pulsation(inflow, viscosity, source)
     pressures = pressure_range(case, inputs)
     speeds = wall_speeds(case, vessel.sites, source)
-    velocity = velocity_scale(case, vessel, inflows, pressures, walls=tuple(speeds.values()))
+    scale, estimate = case.lattice.velocity_scale, partial(expected_velocity, case, vessel, inflows, pressures)
+    walls = tuple(speeds.values())
+    velocity = estimate(walls=walls) if scale is None else scale
     step = _time_step(case, velocity, viscosity, source)
     units = LatticeUnits(case.geometry.spacing, step, case.fluid.density, case.fluid.reference_pressure)
     period = _period(case, inputs)
@@ -118,14 +125,18 @@ def _build_setup(case: FlowCase, vessel: FlowVessel, source: str) -> FlowSetup:
     )
     table = case.run.precision
     precision = Precision(table.compute, table.storage or table.compute)
+    driving_pressures = pressures
     if inflows and velocity:
         # The pressure at a velocity iolet is estimated from the pressure drop of developed flow.
         drop = 4.0 * law.eta_inf * velocity * _distance(vessel) / (0.5 * length_scale(case, vessel)) ** 2
-        pressures = pressures[0], max(pressures[1], initial_pressure(case)) + drop
-    invariants = _invariants(case, vessel, units, velocity=velocity, period=period, pressures=pressures)
+        driving_pressures = pressures[0], max(pressures[1], initial_pressure(case)) + drop
+    steps = _steps(case, units, period, source)
+    driven = None if scale is None else estimate(walls=walls, seconds=steps * step)
+    invariants = _invariants(
+        case, vessel, units, velocity=velocity, driven=driven, period=period, pressures=driving_pressures
+    )
     iolets, rules = with_schemes(case, vessel.sites, model.iolets, invariants.tau)
     model = replace(model, iolets=iolets)
-    steps = _steps(case, units, period, source)
     vessel = replace(vessel, notes=vessel.notes + notes_of(inputs, steps * step))
     return FlowSetup(case, source, vessel, units, model, precision, steps, period, invariants, speeds, rules, inputs)
 
@@ -149,28 +160,27 @@ def _refuse_pulsation(inflow: Inflow, viscosity: float, source: str) -> None:
         )
 
 
-def velocity_scale(
+def expected_velocity(
     case: FlowCase,
     vessel: FlowVessel,
     inflows: list[Inflow],
     pressures: tuple[float, float],
     *,
     walls: tuple[float, ...] = (),
+    seconds: float = math.inf,
 ) -> float | None:
     """Return the largest expected velocity (m/s), or None if it is unknown.
 
-    It is the key velocity_scale if given. Otherwise it is the maximum of the initial velocity, the peaks of the
-    velocity iolets, the speeds of moving `walls`, and the peak of developed flow. Developed flow is driven by the body
-    force or by the pressures of the iolets; the latter is at most a free jet, sqrt(2 dp/rho).
+    It is the maximum of the initial velocity, the peaks of the velocity iolets, the speeds of moving `walls`, and the
+    peak of developed flow. Developed flow is driven by the body force or by the pressures of the iolets. The former is
+    at most the acceleration in a run of `seconds`, the latter at most a free jet, sqrt(2 dp/rho).
     """
-    if case.lattice.velocity_scale is not None:
-        return case.lattice.velocity_scale
     density, eta = case.fluid.density, rheology_of(case).eta_inf
     peaks = [*walls, *(inflow.peak(eta / density) for inflow in inflows)]
     peaks.append(math.dist(case.fluid.initial_velocity, (0.0, 0.0, 0.0)))
     force = math.dist(case.body_force.force, (0.0, 0.0, 0.0)) if case.body_force else 0.0
     if force:
-        peaks.append(_developed_peak(case, vessel, force, eta))
+        peaks.append(min(_developed_peak(case, vessel, force, eta), force / density * seconds))
     low, high = pressures
     if high > low and not inflows:
         gradient = (high - low) / max(_distance(vessel), case.geometry.spacing)
@@ -286,6 +296,7 @@ def _invariants(
     units: LatticeUnits,
     *,
     velocity: float | None,
+    driven: float | None,
     period: float | None,
     pressures: tuple[float, float],
 ) -> Invariants:
@@ -296,6 +307,7 @@ def _invariants(
     return Invariants(
         length_scale=length,
         velocity_scale=velocity,
+        driven_velocity=driven,
         reynolds=velocity * length / viscosity if velocity else None,
         womersley=womersley_number(0.5 * length, period, viscosity) if period else None,
         mach=units.to_lattice("velocity", velocity) / CS2**0.5 if velocity else None,
