@@ -54,10 +54,29 @@ def test_an_stl_becomes_a_vessel(tmp_path: Path) -> None:
     assert [plane.role for plane in vessel.sites.iolets] == ["inlet", "outlet"]
 
 
-def test_an_stl_that_is_inside_out_is_refused(tmp_path: Path) -> None:
+def test_an_stl_that_is_inside_out_is_reversed_with_a_note(tmp_path: Path) -> None:
     path = tmp_path / "prism.stl"
+    write_stl(path, prism())
+    expected = vessel_of(stl_tables(path))
     write_stl(path, prism(reverse=True))
-    assert message_of(stl_tables(path)).startswith("geometry: the surface is inside out")
+    vessel = vessel_of(stl_tables(path))
+    assert [note for note in vessel.notes if "inside out" in note and "reversed" in note]
+    assert vessel.sites.fingerprint == expected.sites.fingerprint
+    assert vessel.surface is not None and vessel.surface.volume > 0
+
+
+def test_a_periodic_stl_needs_no_opening(tmp_path: Path) -> None:
+    path = tmp_path / "prism.stl"
+    write_stl(path, prism())
+    tables = changed(changed(stl_tables(path), "geometry.periodic", ["x"]), "iolet", None)
+    vessel = vessel_of(tables)
+    assert vessel.sites.periodic == (True, False, False) and vessel.sites.shape[0] == 20
+    assert message_of(changed(tables, "geometry.spacing", "0.3 mm")).startswith(
+        "geometry: the surface is 0.004 m long along the periodic axis x, not a whole number of spacings"
+    )
+    assert message_of(changed(tube_tables(), "geometry.periodic", ["x"])) == (
+        "geometry: the key periodic is only allowed with stl; built-in shapes have their own"
+    )
 
 
 def test_an_iolet_that_touches_no_site_is_refused(tmp_path: Path) -> None:

@@ -207,14 +207,60 @@ def test_an_iolet_narrower_than_its_opening_is_reported():
     assert line.startswith('iolet "in" of radius 2 m is narrower than its opening, whose rim has a mean radius of 5 m')
 
 
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_surface_that_is_inside_out_is_reversed(closed):
+    surface = cylinder(closed)
+    inverted = Surface(surface.vertices, surface.faces[:, ::-1])
+    expected, _ = voxelise(surface, 0.5, [INLET, OUTLET])
+    sites, report = voxelise(inverted, 0.5, [INLET, OUTLET])
+    assert report.lines() == ["the surface is inside out (its volume is negative): its triangles were reversed"]
+    np.testing.assert_array_equal(sites.coords, expected.coords)
+    np.testing.assert_array_equal(sites.link_kind, expected.link_kind)
+    np.testing.assert_array_equal(sites.wall_normal, expected.wall_normal)
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_periodic_surface_is_a_periodic_tube(closed):
+    sites, report = voxelise(cylinder(closed, around=720), 1.0, periodic=(True, False, False))
+    expected = tube(5.0, 20.0, 1.0, periodic=True)
+    check_sites(sites)
+    assert report.lines() == [] and sites.periodic == (True, False, False)
+    assert sites.shape == expected.shape
+    np.testing.assert_array_equal(sites.coords, expected.coords)
+    np.testing.assert_array_equal(sites.link_kind, expected.link_kind)
+    np.testing.assert_allclose(sites.link_fraction, expected.link_fraction, atol=2e-3)
+
+
+def test_an_obstacle_that_reaches_through_a_periodic_slab_has_walls_at_its_sides_only():
+    """A block through the whole depth, one spacing thick: the slab repeats, and both ends are open rims."""
+    outer, inner = box_surface((0, 0, 0), (12, 12, 1)), box_surface((4, 4, 0), (8, 8, 1))
+    faces = np.concatenate([outer.faces, inner.faces[:, ::-1] + 8])
+    both = Surface(np.concatenate([outer.vertices, inner.vertices]), faces)
+    flat = np.ptp(both.corners()[:, :, 2], axis=1) == 0.0
+    for surface in (both, Surface(both.vertices, both.faces[~flat])):
+        sites, _ = voxelise(surface, 1.0, periodic=(True, False, True))
+        assert len(sites) == 12 * 12 - 4 * 4
+        z_links = LINK_VECTORS[:, 2] != 0
+        alone = z_links & ~LINK_VECTORS[:, :2].any(axis=1)
+        assert not sites.link_kind[:, alone].any()
+        walls = (sites.link_kind == LinkKind.WALL) & ~z_links
+        # Two plates of 12 sites with 3 links, and a block of 16 sites around with 3 links and 4 corners with one.
+        assert walls.sum() == 2 * 12 * 3 + 4 * (4 * 3 - 2) + 4
+
+
+def test_a_periodic_length_that_is_no_whole_number_of_spacings_is_refused():
+    with pytest.raises(
+        CaseError, match=r"20 m long along the periodic axis x, not a whole number of spacings of 0.3 m"
+    ):
+        voxelise(cylinder(), 0.3, periodic=(True, False, False))
+
+
 def test_surfaces_that_cannot_be_are_refused():
     surface = cylinder()
     with pytest.raises(
         CaseError, match=r"contains no site at the spacing 1000 m: it is 20 m long; check spacing and unit"
     ):
         voxelise(cylinder(closed=False), 1000.0, [INLET, OUTLET])
-    with pytest.raises(CaseError, match="inside out"):
-        voxelise(Surface(surface.vertices, surface.faces[:, ::-1]), 0.5)
     with pytest.raises(CaseError, match="contains no site"):
         voxelise(box_surface((0.6,) * 3, (0.9,) * 3), 1.0)
     with pytest.raises(CaseError, match="check unit and spacing"):

@@ -87,6 +87,10 @@ class Surface:
         shifted = closed.corners() - closed.vertices.mean(axis=0) if len(closed.vertices) else closed.corners()
         return float(np.einsum("ij,ij->i", shifted[:, 0], closed.vector_areas()).sum() / 3.0)
 
+    def outward(self) -> Surface:
+        """Return the surface with all triangles reversed if its volume is negative, otherwise itself."""
+        return self if self.volume >= 0.0 else Surface(self.vertices, np.ascontiguousarray(self.faces[:, ::-1]))
+
     def boundary_loops(self) -> list[Loop]:
         """Return the open rims by decreasing radius; rims that share a vertex are traversed in a fixed order."""
         starts, ends = self._open_edges()

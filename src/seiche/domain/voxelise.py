@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from seiche.domain.assemble import RIM_SPACINGS, CandidateNodes, Dropped, Floats, assemble
 from seiche.domain.inside import nodes_inside
+from seiche.domain.periodic_ends import END_SPACINGS, NO_IOLET, PERIODIC, PeriodicEnds
 from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.domain.surface import Loop, Surface
 from seiche.domain.surface_hits import SurfaceWall
@@ -23,6 +24,8 @@ from seiche.errors import CaseError
 
 #: Maximum number of nodes in the bounding box; more indicate a wrong spacing or unit.
 MOST_NODES = 1 << 35
+#: Note about a surface that was reversed.
+TURNED = "the surface is inside out (its volume is negative): its triangles were reversed"
 #: Tolerance in spacings for a triangle in the plane of an iolet, which closes the opening.
 CAP_SPACINGS = 0.5
 
@@ -32,7 +35,8 @@ class VoxelReport:
     """Defects found by `voxelise`.
 
     `holes` are open rims of the surface without an iolet (metres); `dropped` are components without an iolet, the
-    largest first; `unresolved_links` met no triangle because of a hole and were cut half way.
+    largest first; `unresolved_links` met no triangle because of a hole and were cut half way. `turned` is whether the
+    surface was inside out.
     """
 
     holes: tuple[Loop, ...]
@@ -40,10 +44,12 @@ class VoxelReport:
     unresolved_links: int
     narrow: tuple[str, ...] = ()
     clashes: str = ""
+    turned: bool = False
 
     def lines(self) -> list[str]:
         """Return one line of text for each defect."""
-        lines = [f"hole of radius {loop.radius:.3g} m at {_place(loop.center)} m" for loop in self.holes]
+        lines = [TURNED] if self.turned else []
+        lines += [f"hole of radius {loop.radius:.3g} m at {_place(loop.center)} m" for loop in self.holes]
         lines += [
             f"{part.sites} sites around {_place(part.center)} m were removed: this part of the vessel has no iolet"
             for part in self.dropped
@@ -61,6 +67,7 @@ def voxelise(
     iolets: Sequence[IoletPlane] = (),
     *,
     origin: tuple[float, float, float] | None = None,
+    periodic: tuple[bool, bool, bool] = (False, False, False),
 ) -> tuple[SiteSet, VoxelReport]:
     """Return the fluid sites inside `surface` (metres) and a report of its defects.
 
@@ -68,16 +75,19 @@ def voxelise(
     its normal points into the fluid. `origin` is the position of the site (0, 0, 0); without it, sites are at
     (i + 1/2) spacing and the box is minimal.
 
-    Link fractions and wall normals are those of the triangles hit by the links. Raises CaseError for an inverted
-    surface, for no site or too many at this spacing, and for an `origin` inside the vessel's box. The same holds for an
-    iolet without sites, an iolet whose normal points out of the fluid, and two iolets on one site.
+    An inverted surface is reversed. Along `periodic` axes the surface repeats: it ends in two planes, by open rims or
+    flat triangles, and its length must be a whole number of spacings.
+
+    Link fractions and wall normals are those of the triangles hit by the links. Raises CaseError for no site or too
+    many at this spacing, and for an `origin` inside the vessel's box. The same holds for an iolet without sites, an
+    iolet whose normal points out of the fluid, two iolets on one site, and a periodic length that does not fit.
     """
-    clashes = _clashes(surface)
+    clashes, outward = _clashes(surface), surface.outward()
     try:
-        sites, report = _voxelise(surface, spacing, iolets, origin)
+        sites, report = _voxelise(outward, spacing, iolets, origin, periodic)
     except CaseError as error:
         raise CaseError(f"{clashes}; {error}") if clashes else error from None
-    return sites, replace(report, clashes=clashes)
+    return sites, replace(report, clashes=clashes, turned=outward is not surface)
 
 
 def _clashes(surface: Surface) -> str:
@@ -93,23 +103,26 @@ def _clashes(surface: Surface) -> str:
 
 
 def _voxelise(
-    surface: Surface, spacing: float, iolets: Sequence[IoletPlane], origin: tuple[float, float, float] | None
+    surface: Surface,
+    spacing: float,
+    iolets: Sequence[IoletPlane],
+    origin: tuple[float, float, float] | None,
+    periodic: tuple[bool, bool, bool],
 ) -> tuple[SiteSet, VoxelReport]:
     if not (np.isfinite(spacing) and spacing > 0.0):
         raise CaseError(f"spacing = {spacing:g} m must be positive")
     planes = [_checked(plane) for plane in iolets]
     loops = surface.boundary_loops()
-    if surface.volume < 0.0:
-        raise CaseError("the surface is inside out (its volume is negative); reverse its triangles")
     extent = np.ptp(surface.vertices, axis=0) if len(surface.vertices) else np.zeros(3)
     if extent.max() < spacing:
         size = f"it is {extent.max():.3g} m long; check spacing and unit"
         raise CaseError(f"the surface contains no site at the spacing {spacing:g} m: {size}")
-    owner = [iolet_of_rim(loop, planes, spacing) for loop in loops]
+    ends = PeriodicEnds.of(surface, spacing, periodic)
+    owner = [PERIODIC if ends.contain(loop) else iolet_of_rim(loop, planes, spacing) for loop in loops]
     narrow = _narrow(loops, owner, planes)
-    caps = [(loop, index) for loop, index in zip(loops, owner, strict=True) if index >= 0]
+    caps = [(loop, index) for loop, index in zip(loops, owner, strict=True) if index >= 0 or index == PERIODIC]
     closed = surface.capped([loop for loop, _ in caps])
-    lattice = _lattice(surface, spacing, origin)
+    lattice = _lattice(surface, spacing, origin, periodic)
     coords = nodes_inside(closed, spacing, np.asarray(lattice.origin), lattice.shape)
     if not len(coords):
         raise CaseError(f"the surface contains no site at the spacing {spacing:g} m; check spacing and unit")
@@ -118,9 +131,9 @@ def _voxelise(
     labels = _face_labels(closed, planes, spacing)
     if caps:
         labels[len(surface.faces) :] = np.repeat([index for _, index in caps], [len(loop.vertices) for loop, _ in caps])
-    wall = SurfaceWall(closed, labels)
+    wall = SurfaceWall(*ends.repeated(closed, labels))
     sites, dropped, unresolved = assemble(lattice, planes, wall.find, trim=origin is None)
-    holes = tuple(loop for loop, index in zip(loops, owner, strict=True) if index < 0)
+    holes = tuple(loop for loop, index in zip(loops, owner, strict=True) if index == NO_IOLET)
     return sites, VoxelReport(holes, tuple(dropped), unresolved, narrow)
 
 
@@ -134,7 +147,12 @@ def _checked(plane: IoletPlane) -> IoletPlane:
     return replace(plane, normal=(x, y, z))
 
 
-def _lattice(surface: Surface, spacing: float, origin: tuple[float, float, float] | None) -> CandidateNodes:
+def _lattice(
+    surface: Surface,
+    spacing: float,
+    origin: tuple[float, float, float] | None,
+    periodic: tuple[bool, bool, bool],
+) -> CandidateNodes:
     """Return the empty lattice over the bounding box of `surface`."""
     low, high = surface.vertices.min(axis=0) / spacing, surface.vertices.max(axis=0) / spacing
     if (nodes := float(np.prod(high - low + 1.0))) > MOST_NODES:
@@ -142,18 +160,20 @@ def _lattice(surface: Surface, spacing: float, origin: tuple[float, float, float
             f"the box around the surface has {nodes:.3g} nodes at the spacing {spacing:g} m; check unit and spacing"
         )
     if origin is None:
-        first = np.floor(low)
-        size = np.ceil(high) - first
+        first = np.where(periodic, low, np.floor(low))
+        size = np.where(periodic, np.round(high - low), np.ceil(high) - first)
         place = (first + 0.5) * spacing
     else:
         place = np.asarray(origin, float)
         if np.any(np.ceil(low - place / spacing) < 0.0):
             corner = _place(low * spacing)
             raise CaseError(f"the surface extends below the origin {_place(origin)} m; move the origin to {corner} m")
-        size = np.floor(high - place / spacing) + 1.0
+        if np.any(np.where(periodic, np.abs(place / spacing - low - 0.5) > END_SPACINGS, False)):
+            raise CaseError("a periodic surface begins half a spacing before the first site; leave out the origin")
+        size = np.where(periodic, np.round(high - low), np.floor(high - place / spacing) + 1.0)
     nx, ny, nz = np.maximum(size, 1).astype(np.int64).tolist()
     x, y, z = place.tolist()
-    return CandidateNodes((nx, ny, nz), np.zeros((0, 3), np.int32), spacing, (x, y, z))
+    return CandidateNodes((nx, ny, nz), np.zeros((0, 3), np.int32), spacing, (x, y, z), periodic)
 
 
 def iolet_of_rim(loop: Loop, planes: Sequence[IoletPlane], spacing: float) -> int:
@@ -169,7 +189,7 @@ def iolet_of_rim(loop: Loop, planes: Sequence[IoletPlane], spacing: float) -> in
             if facing > 0.0:
                 raise CaseError(f'iolet "{plane.name}": its normal points out of the fluid; reverse it')
             return index
-    return -1
+    return NO_IOLET
 
 
 def _narrow(loops: Sequence[Loop], owner: Sequence[int], planes: Sequence[IoletPlane]) -> tuple[str, ...]:

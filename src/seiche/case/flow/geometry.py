@@ -46,7 +46,9 @@ def build(case: FlowCase, folder: Path, source: str) -> FlowVessel:
             vessel = build_from_file(folder / table.gmy, table.spacing, 1.0, table.origin or (0.0, 0.0, 0.0))
         elif table.stl is not None:
             surface = read_surface(folder / table.stl, table.unit or 1.0)
-            vessel = _voxelised(surface, table.spacing, planes_of(case, surface), table.origin)
+            periodic = ("x" in table.periodic, "y" in table.periodic, "z" in table.periodic)
+            planes = planes_of(case, surface.outward())
+            vessel = _voxelised(surface, table.spacing, planes, table.origin, periodic)
         else:
             vessel = _from_shape(case)
         if not len(vessel.sites):
@@ -103,17 +105,21 @@ def _from_shape(case: FlowCase) -> FlowVessel:
 
 
 def _voxelised(
-    surface: Surface, spacing: float, planes: Sequence[IoletPlane], origin: tuple[float, float, float] | None
+    surface: Surface,
+    spacing: float,
+    planes: Sequence[IoletPlane],
+    origin: tuple[float, float, float] | None,
+    periodic: tuple[bool, bool, bool] = (False, False, False),
 ) -> FlowVessel:
     from seiche.domain.voxelise import voxelise
 
     if len(surface.vertices):
         _refuse(float(np.prod(np.maximum(np.ptp(surface.vertices, axis=0) / spacing, 1.0))))
     try:
-        sites, report = voxelise(surface, spacing, planes, origin=origin)
+        sites, report = voxelise(surface, spacing, planes, origin=origin, periodic=periodic)
     except CaseError as error:
         raise CaseError(f"geometry: {error}") from None
-    return FlowVessel(sites, surface, tuple(report.lines()))
+    return FlowVessel(sites, surface.outward() if report.turned else surface, tuple(report.lines()))
 
 
 def _refuse_misfit(shape: TubeShape | Duct | Channel | PeriodicBox | Bifurcation, spacing: float) -> None:

@@ -99,7 +99,7 @@ def rim_lines(source: CaseFile, schema: type[FlowCase]) -> list[str]:
         case = check_tables(source.tables, str(source.path), schema)
         if case.geometry.stl is None:
             return []
-        surface = read_surface(source.folder / case.geometry.stl, case.geometry.unit or 1.0)
+        surface = read_surface(source.folder / case.geometry.stl, case.geometry.unit or 1.0).outward()
     except (CaseError, FormatError, OSError):
         return []
     rims = rims_of(surface)

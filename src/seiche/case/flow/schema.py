@@ -60,6 +60,9 @@ class Geometry(Table):
     shape: Shape | None = Field(default=None, description="built-in shape")
     unit: PositiveLength | None = Field(default=None, description="length unit of the STL file; needed with `stl`")
     origin: Point | None = Field(default=None, description="position of the site (0, 0, 0); only with `gmy` and `stl`")
+    periodic: Annotated[tuple[Literal["x", "y", "z"], ...], FromList] = Field(
+        default=(), description="axes along which the STL surface repeats; it ends in planes across them"
+    )
 
     @model_validator(mode="after")
     def _one_source(self) -> Geometry:
@@ -68,6 +71,8 @@ class Geometry(Table):
             raise ValueError('the length unit of an STL file is unknown; add the key unit, such as "1 mm"')
         if source != "stl" and self.unit is not None:
             raise ValueError("the key unit is only allowed with stl")
+        if source != "stl" and self.periodic:
+            raise ValueError("the key periodic is only allowed with stl; built-in shapes have their own")
         if source == "shape" and self.origin is not None:
             raise ValueError("the key origin is only allowed with gmy and stl; built-in shapes have a fixed position")
         return self
