@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import PurePath
 from typing import Annotated, Any, Protocol
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import CoreSchema, PydanticKnownError, core_schema
 
 from seiche.case.quantities import shorten
@@ -34,6 +34,16 @@ class Table(BaseModel):
             raise ValueError(f"give at most one of {one} and {other}; both are given")
 
 
+class SourceTable(Table):
+    """A source of a case: one table of an open set (`OneKindOf`)."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Return the names of input files: that of the key `file`, if the table has one."""
+        name = getattr(self, "file", None)
+        return () if name is None else (name,)
+
+
 class OneKindOf:
     """Validator of a table by its key `kind`. The set is open: `tables` may grow until a case is read."""
 
@@ -57,6 +67,22 @@ class OneKindOf:
             expected = ", ".join(map(repr, self.tables))
             raise PydanticKnownError("union_tag_invalid", {**key, "tag": str(kind), "expected_tags": expected})
         return self.tables[kind].model_validate(value)
+
+
+def ordered(lower: str, upper: str, message: str) -> Any:
+    """Return a validator of a table: the key `lower` is below `upper`, for places along every axis.
+
+    `message` may contain the values by the names of the keys.
+    """
+
+    def check(table: Any) -> Any:
+        low, high = getattr(table, lower), getattr(table, upper)
+        pairs = zip(low, high, strict=False) if isinstance(low, tuple) else [(low, high)]
+        if any(a >= b for a, b in pairs):
+            raise ValueError(message.format_map(dict(table)))
+        return table
+
+    return model_validator(mode="after")(check)
 
 
 class Named(Protocol):

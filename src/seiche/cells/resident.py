@@ -14,6 +14,7 @@ from seiche.backend import Array, Backend
 from seiche.cells.energy import RestState
 from seiche.kernels.registry import KernelSpec
 from seiche.kernels.registry.held import REPLICATED, RESIDENT, held, held_groups, held_items, held_list
+from seiche.observe.stage import in_order
 
 Launch = Callable[[], None]
 Numbers = npt.NDArray[np.integer[Any]]
@@ -60,7 +61,7 @@ class ResidentCells:
 
     def over_vertices(self, spec: KernelSpec, roles: int = RESIDENT, **members: Any) -> Launch:
         """Return the launch of a kernel whose items are vertices."""
-        return together([self._bound(spec, roles, block, members, by_cell=False) for block in self.blocks])
+        return in_order([self._bound(spec, roles, block, members, by_cell=False) for block in self.blocks])
 
     def over_cells(self, spec: KernelSpec, block: Block, roles: int = RESIDENT, **members: Any) -> Launch:
         """Return the launch of a kernel whose items are the cells of a type, counted from its first one."""
@@ -77,7 +78,7 @@ class ResidentCells:
             chosen, end = self._chosen(roles, block), block.slice.stop
             arguments = self.backend.pack(kernel, **members, chosen=chosen, end=end)
             launches.append(kernel.bind(arguments, 0, -(-(end - block.first_vertex) // group)))
-        return together(launches)
+        return in_order(launches)
 
     def list_replicated(self, owned: Sequence[Numbers], ghosts: Sequence[Numbers]) -> None:
         """List for each type the cells that other ranks have too, counted from its first one: owned ones and ghosts."""
@@ -95,7 +96,7 @@ class ResidentCells:
             chosen, listed = self._chosen(roles, block), self._listed(kind)
             arguments = self.backend.pack(kernel, inner=members, listed=listed, chosen=chosen)
             launches.append(kernel.bind(arguments, 0, capacity * block.vertices))
-        return together(launches)
+        return in_order(launches)
 
     def over_replicated_groups(self, spec: KernelSpec, group: int, **members: Any) -> Launch:
         """Return the launch of a kernel whose items are `group` vertices each, of one listed cell."""
@@ -103,7 +104,7 @@ class ResidentCells:
         for kind, (block, capacity) in enumerate(zip(self.blocks, self.replicated_capacities, strict=True)):
             arguments = self.backend.pack(kernel, **members, listed=self._listed(kind))
             launches.append(kernel.bind(arguments, 0, capacity * -(-block.vertices // group)))
-        return together(launches)
+        return in_order(launches)
 
     def over_replicated_cells(self, spec: KernelSpec, block: Block, *, own: bool = False, **members: Any) -> Launch:
         """Return the launch of a kernel whose items are listed cells of a type, or `own` ones, from its first one."""
@@ -125,15 +126,3 @@ class ResidentCells:
         role = self.backend.pointer(self.role) + block.first_cell * np.dtype(np.int32).itemsize
         first, items_per_cell = (0, 1) if by_cell else (block.first_vertex, block.vertices)
         return {"role": role, "first": first, "each": items_per_cell, "roles": roles}
-
-
-def together(launches: Sequence[Launch]) -> Launch:
-    """Return one call for several."""
-    if len(launches) == 1:
-        return launches[0]
-
-    def run() -> None:
-        for launch in launches:
-            launch()
-
-    return run

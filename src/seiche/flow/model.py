@@ -33,8 +33,20 @@ class Newtonian:
         return self.viscosity, self.viscosity
 
 
+class _Thinning:
+    """A fluid whose viscosity falls from `viscosity_zero` to `viscosity_infinity`."""
+
+    viscosity_zero: float
+    viscosity_infinity: float
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Return the viscosities at high shear rate and at rest."""
+        return self.viscosity_infinity, self.viscosity_zero
+
+
 @dataclass(frozen=True)
-class CarreauYasuda:
+class CarreauYasuda(_Thinning):
     """Shear-thinning blood, nu(g) = nu_inf + (nu_0 - nu_inf)(1 + (lam g)^a)^((n - 1)/a), g the shear rate (1/step)."""
 
     viscosity_zero: float
@@ -48,14 +60,9 @@ class CarreauYasuda:
         thinning: float = (1.0 + (self.relaxation_time * shear_rate) ** self.a) ** ((self.n - 1.0) / self.a)
         return self.viscosity_infinity + (self.viscosity_zero - self.viscosity_infinity) * thinning
 
-    @property
-    def limits(self) -> tuple[float, float]:
-        """Return the viscosities at high shear rate and at rest."""
-        return self.viscosity_infinity, self.viscosity_zero
-
 
 @dataclass(frozen=True)
-class Casson:
+class Casson(_Thinning):
     """Blood with a yield stress (over the density), nu(g) = (sqrt(yield_stress) + sqrt(nu_inf g))^2/g, at most nu_0."""
 
     yield_stress: float
@@ -66,11 +73,6 @@ class Casson:
         """Return the kinematic viscosity at `shear_rate` (1/step)."""
         root = math.sqrt(self.yield_stress) + math.sqrt(self.viscosity_infinity * shear_rate)
         return min(root**2 / shear_rate, self.viscosity_zero) if shear_rate > 0 else self.viscosity_zero
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        """Return the viscosities at high shear rate and at rest."""
-        return self.viscosity_infinity, self.viscosity_zero
 
 
 @dataclass(frozen=True)

@@ -96,8 +96,14 @@ class WallStages:
         if not creates and not closed.any():
             return
         self.mass = WallMass(backend, world, component[wall_sites], closed=closed, creates=creates)
-        if not len(wall_sites):
-            return
+        if len(wall_sites):
+            self._prepare(resting, moving, rim, wall_sites)
+
+    def _prepare(
+        self, resting: WallLinks, moving: WallLinks, rim: WallLinks, wall_sites: npt.NDArray[np.int64]
+    ) -> None:
+        """Upload the arrays of the links, and list the kernels of each kind of step."""
+        backend, layout, precision, component = self._backend, self._layout, self._precision, self.component
         # Same order as the links: sites that need another rank last, then by component and item.
         at = layout.item[wall_sites]
         wall_sites = wall_sites[np.lexsort((at, component[wall_sites], at >= layout.interior))]

@@ -20,7 +20,7 @@ from seiche.halo.transports import MAX_IN_FLIGHT, Transport, TransportName, open
 from seiche.halo.trial import timed_exchange
 from seiche.kernels.registry import Store
 from seiche.observe.repeat import Timing
-from seiche.observe.stage import Messages
+from seiche.observe.stage import Messages, in_order
 
 #: gather: owner to copy; scatter: copy to owner, replaced; scatter_add: copy to owner, added.
 Mode: TypeAlias = Literal["gather", "scatter", "scatter_add"]
@@ -28,8 +28,8 @@ Mode: TypeAlias = Literal["gather", "scatter", "scatter_add"]
 #: Seconds spent on timing one transport.
 _TRIAL = 0.02
 
-#: Kernel launches of one exchange, for each slot of the transport.
-_Launches: TypeAlias = tuple[tuple[Launch, ...], ...]
+#: The kernel launches of one exchange, as one call for each slot of the transport.
+_Launches: TypeAlias = tuple[Launch, ...]
 
 
 class _Direction:
@@ -207,17 +207,15 @@ class HaloExchange:
         direction.in_flight.popleft()
 
     @staticmethod
-    def _send(direction: _Direction, packs: tuple[Launch, ...], slot: int) -> None:
+    def _send(direction: _Direction, pack: Launch, slot: int) -> None:
         direction.transport.acquire(slot)
-        for launch in packs:
-            launch()
+        pack()
         direction.transport.send(slot)
 
     @staticmethod
-    def _receive(direction: _Direction, unpacks: tuple[Launch, ...], slot: int) -> None:
+    def _receive(direction: _Direction, unpack: Launch, slot: int) -> None:
         direction.transport.receive(slot)
-        for launch in unpacks:
-            launch()
+        unpack()
         direction.transport.release(slot)
 
     def close(self) -> None:
@@ -347,10 +345,12 @@ class HaloExchange:
         unpack: Action = "UnpackAdd" if mode == "scatter_add" else "Unpack"
         backend, transport, common = self.backend, direction.transport, (self.store, pointer)
         sources = {"slots": direction.source_slots, "sizes": direction.sent}
-        packs = tuple(message_launches(backend, "Pack", *common, **sources, addresses=at) for at in transport.outgoing)
+        packs = tuple(
+            in_order(message_launches(backend, "Pack", *common, **sources, addresses=at)) for at in transport.outgoing
+        )
         targets = {"slots": direction.target_slots, "sizes": direction.received, "together": direction.disjoint}
         unpacks = tuple(
-            message_launches(backend, unpack, *common, **targets, addresses=at) for at in transport.incoming
+            in_order(message_launches(backend, unpack, *common, **targets, addresses=at)) for at in transport.incoming
         )
         self._bound[pointer, mode] = (direction, packs, unpacks)
         return self._bound[pointer, mode]

@@ -33,6 +33,7 @@ from seiche.case.tables import (
     PlainName,
     Table,
     one_of,
+    ordered,
     refuse_duplicate_names,
 )
 from seiche.cells.laws import MEMBRANE_LAWS
@@ -179,14 +180,9 @@ class Adhesion(Table):
     steepness: PositiveWaveNumber = Field(description="b, the inverse of the width")
     rest: PositiveLength = Field(description="r0, distance of least energy")
     reach: PositiveLength = Field(description="cut-off distance of the force")
-
-    @model_validator(mode="after")
-    def _attracts(self) -> Adhesion:
-        if self.rest >= self.reach:
-            raise ValueError(
-                f"rest = {self.rest:.3g} m must be below reach = {self.reach:.3g} m, otherwise there is no attraction"
-            )
-        return self
+    _attracts = ordered(
+        "rest", "reach", "rest = {rest:.3g} m must be below reach = {reach:.3g} m, otherwise there is no attraction"
+    )
 
 
 class ContactTable(Table):

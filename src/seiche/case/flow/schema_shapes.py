@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from seiche.case.quantities import Angle, AngularVelocity, Direction, Point, PositiveLength, VelocityVector
-from seiche.case.tables import FromList, OutputName, Table, refuse_duplicate_names, refuse_zero_vector
+from seiche.case.tables import FromList, OutputName, Table, ordered, refuse_duplicate_names, refuse_zero_vector
 
 
 class TubeShape(Table):
@@ -134,12 +134,7 @@ class WallInBox(Table):
     kind: Literal["box"]
     low: Point = Field(description="its lowest corner")
     high: Point = Field(description="its highest corner")
-
-    @model_validator(mode="after")
-    def _corners_in_order(self) -> Self:
-        if any(low >= high for low, high in zip(self.low, self.high, strict=True)):
-            raise ValueError("high: is not above low along every axis")
-        return self
+    _corners_in_order = ordered("low", "high", "high: is not above low along every axis")
 
 
 PatchTable = Annotated[WallOnPlane | WallInSphere | WallInCylinder | WallInBox, Field(discriminator="kind")]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from seiche.case.quantities import Delay, Position, PositiveFrequency, PositiveLength, PositivePressure
-from seiche.case.tables import FileName, OneKindOf, Table
+from seiche.case.tables import FileName, OneKindOf, SourceTable
 from seiche.case.ultrasound.points import Ball, check_axes, distance
 from seiche.errors import CaseError
 from seiche.io.arrays import read_npy
@@ -22,16 +22,7 @@ from seiche.ultrasound.shapes import Arc, Bowl, Disc, Line, Rectangle, Shape
 Floats = npt.NDArray[np.float64]
 
 
-class UltrasoundSource(Table):
-    """A source."""
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Return the names of input files."""
-        return ()
-
-
-class Signal(UltrasoundSource):
+class Signal(SourceTable):
     """A tone of a source."""
 
     #: Required number of axes of the grid, None for any.
@@ -118,7 +109,7 @@ class LineSource(Signal):
         return Line(self.start, self.end)
 
 
-class InitialPressure(UltrasoundSource):
+class InitialPressure(SourceTable):
     """Pressure at the start of the run."""
 
     @abstractmethod
@@ -147,18 +138,13 @@ class FileSource(InitialPressure):
     kind: Literal["initial-file"]
     file: FileName = Field(description="pressure in Pa, a .npy of the grid's shape")
 
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Return the name of the file."""
-        return (self.file,)
-
     def field(self, name: str, grid: Grid, folder: Path) -> Floats:
         """Return the pressure; FormatError for a broken file."""
         return read_npy(folder / self.file, grid.shape)
 
 
 #: Sources by `kind`; more may be added (docs/howto/add-a-source.md).
-SOURCES: dict[str, type[UltrasoundSource]] = {
+SOURCES: dict[str, type[SourceTable]] = {
     "arc": ArcSource,
     "bowl": BowlSource,
     "disc": DiscSource,
@@ -167,4 +153,4 @@ SOURCES: dict[str, type[UltrasoundSource]] = {
     "initial-ball": BallSource,
     "initial-file": FileSource,
 }
-Source = Annotated[UltrasoundSource, OneKindOf(SOURCES)]
+Source = Annotated[SourceTable, OneKindOf(SOURCES)]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from seiche.case.quantities import PositiveRate, PositiveTime
-from seiche.case.tables import FileName, OneKindOf, Table
+from seiche.case.tables import FileName, OneKindOf, SourceTable
 from seiche.errors import CaseError, FormatError
 from seiche.waves.sources import Brune, Gaussian, Ricker, TimeFunction
 
@@ -85,13 +85,8 @@ def _highest(pulse: Sampled) -> float:
     return float(present[-1] * (count - 1) / (4 * count * length))
 
 
-class PulseTable(Table):
+class PulseTable(SourceTable):
     """A function of time."""
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Return the names of input files."""
-        return ()
 
     @abstractmethod
     def function(self, folder: Path, peak: bool) -> TimeFunction:
@@ -157,11 +152,6 @@ class FilePulse(PulseTable):
 
     kind: Literal["file"]
     file: FileName = Field(description="text of two columns: time in s, value (1/s for moments and volumes)")
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Return the name of the file."""
-        return (self.file,)
 
     def function(self, folder: Path, peak: bool) -> TimeFunction:
         """Return the pulse."""

@@ -31,6 +31,7 @@ from seiche.case.tables import (
     PictureName,
     Table,
     one_of,
+    ordered,
     refuse_duplicate_names,
 )
 from seiche.case.waves.pulses import Pulse
@@ -39,6 +40,7 @@ from seiche.waves.fluxes import FLUXES
 Side = Literal["free", "rigid", "absorbing"]
 Sides = Annotated[tuple[Side, ...], FromList]
 Axis = Literal["x", "y", "z"]
+_EXTENT = "upper must exceed lower along every axis"
 
 
 class MeshTable(Table):
@@ -56,14 +58,13 @@ class MeshTable(Table):
     error: float = Field(default=1e-2, ge=1e-5, le=0.1, description="error per wavelength (with frequency)")
     material: Literal["element", "node"] = Field(default="element", description="resolution of the material")
     flux: Annotated[str, one_of(FLUXES)] = Field(default="upwind", description="exact Riemann flux, or averages")
+    _has_extent = ordered("lower", "upper", _EXTENT)
 
     @model_validator(mode="after")
     def _one_size(self) -> MeshTable:
         self.exactly_one_of(("size", "frequency"))
         if len(self.lower) != len(self.upper):
             raise ValueError(f"lower has {len(self.lower)} axes and upper {len(self.upper)}")
-        if any(high <= low for low, high in zip(self.lower, self.upper, strict=True)):
-            raise ValueError("upper must exceed lower along every axis")
         for name in ("trees", "periodic"):
             values = getattr(self, name)
             if values and len(values) != len(self.lower):
@@ -79,12 +80,7 @@ class Layer(Table):
     kind: Literal["layer"]
     bottom: Length = Field(description="lower boundary")
     top: Length = Field(description="upper boundary")
-
-    @model_validator(mode="after")
-    def _has_thickness(self) -> Layer:
-        if self.bottom >= self.top:
-            raise ValueError(f"bottom = {self.bottom:g} m must be below top = {self.top:g} m")
-        return self
+    _has_thickness = ordered("bottom", "top", "bottom = {bottom:g} m must be below top = {top:g} m")
 
 
 class BoxBody(Table):
@@ -93,12 +89,7 @@ class BoxBody(Table):
     kind: Literal["box"]
     lower: Position = Field(description="lower corner")
     upper: Position = Field(description="upper corner")
-
-    @model_validator(mode="after")
-    def _has_extent(self) -> BoxBody:
-        if any(high <= low for low, high in zip(self.lower, self.upper, strict=False)):
-            raise ValueError("upper must exceed lower along every axis")
-        return self
+    _has_extent = ordered("lower", "upper", _EXTENT)
 
 
 class Ellipsoid(Table):
@@ -169,7 +160,7 @@ class AttenuationTable(Table):
     mechanisms: int = Field(default=3, ge=1, le=6, description="relaxation mechanisms; more of them fit Q better")
 
 
-class SourceTable(Table):
+class PointSourceTable(Table):
     """A point source: exactly one of `force`, `moment` (solids) and `volume` (fluids); in 2D, per metre."""
 
     position: Position = Field(description="position")
@@ -182,7 +173,7 @@ class SourceTable(Table):
     volume: Volume | None = Field(default=None, description="injected volume; its rate follows the pulse")
 
     @model_validator(mode="after")
-    def _one_kind(self) -> SourceTable:
+    def _one_kind(self) -> PointSourceTable:
         self.exactly_one_of(("force", "moment", "volume"))
         if self.tensor and self.moment is None:
             raise ValueError("tensor is only allowed with moment")
@@ -321,7 +312,7 @@ class WaveCase(Table):
     material: Annotated[tuple[MaterialTable, ...], FromList] = Field(min_length=1, description="the media, first below")
     attenuation: AttenuationTable | None = Field(default=None, description="frequency band of the quality factors")
     boundary: BoundaryTable = Field(default=BoundaryTable(), description="the sides of the box")
-    source: Annotated[tuple[SourceTable, ...], FromList] = Field(default=(), description="point sources")
+    source: Annotated[tuple[PointSourceTable, ...], FromList] = Field(default=(), description="point sources")
     plane_wave: PlaneWaveTable | None = Field(default=None, description="a plane wave as initial condition")
     receiver: Annotated[tuple[ReceiverTable, ...], FromList] = Field(default=(), description="sampled points")
     time: WaveTime = Field(description="duration of the run")

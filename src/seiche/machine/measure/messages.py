@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -76,61 +77,11 @@ def ping_pong(world: World, pair: tuple[int, int], buffers: Buffers, size: int) 
     return run
 
 
-def messages(
-    world: World,
-    places: Sequence[RankPlace],
-    selected: Sequence[tuple[int, int]],
-    target: Locality,
-    buffers: Buffers,
-    *,
-    seconds: float,
-) -> list[TimingSeries]:
-    """Return timings of one message between each of the pairs, one pair after the other (collective)."""
-    curves, share = [], seconds / len(selected)
-    for pair in selected:
-        with bound(cpus_for(world, places, pair, target)):
-            curves.append(timed_pair(world, pair, SIZES, partial(ping_pong, world, pair, buffers), share))
-    return curves
-
-
-def both_ways(
-    world: World,
-    places: Sequence[RankPlace],
-    pair: tuple[int, int],
-    target: Locality,
-    buffers: Buffers,
-    *,
-    seconds: float,
-) -> TimingSeries:
-    """Return timings of simultaneous large messages in both directions (collective)."""
-    with bound(cpus_for(world, places, pair, target)):
-        return timed_pair(world, pair, DUPLEX, partial(_exchange, world, pair, buffers), seconds)
-
-
 def _exchange(world: World, pair: tuple[int, int], buffers: Buffers, size: int) -> Work:
     comm: Any = world.comm
     other = pair[1] if world.rank == pair[0] else pair[0]
     out, into = buffers(size), buffers(size)
     return repeated(lambda: comm.Sendrecv(out, other, _TAG, into, other, _TAG))
-
-
-def bursts(
-    world: World,
-    places: Sequence[RankPlace],
-    pair: tuple[int, int],
-    target: Locality,
-    buffers: Buffers,
-    *,
-    seconds: float,
-) -> list[tuple[int, int, Timing]]:
-    """Return (count, bytes of each, timing) of simultaneous messages from one rank to another (collective)."""
-    rows: list[tuple[int, int, Timing]] = []
-    share = seconds / len(GAP_SIZES)
-    with bound(cpus_for(world, places, pair, target)):
-        for size in GAP_SIZES:
-            curve = timed_pair(world, pair, COUNTS, partial(_burst, world, pair, buffers, size), share)
-            rows += [(count, size, timing) for count, timing in zip(curve.sizes, curve.timings, strict=True)]
-    return rows
 
 
 def _burst(world: World, pair: tuple[int, int], buffers: Buffers, size: int, messages: int) -> Work:
@@ -162,23 +113,55 @@ def _burst(world: World, pair: tuple[int, int], buffers: Buffers, size: int, mes
     return run
 
 
-def injection(
-    world: World,
-    places: Sequence[RankPlace],
-    selected: Sequence[tuple[int, int]],
-    target: Locality,
-    buffers: Buffers,
-    *,
-    seconds: float,
-) -> list[tuple[int, int, Timing]]:
-    """Return (senders, bytes of the message of each, timing) of simultaneous senders (collective)."""
-    rows: list[tuple[int, int, Timing]] = []
-    senders = sorted({*(2**k for k in range(len(selected).bit_length())), len(selected)} - {0})
-    share = seconds / (len(senders) * len(INJECTED))
-    for count in senders:
-        for size in INJECTED:
-            own_pair = next((pair for pair in selected[:count] if world.rank in pair), None)
-            with bound(cpus_for(world, places, own_pair, target) if own_pair else None):
-                work = ping_pong(world, own_pair, buffers, size) if own_pair else lambda count: 0.0
-                rows.append((count, size, timed_together(world, work, share, active=own_pair is not None)))
-    return rows
+@dataclass(frozen=True)
+class MessageTimer:
+    """Timings of messages between pairs of ranks in class `target`, from memory of `buffers` (collective)."""
+
+    world: World
+    places: Sequence[RankPlace]
+    target: Locality
+    buffers: Buffers
+
+    def _cpus(self, pair: tuple[int, int]) -> set[int] | None:
+        return cpus_for(self.world, self.places, pair, self.target)
+
+    def _timed(
+        self, pair: tuple[int, int], sizes: Sequence[int], work: Callable[..., Work], seconds: float, *more: int
+    ) -> TimingSeries:
+        return timed_pair(self.world, pair, sizes, partial(work, self.world, pair, self.buffers, *more), seconds)
+
+    def one_way(self, selected: Sequence[tuple[int, int]], seconds: float) -> list[TimingSeries]:
+        """Return timings of one message between each of the pairs, one pair after the other (collective)."""
+        curves, share = [], seconds / len(selected)
+        for pair in selected:
+            with bound(self._cpus(pair)):
+                curves.append(self._timed(pair, SIZES, ping_pong, share))
+        return curves
+
+    def both_ways(self, pair: tuple[int, int], seconds: float) -> TimingSeries:
+        """Return timings of simultaneous large messages in both directions (collective)."""
+        with bound(self._cpus(pair)):
+            return self._timed(pair, DUPLEX, _exchange, seconds)
+
+    def bursts(self, pair: tuple[int, int], seconds: float) -> list[tuple[int, int, Timing]]:
+        """Return (count, bytes of each, timing) of simultaneous messages from one rank to another (collective)."""
+        rows: list[tuple[int, int, Timing]] = []
+        share = seconds / len(GAP_SIZES)
+        with bound(self._cpus(pair)):
+            for size in GAP_SIZES:
+                curve = self._timed(pair, COUNTS, _burst, share, size)
+                rows += [(count, size, timing) for count, timing in zip(curve.sizes, curve.timings, strict=True)]
+        return rows
+
+    def injection(self, selected: Sequence[tuple[int, int]], seconds: float) -> list[tuple[int, int, Timing]]:
+        """Return (senders, bytes of the message of each, timing) of simultaneous senders (collective)."""
+        rows: list[tuple[int, int, Timing]] = []
+        senders = sorted({*(2**k for k in range(len(selected).bit_length())), len(selected)} - {0})
+        share = seconds / (len(senders) * len(INJECTED))
+        for count in senders:
+            for size in INJECTED:
+                own_pair = next((pair for pair in selected[:count] if self.world.rank in pair), None)
+                with bound(self._cpus(own_pair) if own_pair else None):
+                    work = ping_pong(self.world, own_pair, self.buffers, size) if own_pair else lambda count: 0.0
+                    rows.append((count, size, timed_together(self.world, work, share, active=own_pair is not None)))
+        return rows

@@ -100,28 +100,26 @@ class _Survey:
 
     def time_messages(self, path: PathName, buffers: messages.Buffers, *, gpus: bool) -> None:
         """Time MPI messages of every locality class present."""
-        world = self.world
         for where in LOCALITIES:
             selected = pairs(self.places, where, gpus=gpus)
             if not selected:
                 self.absent[f"{path} {where}"] = _missing(where)
                 continue
             self.report(f"{path} messages, {where}")
-            curves = messages.messages(world, self.places, selected[:_PAIRS], where, buffers, seconds=self.share)
-            rows = messages.bursts(world, self.places, selected[0], where, buffers, seconds=self.share / 2)
+            timer = messages.MessageTimer(self.world, self.places, where, buffers)
+            curves = timer.one_way(selected[:_PAIRS], self.share)
+            rows = timer.bursts(selected[0], self.share / 2)
             single = fit(curves[0].sizes, curves[0].seconds)
             counts, sizes, timings = zip(*rows, strict=True)
             gap = terms.gap(counts, sizes, [timing.minimum for timing in timings], single)
-            both_directions = messages.both_ways(
-                world, self.places, selected[0], where, buffers, seconds=self.share / 2
-            )
+            both_directions = timer.both_ways(selected[0], self.share / 2)
             duplex = terms.duplex(both_directions.sizes, both_directions.seconds, single)
             measured = self.add(path, where, curves, gap=min(gap, 0.1), duplex=duplex)
             if len(selected) < 2:
                 self.absent[f"injection of {path} {where}"] = "there is only one pair of ranks; several are needed"
                 continue
             self.report(f"{path} messages of several senders, {where}")
-            rows = messages.injection(world, self.places, selected, where, buffers, seconds=self.share / 2)
+            rows = timer.injection(selected, self.share / 2)
             self._inject(measured, rows)
 
     def _inject(self, measured: Measured, rows: Sequence[tuple[int, int, Any]]) -> None:
