@@ -20,6 +20,7 @@ import numpy.typing as npt
 from seiche.cells.packing import pack
 from seiche.cells.prism import Prism
 from seiche.cells.space import FluidSpace, sparse_points, wall_points
+from seiche.couple.open.state_names import present_names
 from seiche.couple.open.vessel import OpenVessel
 from seiche.couple.suspension import CellsSetup, Population, couple, packed, present_cells
 from seiche.domain.sharing import on_root
@@ -285,9 +286,9 @@ class InletReservoir:
         cells |= {f"relaxed {kind}": relaxed for kind, relaxed in memory.items()}
         note = {
             "step": self.solver.step,
-            "owed": self._distance_due,
+            "distance_due": self._distance_due,
             "speed": [self.speed, self._max_speed, self._force],
-            "hold": self._interval,
+            "control_interval": self._interval,
             "flow": {name: list(rows.shape) for name, rows in state.items()},
             "cells": {name: list(rows.shape) for name, rows in cells.items()},
             "rounds": [rounds.tolist() for rounds in self._rounds],
@@ -300,7 +301,7 @@ class InletReservoir:
         Raises:
             CaseError: the state is that of another tube.
         """
-        used = 0
+        note, used = present_names(note), 0
         state: dict[str, dict[str, npt.NDArray[Any]]] = {"flow": {}, "cells": {}}
         for group, arrays in state.items():
             for name, shape in note[group].items():
@@ -319,10 +320,10 @@ class InletReservoir:
         relaxed = [state["cells"].get(f"relaxed {kind}") for kind in range(len(place))]
         self.blood.move(place, velocity, relaxed)
         self._populations = None
-        self._distance_due = float(note["owed"])
+        self._distance_due = float(note["distance_due"])
         if "speed" in note:
             self.speed, self._max_speed, self._force = map(float, note["speed"])
             self.solver.set_body_force((self._force, 0.0, 0.0))
-            self._interval = int(note.get("hold", self._max_interval))
+            self._interval = int(note.get("control_interval", self._max_interval))
         self._rounds = [np.array(rounds, np.int64) for rounds in note["rounds"]]
         return used

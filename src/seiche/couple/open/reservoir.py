@@ -22,6 +22,7 @@ from seiche.couple.open.free_space import FreeSpace
 from seiche.couple.open.guidance import guide, still_guided
 from seiche.couple.open.initial_cells import initial_cells
 from seiche.couple.open.inlet_reservoir import GOLDEN_TURN, InflowCell, InletReservoir, population_of
+from seiche.couple.open.state_names import present_names
 from seiche.couple.open.tubes import TubePlan
 from seiche.couple.open.vessel import OpenVessel
 from seiche.couple.suspension import CellsSetup, Population, named
@@ -338,22 +339,23 @@ class Openings:
             numbers, notes[name] = tube.state()
             arrays += numbers
         return arrays, {
-            "late": {name: counts.tolist() for name, counts in self._overdue.items()},
-            "passed": {name: [flux.blood, flux.cells] for name, flux in self.fluxes.items()},
+            "overdue": {name: counts.tolist() for name, counts in self._overdue.items()},
+            "fluxes": {name: [flux.blood, flux.cells] for name, flux in self.fluxes.items()},
             "flows": self._flows.tolist() if self._flows is not None else None,
-            "looks": self._exchanges,
+            "exchanges": self._exchanges,
             "inside": self.inside,
-            "twins": {name: [[cell, *image] for cell, image in of.items()] for name, of in self._guided.items()},
+            "guided": {name: [[cell, *image] for cell, image in of.items()] for name, of in self._guided.items()},
             "tubes": notes,
         }
 
     def load_state(self, numbers: Floats, note: dict[str, Any]) -> None:
         """Restore a `state()`."""
-        self._overdue = {name: np.array(counts, np.int64) for name, counts in note["late"].items()}
+        note = present_names(note)
+        self._overdue = {name: np.array(counts, np.int64) for name, counts in note["overdue"].items()}
         self._flows = np.array(note["flows"], np.float64) if note["flows"] is not None else None
-        self.fluxes = {name: OpeningFlux(*volumes) for name, volumes in note["passed"].items()}
-        self._exchanges, self.inside = int(note.get("looks", 0)), note.get("inside")
-        for name, images in note.get("twins", {}).items():
+        self.fluxes = {name: OpeningFlux(*volumes) for name, volumes in note["fluxes"].items()}
+        self._exchanges, self.inside = int(note.get("exchanges", 0)), note.get("inside")
+        for name, images in note.get("guided", {}).items():
             self._guided[name] = {cell: (kind, number, rounds) for cell, kind, number, rounds in images}
         used = 0
         for name, tube in self.tubes.items():

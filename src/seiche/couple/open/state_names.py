@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Names of the values of open vessels in checkpoints, and the former names under which they are still read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+#: Former names, by the present ones.
+FORMER = {
+    "control_interval": "hold",
+    "distance_due": "owed",
+    "exchanges": "looks",
+    "fluxes": "passed",
+    "guided": "twins",
+    "overdue": "late",
+}
+
+
+def present_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a checkpoint by their present names."""
+    present = {former: name for name, former in FORMER.items()}
+    return {present.get(name, name): value for name, value in values.items()}
