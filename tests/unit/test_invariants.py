@@ -136,4 +136,4 @@ def test_advice_warns_of_high_mach_low_tau_and_large_density_swings() -> None:
     slack = advice(setup_of(changed(tube_tables(), "lattice.tau", 0.505)))
     assert any("tau 0.505 is below 0.51" in line for line in slack)
     high = advice(setup_of(changed(tube_tables(), "iolet.1.pressure", "3 Pa")))
-    assert any("pressures 0.3816 is above 0.1: the fluid is not nearly incompressible" in line for line in high)
+    assert any("pressures 0.3816 is above 0.1: the flow is not nearly incompressible" in line for line in high)

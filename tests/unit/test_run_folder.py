@@ -248,13 +248,13 @@ def test_an_output_that_is_added_takes_no_place_of_another(kind: str, tmp_path: 
         foreign.write_text("mine")
         places = [*simulation.places, Place("the case", simulation.setup.inputs[0])]
         for path in (foreign, *(place.path for place in places)):
-            with pytest.raises(CaseError, match=r"^note: .*(is the place of|would overwrite|does not list it)"):
+            with pytest.raises(CaseError, match=r"^note: .*(is also the place of|would overwrite|does not list it)"):
                 simulation.add(Note(path))
         with pytest.raises(CaseError, match=r"note: .* is a folder"):
             simulation.add(Note(tmp_path))
         simulation.add(Note(out / "deep" / "note.txt"))
         assert ["deep/note.txt", "", False] in json.loads((out / RECORD).read_text())["places"]
-        with pytest.raises(CaseError, match="is the place of note"):
+        with pytest.raises(CaseError, match="is also the place of note"):
             simulation.add(Note(out / "deep" / "note.txt"))
         simulation.run(visible=False)
     assert foreign.read_text() == "mine"

@@ -83,7 +83,7 @@ def refuse_shared(new: Iterable[Place], places: Iterable[Place]) -> None:
         for other in places:
             for series, path in ((place, other.path), (other, place.path)):
                 if series.path == path or (series.series and is_file_of_series(series.path, path)):
-                    raise CaseError(f"{place.key}: {place.path} is the place of {other.key}; choose another name")
+                    raise CaseError(f"{place.key}: {place.path} is also the place of {other.key}; choose another name")
 
 
 def overwritten(places: Iterable[Place], inputs: Iterable[Path]) -> Iterator[str]:

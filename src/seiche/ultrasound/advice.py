@@ -81,7 +81,7 @@ def _at(problem: Problem, scheme: str, peak: float, highest: float) -> Iterator[
         value=resolution,
         where=f"{highest:.4g} Hz",
         least=ADVISED_PPW,
-        effect=f"the grid cannot represent waves with fewer than {MIN_PPW:g} where sound is slowest",
+        effect=f"the grid cannot represent waves with fewer than {MIN_PPW:g} at the lowest sound speed",
         remedy=f"use a spacing below {max(problem.spacing) * resolution / ADVISED_PPW:.2g} m",
         source="theory/ultrasound.md#2-operators",
     )

@@ -46,10 +46,10 @@ def _lattice(setup: FlowSetup) -> Iterator[Estimate]:
     if numbers.driven_velocity is not None:
         yield _driven(setup, numbers.driven_velocity)
     yield Estimate(
-        name="relative change of density by pressures",
+        name="relative density change due to pressures",
         value=numbers.density[1] - numbers.density[0],
         greatest=SWING_ADVISED,
-        effect="the fluid is not nearly incompressible",
+        effect="the flow is not nearly incompressible",
         remedy="use a smaller time step",
         source=_UNITS,
     )
