@@ -18,7 +18,7 @@ from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent / "distributed"))
 
-# Unless asked for more, one thread: in the small cases of tests a team waits more than it works, and on a busy machine
+# One thread by default: in the small cases of tests a team waits more than it works, and on a busy machine
 # it waits for cores that others have. Tests of threads name their number.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 

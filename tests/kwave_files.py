@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Input files of k-Wave for tests: written dataset by dataset, as the format says."""
+"""Input files of k-Wave for tests: written dataset by dataset, as specified by the format."""
 
 from __future__ import annotations
 

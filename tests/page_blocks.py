@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The marked blocks of the pages of documentation; `unit/test_docs.py` says what the marks mean."""
+"""The marked blocks of the pages of documentation; `unit/test_docs.py` explains the marks."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ LEFT_OUT = {".png", ".pdf", ".svg", ".gif", ".mp4", ".html", ".trace"}
 #: Attributes of HDF5 files that name programs, hosts and dates.
 ATTRIBUTES_LEFT_OUT = {"program", "created_by", "creation_date", "host_names", "last_modified"}
 #: Keys of summaries that describe speed, machine, versions or date of a run. Memory is that of the whole process; the
-#: values of `beside`, such as `wait for output`, are seconds.
+#: values of `host_overhead`, such as `wait for output`, are seconds.
 KEYS_LEFT_OUT = {
     *("date", "device", "seconds", "mlups", "copy_bandwidth", "efficiency", "versions", "threads", "hosts"),
     *("useful_s", "active_s", "waited_s", "steps_s", "memory_B", "beside", "seiche"),

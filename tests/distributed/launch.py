@@ -25,7 +25,7 @@ _CALL = "import runpy, sys; runpy.run_path(sys.argv[1])[sys.argv[2]](*sys.argv[3
 
 
 def mpiexec() -> str:
-    """Return the launcher beside this Python, or one on the path; skip the test if there is none."""
+    """Return the launcher next to this Python, or one on the path; skip the test if there is none."""
     beside = Path(sys.executable).with_name("mpiexec")
     found = str(beside) if beside.exists() else shutil.which("mpiexec")
     if found is None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-#: Where a launcher tells a process which rank it is (Hydra, Open MPI, PMIx).
+#: Variable with which a launcher passes its rank to a process (Hydra, Open MPI, PMIx).
 _RANK = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
 
 
@@ -43,7 +43,7 @@ WORK = {"node": run_node, "function": run_function}
 
 
 def serve(address: str) -> None:
-    """Connect to `address` and do what comes from there; all that is written meanwhile goes to a file beside it."""
+    """Connect to `address` and execute the received commands; their output goes to a file next to it."""
     rank = next((os.environ[name] for name in _RANK if name in os.environ), str(os.getpid()))
     folder = Path(address).parent
     written = folder / f"rank-{rank}.txt"

@@ -99,7 +99,7 @@ def test_ghosts_of_waves_are_messages_and_no_computing(tmp_path: Path) -> None:
     sent = {(row[0], row[1]): row[2:] for row in movement["messages"]}
     assert all(count == 5.0 and sent[peer, rank] == [5.0, size] for (rank, peer), (count, size) in sent.items())
     assert len(arrows(events, 1)) == 5 * sum(rank == 0 for rank, _ in sent)
-    # A step has its stages five times; the table tells of them together. Traces are rounded to nanoseconds.
+    # A step has its stages five times; the table contains their sum. Traces are rounded to nanoseconds.
     step = sum(seconds[0] for seconds in movement["stages"].values())
     timed = [event for event in events if event["name"].startswith("step ") and event["pid"] == 0]
     assert step == pytest.approx(sum(event["dur"] for event in timed) * 1e-6 / len(timed), rel=1e-5)

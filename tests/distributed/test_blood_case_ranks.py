@@ -87,7 +87,7 @@ def test_an_open_vessel_has_the_same_bits_on_two_ranks() -> None:
 
 @pytest.mark.ranks(2)
 def test_ranks_share_by_measured_costs_from_the_start_or_a_checkpoint_with_the_same_bits() -> None:
-    """`run.balance = "measured"` of a case, and of a restart: the state goes on, on another partition."""
+    """`run.balance = "measured"` of a case, and of a restart: the state continues on another partition."""
     world = World.from_mpi()
     tables = blood_tables()
     tables["packing"]["hematocrit"] = 0.1

@@ -270,7 +270,7 @@ def ranks_equal_the_cpu(transport: str) -> None:
             sizes = fetched(shared.solver.backend)
             shared.solver.start(steps)
             shared.solver.finish()
-            if transport != "host":  # looks and sharings see a few words a cell, never a field
+            if transport != "host":  # checks and redistributions transfer a few words per cell, never a field
                 words = 4 * (1 + shared.boundary.sharing.territory.words) * shared.cells.count
                 assert max(sizes, default=0) <= max(12, words), sizes
             shared.state()

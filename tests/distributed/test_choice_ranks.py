@@ -165,7 +165,7 @@ def test_a_strategy_that_drifts_is_chosen_anew_and_the_arrays_stay(
 
 
 def computed(case: Path, output: Path, overrides: list[str], world: World) -> tuple[np.ndarray, list[str]]:
-    """Return a field that a run of waves or ultrasound made, and what it tells of its choices."""
+    """Return a field that a run of waves or ultrasound made, and its report of the choices."""
     simulation = seiche.load(case, output=output, overrides=overrides, world=world)
     with simulation:
         simulation.run()
@@ -177,7 +177,7 @@ def computed(case: Path, output: Path, overrides: list[str], world: World) -> tu
 def test_messages_of_waves_and_ultrasound_are_looked_at_during_a_run(
     ranks: int, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every look finds other times than before; what is computed stays the same, and the end tells of the choices."""
+    """Every review measures other times than before; results do not change, and the final report lists the choices."""
     world = World.from_mpi()
     written = write_lassen(world, tmp_path, hardware={}, memory={"host": 1e10})
     folder, solver = written.parent, "waves" if name == "waves" else "ultrasound"
@@ -201,7 +201,7 @@ def test_messages_of_waves_and_ultrasound_are_looked_at_during_a_run(
 def test_a_wrong_file_is_not_believed_and_drifting_messages_are_looked_at_during_a_run(
     ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file says 0.4 s a message; then every look finds other times than before: the results stay the same."""
+    """The file says 0.4 s a message; then every review measures other times than before: the results do not change."""
     world = World.from_mpi()
     folder = Path(world.bcast(str(tmp_path)))
     if world.rank == 0:

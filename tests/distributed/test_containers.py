@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranks of two containers that have one name: nobody writes into the memory of another process than it thinks."""
+"""Ranks of two containers with the same name: no rank writes into the memory of the wrong process."""
 
 from __future__ import annotations
 

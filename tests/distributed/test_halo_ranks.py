@@ -15,7 +15,7 @@ SITES = 211
 
 
 class Model:
-    """Random owners of SITES keys and, for every ordered pair of ranks, random keys that one wants from the other."""
+    """Random owners of SITES keys and, for every ordered pair of ranks, keys that one requests from the other."""
 
     def __init__(self, size: int, seed: int) -> None:
         random = np.random.default_rng(seed)
@@ -25,7 +25,7 @@ class Model:
         self.keys = [random.permutation(np.flatnonzero(self.owner == rank)) for rank in range(size)]
         for keys in self.keys:
             self.place[keys] = np.arange(len(keys))
-        # Ranks also want values from themselves; some pairs want nothing, so that messages go one way only.
+        # Ranks also request values from themselves; some pairs request nothing, so that messages go one way only.
         self.wanted = [[self._some(random, self.keys[peer]) for peer in range(size)] for _ in range(size)]
         self.values = random.standard_normal(SITES) * 10.0 ** random.integers(-3, 4, SITES)
         self.returned = [
@@ -108,7 +108,7 @@ def exchanges_equal_the_dense_reference(transport: str, device: str) -> None:
             received = sum(len(keys) for keys in model.wanted[world.rank])
             assert exchange.bytes == (sent + received) * np.dtype(store).itemsize
             exchange.close()
-    # The reference tells the order of the sums apart, so equality above means that it is the promised one.
+    # The reference depends on the order of the sums, so equality above means that the order is the documented one.
     assert (order_matters > 0) == (world.size > 1)
 
 
@@ -165,7 +165,7 @@ def plans_that_do_not_belong_together() -> None:
     assert message(lambda: HaloExchange(backend, world, wrong, "float32").start(array)) == (
         "rank 1 expects 8 B from rank 0, which sends 4 B; the halo plans are inconsistent"
     )
-    # One rank's mistake is told to all, so that none waits for ever.
+    # An error of one rank is raised on all, so that none waits forever.
     wanted = {0: (np.array([3]), slots[:1])} if world.rank == 1 else {}
     assert message(lambda: build_plan(world, wanted, lambda keys: np.full(len(keys), -1))) == (
         "rank 1 requests key 3 (1 of 1 keys) from rank 0, which does not own it"

@@ -105,7 +105,7 @@ def test_errors_of_all_ranks_or_of_the_first_are_said_once(flags, words, tmp_pat
 
 
 def test_several_gpus_start_ranks_that_report_once(tmp_path):
-    """On a machine without those GPUs: the ranks are started, and one of them says what is missing."""
+    """On a machine without those GPUs: the ranks are started, and one of them reports what is missing."""
     call = "from seiche.dropin.command import cuda; cuda()"
     job = [sys.executable, "-c", call, *write_problem(tmp_path), "-g", "4000,4001"]
     done = subprocess.run(job, env=environment(), capture_output=True, text=True, timeout=120, check=False)

@@ -23,7 +23,7 @@ from ultrasound_cases import layered_pulse
 ROUND_OFF = {"float64": 1e-13, "float32": 5e-6}
 STEPS = 14
 LOSSY: dict[str, Any] = {"BonA": 6.0, "absorption": Absorption(0.7, 1.5)}
-#: Water, layers, and what layers may have besides.
+#: Water, layers, and further properties of layers.
 MEDIA: list[dict[str, Any]] = [
     *({"layered": False}, {}, LOSSY),
     {"BonA": 6.0, "absorption": Absorption(0.5, 2.0, stokes=True)},
@@ -121,7 +121,7 @@ def test_sources_act_between_velocity_and_divergence_as_with_a_library() -> None
 
 @pytest.mark.ranks(2, 3)
 def test_rows_that_no_neighbour_needs_go_on_to_their_spectra() -> None:
-    """Batches of 64 rows: three of the middle planes are complete, those beside them are sent or come later."""
+    """Batches of 64 rows: three of the middle planes are complete, their neighbours are sent or come later."""
     world = World.from_mpi()
     shape = (28 * world.size, 12, 64)
     points = np.arange(14 * 12 * 64, 15 * 12 * 64, 5)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ranks tell of a run: the same messages seen from both ends, efficiencies that fit together."""
+"""Reports of ranks about a run: both ends agree on messages, and efficiencies are consistent."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def read_damaged(path: str) -> None:
     from seiche.io.checkpoint import read_checkpoint
 
     world = World.from_mpi()
-    # Only the last rank wants the damaged rows; all must hear of it.
+    # Only the last rank requests the damaged rows; all must raise the error.
     owned = np.arange(N_SITES) if world.rank == world.size - 1 else np.zeros(0, np.int64)
     try:
         read_checkpoint(path, world, {"sites": owned})

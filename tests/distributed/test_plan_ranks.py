@@ -94,7 +94,7 @@ def test_ranks_of_blood_share_the_work_of_cells(tmp_path: Path) -> None:
     path = case_file(tmp_path, "blood")
     case = planned_case(path)
     one, two = case.plan(1), case.plan(2)
-    # Beside the cells, the roles of as many as there is room for are looked at.
+    # The roles of all slots of cells are compared too.
     looked = 2 * 2 * 4 * 8
     assert sum(_moved(two, "interpolate velocity")) == _moved(one, "interpolate velocity")[0] + looked
     assert sum(_moved(two, "membrane forces")) == _moved(one, "membrane forces")[0] + looked // 2

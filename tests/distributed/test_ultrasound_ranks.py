@@ -221,7 +221,7 @@ def test_transforms_of_the_whole_grid_give_what_one_rank_gives() -> None:
 @pytest.mark.ranks(1, 2, 3, 4)
 @pytest.mark.parametrize("scheme", ["separable", "local4"])
 def test_schemes_along_one_axis_give_in_two_layouts_what_one_rank_gives(scheme: str) -> None:
-    """Odd and even sizes, columns of different widths, all that a step sends besides: sums and rates."""
+    """Odd and even sizes, columns of different widths, everything else that a step sends: sums and rates."""
     world, losses = World.from_mpi(), {"alpha_coeff": 0.5, "alpha_power": 2.0, "BonA": 6.0}
     for objects in (packet((45, 38), 10), packet((24, 21, 23), 5), packet((26, 24, 22), 5, **losses)):
         given, sensor = objects[:3], Sensor(objects[3].mask, record=("p", "p_rms", "p_final"), frequencies=(1e6,))

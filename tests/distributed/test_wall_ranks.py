@@ -66,7 +66,7 @@ def test_ranks_equal_one_rank_in_every_layout(name: str):
                 reference.advance(steps)
             solver = Solver(sites, fitting(model, layout), layout=layout, world=world, threads=1)
             solver.advance(7)
-            solver.monitor()  # what is looked at between steps leaves no trace
+            solver.monitor()  # observation between steps does not change the state
             solver.advance(steps - 7)
             assert_same(solver, reference)
             solver.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A job of several ranks ends with one message, whichever ranks fail, and stops in step when it is told to."""
+"""A job of several ranks ends with one message, whichever ranks fail, and stops at the same step on request."""
 
 from __future__ import annotations
 

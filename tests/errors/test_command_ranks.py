@@ -18,7 +18,7 @@ from case_files import box_tables, toml_of
 #: Where the package that is tested lies: the source tree or an installation.
 SOURCE = Path(seiche.__file__).resolve().parents[1]
 #: Runs a command in which a function, called by all ranks, fails on the last one while the others wait for it. Ranks
-#: are told apart as the launchers do it: a command that has not asked for its World must end, too.
+#: are distinguished as by the launchers: a command that has not yet created its World must end, too.
 BROKEN = """
 import os, sys
 from importlib import import_module

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a solver refuses, each in one line; and what it says when a run blows up."""
+"""Errors of a solver, each in one line, and the message of an unstable run."""
 
 from __future__ import annotations
 

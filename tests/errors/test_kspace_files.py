@@ -309,7 +309,7 @@ def test_output_and_checkpoint_are_two_files(tmp_path, capsys):
     ],
 )
 def test_later_legs_record_what_the_first_did(first, then, words, tmp_path, capsys):
-    """Else rows of series would be missing, and sums would hold steps that nobody asked for."""
+    """Else rows of series would be missing, and sums would contain steps that were not requested."""
     path, state, out = write_input(tmp_path / "in.h5", SHAPE, **P0), tmp_path / "state.h5", tmp_path / "out.h5"
     flags = ["-i", str(path), "-o", str(out), "--checkpoint_file", str(state), "--checkpoint_timesteps", "15"]
     assert main([*flags, *first.split()], "kspaceFirstOrder-OMP", "cpu") == 0

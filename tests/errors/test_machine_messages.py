@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Machine files that cannot be used, and what is said about each."""
+"""Machine files that cannot be used, and the message for each."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cases whose vessel is an STL surface: what is wrong with surface, unit or openings is said in one line."""
+"""Cases whose vessel is an STL surface: errors of surface, unit or openings are one line each."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def test_what_lies_in_the_absorbing_layer_is_noted(tmp_path: Path) -> None:
 
 
 def test_samples_farther_apart_than_the_run_is_long_are_noted(tmp_path: Path) -> None:
-    """And take no memory: amplitudes of sources are kept from one sample to the next."""
+    """And take no memory: amplitudes of sources persist from one sample to the next."""
     (tmp_path / "case.toml").write_text(CASE)
     setup = prepare(tmp_path / "case.toml", ["output.receivers.every=1000000000000"])
     assert "output.receivers.every is longer than the run of 2 steps: no sample is taken" in setup.notes

@@ -191,7 +191,7 @@ def test_a_force_field_can_change_between_steps(device: str):
 
 @pytest.mark.parametrize("first", [(0.0, 0.0, 0.0), PUSH])
 def test_another_body_force_is_that_of_another_model(device: str, first: tuple[float, float, float]):
-    """From a step on, within a run of graphs, too: a flow that was given the force goes on as one that has it."""
+    """From a step on, also within graphs: a flow that receives the force then continues like one that has it."""
     other = (-3e-5, 2e-5, 1e-5)
     given, made = (
         Solver(BOX, FlowModel(WATER, body_force=force), device=device, layout="tiles-8", threads=1)

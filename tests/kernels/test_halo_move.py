@@ -17,7 +17,7 @@ DEVICES = [pytest.param("cpu"), pytest.param("cuda", marks=pytest.mark.gpu)]
     ("action", "store"),
     [
         *((action, store) for action in ("Pack", "Unpack") for store in ("float64", "float32", "float16")),
-        ("UnpackAdd", "float64"),  # sums are never kept in 16 bits
+        ("UnpackAdd", "float64"),  # sums are never stored in 16 bits
         ("UnpackAdd", "float32"),
     ],
 )

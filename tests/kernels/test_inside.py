@@ -36,7 +36,7 @@ def ball(count: int = 24) -> tuple[Floats, npt.NDArray[np.int64]]:
 def marked(
     sites: SiteSet, points: Floats, faces: npt.NDArray[np.int64], cells: int = 1, **options: object
 ) -> tuple[Solver, GivenForces, ImmersedBoundary]:
-    """Return a flow with closed surfaces in it, five times as viscous inside if nothing else is asked for."""
+    """Return a flow with closed surfaces in it, five times as viscous inside by default."""
     chosen = {"device": "cpu", "layout": "tiles-8", "model": FlowModel(Newtonian(0.05)), "contrast": 5.0, **options}
     solver = Solver(sites, chosen["model"], layout=chosen["layout"], device=chosen["device"])  # type: ignore[arg-type]
     markers = GivenForces(solver.backend, points, np.zeros_like(points))
@@ -115,7 +115,7 @@ def test_sites_are_marked_anew_as_often_as_asked() -> None:
 
 
 def test_the_viscosity_of_a_snapshot_is_that_of_its_moment(device: str) -> None:
-    """A ball is moved after the snapshot was taken and before it is looked at."""
+    """A ball is moved after the snapshot was taken and before it is read."""
     sites = shapes.box((32, 32, 24))
     unit, faces = ball()
     solver, _, boundary = marked(sites, 5 * unit + 9.0, faces, device=device)
@@ -138,7 +138,7 @@ def test_the_viscosity_of_a_snapshot_is_that_of_its_moment(device: str) -> None:
 
 
 def test_what_is_inside_is_found_by_the_number_of_the_step_however_a_run_is_split() -> None:
-    """Also after a restart between two such steps: the state says what was inside."""
+    """Also after a restart between two such steps: the state contains the sites that were inside."""
     model = FlowModel(Newtonian(0.05), initial_velocity=(0.1, 0.02, 0.0))
     unit, faces = ball()
     sites = shapes.box((32, 16, 16))

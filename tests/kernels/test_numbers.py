@@ -174,7 +174,7 @@ def test_every_half_is_read_as_its_value(device: str, real: str):
 
 @pytest.mark.parametrize("real", ["float64", "float32"])
 def test_halves_store_what_wide_storage_stores_rounded_to_nearest_even(device: str, real: str):
-    """The same collision from the same state, kept in full and in halves: only the last rounding may differ."""
+    """The same collision from the same state, stored in full and half precision: only the last rounding may differ."""
     backend = open_backend(device)
     random = np.random.default_rng(8)
     scale = 10.0 ** random.uniform(-9, -0.5, 40_000)

@@ -108,7 +108,7 @@ class WallOracle(Oracle):
         return result, links
 
     def apply_iolets(self, f: Floats, time: float) -> Floats:
-        """Walls beside an iolet interpolate what left, before the iolet replaced it."""
+        """Walls next to an iolet interpolate the outgoing populations, before the iolet replaces them."""
         result = super().apply_iolets(f, time)
         for site, q, back, share in self.beside:
             result[site, q] = share * f[site, q] + (1 - share) * f[site, back]

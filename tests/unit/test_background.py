@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writing beside the steps: order, a bound on what waits, errors on the main thread, and fields of the right moment."""
+"""Output concurrent with the steps: order, a bound on pending jobs, errors on the main thread, and correct fields."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WORLD = World.serial()
 
 
 class Noted(Job):
-    """Notes what is done with it, and may be held up or fail."""
+    """Records the calls, and can be delayed or fail."""
 
     def __init__(
         self, name: str, notes: list[str], gate: threading.Event | None = None, error: Exception | None = None

@@ -95,7 +95,7 @@ def test_several_types_run_are_written_and_go_on_with_the_same_bits(tmp_path: Pa
 
 
 def test_states_of_cells_are_never_replaced(tmp_path: Path) -> None:
-    """Neither by a run that goes on from an earlier step nor, where they are what a case reads, by that case."""
+    """Neither by a run that continues from an earlier step nor by a case that reads them."""
     case, folder = case_file(tmp_path, several_types()), tmp_path / "out"
     first = load(case, output=folder)
     first.run(steps=20)
@@ -111,7 +111,7 @@ def test_states_of_cells_are_never_replaced(tmp_path: Path) -> None:
     listed = read_list(folder / "cells.from-20.vtkhdf")
     assert [path.name for path, _ in listed] == ["cells.000000020.vtkhdf", "cells.from-20.000000040.vtkhdf"]
     assert all(path.exists() for path, _ in listed)
-    # From the checkpoint of that branch its series goes on.
+    # From the checkpoint of that branch its series continues.
     longer = case_file(tmp_path, changed(several_types(), "time.steps", 60))
     load(longer, output=folder, restart=folder / "checkpoint.seiche").run()
     names = [path.name for path, _ in read_list(folder / "cells.from-20.vtkhdf")]

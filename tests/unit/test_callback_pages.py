@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The examples of the page on callbacks do what it says."""
+"""The examples of the page on callbacks work as described there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the scripts of the page about callbacks, made quick, beside the case that they read."""
+    """Return the scripts of the page about callbacks, shortened, next to the case that they read."""
     shutil.copytree(ROOT / "examples" / "tube", tmp_path / "examples" / "tube", ignore=shutil.ignore_patterns("out"))
     monkeypatch.chdir(tmp_path)
     scripts = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "howto" / "callbacks.md").read_text(), re.DOTALL)

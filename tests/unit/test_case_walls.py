@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Walls of a case file: patches, units, what `seiche check` says, and a run between plates."""
+"""Walls of a case file: patches, units, the output of `seiche check`, and a run between plates."""
 
 from __future__ import annotations
 

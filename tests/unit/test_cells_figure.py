@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pictures and films of cells: what is seen, how many frames, and what cannot be drawn."""
+"""Pictures and films of cells: content, number of frames, and states that cannot be drawn."""
 
 from __future__ import annotations
 

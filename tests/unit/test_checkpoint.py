@@ -145,7 +145,7 @@ def test_only_chunks_with_a_wanted_row_are_read(tmp_path: Path, monkeypatch: pyt
 
 
 class Series:
-    """Rows of 3000 numbers that are made when they are asked for; remembers how many at once."""
+    """Rows of 3000 numbers that are made on request; stores the largest number requested at once."""
 
     dtype, shape, most = np.dtype(np.float64), (4, 3000), 0
 

@@ -196,7 +196,7 @@ def test_stages_of_a_step_are_named_in_order():
     iolets = (VelocityIolet(0.01), PressureIolet())
     solver = Solver(shapes.tube(3.3, 8.0, 1.0), FlowModel(Newtonian(0.1), iolets=iolets), threads=1)
     names = ["stream-collide interior", "pressure iolets", "velocity iolets", "advance clock"]
-    # The rule of pressures in the plane of the opening needs what goes on behind it.
+    # The pressure rule in the plane of the opening needs the populations of sites behind it.
     before = ["outgoing depths", "incoming depths interior", "iolet stress interior"]
     assert [stage.name for stage in solver.stages] == before + names
     assert all(stage.bytes > 0 for stage in solver.stages[3:6])

@@ -198,7 +198,7 @@ def test_normals_of_both_conventions_are_turned_outwards(tmp_path, inwards):
     assert np.array_equal(read.wall_normal, sites.wall_normal)
     direction = wall_direction(read.link_kind)[wall]
     assert np.einsum("ij,ij->i", read.wall_normal[wall], direction).min() >= 0
-    # Against the true normal of the tube, which nothing that was read knows.
+    # Against the true normal of the tube, which is not in the file.
     axis = np.array((1, 2, 3)) / 14**0.5
     offset = np.asarray(sites.origin) + sites.coords[sites.boundary[wall]]
     radial = offset - (offset @ axis)[:, None] * axis

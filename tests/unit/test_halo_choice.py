@@ -152,7 +152,7 @@ def test_a_transport_that_is_still_the_best_stays_and_its_time_is_kept(monkeypat
         return [first, second, len(exchange.decisions), exchange.transport_name]
 
     for rank, found in enumerate(emulate_ranks(2, work)):
-        # What was found at the second look is the measure from then on.
+        # The result of the second review is the reference from then on.
         assert found == [False, False, 2, "host"], rank
 
 
@@ -241,7 +241,7 @@ def test_exchanges_that_were_measured_whole_are_their_law() -> None:
     # On processors: latency, the gap that messages have, and no launches, which were measured with it.
     cpus = transport_times(node, CPUS, 0, (1, 2), sent=(1000, 2000), received=(1000, 500))
     assert cpus == {"host": pytest.approx(2e-6 + 2e-7 + 3e-10 * 3000)}
-    # What was measured in one class says nothing of another.
+    # A measurement of one class does not apply to another.
     far = [*CPUS[:2], RankPlace("b", {0: (0,)})]
     assert transport_times(node, far, 0, (2,), sent=(8,), received=(8,)) == {"host": math.inf}
     wide = [path("host", 1e-6, 1e-10).model_copy(update={"locality": "off-node"})]

@@ -89,7 +89,7 @@ def test_public_case_of_few_sites_runs_at_a_time_step_that_its_pressures_allow(
     assert whole.coords.tolist() == np.argwhere(np.pad(np.ones((4, 4, 4)), 1)).tolist()
     surface = read_extraction(tmp_path / "out" / "surfaceshearstress.xtr")
     assert (surface.header.sites, surface.steps.tolist()) == (48, [5, 10])
-    # The line of this case lies 2.5 m beside its cube of 6 cm: HemeLB, too, writes no site of it.
+    # The line of this case lies 2.5 m outside its cube of 6 cm: HemeLB, too, writes no site of it.
     assert read_extraction(tmp_path / "out" / "centrelinepressure.xtr").header.sites == 0
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["details"]["notes"][0].startswith("visualisation: ignored")
@@ -292,7 +292,7 @@ def test_tables_and_windkessel_outlets_are_translated(tmp_path: Path, condition:
             'inlets/inlet/condition: "v.txt.weights.txt" is missing, so "v.txt" is taken as the maximum of a parabola',
         )
     if expected["kind"] == "windkessel":
-        # The units are such that pint knows them: 1 Pa s/m^3 is 1 kg/(m^4 s), 1 m^3/Pa is 1 m^4 s^2/kg.
+        # The units are known to pint: 1 Pa s/m^3 is 1 kg/(m^4 s), 1 m^3/Pa is 1 m^4 s^2/kg.
         import pint
 
         registry = pint.UnitRegistry()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Habits of HemePure's cases, and what HemeLB's XML says that concerns only the other program."""
+"""Conventions of HemePure's cases, and elements of the XML that apply only to the other program."""
 
 from __future__ import annotations
 

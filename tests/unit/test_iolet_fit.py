@@ -106,7 +106,7 @@ def test_a_normal_out_of_the_fluid_is_turned_round_with_a_note_and_the_flow_is_t
 
 
 def test_a_position_or_radius_that_no_condition_uses_is_not_asked_to_fit(tmp_path: Path) -> None:
-    """Public cases of HemeLB have pressures imposed far beside their sites."""
+    """Public cases of HemeLB have pressures imposed far away from their sites."""
     text = xml(inlet=COSINE.format(mean="0", amplitude="0"), place=place("(0,0,-4e-3)"))
     assert prepare(write_case(tmp_path, text)).vessel.notes == ()
     keys: dict[str, Any] = {"velocity": "1 mm/s", "profile": "computed", "radius": "1 m"}

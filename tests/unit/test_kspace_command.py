@@ -204,7 +204,7 @@ def contents(path: Path) -> dict[str, np.ndarray]:
 
 
 def interrupted(command: list[str], number: int) -> tuple[int, str]:
-    """Send a signal once a part of the leg is done; return the status and what was said."""
+    """Send a signal after part of the segment; return the status and the output."""
     job = started(command)
     assert job.stdout is not None
     job.stdout.readline()
@@ -221,7 +221,7 @@ def test_runs_that_signals_interrupt_go_on_with_the_same_bits(long_run, tmp_path
     whole = contents(out)
     out.unlink()
     leg = [*long_run, "--checkpoint_file", str(state), "--checkpoint_interval", "1000"]
-    # A first leg is told to stop: it leaves its state and says so.
+    # A first segment is interrupted: it stores its state and reports this.
     status, error = interrupted(leg, signal.SIGTERM)
     assert status == 0
     reached = int(contents(out)["t_index"].item())

@@ -231,7 +231,7 @@ def test_k_wave_python_agrees(monkeypatch):
     """Its own NumPy solver, where it is installed, on a layered, absorbing, nonlinear problem."""
 
     def refuse(url, *rest):
-        raise TimeoutError(url)  # its import wants executables from the network; this error it handles
+        raise TimeoutError(url)  # its import requests executables from the network; it handles this error
 
     monkeypatch.setattr("urllib.request.urlretrieve", refuse)
     pytest.importorskip("kwave")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Instruction sets of the CPU kernels: which a processor has, which is taken, and what is said where there is none."""
+"""Instruction sets of the CPU kernels: those of a processor, the selected one, and the message if there is none."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fits of the postal law: known parameters come back, protocols are found, what is impossible is said."""
+"""Fits of the postal law: known parameters are recovered, protocols are found, and impossible fits are reported."""
 
 from __future__ import annotations
 

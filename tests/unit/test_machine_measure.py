@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measuring a machine: where ranks are, how often things are repeated, what is said of what is missing."""
+"""Measuring a machine: the places of ranks, the number of repetitions, and reports of missing measurements."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_what_a_file_cannot_tell_is_left_out() -> None:
     host_only = summit.model_copy(update={"memory": {"host": 1e10}})
     on_host = exchange_times(host_only, Topology(1, 2, sockets=1), 1 << 20, gpus=False)
     assert set(on_host) == {"mpi", "three-step"}
-    # Two copies of both parts, each byte read and written, beside the message.
+    # Two copies of both parts, each byte read and written, in addition to the message.
     assert on_host["three-step"] - on_host["mpi"] == pytest.approx(2 * 2 * 2 * (1 << 20) / 1e10)
 
 

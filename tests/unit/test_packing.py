@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Packings: no overlaps, the hematocrit that was asked for, inside the vessel; `.pos` files; what cannot be packed."""
+"""Packings: no overlaps, the requested hematocrit, inside the vessel; `.pos` files; impossible packings."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_vessel_is_filled_with_copies_of_a_tile_and_cells_are_removed_at_random(
 def packed_from_tiles(
     monkeypatch: pytest.MonkeyPatch, radius: float, length: float, hematocrit: float
 ) -> tuple[Tube, Packing]:
-    """Return a tube and the cells in it that copies of a tile give: as many as wanted, without overlap."""
+    """Return a tube and the cells in it from copies of a tile: the requested number, without overlap."""
     monkeypatch.setattr(packing_module, "LARGEST_GROWN", 40)
     monkeypatch.setattr(packing_module, "TILE_CELLS", 30)
     vessel = Tube(radius, length)

@@ -82,7 +82,7 @@ def test_a_device_hides_messages_behind_what_it_computes_meanwhile() -> None:
     assert hidden.transport == "nccl"
     exchange = 10e-6 + 2 * 4000e-10 + 2 * 1e-6 + 4000 / 1e12  # launches as in a graph
     assert hidden.exchange == pytest.approx(exchange)
-    # Rank 1 computes 20 us and three launches beside the exchange of 12.8 us: nothing of it is left.
+    # Rank 1 computes 20 us and three launches during the exchange of 12.8 us, which is completely hidden.
     assert hidden.messages[1] == 0.0
     bare = predict_step(ring(4, gpu=True, inner=2_000_000), gpus)
     assert bare.messages[1] == pytest.approx(exchange - (2e-6 + 3e-6))

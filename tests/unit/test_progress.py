@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Progress tells rate and time to go, a line now and then in a log, and leaves warnings whole on a terminal."""
+"""Progress shows rate and remaining time, occasional lines in a log, and does not break warnings on a terminal."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows of whole numbers as keys: what numpy says of the rows themselves."""
+"""Rows of whole numbers as keys: compared with numpy's results for the rows themselves."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The status page tells how far a run is, to this machine only, and takes nothing in."""
+"""The status page shows the progress of a run, to this machine only, and accepts no input."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sites beside another rank are swept beside the interior on a device: in what order its streams then work."""
+"""Sites next to another rank are swept concurrently with the interior on a device: the order of its streams."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seiche.observe.stage import Stage
 
 
 class Order:
-    """A stream; `seen` is what it has done, or waited for."""
+    """A stream; `seen` lists the work done or awaited."""
 
     def __init__(self) -> None:
         self.seen: set[str] = set()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stored results of benchmarks: which files are read, columns that came later, and what a broken file is told."""
+"""Stored results of benchmarks: the files that are read, columns added later, and the errors of damaged files."""
 
 from __future__ import annotations
 

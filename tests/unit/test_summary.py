@@ -29,7 +29,7 @@ TIMES = {
 
 
 class SteppedClock:
-    """A device whose events are known only when asked for, and which counts how often it was."""
+    """A device that evaluates its events only on request, and counts the requests."""
 
     def __init__(self) -> None:
         self.now, self.waits = 0.0, 0
@@ -75,7 +75,7 @@ def test_device_marks_are_not_read_while_steps_run() -> None:
 def test_work_of_another_stream_counts_once_where_it_overlaps() -> None:
     timers = StageTimers(SteppedClock(), every=1, skip=0)
 
-    def send() -> None:  # the clock moves by one at each look: the exchange is under way from 2 to 3
+    def send() -> None:  # the clock advances by one at each reading: the exchange is in flight from 2 to 3
         with timers.overlap("exchange"):
             pass
 
@@ -87,7 +87,7 @@ def test_work_of_another_stream_counts_once_where_it_overlaps() -> None:
         ("exchange", 1.0, 2.0, True),
     ]
     assert (sample.useful, sample.active, sample.seconds) == (1.0, 4.0, 4.0)
-    with timers.overlap("exchange"):  # between steps nobody listens
+    with timers.overlap("exchange"):  # between steps nothing is recorded
         pass
     assert "exchange" not in timers.times()
 

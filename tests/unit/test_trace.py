@@ -88,7 +88,7 @@ def test_a_run_leaves_the_trace_that_it_is_asked_for(tmp_path: Path, capsys: pyt
     assert {"stream-collide interior", "velocity iolets", "pressure iolets"} <= names
     assert {"steps", "snapshots", "monitor"} <= {event["name"] for event in slices(events, 0, 2)}
     assert len(timed) < KEPT
-    # Asked for in the case file, and a second time: a trace is replaced by a trace.
+    # Requested in the case file, twice: a trace is replaced by a trace.
     for _ in range(2):
         assert main(["run", str(path), "--replace", "--set", "output.trace=trace.json"]) == 0
     assert (tmp_path / "out" / "trace.json").exists()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is told before a problem is computed: memory against what is allocated, phase errors against the measured."""
+"""Estimates before a problem is computed: memory compared with allocations, phase errors with measured ones."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `seiche check` tells of ultrasound on several ranks: work, error, memory, and what cannot be shared."""
+"""Output of `seiche check` for ultrasound on several ranks: work, error, memory, and unsupported cases."""
 
 from __future__ import annotations
 

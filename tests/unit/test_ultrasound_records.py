@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What sensors record beside amplitudes and phases, whose steps are others."""
+"""Records of sensors in addition to amplitudes and phases, whose steps differ."""
 
 from __future__ import annotations
 

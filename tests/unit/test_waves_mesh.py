@@ -181,7 +181,7 @@ def test_elements_per_wavelength_interpolates_its_table() -> None:
 
 
 def test_six_hundred_thousand_elements_are_meshed_in_seconds() -> None:
-    """A million in a minute on two cores is asked for; 30 s leave room for busy machines."""
+    """The requirement is a million in a minute on two cores; 30 s allow for busy machines."""
     sizes = slabs([0.0, 0.5, 1.0], [1 / 32 * 1.001, 1 / 64 * 1.001], axis=2, dim=3)
     begin = time.process_time()
     mesh = Mesh.generate(Brick((2, 2, 1), (False,) * 3), sizes)

@@ -68,7 +68,7 @@ def test_deformed_cells_relax_without_pushing_the_whole(device: str) -> None:
 
 
 def test_cells_that_take_over_what_others_knew_of_the_sites_move_the_same_way(device: str) -> None:
-    """One of two has left: the other goes on with the same bits, whether or not bricks and fields are made anew."""
+    """One of two has left: the other continues with the same bits, with or without new bricks and fields."""
     found = []
     for over in (False, True):
         first = blood(

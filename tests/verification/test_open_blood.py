@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Blood in an open vessel: cells leave, others enter, the number is held, and none is lost without being counted."""
+"""Blood in an open vessel: cells leave, others enter, their number is constant, and every cell is counted."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_reservoir_flows_as_fast_as_an_inlet_whose_velocity_nobody_knew(tmp_
     simulation.run(steps=896)
     before, passed = blood.openings.fluxes["inlet"].blood, simulation.solver.step
     simulation.run(steps=280)
-    # A mean over ten looks: each cell that passes the openings changes the flow at once.
+    # A mean over ten checks: each cell that passes the openings changes the flow at once.
     mean = (blood.openings.fluxes["inlet"].blood - before) / (simulation.solver.step - passed) / tube.prism.area
     assert tube.speed == pytest.approx(mean, rel=0.1)
     assert tube.speed < 0.1 * at_first
@@ -114,13 +114,13 @@ def test_dense_blood_enters_as_the_reservoir_carries_it(tmp_path: Path) -> None:
     entered, waiting = blood.statistics.entered["inlet"], blood.openings.waiting()["inlet"]
     assert waiting <= 1 < 8 <= entered
     assert entered + waiting == pytest.approx(carried, abs=1.5)
-    # The tube flows beside the vessel: as fast, for as many steps, but for those of the ramp.
+    # The tube advances with the vessel: at the same speed, for the same number of steps except those of the ramp.
     assert tube.solver.step - steps == pytest.approx(1200, rel=0.1)
     assert tube.speed == pytest.approx(blood._inflow.volumes()[0] / tube.prism.area, rel=0.05)
 
 
 def test_cells_that_have_just_entered_are_where_their_twins_in_the_tube_are(tmp_path: Path) -> None:
-    """After a look, a cell less than three radii behind the inlet is its twin, moved by whole lengths of the tube."""
+    """After a check, a cell less than three radii behind the inlet is its image, moved by whole tube lengths."""
     simulation = opened(tmp_path, 800)
     blood = simulation.blood
     assert blood is not None and blood.openings is not None
@@ -183,7 +183,7 @@ def test_the_inflow_of_cells_is_what_the_blood_of_the_reservoir_carries(tmp_path
     assert tube.hematocrit == pytest.approx(0.1, rel=0.02)
     assert tube.hematocrit == pytest.approx(volume * tube.blood.cells.count / len(tube.sites))
     at_first, sites = len(blood.names[0]), len(simulation.setup.vessel.sites)
-    # Packed cells do not come where they would count as gone at the first look: these layers, and those of one radius
+    # Packed cells are not placed where they would be removed at the first check: these layers, and those of one radius
     # of these balls, are not counted.
     layers = free_layers(simulation.setup)
     assert set(layers) == {"inlet", "outlet"} and layers["outlet"] > layers["inlet"] > 2
@@ -214,7 +214,7 @@ def test_the_inflow_of_cells_is_what_the_blood_of_the_reservoir_carries(tmp_path
     assert reservoir["hematocrit"] == tube.hematocrit
     assert 0.8 < reservoir["discharge_hematocrit"] / tube.hematocrit < 1.5
     assert openings.fluxes["inlet"].cells == pytest.approx((entered - watch.left["inlet"]) * volume)
-    # What was asked for, after a ramp of 50 steps; the mass is 17 % more, at the density of so strong a pressure.
+    # The requested flow, after a ramp of 50 steps; the mass is 17 % more, at the density of so strong a pressure.
     speed = simulation.setup.units.to_lattice("velocity", 0.05)
     assert openings.fluxes["inlet"].blood == pytest.approx(speed * tube.prism.area * (400 - 25), rel=0.05)
     assert summary["history"]["outlet: cells_m3"][-1] == pytest.approx(-left * volume * 0.125e-18)
@@ -223,7 +223,7 @@ def test_the_inflow_of_cells_is_what_the_blood_of_the_reservoir_carries(tmp_path
 
 
 def brought_in(folder: Path, tables: dict[str, Any], steps: int) -> list[tuple[float, float]]:
-    """Return after every step what came in so far by the flow of every step, and what was counted at the looks."""
+    """Return the inflow after every step, from the flow of every step and from the checks."""
     (folder / "case.toml").write_text(toml_of(tables))
     simulation = load(folder / "case.toml", output=folder / "out")
     assert simulation.blood is not None and simulation.blood.openings is not None
@@ -236,7 +236,7 @@ def brought_in(folder: Path, tables: dict[str, Any], steps: int) -> list[tuple[f
 
 
 def test_what_a_pulsating_flow_without_a_ramp_brings_in_is_counted(tmp_path: Path) -> None:
-    """Two periods of 160 steps; looks 40 steps apart would be 5 % off."""
+    """Two periods of 160 steps; checks every 40 steps would have an error of 5 %."""
     inlet = {"name": "inlet", "kind": "velocity", "velocity": "50 mm/s", "profile": "womersley", "period": "28.5 us"}
     inlet["harmonics"] = [{"amplitude": "45 mm/s", "phase": "90 deg"}]
     came, counted = brought_in(tmp_path, changed(open_blood_tables(4, 14, 320), "iolet.0", inlet), 320)[-1]
@@ -246,7 +246,7 @@ def test_what_a_pulsating_flow_without_a_ramp_brings_in_is_counted(tmp_path: Pat
 
 @pytest.mark.parametrize("ramp", [20, 100])
 def test_what_a_ramp_brings_in_is_counted(ramp: int, tmp_path: Path) -> None:
-    """The first look is after 56 steps, within the longer ramp."""
+    """The first check is after 56 steps, within the longer ramp."""
     found = brought_in(tmp_path, changed(open_blood_tables(4, 14, 112), "iolet.0.ramp", ramp), 112)
     for step in (56, 112):
         came, counted = found[step - 1]
@@ -272,7 +272,7 @@ def test_cells_that_wait_are_spoken_of_at_the_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("every", [None, 224])
 def test_cells_leave_through_an_inlet_as_through_an_outlet(every: int | None, tmp_path: Path) -> None:
-    """The flow goes the other way than the roles say: between two looks cells go up to eight sites."""
+    """The flow is opposite to the roles: between two checks cells move up to eight sites."""
     tables = changed(changed(open_blood_tables(4, 16, 900), "iolet.0.role", "outlet"), "iolet.1.role", "inlet")
     tables["packing"]["hematocrit"] = 0.25
     if every is not None:
@@ -296,7 +296,7 @@ def former_names(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_an_open_vessel_goes_on_with_the_same_bits(tmp_path: Path, device: str) -> None:
-    """A run on a GPU also has the bits of one on a processor: the same cells enter at the same looks."""
+    """A run on a GPU also has the bits of one on a processor: the same cells enter at the same checks."""
     whole = opened(tmp_path / "whole", 420)
     whole.run()
     first = opened(tmp_path / "parts", 420, device)

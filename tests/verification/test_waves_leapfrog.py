@@ -17,7 +17,7 @@ LEAP: dict[str, Any] = {"flux": "central", "integrator": "leapfrog"}
 
 
 def random_solver(medium: str, by_node: bool, device: str, **options: Any) -> Solver:
-    """Return a solver with hanging faces, free sides, random materials and a random state; solids beside fluids."""
+    """Return a solver with hanging faces, free sides, random materials and a random state; solids meet fluids."""
     random = np.random.default_rng(4)
     forest = Forest.uniform(Brick((2, 2), (False, True)), 1)
     mesh = Mesh.of_forest(forest.refined(np.arange(len(forest)) == 0).balanced())

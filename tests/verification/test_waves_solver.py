@@ -141,7 +141,7 @@ def test_energy_never_grows_and_the_adjoint_is_the_operator_with_flipped_velocit
 def test_sides_take_energy_or_keep_it_and_the_adjoint_stays_the_operator(
     dim: int, medium: str, flux: str, by_node: bool, device: str
 ) -> None:
-    """Absorbing, free and rigid sides beside fluids, solids and hanging faces."""
+    """Absorbing, free and rigid sides next to fluids, solids and hanging faces."""
     kinds = ("absorbing", "free", "absorbing", "rigid", "absorbing", "absorbing")[: 2 * dim]
     growth, difference = growth_and_asymmetry(*random_solver(dim, medium, flux, by_node, device, kinds))
     assert growth < -1e-3 and abs(difference) < 1e-13

@@ -80,7 +80,7 @@ class RunFolder:
         return self._complete_step == step
 
     def admit(self, new: Sequence[Place], places: Sequence[Place], inputs: Iterable[Path]) -> None:
-        """Accept an output at `new` places beside the present `places`, after `claim`.
+        """Accept an output at `new` places in addition to the present `places`, after `claim`.
 
         Raises:
             CaseError: another output has the place, or a file there is not one of this folder's run.

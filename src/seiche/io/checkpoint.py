@@ -59,7 +59,7 @@ def write_checkpoint(
         path: name of the checkpoint.
         world: the ranks that write.
         state: real numbers or booleans; every rank has its own rows, all else is the same on every rank.
-        attributes: further attributes (fingerprints of geometry and model) besides those of `state`.
+        attributes: further attributes (fingerprints of geometry and model) in addition to those of `state`.
 
     Raises:
         ValueError: rows that do not match their keys or total, ranks with different arrays, a type that cannot be
