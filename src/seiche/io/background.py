@@ -3,7 +3,7 @@
 
 The thread calls no collective, so it needs no thread support of the MPI library; the main threads exchange its
 progress. When every rank has stored its part of a job, the thread of rank 0 commits the job. Jobs are done in the order
-of submission. Reasons: docs/decisions/0015-output-beside-the-steps.md.
+of submission. Reasons: docs/decisions/0015-output-during-steps.md.
 """
 
 from __future__ import annotations
