@@ -128,7 +128,7 @@ def test_folder_of_another_user_is_refused(cache: Path, monkeypatch: pytest.Monk
     host_compiler.compiled_row(OTHER, "portable")
     owner = cache.stat().st_uid
     monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
-    with pytest.raises(BackendUnavailable, match=f"belongs to user {owner}, so compiled kernels in it"):
+    with pytest.raises(BackendUnavailable, match=f"is owned by user {owner}, so compiled kernels in it"):
         host_compiler.compiled_row(OTHER, "portable")
 
 
