@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Files of tests are shared out to this many processes of one thread each; the ranks of some tests come on top.
 JOBS ?= 2
 
-.PHONY: demo test nightly check install install-test install-dev format clean
+.PHONY: demo test nightly sanitize check install install-test install-dev format clean
 
 demo: install
 	$(BIN)/mpiexec -n 2 $(BIN)/seiche run examples/bifurcation/case.toml --replace
@@ -16,9 +16,18 @@ demo: install
 test: install-test
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(PYTEST_ARGS)
 
-# Tests that take an hour or so: runs of every kind killed at 60 random instants.
+# Tests that take an hour or so: runs of every kind killed at 60 random instants, damaged files of every reader. What
+# they print is stored in build/nightly.log, failures with their output in build/nightly.xml, and their files in build/nightly.
 nightly: install-test
-	$(BIN)/python -m pytest -n $(JOBS) -m nightly $(PYTEST_ARGS)
+	mkdir -p build
+	( $(BIN)/python -m pytest -n $(JOBS) -m nightly -ra --junit-xml=build/nightly.xml --basetemp=build/nightly \
+	    -o tmp_path_retention_policy=failed -o junit_logging=all $(PYTEST_ARGS); echo $$? > build/nightly.status ) 2>&1 \
+	    | tee build/nightly.log
+	@exit $$(cat build/nightly.status)
+
+# Short cases of all kinds with CPU kernels that check addresses and undefined behaviour.
+sanitize: install-test
+	$(BIN)/python tools/sanitize.py build/sanitize
 
 # What a change must pass beside the tests: style, types, layers, and every GPU kernel through NVRTC (no GPU needed).
 check: install-dev

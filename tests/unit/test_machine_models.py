@@ -123,7 +123,7 @@ def test_machines_that_come_with_the_package_hold_the_printed_tables() -> None:
         memory = read_machine(name).memory
         assert memory == {"host": 2 * 170e9, "device": 900e9}
         assert memory["host"] == pytest.approx(2 * 8 * 2.666e9 * 8, rel=0.005)
-    with pytest.raises(CaseError, match=r"machine 'lassen' has no path 'nccl' on-socket \(not in the paper\)"):
+    with pytest.raises(CaseError, match=r"machine 'lassen' has no data for 'nccl' on-socket \(not in the paper\)"):
         lassen.curve("nccl", "on-socket")
 
 

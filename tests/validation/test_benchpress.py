@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from benchpress_files import summit_times, write_summit_files
-from benchpress_reader import read_copies, read_injection, read_ping_pongs
+from seiche.cli import main
 from seiche.errors import FormatError
+from seiche.io.formats.benchpress import read_copies, read_injection, read_ping_pongs
 from seiche.machine.laws.curve import Curve
+from seiche.machine.laws.file import read_machine
 from seiche.machine.laws.fit import errors, fit, least_squares, warnings_of
 from seiche.machine.laws.terms import injection_rate
 
@@ -149,7 +151,9 @@ ROW = "CPU 0 and CPU 1:\t" + "\t".join(["1e-6"] * 18) + "\t\n"
     ("text", "message"),
     [
         ("", "no times in this file"),
-        ("Profiling Standard CPU Ping-Pongs:\nCPU 0 and CPU 1:\t1e-6\t\n", "line 2: 1 times, expected 18"),
+        ("Profiling Standard CPU Ping-Pongs:\nCPU 0 and CPU 1:\t1e-6\t\n", "line 2: 1 times; a row has 2 to 40"),
+        (ROW + ROW.replace("\t1e-6", "", 1), "line 2: 17 times, but 18 in the rows before"),
+        (ROW.replace("CPU 1:", "CPU 1:\twarning:"), "line 1: a column is not a number"),
         (ROW.replace("CPU 1", "disk"), "line 1: 'CPU 0 and disk:' is not a pair of ranks"),
         (ROW.replace("1e-6", "fast", 1), "line 1: a column is not a number"),
         (ROW.replace("1e-6", "-1e-6", 1), "line 1: a time is not positive"),
@@ -160,6 +164,35 @@ def test_broken_measurements_are_refused(tmp_path: Path, text: str, message: str
     path.write_text(text)
     with pytest.raises(FormatError, match=message):
         read_ping_pongs(path)
+
+
+def test_raw_files_have_warnings_and_rows_of_more_sizes(tmp_path: Path) -> None:
+    path, times = tmp_path / "ping_pong.out", [1e-6 * 1.1**k for k in range(24)]
+    row = "\t".join(map(repr, times))
+    warning = "[h12n03:01234] mca_base_component_find: unable to open mca_btl: ignored\nWARNING:\tno such device\n"
+    path.write_text(f"{warning}Profiling GPU Ping-Pongs\nGPU on rank 0 and GPU on rank 1:\t{row}\t\n{warning}")
+    data = read_ping_pongs(path)["gpu", "on-socket"]
+    assert data.seconds.tolist() == times
+    assert data.sizes.tolist() == [4 * 2**k for k in range(24)]
+
+
+def test_the_command_makes_a_machine_file_of_job_outputs(summit: Path, tmp_path: Path) -> None:
+    words = ["bench", "benchpress", str(summit / "ping_pong.out"), "--memcpy", str(summit / "memcpy.out")]
+    words += ["--node-pong", str(summit / "node_pong.out"), "--name", "summit", "--json", str(tmp_path / "m.json")]
+    assert main(words) == 0
+    machine = read_machine(tmp_path / "m.json")
+    classes = {(entry.path, entry.locality) for entry in machine.paths}
+    assert classes == {
+        *((path, where) for path in ("host", "device_mpi") for where in ("on-socket", "on-node", "off-node")),
+        *((path, where) for path in ("h2d", "d2h") for where in ("on-socket", "on-node")),
+    }
+    # With latencies of the fitted protocols, not of the paper's: 33.3 and 19.6 GB/s above.
+    rates = {limit.path: limit.rate / 1e9 for limit in machine.injection}
+    assert rates == {"host": pytest.approx(30.4, abs=0.05), "device_mpi": pytest.approx(23.3, abs=0.05)}
+    known = read_machine("summit").curve("host", "off-node")
+    sizes = [4**k for k in range(1, 10)]
+    np.testing.assert_allclose(machine.curve("host", "off-node").seconds(sizes), known.seconds(sizes), rtol=0.35)
+    assert main(words) == 2  # it exists
 
 
 def test_files_of_another_kind_are_refused(tmp_path: Path) -> None:

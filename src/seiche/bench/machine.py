@@ -67,10 +67,15 @@ def main(
     return machine
 
 
-def _refuse(output: Path, folder: Path | None) -> None:
+def refuse_output(output: Path) -> None:
+    """Raise CaseError if a machine file exists already, or its folder is missing or not writable."""
     if output.exists():
         raise CaseError(f"{output} exists: move it, or choose another file with --json")
     check_no_folder(output)
+
+
+def _refuse(output: Path, folder: Path | None) -> None:
+    refuse_output(output)
     if folder is not None and not folder.is_dir():
         raise CaseError(f"--folder {folder}: this folder does not exist")
 

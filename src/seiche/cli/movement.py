@@ -29,6 +29,25 @@ def bench_machine(
     measure(device=device, seconds=seconds, folder=folder, name=name, output=json, world=world_of_command())
 
 
+@bench.command("benchpress")
+def bench_benchpress(
+    ping_pong: Annotated[Path, typer.Argument(metavar="FILE", help="Output of `ping_pong`.")],
+    *,
+    memcpy: Annotated[Path | None, typer.Option(metavar="FILE", help="Output of `memcpy`: copies to GPUs.")] = None,
+    node_pong: Annotated[Path | None, typer.Option(metavar="FILE", help="Output of `node_pong`: injection.")] = None,
+    gpus: Annotated[int, typer.Option(min=1, help="Ranks, and GPUs, of a node.")] = 6,
+    sockets: Annotated[int, typer.Option(min=1, help="Sockets of a node.")] = 2,
+    name: Annotated[str, typer.Option(help="Name of the machine.")] = "benchpress",
+    json: Annotated[Path, typer.Option("--json", metavar="FILE", help="Machine file to write.")] = Path("machine.json"),
+) -> None:
+    """Write a machine file from job outputs of the BenchPress suite."""
+    if world_of_command(alone=True).rank:
+        return
+    from seiche.bench.benchpress import main as convert
+
+    convert(ping_pong, memcpy=memcpy, node_pong=node_pong, gpus=gpus, sockets=sockets, name=name, output=json)
+
+
 @bench.command("choice")
 def bench_choice(
     *,

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Read the public job outputs of the BenchPress suite (Bienz, Olson, Gropp, Lockhart, arXiv:2010.10378).
 
-Text of tab-separated columns in sections; one word is 4 bytes, all times are seconds. The log of a batch system follows
-the last section.
+Text of tab-separated columns in sections; one word is 4 bytes, all times are seconds. Rows of ping-pongs and copies
+have a time for each of 1, 2, 4 ... words. Lines without a time, such as warnings of the MPI library, are ignored. The
+log of a batch system may follow the last section.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -22,14 +24,15 @@ from seiche.errors import FormatError
 Floats = npt.NDArray[np.float64]
 
 WORD = 4
-#: Message sizes of a row of ping-pongs and copies, bytes.
-SIZES = WORD * 2 ** np.arange(18)
+#: Least and most times of a row of ping-pongs and copies.
+_FEWEST, _MOST = 2, 40
 
 LocalityName: TypeAlias = Literal["on-socket", "on-node", "off-node"]
 
-_PAIR = re.compile(r"(CPU|GPU)(?: on rank)? (\d+) and \1(?: on rank)? (\d+):$")
-_COPY = re.compile(r"CPU (\d+), GPU (\d+)(?: <-> GPU (\d+))?:$")
-_ROW = re.compile(r"Size (\d+)$")
+_PAIR = re.compile(r"(CPU|GPU)(?: on rank)? (\d{1,9}) and \1(?: on rank)? (\d{1,9}):$")
+_COPY = re.compile(r"CPU (\d{1,9}), GPU (\d{1,9})(?: <-> GPU (\d{1,9}))?:$")
+_ROW = re.compile(r"Size (\d{1,12})$")
+_HEADERS = ("Memcpy", "Timing")
 
 
 @dataclass(frozen=True)
@@ -66,9 +69,9 @@ def read_ping_pongs(path: str | os.PathLike[str], gpus: int = 6, sockets: int = 
             raise FormatError(path, f"line {line}", f"{label!r} is not a pair of ranks")
         first, second = int(match[2]), int(match[3])
         rows.setdefault((match[1].lower(), locality(first, second, gpus, sockets)), []).append(
-            _whole(Path(path), line, times)
+            _whole(Path(path), line, times, rows)
         )
-    return {key: Minima(SIZES, np.min(values, axis=0)) for key, values in rows.items()}
+    return _minima(rows)
 
 
 def read_copies(path: str | os.PathLike[str], gpus: int = 6, sockets: int = 2) -> dict[tuple[str, str], Minima]:
@@ -92,8 +95,8 @@ def read_copies(path: str | os.PathLike[str], gpus: int = 6, sockets: int = 2) -
         if match[3] is not None:
             first, second = second, int(match[3])
         near = locality(first, second, gpus, sockets) == "on-socket"
-        rows.setdefault((kind, "on-socket" if near else "off-socket"), []).append(_whole(Path(path), line, times))
-    return {key: Minima(SIZES, np.min(values, axis=0)) for key, values in rows.items()}
+        rows.setdefault((kind, "on-socket" if near else "off-socket"), []).append(_whole(Path(path), line, times, rows))
+    return _minima(rows)
 
 
 def read_injection(path: str | os.PathLike[str], *, shared: bool) -> dict[str, Injection]:
@@ -131,8 +134,17 @@ def locality(first: int, second: int, ranks: int, sockets: int) -> LocalityName:
     return "on-socket" if first * sockets // ranks == second * sockets // ranks else "on-node"
 
 
+def _minima(rows: Mapping[tuple[str, str], Sequence[Floats]]) -> dict[tuple[str, str], Minima]:
+    """Return the smallest times of the rows of every class."""
+    found = {}
+    for key, values in rows.items():
+        sizes = WORD * 2 ** np.arange(len(values[0]), dtype=np.int64)
+        found[key] = Minima(sizes, np.min(values, axis=0))
+    return found
+
+
 def _lines(path: Path) -> list[tuple[int, str, list[float]]]:
-    """Return (line number, label, numbers) of every line before the batch log; headers have no numbers."""
+    """Return (line number, label, numbers) of headers and rows before the batch log; headers have no numbers."""
     found: list[tuple[int, str, list[float]]] = []
     try:
         text = path.read_text(encoding="ascii")
@@ -143,22 +155,37 @@ def _lines(path: Path) -> list[tuple[int, str, list[float]]]:
         if label.startswith(("app 0:", "----")):
             break
         label = label.strip()
-        if not label or label.startswith("Profiling"):
-            continue
-        try:
-            times = [float(column) for column in columns]
-        except ValueError as error:
-            raise FormatError(path, f"line {number}", "a column is not a number") from error
-        if not all(math.isfinite(value) and value > 0 for value in times):
-            raise FormatError(path, f"line {number}", "a time is not positive")
-        if _ROW.match(label) is None or times:
+        known = any(pattern.match(label) for pattern in (_PAIR, _COPY, _ROW))
+        times = [_seconds(path, number, column) for column in columns] if known or _are_numbers(columns) else []
+        if times or label.startswith(_HEADERS):
             found.append((number, label, times))
     if not any(times for _, _, times in found):
         raise FormatError(path, "line 1", "no times in this file")
     return found
 
 
-def _whole(path: Path, line: int, times: list[float]) -> Floats:
-    if len(times) != len(SIZES):
-        raise FormatError(path, f"line {line}", f"{len(times)} times, expected {len(SIZES)}")
+def _are_numbers(columns: Sequence[str]) -> bool:
+    try:
+        return all(math.isfinite(float(column)) for column in columns)
+    except ValueError:
+        return False
+
+
+def _seconds(path: Path, line: int, column: str) -> float:
+    try:
+        value = float(column)
+    except ValueError:
+        raise FormatError(path, f"line {line}", "a column is not a number") from None
+    if not (math.isfinite(value) and value > 0):
+        raise FormatError(path, f"line {line}", "a time is not positive")
+    return value
+
+
+def _whole(path: Path, line: int, times: list[float], rows: Mapping[tuple[str, str], Sequence[Floats]]) -> Floats:
+    """Return the times of a row, which has as many as the `rows` before."""
+    before = next((len(values[0]) for values in rows.values() if values), len(times))
+    if not _FEWEST <= len(times) <= _MOST:
+        raise FormatError(path, f"line {line}", f"{len(times)} times; a row has {_FEWEST} to {_MOST}")
+    if len(times) != before:
+        raise FormatError(path, f"line {line}", f"{len(times)} times, but {before} in the rows before")
     return np.array(times)

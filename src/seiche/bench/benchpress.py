@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`seiche bench benchpress`: a machine file from job outputs of the BenchPress suite."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from seiche.bench.machine import refuse_output, show
+from seiche.errors import CaseError, FormatError
+from seiche.io.formats.benchpress import Injection, Minima, read_copies, read_injection, read_ping_pongs
+from seiche.machine.laws import terms
+from seiche.machine.laws.file import (
+    SCHEMA,
+    UNITS,
+    VERSION,
+    FittedPiece,
+    Injected,
+    Machine,
+    Measured,
+    PathName,
+    write_machine,
+)
+from seiche.machine.laws.fit import fit, warnings_of
+from seiche.machine.laws.models import Locality
+from seiche.observe.origin import commit
+
+_MESSAGES: dict[str, PathName] = {"cpu": "host", "gpu": "device_mpi"}
+#: Least number of sizes of a protocol whose messages count for the injection rate.
+_LEAST_POINTS = 3
+
+
+def main(
+    ping_pong: Path,
+    *,
+    memcpy: Path | None = None,
+    node_pong: Path | None = None,
+    gpus: int = 6,
+    sockets: int = 2,
+    name: str = "benchpress",
+    output: Path = Path("machine.json"),
+) -> Machine:
+    """Fit the laws of a machine to its job outputs, print them and store the machine file; return the machine.
+
+    Args:
+        ping_pong: times of messages between pairs of ranks.
+        memcpy: times of copies between host and GPUs.
+        node_pong: times of messages of several senders of a node.
+        gpus: ranks and GPUs of a node.
+        sockets: sockets of a node.
+        name: name of the machine.
+        output: the machine file; it must not exist.
+
+    Raises:
+        CaseError: the file exists, or its folder is missing or not writable.
+        FormatError: a file is not an output of its benchmark.
+        OSError: a file cannot be read or written.
+    """
+    refuse_output(output)
+    if gpus < 1 or not 1 <= sockets <= gpus:
+        raise CaseError(f"--gpus {gpus} --sockets {sockets}: a node has at least one GPU on each socket")
+    messages = read_ping_pongs(ping_pong, gpus, sockets)
+    paths = [_measured(_MESSAGES[kind], where, data) for (kind, where), data in messages.items()]
+    for (kind, near), data in (read_copies(memcpy, gpus, sockets) if memcpy is not None else {}).items():
+        if kind != "d2d":  # between two GPUs, with one wait for a copy there and back
+            paths.append(_measured(kind, "on-socket" if near == "on-socket" else "on-node", data))
+    by_path = {(entry.path, entry.locality): entry for entry in paths}
+    injection = []
+    for kind, rows in (read_injection(node_pong, shared=True) if node_pong is not None else {}).items():
+        single = by_path.get((_MESSAGES[kind], "off-node"))
+        if single is None:
+            raise FormatError(
+                ping_pong, "whole file", f"no {kind} messages between nodes, to which {node_pong} belongs"
+            )
+        injection.append(_injected(node_pong, single, rows))
+    files = ", ".join(path.name for path in (ping_pong, memcpy, node_pong) if path is not None)
+    machine = Machine(
+        schema_=SCHEMA,
+        version=VERSION,
+        units=UNITS,
+        name=name,
+        source=f"BenchPress: {files}",
+        commit=commit(),
+        hardware={"sockets": sockets},
+        paths=paths,
+        injection=injection,
+    )
+    write_machine(output, machine)
+    show(machine)
+    print(f"seiche: wrote {output}")
+    return machine
+
+
+def _measured(path: str, where: str, data: Minima) -> Measured:
+    sizes, seconds = data.sizes.tolist(), data.seconds
+    curve = fit(sizes, seconds)
+    return Measured(
+        path=path,  # type: ignore[arg-type]
+        locality=where,  # type: ignore[arg-type]
+        pieces=[FittedPiece(**vars(piece)) for piece in curve.pieces],
+        sizes=sizes,
+        seconds=seconds.tolist(),
+        warnings=warnings_of(curve, sizes, seconds),
+    )
+
+
+def _injected(source: Path | None, single: Measured, rows: Injection) -> Injected:
+    where: Locality = "off-node"
+    least = min(terms.SATURATING_SENDERS, int(rows.senders.max()))
+    # A last protocol of one or two sizes has no reliable latency.
+    protocol = next((p for p in reversed(single.pieces) if p.points >= _LEAST_POINTS), single.pieces[0])
+    try:
+        rate, points = terms.injection_rate(
+            rows.senders,
+            rows.size,
+            rows.seconds,
+            single.curve,
+            total=rows.total,
+            least_senders=least,
+            least_size=protocol.begin,
+        )
+    except ValueError as error:
+        raise FormatError(source, "whole file", f"no injection rate: {error}") from None
+    return Injected(path=single.path, locality=where, rate=rate, senders=int(rows.senders.max()), points=points)

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`make sanitize`: CPU kernels compiled with checks end a process that reads or writes beyond an array."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tools import sanitize
+
+#: Copies one number more than the arrays have, or as many.
+COPY = """
+from seiche.backend import open_backend
+import numpy as np
+library = open_backend("cpu", 1)._library
+arrays = [np.zeros(1000) for _ in range(2)]
+library.seiche_copy(*(array.ctypes.data for array in arrays), 1000 + {more}, 1)
+print("copied")
+"""
+
+
+@pytest.mark.slow
+def test_a_kernel_that_leaves_its_array_is_found(tmp_path: Path) -> None:
+    compiler = [*(os.environ.get("CXX", "g++").split()), *sanitize.SANITIZERS]
+    if shutil.which(compiler[0]) is None or "/" not in sanitize.runtimes(compiler).partition(":")[0]:
+        pytest.skip("no compiler with AddressSanitizer")
+    # In a process of its own: the copy of the package must not be mixed with the one that is tested.
+    code = (
+        f"from pathlib import Path; from tools import sanitize; sanitize.prepare(Path({str(tmp_path)!r}), {compiler})"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=sanitize.ROOT, check=True, env=os.environ | {"PYTHONPATH": "."})
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    found = []
+    for more in (0, 1):
+        command = [*sanitize.checked_python(compiler), "-c", COPY.format(more=more)]
+        found.append(subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False))
+    assert (found[0].returncode, found[0].stdout) == (0, "copied\n"), found[0].stderr
+    assert found[1].returncode == 77 and "heap-buffer-overflow" in found[1].stderr
+    assert "seiche_copy" in found[1].stderr
