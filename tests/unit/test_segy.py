@@ -3,42 +3,17 @@
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from segy_files import write_segy
 from seiche.case.loading import prepare
 from seiche.case.waves.media import read_segy_grid
 from seiche.case.waves.schema import SegyTable
 from seiche.errors import CaseError, FormatError
 from seiche.io.formats.segy import ibm_numbers, read_segy
-
-
-def ibm_word(value: float) -> int:
-    """Return the bits of a positive number in IBM's hexadecimal form, from its definition."""
-    power = 64
-    while value >= 1:
-        value, power = value / 16, power + 1
-    return power << 24 | round(value * 2**24)
-
-
-def write(path: Path, places: np.ndarray, values: np.ndarray, kind: int = 5, divisor: int = 10) -> Path:
-    """Write a file according to the standard, coordinates in parts of a metre."""
-    head = bytearray(3600)
-    struct.pack_into(">h", head, 3220, values.shape[1])
-    struct.pack_into(">h", head, 3224, kind)
-    parts = [bytes(head)]
-    for (x, y), row in zip(places, values, strict=True):
-        trace = bytearray(240)
-        struct.pack_into(">h", trace, 70, -divisor)
-        struct.pack_into(">ii", trace, 180, round(x * divisor), round(y * divisor))
-        struct.pack_into(">H", trace, 114, len(row))
-        words = [ibm_word(value) for value in row] if kind == 1 else np.asarray(row, ">f4").view(">u4").tolist()
-        parts += [bytes(trace), struct.pack(f">{len(row)}I", *words)]
-    path.write_bytes(b"".join(parts))
-    return path
 
 
 def test_numbers_of_ibm_are_those_of_the_textbook() -> None:
@@ -52,7 +27,7 @@ def test_a_model_in_segy_is_a_grid_with_heights(kind: int, tmp_path: Path) -> No
     x, depth = np.array([30.0, 10.0, 20.5]), np.arange(4)
     places = np.stack([x, 0 * x], 1)
     for name, factor in (("rho", 100.0), ("cp", 200.0), ("cs", 90.0)):
-        write(tmp_path / f"{name}.sgy", places, factor * (x[:, None] + depth), kind)
+        write_segy(tmp_path / f"{name}.sgy", places, factor * (x[:, None] + depth), kind)
     table = SegyTable(density="rho.sgy", cp="cp.sgy", cs="cs.sgy", top="5 m", step="2 m")
     grid = read_segy_grid(table, 2, tmp_path)
     assert grid.axes[0].tolist() == [10.0, 20.5, 30.0] and grid.axes[1].tolist() == [-1.0, 1.0, 3.0, 5.0]
@@ -66,19 +41,19 @@ def test_a_model_in_segy_is_a_grid_with_heights(kind: int, tmp_path: Path) -> No
 def test_a_model_of_three_axes_needs_a_whole_grid(tmp_path: Path) -> None:
     places = np.array([[x, y] for y in (0.0, 5.0) for x in (0.0, 4.0, 8.0)])
     values = places[:, :1] + 10 * places[:, 1:] + np.arange(1, 4)
-    write(tmp_path / "v.sgy", places, values)
+    write_segy(tmp_path / "v.sgy", places, values)
     table = SegyTable(density="v.sgy", cp="v.sgy", top="0 m", step="1 m")
     grid = read_segy_grid(table, 3, tmp_path)
     assert grid.values.shape == (3, 3, 2, 3)
     assert grid.at(np.array([[4.0, 5.0, -2.0]]))[0] == pytest.approx([57.0])
-    write(tmp_path / "v.sgy", places[:-1], values[:-1])
+    write_segy(tmp_path / "v.sgy", places[:-1], values[:-1])
     with pytest.raises(FormatError, match="the 5 traces do not form a grid of 2 axes"):
         read_segy_grid(table, 3, tmp_path)
 
 
 def test_files_that_are_not_whole_are_refused(tmp_path: Path) -> None:
     places, values = np.array([[0.0, 0.0], [1.0, 0.0]]), np.ones((2, 3))
-    path = write(tmp_path / "v.sgy", places, values)
+    path = write_segy(tmp_path / "v.sgy", places, values)
     data = path.read_bytes()
     for content, message in (
         (data[:100], "has 100 bytes, fewer than the 3600 of the headers of SEG-Y"),
@@ -94,12 +69,12 @@ def test_files_that_are_not_whole_are_refused(tmp_path: Path) -> None:
             read_segy(path)
     with pytest.raises(CaseError, match=r"none\.sgy: no such file"):
         read_segy(tmp_path / "none.sgy")
-    write(path, places, values * np.nan)
+    write_segy(path, places, values * np.nan)
     table = SegyTable(density="v.sgy", cp="v.sgy", top="0 m", step="1 m")
     with pytest.raises(FormatError, match="trace 1: is not finite"):
         read_segy_grid(table, 2, tmp_path)
-    write(path, places, values)
-    write(tmp_path / "w.sgy", places + 1, values)
+    write_segy(path, places, values)
+    write_segy(tmp_path / "w.sgy", places + 1, values)
     with pytest.raises(FormatError, match=r"differ in positions or samples from those of v\.sgy"):
         read_segy_grid(table.model_copy(update={"cp": "w.sgy"}), 2, tmp_path)
 
@@ -107,7 +82,7 @@ def test_files_that_are_not_whole_are_refused(tmp_path: Path) -> None:
 def test_a_case_reads_its_media_from_segy(tmp_path: Path) -> None:
     x, depth = np.array([0.0, 20.0, 40.0]), np.arange(4)
     for name, low, slope in (("rho", 2000.0, 10.0), ("cp", 2000.0, 200.0), ("cs", 800.0, 100.0)):
-        write(tmp_path / f"{name}.sgy", np.stack([x, 0 * x], 1), low + slope * depth + 0 * x[:, None], 1)
+        write_segy(tmp_path / f"{name}.sgy", np.stack([x, 0 * x], 1), low + slope * depth + 0 * x[:, None], 1)
     (tmp_path / "case.toml").write_text(
         """solver = "waves"
 [mesh]

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.domain.world import World
+from seiche.io.arrays import check_structure, values_of
 from seiche.io.files import part_path, publish, replacing, sync_folder
 from seiche.io.parallel import ParallelFile
 from seiche.io.vtkhdf import reserve
@@ -85,11 +86,12 @@ def complete_series(path: Path, end: float) -> int:
     A file without such states remains as it is.
 
     Raises:
-        OSError, KeyError: not a file of this kind.
+        OSError, KeyError, FormatError or another error of `seiche.io.arrays.DAMAGE`: not a file of this kind.
     """
     part = part_path(path)
     with h5py.File(part, "r", locking=False) as file:
-        times = file["time"][:]
+        check_structure(file)
+        times = values_of(file, "time")
         count = int(np.argmax([*((times > end) | (times <= 0.0)), True]))
         if count:
             with replacing(part) as cut, h5py.File(cut, "w", libver="earliest", locking=False) as copy:

@@ -18,7 +18,8 @@ from seiche.case.schedule import Schedule
 from seiche.case.waves.schema import PeakOutput, SnapshotOutput
 from seiche.case.waves.setup import AXES, WaveSetup
 from seiche.domain.sharing import on_root
-from seiche.errors import CaseError
+from seiche.errors import CaseError, FormatError
+from seiche.io.arrays import DAMAGE
 from seiche.io.cell_files import continued
 from seiche.io.files import part_path, replacing
 from seiche.io.formats.sac import write_sac
@@ -78,7 +79,7 @@ class SnapshotFile(Scheduled):
     def _recover_killed(self) -> None:
         for first in self._killed:
             path = continued(self._folder / self.table.file, first)
-            with suppress(OSError, KeyError):  # killed before the file was created, or already recovered
+            with suppress(FormatError, *DAMAGE):  # killed before the file was created, or already recovered
                 if complete_series(path, (self._first_step + 0.5) * self._solver.dt):
                     self._complete.append(first)
 
