@@ -10,7 +10,18 @@ from typing import get_args
 import numpy as np
 import pytest
 from launch import run_ranks, run_ranks_on_gpus
-from wave_cases import CASES, CASES_OF_GPUS, brick, heavier_when_small, material_of, mesh_of, sizes, solver_of, start
+from wave_cases import (
+    CASES,
+    CASES_OF_GPUS,
+    brick,
+    heavier_when_small,
+    material_of,
+    mesh_of,
+    sizes,
+    solver_of,
+    solver_with_boxes,
+    start,
+)
 
 from seiche.bench import waves as bench_waves
 from seiche.domain.world import World
@@ -99,6 +110,29 @@ def test_whatever_the_ghosts_carry_gives_the_same_bits_but_half_precision() -> N
                 np.testing.assert_array_equal(state, expected)
             solver.close()
         assert sent["half"] < sent["traces"] < sent["faces"] < sent["variables"] < sent["elements"]
+
+
+@pytest.mark.ranks(2, 3)
+def test_boxes_around_sources_give_the_same_on_any_number_of_ranks() -> None:
+    """Also after a restart. The sources have boxes at hanging faces, at a free side and in varying media."""
+    steps, world = 9, World.from_mpi()
+    reference, solver = solver_with_boxes(World.serial()), solver_with_boxes(world)
+    assert solver.sources is not None and not solver.sources.reasons
+    reference.advance(steps)
+    solver.advance(4)
+    continued = solver_with_boxes(world)
+    continued.set_state(solver.state())
+    continued.advance(steps - 4)
+    assert_same(continued, reference)
+    np.testing.assert_array_equal(continued.samples(), reference.samples())
+    fields = reference.fields(["velocity"])["velocity"]
+    np.testing.assert_array_equal(continued.fields(["velocity"])["velocity"], fields[continued.mesh.number])
+    assert continued.peak is not None and reference.peak is not None
+    for mine, alone_ in zip(continued.peak.gather() or (), reference.peak.gather() or (), strict=world.rank == 0):
+        np.testing.assert_array_equal(mine, alone_)
+        assert np.abs(alone_).max() > 0
+    for closed in (solver, continued):
+        closed.close()
 
 
 @pytest.mark.ranks(2)

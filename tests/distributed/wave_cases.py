@@ -86,3 +86,29 @@ def start(solver: Solver) -> None:
     shape = solver.values().shape
     states = np.random.default_rng(11).standard_normal((solver.mesh.total, *shape[1:]))
     solver.start_from(states[solver.mesh.number])
+
+
+def solver_with_boxes(world: World, **options: Any) -> Solver:
+    """Return a solver with overlapping boxes of two sources at hanging faces, near a side, in varying media."""
+    trees = Brick((6, 8, 5), (False, True, False))
+    graded = SizeField([[-np.inf] * 3, [3.5, -np.inf, -np.inf]], [[np.inf] * 3] * 2, [1.0, 0.5])
+    mesh = Mesh.generate(trees, graded, world=world, weights=heavier_when_small)
+    shape = (mesh.total, NODES**3)
+    random = np.random.default_rng(5)
+    density, cp, cs = (value * (1 + 0.03 * random.random(shape))[mesh.number] for value in (2.0, 3.0, 1.7))
+    pulse = Gaussian(0.1, 0.3)
+    return Solver(
+        mesh,
+        Material(density, cp, cs),
+        nodes=NODES,
+        boundaries=("absorbing",) * 5 + ("free",),
+        sources=[
+            PointSource((2.9, 3.0, 3.7), pulse, moment=[[0.0, 1.0, 0.0], [1.0, 0.0, 0.3], [0.0, 0.3, 0.5]]),
+            PointSource((3.2, 3.4, 3.3), pulse, force=(1.0, 0.5, 0.2)),
+        ],
+        receivers=[(3.0, 3.0, 3.0), (4.1, 2.2, 5.0), (5.6, 3.0, 2.0)],
+        sample_every=2,
+        peak_side=5,
+        world=world,
+        **{"threads": 1, **options},
+    )

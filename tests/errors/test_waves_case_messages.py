@@ -163,10 +163,12 @@ def test_media_beside_the_mesh_and_short_files_are_noted(tmp_path: Path) -> None
 def test_a_layer_thinner_than_the_elements_is_noted(tmp_path: Path) -> None:
     thin = '[[material]]\nname = "thin"\ndensity = "1 t/m^3"\ncp = "3 km/s"\n'
     thin += 'where = { kind = "layer", bottom = "11 m", top = "12 m" }\n[[source]]'
-    (tmp_path / "case.toml").write_text(CASE.replace("[[source]]", thin))
+    by_element = CASE.replace("[[source]]", thin).replace("[mesh]", '[mesh]\nmaterial = "element"', 1)
+    (tmp_path / "case.toml").write_text(by_element)
     lost = [note for note in prepare(tmp_path / "case.toml").notes if "thin" in note]
     assert lost == ['material["thin"]: contains no element centre and is ignored; use smaller elements (mesh.size)']
-    assert not [note for note in prepare(tmp_path / "case.toml", ["mesh.size=2 m"]).notes if "thin" in note]
+    for change in ("mesh.size=2 m", "mesh.material=average"):
+        assert not [note for note in prepare(tmp_path / "case.toml", [change]).notes if "thin" in note]
 
 
 def test_what_lies_in_the_absorbing_layer_is_noted(tmp_path: Path) -> None:

@@ -280,7 +280,7 @@ def test_the_basin_is_what_its_comment_says() -> None:
     setup = prepare(ROOT / "examples" / "basin" / "case.toml")
     assert (setup.mesh.extent[1] - setup.mesh.extent[0]).tolist() == [8000.0, 8000.0, 4000.0]
     center = setup.mesh.lower + setup.mesh.sizes / 2
-    basin = setup.material.cs == 900
+    basin = (abs(setup.material.cs - 900) < 1e-6).all(1)  # elements that its boundary does not cut
     assert basin.any() and center[basin][:, 2].min() > -600
     assert setup.mesh.sizes[basin].max() == 250 and setup.mesh.sizes.max() == 1000
     assert setup.sides[5] == "free" and setup.limit < 0.01

@@ -58,7 +58,7 @@ class Experiment:
     Attributes:
         mesh: the elements, all on this rank.
         dt, steps: duration and number of the steps, the same for every medium.
-        sources: point sources.
+        sources: point sources, represented as deltas (theory/waves, eq. 16), whose derivatives are exact.
         receivers: positions, (r, dim).
         fields: recorded unknowns: "p" in fluids, velocities "vx", "vy", "vz".
         options: options of the solver; only those in `OPTIONS` have an adjoint.
@@ -92,7 +92,13 @@ class Experiment:
         if material.by_node:
             raise CaseError("gradient: the media must be defined by element, not by node")
         solver = WaveSolver(
-            self.mesh, material, **self.options, dt=self.dt, sources=self.sources, receivers=self.receivers
+            self.mesh,
+            material,
+            **self.options,
+            dt=self.dt,
+            sources=self.sources,
+            source_model="delta",
+            receivers=self.receivers,
         )
         for name in self.fields:
             if name not in solver.unknowns or not (name == "p" or name.startswith("v")):

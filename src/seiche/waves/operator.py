@@ -149,6 +149,7 @@ class Operator:
         self._large_slots = own + np.arange(self.sides * children, dtype=np.int32).reshape(-1, children)
         number = np.full(large.shape, -1, np.int64)
         number[large] = np.arange(self.sides)
+        self._side_number = number
         pieces = self.pieces
         ghosts = own + self.sides * children + np.arange(len(pieces))
         self.slot_count = own + self.sides * children + len(pieces) + 2
@@ -170,6 +171,10 @@ class Operator:
         of_large = number[pieces.element, pieces.face]
         self.sent_slots = pieces.element * faces + pieces.face
         self.sent_slots[pieces.large] = self._large_slots[of_large[pieces.large], pieces.child[pieces.large]]
+
+    def side_number(self, element: int, face: int) -> int:
+        """Return the number of a large side of a hanging face."""
+        return int(self._side_number[element, face])
 
     @property
     def plan(self) -> HaloPlan:

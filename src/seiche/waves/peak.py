@@ -12,6 +12,8 @@ from seiche.backend import Array
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.kernels.registry import dg
+from seiche.observe.stage import Stage
+from seiche.waves.injection import Incident
 from seiche.waves.mesh import NONE
 from seiche.waves.operator import Operator
 
@@ -31,15 +33,26 @@ class Peak:
         self.items = len(self.elements)
         self._list = operator.backend.upload(self.elements.astype(np.int32))
         self._peaks = operator.backend.zeros((max(self.items, 1), 2, operator.disc.face_nodes), operator.disc.real)
+        self._motion = operator.backend.zeros(1, operator.disc.real)
+        self._incident: Callable[[], None] | None = None
 
-    def launch(self, u: Array) -> tuple[Callable[[], None], int]:
-        """Return the launch that updates the peaks from a state, and the bytes it moves."""
-        backend = self._operator.backend
-        kernel = backend.load(dg.peak_motion(self._operator.disc))
-        arguments = backend.pack(
-            kernel, u=u, elements=self._list, peaks=self._peaks, axis=self.face // 2, side=self.face % 2
-        )
-        return kernel.bind(arguments, 0, self.items), kernel.bytes_per_item * self.items
+    def add_motion(self, incident: Incident) -> None:
+        """Include the incident fields of boxes that touch the side."""
+        operator = self._operator
+        shape = max(self.items, 1), operator.mesh.dim, operator.disc.face_nodes
+        motion = operator.backend.zeros(shape, operator.disc.real)
+        self._incident = incident.motion(self.elements, self.face, motion)
+        if self._incident is not None:
+            self._motion = motion
+
+    def stages(self, u: Array) -> list[Stage]:
+        """Return the launches that update the peaks from a state."""
+        where = {"axis": self.face // 2, "side": self.face % 2}
+        members = {"u": u, "elements": self._list, "peaks": self._peaks, "motion": self._motion, **where}
+        members["moves"] = int(self._incident is not None)
+        launch = self._operator.launch(dg.peak_motion(self._operator.disc), 0, self.items, **members)
+        before = [] if self._incident is None else [Stage("incident motion", self._incident)]
+        return [*before, Stage("peak", *launch)]
 
     def squares(self) -> npt.NDArray[np.float64]:
         """Return this rank's largest squares, (its elements on the side, 2, face nodes)."""

@@ -14,8 +14,9 @@ from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.kernels.registry import dg
 from seiche.waves.basis import LSRK_B, LSRK_C
+from seiche.waves.injection import Incident
 from seiche.waves.operator import Operator
-from seiche.waves.sources import Points, PointSource, share_out
+from seiche.waves.sources import PointSource, share_out
 
 Launch = Callable[[], None]
 
@@ -23,8 +24,24 @@ Launch = Callable[[], None]
 WINDOW = 256
 
 
+def check_sources(operator: Operator, sources: Sequence[PointSource], world: World) -> None:
+    """Raise CaseError for a source outside the mesh or not of this medium, or shear in a fluid (collective)."""
+    disc, mesh = operator.disc, operator.mesh
+    points = share_out(mesh, operator.basis, [source.position for source in sources], "source", world)
+    strengths = np.array([source.strengths(disc.medium, mesh.dim) for source in sources])[points.point]
+    dim, wrong = mesh.dim, np.zeros(len(sources))
+    if disc.medium == "elastic":
+        fluid = operator.material.cs.reshape(mesh.count, -1)[points.element, 0] == 0
+        normal, shear = strengths[:, dim : 2 * dim], strengths[:, 2 * dim :]
+        wrong[points.point[fluid & ((np.ptp(normal, axis=1) > 0) | shear.any(1))]] = 1
+    wrong = world.allreduce_max(wrong)
+    if wrong.any():
+        place = [float(c) for c in sources[int(np.argmax(wrong))].position]
+        raise CaseError(f"source {place} is in a fluid, where the moment must be a multiple of the unit matrix")
+
+
 class Sources:
-    """Point sources; one team handles all those of an element, in order."""
+    """Point sources as deltas; one team handles all those of an element, in order."""
 
     def __init__(
         self,
@@ -41,7 +58,7 @@ class Sources:
         With `leapfrog`, forces act in the middle of the velocity half, the others in the middle of the stress half.
 
         Raises:
-            CaseError: a source outside the mesh or not of this medium, or a moment with shear in a fluid.
+            CaseError: a source outside the mesh or not of this medium.
         """
         self._backend, self._operator, self._sources = operator.backend, operator, tuple(sources)
         disc, mesh, basis = operator.disc, operator.mesh, operator.basis
@@ -49,7 +66,6 @@ class Sources:
         self._point = points.point
         volume = np.prod(mesh.sizes[points.element] / 2, axis=1)
         strengths = np.array([source.strengths(disc.medium, mesh.dim) for source in sources])[points.point]
-        self._check_shear(strengths, points, world)
         strengths *= (points.share / volume)[:, None]
         elements, first = np.unique(points.element, return_index=True)
         #: Factor of the amplitudes of each source.
@@ -76,19 +92,6 @@ class Sources:
             "clock": clock,
             "sources": len(points.element),
         }
-
-    def _check_shear(self, strengths: npt.NDArray[np.float64], points: Points, world: World) -> None:
-        """Raise CaseError for moments with shear in a fluid (collective)."""
-        operator = self._operator
-        dim, wrong = operator.mesh.dim, np.zeros(len(self._sources))
-        if operator.disc.medium == "elastic":
-            fluid = operator.material.cs.reshape(operator.mesh.count, -1)[points.element, 0] == 0
-            normal, shear = strengths[:, dim : 2 * dim], strengths[:, 2 * dim :]
-            wrong[points.point[fluid & ((np.ptp(normal, axis=1) > 0) | shear.any(1))]] = 1
-        wrong = world.allreduce_max(wrong)
-        if wrong.any():
-            place = [float(c) for c in self._sources[int(np.argmax(wrong))].position]
-            raise CaseError(f"source {place} is in a fluid, where the moment must be a multiple of the unit matrix")
 
     def stage(self, stage: int, dt: float, u: Array, k: Array, trace: Array) -> tuple[Launch, int]:
         """Return the launch that adds the sources of a stage, and the bytes it moves."""
@@ -129,6 +132,9 @@ class Receivers:
         self._backend, self._operator, self.count, self.every = operator.backend, operator, len(positions), every
         self._world = world
         self._points = share_out(operator.mesh, operator.basis, positions, "receiver", world)
+        self._positions = np.asarray(positions, np.float64)[self._points.point]
+        #: Incident fields in boxes around sources, which the samples include.
+        self.incident: Incident | None = None
         disc, parts = operator.disc, len(self._points.element)
         #: Parts of receivers on this rank.
         self.items = parts
@@ -164,11 +170,15 @@ class Receivers:
         self.first = 0 if samples is not None else step // self.every
         self._earlier = np.zeros((0, self.count, self._shape[2])) if samples is None else samples
 
-    def fetch(self, first: int, last: int) -> None:
-        """Download the samples of the steps first ... last - 1 of a window."""
+    def fetch(self, first: int, last: int, window: int) -> None:
+        """Download the samples of the steps first ... last - 1 of the window that starts at step `window`."""
         rows = slice(first // self.every, last // self.every)
         if rows.start < rows.stop:
-            self._rows.append(self._backend.download(self._samples)[rows])
+            samples = self._backend.download(self._samples)[rows]
+            if self.incident is not None:
+                steps: npt.NDArray[np.float64] = window + self.every * np.arange(rows.start + 1.0, rows.stop + 1.0)
+                samples = samples + self.incident.samples(self._points.element, self._positions, steps)
+            self._rows.append(samples)
 
     def samples(self) -> npt.NDArray[np.float64]:
         """Return all samples, (rows, receivers, fields), on every rank (collective)."""

@@ -21,6 +21,8 @@ from seiche.waves.steps import Parts
 ELEMENTS = "elements"
 #: Names of arrays besides the unknowns: largest squared velocities on a side, anelastic stresses, samples.
 PEAK, MEMORY, SAMPLES = "peak", "memory", "samples"
+#: Steps and factors of changed amplitudes of sources.
+AMPLITUDES = "amplitudes"
 
 
 def keys_of(mesh: Mesh) -> npt.NDArray[np.int64]:
@@ -40,6 +42,8 @@ def state_of(step: int, mesh: Mesh, unknowns: Sequence[str], values: npt.NDArray
     if parts.memory is not None:
         arrays[MEMORY] = np.ascontiguousarray(parts.memory.state()[order])
     numbers = {SAMPLES: parts.receivers.samples()} if parts.receivers is not None else {}
+    if parts.sources is not None and len(record := parts.sources.record()):
+        numbers[AMPLITUDES] = record
     return State(step, {ELEMENTS: RowSet(keys_of(mesh), mesh.total, arrays)}, numbers)
 
 
@@ -57,6 +61,8 @@ def values_of(state: State, mesh: Mesh, unknowns: Sequence[str], nodes: int) -> 
 def restore(parts: Parts, state: State, mesh: Mesh) -> None:
     """Restore anelastic stresses, peak velocities and samples of `state`."""
     order = np.argsort(mesh.number)
+    if parts.sources is not None and AMPLITUDES in state:
+        parts.sources.restore(state[AMPLITUDES])
     if parts.memory is not None:
         memory = np.empty(parts.memory.shape)
         memory[order] = state[MEMORY]

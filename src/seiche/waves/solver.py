@@ -44,8 +44,9 @@ from seiche.waves.material import Material, medium_of
 from seiche.waves.mesh import Mesh
 from seiche.waves.operator import Operator
 from seiche.waves.peak import Peak
-from seiche.waves.probes import WINDOW, Receivers, Sources
+from seiche.waves.probes import WINDOW, Receivers
 from seiche.waves.restart import ELEMENTS, keys_of, restore, state_of, values_of
+from seiche.waves.source_terms import SourceModel, SourceOptions, SourceTerms, check_source_model
 from seiche.waves.sources import PointSource
 from seiche.waves.sponge import Sponge
 from seiche.waves.steps import Arrays, Parts, WaveSteps
@@ -85,6 +86,7 @@ class WaveSolver(SolverBase):
         threads: int | None = None,
         dt: float | None = None,
         sources: Sequence[PointSource] = (),
+        source_model: SourceModel = "incident",
         receivers: Sequence[Sequence[float]] = (),
         sample_every: int = 1,
         world: World | None = None,
@@ -110,6 +112,7 @@ class WaveSolver(SolverBase):
             threads: number of CPU threads.
             dt: duration of a step; by default SAFETY times the largest stable one.
             sources: point sources, the same on every rank.
+            source_model: incident fields in boxes around sources (theory/waves, section 13), or delta (eq. 16) for all.
             receivers: positions at which the unknowns are sampled, (r, dim), the same on every rank.
             sample_every: steps between two samples.
             world: the ranks; by default this process alone.
@@ -129,6 +132,7 @@ class WaveSolver(SolverBase):
         sides = sides_of(boundaries, mesh.dim)
         _check_scheme(nodes, flux, variant, integrator, ghosts=ghosts, attenuated=attenuation is not None)
         check_kernels(variant, precision, medium)
+        check_source_model(source_model)
         face_flux = flux_named(flux)
         leapfrog = integrator == "leapfrog"
         self.world = world or World.serial()
@@ -153,14 +157,27 @@ class WaveSolver(SolverBase):
         self.timers = StageTimers(self.backend.clock())
         self._window = sample_every * max(1, WINDOW // max(sample_every, 1))
         arrays = self._allocate(ghosts, transport, leapfrog=leapfrog)
+        timing = self._clock, self._window, self.dt
+        self.sources: SourceTerms | None = None
+        if sources:
+            options = SourceOptions(source_model, leapfrog, attenuation is not None)
+            self.sources = SourceTerms(self.operator, sources, timing, self.world, options)
         probes = (self._clock, self._window, self.world)
-        self.sources = Sources(self.operator, sources, *probes, leapfrog=leapfrog) if sources else None
         self.receivers = Receivers(self.operator, receivers, *probes, every=sample_every) if len(receivers) else None
         self.sponge = Sponge(self.operator, sponge, self.dt, self.world) if sponge else None
         self.peak = Peak(self.operator, peak_side, self.world) if peak_side is not None else None
+        self._connect_incident_fields()
         self.memory = MemoryVariables(self.operator, attenuation) if attenuation is not None else None
         self._parts = Parts(self.ghosts, self.sources, self.receivers, self.sponge, self.peak, self.memory)
         self._assemble(arrays, variant if self.memory is None else "fused-flux", leapfrog=leapfrog)
+
+    def _connect_incident_fields(self) -> None:
+        """Add the incident fields of the sources to samples and peak velocities."""
+        incident = self.sources.incident if self.sources is not None else None
+        if incident is not None and self.receivers is not None:
+            self.receivers.incident = incident
+        if incident is not None and self.peak is not None:
+            self.peak.add_motion(incident)
 
     def _allocate(self, kind: GhostKind, transport: TransportName, *, leapfrog: bool) -> Arrays:
         """Allocate unknowns, register, traces and clock, and set up the halo exchange (collective)."""
@@ -232,22 +249,28 @@ class WaveSolver(SolverBase):
     def values(self) -> npt.NDArray[Any]:
         """Return the unknowns of this rank's elements, (elements, unknowns, nodes); nodes count along x first.
 
-        Row i belongs to element `mesh.number[i]` of all ranks. With leapfrog, velocities are half a step earlier.
+        Row i belongs to element `mesh.number[i]` of all ranks. With leapfrog, velocities are half a step earlier. In
+        boxes around sources this is the scattered field (theory/waves, section 13).
         """
         return self.backend.download(self.u)
 
     def fields(self, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
         """Return fields of this rank's elements by name: unknowns, (elements, nodes), or fields derived from them.
 
+        In the boxes around sources they include the incident fields, nearer than a quarter of an element with the value
+        at this distance.
         `velocity` is (elements, dim, nodes). `pressure`, minus the mean of the normal stresses, is (elements, nodes).
 
         Raises:
             KeyError: an unknown name.
         """
-        return self._named(self.values(), names)
+        values = self.values()
+        if self.sources is not None and self.sources.incident is not None:
+            self.sources.incident.add_to(values, self.step)
+        return self._named(values, names)
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return the same on the device: views of `u`, except for the pressure of an elastic medium."""
+        """Return the same on the device, without incident fields: views of `u`, except for the pressure of a solid."""
         fields = self._named(self.u, names)
         if "pressure" in fields and self.medium != "acoustic":
             derived = fields["pressure"]
@@ -354,14 +377,14 @@ class WaveSolver(SolverBase):
         first = self.step % self._window
         self.backend.assign(self._clock, np.array([first], np.uint64))
         if self.sources is not None:
-            self.sources.send(self.step - first, self.dt)
+            self.sources.send(self.step - first, self.step, self.dt)
         return min(self._window - first, steps)
 
     def _after(self, steps: int) -> None:
         """Download the samples of a window."""
         if self.receivers is not None:
             first = (self.step - steps) % self._window
-            self.receivers.fetch(first, first + steps)
+            self.receivers.fetch(first, first + steps, self.step - steps - first)
 
 
 def _check_scheme(nodes: int, flux: str, variant: str, integrator: str, *, ghosts: str, attenuated: bool) -> None:

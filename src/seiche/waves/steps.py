@@ -14,7 +14,8 @@ from seiche.waves.ghosts import Ghosts
 from seiche.waves.leapfrog import Leapfrog
 from seiche.waves.operator import Operator
 from seiche.waves.peak import Peak
-from seiche.waves.probes import Receivers, Sources
+from seiche.waves.probes import Receivers
+from seiche.waves.source_terms import SourceTerms
 from seiche.waves.sponge import Sponge
 from seiche.waves.sweeps import STAGES, Sweeps
 
@@ -34,7 +35,7 @@ class Parts:
     """Optional components of a step besides the right-hand side."""
 
     ghosts: Ghosts | None = None
-    sources: Sources | None = None
+    sources: SourceTerms | None = None
     receivers: Receivers | None = None
     sponge: Sponge | None = None
     peak: Peak | None = None
@@ -93,9 +94,9 @@ class WaveSteps:
 
     def _sources(self, number: int, trace: int) -> list[Stage]:
         sources, arrays = self._parts.sources, self._arrays
-        if sources is None or not sources.items:
+        if sources is None:
             return []
-        return [Stage("sources", *sources.stage(number, self._dt, arrays.u, arrays.k, arrays.traces[trace]))]
+        return sources.stages(number, (arrays.u, arrays.k, arrays.traces[trace]), self._dt)
 
     def _damping(self, trace: int) -> list[Stage]:
         sponge, memory, arrays = self._parts.sponge, self._parts.memory, self._arrays
@@ -110,7 +111,7 @@ class WaveSteps:
         if parts.receivers is not None and parts.receivers.items:
             stages.append(Stage("record", *parts.receivers.launch(arrays.u)))
         if parts.peak is not None and parts.peak.items:
-            stages.append(Stage("peak", *parts.peak.launch(arrays.u)))
+            stages += parts.peak.stages(arrays.u)
         if parts.sources is not None or parts.receivers is not None:
             backend = self._operator.backend
             kernel = backend.load(dg.advance_clock())

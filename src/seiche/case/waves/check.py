@@ -53,6 +53,8 @@ def _media(setup: WaveSetup) -> Iterator[tuple[str, str]]:
     yield "time step", f"{setup.dt:.4g} s (largest {setup.limit:.4g} s), {setup.steps:,} steps"
     yield "duration", f"{setup.steps * setup.dt:.4g} s"
     yield "sources, receivers", f"{len(setup.sources)}, {len(setup.names)}"
+    if setup.sources:
+        yield "point sources", f"{len(setup.sources) - len(setup.deltas)} incident fields, {len(setup.deltas)} deltas"
 
 
 def _cost(setup: WaveSetup, ranks: int, measure: bool) -> Iterator[tuple[str, str]]:

@@ -11,20 +11,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.waves.interfaces import crossed, planes, varying
 from seiche.case.waves.schema import AttenuationTable, BoxBody, Ellipsoid, Layer, MaterialTable, SegyTable
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
 from seiche.io.arrays import hdf5_file, values_of
 from seiche.io.formats.segy import read_segy
 from seiche.waves.attenuation import Attenuation, attenuated
+from seiche.waves.averages import Cells, averages
 from seiche.waves.material import SLOWEST_CP, Material
 from seiche.waves.mesh import Mesh
 from seiche.waves.sizes import SizeField
 
 Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 NAMES = ("density", "cp", "cs")
 #: Number of boxes along the last axis that approximate an ellipsoid for element sizes.
 _PARTS = 8
+#: Relative difference of values in an element below which they count as equal.
+_SAME = 1e-9
 #: Number of blocks along an axis that approximate a grid of values for element sizes.
 _BLOCKS = 16
 
@@ -264,15 +269,57 @@ class Media:
         The centre of an element determines whether it is fluid or solid; nodes of the other kind get its values.
         """
         center = mesh.lower[: mesh.count] + mesh.sizes[: mesh.count] / 2
+        return Material(*(self.at(center) if nodes is None else self._at_nodes(center, nodes)))
+
+    def _at_nodes(self, center: Floats, nodes: Floats) -> Floats:
+        """Return density, cp and cs at nodes of elements with these centres, (3, elements, nodes)."""
         middle = self.at(center)
-        if nodes is None:
-            return Material(*middle)
         # Shift nodes slightly towards the centre, so nodes on a boundary between media belong to their own side.
         inner = center[:, None] + (nodes - center[:, None]) * (1 - 1e-9)
         values = self.at(inner.reshape(-1, self._dim)).reshape(3, *nodes.shape[:2])
         differs = (values[2] > 0) != (middle[2] > 0)[:, None]
-        values = np.where(differs, middle[:, :, None], values)
-        return Material(*values)
+        return np.where(differs, middle[:, :, None], values)
+
+    def crossed(self, mesh: Mesh) -> Flags:
+        """Return whether the boundary of a region crosses each element."""
+        lower, upper = mesh.lower[: mesh.count], mesh.lower[: mesh.count] + mesh.sizes[: mesh.count]
+        result = np.zeros(mesh.count, np.bool_)
+        for table in self._tables:
+            if table.where is not None:
+                result |= crossed(table.where, lower, upper)
+        return result
+
+    def averaged(self, mesh: Mesh, nodes: int, positions: Floats, world: World) -> Material:
+        """Return the media averaged over the cells of nodes where boundaries cross elements (collective).
+
+        `positions` are those of the nodes, (elements, nodes, dim). Elsewhere elements have the values at their centres,
+        or at their nodes in a medium from a file. Where no element varies, the media are by element.
+        """
+        center = mesh.lower[: mesh.count] + mesh.sizes[: mesh.count] / 2
+        chosen = np.nonzero(self.crossed(mesh))[0]
+        sampled = np.zeros(mesh.count, np.bool_)
+        for table, grid in zip(self._tables, self._grids, strict=True):
+            sampled = np.where(_inside(table.where, center), grid is not None, sampled)
+        values = np.repeat(self.at(center)[:, :, None], nodes**self._dim, axis=2)
+        values[:, sampled] = self._at_nodes(center[sampled], positions[sampled])
+        if len(chosen):
+            across = planes([table.where for table in self._tables if table.where is not None], self._dim)
+            values[:, chosen] = averages(Cells(mesh, nodes, chosen, across), self.at)
+        differ = abs(values - values[:, :, :1]).max() > _SAME * abs(values).max() if mesh.count else False
+        by_node = world.allreduce_max(np.array([float(differ)]))[0] > 0
+        return Material(*(values if by_node else self.at(center)))
+
+    def cut(self, mesh: Mesh, material: Material, positions: Floats, world: World) -> int:
+        """Return the number of elements within which media differ by more than a hundredth (collective)."""
+        crossed = np.nonzero(self.crossed(mesh))[0]
+        if material.by_node:
+            values = np.stack([material.density, material.cp, material.cs])[:, crossed]
+        else:
+            center = mesh.lower[crossed] + mesh.sizes[crossed] / 2
+            inner = center[:, None] + (positions[crossed] - center[:, None]) * (1 - 1e-9)
+            values = self.at(inner.reshape(-1, self._dim)).reshape(3, *inner.shape[:2])
+        number = int(varying(values).sum()) if len(crossed) else 0
+        return int(world.allreduce_sum(np.array([number], np.int64))[0])
 
     def sizes(self, elements_a_wavelength: float, frequency: float, origin: Floats, tree: Floats) -> SizeField:
         """Return sizes, in tree units, with `elements_a_wavelength` for the slowest wave of `frequency`."""

@@ -53,6 +53,8 @@ class WaveCaseRun(CaseRun):
         scheme: str = case.mesh.flux if case.time.integrator == "runge-kutta" else case.time.integrator
         if case.attenuation is not None:
             scheme += f" {case.attenuation.band} {case.attenuation.mechanisms}"
+        if solver.sources is not None and solver.sources.incident is not None:
+            scheme += " incident fields"
         return {
             "geometry": Match(f"{mesh.total} elements {geometry} {extent}", "mesh"),
             "model": Match(f"{media} {case.mesh.nodes} {scheme} {solver.medium}", "medium or discretisation"),

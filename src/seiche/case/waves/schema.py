@@ -56,7 +56,10 @@ class MeshTable(Table):
     size: PositiveLength | None = Field(default=None, description="largest side of an element")
     frequency: PositiveRate | None = Field(default=None, description="highest frequency, which sets the element sizes")
     error: float = Field(default=1e-2, ge=1e-5, le=0.1, description="error per wavelength (with frequency)")
-    material: Literal["element", "node"] = Field(default="element", description="resolution of the material")
+    material: Literal["average", "element", "node"] = Field(
+        default="average",
+        description="media of elements cut by interfaces: averages around each node, or the values at centres or nodes",
+    )
     flux: Annotated[str, one_of(FLUXES)] = Field(default="upwind", description="exact Riemann flux, or averages")
     _has_extent = ordered("lower", "upper", _EXTENT)
 
@@ -248,6 +251,10 @@ class WaveRun(RunTable):
     precision: Literal["float64", "float32"] = Field(default="float64", description="arithmetic and memory")
     ghosts: Literal["traces", "half", "faces", "variables", "elements"] = Field(
         default="traces", description='data exchanged between ranks; "half" halves the messages but is not exact'
+    )
+    source_model: Literal["incident", "delta"] = Field(
+        default="incident",
+        description="point sources: exact waves in a box of elements around each, or deltas in the nearest elements",
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from seiche.case.load import check_tables
 from seiche.case.source import CaseFile
 from seiche.case.tables import Table
 from seiche.case.waves.media import Media
-from seiche.case.waves.schema import WaveCase
+from seiche.case.waves.schema import MeshTable, WaveCase
 from seiche.case.waves.sources import Start, highest_frequency, sources_of, start_of
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
@@ -26,6 +26,7 @@ from seiche.errors import CaseError
 from seiche.waves import Brick, Material, Mesh, PointSource, SizeField
 from seiche.waves.attenuation import Attenuation
 from seiche.waves.basis import Basis
+from seiche.waves.boxes import Surroundings, boxes_of, size_at
 from seiche.waves.fluxes import FLUXES
 from seiche.waves.limits import largest_step
 from seiche.waves.sizes import elements_per_wavelength
@@ -103,6 +104,9 @@ class WaveSetup(Setup):
             is known.
         remarks: notes on the media.
         start: a plane wave as initial condition, or None.
+        deltas: why sources are represented as deltas, by their numbers.
+        element_sizes: largest sides of the elements at each source, (sources, dim).
+        cut: number of elements that interfaces cut.
     """
 
     read: CaseFile
@@ -121,6 +125,9 @@ class WaveSetup(Setup):
     attenuation: Attenuation | None
     remarks: tuple[str, ...] = ()
     start: Start | None = None
+    deltas: Mapping[int, str] = field(default_factory=dict)
+    element_sizes: Sequence[Floats] = ()
+    cut: int = 0
 
     @cached_property
     def sides(self) -> tuple[str, ...]:
@@ -167,6 +174,7 @@ class WaveSetup(Setup):
             threads=case.run.threads,
             dt=self.dt,
             sources=self.sources,
+            source_model=case.run.source_model,
             receivers=self.receivers,
             sample_every=min(self.sample_every, self.steps + 1),
             world=self.world,
@@ -184,7 +192,21 @@ class WaveSetup(Setup):
         notes = []
         if self.receivers and self.sample_every > self.steps:
             notes.append(f"output.receivers.every is longer than the run of {self.steps} steps: no sample is taken")
-        return (*notes, *self._damped(), *self.remarks)
+        return (*notes, *self._damped(), *self._deltas(), *self.remarks)
+
+    def _deltas(self) -> Iterator[str]:
+        """Yield notes on sources represented as deltas."""
+        for reason in dict.fromkeys(self.deltas.values()):
+            numbers = [number for number, other in self.deltas.items() if other == reason]
+            others = f" (and {len(numbers) - 1} more)" if len(numbers) > 1 else ""
+            yield f"source[{numbers[0]}]{others} {reason}, so it is a delta, whose waves are inexact near it"
+
+    def distance(self, number: int) -> float:
+        """Return the distance of a source from the nearest receiver, in elements at the source (infinite: none)."""
+        if not self.receivers:
+            return math.inf
+        position = np.array(self.sources[number].position)
+        return float(np.linalg.norm((np.array(self.receivers) - position) / self.element_sizes[number], axis=1).min())
 
     def _damped(self) -> Iterator[str]:
         """Yield notes on sources and receivers in the absorbing layer, where waves are damped."""
@@ -220,8 +242,11 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
     table = case.mesh
     lower, upper = np.array(table.lower), np.array(table.upper)
     mesh = _generate(case, media, str(path), world)
-    nodes = _nodes(mesh, table.nodes) if table.material == "node" else None
-    slow = material = media.material(mesh, nodes)
+    places = _nodes(mesh, table.nodes)
+    if table.material == "average":
+        slow = material = media.averaged(mesh, table.nodes, places, world)
+    else:
+        slow = material = media.material(mesh, places if table.material == "node" else None)
     attenuation = None
     if case.attenuation is not None:
         material, attenuation = media.attenuated(mesh, slow, case.attenuation)
@@ -230,10 +255,10 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
     step, steps = _time_steps(case, limit, str(path))
     functions = [*(source.time for source in sources), *([start.motion.function] if start is not None else [])]
     frequency = highest_frequency(case, functions) or table.frequency
-    names, places = _receivers(case)
+    names, stations = _receivers(case)
     for key, point in (
         *((f"source[{n}]", source.position) for n, source in enumerate(sources)),
-        *((f'receiver["{name}"]', point) for name, point in zip(names, places, strict=True)),
+        *((f'receiver["{name}"]', point) for name, point in zip(names, stations, strict=True)),
         *([("plane_wave", case.plane_wave.position)] if case.plane_wave else []),
     ):
         if not _within(point, lower, upper):
@@ -241,6 +266,8 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
                 f"{path}: {key}: {_meters(point)} is outside the mesh, which extends from {_meters(lower)} to "
                 f"{_meters(upper)}"
             )
+    scene = mesh, material, table.nodes, step, world
+    deltas = _deltas(case, sources, Surroundings(*scene, attenuation is not None))
     return WaveSetup(
         read=source,
         case=case,
@@ -250,15 +277,36 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
         material=material,
         sources=tuple(sources),
         names=names,
-        receivers=places,
+        receivers=stations,
         dt=step,
         steps=steps,
         limit=limit,
         resolution=_resolution(case, frequency, mesh, slow, world),
         attenuation=attenuation,
-        remarks=(*media.notes(lower, upper), *media.unused(mesh, nodes, world)),
+        remarks=(*media.notes(lower, upper), *_unused(table, media, mesh, places, world)),
+        cut=media.cut(mesh, slow, places, world),
         start=start,
+        deltas=deltas,
+        element_sizes=[size_at(point.position, mesh, world) for point in sources],
     )
+
+
+def _deltas(case: WaveCase, sources: Sequence[PointSource], around: Surroundings) -> Mapping[int, str]:
+    """Return why sources are represented as deltas, by their numbers (collective)."""
+    if case.run.source_model == "delta":
+        return dict.fromkeys(range(len(sources)), 'has run.source_model = "delta"')
+    if case.time.integrator == "leapfrog":
+        boundary, dim = case.boundary, case.dim
+        pairs = zip(*(sides or ("absorbing",) * dim for sides in (boundary.lower, boundary.upper)), strict=True)
+        around = replace(around, avoided=tuple(side == "absorbing" for pair in pairs for side in pair))
+    return boxes_of(sources, around)[1]
+
+
+def _unused(table: MeshTable, media: Media, mesh: Mesh, places: Floats, world: World) -> list[str]:
+    """Return notes on media that no element contains (collective); averages include the thinnest ones."""
+    if table.material == "average":
+        return []
+    return media.unused(mesh, places if table.material == "node" else None, world)
 
 
 def _generate(case: WaveCase, media: Media, source: str, world: World) -> Mesh:

@@ -16,7 +16,8 @@ struct PeakMotion {
   const Real* u;
   const i32* elements;  ///< elements at the side
   Real* peaks;          ///< two values at each of their nodes on the side
-  i32 axis, side;
+  const Real* motion;   ///< incident velocities there (incident.hpp), if `moves`
+  i32 axis, side, moves;
 
   struct Scratch {
     int nothing;
@@ -27,12 +28,13 @@ struct PeakMotion {
     Real* to = peaks + item * 2 * Box::face;
     team.each(Box::face, [&](int place) SEICHE_INLINED {
       const int node = Elements::on_face(axis, side, place);
-      Real squares = 0;
-      each<0, dim - 1>([&]<int a>() SEICHE_INLINED {
-        const Real v = from[Fields::velocity(a, a) * Box::nodes + node];
-        squares += v * v;
+      Real v[dim], squares = 0;
+      each<0, dim>([&]<int a>() SEICHE_INLINED {
+        v[a] = from[Fields::velocity(a, a) * Box::nodes + node];
+        if (moves) v[a] += motion[(item * dim + a) * Box::face + place];
       });
-      const Real v = from[Fields::velocity(dim - 1, dim - 1) * Box::nodes + node], all = squares + v * v;
+      each<0, dim - 1>([&]<int a>() SEICHE_INLINED { squares += v[a] * v[a]; });
+      const Real all = squares + v[dim - 1] * v[dim - 1];
       to[place] = all > to[place] ? all : to[place];
       to[Box::face + place] = squares > to[Box::face + place] ? squares : to[Box::face + place];
     });

@@ -247,6 +247,35 @@ def add_sources(of: Discretisation, stages: int = 5) -> KernelSpec:
     return _per_element(of, f"AddSources<{of.type},{stages}>", "dg/points.hpp", members, alone=True)
 
 
+_COLUMNS: Members = (
+    *pointers("tables origin clock delays"),
+    ("length", "int64"),
+    ("spacing", "float64"),
+)
+
+
+def add_incident(of: Discretisation, stages: int = 5) -> KernelSpec:
+    """The waves of point sources at the faces of their boxes; one item per element, in a scheme of `stages`."""
+    arrays = pointers("u k next_trace elements first records factors outer")
+    state: Members = (("on", of.members), ("mortars", _MORTARS), ("at", _COLUMNS), *arrays)
+    members: Members = (*state, ("stage", "int32"), ("offset", "float64"), *numbers(of.real, "b dt"))
+    return _per_element(of, f"AddIncident<{of.type},{stages}>", "dg/incident.hpp", members)
+
+
+def add_contrast(of: Discretisation, stages: int = 5) -> KernelSpec:
+    """The same where the medium of a box differs from that of the source; one item per element."""
+    arrays = pointers("u k next_trace elements first tables factors")
+    state: Members = (("on", of.members), ("at", _COLUMNS), *arrays)
+    members: Members = (*state, ("stage", "int32"), ("offset", "float64"), *numbers(of.real, "b dt"))
+    return _per_element(of, f"AddContrast<{of.type},{stages}>", "dg/incident.hpp", members, alone=True)
+
+
+def incident_motion(of: Discretisation) -> KernelSpec:
+    """The incident velocities at a side of the mesh; one item per element there that is in a box."""
+    members: Members = (("at", _COLUMNS), *pointers("items first tables factors motion"), ("offset", "float64"))
+    return _per_element(of, f"IncidentMotion<{of.type}>", "dg/incident.hpp", members)
+
+
 def record(of: Discretisation) -> KernelSpec:
     """The unknowns at receivers."""
     arrays = pointers("u elements weights clock samples")
@@ -268,7 +297,7 @@ def damp(of: Discretisation) -> KernelSpec:
 
 def peak_motion(of: Discretisation) -> KernelSpec:
     """The largest velocities on a side of the mesh; one item per adjacent element."""
-    members: Members = (*pointers("u elements peaks"), *numbers("int32", "axis side"))
+    members: Members = (*pointers("u elements peaks motion"), *numbers("int32", "axis side moves"))
     return _per_element(of, f"PeakMotion<{of.type}>", "dg/peak.hpp", members)
 
 
@@ -302,3 +331,6 @@ def other_kernels() -> Iterator[KernelSpec]:
                 yield from (leap(of, "velocities"), leap(of, "stresses"), absorbing_impedance(of), add_sources(of, 2))
             yield from (mortar_traces(of), mortar_corrections(of), write_traces(of), add_sources(of), record(of))
             yield from (damp(of), peak_motion(of))
+        for of in (hanging, Discretisation(medium, 3, 8, real="float32")):
+            yield from (add_incident(of), add_contrast(of), incident_motion(of))
+        yield from (add_incident(Discretisation(medium, 3, 5, CENTRAL), 2), add_contrast(hanging, 2))

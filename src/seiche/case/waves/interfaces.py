@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Elements that the boundaries of media cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.case.waves.schema import BoxBody, Ellipsoid, Layer
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Region = Layer | BoxBody | Ellipsoid
+
+#: Distance of a boundary from a side of an element, in its size, below which it lies on the side.
+_ON_SIDE = 1e-9
+#: Relative difference of a property within an element from which it counts as cut.
+CUT = 0.01
+
+
+def crossed(where: Region, lower: Floats, upper: Floats) -> Flags:
+    """Return whether the boundary of a region is inside each box, (boxes,), with corners (boxes, dim)."""
+    margin = _ON_SIDE * (upper - lower)
+    low, high = lower + margin, upper - margin
+    if isinstance(where, Layer):
+        ends = np.array([where.bottom, where.top])
+        return np.asarray(((ends > low[:, -1:]) & (ends < high[:, -1:])).any(1))
+    if isinstance(where, BoxBody):
+        first, last = np.array(where.lower), np.array(where.upper)
+        return np.asarray(
+            ((high > first) & (low < last)).all(1) & ~((lower >= first - margin) & (upper <= last + margin)).all(1)
+        )
+    centre, radii = np.array(where.center), np.array(where.radii)
+    nearest = (np.clip(centre, low, high) - centre) / radii
+    farthest = np.maximum(abs(low - centre), abs(high - centre)) / radii
+    return np.asarray(((nearest**2).sum(1) < 1) & ((farthest**2).sum(1) > 1))
+
+
+def planes(regions: Iterable[Region], dim: int) -> list[list[float]]:
+    """Return along each axis the coordinates of boundaries across it."""
+    across: list[set[float]] = [set() for _ in range(dim)]
+    for where in regions:
+        if isinstance(where, Layer):
+            across[-1] |= {where.bottom, where.top}
+        elif isinstance(where, BoxBody):
+            for axis in range(dim):
+                across[axis] |= {where.lower[axis], where.upper[axis]}
+    return [sorted(places) for places in across]
+
+
+def varying(values: Floats) -> Flags:
+    """Return whether a property varies by more than a hundredth in each element, from values (3, elements, nodes)."""
+    highest = values.max(2)
+    spread = np.divide(highest - values.min(2), highest, out=np.zeros_like(highest), where=highest > 0)
+    return np.asarray((spread > CUT).any(0))

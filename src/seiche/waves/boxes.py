@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Boxes of elements around point sources, in which the state is the scattered field (theory/waves, section 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.domain.world import World
+from seiche.waves.basis import Basis
+from seiche.waves.incident import PER_STEP, Uniform
+from seiche.waves.material import Material
+from seiche.waves.mesh import NONE, Mesh
+from seiche.waves.sources import PointSource
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Integers = npt.NDArray[np.int64]
+
+#: Least distance of the faces of a box from the source, in elements: points two elements away are inside.
+REACH = 2.1
+#: The same in a medium that varies near the source, where every node of the box costs time.
+SHORT_REACH = 1.5
+#: Relative difference of media that counts.
+SAME = 1e-9
+#: Largest number of sources with boxes, which bounds the memory of their factors.
+MOST_BOXES = 64
+#: Distance in elements within which the medium must be nearly that of the source, and no side may be.
+CLEAR = 0.5
+#: Largest relative difference of a modulus or the density from that at the source within this distance.
+LARGEST_CONTRAST = 0.2
+#: Largest amplitude at time zero, relative to the largest, that counts as a start from zero.
+_START = 2e-2
+_TINY = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """The elements around a source.
+
+    Attributes:
+        source: number of the source.
+        medium: the medium at the source.
+        inside: whether each own element and ghost is in the box, (count + ghosts,).
+        size: sides of the largest element at the source, (dim,).
+        reach: distance of the faces from the source along each axis, (dim,).
+    """
+
+    source: int
+    medium: Uniform
+    inside: Flags
+    size: Floats
+    reach: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """What decides whether a source has a box.
+
+    Attributes:
+        mesh, material, nodes: elements, media and nodes per direction.
+        dt: duration of a step.
+        world: the ranks.
+        attenuated: whether the media have attenuation.
+        avoided: sides of the mesh that no box may touch, (2 dim,); none if empty.
+    """
+
+    mesh: Mesh
+    material: Material
+    nodes: int
+    dt: float
+    world: World
+    attenuated: bool = False
+    avoided: tuple[bool, ...] = ()
+
+
+def offsets(mesh: Mesh, position: Floats, points: Floats) -> Floats:
+    """Return `points` (..., dim) relative to a position, by the nearest image across periodic sides."""
+    lower, upper = mesh.extent
+    period = np.where(mesh.brick.periodic, upper - lower, np.inf)
+    difference = points - position
+    finite = np.where(np.isfinite(period), period, 1.0)
+    shift = np.where(np.isfinite(period), np.rint(difference / finite) * finite, 0.0)
+    return np.asarray(difference - shift)
+
+
+def size_at(position: Sequence[float], mesh: Mesh, world: World) -> Floats:
+    """Return the largest sides of the elements that touch a position, (dim,) (collective)."""
+    middle = mesh.lower[: mesh.count] + mesh.sizes[: mesh.count] / 2
+    gap = abs(offsets(mesh, np.asarray(position, np.float64), middle)) - mesh.sizes[: mesh.count] / 2
+    sizes = mesh.sizes[: mesh.count][(gap <= _TINY * mesh.sizes[: mesh.count]).all(1)]
+    return np.asarray(world.allreduce_max(sizes.max(0) if len(sizes) else np.zeros(mesh.dim)))
+
+
+def box_of(number: int, source: PointSource, around: Surroundings) -> Box | str:
+    """Return the box of a source, or why it has none (collective).
+
+    The result does not depend on the number of ranks.
+    """
+    mesh, world = around.mesh, around.world
+    position = np.asarray(source.position, np.float64)
+    middle = mesh.lower + mesh.sizes / 2
+    gap = abs(offsets(mesh, position, middle)) - mesh.sizes / 2
+    own = slice(mesh.count)
+
+    def largest(near: Flags) -> Floats:
+        sizes = mesh.sizes[own][near[own]]
+        return np.asarray(world.allreduce_max(sizes.max(0) if len(sizes) else np.zeros(mesh.dim)))
+
+    size = size_at(source.position, mesh, world)
+    medium = _medium_at(position, around)
+
+    def reached(elements: float) -> Floats:
+        """Return the distance of the faces of a box from the source, at least a number of elements."""
+        return np.maximum(elements * size, largest(np.all(gap < (elements - _TINY) * size, axis=1)))
+
+    reach = reached(REACH)
+    inner = np.nonzero(np.all(gap[own] < reach - _TINY * size, axis=1))[0]
+    varies = bool(len(inner)) and bool((differences(around.material, inner, medium) > SAME).any())
+    if world.allreduce_max(np.array([float(varies)]))[0]:
+        reach = reached(SHORT_REACH)
+    lower, upper = mesh.extent
+    periodic = np.array(mesh.brick.periodic)
+    room = np.minimum(position - lower, upper - position)
+    if np.any(~periodic & (room < (CLEAR - _TINY) * size)):
+        return "is nearer than half an element to a side of the mesh"
+    if np.any(periodic & (upper - lower < 2 * reach + 2 * largest(np.all(gap < reach, axis=1)))):
+        return "is in a periodic mesh that is too short for a box around it"
+    if contrast(position, CLEAR * size, medium, around) > LARGEST_CONTRAST:
+        return "is nearer than half an element to a change of the medium"
+    inside = np.asarray((gap < reach - _TINY * size).all(1))
+    if around.avoided:
+        touching = (mesh.kinds[inside[own], :, 0] == NONE) & np.array(around.avoided)
+        if world.allreduce_max(np.array([float(touching.any())]))[0]:
+            return "is near an absorbing side, with leapfrog"
+    return Box(number, medium, inside, size, reach)
+
+
+def _medium_at(position: Floats, around: Surroundings) -> Uniform:
+    """Return the medium at a position, from the first element along the curve that touches it (collective)."""
+    mesh, material = around.mesh, around.material
+    elements, places = mesh.elements_at(position.tolist(), "source")
+    found = []
+    for element, place in zip(elements, places, strict=True):
+        values = np.stack([getattr(material, name)[element] for name in ("density", "cp", "cs")])
+        if material.by_node:
+            along = Basis(around.nodes).values(place)
+            weight = along[0]
+            for values_along in along[1:]:  # nodes count along x first
+                weight = np.outer(values_along, weight).ravel()
+            values = np.clip(values @ weight, values.min(1), values.max(1))
+        found.append((int(mesh.number[element]), *map(float, values)))
+    _, density, cp, cs = min(entry for part in around.world.allgather(found) for entry in part)
+    return Uniform(density, cp, cs)
+
+
+def nodes_of(mesh: Mesh, basis: Basis, elements: Integers) -> Floats:
+    """Return the positions of the nodes of elements, (elements, nodes, dim); nodes count along x first."""
+    unit = (basis.nodes + 1) / 2
+    grid = np.stack([axis.ravel() for axis in reversed(np.meshgrid(*(unit,) * mesh.dim, indexing="ij"))], 1)
+    return np.asarray(mesh.lower[elements, None] + mesh.sizes[elements, None] * grid)
+
+
+def differences(material: Material, elements: Integers, medium: Uniform) -> Floats:
+    """Return the largest relative difference of density, lambda + 2 mu and mu from a medium, (elements, nodes or 1)."""
+    density, cp, cs = (getattr(material, name)[elements] for name in ("density", "cp", "cs"))
+    stiff = medium.density * medium.cp**2
+    parts = (
+        abs(density / medium.density - 1),
+        abs(density * cp**2 - stiff) / stiff,
+        abs(density * cs**2 - medium.mu) / stiff,
+    )
+    return np.asarray(np.max(parts, axis=0).reshape(len(elements), *density.shape[1:] or (1,)))
+
+
+def contrast(position: Floats, reach: Floats, medium: Uniform, around: Surroundings) -> float:
+    """Return the largest relative difference of the media within `reach` of a position (collective)."""
+    mesh = around.mesh
+    middle = mesh.lower[: mesh.count] + mesh.sizes[: mesh.count] / 2
+    gap = abs(offsets(mesh, position, middle)) - mesh.sizes[: mesh.count] / 2
+    near = np.nonzero((gap < (1 - _TINY) * reach).all(1))[0]
+    values = differences(around.material, near, medium)
+    if around.material.by_node:
+        nodes = abs(offsets(mesh, position, nodes_of(mesh, Basis(around.nodes), near)))
+        values = np.where((nodes <= (1 + _TINY) * reach).all(2), values, 0.0)
+    return float(around.world.allreduce_max(np.array([values.max() if values.size else 0.0]))[0])
+
+
+def starts_from_zero(source: PointSource, dt: float) -> bool:
+    """Return whether the function of time begins near zero at t = 0."""
+    amplitudes = abs(np.asarray(source.time(dt / PER_STEP * np.arange(4096.0)), np.float64))
+    return bool(amplitudes[0] <= _START * amplitudes.max())
+
+
+def boxes_of(sources: Sequence[PointSource], around: Surroundings) -> tuple[list[Box], dict[int, str]]:
+    """Return the boxes of sources, and by number why the other sources have none (collective)."""
+    boxes, reasons = [], {}
+    for number, source in enumerate(sources):
+        box: Box | str
+        if around.attenuated:
+            box = "is in a medium with attenuation"
+        elif around.mesh.dim == 2:
+            box = "is in a mesh of two dimensions"
+        elif len(sources) > MOST_BOXES:
+            box = f"is one of more than {MOST_BOXES} sources"
+        elif not starts_from_zero(source, around.dt):
+            box = "has a function of time that begins with a jump"
+        else:
+            box = box_of(number, source, around)
+        if isinstance(box, Box):
+            boxes.append(box)
+        else:
+            reasons[number] = box
+    return boxes, reasons
