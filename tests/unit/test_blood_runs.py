@@ -164,7 +164,7 @@ def test_types_have_different_viscosities_inside(tmp_path: Path) -> None:
         middles = np.round(population.vertices.mean(axis=1)).astype(np.int64) % 24
         assert (kinds[sites.find(middles)] == kind).all() or kind == 1  # a biconcave cell may be thin in its middle
     viscosity = simulation.fields(["viscosity"])["viscosity"]
-    np.testing.assert_allclose(viscosity, np.array([1.2e-3, 2.4e-3, 6e-3])[kinds] / 1025, rtol=1e-5)
+    np.testing.assert_allclose(viscosity, np.array([1.2e-3, 2.4e-3, 6e-3])[kinds], rtol=1e-5)
     simulation.run()
     again = load(case_file(tmp_path, tables), output=tmp_path / "out", restart=simulation.checkpoints.path)
     assert np.array_equal(state_of(again), state_of(simulation))
