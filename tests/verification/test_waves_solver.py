@@ -69,6 +69,12 @@ def test_waves_cross_hanging_faces_with_at_least_the_order_of_the_degree(
     assert fine < 1e-3
 
 
+def test_with_many_nodes_the_order_at_the_default_step_is_that_of_the_time_scheme(device: str) -> None:
+    """Four, although eight nodes are of order eight in space (theory/waves, eq. 15)."""
+    coarse, fine = (plane_wave_error(periodic(2, level), "p", "acoustic", "upwind", 8, device) for level in (2, 3))
+    assert 3.8 < np.log2(coarse / fine) < 4.4
+
+
 def test_hanging_faces_err_by_the_order_of_the_degree_in_one_layer_whatever_the_step(device: str) -> None:
     """theory/waves, section 4: the worst node next to a hanging face has order N, nodes elsewhere about N + 1."""
     wave, frequency = PlaneWave("s", (1.0, 1.0), 1.5, 2.0, 1.0), 2 * np.pi * np.sqrt(2.0)

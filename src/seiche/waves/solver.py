@@ -103,7 +103,7 @@ class WaveSolver(SolverBase):
         Args:
             mesh: the elements of this rank.
             material: density and speeds of these elements or their nodes; elements with cs = 0 are fluid.
-            nodes: collocation nodes per direction (2 to 10), equal to the order of accuracy.
+            nodes: collocation nodes per direction (2 to 10): the order in space; that of the time scheme is four.
             flux: name of one of `FLUXES`: upwind (exact Riemann), central (averages, no dissipation).
             boundaries: kinds of the sides x-, x+, y-, ..., or one for all. Periodic sides are set in the mesh.
             medium: acoustic (p, v) or elastic (v, S); by default acoustic if no element is solid.

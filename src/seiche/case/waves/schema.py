@@ -52,7 +52,9 @@ class MeshTable(Table):
         default=(), description="boxes along each axis that are halved into elements; one each by default"
     )
     periodic: Annotated[tuple[bool, ...], FromList] = Field(default=(), description="periodic axes; none by default")
-    nodes: int = Field(default=5, ge=2, le=10, description="nodes per element and direction, the order of accuracy")
+    nodes: int = Field(
+        default=5, ge=2, le=10, description="nodes per element and direction, the order in space (that in time is four)"
+    )
     size: PositiveLength | None = Field(default=None, description="largest side of an element")
     frequency: PositiveRate | None = Field(default=None, description="highest frequency, which sets the element sizes")
     error: float = Field(default=1e-2, ge=1e-5, le=0.1, description="error per wavelength (with frequency)")
