@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from case_files import blood_tables, box_tables, changed, toml_of, tube_tables
+from case_files import blood_tables, box_tables, changed, setup_of, toml_of, tube_tables
 from page_blocks import ROOT
+from seiche.case.flow.estimates import flow_estimates
 from seiche.case.kinds import KINDS, kind_of
 from seiche.case.load import read_source
 from seiche.case.loading import load
@@ -105,6 +106,29 @@ def check_source(estimate: Estimate) -> None:
     headings = re.findall(r"^#+ (.*)$", (ROOT / "docs" / page).read_text(), re.MULTILINE)
     anchors = [re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings]
     assert heading in anchors, estimate
+
+
+def test_openings_vessels_and_pulses_are_measured_in_sites_and_radii() -> None:
+    """A tube of radius 1 mm and length 4 mm at a spacing of 0.25 mm, with a peak velocity of 4 mm/s."""
+    found = {estimate.name: estimate for estimate in flow_estimates(setup_of(tube_tables()))}
+    assert found["radius"].value == pytest.approx(4.0)
+    assert found["radius"].passed
+    assert found["distance over radius"].value == pytest.approx(4.0)
+    assert not found["distance over radius"].passed
+    # 2 r (1 - e): the sites of the tube have less volume than the tube.
+    assert found["hydraulic diameter, 4 volume/area"].value == pytest.approx(8.0, rel=0.1)
+    entrance = found["entrance length 0.05 Re D over the distance of the openings"]
+    assert entrance.value == pytest.approx(0.05 * (4e-3 * 2e-3 / 4e-6) * 2e-3 / 4e-3)
+    fine = {item.name: item for item in flow_estimates(setup_of(changed(tube_tables(), "geometry.spacing", "0.1 mm")))}
+    assert not any(item.passed for item in fine.values())
+    pulse = {"kind": "pressure", "name": "outlet", "pressure": "0 Pa", "amplitude": "1 mPa", "period": "1 s"}
+    tables = changed(tube_tables(), "iolet.1", pulse)
+    setup = setup_of(tables)
+    found = {estimate.name: estimate for estimate in flow_estimates(setup)}
+    layer = math.sqrt(4e-6 / (2 * math.pi)) / 0.25e-3
+    assert found["thickness of the oscillating boundary layer"].value == pytest.approx(layer)
+    phase = 2 * math.pi * 16 * setup.dt * math.sqrt(3)
+    assert found["phase of the pulse along the vessel by the sound of the lattice"].value == pytest.approx(phase)
 
 
 def test_the_run_states_its_mach_number_and_the_drift_of_mass(tmp_path: Path) -> None:

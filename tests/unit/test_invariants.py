@@ -10,7 +10,8 @@ import pytest
 
 from case_files import advice, box_tables, changed, setup_of, tube_tables
 from seiche.case.flow.check import describe
-from seiche.case.flow.memory import predict, tiles_of
+from seiche.case.flow.memory import predict
+from seiche.domain.occupancy import occupancy
 
 
 def test_reynolds_and_mach_use_the_peak_velocity_and_the_diameter() -> None:
@@ -94,7 +95,7 @@ def test_shear_thinning_fluid_moves_its_relaxation_rates_too() -> None:
 
 def test_tiles_cost_the_sites_that_they_hold_in_vain() -> None:
     sites = setup_of(tube_tables()).vessel.sites
-    assert tiles_of(sites, 4) == len({tuple(c) for c in (sites.coords // 4).tolist()})
+    assert occupancy(sites, 4).tiles == len({tuple(c) for c in (sites.coords // 4).tolist()})
 
 
 def test_only_the_layout_that_is_asked_for_is_predicted() -> None:
@@ -130,7 +131,7 @@ def test_check_does_not_allocate_the_fields() -> None:
 
 
 def test_advice_warns_of_high_mach_low_tau_and_large_density_swings() -> None:
-    assert not advice(setup_of(tube_tables()))
+    assert not advice(setup_of(changed(tube_tables(), "geometry.spacing", "0.1 mm")))
     fast = advice(setup_of(changed(tube_tables(), "iolet.0.velocity", "15 mm/s")))
     assert any("Mach number 0.3248 is above 0.1" in line for line in fast)
     slack = advice(setup_of(changed(tube_tables(), "lattice.tau", 0.505)))

@@ -56,7 +56,13 @@ def tube(
         axial = points @ direction
         return np.asarray(np.maximum(-axial, axial - length))
 
-    return sites_from_distance(distance, low, high, spacing, _ends(direction, length, radius), region=beyond_ends)
+    iolets = tube_ends(radius, length, axis)
+    return sites_from_distance(distance, low, high, spacing, iolets, region=beyond_ends)
+
+
+def tube_ends(radius: float, length: float, axis: Sequence[float]) -> tuple[IoletPlane, IoletPlane]:
+    """Return the openings of a tube."""
+    return _ends(_unit(axis), length, radius)
 
 
 def duct(width: float, height: float, length: float, spacing: float, *, periodic: bool = True) -> SiteSet:
@@ -78,9 +84,14 @@ def duct(width: float, height: float, length: float, spacing: float, *, periodic
     def beyond_ends(points: Floats) -> Floats:
         return np.maximum(-points[:, 0], points[:, 0] - length)
 
-    center = (0.0, 0.5 * width, 0.5 * height)
-    iolets = _ends(np.array([1.0, 0.0, 0.0]), length, float(np.hypot(*half)), center)
+    iolets = duct_ends(width, height, length)
     return sites_from_distance(distance, low, high, spacing, iolets, region=beyond_ends)
+
+
+def duct_ends(width: float, height: float, length: float) -> tuple[IoletPlane, IoletPlane]:
+    """Return the openings of a duct."""
+    center = (0.0, 0.5 * width, 0.5 * height)
+    return _ends(np.array([1.0, 0.0, 0.0]), length, 0.5 * float(np.hypot(width, height)), center)
 
 
 def channel(height: float, length: float, width: float, spacing: float) -> SiteSet:

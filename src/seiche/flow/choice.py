@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from seiche.backend import Backend, parse_device
+from seiche.domain.occupancy import occupancy
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -87,22 +88,11 @@ def _moved(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: Veloc
     edge = tile_edge(layout)
     if any(sites.periodic[axis] and sites.shape[axis] % edge for axis in range(3)):
         return float("inf"), 0.0
-    extent = [-(-length // edge) for length in sites.shape]
-    tile = sites.coords.astype(np.int64) // edge
-    key = (tile[:, 0] * extent[1] + tile[:, 1]) * extent[2] + tile[:, 2]
-    tiles, counts = np.unique(key, return_counts=True)
-    walled = np.zeros(len(tiles), bool)
-    walled[np.searchsorted(tiles, key[sites.boundary])] = True
-    walled |= counts < edge**3
     # Memory moves in runs of 32 bytes: a run is moved if it contains a fluid site.
     run = run_of(storage) if layout == "moments" else max(1, 32 // size)
-    inside = sites.coords % edge
-    lane = inside[:, 0] + edge * (inside[:, 1].astype(np.int64) + edge * inside[:, 2])
-    lanes = edge**3
-    places = len(np.unique(key * (lanes // run) + lane // run)) * run if len(tiles) < len(sites) else len(sites)
-    walled_tiles = int(np.count_nonzero(walled))
-    free = (lanes * populations + 112.0) * (len(tiles) - walled_tiles)
-    total = places * populations + 112.0 * len(tiles) + 4.0 * lanes * walled_tiles
+    found, lanes = occupancy(sites, edge, run), edge**3
+    free = (lanes * populations + 112.0) * (found.tiles - found.walled)
+    total = found.lanes * populations + 112.0 * found.tiles + 4.0 * lanes * found.walled
     return free / len(sites), (total - free) / len(sites)
 
 

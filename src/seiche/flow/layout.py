@@ -203,7 +203,11 @@ class Layout(ABC):
         self.backend.synchronize()
 
 
+#: Number of populations that 32-bit slot numbers of a rank can address.
+MOST_SLOTS = 1 << 32
+
+
 def check_slots(count: int) -> None:
     """Raise ValueError for more populations on one rank than 32-bit slot numbers (2^32)."""
-    if count >= 1 << 32:
+    if count >= MOST_SLOTS:
         raise ValueError(f"{count} populations on one rank are more than 2^32; use more ranks")

@@ -24,6 +24,7 @@ from seiche.cells.vessels import refuse_tight
 from seiche.couple.inside import contrasts_of
 from seiche.couple.limits import StepLimit, settled, step_limit
 from seiche.couple.suspension import CellsSetup, radius_of
+from seiche.domain.occupancy import SizedSites
 from seiche.domain.sites import SiteSet
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError
@@ -59,7 +60,7 @@ def cells_setup(setup: BloodSetup, folder: Path, *, place: bool = True) -> Cells
             step_limit(backend, kind, delta, viscosity, collision=collision, scheme=scheme, slip=slip) for kind in types
         )
         _refuse_unstable(units, types, limits)
-        free = free_layers(setup)
+        free = {} if isinstance(sites, SizedSites) else free_layers(setup)
         reached = _reached(case, sites, surfaces, free) if case.packing is not None else 1.0
         packing, notes = (
             _place(setup, folder, types, surfaces, gap=gap, reached=reached, free=free) if place else (None, ())

@@ -14,13 +14,15 @@ from seiche.case.blood.tubes import missing_types, planned, refuse_unpackable
 from seiche.case.check import check_lines
 from seiche.case.flow.check import cost_rows, flow_rows
 from seiche.case.flow.limits import remarks
-from seiche.case.flow.memory import predict, tiles_of
+from seiche.case.flow.memory import predict
 from seiche.cells.cells import ALIGNMENT, memory_planes
 from seiche.cells.contact import contact_memory
 from seiche.cells.mesh import mean_edge, reduced_volume
-from seiche.cells.space import sparse_points, wall_points
+from seiche.cells.space import POINT_SPACING, sparse_points, wall_points
 from seiche.couple.open.tubes import TubePlan
 from seiche.couple.suspension import CellsSetup
+from seiche.domain.occupancy import SizedSites, occupancy
+from seiche.domain.sites import SiteSet
 from seiche.flow.choice import choose_layout
 from seiche.flow.observation import CHUNK, COLUMNS
 from seiche.flow.velocity_set import VELOCITY_SETS
@@ -55,7 +57,7 @@ def describe(setup: BloodSetup, ranks: int = 1, *, measure: bool = True) -> list
 
 def _tubes(setup: BloodSetup) -> dict[str, TubePlan]:
     """Return the tubes of the reservoirs; CaseError if one cannot be packed."""
-    if setup.cells is None:
+    if setup.cells is None or isinstance(setup.vessel.sites, SizedSites):
         return {}
     plans = planned(setup, setup.cells)
     refuse_unpackable(setup, setup.cells, plans)
@@ -68,8 +70,9 @@ def cell_rows(setup: BloodSetup, tubes: Mapping[str, TubePlan]) -> Iterator[tupl
     if cells is None:
         return
     units, memory = setup.units, memory_of_cells(setup, cells)
+    counts = cell_counts(setup, cells)
     for number, (kind, surface) in enumerate(zip(cells.types, cells.surfaces, strict=True)):
-        count = int((cells.packing.kinds == number).sum()) if cells.packing is not None else 0
+        count = counts[number]
         area, volume = surface.area * units.spacing**2 * 1e12, surface.volume * units.spacing**3 * 1e18
         yield (
             f"cells {kind.name}",
@@ -105,8 +108,8 @@ def cell_rows(setup: BloodSetup, tubes: Mapping[str, TubePlan]) -> Iterator[tupl
         yield "hematocrit", f"{hematocrit:.4f}{requested}, {count:,} cells, no overlaps"
     for name, plan in tubes.items():
         length = plan.prism.length * units.spacing * 1e6
-        counts = [f"{number:,} {kind.name}" for number, kind in zip(plan.cells.tolist(), cells.types, strict=True)]
-        by_type = f" ({', '.join(counts)})" if len(counts) > 1 else ""
+        listed = [f"{number:,} {kind.name}" for number, kind in zip(plan.cells.tolist(), cells.types, strict=True)]
+        by_type = f" ({', '.join(listed)})" if len(listed) > 1 else ""
         yield (
             f"reservoir {name}",
             f"{plan.cells.sum():,} cells{by_type} in a tube of {length:.4g} um, {plan.sites:,} sites, hematocrit "
@@ -154,17 +157,15 @@ def memory_of_cells(setup: BloodSetup, cells: CellsSetup, counts: Sequence[int] 
     sites, support = setup.vessel.sites, SUPPORT[setup.case.coupling.delta]
     axes = zip(sites.periodic, sites.shape, strict=True)
     entries = int(np.prod([3 if periodic and 0 < extent % BRICK < support else 2 for periodic, extent in axes]))
-    if counts is None:
-        kinds = cells.packing.kinds if cells.packing is not None else np.zeros(0, np.int64)
-        counts = np.bincount(kinds, minlength=len(cells.types)).tolist()
+    counts = cell_counts(setup, cells) if counts is None else counts
     vertices = int(sum(n * len(kind.mesh.vertices) for n, kind in zip(counts, cells.types, strict=True)))
     stride = -(-max(vertices, 1) // ALIGNMENT) * ALIGNMENT
-    points = len(sparse_points(wall_points(sites)[0]))
+    points = _wall_points(sites)
     walls = contact_memory(0, points) if points else 0
     lists = contact_memory(vertices) + (contact_memory(vertices, points) - walls if points else 0)
     slip = 3 * size if setup.case.coupling.slip > 0 else 0
     per_vertex = 24 + 3 * size + slip + 3 * size + 16 + 4 * size + 12 + 4 + 4 * entries
-    bricks = tiles_of(sites, BRICK)
+    bricks = occupancy(sites, BRICK).tiles
     rows = float(np.prod([-(-extent // BRICK) + 1 for extent in sites.shape]))
     per_site = (bricks + 1) * (BRICK**3 * 7 * size + 64 + 8 + 12 + 16) + 4 * rows
     velocities, chosen = VELOCITY_SETS[setup.model.velocity_set], setup.case.lattice.layout
@@ -180,3 +181,19 @@ def memory_of_cells(setup: BloodSetup, cells: CellsSetup, counts: Sequence[int] 
     per_cell = {kind.name: len(kind.mesh.vertices) * (per_vertex + shared) + 16 for kind in cells.types}
     total = per_site + stride * per_vertex + lists + sum(16 * n for n in counts)
     return CellMemory(per_cell, per_site / len(sites), total)
+
+
+def cell_counts(setup: BloodSetup, cells: CellsSetup) -> list[int]:
+    """Return the packed cells of each type, or those of the requested hematocrit where none are packed."""
+    if cells.packing is not None:
+        return [int(count) for count in np.bincount(cells.packing.kinds, minlength=len(cells.types))]
+    shares = np.asarray(cells.shares) / max(sum(cells.shares), 1e-300)
+    filled = (cells.hematocrit or 0.0) * len(setup.vessel.sites)
+    return [round(number) for number in shares * filled / float(shares @ cells.volumes())]
+
+
+def _wall_points(sites: SiteSet) -> int:
+    """Return the number of points of the wall with contact forces; an oblique plane of area S meets 1.5 S/e^2 cubes."""
+    if isinstance(sites, SizedSites):
+        return round(1.5 * sites.area / POINT_SPACING**2)
+    return len(sparse_points(wall_points(sites)[0]))

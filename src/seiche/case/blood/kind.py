@@ -20,6 +20,7 @@ from seiche.case.load import check_tables
 from seiche.case.source import CaseFile
 from seiche.cells.space import sparse_points, wall_points
 from seiche.couple.suspension import couple, packed
+from seiche.domain.occupancy import SizedSites
 from seiche.domain.world import World
 from seiche.observe.plan import PlannedRank, planned_rank
 
@@ -40,6 +41,16 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
         return replace(setup, cells=cells_setup(setup, source.folder, place=place))
 
     return shared_setup(world, make)
+
+
+def _sized(source: CaseFile) -> BloodSetup:
+    """Return the set-up for a check; the sites of a large vessel are not made, and no cells are packed there."""
+    case = check_tables(source.tables, str(source.path), BloodCase)
+    flow = flow_setup(source, case, 1, sized=True)
+    setup = BloodSetup(**{item.name: getattr(flow, item.name) for item in fields(flow)})
+    refuse_impossible_cells(setup)
+    place = not isinstance(setup.vessel.sites, SizedSites)
+    return replace(setup, cells=cells_setup(setup, source.folder, place=place))
 
 
 class BloodPlan(FlowPlan):
@@ -64,5 +75,5 @@ class BloodPlan(FlowPlan):
         return planned_rank(backend, kinds, len(solver.owned)), solver.layout
 
 
-_check = check_with(BloodCase, prepare, describe)
+_check = check_with(BloodCase, _sized, describe)
 BLOOD = Kind("blood", BloodCase, prepare, BloodCaseRun, _check, BloodPlan, blood_estimates)

@@ -10,6 +10,7 @@ from seiche.case.blood.setup import BloodSetup, open_vessel
 from seiche.case.blood.tubes import refuse_tubes
 from seiche.case.flow.openings import steps_of
 from seiche.couple.open.vessel import inlets_of, speeds
+from seiche.domain.occupancy import SizedSites
 from seiche.errors import CaseError
 from seiche.flow.model import VelocityIolet
 from seiche.kernels.registry.ibm import BRICK, SUPPORT
@@ -22,8 +23,9 @@ _FARTHEST, _PER_PULSE = 8.0, 4
 
 def refuse_impossible_cells(setup: BloodSetup) -> None:
     """Raise a CaseError for the first reason why a blood case is impossible, before cells are made."""
-    refuse_reservoir(setup)
-    refuse_tubes(setup)
+    if not isinstance(setup.vessel.sites, SizedSites):
+        refuse_reservoir(setup)
+        refuse_tubes(setup)
     for message in _reasons(setup):
         raise CaseError(f"{setup.source}: {message}")
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from seiche.case.check import check_lines
@@ -12,8 +13,12 @@ from seiche.case.flow.memory import predict
 from seiche.case.flow.setup import FlowSetup
 from seiche.errors import BackendUnavailable
 from seiche.flow.choice import recommendation
+from seiche.flow.layout import MOST_SLOTS
 from seiche.flow.model import VelocityIolet
 from seiche.flow.velocity_set import VELOCITY_SETS
+
+#: Margin for ranks with more sites than the mean, and for populations from other ranks.
+_UNEVEN = 1.05
 
 
 def describe(setup: FlowSetup, ranks: int = 1, *, measure: bool = True) -> list[str]:
@@ -68,6 +73,8 @@ def cost_rows(setup: FlowSetup, ranks: int, measure: bool, remark: str = "") -> 
         cost += f", {row.traffic:.0f} B per site and step"
         if row.seconds is not None:
             cost += f", at least {_duration(row.seconds)}"
+        if row.populations >= ranks * MOST_SLOTS:
+            cost += f"; needs {math.ceil(row.populations * _UNEVEN / MOST_SLOTS)} ranks: at most 2^32 populations each"
         yield f"layout {row.layout}", cost
     if setup.case.lattice.layout == "auto":
         sites, storage, model = setup.vessel.sites, setup.precision.storage, setup.model

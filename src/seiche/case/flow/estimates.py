@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.units import CS2
+from seiche.domain.occupancy import SizedSites
+from seiche.domain.sites import LINK_VECTORS, LinkKind, SiteSet
 from seiche.solver import Estimate
 
 #: The equilibrium is a low-Mach expansion with an error of Mach^2.
@@ -19,13 +24,23 @@ SWING_ADVISED = 0.1
 DRIFT_ADVISED = {"float64": 1e-6, "float32": 1e-6, "float16": 1e-4}
 #: Largest velocity of a run over the expected one: a sound wave at the start may double it.
 PASSED_ADVISED = 2.0
+#: Least radius of openings (sites) for which pressure rules are measured.
+RADIUS_ADVISED = 4.3
+#: Length of the tubes, in radii, in which they are measured.
+DISTANCE_ADVISED = 4.0
+#: Entrance length of laminar flow over Reynolds number and diameter.
+ENTRANCE = 0.05
+#: Least thickness (sites) of the boundary layer of a pulse: a parabola through three sites.
+LAYER_ADVISED = 2.0
+#: Largest phase (rad) of sound along the vessel; the relative error of a pressure is half its square.
+PHASE_ADVISED = 0.3
 _DRIFT_STEPS = 100_000
-_UNITS = "theory/flow.md#10-units"
+_BOUNDS = "theory/flow.md#bounds-of-estimates"
 
 
 def flow_estimates(setup: FlowSetup) -> list[Estimate]:
     """Return the estimates of a flow before a run."""
-    return [*_lattice(setup)]
+    return [*_lattice(setup), *_openings(setup), *_vessel(setup), *_pulse(setup)]
 
 
 def _lattice(setup: FlowSetup) -> Iterator[Estimate]:
@@ -37,7 +52,7 @@ def _lattice(setup: FlowSetup) -> Iterator[Estimate]:
         least=TAU_ADVISED,
         effect="the run may become unstable",
         remedy="use a larger time step or a smaller spacing (tau = 1/2 + 3 nu dt/dx^2)",
-        source="theory/flow.md#3-collision",
+        source=_BOUNDS,
     )
     if high > low:
         yield Estimate(name="tau at rest", value=high)
@@ -51,7 +66,99 @@ def _lattice(setup: FlowSetup) -> Iterator[Estimate]:
         greatest=SWING_ADVISED,
         effect="the flow is not nearly incompressible",
         remedy="use a smaller time step",
-        source=_UNITS,
+        source=_BOUNDS,
+    )
+
+
+def _openings(setup: FlowSetup) -> Iterator[Estimate]:
+    """Yield the radius of the narrowest opening, and the least distance of two openings."""
+    spacing, planes = setup.units.spacing, [plane for plane in setup.vessel.sites.iolets if plane.radius]
+    if planes:
+        radius, plane = min(((plane.radius or 0.0, plane) for plane in planes), key=lambda entry: entry[0])
+        yield Estimate(
+            name="radius",
+            value=radius / spacing,
+            unit="sites",
+            where=f'iolet["{plane.name}"]',
+            least=RADIUS_ADVISED,
+            effect="pressures and flow rates are not validated for narrower openings",
+            remedy=f"use a spacing below {radius / RADIUS_ADVISED:.2g} m",
+            source=_BOUNDS,
+        )
+    pairs = [(a, b) for k, a in enumerate(planes) for b in planes[:k]]
+    if pairs:
+        near = {(a.name, b.name): math.dist(a.center, b.center) / max(a.radius or 0, b.radius or 0) for a, b in pairs}
+        (one, other), distance = min(near.items(), key=lambda entry: entry[1])
+        yield Estimate(
+            name="distance over radius",
+            value=distance,
+            where=f'iolet["{other}"] and iolet["{one}"]',
+            least=DISTANCE_ADVISED,
+            effect="each opening disturbs the flow at the other",
+            remedy="extend the vessel at the openings",
+            source=_BOUNDS,
+        )
+
+
+def _vessel(setup: FlowSetup) -> Iterator[Estimate]:
+    """Yield the hydraulic diameter and the length over which a flow develops."""
+    sites, numbers = setup.vessel.sites, setup.invariants
+    area = sites.area if isinstance(sites, SizedSites) else _wall_area(sites)
+    if area:
+        yield Estimate(
+            name="hydraulic diameter, 4 volume/area",
+            value=4.0 * len(sites) / area,
+            unit="sites",
+            least=2.0 * RADIUS_ADVISED,
+            effect="narrow parts of the vessel are not resolved",
+            remedy="use a smaller spacing",
+            source=_BOUNDS,
+        )
+    if numbers.reynolds and len(sites.iolets) > 1:
+        reach = max(math.dist(a.center, b.center) for a in sites.iolets for b in sites.iolets)
+        yield Estimate(
+            name="entrance length 0.05 Re D over the distance of the openings",
+            value=ENTRANCE * numbers.reynolds * numbers.length_scale / reach,
+            greatest=1.0,
+            effect="the flow does not become that of Poiseuille",
+            remedy="extend the vessel or compare with a developing flow",
+            source=_BOUNDS,
+        )
+
+
+def _wall_area(sites: SiteSet) -> float:
+    """Return the area (spacings^2) of the wall: a plane of normal n cuts |n_x| + |n_y| + |n_z| axial links per area."""
+    axial = np.abs(LINK_VECTORS).sum(axis=1) == 1
+    links = (sites.link_kind[:, axial] == LinkKind.WALL).sum(axis=1)
+    cuts = np.abs(sites.wall_normal).sum(axis=1)
+    return float((links / np.where(cuts >= 1.0, cuts, 1.5)).sum())  # the mean over all directions without a normal
+
+
+def _pulse(setup: FlowSetup) -> Iterator[Estimate]:
+    """Yield the resolution of a pulsating flow in space and time."""
+    numbers, units, period = setup.invariants, setup.units, setup.period
+    if period is None or not numbers.womersley:
+        return
+    layer = 0.5 * numbers.length_scale / numbers.womersley / units.spacing
+    yield Estimate(
+        name="thickness of the oscillating boundary layer",
+        value=layer,
+        unit="sites",
+        least=LAYER_ADVISED,
+        effect="the wall shear stress of the pulse is not resolved",
+        remedy=f"use a spacing below {units.spacing * layer / LAYER_ADVISED:.2g} m",
+        source=_BOUNDS,
+    )
+    length = max(setup.vessel.sites.shape) * units.spacing
+    phase = 2.0 * math.pi * length / period / (units.scale("velocity") * CS2**0.5)
+    yield Estimate(
+        name="phase of the pulse along the vessel by the sound of the lattice",
+        value=phase,
+        unit="rad",
+        greatest=PHASE_ADVISED,
+        effect="the pulse arrives late, because the fluid of the lattice is compressible",
+        remedy=f"use a time step below {units.step * PHASE_ADVISED / phase:.2g} s",
+        source=_BOUNDS,
     )
 
 
@@ -66,7 +173,7 @@ def _driven(setup: FlowSetup, velocity: float) -> Estimate:
         greatest=MACH_ADVISED,
         effect=f"they may drive {velocity:.3g} m/s, not lattice.velocity_scale, and end the run",
         remedy=f"check their units; use a smaller force or pressure difference{smaller}",
-        source=_UNITS,
+        source=_BOUNDS,
     )
 
 
@@ -80,7 +187,7 @@ def passed_scale(setup: FlowSetup, mach: float) -> Iterator[Estimate]:
             greatest=PASSED_ADVISED,
             effect="the Mach and Reynolds numbers of the check do not hold",
             remedy="check forces, pressures and their units, and set lattice.velocity_scale",
-            source=_UNITS,
+            source=_BOUNDS,
         )
 
 
@@ -92,7 +199,7 @@ def mach_estimate(name: str, mach: float, step: float) -> Estimate:
         greatest=MACH_ADVISED,
         effect="errors are of order Mach^2",
         remedy=f"use a time step below {step * MACH_ADVISED / mach:.2g} s" if mach > 0 else "",
-        source=_UNITS,
+        source=_BOUNDS,
     )
 
 
@@ -107,5 +214,5 @@ def mass_estimate(setup: FlowSetup, masses: Sequence[float], steps: int) -> Iter
         greatest=DRIFT_ADVISED[storage] * max(1.0, steps / _DRIFT_STEPS),
         effect="mass is not conserved",
         remedy="use a wider storage precision" if storage != "float64" else "use a smaller time step",
-        source="theory/flow.md#conservation-of-mass",
+        source=_BOUNDS,
     )

@@ -44,11 +44,10 @@ def build(case: FlowCase, folder: Path, source: str) -> FlowVessel:
     try:
         if table.gmy is not None:
             vessel = build_from_file(folder / table.gmy, table.spacing, 1.0, table.origin or (0.0, 0.0, 0.0))
-        elif table.stl is not None:
-            surface = read_surface(folder / table.stl, table.unit or 1.0)
+        elif table.stl is not None or isinstance(table.shape, Bifurcation):
+            surface, cuts = surface_of(case, folder)
             periodic = ("x" in table.periodic, "y" in table.periodic, "z" in table.periodic)
-            planes = planes_of(case, surface.outward())
-            vessel = _voxelised(surface, table.spacing, planes, table.origin, periodic)
+            vessel = _voxelised(surface, table.spacing, cuts, table.origin, periodic)
         else:
             vessel = _from_shape(case)
         if not len(vessel.sites):
@@ -64,6 +63,25 @@ def build(case: FlowCase, folder: Path, source: str) -> FlowVessel:
         raise CaseError(f"{source}: geometry: {error.filename}: {error.strerror}") from None
 
 
+def surface_of(case: FlowCase, folder: Path) -> tuple[Surface, Sequence[IoletPlane]]:
+    """Return the surface (metres) of an STL file or a bifurcation, and the planes of its openings."""
+    table = case.geometry
+    if table.stl is not None:
+        surface = read_surface(folder / table.stl, table.unit or 1.0)
+        return surface, planes_of(case, surface.outward())
+    from seiche.domain.bifurcation import bifurcation_surface
+    from seiche.domain.surface import Surface
+
+    keys = ("parent_radius", "daughter_radii", "angles", "sac_radius", "parent_length", "daughter_length")
+    sizes = {key: getattr(table.shape, key) for key in keys if getattr(table.shape, key) is not None}
+    try:
+        surface, planes = bifurcation_surface(**sizes)
+    except CaseError as error:
+        raise CaseError(f"geometry.shape: {error}") from None
+    # Round to the single precision of STL files, so the written file gives the same sites.
+    return Surface(surface.vertices.astype(np.float32).astype(np.float64), surface.faces), planes
+
+
 def build_from_file(
     path: Path, spacing: float, unit: float, origin: tuple[float, float, float] | None = None
 ) -> FlowVessel:
@@ -77,13 +95,12 @@ def build_from_file(
 
 def _from_shape(case: FlowCase) -> FlowVessel:
     from seiche.domain import shapes
-    from seiche.domain.bifurcation import bifurcation_surface
-    from seiche.domain.surface import Surface
 
     shape, spacing = case.geometry.shape, case.geometry.spacing
     if shape is None:
         raise CaseError("geometry.shape: is missing")
-    _refuse_misfit(shape, spacing)
+    assert not isinstance(shape, Bifurcation)
+    refuse_misfit(shape, spacing)
     try:
         if isinstance(shape, TubeShape):
             return FlowVessel(shapes.tube(shape.radius, shape.length, spacing, shape.axis, periodic=shape.periodic))
@@ -91,17 +108,10 @@ def _from_shape(case: FlowCase) -> FlowVessel:
             return FlowVessel(shapes.duct(shape.width, shape.height, shape.length, spacing, periodic=shape.periodic))
         if isinstance(shape, Channel):
             return FlowVessel(shapes.channel(shape.height, shape.length, shape.width, spacing))
-        if isinstance(shape, PeriodicBox):
-            nx, ny, nz = (round(size / spacing) for size in shape.size)
-            return FlowVessel(shapes.box((nx, ny, nz), spacing))
-        keys = ("parent_radius", "daughter_radii", "angles", "sac_radius", "parent_length", "daughter_length")
-        sizes = {key: getattr(shape, key) for key in keys if getattr(shape, key) is not None}
-        surface, planes = bifurcation_surface(**sizes)
+        nx, ny, nz = (round(size / spacing) for size in shape.size)
+        return FlowVessel(shapes.box((nx, ny, nz), spacing))
     except CaseError as error:
         raise CaseError(f"geometry.shape: {error}") from None
-    # Round to the single precision of STL files, so the written file gives the same sites.
-    stored = Surface(surface.vertices.astype(np.float32).astype(np.float64), surface.faces)
-    return _voxelised(stored, spacing, planes, None)
 
 
 def _voxelised(
@@ -114,7 +124,7 @@ def _voxelised(
     from seiche.domain.voxelise import voxelise
 
     if len(surface.vertices):
-        _refuse(float(np.prod(np.maximum(np.ptp(surface.vertices, axis=0) / spacing, 1.0))))
+        refuse_nodes(float(np.prod(np.maximum(np.ptp(surface.vertices, axis=0) / spacing, 1.0))))
     try:
         sites, report = voxelise(surface, spacing, planes, origin=origin, periodic=periodic)
     except CaseError as error:
@@ -122,22 +132,23 @@ def _voxelised(
     return FlowVessel(sites, surface.outward() if report.turned else surface, tuple(report.lines()))
 
 
-def _refuse_misfit(shape: TubeShape | Duct | Channel | PeriodicBox | Bifurcation, spacing: float) -> None:
-    """Refuse a spacing that is wider than the shape, or too small for the sites to be stored."""
+def box_of(shape: TubeShape | Duct | Channel | PeriodicBox) -> tuple[float, float, float]:
+    """Return the sides (m) of a box around a shape: along its axis, then across."""
     if isinstance(shape, TubeShape):
-        size: tuple[float, ...] = (2.0 * shape.radius, 2.0 * shape.radius, shape.length)
-    elif isinstance(shape, Duct | Channel):
-        size = (shape.width, shape.height, shape.length)
-    elif isinstance(shape, PeriodicBox):
-        size = shape.size
-    else:
-        return
+        return shape.length, 2.0 * shape.radius, 2.0 * shape.radius
+    return shape.size if isinstance(shape, PeriodicBox) else (shape.length, shape.width, shape.height)
+
+
+def refuse_misfit(shape: TubeShape | Duct | Channel | PeriodicBox, spacing: float) -> None:
+    """Refuse a spacing that is wider than the shape, or too small for the sites to be stored."""
+    size = box_of(shape)
     if spacing > min(size):
         raise CaseError(f"geometry.spacing: {spacing:g} m is wider than the shape, {min(size):g} m")
-    _refuse(float(np.prod(size)) / spacing**3)
+    refuse_nodes(float(np.prod(size)) / spacing**3)
 
 
-def _refuse(nodes: float) -> None:
+def refuse_nodes(nodes: float) -> None:
+    """Refuse a lattice with more than `MOST_SITES` nodes."""
     if not nodes <= MOST_SITES:
         raise CaseError(
             f"geometry.spacing: gives about {nodes:.2g} lattice nodes, more than {MOST_SITES:.0e}; "

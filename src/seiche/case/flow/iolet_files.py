@@ -14,6 +14,7 @@ import numpy.typing as npt
 from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.schema_iolet import PressureOpening, VelocityOpening
 from seiche.case.quantities import parse_quantity
+from seiche.domain.occupancy import SizedSites
 from seiche.domain.sites import SiteSet
 from seiche.errors import CaseError, FormatError
 from seiche.flow.model import SiteProfile
@@ -59,6 +60,9 @@ def iolet_inputs(case: FlowCase, sites: SiteSet, source: str) -> dict[str, Iolet
         if isinstance(opening, PressureOpening | VelocityOpening) and opening.table is not None:
             series = _series(folder / opening.table, opening, source)
         if isinstance(opening, VelocityOpening) and (opening.weights is not None or opening.profile == "computed"):
+            if isinstance(sites, SizedSites):  # the section is not known
+                result[opening.name] = IoletInput(series)
+                continue
             try:
                 lattice, number = VELOCITY_SETS[case.lattice.velocity_set], numbers[opening.name]
                 path = folder / opening.weights if opening.weights is not None else None

@@ -15,6 +15,7 @@ from seiche.case.flow.rims import rim_lines
 from seiche.case.flow.run import FlowCaseRun, open_solver
 from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.setup import FlowSetup, build_setup
+from seiche.case.flow.size import sized_vessel
 from seiche.case.kind import Kind, PlannedCase
 from seiche.case.load import check_tables
 from seiche.case.source import CaseFile
@@ -28,14 +29,15 @@ from seiche.observe.plan import PlannedRank, planned_rank
 SetupOf = TypeVar("SetupOf", bound=FlowSetup)
 
 
-def flow_setup(source: CaseFile, case: FlowCase, ranks: int) -> FlowSetup:
-    """Return the set-up of a checked case and its geometry, made by this process.
+def flow_setup(source: CaseFile, case: FlowCase, ranks: int, *, sized: bool = False) -> FlowSetup:
+    """Return the set-up of a checked case and its geometry, made by this process; `sized` omits many sites.
 
     Raises:
         CaseError: the case is impossible.
         FormatError: a file is broken.
     """
-    vessel = build(case, source.folder, str(source.path))
+    vessel = sized_vessel(case, source.folder, str(source.path)) if sized else None
+    vessel = vessel or build(case, source.folder, str(source.path))
     vessel = replace(vessel, notes=(*source.notes, *vessel.notes))
     setup = build_setup(case, vessel, str(source.path))
     refuse_impossible(setup, ranks)
@@ -71,20 +73,29 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
 
 
 def check_with(
-    schema: type[FlowCase], prepare: Callable[[CaseFile, World], SetupOf], describe: Callable[[SetupOf, int], list[str]]
+    schema: type[FlowCase], make: Callable[[CaseFile], SetupOf], describe: Callable[[SetupOf, int], list[str]]
 ) -> Callable[[CaseFile, World, int], list[str]]:
-    """Return the check of a kind of case; `prepare` makes its set-up and `describe` the lines."""
+    """Return the check of a kind of case; `make` returns the set-up on one rank and `describe` the lines."""
 
     def check(source: CaseFile, world: World, ranks: int) -> list[str]:
         lines = on_root(world, lambda: rim_lines(source, schema))
         if world.rank == 0:  # printed before the iolets are checked, because it explains their errors
             print("\n".join(lines), end="\n" if lines else "")
-        setup = prepare(source, world)
-        refuse_impossible(setup, ranks)
-        refuse_too_many_states(setup)
-        return describe(setup, ranks)
+
+        def on_one_rank() -> list[str]:
+            setup = make(source)
+            refuse_impossible(setup, ranks)
+            refuse_too_many_states(setup)
+            return describe(setup, ranks)
+
+        return on_root(world, on_one_rank)
 
     return check
+
+
+def _sized(source: CaseFile) -> FlowSetup:
+    """Return the set-up for a check; the sites of a large vessel are not made."""
+    return flow_setup(source, check_tables(source.tables, str(source.path), FlowCase), 1, sized=True)
 
 
 class FlowPlan(PlannedCase):
@@ -116,4 +127,4 @@ class FlowPlan(PlannedCase):
         return {"stream-collide": moved / needed}
 
 
-FLOW = Kind("flow", FlowCase, prepare, FlowCaseRun, check_with(FlowCase, prepare, describe), FlowPlan, flow_estimates)
+FLOW = Kind("flow", FlowCase, prepare, FlowCaseRun, check_with(FlowCase, _sized, describe), FlowPlan, flow_estimates)

@@ -12,6 +12,7 @@ from seiche.case.flow.setup import FlowSetup, ramps_of
 from seiche.case.flow.units import CS2
 from seiche.case.flow.where import select
 from seiche.case.schedule import Schedule
+from seiche.domain.occupancy import SizedSites
 from seiche.errors import CaseError
 from seiche.flow.choice import choose_layout
 from seiche.flow.velocity_set import VELOCITY_SETS
@@ -97,7 +98,7 @@ def _outputs(setup: FlowSetup) -> Iterator[str]:
     times += [("time.steady_interval", setup.case.time.steady_interval)] if setup.case.time.steady else []
     yield from _averages(setup)
     for table in output.fields:
-        if table.where is not None:
+        if table.where is not None and not isinstance(setup.vessel.sites, SizedSites):
             try:
                 select(table.where, setup.vessel.sites, f'output.fields["{table.file}"].where')
             except CaseError as error:
@@ -153,5 +154,5 @@ def empty_outputs(setup: FlowSetup) -> list[str]:
     return [
         f'output.extraction["{table.file}"]: the selection contains no site, so its records are empty'
         for table in setup.case.output.extraction
-        if not len(chosen(table, setup.vessel.sites))
+        if not isinstance(setup.vessel.sites, SizedSites) and not len(chosen(table, setup.vessel.sites))
     ]

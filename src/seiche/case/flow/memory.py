@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from seiche.case.flow.setup import FlowSetup
+from seiche.domain.occupancy import occupancy
 from seiche.domain.sites import SiteSet
 from seiche.flow.choice import LayoutName, layouts_for, step_bytes, tile_edge
 from seiche.flow.model import Newtonian
@@ -17,12 +18,16 @@ from seiche.flow.velocity_set import D3Q19, VELOCITY_SETS, VelocitySet
 
 @dataclass(frozen=True)
 class Prediction:
-    """Cost of one layout: `memory` in bytes of all ranks, `traffic` in bytes per site and step, `seconds` per run."""
+    """Cost of one layout: `memory` in bytes of all ranks, `traffic` in bytes per site and step, `seconds` per run.
+
+    `populations` are those of all ranks; a rank has fewer than 2^32, the range of its slot numbers.
+    """
 
     layout: str
     memory: float
     traffic: float
     seconds: float | None
+    populations: float = 0.0
 
 
 def predict(setup: FlowSetup, bandwidth: float | None = None) -> list[Prediction]:
@@ -41,7 +46,7 @@ def predict(setup: FlowSetup, bandwidth: float | None = None) -> list[Prediction
             continue
         seconds = len(sites) * traffic * setup.steps / bandwidth if bandwidth else None
         memory = memory_of(sites, layout, storage, velocity_set) + rate * len(sites)
-        rows.append(Prediction(layout, memory, traffic, seconds))
+        rows.append(Prediction(layout, memory, traffic, seconds, populations_of(sites, layout, storage, velocity_set)))
     return rows
 
 
@@ -55,11 +60,13 @@ def memory_of(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: Ve
     if layout.startswith("list"):
         return float(len(sites) * ((1 if layout == "list-aa" else 2) * populations + 4 * (velocity_set.Q - 1)))
     edge, masks = tile_edge(layout), 8 if layout == "moments" else 4
-    return float(tiles_of(sites, edge) * (edge**3 * (2 * populations + masks) + 112))
+    return float(occupancy(sites, edge).tiles * (edge**3 * (2 * populations + masks) + 112))
 
 
-def tiles_of(sites: SiteSet, edge: int) -> int:
-    """Return the number of tiles of `edge`^3 sites that contain fluid."""
-    coords = sites.coords.astype(np.int64) // edge
-    _, ny, nz = (-(-n // edge) for n in sites.shape)
-    return len(np.unique((coords[:, 0] * ny + coords[:, 1]) * nz + coords[:, 2]))
+def populations_of(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: VelocitySet = D3Q19) -> float:
+    """Return the stored numbers of one copy of all populations or moments, on all ranks."""
+    if layout.startswith("list"):
+        return float(len(sites)) * velocity_set.Q
+    edge = tile_edge(layout)
+    numbers = numbers_of(storage) if layout == "moments" else velocity_set.Q
+    return float(occupancy(sites, edge).tiles) * edge**3 * numbers

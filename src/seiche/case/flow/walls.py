@@ -19,6 +19,7 @@ from seiche.case.flow.schema_shapes import (
 )
 from seiche.case.flow.units import LatticeUnits
 from seiche.case.flow.where import in_brackets
+from seiche.domain.occupancy import SizedSites
 from seiche.domain.sites import LinkKind, SiteSet
 from seiche.errors import CaseError
 from seiche.flow.model import Body, MovingWall, Patch, Walls
@@ -53,6 +54,10 @@ def wall_speeds(case: FlowCase, sites: SiteSet, source: str) -> dict[str, float]
         return {}
     spacing = case.geometry.spacing
     columns = VELOCITY_SETS[case.lattice.velocity_set].link_rows
+    moving = [_moving(table, spacing, spacing, 1.0) for table in case.walls.moving]
+    if isinstance(sites, SizedSites):  # an upper bound: the corners of the box
+        corners = np.array(list(np.ndindex(2, 2, 2))) * sites.shape + np.asarray(sites.origin) / spacing
+        return {wall.name: spacing * float(np.linalg.norm(velocity_at(wall, corners), axis=1).max()) for wall in moving}
     row, place = np.nonzero(sites.link_kind[:, columns] == LinkKind.WALL)
     places = wall_places(sites, row, columns[place])
     parts = [(f'walls.moving["{table.name}"]', table.where) for table in case.walls.moving]
@@ -65,7 +70,6 @@ def wall_speeds(case: FlowCase, sites: SiteSet, source: str) -> dict[str, float]
             raise CaseError(
                 f"{source}: {key}.where: contains no part of the wall; the wall lies between {low} and {high} m"
             )
-    moving = [_moving(table, spacing, spacing, 1.0) for table in case.walls.moving]
     try:
         number = patches_of(moving, places)
     except CaseError as error:

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Size of a large vessel by formulas, or by the volume of its surface, without making its sites."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from seiche.case.flow.geometry import FlowVessel, box_of, refuse_misfit, refuse_nodes, surface_of
+from seiche.case.flow.openings import match
+from seiche.case.flow.schema import FlowCase
+from seiche.case.flow.schema_shapes import Bifurcation, Channel, Duct, PeriodicBox, TubeShape
+from seiche.domain.occupancy import SizedSites
+from seiche.domain.shapes import duct_ends, tube_ends
+from seiche.domain.sites import IoletPlane
+from seiche.errors import CaseError
+
+#: Number of sites above which `seiche check` does not make them.
+MOST_MADE = 50_000
+
+
+@dataclass(frozen=True)
+class _Size:
+    """Volume (m^3), area of walls and openings (m^2), sides of the box (m) and openings of a vessel."""
+
+    volume: float
+    area: float
+    box: Sequence[float]
+    periodic: tuple[bool, bool, bool] = (False, False, False)
+    iolets: Sequence[IoletPlane] = ()
+
+
+def sized_vessel(case: FlowCase, folder: Path, source: str) -> FlowVessel | None:
+    """Return the vessel of a case without its sites; None if there are few, or a file lists them.
+
+    Raises CaseError for an impossible geometry and FormatError for a broken file.
+    """
+    if case.geometry.shape is None and case.geometry.stl is None:
+        return None
+    spacing = case.geometry.spacing
+    try:
+        size = _size(case, folder)
+        count = size.volume / spacing**3
+        if count <= MOST_MADE:
+            return None
+        iolets = match(case, size.iolets)
+    except CaseError as error:
+        raise CaseError(f"{source}: {error}") from None
+    except OSError as error:
+        raise CaseError(f"{source}: geometry: {error.filename}: {error.strerror}") from None
+    nx, ny, nz = (max(1, math.ceil(side / spacing - 1e-6)) for side in size.box)
+    sites = SizedSites(
+        (nx, ny, nz),
+        np.zeros((0, 3), np.int32),
+        spacing,
+        periodic=size.periodic,
+        iolets=iolets,
+        count=round(count),
+        area=size.area / spacing**2,
+        fills=isinstance(case.geometry.shape, Duct | Channel | PeriodicBox),
+    )
+    return FlowVessel(sites, notes=(f"about {count:.3g} sites, from the volume of the vessel; they are not made",))
+
+
+def _size(case: FlowCase, folder: Path) -> _Size:
+    shape, spacing = case.geometry.shape, case.geometry.spacing
+    if shape is None or isinstance(shape, Bifurcation):
+        surface, planes = surface_of(case, folder)
+        loops = surface.boundary_loops()
+        box = np.ptp(surface.vertices, axis=0).tolist() if len(surface.vertices) else [0.0, 0.0, 0.0]
+        refuse_nodes(float(np.prod(np.maximum(np.array(box) / spacing, 1.0))))
+        wraps = ("x" in case.geometry.periodic, "y" in case.geometry.periodic, "z" in case.geometry.periodic)
+        return _Size(abs(surface.volume), surface.capped(loops).area, box, wraps, planes)
+    refuse_misfit(shape, spacing)
+    box = box_of(shape)
+    x, y, z = box
+    if isinstance(shape, PeriodicBox):
+        return _Size(x * y * z, 0.0, box, (True, True, True))
+    if isinstance(shape, Channel):
+        return _Size(x * y * z, 2.0 * x * y, box, (True, True, False))
+    if isinstance(shape, TubeShape):
+        section, rim = math.pi * shape.radius**2, 2.0 * math.pi * shape.radius
+        ends = () if shape.periodic else tube_ends(shape.radius, shape.length, shape.axis)
+        axis = np.abs(shape.axis) / np.linalg.norm(shape.axis)
+        box = tuple(x * axis + 2.0 * shape.radius * np.sqrt(1.0 - axis**2))
+    else:
+        section, rim = y * z, 2.0 * (y + z)
+        ends = () if shape.periodic else duct_ends(shape.width, shape.height, shape.length)
+    along = [False, False, False]
+    along[int(np.argmax(np.abs(shape.axis))) if isinstance(shape, TubeShape) else 0] = shape.periodic
+    return _Size(section * x, rim * x + len(ends) * section, box, (along[0], along[1], along[2]), ends)
