@@ -151,7 +151,7 @@ def test_check_says_what_cells_are_and_what_limits_the_step(tmp_path: Path) -> N
     assert "hematocrit       0.2254 (0.22 requested), 4 cells, no overlaps" in text
     coarse = prepared(tmp_path, changed(blood_tables(), "coupling", {"delta": "roma"}))
     assert any(
-        "mean edge 2.001 spacings is above 1.6: fluid leaks through the membrane with roma" in line
+        "mean edge 2.004 spacings is above 1.6: fluid leaks through the membrane with roma" in line
         for line in describe(coarse)
     )
 
@@ -236,7 +236,7 @@ def test_a_reservoir_is_long_enough_for_each_type_of_cells(tmp_path: Path, capsy
     assert found is not None
     assert int(found[2]) > 0 < int(found[3])
     assert float(found[4]) == pytest.approx(0.1, rel=0.02)
-    assert not any("is a" in line for line in lines if line.startswith("advice"))
+    assert not any('is a "' in line for line in lines if line.startswith("advice"))
     case = case_file(tmp_path, changed(tables, "cells.1.share", 0.00025))
     message = r'reservoir of iolet\["inlet"\]: none of its \d+ cells is a "small", whose share is 0.00025, so none '
     lines = describe(setup_of(case), measure=False)
