@@ -309,8 +309,7 @@ class SharedBoundary(Boundary):
                 after=("locate vertices (shared)", "receive forces"),
                 useful=False,
             ),
-            *marking,
-            *contact,
+            *(marking + contact),
             Stage("list vertices", self._list, 0, ("join shared stream",)),
             Stage("spread force", self._spread, 3 * size * BRICK**3 * self.bricks.own, ("list vertices",)),
         ]
