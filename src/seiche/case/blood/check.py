@@ -107,19 +107,7 @@ def cell_rows(setup: BloodSetup, tubes: Mapping[str, TubePlan]) -> Iterator[tupl
         hematocrit, count = cells.packing.hematocrit / cells.reached, len(cells.packing.centers)
         yield "hematocrit", f"{hematocrit:.4f}{requested}, {count:,} cells, no overlaps"
     for name, plan in tubes.items():
-        length = plan.prism.length * units.spacing * 1e6
-        listed = [f"{number:,} {kind.name}" for number, kind in zip(plan.cells.tolist(), cells.types, strict=True)]
-        by_type = f" ({', '.join(listed)})" if len(listed) > 1 else ""
-        yield (
-            f"reservoir {name}",
-            f"{plan.cells.sum():,} cells{by_type} in a tube of {length:.4g} um, {plan.sites:,} sites, hematocrit "
-            f"{plan.hematocrit:.4f}",
-        )
-        tube = memory_of_tube(setup, cells, plan)
-        yield (
-            f"memory {name}",
-            f"{(tube.flow + tube.cells) / 1e6:.3g} MB on every rank, of which {tube.cells / 1e6:.3g} MB for the cells",
-        )
+        yield from _tube_rows(setup, cells, name, plan)
     for kind, contrast in zip(cells.types, cells.contrasts, strict=True):
         if contrast != 1:
             times = f"{contrast:.3g} times that of the fluid"
@@ -127,6 +115,23 @@ def cell_rows(setup: BloodSetup, tubes: Mapping[str, TubePlan]) -> Iterator[tupl
     yield (
         "memory of cells",
         f"{memory.site:.4g} B per site in addition to the flow, {memory.total / 1e6:.3g} MB in total",
+    )
+
+
+def _tube_rows(setup: BloodSetup, cells: CellsSetup, name: str, plan: TubePlan) -> Iterator[tuple[str, str]]:
+    """Yield the lines about the tube of a reservoir."""
+    length = plan.prism.length * setup.units.spacing * 1e6
+    listed = [f"{number:,} {kind.name}" for number, kind in zip(plan.cells.tolist(), cells.types, strict=True)]
+    by_type = f" ({', '.join(listed)})" if len(listed) > 1 else ""
+    yield (
+        f"reservoir {name}",
+        f"{plan.cells.sum():,} cells{by_type} in a tube of {length:.4g} um, {plan.sites:,} sites, hematocrit "
+        f"{plan.hematocrit:.4f}",
+    )
+    tube = memory_of_tube(setup, cells, plan)
+    yield (
+        f"memory {name}",
+        f"{(tube.flow + tube.cells) / 1e6:.3g} MB on every rank, of which {tube.cells / 1e6:.3g} MB for the cells",
     )
 
 
