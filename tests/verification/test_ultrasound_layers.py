@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Exact waves through plane layers: transfer matrices at an angle, and a bowl in front of plates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from seiche.ultrasound.materials import MATERIALS
+from seiche.validate.ultrasound.layers import Plates, bowl_behind
+
+#: Layers (material, thickness in m), medium behind them, and their front (m), of the benchmarks with flat bone.
+BENCHMARKS = {
+    "BM3": ((("cortical bone", 6.5e-3),), "water", 30e-3),
+    "BM4": (
+        (("skin", 4e-3), ("cortical bone", 1.5e-3), ("trabecular bone", 4e-3), ("cortical bone", 1e-3)),
+        "brain",
+        26e-3,
+    ),
+}
+
+
+def test_transmission_through_flat_bone_is_that_of_the_benchmarks():
+    for name, exact in (("BM3", 0.4804), ("BM4", 0.4050)):
+        layers, last, _ = BENCHMARKS[name]
+        assert abs(Plates.named(layers, last, 5e5).transmission()) == pytest.approx(exact, abs=5e-5)
+
+
+def test_a_plate_at_an_angle_transmits_and_reflects_all_energy_up_to_its_critical_angle():
+    """Energy flux normal to the plate, of arriving, transmitted and reflected waves, from both sides."""
+    steel = replace(MATERIALS["cortical bone"], absorption=0.0)
+    plate = Plates([(steel, 4e-3)], MATERIALS["water"], replace(MATERIALS["brain"], absorption=0.0), 5e5)
+    k = plate.wave_number(plate.first).real
+    along = k * np.sin(np.radians([0.0, 10.0, 25.0, 31.0, 45.0, 60.0]))
+    back = Plates(plate.layers, plate.last, plate.first, 5e5)
+    flux = plate.normal_wave_number(plate.last, along).real * plate.first.density
+    flux /= plate.normal_wave_number(plate.first, along).real * plate.last.density
+    # Reciprocity: the same share of energy crosses the plate in both directions, and never more than all of it.
+    share, other = np.abs(plate.transmission(along)) ** 2 * flux, np.abs(back.transmission(along)) ** 2 / flux
+    np.testing.assert_allclose(share, other, rtol=1e-10)
+    assert (share <= 1 + 1e-12).all()
+    half_wave = Plates([(steel, 2800.0 / 5e5 / 2)], MATERIALS["water"], MATERIALS["water"], 5e5)
+    assert abs(half_wave.transmission()) == pytest.approx(1.0, abs=1e-9)
+    thin = Plates([(MATERIALS["water"], 3e-3)], MATERIALS["water"], MATERIALS["water"], 5e5)
+    phase = np.exp(-1j * thin.normal_wave_number(MATERIALS["water"], along) * 3e-3)
+    np.testing.assert_allclose(thin.transmission(along), phase, rtol=1e-10)
+
+
+def test_angular_spectrum_of_a_bowl_is_oneils_solution_and_gives_the_peaks_behind_bone():
+    x = np.array([40e-3, 57e-3, 62e-3, 80e-3])
+    water = Plates.named([("water", 6.5e-3)], "water", 5e5)
+    k, half, radius = 2 * np.pi * 5e5 / 1500, 32e-3, 64e-3
+    far = np.sqrt((x - (radius - np.sqrt(radius**2 - half**2))) ** 2 + half**2)
+    exact = np.abs(2 / (1 - x / radius) * np.sin(k * (far - x) / 2))
+    np.testing.assert_allclose(np.abs(bowl_behind(water, 30e-3, radius, radius, (x, 0 * x))), exact, rtol=1e-6)
+    x = np.arange(50e-3, 62e-3, 0.5e-3)
+    for name, peak, place in (("BM3", 420.54, 55.5e-3), ("BM4", 313.80, 57.0e-3)):
+        layers, last, front = BENCHMARKS[name]
+        plates = Plates.named(layers, last, 5e5)
+        field = 60 * np.abs(bowl_behind(plates, front, radius, radius, (x, 0 * x)))
+        assert field.max() == pytest.approx(peak, abs=0.01)
+        assert x[np.argmax(field)] == pytest.approx(place)
