@@ -13,9 +13,11 @@ import pytest
 from seiche.case.loading import load as load_waves
 from seiche.case.loading import prepare
 from seiche.cli import main
+from seiche.errors import CaseError
 from seiche.waves import Gaussian, Material, Mesh, SizeField, Solver
 from seiche.waves.forest import Brick, Forest
 from seiche.waves.planes import PlaneGrid
+from seiche.waves.sizes import Generator
 from waves_cases import ROCK
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -274,6 +276,16 @@ def test_a_gaussian_force_has_the_peak_that_is_asked_for(case: Path) -> None:
     assert source.time(np.array([12e-3])) == pytest.approx(1.0)
     assert source.force == (3.0, 0.0)
     assert Gaussian(2e-3, 12e-3)(np.array([12e-3])) > 100
+
+
+def test_a_frequency_that_needs_too_many_elements_is_refused_at_once() -> None:
+    """The estimate of elements agrees with the mesh where there is one."""
+    path = ROOT / "examples" / "basin" / "case.toml"
+    with pytest.raises(CaseError, match=r"mesh: has more than .* elements; the maximum is"):
+        prepare(path, ["mesh.frequency=200 Hz"])
+    sizes = SizeField([[-np.inf] * 3, [0.5, 0.2, 0.0]], [[np.inf] * 3, [0.9, 0.7, 1.0]], [0.3, 0.06])
+    brick = Brick((2, 1, 1), (False,) * 3)
+    assert Generator(brick, sizes).estimated_leaves() == pytest.approx(Mesh.generate(brick, sizes).total, rel=0.03)
 
 
 def test_the_basin_is_what_its_comment_says() -> None:

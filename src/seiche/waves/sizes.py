@@ -146,6 +146,13 @@ class Generator:
             level[active] = fine + 1
         return corner, level
 
+    def estimated_leaves(self) -> float:
+        """Return the number of leaves, from those that contain 20,000 random points, the same on every call."""
+        brick = self.brick
+        points = np.random.default_rng(1).integers(0, brick.extent, (20_000, brick.dim))
+        _, levels = self.leaves_of(points)
+        return float(np.prod(np.array(brick.trees, np.float64)) * np.mean(2.0 ** (brick.dim * levels)))
+
     def boxes(self, least: int) -> Keys:
         """Return the first keys of boxes that cover the brick, at least `least` of them if the depth permits."""
         corner, level = self.brick.roots(), 0

@@ -17,6 +17,7 @@ from seiche.case.kind import Setup
 from seiche.case.load import check_tables
 from seiche.case.source import CaseFile
 from seiche.case.tables import Table
+from seiche.case.waves.elements import refuse_huge
 from seiche.case.waves.media import Media
 from seiche.case.waves.schema import MeshTable, WaveCase
 from seiche.case.waves.sources import Start, highest_frequency, sources_of, start_of
@@ -34,8 +35,6 @@ from seiche.waves.solver import SAFETY, WaveSolver
 
 Floats = npt.NDArray[np.float64]
 AXES = "xyz"
-#: Largest number of elements; their faces have 32-bit numbers.
-_MOST = 2**31 / 6
 #: Largest error per wavelength without a warning.
 COARSE = 1e-2
 
@@ -321,7 +320,7 @@ def _generate(case: WaveCase, media: Media, source: str, world: World) -> Mesh:
         assert table.frequency is not None
         sizes = media.sizes(elements_per_wavelength(table.nodes, table.error), table.frequency, lower, tree)
     brick = Brick(tuple(int(count) for count in trees), table.periodic or (False,) * case.dim)
-    _refuse_huge(sizes, brick, source)
+    refuse_huge(sizes, brick, source, world.size)
     return Mesh.generate(brick, sizes, world=world, tree_size=tree.tolist(), origin=lower.tolist())
 
 
@@ -348,16 +347,6 @@ def _resolution(
     elements = speed / frequency / mesh.sizes[: mesh.count].max(1)
     fewest = -float(world.allreduce_max(np.array([-elements.min()]))[0])
     return fewest * case.mesh.nodes, elements_per_wavelength(case.mesh.nodes, COARSE) * case.mesh.nodes, frequency
-
-
-def _refuse_huge(sizes: SizeField, brick: Brick, source: str) -> None:
-    """Raise a CaseError for a mesh with too many elements, estimated from volumes and sizes before it is made."""
-    sides = np.maximum(0.0, np.minimum(sizes.upper, brick.trees) - np.maximum(sizes.lower, 0.0))
-    count = max(np.max(np.prod(sides / sizes.size[:, None], axis=1)), np.prod(np.array(brick.trees, float)))
-    if count > _MOST:
-        raise CaseError(
-            f"{source}: mesh: has more than {count:.2g} elements; the maximum is {_MOST:.2g}; use larger elements"
-        )
 
 
 def _meters(place: Sequence[float] | Floats) -> str:
