@@ -135,3 +135,11 @@ def test_walls_half_way_and_at_rest_create_no_mass():
     sites = shapes.tube(3.3, 8.0, 1.0, periodic=True)
     solver = Solver(sites, FlowModel(Newtonian(0.05), body_force=(0.0, 0.0, 1e-5)), threads=1)
     assert solver.mass_created().shape == (0,)
+
+
+def test_a_periodic_box_in_single_precision_runs_with_moments():
+    """It has no wall at which mass could be corrected."""
+    model = FlowModel(Newtonian(0.1), Regularised(), initial_velocity=(0.01, 0.0, 0.0))
+    solver = Solver(shapes.box((16, 16, 16)), model, layout="moments", precision=Precision("float32", "float32"))
+    solver.advance(40)
+    assert np.abs(solver.fields(["velocity"])["velocity"] - [0.01, 0.0, 0.0]).max() < 1e-6

@@ -32,23 +32,31 @@ def components(region: Region, world: World) -> tuple[Rows, int]:
 
 
 def closed_components(region: Region, world: World, component: Rows, count: int) -> npt.NDArray[np.bool_]:
-    """Return flags (count,) of the components (n_owned,) without an iolet; collective."""
-    opened = region.boundary_sites[np.any(region.sites.link_iolet[region.boundary_rows] >= 0, axis=1)]
-    return np.asarray(world.allreduce_sum(np.bincount(component[opened], minlength=count)) == 0)
+    """Return flags (count,) of the components (n_owned,) with walls and without an iolet; collective."""
+    opened = np.any(region.sites.link_iolet[region.boundary_rows] >= 0, axis=1)
+    sites = (region.boundary_sites[opened], np.flatnonzero(_at_wall(region)))
+    openings, walls = (world.allreduce_sum(np.bincount(component[rows], minlength=count)) for rows in sites)
+    return np.asarray((openings == 0) & (walls > 0))
 
 
 def sparse_sites(region: Region, world: World, component: Rows, wanted: npt.NDArray[np.bool_]) -> Rows:
-    """Return rows in `owned` of some sites of each `wanted` component (count,), the same on any ranks; collective.
+    """Return rows in `owned` of some wall sites of each `wanted` component (count,), the same on any ranks; collective.
 
-    Every eighth site at a wall, otherwise all of those, otherwise every 64th site, otherwise all.
+    Every eighth site at a wall, otherwise all of those.
     """
-    at_wall = np.zeros(len(region.owned), bool)
-    at_wall[region.boundary_sites] = np.any(region.sites.link_kind[region.boundary_rows] == LinkKind.WALL, axis=1)
+    at_wall = _at_wall(region)
     chosen, missing = np.zeros(len(region.owned), bool), wanted.copy()
-    for candidates in (at_wall & (region.owned % 8 == 0), at_wall, region.owned % 64 == 0, np.ones_like(at_wall)):
+    for candidates in (at_wall & (region.owned % 8 == 0), at_wall):
         chosen |= candidates & missing[component]
         missing &= world.allreduce_sum(np.bincount(component[chosen], minlength=len(wanted))) == 0
     return np.flatnonzero(chosen)
+
+
+def _at_wall(region: Region) -> npt.NDArray[np.bool_]:
+    """Return flags (n_owned,) of the sites with a link that a wall cuts."""
+    at_wall = np.zeros(len(region.owned), bool)
+    at_wall[region.boundary_sites] = np.any(region.sites.link_kind[region.boundary_rows] == LinkKind.WALL, axis=1)
+    return at_wall
 
 
 def _local(region: Region) -> tuple[Rows, Rows]:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Backend, Kernel
+from seiche.domain.sites import LinkKind
 from seiche.domain.world import World
 from seiche.flow.components import closed_components, components, sparse_sites
 from seiche.flow.layout import Layout, Use
@@ -79,7 +80,8 @@ class WallStages:
         #: Component (n_owned,) of each site, if mass is corrected.
         self.component = np.zeros(0, np.int64)
         rounds = precision[0] != "float64" or layout.store != "float64"
-        if walls.kind == "bounce-back" and not walls.moving and (region.sites.iolets or not rounds):
+        has_walls = bool(np.any(region.sites.link_kind == LinkKind.WALL))
+        if walls.kind == "bounce-back" and not walls.moving and (region.sites.iolets or not (rounds and has_walls)):
             return
         self.component, count = components(region, world)
         component = self.component
