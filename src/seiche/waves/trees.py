@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 TreeSize = Sequence[float | Sequence[float]] | float
 
 #: Largest ratio of the widths of neighbouring trees on a stretched axis. Beyond it, waves that the elements no longer
-#: resolve are reflected (theory/waves, table 4).
+#: resolve are reflected (theory/waves, section 9).
 _STEEPEST = 2.0
 
 
