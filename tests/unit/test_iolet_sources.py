@@ -269,7 +269,7 @@ def test_tables_of_a_case_become_lattice_units(tmp_path: Path):
     )
     assert advice(setup)[0] == (
         'iolet["inlet"].table: ends at 0.2 s, before the end of the run at 0.8 s; its last value applies '
-        "from there (repeat = true repeats the table)"
+        "from then on (repeat = true repeats the table)"
     )
 
 

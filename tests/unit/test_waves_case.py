@@ -198,7 +198,7 @@ def test_the_wall_clock_limit_leaves_a_checkpoint(case: Path, capsys: pytest.Cap
     checkpoint = case.parent / "out" / "checkpoint.seiche"
     assert main(["run", str(case), "--restart", str(checkpoint)]) == 0
     assert main(["run", str(case), "--restart", str(checkpoint), "--set", 'material.soil.cs="510 m/s"']) == 2
-    assert "another medium or discretisation" in capsys.readouterr().err
+    assert "a different medium or discretisation" in capsys.readouterr().err
 
 
 def test_check_says_what_it_costs(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
