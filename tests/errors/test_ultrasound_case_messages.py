@@ -26,7 +26,7 @@ solver = "ultrasound" | solver = "ultrasond" | solver: "ultrasond" is not known;
 shape = [48, 40] | shape = [48, 1] | grid.shape: (48, 1) has an axis of fewer than 2 points
 shape = [48, 40] | shape = [48.5, 40] | grid.shape[0]: 48.5 is not a whole number
 cfl = 0.3 | cfl = 0.3\ntime_step = "1 us" | grid: give at most one of cfl and time_step; both are given
-sound_speed = "1500 m/s"\n |  | medium.sound_speed: is missing; give it, a material or a file
+sound_speed = "1500 m/s"\n |  | medium.sound_speed: is missing; set it, or choose a material or a file
 "500 kHz"\namp | "1600 kHz"\namp | source[0].frequency: 1.6e+06 Hz has 1.88 points per wavelength at
 ["-8 mm", "0 mm"] | ["-8 mm"] | source[0].position: has 1 coordinates, the grid has 2 axes
 ["-8 mm", "0 mm"] | ["-28 mm", "0 mm"] | source.emitters[0]: a Arc does not lie inside the grid

@@ -147,7 +147,7 @@ def read_npz(path: Path, names: Collection[str], shape: tuple[int, ...]) -> dict
         for member in archive.infolist():
             name = member.filename.removesuffix(".npy")
             if name not in names:
-                raise FormatError(path, name[:80], f"not one of {', '.join(names)}")
+                raise FormatError(path, repr(name[:80]), f"not one of {', '.join(names)}")
             with _numpy_errors(path, name), archive.open(member) as stream:
                 arrays[name] = _read_array(path, name, stream, shape, stored=member.compress_size)
     return arrays

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import FormatError
-from seiche.io.arrays import DAMAGE, check_structure, values_of
+from seiche.io.arrays import DAMAGE, check_structure, one_line, values_of
 from seiche.io.files import part_path
 from seiche.io.formats.kwave import FLOAT, LONG, DatasetReader, KWaveInput, text_of
 
@@ -188,8 +188,15 @@ class KWaveOutput:
             return 0.0
 
     def close(self) -> None:
-        """Close the file."""
-        self.file.close()
+        """Close the file.
+
+        Raises:
+            FormatError: the HDF5 library cannot close it because it is damaged.
+        """
+        try:
+            self.file.close()
+        except DAMAGE as error:
+            raise FormatError(self.path, "file", f"cannot be closed ({one_line(error)})") from error
 
 
 def write_checkpoint(
