@@ -178,7 +178,7 @@ def test_a_folder_that_takes_no_files_is_absent_and_the_rest_is_kept(
     monkeypatch.setattr(measure_files, "_small_writes", full)
     found = measure(World.serial(), seconds=1.0, folder=tmp_path)
     assert found.files is None
-    assert found.absent["files"] == f"cannot write in {tmp_path}: No space left on device"
+    assert found.absent["files"] == f"{tmp_path} is not writable: No space left on device"
     assert found.memory["host"] > 1e8
 
 
