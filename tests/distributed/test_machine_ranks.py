@@ -33,7 +33,7 @@ def test_ranks_of_one_host_measure_their_messages(ranks: int) -> None:
         assert all(0 < seconds < 10 for seconds in path.seconds)
         assert (path.gap is not None) == (path.duplex is not None) == (path.path == "host")
         assert len(path.spread) == len(path.sizes)
-    with pytest.raises(CaseError, match="has no path 'host' off-node"):
+    with pytest.raises(CaseError, match="has no data for 'host' off-node"):
         found.curve("host", "off-node")
     assert found.absent["host off-node"] == "no ranks on two hosts"
     assert found.probes["single_copy"].works is not None

@@ -119,8 +119,8 @@ def test_full_file_says_so_and_keeps_its_steps(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"p": np.zeros(2)}, r"field 'p': shape \(2,\), need \(3,\)"),
-        ({"p": np.zeros((3, 2))}, "need"),
+        ({"p": np.zeros(2)}, r"field 'p': shape \(2,\); expected \(3,\)"),
+        ({"p": np.zeros((3, 2))}, "expected"),
         ({}, "given"),
         ({"p": np.zeros(3), "q": np.zeros(3)}, "declared"),
     ],
@@ -142,7 +142,7 @@ def test_impossible_series_are_refused(tmp_path: Path) -> None:
         ({"p": 0}, 1, "cells"),
         ({"p": 1}, 1, "points"),
     ]:
-        with pytest.raises(ValueError, match=r"need|use on"):
+        with pytest.raises(ValueError, match=r"expected|use on"):
             FieldSeries(tmp_path / "u.vtkhdf", WORLD, VOXELS, fields, capacity, on=on)  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())
 

@@ -116,14 +116,15 @@ def _vessel(setup: FlowSetup) -> Iterator[Estimate]:
         )
     if numbers.reynolds and len(sites.iolets) > 1:
         reach = max(math.dist(a.center, b.center) for a in sites.iolets for b in sites.iolets)
-        yield Estimate(
-            name="entrance length 0.05 Re D over the distance of the openings",
-            value=ENTRANCE * numbers.reynolds * numbers.length_scale / reach,
-            greatest=1.0,
-            effect="the flow does not become that of Poiseuille",
-            remedy="extend the vessel or compare with a developing flow",
-            source=_BOUNDS,
-        )
+        if reach > 0.0:
+            yield Estimate(
+                name="entrance length 0.05 Re D over the distance of the openings",
+                value=ENTRANCE * numbers.reynolds * numbers.length_scale / reach,
+                greatest=1.0,
+                effect="the flow does not become that of Poiseuille",
+                remedy="extend the vessel or compare with a developing flow",
+                source=_BOUNDS,
+            )
 
 
 def _wall_area(sites: SiteSet) -> float:
