@@ -102,7 +102,7 @@ def test_the_tube_of_blood_is_packed_as_it_says(tmp_path: Path) -> None:
     assert setup.cells.packing.hematocrit == pytest.approx(0.3, abs=0.005)
     lengths = np.array([setup.vessel.sites.shape[0], 0.0, 0.0])
     assert not len(overlapping_pairs(setup.cells.surfaces, setup.cells.packing, lengths))
-    assert setup.cells.limits[0].ratio > 2
+    assert setup.cells.limits[0].ratio > 1
     simulation.run(steps=2)
     assert simulation.blood is not None
     assert simulation.blood.blood.hematocrit() == pytest.approx(0.3, abs=0.005)

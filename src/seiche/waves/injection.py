@@ -352,13 +352,19 @@ class Incident:
                 result[:, mine] += self.at(number, positions[mine], steps).swapaxes(1, 2)
         return result
 
+    @property
+    def elements(self) -> npt.NDArray[np.intp]:
+        """Return the elements of this rank in boxes, ascending."""
+        count = self._operator.mesh.count
+        return np.nonzero(np.any([box.inside[:count] for box in self._boxes], axis=0))[0]
+
     def add_to(self, values: npt.NDArray[Any], step: int) -> None:
-        """Add the incident fields to the unknowns of this rank, (elements, fields, nodes), after `step` steps."""
-        operator = self._operator
+        """Add the incident fields to the unknowns of `elements`, (elements, fields, nodes), after `step` steps."""
+        operator, elements = self._operator, self.elements
         for number, box in enumerate(self._boxes):
-            mine = np.nonzero(box.inside[: operator.mesh.count])[0]
+            mine = np.nonzero(box.inside[elements])[0]
             if len(mine):
-                nodes = nodes_of(operator.mesh, operator.basis, mine)
+                nodes = nodes_of(operator.mesh, operator.basis, elements[mine])
                 added = self.at(number, nodes.reshape(-1, operator.mesh.dim), np.array([float(step)]), cut=True)[0]
                 values[mine] += added.reshape(len(added), len(mine), -1).swapaxes(0, 1).astype(values.dtype)
 

@@ -36,6 +36,7 @@ from seiche.waves.attenuation import Attenuation, MemoryVariables
 from seiche.waves.basis import NODES
 from seiche.waves.boundary import Boundary, sides_of
 from seiche.waves.energy import energy, exact_sum, products
+from seiche.waves.fields import device_fields, host_fields
 from seiche.waves.fluxes import flux_named
 from seiche.waves.ghosts import GhostKind, Ghosts, check_ghosts
 from seiche.waves.leapfrog import Integrator, Leapfrog, check_integrator
@@ -264,31 +265,15 @@ class WaveSolver(SolverBase):
         Raises:
             KeyError: an unknown name.
         """
-        values = self.values()
-        if self.sources is not None and self.sources.incident is not None:
-            self.sources.incident.add_to(values, self.step)
-        return self._named(values, names)
+        return host_fields(self, names)
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return the same on the device, without incident fields: views of `u`, except for the pressure of a solid."""
-        fields = self._named(self.u, names)
-        if "pressure" in fields and self.medium != "acoustic":
-            derived = fields["pressure"]
-            fields["pressure"] = self.derived_field("pressure", derived.shape, derived.dtype)
-            fields["pressure"][...] = derived
-        return fields
+        """Return the same as `fields` on the device; the next call overwrites them.
 
-    def _named(self, values: Array, names: Sequence[str]) -> dict[str, Any]:
-        fields, column = dict[str, Any](), {name: k for k, name in enumerate(self.unknowns)}
-        dim, acoustic = self.mesh.dim, self.medium == "acoustic"
-        for name in names:
-            if name == "velocity":
-                fields[name] = values[:, 1:] if acoustic else values[:, :dim]
-            elif name == "pressure":
-                fields[name] = values[:, 0] if acoustic else -values[:, dim : 2 * dim].mean(1)
-            else:
-                fields[name] = values[:, column[name]]
-        return fields
+        Without incident fields they are views of `u`, except for the pressure of a solid. The elements in boxes around
+        sources pass through the host.
+        """
+        return device_fields(self, names)
 
     def start_from(self, values: npt.NDArray[Any], step: int = 0, *, staggered: bool = False) -> None:
         """Set the unknowns of this rank's elements after `step` steps; clear samples and memory (collective).
