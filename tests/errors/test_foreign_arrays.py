@@ -149,6 +149,23 @@ def test_hdf5_headers_that_ask_for_more_memory_than_a_process_has(tmp_path: Path
         pass
 
 
+@pytest.mark.parametrize("size", [0, (1 << 64) - 32])
+def test_hdf5_texts_in_which_the_library_would_search_for_ever(size: int, tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file.attrs["title"] = "GCOL in a text"
+    with hdf5_file(path, "not a file") as file:
+        assert file.attrs["title"] == "GCOL in a text"
+    content = bytearray(path.read_bytes())
+    free = content.index(b"GCOL") + 16 + 16 + 16  # after the header and one object of 14 bytes
+    assert content[free : free + 2] == b"\0\0" and content[free + 8 : free + 16] != b"\0" * 8
+    content[free + 8 : free + 16] = size.to_bytes(8, "little")
+    path.write_bytes(content)
+    message = f"byte {free}: object 0 of a global heap declares {size} bytes"
+    with pytest.raises(FormatError, match=message), hdf5_file(path, "not a file") as file:
+        assert file.attrs["title"]
+
+
 def test_no_part_is_written_through_a_symbolic_link(tmp_path: Path) -> None:
     victim, path = tmp_path / "victim", tmp_path / "x.json"
     victim.write_text("kept")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import os
 import resource
+import struct
 import zipfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -31,6 +32,8 @@ DAMAGE = (
 _MOST_COMPRESSED = 1100
 #: Most bytes of memory for the headers, links and attributes of an HDF5 file.
 _LARGEST_STRUCTURE = 1 << 30
+#: Files up to this size have their global heaps checked, bytes.
+_LARGEST_CHECKED = 1 << 28
 
 
 def one_line(error: BaseException) -> str:
@@ -94,7 +97,7 @@ def check_structure(file: h5py.File) -> None:
     """
     import h5py
 
-    stored = Path(file.filename).stat().st_size
+    stored, texts = Path(file.filename).stat().st_size, list[str]()
 
     def outside(name: bytes, link: Any) -> str | None:
         inside = link.type in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT)
@@ -105,6 +108,9 @@ def check_structure(file: h5py.File) -> None:
             space = item.attrs.get_id(key)
             size = math.prod(space.shape) * space.dtype.itemsize
             _check_declared_size(file.filename, f"attribute {key} of {name}", size, stored)
+            texts.extend([key] if space.dtype.kind == "O" else [])
+        if isinstance(item, h5py.Dataset) and item.dtype.kind == "O":
+            texts.append(name)
 
     with _memory_limit(_LARGEST_STRUCTURE):
         link = file.id.links.visit(outside, info=True)
@@ -112,6 +118,28 @@ def check_structure(file: h5py.File) -> None:
             raise FormatError(file.filename, link, "is a link to another file, which is not followed")
         check_attributes("/", file)
         file.visititems(check_attributes)
+    if texts and stored <= _LARGEST_CHECKED:
+        _check_heaps(Path(file.filename))
+
+
+def _check_heaps(path: Path) -> None:
+    """Refuse global heaps (texts of variable length) in which the HDF5 library would search for ever.
+
+    A collection is `GCOL`, a version, its size, and objects: 16 bytes (index, references, size) and their data, padded
+    to 8 bytes. Index 0 is the free space. The library (2.0.0) goes on by the size without asking whether it is 0.
+    Source: HDF5 File Format Specification, section III.E.
+    """
+    content = path.read_bytes()
+    start = content.find(b"GCOL")
+    while start >= 0:
+        at, end = start + 16, min(start + int.from_bytes(content[start + 8 : start + 16], "little"), len(content))
+        while at + 16 <= end:
+            index, size = struct.unpack_from("<H6xQ", content, at)
+            length = (size if index == 0 else 16 + (size + 7) // 8 * 8) % (1 << 64)
+            if not 0 < length < 1 << 63:
+                raise FormatError(path, f"byte {at}", f"object {index} of a global heap declares {size} bytes")
+            at += length
+        start = content.find(b"GCOL", start + 4)
 
 
 def values_of(file: h5py.File, name: str) -> Array:
