@@ -14,7 +14,7 @@ from cell_cases import BALL, BOX, PLACES, SOFT, assert_same, beside, blood, comp
 from launch import run_ranks, run_ranks_on_gpus
 
 from seiche.cells import Cells, CellType, Contact, Repulsion, biconcave
-from seiche.couple import Blood, BloodCosts, measure_blood_costs, repartitioned
+from seiche.couple import Blood, BloodCosts, Placement, measure_blood_costs, repartitioned
 from seiche.couple.ranks import SharedBoundary
 from seiche.domain import shapes
 from seiche.domain.surface import Surface
@@ -131,7 +131,7 @@ def test_a_cell_larger_than_a_rank_is_held_by_all():
     for flow in (shared, alone):
         place = flow.vertices()[0].T.copy()
         place[2] += 3.0 * np.sin(place[0] / 3.0)
-        flow.boundary.place_all(place, None)
+        flow.boundary.place_all(Placement(place))
         flow.advance(40)
     assert_same(shared, alone)
     assert isinstance(shared.boundary, SharedBoundary)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 from immersed_oracle import GivenForces
 
-from seiche.couple import ImmersedBoundary, Surfaces
+from seiche.couple import ImmersedBoundary, Placement, Surfaces
 from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
 from seiche.errors import CaseError
@@ -125,7 +125,7 @@ def test_the_viscosity_of_a_snapshot_is_that_of_its_moment(device: str) -> None:
     )
     taken = [solver.measures.snapshot(every), solver.measures.snapshot(some)]
     before = solver.fields(("viscosity",))["viscosity"]
-    boundary.place_all((5 * unit + 14.0).T, None)
+    boundary.place_all(Placement((5 * unit + 14.0).T))
     solver.advance(2)
     after = solver.fields(("viscosity",))["viscosity"]
     on_device = solver.device_fields(("viscosity",))["viscosity"]
@@ -153,7 +153,7 @@ def test_what_is_inside_is_found_by_the_number_of_the_step_however_a_run_is_spli
     state, place, velocity = parts[0].state(), parts[1].place, parts[2].velocity
     assert 0 < state["inside"].sum() < len(sites)
     again.set_state(state)
-    boundary.place_all(place, velocity)
+    boundary.place_all(Placement(place, velocity))
     for solver, steps in ((parts[0], 29), (again, 29)):
         solver.advance(steps)
         assert "inside" not in solver.state()

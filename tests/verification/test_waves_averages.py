@@ -14,7 +14,7 @@ from scipy.special import h1vp, hankel1, jv, jvp
 from seiche.case.waves.interfaces import crossed
 from seiche.case.waves.schema import BoxBody, Ellipsoid, Layer
 from seiche.waves import Brick, Forest, Material, Mesh, Solver
-from seiche.waves.averages import Cells, averages
+from seiche.waves.averages import NodeCells, averages
 from seiche.waves.basis import Basis
 
 Floats = npt.NDArray[np.float64]
@@ -46,7 +46,7 @@ def mesh_of(side: float, per_wavelength: float) -> Mesh:
 def media(mesh: Mesh, medium: Medium, how: str) -> Material:
     if how == "stairs":
         return Material(*medium(mesh.lower + mesh.sizes / 2))
-    return Material(*averages(Cells(mesh, NODES, np.arange(mesh.count), ((), ())), medium))
+    return Material(*averages(NodeCells(mesh, NODES, np.arange(mesh.count), ((), ())), medium))
 
 
 def packet(x: Floats) -> Floats:
@@ -142,7 +142,7 @@ def error_of_a_layer(number: int, how: str) -> float:
     if how == "stairs":
         material = Material(*medium(mesh.lower + mesh.sizes / 2))
     else:
-        material = Material(*averages(Cells(mesh, 4, np.arange(number), ([place], ())), medium))
+        material = Material(*averages(NodeCells(mesh, 4, np.arange(number), ([place], ())), medium))
     solver = Solver(mesh, material, nodes=4, threads=1)
     along, start = solver.positions[..., 0] - place, -0.4
     pulse = np.exp(-((along - start) ** 2) / (2 * 0.07**2)) * (along < 0)
@@ -175,7 +175,7 @@ def test_a_thin_layer_has_its_exact_share() -> None:
         soft = (points[:, 1] > places[0]) & (points[:, 1] < places[1])
         return np.stack([np.ones(len(points)), np.where(soft, 0.5, 2.0), np.zeros(len(points))])
 
-    density, cp, _ = averages(Cells(mesh, 5, np.array([0]), ((), places)), medium)[:, 0]
+    density, cp, _ = averages(NodeCells(mesh, 5, np.array([0]), ((), places)), medium)[:, 0]
     weights = np.kron(Basis(5).weights, Basis(5).weights) / 4
     assert (weights / (density * cp**2)).sum() == pytest.approx(0.002 / 0.25 + 0.998 / 4, rel=1e-12)
     assert (weights * density).sum() == pytest.approx(1.0, rel=1e-14)
@@ -190,7 +190,7 @@ def test_fluid_and_solid_are_not_averaged() -> None:
             above = points[:, 1] > place
             return np.stack([np.where(above, 2.0, 1.0), np.where(above, 3.0, 1.5), np.where(above, 1.2, 0.0)])
 
-        density, cp, cs = averages(Cells(mesh, 4, np.array([0]), ((), [place])), medium)[:, 0]
+        density, cp, cs = averages(NodeCells(mesh, 4, np.array([0]), ((), [place])), medium)[:, 0]
         expected = (2.0, 3.0, 1.2) if solid else (1.0, 1.5, 0.0)
         for values, value in zip((density, cp, cs), expected, strict=True):
             np.testing.assert_allclose(values, value, rtol=1e-12)

@@ -14,7 +14,7 @@ from seiche.validate.waves.point_sources import stokes_velocity
 from seiche.waves import Brick, Forest, Gaussian, Material, Mesh, PointSource, Solver
 from seiche.waves.basis import Basis
 from seiche.waves.boxes import MOST_BOXES, Surroundings, boxes_of
-from seiche.waves.incident import TimeTable, Uniform, coefficients, interpolated_columns, stress, unknowns
+from seiche.waves.incident import TabulatedPulse, Uniform, coefficients, interpolated_columns, stress, unknowns
 
 Floats = npt.NDArray[np.float64]
 
@@ -44,7 +44,7 @@ def exact(kind: str, x: tuple[float, ...], times: Floats, pulse: Any = PULSE) ->
     """Return the unknowns of a source in a full space, (times, fields)."""
     medium, options = KINDS[kind]
     spacing = 0.004
-    rows = TimeTable(pulse, spacing).rows(0, int(times[-1] / spacing) + 10)
+    rows = TabulatedPulse(pulse, spacing).rows(0, int(times[-1] / spacing) + 10)
     velocity, gradient = coefficients(PointSource((0.0,) * 3, pulse, **options), medium, np.array([x]))
     factors = unknowns(velocity, stress(gradient, medium.lame, medium.mu), medium.cs == 0)[:, 0]
     result = np.zeros((len(times), len(factors)))
@@ -118,14 +118,14 @@ def test_the_incident_field_of_a_force_is_that_of_stokes() -> None:
 
 
 def test_a_table_of_time_does_not_depend_on_the_rows_read_before() -> None:
-    whole = TimeTable(PULSE, 0.01)
+    whole = TabulatedPulse(PULSE, 0.01)
     rows = whole.rows(-20, 900)
     assert not rows[:20].any()
     np.testing.assert_allclose(rows[-1, 2], 1.0, rtol=1e-9)  # the pulse has the area one
     t = 0.01 * np.arange(-20, 880)
     slope = -(t - PULSE.delay) / PULSE.sigma**2 * PULSE(t)  # away from the start, which cuts the pulse off
     assert abs(rows[:, 4] - slope)[24:].max() < 1e-7 * abs(slope).max()
-    parts = TimeTable(PULSE, 0.01)
+    parts = TabulatedPulse(PULSE, 0.01)
     np.testing.assert_array_equal(parts.rows(100, 300), rows[120:420])
     np.testing.assert_array_equal(parts.rows(350, 530), rows[370:900])
     np.testing.assert_array_equal(parts.rows(-20, 900), rows)

@@ -12,6 +12,13 @@ from seiche.case.quantities import PositiveTime, StepsOrTime
 from seiche.case.tables import FileName, OutputName, Table, TraceName, first_duplicate
 
 
+class CaseTable(Table):
+    """What every case file begins with; each kind of case has its own solver."""
+
+    solver: str = Field(description="which solver")
+    title: str = Field(default="", max_length=200, description="one line for pictures and summaries")
+
+
 class RunTable(Table):
     """How and where to compute. These keys do not change the physics."""
 

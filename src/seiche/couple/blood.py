@@ -14,6 +14,7 @@ from seiche.backend import Array
 from seiche.cells.cells import Cells, memory_planes
 from seiche.cells.contact import Contact
 from seiche.couple.immersed import SLIP, ImmersedBoundary, Scheme, check_coupling, viscosity_of
+from seiche.couple.markers import Placement
 from seiche.couple.ranks import SharedBoundary, surfaces_of
 from seiche.errors import CaseError, UnstableError
 from seiche.flow.solver import FlowSolver
@@ -296,7 +297,7 @@ class Blood:
             np.concatenate([array.reshape(-1, 3) for array in arrays]).T for arrays in (vertices, velocities)
         )
         memory = None if relaxed is None else self._by_vertex(relaxed)
-        self.boundary.place_all(place, velocity if self.solver.step > 0 else None, memory)
+        self.boundary.place_all(Placement(place, velocity if self.solver.step > 0 else None, memory))
 
     def memory(self) -> dict[str, float]:
         """Return the bytes of the coupling for each site and for each vertex, without flow and membranes."""

@@ -22,7 +22,7 @@ from seiche.backend import Array, Kernel
 from seiche.cells.cells import Cells
 from seiche.couple.bricks import Bricks
 from seiche.couple.inside import InsideMarker, contrasts_of
-from seiche.couple.markers import Markers, Surfaces
+from seiche.couple.markers import Markers, Placement, Surfaces
 from seiche.errors import CaseError, UnstableError
 from seiche.flow.immersion import Immersion
 from seiche.flow.model import FlowModel
@@ -251,25 +251,17 @@ class ImmersedBoundary(Boundary):
             self.backend.assign(self.velocity, velocity.astype(self._real))
         self.refresh()
 
-    def place_all(
-        self,
-        place: npt.NDArray[np.float64],
-        velocity: npt.NDArray[Any] | None,
-        relaxed: npt.NDArray[np.float64] | None = None,
-    ) -> None:
-        """Put the vertices at `place` (3, n), with `velocity` (3, n) in the previous step.
-
-        `relaxed` (planes, 3, n) is the memory of surface viscosity of cells, by default that of cells at rest.
-        """
+    def place_all(self, placement: Placement) -> None:
+        """Set positions and velocities of the vertices, and the memory of surface viscosity of cells."""
         hosts = []
-        for values in (place, velocity):
+        for values in (placement.place, placement.velocity):
             hosts.append(np.zeros((3, self.markers.stride)))
             if values is not None:
                 hosts[-1][:, : values.shape[1]] = values
         self.backend.assign(self.markers.place, hosts[0])
         if isinstance(self.markers, Cells):
-            self.markers.set_relaxed(relaxed)
-        self.restart(None if velocity is None else hosts[1])
+            self.markers.set_relaxed(placement.relaxed)
+        self.restart(None if placement.velocity is None else hosts[1])
 
     def check(self) -> None:
         """Raise UnstableError, with number and place, if a vertex has no fluid around it."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,20 @@ class Surfaces:
     cells: int
     vertices: int
     first_vertex: int = 0
+
+
+class Placement(NamedTuple):
+    """Positions of all vertices, their previous velocities and the memory of their cells.
+
+    Attributes:
+        place: positions, (3, n).
+        velocity: velocities in the previous step, (3, n); None: there was none.
+        relaxed: memory of the surface viscosity of cells, (planes, 3, n); None: that of cells at rest.
+    """
+
+    place: npt.NDArray[np.float64]
+    velocity: npt.NDArray[Any] | None = None
+    relaxed: npt.NDArray[np.float64] | None = None
 
 
 class Markers(Protocol):

@@ -42,7 +42,7 @@ from seiche.cells.contact import Contact
 from seiche.couple.bricks import Bricks
 from seiche.couple.immersed import Boundary, Launch
 from seiche.couple.inside import InsideMarker, contrasts_of
-from seiche.couple.markers import Surfaces
+from seiche.couple.markers import Placement, Surfaces
 from seiche.couple.redistribution import RESERVE, RedistributionSchedule
 from seiche.couple.sharing import CellSharing
 from seiche.couple.territory import Territory, halo_sites
@@ -124,7 +124,7 @@ class SharedBoundary(Boundary):
         )
         self.schedule = RedistributionSchedule(self.sharing, self.redistribute)
         self._side = self.backend.stream(urgent=True)
-        self.place_all(positions, None, relaxed)
+        self.place_all(Placement(positions, relaxed=relaxed))
 
     def _set_up_sites(self, transport: Any) -> None:
         """Find the bricks around the own sites, and allocate the fields and messages of the sites."""
@@ -160,18 +160,10 @@ class SharedBoundary(Boundary):
 
         return build_plan(self.world, by_peer, locate)
 
-    def place_all(
-        self,
-        place: npt.NDArray[np.float64],
-        velocity: npt.NDArray[Any] | None,
-        relaxed: npt.NDArray[np.float64] | None = None,
-    ) -> None:
-        """Set the vertices (3, n) of all cells of all ranks, the same on every rank (collective).
-
-        `relaxed` (planes, 3, n) is the memory of surface viscosity, by default that of cells at rest.
-        """
-        self.sharing.place_all(place, velocity, relaxed)
-        self._steps_moved = 0 if velocity is None else 1
+    def place_all(self, placement: Placement) -> None:
+        """Set the vertices of all cells of all ranks, the same on every rank (collective)."""
+        self.sharing.place_all(placement)
+        self._steps_moved = 0 if placement.velocity is None else 1
         self.sharing.redistribute()
         self._connect()
         self.schedule.restart(self.solver.step)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from seiche.backend import Array
 from seiche.cells.cells import Cells
 from seiche.couple.bricks import Bricks
+from seiche.couple.markers import Placement
 from seiche.couple.messages import HEADROOM, CellMessages, move_cells
 from seiche.couple.territory import Territory
 from seiche.domain.world import World
@@ -131,17 +132,12 @@ class CellSharing:
         reduced = np.min(np.stack(self.world.allgather(self._host_result * [-1, -1, 1])), axis=0)
         return bool(reduced[0]), bool(reduced[1]), float(np.array(-reduced[2], np.int32).view(np.float32))
 
-    def place_all(
-        self,
-        place: npt.NDArray[np.float64],
-        velocity: npt.NDArray[Any] | None,
-        relaxed: npt.NDArray[np.float64] | None = None,
-    ) -> None:
+    def place_all(self, placement: Placement) -> None:
         """Set all cells of all ranks from arrays (3, n) that are the same on every rank (collective).
 
-        Cells are ordered by type, then by number. `relaxed` (planes, 3, n) is the memory of surface viscosity, by
-        default that of cells at rest.
+        Cells are ordered by type, then by number.
         """
+        place, velocity, relaxed = placement
         rows, columns, begin = [], [], 0
         for kind, (block, total) in enumerate(zip(self.cells.blocks, self.total, strict=True)):
             vertices = block.vertices

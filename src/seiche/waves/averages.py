@@ -26,7 +26,7 @@ _INWARD = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class NodeCells:
     """The cells of nodes of some elements.
 
     Attributes:
@@ -42,7 +42,7 @@ class Cells:
     planes: Sequence[Sequence[float]]
 
 
-def averages(cells: Cells, medium: Medium) -> Floats:
+def averages(cells: NodeCells, medium: Medium) -> Floats:
     """Return density, cp and cs averaged over the cells of nodes, (3, elements, nodes).
 
     Densities are averaged, and so are the reciprocals of bulk and shear modulus. The kind that fills the larger part
@@ -60,14 +60,14 @@ def averages(cells: Cells, medium: Medium) -> Floats:
     return result
 
 
-def _crossings(cells: Cells, axis: int) -> Integers:
+def _crossings(cells: NodeCells, axis: int) -> Integers:
     """Return the number of planes across an axis inside each element."""
     mesh, across = cells.mesh, np.asarray(cells.planes[axis], np.float64)
     lower, size = mesh.lower[cells.elements, axis][:, None], mesh.sizes[cells.elements, axis][:, None]
     return np.asarray(((across > lower) & (across < lower + size)).sum(1))
 
 
-def _line(cells: Cells, axis: int, parts: int, most: int) -> tuple[Floats, Floats]:
+def _line(cells: NodeCells, axis: int, parts: int, most: int) -> tuple[Floats, Floats]:
     """Return positions and shares of samples along an axis, (elements, nodes, samples) each.
 
     The cell of a node has the length of its quadrature weight. It is divided into equal parts and at planes inside it.

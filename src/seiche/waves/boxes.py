@@ -38,7 +38,7 @@ _TINY = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Box:
+class SourceBox:
     """The elements around a source.
 
     Attributes:
@@ -95,7 +95,7 @@ def size_at(position: Sequence[float], mesh: Mesh, world: World) -> Floats:
     return np.asarray(world.allreduce_max(sizes.max(0) if len(sizes) else np.zeros(mesh.dim)))
 
 
-def box_of(number: int, source: PointSource, around: Surroundings) -> Box | str:
+def box_of(number: int, source: PointSource, around: Surroundings) -> SourceBox | str:
     """Return the box of a source, or why it has none (collective).
 
     The result does not depend on the number of ranks.
@@ -136,7 +136,7 @@ def box_of(number: int, source: PointSource, around: Surroundings) -> Box | str:
         touching = (mesh.kinds[inside[own], :, 0] == NONE) & np.array(around.avoided)
         if world.allreduce_max(np.array([float(touching.any())]))[0]:
             return "is near an absorbing side, with leapfrog"
-    return Box(number, medium, inside, size, reach)
+    return SourceBox(number, medium, inside, size, reach)
 
 
 def _medium_at(position: Floats, around: Surroundings) -> Uniform:
@@ -195,11 +195,11 @@ def starts_from_zero(source: PointSource, dt: float) -> bool:
     return bool(amplitudes[0] <= _START * amplitudes.max())
 
 
-def boxes_of(sources: Sequence[PointSource], around: Surroundings) -> tuple[list[Box], dict[int, str]]:
+def boxes_of(sources: Sequence[PointSource], around: Surroundings) -> tuple[list[SourceBox], dict[int, str]]:
     """Return the boxes of sources, and by number why the other sources have none (collective)."""
     boxes, reasons = [], {}
     for number, source in enumerate(sources):
-        box: Box | str
+        box: SourceBox | str
         if around.attenuated:
             box = "is in a medium with attenuation"
         elif around.mesh.dim == 2:
@@ -210,7 +210,7 @@ def boxes_of(sources: Sequence[PointSource], around: Surroundings) -> tuple[list
             box = "has a function of time that begins with a jump"
         else:
             box = box_of(number, source, around)
-        if isinstance(box, Box):
+        if isinstance(box, SourceBox):
             boxes.append(box)
         else:
             reasons[number] = box

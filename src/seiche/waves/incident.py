@@ -3,7 +3,7 @@
 
 All fields are sums over both kinds of wave and five columns: the third, second and first integral of the function of
 time, the function and its derivative, at the retarded time. `coefficients` returns their factors at points,
-`TimeTable` the columns on a grid of times.
+`TabulatedPulse` the columns on a grid of times.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Uniform:
         return self.cp, self.cs or self.cp
 
 
-class TimeTable:
+class TabulatedPulse:
     """Rows I3, I2, I1, g, g', g'', g''' of a function of time, zero before t = 0, at multiples of a spacing.
 
     Integrals are sums from t = 0, so a row does not depend on the rows requested before.

@@ -13,12 +13,12 @@ from seiche.backend import Array
 from seiche.kernels.registry import dg
 from seiche.observe.stage import Stage
 from seiche.waves.basis import LSRK_B, LSRK_C
-from seiche.waves.boxes import SAME, Box, differences, nodes_of, offsets
+from seiche.waves.boxes import SAME, SourceBox, differences, nodes_of, offsets
 from seiche.waves.incident import (
     COLUMNS,
     PER_STEP,
     ROW,
-    TimeTable,
+    TabulatedPulse,
     coefficients,
     interpolated_columns,
     stress,
@@ -46,7 +46,7 @@ class Incident:
         self,
         operator: Operator,
         sources: Sequence[PointSource],
-        boxes: Sequence[Box],
+        boxes: Sequence[SourceBox],
         timing: tuple[Array, int, float],
         *,
         leapfrog: bool,
@@ -67,7 +67,7 @@ class Incident:
         self._weights: tuple[float, ...] = (1.0, 1.0) if leapfrog else LSRK_B
         #: Steps by which velocities are earlier than the other unknowns.
         self._lead = 0.5 if leapfrog else 0.0
-        self._tables = [TimeTable(sources[box.source].time, self._spacing) for box in boxes]
+        self._tables = [TabulatedPulse(sources[box.source].time, self._spacing) for box in boxes]
         reach = [np.linalg.norm(box.reach + 2 * box.size) / min(box.medium.speeds) for box in boxes]
         self._longest = int(np.ceil(max(reach, default=0.0) / self._spacing)) + 4
         self._length = PER_STEP * self._window + self._longest + 8
@@ -143,7 +143,7 @@ class Incident:
         self._kept.append(uploaded)
         return uploaded
 
-    def _delays(self, box: Box, x: Floats) -> Floats:
+    def _delays(self, box: SourceBox, x: Floats) -> Floats:
         """Return the travel times to points x (points, dim) in units of the spacing, (points, 2)."""
         return np.asarray(np.linalg.norm(x, axis=1)[:, None] / (np.array(box.medium.speeds) * self._spacing))
 
@@ -200,7 +200,7 @@ class Incident:
         nodes = nodes_of(operator.mesh, operator.basis, np.array([element]))[0]
         return np.asarray(nodes[operator.face_nodes[face]])
 
-    def _face_factors(self, box: Box, axis: int, points: Floats) -> tuple[Floats, Floats]:
+    def _face_factors(self, box: SourceBox, axis: int, points: Floats) -> tuple[Floats, Floats]:
         """Return factors of velocity and S_ca, and delays, at points (faces, nodes, dim) of faces across an axis."""
         source, medium, disc = self._sources[box.source], box.medium, self._operator.disc
         flat = points.reshape(-1, points.shape[2])
@@ -250,7 +250,7 @@ class Incident:
         )
         return len(elements), {**members, **self._columns(delays.reshape(-1, 2))}
 
-    def _media_factors(self, box: Box, elements: Integers) -> tuple[Floats, Floats]:
+    def _media_factors(self, box: SourceBox, elements: Integers) -> tuple[Floats, Floats]:
         """Return the factors of the rates by which the media of elements differ, and the delays (eq. 38)."""
         operator, medium, source = self._operator, box.medium, self._sources[box.source]
         points = nodes_of(operator.mesh, operator.basis, elements)
@@ -268,7 +268,7 @@ class Incident:
         factors = (weight[:, None, None] * rates).reshape(len(rates), count, nodes, _FACTORS).swapaxes(0, 1)
         return factors, self._delays(box, x).reshape(count, nodes, 2)
 
-    def _tapered(self, box: Box, points: Floats) -> tuple[Floats, Floats]:
+    def _tapered(self, box: SourceBox, points: Floats) -> tuple[Floats, Floats]:
         """Return points relative to the source, moved to a quarter of an element if nearer, and a weight from 0 to 1.
 
         The weight grows from zero at a quarter of an element to one at half an element.

@@ -158,27 +158,29 @@ class WaveSolver(SolverBase):
         self.timers = StageTimers(self.backend.clock())
         self._window = sample_every * max(1, WINDOW // max(sample_every, 1))
         arrays = self._allocate(ghosts, transport, leapfrog=leapfrog)
-        timing = self._clock, self._window, self.dt
-        self.sources: SourceTerms | None = None
-        if sources:
-            options = SourceOptions(source_model, leapfrog, attenuation is not None)
-            self.sources = SourceTerms(self.operator, sources, timing, self.world, options)
-        probes = (self._clock, self._window, self.world)
-        self.receivers = Receivers(self.operator, receivers, *probes, every=sample_every) if len(receivers) else None
+        self.sources = self._source_terms(sources, SourceOptions(source_model, leapfrog, attenuation is not None))
         self.sponge = Sponge(self.operator, sponge, self.dt, self.world) if sponge else None
-        self.peak = Peak(self.operator, peak_side, self.world) if peak_side is not None else None
-        self._connect_incident_fields()
+        self._add_probes(receivers, sample_every, peak_side)
         self.memory = MemoryVariables(self.operator, attenuation) if attenuation is not None else None
         self._parts = Parts(self.ghosts, self.sources, self.receivers, self.sponge, self.peak, self.memory)
         self._assemble(arrays, variant if self.memory is None else "fused-flux", leapfrog=leapfrog)
 
-    def _connect_incident_fields(self) -> None:
-        """Add the incident fields of the sources to samples and peak velocities."""
+    def _source_terms(self, sources: Sequence[PointSource], options: SourceOptions) -> SourceTerms | None:
+        timing = self._clock, self._window, self.dt
+        return SourceTerms(self.operator, sources, timing, self.world, options) if sources else None
+
+    def _add_probes(self, receivers: Sequence[Sequence[float]], every: int, peak_side: int | None) -> None:
+        """Make receivers and peak velocities, both of which include the incident fields of the sources."""
         incident = self.sources.incident if self.sources is not None else None
-        if incident is not None and self.receivers is not None:
+        self.receivers: Receivers | None = None
+        self.peak: Peak | None = None
+        if len(receivers):
+            self.receivers = Receivers(self.operator, receivers, self._clock, self._window, self.world, every=every)
             self.receivers.incident = incident
-        if incident is not None and self.peak is not None:
-            self.peak.add_motion(incident)
+        if peak_side is not None:
+            self.peak = Peak(self.operator, peak_side, self.world)
+            if incident is not None:
+                self.peak.add_motion(incident)
 
     def _allocate(self, kind: GhostKind, transport: TransportName, *, leapfrog: bool) -> Arrays:
         """Allocate unknowns, register, traces and clock, and set up the halo exchange (collective)."""

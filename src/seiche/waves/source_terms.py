@@ -14,7 +14,7 @@ from seiche.backend import Array
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.observe.stage import Stage
-from seiche.waves.boxes import Box, Surroundings, boxes_of
+from seiche.waves.boxes import SourceBox, Surroundings, boxes_of
 from seiche.waves.injection import Incident
 from seiche.waves.operator import Operator
 from seiche.waves.probes import Sources, check_sources
@@ -73,7 +73,7 @@ class SourceTerms:
         check_sources(operator, sources, world)
         leapfrog = options.leapfrog
         avoided = tuple(kind == "absorbing" for kind in operator.boundaries) if leapfrog else ()
-        boxes: list[Box] = []
+        boxes: list[SourceBox] = []
         self.reasons = dict[int, str]()
         if options.model == "incident":
             scene = operator.mesh, operator.material, operator.basis.n, dt, world

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,21 +26,26 @@ class TimeFunction(Protocol):
         """Return the amplitudes at the times `t`."""
 
 
-def _check_positive(pulse: str, name: str, value: float) -> None:
-    if not (np.isfinite(value) and value > 0):
-        raise CaseError(f"source: {pulse}: {name} = {value:g} must be positive")
+class Pulse:
+    """A function of time with a positive scale, the frequency or time in the field that `scale` names."""
+
+    scale: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        """Raise CaseError for a scale that is not positive."""
+        value = getattr(self, self.scale)
+        if not (np.isfinite(value) and value > 0):
+            raise CaseError(f"source: {type(self).__name__} pulse: {self.scale} = {value:g} must be positive")
 
 
 @dataclass(frozen=True)
-class Ricker:
+class Ricker(Pulse):
     """(1 - 2 a) exp(-a), a = (pi f (t - delay))^2: peak frequency f, largest at `delay`."""
+
+    scale = "frequency"
 
     frequency: float
     delay: float
-
-    def __post_init__(self) -> None:
-        """Raise CaseError for a frequency that is not positive."""
-        _check_positive("Ricker pulse", "frequency", self.frequency)
 
     def __call__(self, t: Floats) -> Floats:
         """Return the amplitudes."""
@@ -49,15 +54,13 @@ class Ricker:
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Pulse):
     """exp(-(t - delay)^2/(2 sigma^2))/(sigma sqrt(2 pi)), of area 1; with delay >= 6 sigma it starts from zero."""
+
+    scale = "sigma"
 
     sigma: float
     delay: float
-
-    def __post_init__(self) -> None:
-        """Raise CaseError for a width that is not positive."""
-        _check_positive("Gaussian pulse", "sigma", self.sigma)
 
     def __call__(self, t: Floats) -> Floats:
         """Return the amplitudes."""
@@ -66,14 +69,12 @@ class Gaussian:
 
 
 @dataclass(frozen=True)
-class Brune:
+class Brune(Pulse):
     """(t/T^2) exp(-t/T) after t = 0, of area 1 (Brune 1970)."""
 
-    duration: float
+    scale = "duration"
 
-    def __post_init__(self) -> None:
-        """Raise CaseError for a duration that is not positive."""
-        _check_positive("Brune pulse", "duration", self.duration)
+    duration: float
 
     def __call__(self, t: Floats) -> Floats:
         """Return the amplitudes."""

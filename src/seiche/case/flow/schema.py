@@ -37,7 +37,7 @@ from seiche.case.quantities import (
     VelocityVector,
     Viscosity,
 )
-from seiche.case.run_tables import OutputTable, RunTable
+from seiche.case.run_tables import CaseTable, OutputTable, RunTable
 from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table, refuse_duplicate_names
 
 #: Tables of a case with cells.
@@ -331,11 +331,10 @@ class FlowOutput(OutputTable):
         yield from super().files()
 
 
-class FlowCase(Table):
+class FlowCase(CaseTable):
     """The case file of flow."""
 
     solver: Literal["flow"] = Field(description="which solver")
-    title: str = Field(default="", max_length=200, description="one line for pictures and summaries")
     geometry: Geometry = Field(description="the vessel")
     fluid: Fluid = Field(description="the fluid")
     lattice: Lattice = Field(description="the discretisation")

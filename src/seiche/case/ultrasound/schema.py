@@ -21,7 +21,7 @@ from seiche.case.quantities import (
     PositiveVelocity,
     StepsOrTime,
 )
-from seiche.case.run_tables import OutputTable, RunTable
+from seiche.case.run_tables import CaseTable, OutputTable, RunTable
 from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table
 from seiche.case.ultrasound.points import Ball
 from seiche.case.ultrasound.sources import Source
@@ -240,11 +240,10 @@ class UltrasoundOutput(OutputTable):
         yield from super().files()
 
 
-class UltrasoundCase(Table):
+class UltrasoundCase(CaseTable):
     """The case file of ultrasound."""
 
     solver: Literal["ultrasound"] = Field(description="this solver")
-    title: str = Field(default="", max_length=200, description="one line for pictures and summaries")
     grid: GridTable = Field(description="points in space and time")
     layer: LayerTable = Field(default=LayerTable(), description="the absorbing layer")
     medium: MediumTable = Field(description="the medium")

@@ -18,7 +18,7 @@ from seiche.errors import CaseError, FormatError
 from seiche.io.arrays import hdf5_file, values_of
 from seiche.io.formats.segy import read_segy
 from seiche.waves.attenuation import Attenuation, attenuated
-from seiche.waves.averages import Cells, averages
+from seiche.waves.averages import NodeCells, averages
 from seiche.waves.material import SLOWEST_CP, Material
 from seiche.waves.mesh import Mesh
 from seiche.waves.sizes import SizeField
@@ -304,7 +304,7 @@ class Media:
         values[:, sampled] = self._at_nodes(center[sampled], positions[sampled])
         if len(chosen):
             across = planes([table.where for table in self._tables if table.where is not None], self._dim)
-            values[:, chosen] = averages(Cells(mesh, nodes, chosen, across), self.at)
+            values[:, chosen] = averages(NodeCells(mesh, nodes, chosen, across), self.at)
         differ = abs(values - values[:, :, :1]).max() > _SAME * abs(values).max() if mesh.count else False
         by_node = world.allreduce_max(np.array([float(differ)]))[0] > 0
         return Material(*(values if by_node else self.at(center)))

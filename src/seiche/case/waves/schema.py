@@ -22,7 +22,7 @@ from seiche.case.quantities import (
     Velocity,
     Volume,
 )
-from seiche.case.run_tables import OutputTable, RunTable
+from seiche.case.run_tables import CaseTable, OutputTable, RunTable
 from seiche.case.tables import (
     FileName,
     FromList,
@@ -312,11 +312,10 @@ class WaveOutput(OutputTable):
         yield from super().files()
 
 
-class WaveCase(Table):
+class WaveCase(CaseTable):
     """The case file of waves."""
 
     solver: Literal["waves"] = Field(description="which solver")
-    title: str = Field(default="", max_length=200, description="one line for pictures and summaries")
     mesh: MeshTable = Field(description="the box and its elements")
     material: Annotated[tuple[MaterialTable, ...], FromList] = Field(min_length=1, description="the media, first below")
     attenuation: AttenuationTable | None = Field(default=None, description="frequency band of the quality factors")

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.report.figures import convergence_figure, observed_order, profile_figure
+from seiche.report.figures import convergence_figure, observed_order
 from seiche.ultrasound import Bowl, Disc, Emitter, Grid, Medium, Sensor, Source, simulate
 from seiche.ultrasound.materials import MATERIALS
 from seiche.validate.check import Check, Floats, Setting, relative_error
-from seiche.validate.ultrasound.pulses import DB, RHO, C
+from seiche.validate.ultrasound.pulses import DB, RHO, C, computed_plot
 
 _ONEIL = "O'Neil 1949, doi:10.1121/1.1906542"
 _FUBINI = "Blackstock 1966, doi:10.1121/1.1909986"
@@ -38,13 +38,7 @@ def transducers(setting: Setting) -> list[Check]:
         else:
             exact = 2 * np.abs(np.sin(k / 2 * (np.sqrt(z**2 + half**2) - z)))
         error = float(np.abs(computed - exact).max() / exact.max())
-        plot = partial(
-            profile_figure,
-            exact=(z * 1e3, exact),
-            measured={"computed": (z[::2] * 1e3, computed[::2])},
-            x_label="distance (mm)",
-            y_label="pressure over rho c u",
-        )
+        plot = computed_plot(z * 1e3, exact, computed, every=2, labels=("distance (mm)", "pressure over rho c u"))
         title = f"{name} of {size * 1e3:g} mm: largest error on the axis over peak"
         checks.append(Check(title, error, 2e-3, reference=_ONEIL, plot=plot))
     return checks

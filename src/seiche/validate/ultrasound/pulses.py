@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,15 @@ C, RHO, DB = 1500.0, 1000.0, 100 / (20 * np.log10(np.e))
 _TREEBY = "Treeby, Cox 2010, doi:10.1117/1.3360308"
 _DIEBOLD = "Diebold, Sun, Khan 1991, doi:10.1103/PhysRevLett.67.3384"
 _SZABO = "Szabo 1995, doi:10.1121/1.412332"
+
+
+def computed_plot(
+    x: Floats, exact: Floats, computed: Floats, *, every: int, labels: tuple[str, str]
+) -> Callable[[Path], None]:
+    """Return a function that plots every `every`-th computed value over the exact ones; `labels` of x and y."""
+    x_label, y_label = labels
+    measured = {"computed": (x[::every], computed[::every])}
+    return partial(profile_figure, exact=(x, exact), measured=measured, x_label=x_label, y_label=y_label)
 
 
 def photoacoustic_gaussian(setting: Setting) -> list[Check]:
@@ -35,13 +46,7 @@ def photoacoustic_gaussian(setting: Setting) -> list[Check]:
         return np.asarray(x * np.exp(-(x**2) / (2 * width**2)))
 
     exact = (f(r - C * t) + f(r + C * t)) / (2 * r)
-    plot = partial(
-        profile_figure,
-        exact=(t * 1e6, exact),
-        measured={"computed": (t[::3] * 1e6, p[::3])},
-        x_label="time (us)",
-        y_label="pressure over p0",
-    )
+    plot = computed_plot(t * 1e6, exact, p, every=3, labels=("time (us)", "pressure over p0"))
     error = float(np.abs(p - exact).max() / exact.max())
     return [Check("photoacoustic Gaussian: largest error over peak", error, 1e-5, reference=_TREEBY, plot=plot)]
 
@@ -84,13 +89,7 @@ def power_laws(setting: Setting) -> list[Check]:
         else:
             dispersion = a0 * np.tan(np.pi * y / 2) * w ** (y - 1) if y != 2 else 0.0 * w
         exact = a0 * w**y
-        plot = partial(
-            profile_figure,
-            exact=(f / 1e6, exact),
-            measured={"computed": (f[::8] / 1e6, computed[::8])},
-            x_label="frequency (MHz)",
-            y_label="absorption (Np/m)",
-        )
+        plot = computed_plot(f / 1e6, exact, computed, every=8, labels=("frequency (MHz)", "absorption (Np/m)"))
         kind = f"power law y = {y:g}{', by relaxation' if mode else ''}"
         error = float(np.abs(computed / exact - 1).max())
         slower = float(np.abs(speed * (1 / C + dispersion) - 1).max())
