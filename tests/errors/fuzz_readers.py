@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import signal
 import struct
 import sys
@@ -329,7 +328,7 @@ def fuzz(folder: Path, name: str, *, seed: int, number: int, seconds: float | No
         _set_limits(LIMIT, PATIENCE)
         wrong = _wrong(lambda: read(path))
         _set_limits(0.0, 0.0)
-        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - begun
+        grown = _largest_memory() - begun
         if wrong is None and grown > MEMORY:
             wrong = f"memory grew by {grown >> 20} MiB"
         if wrong is not None:
@@ -363,7 +362,13 @@ def _restart_memory() -> int:
     """Forget the largest memory of this process so far (Linux), and return the present one in bytes."""
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return _largest_memory()
+
+
+def _largest_memory() -> int:
+    """Return the largest memory of this process so far, in bytes, without that of its parent (unlike getrusage)."""
+    (line,) = [row for row in Path("/proc/self/status").read_text().splitlines() if row.startswith("VmHWM")]
+    return int(line.split()[1]) * 1024
 
 
 if __name__ == "__main__":

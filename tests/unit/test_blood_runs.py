@@ -159,7 +159,9 @@ def test_types_have_different_viscosities_inside(tmp_path: Path) -> None:
     assert simulation.blood is not None and simulation.blood.blood.boundary.inside is not None
     inside, sites = simulation.blood.blood.boundary.inside, simulation.setup.vessel.sites
     volumes, kinds = simulation.blood.cells.volumes(), inside.sites()
-    assert [(kinds == k).sum() for k in (1, 2)] == pytest.approx([3 * volumes[0], volumes[1]], rel=0.06)
+    red, small = ((kinds == kind).sum() for kind in (1, 2))
+    assert red == pytest.approx(3 * volumes[0], rel=0.06)
+    assert small == pytest.approx(volumes[1], abs=4)  # sites in a body of 21: the count depends on where it lies
     for kind, population in enumerate(simulation.blood.populations(), start=1):
         middles = np.round(population.vertices.mean(axis=1)).astype(np.int64) % 24
         assert (kinds[sites.find(middles)] == kind).all() or kind == 1  # a biconcave cell may be thin in its middle
