@@ -57,8 +57,8 @@ def changed(old: str, new: str, text: str | None = None) -> str:
             'monitoring/steady_flow_convergence: tolerance "x" is not a number',
         ),
         (
-            xml(simulation='<sponge_layer value="1"/>'),
-            "simulation/sponge_layer: this element is not supported; supported here are step_length, steps,",
+            xml(simulation='<wobble value="1"/>'),
+            "simulation/wobble: this element is not supported; supported here are step_length, steps,",
         ),
         (changed('value="2e-3" units="s"', 'value="2e-3" units="ms"'), 'step_length: units "ms" are not supported'),
         (changed('value="2e-3" units="s"', 'value="2e-3"'), 'step_length: the attribute "units" is missing; it has va'),
@@ -78,8 +78,24 @@ def changed(old: str, new: str, text: str | None = None) -> str:
             "initialconditions/checkpoint: a checkpoint of HemeLB cannot be read; supported is pressure/uniform",
         ),
         (
-            changed("<pressure><uniform", '<time value="9" units="lattice"/><pressure><uniform'),
-            "initialconditions/time: a first step other than 0 or 1 is not supported",
+            changed("<pressure><uniform", '<time value="41" units="lattice"/><pressure><uniform'),
+            "initialconditions/time: the first step 41 is after the last one, 40",
+        ),
+        (
+            changed(
+                "<pressure><uniform",
+                '<time value="9" units="lattice"/><pressure><uniform',
+                xml(simulation='<extra_warmup_steps value="10" units="lattice"/>'),
+            ),
+            "initialconditions/time: a first step is not supported with extra_warmup_steps; remove one of the two",
+        ),
+        (
+            changed(
+                "<pressure><uniform",
+                '<time value="9" units="lattice"/><pressure><uniform',
+                xml(inlet='<condition type="pressure" subtype="file"><path value="p.txt"/></condition>'),
+            ),
+            "inlets/inlet/condition: initialconditions starts the run at 0.016 s, and a table here starts at its first",
         ),
         (
             changed("<uniform", '<checkpoint file="a"/><uniform'),

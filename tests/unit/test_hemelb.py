@@ -247,7 +247,8 @@ IN_TIME = [
     ),
     (
         '<condition type="velocity" subtype="file"><path value="v.txt"/><radius value="1e-3" units="m"/></condition>',
-        {"kind": "velocity", "table": "v.txt", "repeat": True, "weights": "v.txt.weights.txt", "radius": "0.001 m"},
+        {"kind": "velocity", "table": "v.txt", "repeat": True, "weights": "v.txt.weights.txt", "radius": "0.001 m"}
+        | {"equal_times": "last"},
     ),
     (
         '<condition type="pressure" subtype="WK"><R value="1e9" units="kg/m^4*s"/><C value="1e-12" units="m^4*s^2/kg"/>'

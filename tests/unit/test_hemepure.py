@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from case_files import read_case_and_notes
-from hemelb_files import COSINE, OUTPUT, write_case, xml
+from hemelb_files import COSINE, OUTPUT, WOMERSLEY, write_case, xml
+from seiche.case.loading import prepare
 
 
 @pytest.mark.parametrize("kind", ["pressure", "yangpressure", "windkessel"])
@@ -88,3 +91,51 @@ def test_a_case_that_ends_at_convergence_stops_at_a_steady_flow(tmp_path: Path) 
     case, notes = read_case_and_notes(write_case(tmp_path, xml(rest=rest.replace('"true"', '"false"'))))
     assert case.time.steady is None
     assert notes == ("monitoring/steady_flow_convergence: ignored; the run computes all steps",)
+
+
+def test_elements_without_a_counterpart_are_left_out_with_a_note(tmp_path: Path) -> None:
+    extension = '<flowextension><length value="1e-3" units="m"/></flowextension>'
+    layer = '<sponge_layer><viscosity_ratio value="1000" units="dimensionless"/></sponge_layer>'
+    text = xml(version="3", simulation=layer).replace("<inlet>", f"<inlet>{extension}{layer}")
+    text = text.replace('path="./tube.gmy"/>', 'path="./tube.gmy"/><mapping path="pairs.txt" value="1"/>')
+    without, _ = read_case_and_notes(write_case(tmp_path, xml(version="3")))
+    case, notes = read_case_and_notes(write_case(tmp_path, text))
+    assert case == without
+    viscosity = "the viscosity is the same everywhere; the rules of pressure openings need no layer of higher viscosity"
+    assert notes == (
+        f"simulation/sponge_layer: ignored, {viscosity}",
+        "geometry/mapping: ignored; it numbers this vessel among coupled ones, and here one vessel is run alone",
+        "inlets/inlet/flowextension: ignored, red cells enter through it in HemeLB; the flow does not use it",
+        f"inlets/inlet/sponge_layer: ignored, {viscosity}",
+    )
+
+
+def test_a_first_step_advances_oscillations_and_shortens_the_run(tmp_path: Path) -> None:
+    """Step 6 is after five steps of 2 ms: half of a period of 20 ms."""
+    outlet = COSINE.format(mean="0.02", amplitude="0.01")
+    text = xml(inlet=WOMERSLEY, outlet=outlet)
+    before, _ = read_case_and_notes(write_case(tmp_path, text))
+    time = '<time value="6" units="lattice"/>'
+    case, notes = read_case_and_notes(write_case(tmp_path, text.replace("</pressure>", f"</pressure>{time}")))
+    assert (before.time.steps, case.time.steps) == (40, 35)
+    assert case.iolet[1].phase == pytest.approx(before.iolet[1].phase + math.pi)
+    phases = [each.iolet[0].harmonics[0].phase for each in (before, case)]
+    assert phases[1] == pytest.approx(phases[0] + math.pi)
+    assert notes[-2] == (
+        "initialconditions/time: 35 steps are run, which count from 0; oscillations start at the phase of step 6"
+    )
+
+
+def test_of_equal_times_in_a_velocity_table_the_last_row_is_used(tmp_path: Path) -> None:
+    """HemePure keeps the last of several values of one time."""
+    (tmp_path / "v.txt").write_text("0 1e-3\n0.5 9\n0.5 7\n0.5 4e-3\n1 1e-3\n")
+    inlet = """<condition type="velocity" subtype="file"><path value="v.txt"/>
+      <radius value="1e-3" units="m"/></condition>"""
+    setup = prepare(write_case(tmp_path, xml(inlet=inlet)))
+    series = setup.iolet_inputs["inlet0"].series
+    np.testing.assert_allclose(series.times, [0, 0.5, 1])
+    np.testing.assert_allclose(series.values, [0.5e-3, 2e-3, 0.5e-3])
+    assert (
+        'iolet["inlet0"].table: 2 rows have the time of the next row; the last row of equal times is used '
+        '(equal_times = "last")'
+    ) in setup.notes

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, get_args
 
-from seiche.case.flow.hemelb_iolets import HemelbFluid, translate_iolets
+from seiche.case.flow.hemelb_iolets import SPONGE, HemelbFluid, translate_iolets
 from seiche.case.flow.hemelb_values import file_name, number, number_in, point, positive, text_of, vector, whole
 from seiche.case.flow.schema_extraction import PLACES, ExtractedField, SiteChoice
 from seiche.case.quantities import shorten
@@ -52,10 +52,11 @@ def read_hemelb(path: Path | str) -> HemelbCase:
     if (pictures := sections["visualisation"]) is not None:
         notes.append(f"{pictures.path}: ignored; it affects only pictures")
     fluid, tables = _simulation(root.child("simulation"), notes)
-    tables["geometry"] |= _geometry(root.child("geometry"))
+    tables["geometry"] |= _geometry(root.child("geometry"), notes)
     if (monitoring := sections["monitoring"]) is not None:
         tables["time"] |= _monitoring(monitoring, notes)
     tables["fluid"] |= _initial(sections["initialconditions"])
+    fluid = _first_step(sections["initialconditions"], fluid, tables, notes)
     tables["iolet"] = translate_iolets(root, fluid, notes)
     properties = sections["properties"]
     tables["output"] = _outputs(properties, notes) if properties is not None else {}
@@ -88,6 +89,7 @@ def _simulation(element: Element, notes: list[str]) -> tuple[HemelbFluid, Tables
     used = ["step_length", "steps", "extra_warmup_steps", "voxel_size", "origin", "stresstype"]
     used += ["fluid_density", "fluid_viscosity", "reference_pressure"]
     ignored = {
+        "sponge_layer": SPONGE,
         "relaxation_parameter": "the two relaxation times have the magic parameter 3/16 (lattice.magic)",
         "boundary_velocity_ratio": "walls are rigid",
     }
@@ -122,7 +124,7 @@ def _simulation(element: Element, notes: list[str]) -> tuple[HemelbFluid, Tables
         "lattice": {"step": text_of(step, "s")},
         "time": {"steps": whole(steps) + warmup},
     }
-    return HemelbFluid(density, viscosity, reference_mmhg, warmup, spacing, origin), tables
+    return HemelbFluid(density, viscosity, reference_mmhg, warmup, spacing, origin, step), tables
 
 
 def _optional(element: Element, name: str, unit: str, default: float) -> float:
@@ -130,8 +132,12 @@ def _optional(element: Element, name: str, unit: str, default: float) -> float:
     return positive(child, unit) if child is not None else default
 
 
-def _geometry(element: Element) -> Tables:
-    element.only(("datafile",))
+def _geometry(element: Element, notes: list[str]) -> Tables:
+    element.only(("datafile", "mapping"))
+    notes += [
+        f"{item.path}: ignored; it numbers this vessel among coupled ones, and here one vessel is run alone"
+        for item in element.all("mapping")
+    ]
     return {"gmy": file_name(element.child("datafile"), "path")}
 
 
@@ -142,12 +148,28 @@ def _initial(element: Element | None) -> Tables:
         for checkpoint in place.all("checkpoint"):
             raise checkpoint.error("a checkpoint of HemeLB cannot be read; supported is pressure/uniform")
     element.only(("pressure", "time", "initial_time"))
-    for time in (*element.all("time"), *element.all("initial_time")):
-        if whole(time) > 1:  # HemeLB counts from 1
-            raise time.error("a first step other than 0 or 1 is not supported")
     pressure = element.child("pressure")
     pressure.only(("uniform",))
     return {"initial_pressure": text_of(number(pressure.child("uniform"), "mmHg"), "mmHg")}
+
+
+def _first_step(element: Element | None, fluid: HemelbFluid, tables: Tables, notes: list[str]) -> HemelbFluid:
+    """Return the fluid with the time of the first step, and leave only the remaining steps in `tables`."""
+    for item in (*element.all("time"), *element.all("initial_time")) if element is not None else ():
+        done = whole(item) - 1  # HemeLB counts from 1
+        if done <= 0:
+            continue
+        if fluid.warmup:
+            raise item.error("a first step is not supported with extra_warmup_steps; remove one of the two")
+        if done >= tables["time"]["steps"]:
+            raise item.error(f"the first step {done + 1} is after the last one, {tables['time']['steps']}")
+        tables["time"]["steps"] -= done
+        notes.append(
+            f"{item.path}: {tables['time']['steps']} steps are run, which count from 0; oscillations start at "
+            f"the phase of step {done + 1}"
+        )
+        return fluid._replace(elapsed=done * fluid.step)
+    return fluid
 
 
 def _outputs(element: Element, notes: list[str]) -> Tables:

@@ -23,12 +23,14 @@ from seiche.flow.profiles import womersley_mean
 from seiche.io.formats.xml_tree import Element
 
 Tables = dict[str, Any]
+#: Why a layer of higher viscosity at the outlets is left out.
+SPONGE = "the viscosity is the same everywhere; the rules of pressure openings need no layer of higher viscosity"
 #: Relative difference of Womersley numbers above which a note is written.
 SAME_NUMBER = 0.01
 
 
 class HemelbFluid(NamedTuple):
-    """HemelbFluid (SI units) and lattice of a file, for its iolets."""
+    """Fluid and lattice of a file, for its iolets, in SI units; `elapsed` is the time at the first step."""
 
     density: float
     viscosity: float
@@ -36,6 +38,8 @@ class HemelbFluid(NamedTuple):
     warmup: int
     spacing: float
     origin: tuple[float, float, float]
+    step: float
+    elapsed: float = 0.0
 
 
 class Translated(NamedTuple):
@@ -65,7 +69,7 @@ def translate_iolets(root: Element, fluid: HemelbFluid, notes: list[str]) -> lis
 
 
 def _translate(element: Element, name: str, fluid: HemelbFluid) -> Translated:
-    element.only(("condition", "normal", "position", "radius", "area"))
+    element.only(("condition", "normal", "position", "radius", "area", *_IGNORED))
     condition = element.child("condition")
     kind = f"{condition.attribute('type')}/{condition.attribute('subtype')}"
     kind = _SYNONYMS.get(kind, kind)
@@ -83,6 +87,7 @@ def _translate(element: Element, name: str, fluid: HemelbFluid) -> Translated:
         "normal": list(vector(element.child("normal"), "dimensionless")),
     }
     result = _CONDITIONS[kind](condition, table, fluid)
+    result.notes.extend(f"{item.path}: ignored, {_IGNORED[name]}" for name in _IGNORED for item in element.all(name))
     if "yangpressure" in condition.attributes.values():
         result.notes.append(f"{condition.path}: imposed by the rule of `scheme`, not by Yang's rule")
     return result
@@ -92,15 +97,18 @@ def _cosine(condition: Element, table: Tables, fluid: HemelbFluid) -> Translated
     condition.only(("amplitude", "mean", "phase", "period", "radius", "area"))
     mean, amplitude = (number(condition.child(key), "mmHg") for key in ("mean", "amplitude"))
     table |= {"kind": "pressure", "pressure": text_of(mean, "mmHg")}
-    phase, period = quantity(condition.child("phase"), "rad"), condition.child("period")
+    phase, period = number(condition.child("phase"), "rad"), condition.child("period")
+    number(period, "s")
     if amplitude != 0.0:
-        table |= {"amplitude": text_of(amplitude, "mmHg"), "phase": phase, "period": quantity(period, "s")}
+        phase = _advanced(phase, positive(period, "s"), fluid)
+        table |= {"amplitude": text_of(amplitude, "mmHg"), "phase": text_of(phase, "rad")}
+        table["period"] = quantity(period, "s")
     _ramp(table, fluid)
     return Translated(table, mean - abs(amplitude), [])
 
 
 def _pressure_file(condition: Element, table: Tables, fluid: HemelbFluid) -> Translated:
-    del fluid
+    _refuse_elapsed(condition, fluid)
     condition.only(("path", "radius", "area"))
     name = file_name(condition.child("path"), "value")
     table |= {"kind": "pressure", "table": name, "repeat": False}
@@ -160,7 +168,9 @@ def _womersley(condition: Element, table: Tables, fluid: HemelbFluid) -> Transla
         "profile": "womersley",
         "period": text_of(period, "s"),
         "radius": text_of(radius, "m"),
-        "harmonics": [{"amplitude": text_of(amplitude, "m/s"), "phase": text_of(phase, "rad")}],
+        "harmonics": [
+            {"amplitude": text_of(amplitude, "m/s"), "phase": text_of(_advanced(phase, period, fluid), "rad")}
+        ],
     }
     notes = [f"{condition.path}: amplitude and phase follow HemeLB's definition, without the factor 1/i (90 degrees)"]
     if abs(alpha - physical) > SAME_NUMBER * physical:
@@ -172,6 +182,7 @@ def _womersley(condition: Element, table: Tables, fluid: HemelbFluid) -> Transla
 
 
 def _velocity_file(condition: Element, table: Tables, fluid: HemelbFluid) -> Translated:
+    _refuse_elapsed(condition, fluid)
     condition.only(("path", "radius", "area", "maximum"))
     name = file_name(condition.child("path"), "value")
     weights = f"{name}.weights.txt"
@@ -188,12 +199,26 @@ def _velocity_file(condition: Element, table: Tables, fluid: HemelbFluid) -> Tra
         table |= {"kind": "velocity", "table": name, "repeat": True, "weights": weights}
         notes = []
     table["radius"] = text_of(positive(condition.child("radius"), "m"), "m")
+    table["equal_times"] = "last"
     return Translated(table, fluid.reference_mmhg, notes)
 
 
 def _ramp(table: Tables, fluid: HemelbFluid) -> None:
     if fluid.warmup:
         table["ramp"] = fluid.warmup
+
+
+def _advanced(phase: float, period: float, fluid: HemelbFluid) -> float:
+    """Return the phase (rad) at the first step of an oscillation with `phase` at time 0."""
+    return phase + 2.0 * math.pi * math.fmod(fluid.elapsed / period, 1.0) if fluid.elapsed else phase
+
+
+def _refuse_elapsed(condition: Element, fluid: HemelbFluid) -> None:
+    if fluid.elapsed:
+        raise condition.error(
+            f"initialconditions starts the run at {fluid.elapsed:g} s, and a table here starts at its first row; "
+            "subtract this time from the times of the table, and remove the first step"
+        )
 
 
 _CONDITIONS: dict[str, Callable[[Element, Tables, HemelbFluid], Translated]] = {
@@ -204,6 +229,11 @@ _CONDITIONS: dict[str, Callable[[Element, Tables, HemelbFluid], Translated]] = {
     "velocity/parabolic": _parabolic,
     "velocity/womersley": _womersley,
     "velocity/file": _velocity_file,
+}
+#: Elements of an iolet that change nothing here, and why.
+_IGNORED = {
+    "flowextension": "red cells enter through it in HemeLB; the flow does not use it",
+    "sponge_layer": SPONGE,
 }
 #: Other names in versions of HemePure: "GKmodel" is the circuit of R and C after Grinberg and Karniadakis.
 _TYPES = ("pressure", "yangpressure", "windkessel")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,11 +27,12 @@ Content = TypeVar("Content")
 
 @dataclass(frozen=True, eq=False)
 class TimeSeries:
-    """Values in Pa or m/s at `times` (s), both (n,)."""
+    """Values in Pa or m/s at `times` (s), both (n,); `dropped` rows of the file were followed by one of equal time."""
 
     times: npt.NDArray[np.float64]
     values: npt.NDArray[np.float64]
     repeat: bool
+    dropped: int = 0
 
     @property
     def period(self) -> float | None:
@@ -79,19 +81,27 @@ def iolet_inputs(case: FlowCase, sites: SiteSet, source: str) -> dict[str, Iolet
 
 
 def notes_of(inputs: dict[str, IoletInput], duration: float) -> tuple[str, ...]:
-    """Return a line for each table that ends before a run of `duration` seconds does."""
-    return tuple(
+    """Return lines for tables that end before a run of `duration` seconds does, and for tables with equal times."""
+    ends = tuple(
         f'iolet["{name}"].table: ends at {entry.series.times[-1]:g} s, before the end of the run at {duration:g} s; '
         "its last value applies from then on (repeat = true repeats the table)"
         for name, entry in inputs.items()
         if entry.series is not None and not entry.series.repeat and entry.series.times[-1] < duration
+    )
+    return ends + tuple(
+        f'iolet["{name}"].table: {entry.series.dropped} rows have the time of the next row; the last row of equal '
+        'times is used (equal_times = "last")'
+        for name, entry in inputs.items()
+        if entry.series is not None and entry.series.dropped
     )
 
 
 def _series(path: Path, opening: PressureOpening | VelocityOpening, source: str) -> TimeSeries:
     from seiche.io.formats.columns import read_time_table
 
-    times, values = _read(path, read_time_table, f'{source}: iolet["{opening.name}"].table')
+    last = isinstance(opening, VelocityOpening) and opening.equal_times == "last"
+    reader = partial(read_time_table, last_of_equal=last)
+    times, values, dropped = _read(path, reader, f'{source}: iolet["{opening.name}"].table')
     if opening.repeat and len(times) < 2:
         raise FormatError(path, "whole file", "one row; a repeated table needs at least two")
     if opening.repeat and abs(values[-1] - values[0]) > 1e-6 * float(np.ptp(values)):
@@ -105,7 +115,7 @@ def _series(path: Path, opening: PressureOpening | VelocityOpening, source: str)
         unit = parse_quantity("1 mmHg", dimension="pressure")
     else:
         unit = 1.0 if opening.table_scale is None else opening.table_scale
-    return TimeSeries(times, values * unit, bool(opening.repeat))
+    return TimeSeries(times, values * unit, bool(opening.repeat), dropped)
 
 
 def _profile(path: Path | None, key: str, sites: SiteSet, number: int, lattice: VelocitySet) -> SiteProfile:

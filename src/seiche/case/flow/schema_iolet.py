@@ -151,6 +151,9 @@ class VelocityOpening(Opening):
     table_scale: float | None = Field(
         default=None, gt=0, le=1e6, description="factor of velocities of table; 1 by default"
     )
+    equal_times: Literal["refuse", "last"] | None = Field(
+        default=None, description="rows of table with equal times: refuse (default), or use the last, as HemePure does"
+    )
     repeat: bool | None = Field(default=None, description=_REPEAT)
     profile: Literal["parabolic", "womersley", "computed"] = Field(
         default="parabolic", description="womersley needs a period; computed: developed flow of a section of any shape"
@@ -168,8 +171,9 @@ class VelocityOpening(Opening):
     def _consistent(self) -> VelocityOpening:
         mean = self.exactly_one_of(("velocity", "flow_rate", "table"))
         _refuse_with_table(self, ("period", "harmonics", "waveform"))
-        if self.table is None and self.table_scale is not None:
-            raise ValueError("table_scale is only allowed with table")
+        for name in ("table_scale", "equal_times"):
+            if self.table is None and getattr(self, name) is not None:
+                raise ValueError(f"{name} is only allowed with table")
         if self.weights is not None and "profile" in self.model_fields_set:
             raise ValueError(f'weights are not allowed with profile = "{self.profile}"; give one of the two')
         sources = ("harmonics", "waveform")

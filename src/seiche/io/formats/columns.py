@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,23 +23,37 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?
 _WHOLE = re.compile(r"[+-]?[0-9]{1,10}")
 
 
-def read_time_table(path: str | os.PathLike[str]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+class TimeTableRows(NamedTuple):
+    """Times and values, both (n,), and the number of rows that a row of equal time followed."""
+
+    times: npt.NDArray[np.float64]
+    values: npt.NDArray[np.float64]
+    dropped: int
+
+
+def read_time_table(
+    path: str | os.PathLike[str], *, last_of_equal: bool = False
+) -> TimeTableRows:
     """Return times and values (n,) from a file of two columns; times ascend strictly.
 
-    Raises FormatError with file, line and reason, OSError if the file cannot be read.
+    Of several rows with one time the last is returned if `last_of_equal`; otherwise they are refused. Raises FormatError with file, line and reason, OSError if the file cannot be read.
     """
     rows: list[tuple[float, float]] = []
+    dropped = 0
     for line, words in _rows(path):
         if len(words) != 2:
             raise FormatError(path, f"line {line}", f"{len(words)} columns; expected two, time and value")
         time, value = (_number(path, line, word) for word in words)
+        if rows and last_of_equal and time == rows[-1][0]:
+            rows.pop()
+            dropped += 1
         if rows and not time > rows[-1][0]:
             raise FormatError(path, f"line {line}", f"time {time:g} is not after {rows[-1][0]:g}; times must ascend")
         rows.append((time, value))
     if not rows:
         raise FormatError(path, "whole file", "no row; expected two columns, time and value")
     columns = np.array(rows, np.float64)
-    return columns[:, 0].copy(), columns[:, 1].copy()
+    return TimeTableRows(columns[:, 0].copy(), columns[:, 1].copy(), dropped)
 
 
 def read_weights(path: str | os.PathLike[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
