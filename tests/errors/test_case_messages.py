@@ -25,8 +25,7 @@ from seiche.case.flow.limits import refuse_impossible
 from seiche.errors import CaseError, FormatError
 
 WOMERSLEY = {"name": "inlet", "kind": "velocity", "velocity": "2 mm/s", "profile": "womersley"}
-CAROTID = {"preset": "internal-carotid"}
-SAMPLES = {"samples": [1, 2, 3], "harmonics": 4}
+CAROTID, SAMPLES = {"preset": "internal-carotid"}, {"samples": [1, 2, 3], "harmonics": 4}
 OUTLET_AT = {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"}
 
 
@@ -352,6 +351,7 @@ def test_geometries_that_cannot_be_made_are_refused() -> None:
     ("override", "message"),
     [
         ("foo", '--set "foo": expected key=value, such as "run.device=cuda"'),
+        ("solver=waves", '--set "solver=waves": all keys are those of solver "flow"; write a case file for "waves"'),
         ("title.x=1", '--set "title.x=1": "title" is not a table'),
         ("iolet.exit.kind=1", '--set "iolet.exit.kind=1": no entry "exit" in the list'),
     ],

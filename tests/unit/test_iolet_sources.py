@@ -227,7 +227,7 @@ def test_a_section_that_cannot_be_solved_is_named(sites: SiteSet, message: str):
 def test_files_of_columns(tmp_path: Path):
     path = tmp_path / "table.txt"
     path.write_text("# s mmHg\n0 80\n\n  0.25\t1.2e2 \n.5 -3.\n")
-    times, values, dropped = read_time_table(path)
+    times, values, _ = read_time_table(path)
     np.testing.assert_array_equal(times, [0, 0.25, 0.5])
     np.testing.assert_array_equal(values, [80, 120, -3])
     path.write_text("3 4 -5 0.5\r\n3 4 +6 1\r\n")

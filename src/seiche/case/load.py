@@ -113,6 +113,11 @@ def _override(data: dict[str, Any], text: str) -> None:
         table = _child(table, name, text)
     if isinstance(table, list) or not isinstance(table, dict):
         raise CaseError(f"--set {shorten(text)}: {shorten('.'.join(parents))} is not a table")
+    if not parents and last == "solver" and data.get(last) not in (None, parsed):
+        raise CaseError(
+            f"--set {shorten(text)}: all keys are those of solver {shorten(data[last])}; write a case file for "
+            f"{shorten(parsed)}"
+        )
     table[last] = parsed
 
 
