@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from prediction_cases import case_file, machine
+from seiche.case.simulation import Simulation
 from seiche.cli import main
 from seiche.machine.laws.file import write_machine
 from seiche.report.losses import losses
@@ -107,3 +108,8 @@ def test_a_trace_replaces_no_other_file(solver: str, tmp_path: Path, capsys: pyt
     assert (tmp_path / "notes.txt").read_text() == "kept"
     assert main(["run", str(path), "--set", "output.trace=summary.json"]) == 2
     assert 'two outputs have the same file name "summary.json"' in capsys.readouterr().err
+
+
+def test_a_run_that_is_not_set_up_has_no_attributes_of_its_kind() -> None:
+    with pytest.raises(AttributeError, match="case_run"):
+        Simulation.__new__(Simulation).flow_rates()

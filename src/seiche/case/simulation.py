@@ -239,7 +239,7 @@ class Simulation(Closing):
 
     def __getattr__(self, name: str) -> Any:
         """Return attributes of the kind of case, such as `flow_rates` of flow or `records` of ultrasound."""
-        if name == "parts":  # not yet set
+        if name == "case_run":  # not set before the set-up is done
             raise AttributeError(name)
         return getattr(self.case_run, name)
 
