@@ -20,13 +20,18 @@ KINDS = {
 }
 
 
+def kind_named(name: str) -> Kind:
+    """Return the kind of a name in `KINDS`."""
+    module, _, attribute = KINDS[name].partition(":")
+    kind: Kind = getattr(import_module(module), attribute)
+    return kind
+
+
 def kind_of(source: CaseFile) -> Kind:
     """Return the kind of a case; CaseError if its `solver` is missing or unknown."""
     name = source.solver
     if isinstance(name, str) and name in KINDS:
-        module, _, attribute = KINDS[name].partition(":")
-        kind: Kind = getattr(import_module(module), attribute)
-        return kind
+        return kind_named(name)
     *quoted, last = [f'"{known}"' for known in KINDS]
     expected = f"{', '.join(quoted)} or {last}"
     if "solver" not in source.tables:

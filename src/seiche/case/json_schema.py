@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""JSON schema of case files, made from their tables: editors complete and check keys with it.
+
+A quantity is a string with a unit. The schema cannot state which keys exclude each other; `seiche check` can.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from seiche.case import quantities
+from seiche.case.kinds import KINDS, kind_named
+from seiche.case.quantities import DIMENSIONS
+from seiche.case.tables import FromList, OneKindOf, OneOrMore
+from seiche.errors import CaseError
+from seiche.io.files import check_no_folder, check_replaceable, replacing
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?\s*"
+#: A number followed by a unit.
+QUANTITY = _NUMBER + r"[^0-9\s].*$"
+#: Strings of other grammars: what they are, with examples.
+_WORDS = {
+    quantities.parse_period: ("a time or a rate", ["0.8 s", "72 bpm"]),
+    quantities.parse_steps_or_time: ("a time", ["0.5 ms"]),
+    quantities.parse_velocity_or_flow_rate: ("a velocity or a flow rate", ["0.3 m/s", "4 mL/s"]),
+}
+
+
+class CaseSchema(GenerateJsonSchema):
+    """Generator of the schema of the text of a case file, before conversion to SI units."""
+
+    def function_before_schema(self, schema: core_schema.BeforeValidatorFunctionSchema) -> JsonSchemaValue:
+        """Return the schema of the values that the validator accepts."""
+        function: Any = schema["function"]["function"]
+        if function == FromList.func:
+            return self.generate_inner(schema["schema"])
+        if function == OneOrMore.func:
+            several = self.generate_inner(schema["schema"])
+            return {"anyOf": [several["items"], several]}
+        if isinstance(function, partial):
+            if (table := function.keywords.get("table")) is not None:
+                return {"type": "string", "enum": list(table)}
+            return _quantity(function)
+        if function in _WORDS:
+            text = _text(*_WORDS[function])
+            steps = {"type": "integer", "minimum": 0, "description": "number of time steps"}
+            return {"anyOf": [text, steps]} if function is quantities.parse_steps_or_time else text
+        return self.generate_inner(schema["schema"])  # a validator of a whole table
+
+    def function_plain_schema(self, schema: core_schema.PlainValidatorFunctionSchema) -> JsonSchemaValue:
+        """Return the alternatives of an open set of tables."""
+        owner = getattr(schema["function"]["function"], "__self__", None)
+        if not isinstance(owner, OneKindOf):
+            return super().function_plain_schema(schema)
+        return {"oneOf": [self.generate_inner(table.__pydantic_core_schema__) for table in owner.tables.values()]}
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        """Return the schema without null, which TOML does not have."""
+        return self.generate_inner(schema["schema"])
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """Omit titles of keys, which would repeat their names."""
+        return False
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        """Return the schema with its default as it is written in a case file; defaults of tables are omitted."""
+        result = self.generate_inner(schema["schema"])
+        default = schema.get("default")
+        dimension = _dimension(schema["schema"])
+        if isinstance(default, BaseModel) or default is None or default == () or "default_factory" in schema:
+            return result
+        if dimension is not None:
+            if not isinstance(default, float):
+                return result
+            unit = DIMENSIONS[dimension][0]
+            default = f"{default:g} {unit}"
+        if isinstance(default, tuple):
+            if any(isinstance(item, BaseModel) for item in default):
+                return result
+            default = list(default)
+        return {**result, "default": default} if "$ref" not in result else result
+
+
+def schema_of(name: str | None = None) -> dict[str, Any]:
+    """Return the JSON schema of the case files of the kind `name`, such as "flow"; by default of every kind.
+
+    Raises:
+        CaseError: an unknown kind.
+    """
+    if name is not None and name not in KINDS:
+        raise CaseError(f"schema: {quantities.shorten(name)} is not a kind of case; expected {', '.join(KINDS)}")
+    if name is not None:
+        made = _of_kind(name)
+    else:
+        definitions: dict[str, Any] = {}
+        for kind in KINDS:
+            one = _of_kind(kind)
+            # Kinds have different tables of the same name, such as RunTable of flow and of waves.
+            definitions |= {f"{kind}.{key}": _moved(value, kind) for key, value in one.pop("$defs").items()}
+            definitions[kind] = _moved(one, kind)
+        made = {"oneOf": [{"$ref": f"#/$defs/{kind}"} for kind in KINDS], "$defs": definitions}
+    heading = {"$schema": _DIALECT, "title": f"Seiche: case file of {name or 'any kind'}"}
+    return {**heading, **made, **heading}
+
+
+def write_schema(path: Path, name: str | None = None) -> None:
+    """Write the JSON schema of the kind `name`, by default of every kind, to `path`.
+
+    Raises:
+        CaseError: an unknown kind, there is no such folder, or `path` is a file of something else.
+    """
+    text = schema_text(name)
+    check_no_folder(path)
+    begin = text.partition(",")[0]
+    check_replaceable(
+        path, begin, f"{path}: cannot read the file to replace", f"{path}: exists and is not a JSON schema of Seiche"
+    )
+    with replacing(path) as part:
+        part.write_text(text)
+
+
+def schema_text(name: str | None = None) -> str:
+    """Return the text of the schema; CaseError as `schema_of`."""
+    return json.dumps(schema_of(name), indent=1) + "\n"
+
+
+def _of_kind(name: str) -> dict[str, Any]:
+    made: dict[str, Any] = _with_examples(kind_named(name).schema.model_json_schema(schema_generator=CaseSchema))
+    return made
+
+
+def _with_examples(value: Any) -> Any:
+    """Return a schema whose descriptions of quantities have an example, without limits that strings cannot have."""
+    if isinstance(value, list):
+        return [_with_examples(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    made = {key: _with_examples(item) for key, item in value.items()}
+    if made.get("pattern") == QUANTITY:
+        made = {key: item for key, item in made.items() if key not in ("gt", "ge", "lt", "le")}
+        if "such as" not in made["description"]:
+            made["description"] += f", such as {_quoted(made['examples'])}"
+    return made
+
+
+def _moved(value: Any, kind: str) -> Any:
+    """Return a schema whose references are those of the definitions of `kind`."""
+    if isinstance(value, list):
+        return [_moved(item, kind) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: item.replace("#/$defs/", f"#/$defs/{kind}.") if _is_reference(key, item) else _moved(item, kind)
+        for key, item in value.items()
+    }
+
+
+def _is_reference(key: str, value: Any) -> bool:
+    return isinstance(value, str) and value.startswith("#/$defs/") and key != "description"
+
+
+def _quantity(function: partial[Any]) -> JsonSchemaValue:
+    dimension = function.keywords["dimension"]
+    if dimension is None:
+        item: JsonSchemaValue = {"type": "number"}
+    else:
+        _, description, example = DIMENSIONS[dimension]
+        item = _text(description, [example])
+    if function.func is quantities.parse_vector:
+        return {"type": "array", "items": item, "minItems": 3, "maxItems": 3}
+    if function.func is quantities.parse_place:
+        return {"type": "array", "items": item, "minItems": 1, "maxItems": 3}
+    return item
+
+
+def _text(description: str, examples: list[str]) -> JsonSchemaValue:
+    description += f", such as {_quoted(examples)}"
+    return {"type": "string", "pattern": QUANTITY, "description": description, "examples": examples}
+
+
+def _quoted(examples: list[str]) -> str:
+    return " or ".join(f'"{example}"' for example in examples)
+
+
+def _dimension(schema: CoreSchema) -> str | None:
+    """Return the dimension of a schema of quantities, also optional or repeated ones."""
+    function = schema.get("function")
+    call = function.get("function") if isinstance(function, dict) else None
+    if isinstance(call, partial) and "dimension" in call.keywords:
+        dimension: str | None = call.keywords["dimension"]
+        return dimension
+    inner = schema.get("schema") or schema.get("items_schema")
+    return _dimension(inner) if isinstance(inner, dict) else None
