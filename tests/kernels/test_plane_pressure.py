@@ -42,11 +42,11 @@ class PlaneOracle(Oracle):
         return both + both[:, self.lattice.opposite] + self.even_part
 
     def held(self, f: Floats, normal: Floats) -> Floats:
-        """Return what the stress (n u + u n)/5 of the velocity u along the plane adds, (n, Q)."""
+        """Return what the stress (n u + u n)/20 of the velocity u along the plane adds, (n, Q)."""
         u = self.moments(f)[1]
         along = u - np.outer(u @ normal, normal)
         c = self.lattice.vectors
-        return -9 * self.lattice.weights * 0.4 * (along @ c.T) * (c @ normal)
+        return -9 * self.lattice.weights * 0.1 * (along @ c.T) * (c @ normal)
 
     def step(self, leaving: Floats, time_step: int) -> Floats:
         self.left = leaving
@@ -62,7 +62,8 @@ class PlaneOracle(Oracle):
             behind = self.sites.find((self.sites.coords[site] + inward.astype(int))[None])[0]
             place = self.sites.origin[0] + self.sites.coords[site, 0]
             depth = abs(place - self.sites.iolets[number].center[0])
-            target = rho[behind] + (self.model.iolets[number].mean - rho[behind]) / (depth + 1)
+            line = rho[behind] + (self.model.iolets[number].mean - rho[behind]) / (depth + 1)
+            target = 0.8 * line + 0.2 * rho[site]
             even = self.even(np.full(len(f), target), seen)[site, q] + self.held(seen, inward)[site, q]
             back = even + rest[behind, q] - f[site, q]
             self.inflow[number] += back - f[site, q]

@@ -131,6 +131,22 @@ def test_openings_vessels_and_pulses_are_measured_in_sites_and_radii() -> None:
     assert found["phase of the pulse along the vessel by the sound of the lattice"].value == pytest.approx(phase)
 
 
+@pytest.mark.parametrize(("collision", "stated"), [("trt", True), ("mrt", True), ("regularised", False)])
+def test_the_reynolds_number_of_a_spacing_limits_the_velocity_at_openings(collision: str, stated: bool) -> None:
+    """The tube has a peak velocity of 4 mm/s, a spacing of 0.25 mm and a viscosity of 4 mm^2/s."""
+    name = "grid Reynolds number u dx/nu, with openings"
+    tables = changed(tube_tables(), "lattice.collision", collision)
+    found = {item.name: item for item in flow_estimates(setup_of(tables))}
+    assert (name in found) == stated
+    if stated:
+        assert found[name].value == pytest.approx(4e-3 * 0.25e-3 / 4e-6)
+        assert not found[name].passed
+        fast = {i.name: i for i in flow_estimates(setup_of(changed(tables, "fluid.viscosity", "0.1 mPa s")))}
+        assert fast[name].passed
+        assert "the run may become unstable where fluid enters; use a spacing below" in fast[name].warning
+    assert name not in {item.name for item in flow_estimates(setup_of(box_tables()))}
+
+
 def test_the_run_states_its_mach_number_and_the_drift_of_mass(tmp_path: Path) -> None:
     tables: dict[str, Any] = changed(box_tables(), "fluid.initial_velocity", ["1 mm/s", "0 m/s", "0 m/s"])
     (tmp_path / "case.toml").write_text(toml_of(changed(tables, "run.monitor_every", 2)))

@@ -18,8 +18,11 @@ from seiche.kernels.registry import flow as registry
 if TYPE_CHECKING:
     from seiche.flow.depths import Depths
 
-#: Damping per step of the tangential velocity by the rule "plane"; unstable above 1/2.
-DAMPING = 0.2
+#: Damping per step of the tangential velocity by the rule "plane"; 0.1 is unstable in a tilted tube at tau 0.51.
+DAMPING = 0.05
+#: Weight of the density of the site itself in that of the rule "plane"; without it a checkerboard in the plane of the
+#: opening grows below tau 0.52, above 0.6 longer waves do (theory/flow, section 8).
+OWN_DENSITY = 0.2
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,7 @@ def _of_plane(sites: RuleSites) -> Mapping[str, Any]:
     assert depths is not None
     return {
         "damping": DAMPING,
+        "own": OWN_DENSITY,
         "depths": depths.values,
         "density": upload(depths.density[sites.rows]),
         "pairs": upload(depths.pairs),

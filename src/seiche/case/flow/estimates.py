@@ -12,6 +12,7 @@ from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.units import CS2
 from seiche.domain.occupancy import SizedSites
 from seiche.domain.sites import LINK_VECTORS, LinkKind, SiteSet
+from seiche.flow import Mrt, Trt
 from seiche.solver import Estimate
 
 #: The equilibrium is a low-Mach expansion with an error of Mach^2.
@@ -28,6 +29,8 @@ PASSED_ADVISED = 2.0
 RADIUS_ADVISED = 4.3
 #: Length of the tubes, in radii, in which they are measured.
 DISTANCE_ADVISED = 4.0
+#: Velocity times spacing over viscosity at which waves of two sites begin to grow where fluid enters.
+GRID_REYNOLDS_ADVISED = 7.0
 #: Entrance length of laminar flow over Reynolds number and diameter.
 ENTRANCE = 0.05
 #: Least thickness (sites) of the boundary layer of a pulse: a parabola through three sites.
@@ -40,7 +43,7 @@ _BOUNDS = "theory/flow.md#bounds-of-estimates"
 
 def flow_estimates(setup: FlowSetup) -> list[Estimate]:
     """Return the estimates of a flow before a run."""
-    return [*_lattice(setup), *_openings(setup), *_vessel(setup), *_pulse(setup)]
+    return [*_lattice(setup), *_openings(setup), *_inflow(setup), *_vessel(setup), *_pulse(setup)]
 
 
 def _lattice(setup: FlowSetup) -> Iterator[Estimate]:
@@ -98,6 +101,22 @@ def _openings(setup: FlowSetup) -> Iterator[Estimate]:
             remedy="extend the vessel at the openings",
             source=_BOUNDS,
         )
+
+
+def _inflow(setup: FlowSetup) -> Iterator[Estimate]:
+    """Yield the Reynolds number of a spacing, which limits the velocity at openings if odd moments decay slowly."""
+    numbers = setup.invariants
+    if not setup.model.iolets or not isinstance(setup.model.collision, Trt | Mrt) or numbers.mach is None:
+        return
+    value = numbers.mach * CS2**0.5 / ((numbers.tau[0] - 0.5) * CS2)
+    yield Estimate(
+        name="grid Reynolds number u dx/nu, with openings",
+        value=value,
+        greatest=GRID_REYNOLDS_ADVISED,
+        effect="the run may become unstable where fluid enters",
+        remedy=f"use a spacing below {setup.units.spacing * GRID_REYNOLDS_ADVISED / value:.2g} m" if value > 0 else "",
+        source=_BOUNDS,
+    )
 
 
 def _vessel(setup: FlowSetup) -> Iterator[Estimate]:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Pressure prescribed in the plane of an iolet (theory/flow, eqs. 39 and 40). Along a link, the sum of the outgoing
 /// and the returning population equals that of a site further inside. The density is linear between that site and the
-/// plane.
+/// plane, averaged with the density of the site itself.
 #pragma once
 #include "iolet.hpp"
 
@@ -61,6 +61,7 @@ struct PlanePressure {
   Index stride;
   const Real* normals;  ///< [iolet][3]
   Real damping;
+  Real own;               ///< weight of the density of the site itself
   const Real* depths;     ///< values of sites further inside
   const u32* density;     ///< [site] index of its density excess in `depths`
   const u32* pairs;       ///< [link] index of its pair of populations
@@ -71,8 +72,9 @@ struct PlanePressure {
     using L = typename Layout::Lattice;
     const auto site = layout.site(at.sites[k]);
     const Real plane = at.values[at.clock[0] * at.value_count + at.iolet[k]];
-    const Real deep = depths[density[k]], excess = deep + share[k] * (plane - deep);
     Seen<Real> seen(observed + k, stride);
+    const Real deep = depths[density[k]], line = deep + share[k] * (plane - deep);
+    const Real excess = line + own * (seen.excess - line);
     seen.hold(normals + 3 * at.iolet[k], damping);
     const u32* pair = pairs + first_link[k];
     Real inflow = Real(0);

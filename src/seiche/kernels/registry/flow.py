@@ -213,7 +213,7 @@ def plane_pressure(
     """Pressure iolets with the pressure imposed in their plane, independent of the force."""
     del force
     layout_cpp, layout_members = layout_type(layout, real, store, velocity_set)
-    observed: Members = (("observed", "ptr"), ("stride", "int64"), ("normals", "ptr"), ("damping", real))
+    observed: Members = (("observed", "ptr"), ("stride", "int64"), ("normals", "ptr"), ("damping", real), ("own", real))
     depths = pointers("depths density pairs first_link share")
     members: Members = (("layout", layout_members), ("at", IOLET_SITES), *observed, *depths)
     spec = _iolet_kernel(f"PlanePressure<{layout_cpp}>", members, real, velocity_set)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Flow through tubes with openings from low to high relaxation times, against Poiseuille (theory/flow, eq. 40)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from seiche.domain import shapes
+from seiche.flow import FlowModel, Newtonian, PressureIolet, Solver, VelocityIolet, Walls
+from seiche.flow.velocity_set import CS2
+
+RADIUS, LENGTH = 5.0, 40.0
+ALIGNED, TILTED = (1.0, 0.0, 0.0), (1.0, 0.5, 0.0)
+#: Relaxation time and Mach number of the peak: 0.1, or less for a grid Reynolds number below 7 (0.51).
+CASES = ((0.51, 0.04), (0.536, 0.1), (0.6, 0.1), (1.0, 0.1), (2.0, 0.1))
+
+
+def steps_until_steady(viscosity: float) -> int:
+    """Return the steps in which the slowest mode decays to 1e-4 and sound crosses the tube many times."""
+    return int(9 * RADIUS**2 / (5.783 * viscosity)) + 30 * round(LENGTH)
+
+
+@pytest.mark.parametrize("axis", [ALIGNED, TILTED], ids=["aligned", "tilted"])
+@pytest.mark.parametrize(("tau", "mach"), CASES)
+def test_pressures_drive_the_flow_of_poiseuille(tau: float, mach: float, axis: tuple[float, float, float]) -> None:
+    viscosity, peak = (tau - 0.5) * CS2, mach * CS2**0.5
+    entrance = 0.05 * (0.5 * peak * 2 * RADIUS / viscosity) * 2 * RADIUS
+    assert entrance < LENGTH
+    excess = 4 * viscosity * peak / RADIUS**2 * LENGTH / CS2
+    ends = (PressureIolet(1 + excess / 2), PressureIolet(1 - excess / 2))
+    model = FlowModel(Newtonian(viscosity), iolets=ends, walls=Walls("bouzidi"))
+    solver = Solver(shapes.tube(RADIUS, LENGTH, 1.0, axis=axis), model, threads=1)
+    solver.advance(steps_until_steady(viscosity))
+    flow = solver.measures.iolet_flow() / (0.5 * peak * math.pi * RADIUS**2)
+    np.testing.assert_allclose(flow, [1, -1], atol=0.02)
+
+
+@pytest.mark.parametrize(("tau", "mach"), CASES)
+def test_behind_a_velocity_inlet_the_pressure_gradient_is_that_of_poiseuille(tau: float, mach: float) -> None:
+    """In the second half of the tube; the inlet imposes the profile of developed flow."""
+    viscosity, peak = (tau - 0.5) * CS2, mach * CS2**0.5
+    ends = (VelocityIolet(peak / 2, ramp=200), PressureIolet())
+    model = FlowModel(Newtonian(viscosity), iolets=ends, walls=Walls("bouzidi"))
+    sites = shapes.tube(RADIUS, LENGTH, 1.0)
+    solver = Solver(sites, model, threads=1)
+    solver.advance(steps_until_steady(viscosity))
+    x = sites.coords[:, 0] - sites.coords[:, 0].min() + 0.5
+    part = (x > 0.5 * LENGTH) & (x < 0.9 * LENGTH)
+    gradient = -CS2 * np.polyfit(x[part], solver.fields(["density"])["density"][part], 1)[0]
+    flow = -solver.measures.iolet_flow()[1]
+    assert gradient == pytest.approx(8 * viscosity * flow / (math.pi * RADIUS**4), rel=0.02)
+
+
+@pytest.mark.parametrize("axis", [ALIGNED, TILTED, (1.0, 1.0, 0.0), (1.0, 1.0, 1.0)])
+def test_fluid_almost_at_rest_between_openings_stays_so_at_a_low_tau(axis: tuple[float, float, float]) -> None:
+    """A checkerboard in the plane of the opening grew by 1 % a step at tau 0.51."""
+    ends = (PressureIolet(1 + 1e-6), PressureIolet(1 - 1e-6))
+    model = FlowModel(Newtonian(0.01 / 3), iolets=ends, walls=Walls("bouzidi"))
+    solver = Solver(shapes.tube(RADIUS, 24.0, 1.0, axis=axis), model, threads=1)
+    solver.advance(6000)
+    assert solver.monitor().mach < 1e-3
