@@ -265,7 +265,7 @@ def test_the_kernel_of_the_how_to_compiles_and_fits_its_registration(tmp_path: P
     assert run.returncode == 0, run.stderr
 
 
-CLI = ("cli/__init__.py", "cli/bench.py", "cli/movement.py", "cli/options.py", "cli/validate.py")
+CLI = ("cli/__init__.py", "cli/bench.py", "cli/movement.py", "cli/options.py", "cli/validate.py", "cli/start.py")
 
 
 def test_commands_of_make_and_options_of_seiche_exist() -> None:

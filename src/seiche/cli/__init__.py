@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command `seiche`: run, check, schema, predict, convert, report, bench and validate.
+"""The command `seiche`: run, check, new, schema, predict, convert, report, bench and validate.
 
 Exit status: 0 if done, or stopped by SIGTERM, SIGINT or the wall-clock limit with a valid checkpoint; 1 if a validation
 failed; 2 after an error, which is one line on the standard error of one rank.
@@ -21,7 +21,7 @@ from seiche.case.agreement import end_of_rank
 from seiche.cli import movement as movement  # adds commands to `bench`
 from seiche.cli.bench import bench
 from seiche.cli.options import world_of_command
-from seiche.cli.start import schema
+from seiche.cli.start import new, schema
 from seiche.cli.validate import validate
 from seiche.errors import CaseError, SeicheError
 
@@ -127,6 +127,7 @@ def check(
         print("\n".join(lines))
 
 
+app.command()(new)
 app.command()(schema)
 
 

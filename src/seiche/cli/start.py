@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Commands for those who write a case: `seiche schema`."""
+"""Commands for those who write a case: `seiche new` and `seiche schema`."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
 
 from seiche.cli.options import world_of_command
+from seiche.errors import CaseError
 
 
 def schema(
@@ -26,3 +28,28 @@ def schema(
     else:
         write_schema(output, kind)
         print(f"seiche: wrote {output}")
+
+
+def new(
+    kind: Annotated[str | None, typer.Argument(help="flow, blood, ultrasound or waves.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Folder to make; by default the kind or the example.")] = None,
+    *,
+    like: Annotated[str | None, typer.Option(metavar="EXAMPLE", help="Copy this example with its data.")] = None,
+    python: Annotated[bool, typer.Option("--python", help="Also write a script that runs the case.")] = False,
+    list_them: Annotated[bool, typer.Option("--list", help="List the examples and exit.")] = False,
+) -> None:
+    """Begin a case: write a folder with a commented case file that runs."""
+    if world_of_command(alone=True).rank != 0:
+        return
+    from seiche.case.new import list_examples, new_case
+
+    if list_them:
+        print("\n".join(list_examples()))
+        return
+    if kind is None:
+        raise CaseError("new: the kind is missing; expected flow, blood, ultrasound or waves, or --list")
+    files = new_case(kind, name, like=like, script=python)
+    print(f"seiche: wrote {', '.join(map(str, files))}")
+    case = next((path for path in files if path.name == "case.toml"), None)
+    if case is not None:
+        print(f"seiche: next: seiche check {quote(str(case))}; seiche run {quote(str(case))}")

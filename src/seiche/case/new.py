@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Begins a case: a folder with a commented case file that runs, or a copy of an example.
+
+The templates are in `case/templates`, one for each kind. Examples are in the package, or in the repository of a clone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from seiche.case.kinds import KINDS
+from seiche.case.messages import nearest
+from seiche.case.quantities import shorten
+from seiche.errors import CaseError
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+TEMPLATES = Path(__file__).resolve().parent / "templates"
+#: Larger files are not data of an example; the build does not install them either (CMakeLists.txt).
+LARGEST_FILE = 1024 * 1024
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}")
+_SCRIPT = '''"""Runs the case of this folder: python case.py, or mpiexec -n 2 python case.py."""
+
+from pathlib import Path
+
+import seiche
+
+with seiche.load(Path(__file__).with_name("case.toml"), replace=True) as sim:
+    # sim.every(function, steps=100) calls function(sim) during the run; docs/howto/callbacks.md.
+    outcome = sim.run()
+    if sim.world.rank == 0:
+        print(*outcome.lines, sep="\\n")
+        print(f"{outcome.step} steps; files: {', '.join(path.name for path in outcome.files)}")
+'''
+
+
+@dataclass(frozen=True)
+class Example:
+    """An example: its `folder`, the `solver` of its case file, or "script", and one `line` that describes it."""
+
+    folder: Path
+    solver: str
+    line: str
+
+    @property
+    def name(self) -> str:
+        """Return the name of the folder."""
+        return self.folder.name
+
+
+def examples_folder() -> Path:
+    """Return the folder of the examples: in the installed package, else in the repository of this clone.
+
+    Raises:
+        CaseError: there is none.
+    """
+    for folder in (_PACKAGE / "examples", _PACKAGE.parents[1] / "examples"):
+        if folder.is_dir():
+            return folder
+    raise CaseError(f"new: there are no examples in {_PACKAGE}; install Seiche again")
+
+
+def examples() -> list[Example]:
+    """Return the examples by name; CaseError if this installation has none."""
+    return [_example(folder) for folder in sorted(examples_folder().iterdir()) if any(_files(folder))]
+
+
+def _example(folder: Path) -> Example:
+    case = folder / "case.toml"
+    if not case.is_file():
+        script = next(path for path in sorted(folder.iterdir()) if path.suffix == ".py")
+        text = script.read_text(encoding="utf-8").partition('"""')[2]
+        return Example(folder, "script", text.partition("\n")[0].removesuffix('"""'))
+    text = case.read_text(encoding="utf-8")
+    sentence = " ".join(
+        line.removeprefix("#").strip() for line in text.split("\n\n")[0].splitlines() if line[:1] == "#"
+    )
+    return Example(folder, str(tomllib.loads(text)["solver"]), re.split(r"(?<=[.?!])\s|:\s", sentence)[0])
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield the files of an example that a copy has: no results, no hidden and no large files."""
+    for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
+        parts = path.relative_to(folder).parts
+        unwanted = any(part in ("out", "__pycache__") or part.startswith(".") for part in parts)
+        if path.is_file() and not unwanted and path.stat().st_size <= LARGEST_FILE:
+            yield path
+
+
+def list_examples() -> list[str]:
+    """Return a line for each example: name, kind, description."""
+    found = examples()
+    width = max(len(example.name) for example in found)
+    return [f"{example.name:<{width}}  {example.solver:<10}  {example.line}" for example in found]
+
+
+def new_case(kind: str, name: str | None = None, *, like: str | None = None, script: bool = False) -> list[Path]:
+    """Write a new case into the folder `name` below the working folder, and return its files.
+
+    Args:
+        kind: a key of `KINDS`.
+        name: name of the folder; by default that of the example, or of the kind.
+        like: name of an example to copy instead of the template.
+        script: whether to write `case.py`, which runs the case, too.
+
+    Raises:
+        CaseError: an unknown kind or example, an example of another kind, a bad name, or the folder exists.
+    """
+    if kind not in KINDS:
+        raise CaseError(f"new: {shorten(kind)} is not a kind of case; expected {', '.join(KINDS)}")
+    contents = _like(kind, like) if like is not None else {"case.toml": TEMPLATES / f"{kind}.toml"}
+    folder = Path(name if name is not None else like or kind)
+    if not _NAME.fullmatch(folder.name):
+        raise CaseError(f"new: {shorten(str(folder))} is not a usable name of a folder; use letters, digits, - and _")
+    if os.path.lexists(folder):
+        raise CaseError(f"new: {folder} exists and is not changed; give another name, or remove it")
+    try:
+        folder.mkdir(parents=True)
+        for inner, source in contents.items():
+            (folder / inner).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, folder / inner)
+    except OSError as error:
+        raise CaseError(f"new: cannot write {folder}: {error.strerror}") from None
+    if like is None:
+        case = folder / "case.toml"
+        case.write_text(case.read_text(encoding="utf-8").replace('"NAME"', f'"{folder.name}"', 1), encoding="utf-8")
+    if script and "case.py" not in contents:
+        (folder / "case.py").write_text(_SCRIPT, encoding="utf-8")
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _like(kind: str, like: str) -> dict[str, Path]:
+    """Return the files of an example by their place in its folder."""
+    found = {example.name: example for example in examples()}
+    if like not in found:
+        raise CaseError(f"new: {shorten(like)} is not an example{nearest(like, list(found))}")
+    example = found[like]
+    if example.solver not in (kind, "script"):
+        raise CaseError(f'new: the example {like} is a case of {example.solver}; use "seiche new {example.solver}"')
+    return {str(path.relative_to(example.folder)): path for path in _files(example.folder)}
