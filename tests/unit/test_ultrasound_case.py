@@ -165,6 +165,12 @@ def test_skull_focus_lies_behind_the_bone(tmp_path):
     place = np.unravel_index(int(np.argmax(brain)), brain.shape)
     assert abs(x[x > -5e-3][place[0]] - 15e-3) < 8e-3
     assert abs(y[np.abs(y) < 30e-3][place[1]]) < 1e-3
+    focus = found.summary["details"]["foci"]["sources.0"]
+    assert focus["pressure_Pa"] == pytest.approx(float(brain.max()))
+    assert focus["place_m"] == pytest.approx([x[x > -5e-3][place[0]], y[np.abs(y) < 30e-3][place[1]]])
+    assert 1.5e-3 < focus["width_6dB_m"] < 6e-3 < focus["length_6dB_m"] < 40e-3
+    assert found.summary["details"]["greatest_p_amplitude"]["place_m"][0] < -10e-3
+    assert any(line.startswith("focus of sources.0: at (") for line in found.lines)
     hottest = found.summary["details"]["greatest_temperature"]
     assert 37.5 < hottest["value"] < 60.0
     assert 66e-3 < np.hypot(hottest["place_m"][0] - 60e-3, hottest["place_m"][1]) < 76e-3

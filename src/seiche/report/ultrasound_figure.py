@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,13 @@ from seiche.report.style import DOUBLE_COLUMN, color_bar, new_figure, paper_styl
 _CONTRAST = 0.05
 
 
+class Mark(NamedTuple):
+    """A marked place (m), of which the first two coordinates are drawn, and the text below the panel."""
+
+    place: tuple[float, ...]
+    text: str
+
+
 @dataclass(frozen=True, eq=False)
 class Panel:
     """A field (1D or 2D, axes of `places` in m) with its title and the label of its colour bar."""
@@ -25,6 +32,7 @@ class Panel:
     label: str
     values: npt.NDArray[Any]
     both_signs: bool = False
+    marks: tuple[Mark, ...] = ()
 
 
 def middle_slice(values: npt.NDArray[Any], through: Sequence[int] | None = None) -> npt.NDArray[Any]:
@@ -74,6 +82,12 @@ def ultrasound_figure(
             if sound_speed is not None and np.ptp(sound_speed) > _CONTRAST * sound_speed.min():
                 levels = np.linspace(sound_speed.min(), sound_speed.max(), 4)[1:-1]
                 panel_axes.contour(scaled[0], scaled[1], sound_speed.T, levels=levels, colors="0.7", linewidths=0.5)
+            for mark in panel.marks:
+                x, y = (1e3 * c for c in mark.place[:2])
+                panel_axes.plot(x, y, "+", color="cyan", markersize=6, markeredgewidth=0.8)
+            if panel.marks:
+                text = "\n".join(mark.text.replace(", ", "\n", 1) for mark in panel.marks)
+                panel_axes.text(0.98, 0.03, text, transform=panel_axes.transAxes, color="white", fontsize=4, ha="right")
             panel_axes.set_aspect("equal")
             color_bar(panel_axes, colors, panel.label)
         save(figure, path, name)

@@ -14,8 +14,10 @@ import numpy.typing as npt
 from seiche import __version__
 from seiche.case.output import Final, Place
 from seiche.case.ultrasound.setup import UltrasoundSetup, decompose
+from seiche.case.ultrasound.sources import CurvedSource
 from seiche.io.files import replacing
-from seiche.report.ultrasound_figure import Panel, middle_slice, ultrasound_figure
+from seiche.report.ultrasound_figure import Mark, Panel, middle_slice, ultrasound_figure
+from seiche.ultrasound.focus import find_focus
 from seiche.ultrasound.photoacoustic import time_reversal
 from seiche.ultrasound.simulate import results_of
 from seiche.ultrasound.solver import UltrasoundSolver
@@ -116,6 +118,23 @@ class ResultFile(Final):
             }
         return largest
 
+    def foci(self) -> dict[str, dict[str, Any]]:
+        """Return the focus of each curved source whose frequency is the first recorded one, by "sources.NUMBER"."""
+        arrays, case, found = self.arrays, self._setup.case, {}
+        for number, source in enumerate(case.source):
+            if not isinstance(source, CurvedSource) or "p_amplitude" not in arrays:
+                continue
+            if source.frequency == case.record.frequencies[0]:
+                focus = find_focus(arrays["p_amplitude"][0], self._setup.grid, source.position, source.curvature_center)
+                if focus is not None:
+                    found[f"sources.{number}"] = {
+                        "place_m": list(focus.position),
+                        "pressure_Pa": focus.pressure,
+                        "length_6dB_m": focus.length,
+                        "width_6dB_m": focus.width,
+                    }
+        return found
+
     def _write_arrays(self, part: Path, arrays: Arrays) -> None:
         grid, medium = self._setup.grid, self._setup.medium
         media = {name: getattr(medium, name) for name in ("sound_speed", "density", "alpha_coeff", "BonA")}
@@ -148,12 +167,14 @@ class ResultFile(Final):
             "dose": ("thermal dose", "equivalent min at 43 °C", 1.0),
             "image": ("image by time reversal", "Pa", 1.0),
         }
+        marks = tuple(Mark(tuple(each["place_m"]), label_of(each)) for each in self.foci().values())
         for key, (title, label, factor) in fields.items():
             if key in arrays:
                 values = arrays[key][0] if key == "p_amplitude" else arrays[key]
                 center = np.unravel_index(int(np.argmax(values)), grid.shape)
                 plane = factor * middle_slice(values, [int(k) for k in center])
-                panels.append(Panel(title, label, plane, both_signs=key == "p_final"))
+                shown = marks if key == "p_amplitude" else ()
+                panels.append(Panel(title, label, plane, both_signs=key == "p_final", marks=shown))
         speed = np.asarray(setup.medium.sound_speed)
         background = middle_slice(speed) if speed.ndim else None
         places = [grid.positions(axis) for axis in grid.axes[:2]]
@@ -163,3 +184,12 @@ class ResultFile(Final):
 def unit_of(name: str) -> str:
     """Return the SI unit of a result."""
     return _UNITS[name] if name in _UNITS else _UNITS[name[0]]
+
+
+def label_of(focus: dict[str, Any]) -> str:
+    """Return pressure and -6 dB size of a focus of `ResultFile.foci` on one line, in kPa and mm."""
+    length, width = (
+        "beyond the grid" if focus[key] is None else f"{1e3 * focus[key]:.3g} mm"
+        for key in ("length_6dB_m", "width_6dB_m")
+    )
+    return f"{focus['pressure_Pa'] / 1e3:.4g} kPa, -6 dB length {length}, width {width}"

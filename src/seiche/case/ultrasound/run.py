@@ -16,7 +16,7 @@ import numpy.typing as npt
 from seiche.case.kind import CaseRun, Match, Restart, Results
 from seiche.case.output import ChunkMonitor
 from seiche.case.steering import Control
-from seiche.case.ultrasound.outputs import ResultFile
+from seiche.case.ultrasound.outputs import ResultFile, label_of
 from seiche.case.ultrasound.setup import UltrasoundSetup, open_solver, signals_of
 from seiche.domain.world import World
 from seiche.ultrasound.solver import UltrasoundSolver
@@ -64,7 +64,7 @@ class UltrasoundCaseRun(CaseRun):
     def results(self, files: Iterable[Path]) -> Results:
         """Return the grid and the largest recorded values."""
         setup, solver, problem = self.setup, self.solver, self.setup.problem
-        largest = self.records.greatest()
+        largest, foci = self.records.greatest(), self.records.foci()
         details = {
             "case_file": setup.source,
             "scheme": setup.case.run.scheme,
@@ -76,11 +76,15 @@ class UltrasoundCaseRun(CaseRun):
             "files": [path.name for path in files],
             "notes": list(setup.notes),
             **largest,
+            **({"foci": foci} if foci else {}),
         }
         lines = []
         for name, entry in largest.items():
             place = ", ".join(f"{1e3 * c:.4g}" for c in entry["place_m"])
             lines.append(f"{name.replace('_', ' ', 1)}: {entry['value']:.5g} {entry['unit']} at ({place}) mm")
+        for name, focus in foci.items():
+            place = ", ".join(f"{1e3 * c:.4g}" for c in focus["place_m"])
+            lines.append(f"focus of {name}: at ({place}) mm, {label_of(focus)}")
         return Results(details=details, lines=lines)
 
 

@@ -51,6 +51,13 @@ class CurvedSource(FocusedSource):
 
     radius: PositiveLength = Field(description="radius of curvature")
 
+    @property
+    def curvature_center(self) -> tuple[float, ...]:
+        """Return the geometric focus (m): on the axis, at the radius of curvature from the source."""
+        middle = np.asarray(self.position, np.float64)
+        axis = np.asarray(self.focus, np.float64) - middle
+        return tuple((middle + self.radius * axis / np.linalg.norm(axis)).tolist())
+
 
 class ArcSource(CurvedSource):
     """A circular arc (2D) that faces its focus."""
