@@ -28,7 +28,7 @@ from seiche.errors import CaseError, SeicheError
 app = typer.Typer(
     name="seiche",
     help="Flow and waves on many GPUs.",
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -56,7 +56,7 @@ def run(
     *,
     device: DeviceOption = None,
     restart: Annotated[Path | None, typer.Option(metavar="CHECKPOINT", help="Continue from this checkpoint.")] = None,
-    output: Annotated[Path | None, typer.Option(metavar="DIR", help="Output folder.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help="Output folder.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace the results of an earlier run there.")] = False,
     changes: Changes = None,
     transport: Annotated[str | None, typer.Option(help="Transport of messages; by default that of the case.")] = None,
@@ -173,9 +173,9 @@ def render(
     folder: Annotated[Path, typer.Argument(help="Output folder of a run with cells or waves.", metavar="RUN")],
     *,
     film: Annotated[bool, typer.Option("--film", help="Draw a GIF or MP4 of all states, not only the last.")] = False,
-    output: Annotated[Path | None, typer.Option(metavar="FILE", help="File to write; by default next to the data.")] = (
-        None
-    ),
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write; by default next to the data.")
+    ] = None,
     every: Annotated[int, typer.Option(min=1, help="Interval of states in a film.")] = 1,
     series: Annotated[str | None, typer.Option(metavar="NAME", help="File name of the cells or snapshots.")] = None,
 ) -> None:
@@ -209,7 +209,7 @@ def report(
     *,
     compare: Annotated[bool, typer.Option("--compare", help="Compare two runs; the first is the reference.")] = False,
     machine: Annotated[Path | None, typer.Option(metavar="FILE", help="Machine file for predictions.")] = None,
-    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Page to write.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Page to write.")] = None,
 ) -> None:
     """Write a page that analyses the performance of a run."""
     if _idle():
