@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from case_files import read_case
+from seiche.case.flow.estimates import flow_estimates
 from seiche.case.flow.geometry import build
 from seiche.case.flow.picture import picture_step
 from seiche.case.loading import load, prepare
 from seiche.cells.overlap import overlapping_pairs
 from seiche.domain.shapes import tube
+from seiche.solver.estimate import warnings_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -61,6 +63,7 @@ def test_the_bifurcation_is_what_its_comment_says(tmp_path: Path) -> None:
     assert setup.invariants.tau[0] >= 0.51
     assert setup.invariants.velocity_scale is not None
     assert setup.units.to_lattice("velocity", setup.invariants.velocity_scale) <= 0.1
+    assert warnings_of(flow_estimates(setup)) == []
     # Drawn at systole: between a tenth and a third of the beat.
     assert 0.1 < picture_step(setup, setup.steps) / setup.steps < 1 / 3
 
