@@ -24,6 +24,8 @@ BEND = np.radians(25.0)
 #: Inclination of the sac towards the second daughter (radians).
 LEAN = np.radians(6.0)
 _SEGMENTS = 32
+#: Nodes of the meshing grid along each side of a block.
+_BLOCK = 8
 
 
 @dataclass(frozen=True)
@@ -131,12 +133,36 @@ def _mesh(parts: Sequence[_Tube], widths: Sequence[float], spacing: float) -> Su
         raise CaseError(f"a meshing grid of {nx} x {ny} x {nz} nodes is too fine; choose a larger resolution")
     z, y, x = np.meshgrid(*(low[a] + spacing * np.arange(n) for a, n in ((2, nz), (1, ny), (0, nx))), indexing="ij")
     places = np.stack([x.reshape(-1), y.reshape(-1), z.reshape(-1)], axis=1)
-    field = parts[0].distance(places)
-    for part, width in zip(parts[1:], widths[1:], strict=True):
-        field = _smooth_minimum(field, part.distance(places), width)
+    field = _field(parts, widths, places.reshape(nz, ny, nx, 3), spacing)
     vertices, faces, _ = igl.marching_cubes(field, places, nx, ny, nz, 0.0)
     surface = Surface.from_triangles(vertices[faces])
     return surface if surface.volume > 0.0 else Surface(surface.vertices, np.ascontiguousarray(surface.faces[:, ::-1]))
+
+
+def _field(parts: Sequence[_Tube], widths: Sequence[float], nodes: Floats, spacing: float) -> Floats:
+    """Return the signed distance of `nodes` (nz, ny, nx, 3), exact where a cell of the grid may contain the zero level.
+
+    The distance changes by at most the way between two places, so that at the middle of a block of nodes excludes the
+    zero level from blocks far from the wall; their nodes get the distance of the middle.
+    """
+    ends = [np.minimum(np.arange(0, n, _BLOCK) + _BLOCK, n) - 1 for n in nodes.shape[:3]]
+    firsts = [np.arange(0, n, _BLOCK) for n in nodes.shape[:3]]
+    middles = 0.5 * (nodes[np.ix_(*firsts)] + nodes[np.ix_(*ends)])
+    coarse = _union(parts, widths, middles.reshape(-1, 3)).reshape(middles.shape[:3])
+    for axis, (first, end) in enumerate(zip(firsts, ends, strict=True)):
+        coarse = np.repeat(coarse, end - first + 1, axis=axis)
+    field = coarse.reshape(-1)
+    near = np.flatnonzero(np.abs(field) <= np.sqrt(3.0) * (0.5 * (_BLOCK - 1) + 1.1) * spacing)
+    field[near] = _union(parts, widths, nodes.reshape(-1, 3)[near])
+    return field
+
+
+def _union(parts: Sequence[_Tube], widths: Sequence[float], places: Floats) -> Floats:
+    """Return the signed distance of `places` (p, 3) from the smooth union of `parts`."""
+    field = parts[0].distance(places)
+    for part, width in zip(parts[1:], widths[1:], strict=True):
+        field = _smooth_minimum(field, part.distance(places), width)
+    return field
 
 
 def _smooth_minimum(a: Floats, b: Floats, width: float) -> Floats:

@@ -67,7 +67,11 @@ class Emitter:
         if not shapes:
             raise CaseError(f"{name}: has no shape")
         delays, factors = self._elements(name, len(shapes))
-        quadratures = [self._quadrature(shape, grid, name) for shape in shapes]
+        quadratures = [quadrature_of(shape, grid, name) for shape in shapes]
+        for shape, quadrature in zip(shapes, quadratures, strict=True):
+            if self.quantity == "u" and quadrature.normals is None:
+                kind, axes = type(shape).__name__, len(grid.shape)
+                raise CaseError(f"{name}: a {kind} in {axes} dimensions has no normal direction; use quantity p")
         sources = []
         dimensions = len(grid.shape)
         for axis in grid.axes if self.quantity == "u" else ("p",):
@@ -124,26 +128,30 @@ class Emitter:
             raise CaseError(f"{name}: a delay of {arrays[0].min():g} s is negative")
         return arrays[0], arrays[1]
 
-    def _quadrature(self, shape: Shape, grid: Grid, name: str) -> Quadrature:
-        dimensions, kind = len(grid.shape), type(shape).__name__
-        extent = float(np.linalg.norm([(n - 1) * d for n, d in zip(grid.shape, grid.spacings, strict=True)]))
-        try:
-            size = shape.size()
-            if not size <= (1 + 1e-9) * extent:  # before quadrature: metres instead of millimetres give too many points
-                raise CaseError(f"a {kind} of {size:g} m does not lie inside the grid, whose diagonal is {extent:g} m")
-            quadrature = shape.quadrature(min(grid.spacings) / _FINENESS)
-        except CaseError as error:
-            raise CaseError(f"{name}: {error}") from None
-        except (TypeError, ValueError):
-            raise CaseError(f"{name}: positions and lengths of a {kind} are not numbers") from None
-        if quadrature.points.shape[1] != dimensions:
-            raise CaseError(f"{name}: a {kind} in {quadrature.points.shape[1]} dimensions on a grid of {dimensions}")
-        if self.quantity == "u" and quadrature.normals is None:
-            raise CaseError(f"{name}: a {kind} in {dimensions} dimensions has no normal direction; use quantity p")
-        places = quadrature.points / grid.spacings + np.array([n // 2 for n in grid.shape])
-        if not ((places >= 0) & (places <= np.array(grid.shape) - 1)).all():
-            raise CaseError(f"{name}: a {kind} does not lie inside the grid")
-        return quadrature
+
+def quadrature_of(shape: Shape, grid: Grid, name: str, spacing: float | None = None) -> Quadrature:
+    """Return the points of a shape about `spacing` (m) apart, by default a third of that of the grid.
+
+    Raises:
+        CaseError: an impossible shape, or one that is not inside the grid; the message begins with `name`.
+    """
+    dimensions, kind = len(grid.shape), type(shape).__name__
+    extent = float(np.linalg.norm([(n - 1) * d for n, d in zip(grid.shape, grid.spacings, strict=True)]))
+    try:
+        size = shape.size()
+        if not size <= (1 + 1e-9) * extent:  # before quadrature: metres instead of millimetres give too many points
+            raise CaseError(f"a {kind} of {size:g} m does not lie inside the grid, whose diagonal is {extent:g} m")
+        quadrature = shape.quadrature(spacing or min(grid.spacings) / _FINENESS)
+    except CaseError as error:
+        raise CaseError(f"{name}: {error}") from None
+    except (TypeError, ValueError):
+        raise CaseError(f"{name}: positions and lengths of a {kind} are not numbers") from None
+    if quadrature.points.shape[1] != dimensions:
+        raise CaseError(f"{name}: a {kind} in {quadrature.points.shape[1]} dimensions on a grid of {dimensions}")
+    places = quadrature.points / grid.spacings + np.array([n // 2 for n in grid.shape])
+    if not ((places >= 0) & (places <= np.array(grid.shape) - 1)).all():
+        raise CaseError(f"{name}: a {kind} does not lie inside the grid")
+    return quadrature
 
 
 def weights_at(
@@ -159,7 +167,12 @@ def weights_at(
     if staggered is not None:
         scaled = scaled - 0.5 * (np.arange(len(shape)) == staggered)
     offsets = np.arange(1 - HALF_WIDTH, HALF_WIDTH + 1)
-    total = np.zeros(int(np.prod(shape)))
+    first, last = (
+        np.clip(np.floor(end).astype(np.int64) + reach, 0, shape - 1)
+        for end, reach in ((scaled.min(axis=0), offsets[0]), (scaled.max(axis=0), offsets[-1]))
+    )
+    extents = last - first + 1  # of the box around all contributions
+    total = np.zeros(int(np.prod(extents)))
     portion = max(1, _CHUNK // len(offsets) ** len(shape))
     for begin in range(0, len(scaled), portion):
         chunk = slice(begin, begin + portion)
@@ -169,11 +182,13 @@ def weights_at(
             nodes = below[:, axis, None] + offsets
             kernel = _kernel(nodes - scaled[chunk, axis, None])
             kernel[(nodes < 0) | (nodes >= points)] = 0.0
-            index = (index[:, :, None] * points + np.clip(nodes, 0, points - 1)[:, None, :]).reshape(len(below), -1)
+            place = np.clip(nodes, first[axis], last[axis]) - first[axis]
+            index = (index[:, :, None] * extents[axis] + place[:, None, :]).reshape(len(below), -1)
             value = (value[:, :, None] * kernel[:, None, :]).reshape(len(below), -1)
         total += np.bincount(index.ravel(), value.ravel(), minlength=total.size)
-    points_used = np.flatnonzero(np.abs(total) > 1e-9 * max(np.abs(total).max(), 1e-300))
-    return points_used, total[points_used]
+    used = np.flatnonzero(np.abs(total) > 1e-9 * max(np.abs(total).max(), 1e-300))
+    places_used = tuple(np.add(np.unravel_index(used, extents), first[:, None]))
+    return np.asarray(np.ravel_multi_index(places_used, tuple(shape)), np.int64), total[used]
 
 
 def _kernel(distance: Floats) -> Floats:
