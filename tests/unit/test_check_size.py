@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The size of a vessel without its sites, and checks of cases of 10^9 sites."""
+"""The size of a vessel without its sites, of a grid without its points, and checks of cases of 10^9 of them."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +12,17 @@ from typing import Any
 import pytest
 
 from case_files import SOURCE, blood_tables, box_tables, changed, check_case, toml_of, tube_tables, vessel_of
+from page_blocks import ROOT
 from seiche.backend.cpu import CpuBackend
 from seiche.case.flow import size
+from seiche.case.load import read_source
+from seiche.case.ultrasound import setup as ultrasound
+from seiche.case.ultrasound import size as ultrasound_size
+from seiche.case.ultrasound.estimates import ultrasound_estimates
 from seiche.cli import main
+from seiche.domain import bifurcation
 from seiche.domain.occupancy import SizedSites, occupancy
+from seiche.ultrasound.advice import memory
 
 SHAPES: dict[str, dict[str, Any]] = {
     "tube": {"kind": "tube", "radius": "3.3 mm", "length": "12 mm", "axis": [1.0, 0.4, 0.2]},
@@ -76,18 +84,137 @@ sys.exit(status)
 """
 
 
+def rows_of_check(path: Path) -> dict[str, str]:
+    """Return the rows of a check in a process of its own, by their first word, and its `peak` of memory in bytes."""
+    done = subprocess.run([sys.executable, "-c", RUN, str(path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    words = [line.split(maxsplit=2) for line in done.stdout.splitlines() if " " in line.strip()]
+    return {(" ".join(row[:2]) if row[0] in ("layout", "fluid") else row[0]): " ".join(row) for row in words}
+
+
 @pytest.mark.parametrize("kind", ["flow", "blood"])
 def test_a_billion_sites_are_sized_in_a_gigabyte(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "case.toml"
     path.write_text(toml_of(large_case(kind)))
-    done = subprocess.run([sys.executable, "-c", RUN, str(path)], capture_output=True, text=True, check=False)
+    rows = rows_of_check(path)
+    assert int(rows["peak"].split()[1]) < 1 << 30
+    assert "ranks: at most 2^32 populations each" in rows["layout list-aa"]
+    assert 0.9e9 < int(rows["fluid sites"].split()[2].replace(",", "")) < 1.1e9
+
+
+#: Media with absorption that fill a cube of 10^9 points, with a bowl and a ring of sensors.
+CUBE = """solver = "ultrasound"
+[grid]
+shape = [1024, 1024, 1024]
+spacing = "0.2 mm"
+cfl = 0.1
+steps = 2000
+[medium]
+material = "water"
+alpha_power = 2.0
+[[medium.region]]
+kind = "ball"
+center = ["20 mm", "0 mm", "0 mm"]
+radius = "50 mm"
+material = "cortical bone"
+[[source]]
+kind = "bowl"
+position = ["-45 mm", "0 mm", "0 mm"]
+focus = ["19 mm", "0 mm", "0 mm"]
+radius = "64 mm"
+diameter = "64 mm"
+frequency = "500 kHz"
+amplitude = "200 kPa"
+[record]
+frequencies = ["500 kHz"]
+ring = { center = ["0 mm", "0 mm", "0 mm"], radius = "20 mm" }
+[run]
+device = "cuda"
+"""
+
+
+def test_an_ultrasound_grid_of_a_billion_points_is_sized_without_an_array_over_it(tmp_path: Path) -> None:
+    path = tmp_path / "case.toml"
+    path.write_text(CUBE)
+    rows = rows_of_check(path)
+    assert int(rows["peak"].split()[1]) < 256 << 20
+    assert "1,073,741,824" in rows["points"]
+    assert float(rows["memory"].split()[1]) > 1e4
+    assert rows["sound"].startswith("sound speed 1500 to 2800 m/s")
+
+
+@pytest.mark.parametrize("delay", ["0 s", "2 us"])
+@pytest.mark.parametrize("mode", ["alpha_power = 2.0", 'alpha_power = 1.1\nalpha_mode = "relaxation"', ""])
+def test_a_sized_ultrasound_case_has_the_numbers_of_the_arrays(
+    mode: str, delay: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a cube of 72^3 points, with a bowl, or two opposite ones of different delays."""
+    text = CUBE.replace("1024", "72").replace("0.2 mm", "1 mm").replace("64 mm", "50 mm").replace("-45 mm", "-28 mm")
+    text = text.replace('radius = "50 mm"\nmaterial', 'radius = "10 mm"\nmaterial').replace("500 kHz", "200 kHz")
+    text = text.replace('device = "cuda"', 'device = "cpu"').replace("alpha_power = 2.0", mode)
+    head, source, tail = text.partition("[[source]]")
+    bowl = tail[: tail.index("[record]")]
+    if delay != "0 s":
+        opposite = bowl.replace('"-28 mm"', '"28 mm"').replace('"19 mm"', '"-19 mm"')
+        text = head + source + opposite + f'delay = "{delay}"\n' + source + tail
+    path = tmp_path / "case.toml"
+    path.write_text(text)
+    made = ultrasound.prepare(read_source(path))
+    monkeypatch.setattr(ultrasound_size, "MOST_MADE", 0)
+    sized_case = ultrasound_size.sized_setup(read_source(path))
+    assert sized_case is not None
+    for name in ("shape", "dt", "steps", "reference_speed", "stored_samples"):
+        tolerance = 0.2 if name == "stored_samples" else 1e-12
+        assert getattr(sized_case.problem, name) == pytest.approx(getattr(made.problem, name), rel=tolerance), name
+    assert sized_case.limit == pytest.approx(made.limit)
+    assert sized_case.request.sensors == pytest.approx(made.request.sensors, rel=0.05)
+    exact, guess = (memory(one.problem, request=one.request) for one in (made, sized_case))
+    assert guess == pytest.approx(exact, rel=0.05)
+    for one, other in zip(ultrasound_estimates(sized_case), ultrasound_estimates(made), strict=True):
+        assert (one.name, one.value) == (other.name, pytest.approx(other.value))
+
+
+def test_a_region_outside_a_sized_grid_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "case.toml"
+    path.write_text(CUBE.replace('center = ["20 mm"', 'center = ["900 mm"'))
+    assert main(["check", str(path)]) == 2
+    assert "medium.region[0]: the ball contains no point of the grid" in capsys.readouterr().err
+
+
+LIMITED = """
+import resource, sys
+from seiche.cli import main
+resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+sys.exit(main(["check", sys.argv[1]]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*/case*.toml")), ids=lambda path: path.parent.name)
+def test_the_check_of_an_example_is_short_work(path: Path) -> None:
+    """At most 4.5 s of processor time were measured; a slow machine has 20 s until the system ends the check."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    arguments = [sys.executable, "-c", LIMITED, str(path)]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
-    lines = dict(line.split(maxsplit=1) for line in done.stdout.splitlines() if " " in line.strip())
-    assert int(lines["peak"]) < 1 << 30
-    (row,) = [line for line in done.stdout.splitlines() if line.startswith("layout list-aa")]
-    assert "ranks: at most 2^32 populations each" in row
-    (sites,) = [line for line in done.stdout.splitlines() if line.startswith("fluid sites")]
-    assert 0.9e9 < int(sites.split()[2].replace(",", "")) < 1.1e9
+
+
+def test_the_surface_of_a_bifurcation_is_made_from_few_distances(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of the meshing grid far from the wall need one distance each, and the surface stays the same."""
+    places, distance = [0], bifurcation._Tube.distance
+
+    def counting(self: Any, at: Any) -> Any:
+        places[0] += len(at)
+        return distance(self, at)
+
+    monkeypatch.setattr(bifurcation._Tube, "distance", counting)
+    surface, _ = bifurcation.bifurcation_surface(resolution=3e-4)
+    few = places[0]
+    monkeypatch.setattr(bifurcation, "_BLOCK", 10_000)
+    whole, _ = bifurcation.bifurcation_surface(resolution=3e-4)
+    assert few < 0.4 * (places[0] - few)
+    assert (surface.vertices == whole.vertices).all()
+    assert (surface.faces == whole.faces).all()
 
 
 @pytest.mark.parametrize("kind", ["flow", "blood"])

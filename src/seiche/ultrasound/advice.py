@@ -187,9 +187,9 @@ def _arrays(problem: Problem, scheme: str) -> int:
 
 
 def _sources(problem: Problem, size: int, half: int, spectra: int) -> int:
-    total, masks, corrected = 0, set(), False
+    total, masks, corrected = problem.stored_samples * size, set(), False
     for source in problem.sources:
-        total += source.samples.size * size + source.points.size * 4
+        total += source.points.size * 4
         if source.mode == "additive":
             corrected = True
             if source.samples.shape[1] == 1 and source.delays is None:

@@ -202,10 +202,18 @@ class Problem:
         """Return the number of points of the grid."""
         return int(np.prod([int(n) for n in self.shape]))
 
+    @property
+    def stored_samples(self) -> int:
+        """Return the number of samples of all signals."""
+        return sum(source.samples.size for source in self.sources)
+
+    def _check_shape(self, name: str, shape: tuple[int, ...]) -> None:
+        if shape and shape != self.shape:
+            raise CaseError(f"{name}: shape {shape} is not the grid's {self.shape}")
+
     def _check_field(self, name: str, value: Field, *, lowest: float | None = None, exclusive: bool = False) -> None:
         array = np.asarray(value)
-        if array.ndim and array.shape != self.shape:
-            raise CaseError(f"{name}: shape {array.shape} is not the grid's {self.shape}")
+        self._check_shape(name, array.shape)
         lowest_value, highest_value = float(array.min()), float(array.max())
         if not (np.isfinite(lowest_value) and np.isfinite(highest_value)):
             raise CaseError(f"{name}: not every value is a finite number")

@@ -14,6 +14,7 @@ from seiche.case.ultrasound.estimates import ultrasound_estimates
 from seiche.case.ultrasound.run import UltrasoundCaseRun
 from seiche.case.ultrasound.schema import UltrasoundCase
 from seiche.case.ultrasound.setup import UltrasoundSetup, open_solver, prepare, refuse_impossible
+from seiche.case.ultrasound.size import sized_setup
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.observe.plan import PlannedRank, planned_rank
@@ -24,7 +25,7 @@ _SAMPLES = 512
 
 
 def _check(source: CaseFile, world: World, ranks: int) -> list[str]:
-    return on_root(world, lambda: describe(prepare(source), ranks))
+    return on_root(world, lambda: describe(sized_setup(source) or prepare(source), ranks))
 
 
 class UltrasoundPlan(PlannedCase):

@@ -28,7 +28,7 @@ def medium_of(table: MediumTable, grid: Grid, folder: Path) -> Medium:
         FormatError: a file is broken.
     """
     power = table.exponent
-    values: dict[str, Any] = dict(_properties(table, power))
+    values: dict[str, Any] = dict(properties_of(table, power))
     if table.file is not None:
         values |= read_npz(folder / table.file, _NAMES, grid.shape)
     if power is None and np.any(values.get("alpha_coeff", 0.0)):
@@ -40,7 +40,7 @@ def medium_of(table: MediumTable, grid: Grid, folder: Path) -> Medium:
         inside = region_points(region, grid, f"medium.region[{number}]")
         if not inside.any():
             raise CaseError(f"medium.region[{number}]: the {region.kind} contains no point of the grid")
-        for name, value in _properties(region, power).items():
+        for name, value in properties_of(region, power).items():
             values[name] = np.where(inside, value, values.get(name, 0.0))
     if table.ct is not None:
         image = read_npy(folder / table.ct.file, grid.shape)
@@ -82,7 +82,8 @@ def region_points(region: BoxRegion | BallRegion | ShellRegion, grid: Grid, name
     return np.asarray(radius <= region.radius)
 
 
-def _properties(table: Properties, alpha_power: float | None) -> dict[str, float]:
+def properties_of(table: Properties, alpha_power: float | None) -> dict[str, float]:
+    """Return the properties that a table sets, by the names of `Medium`."""
     values: dict[str, float] = {}
     if table.material is not None:
         material = MATERIALS[table.material]

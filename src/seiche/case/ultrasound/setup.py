@@ -111,25 +111,30 @@ def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
     table = case.grid
     empty = Grid(table.shape, table.spacing)
     medium = medium_of(case.medium, empty, path.parent)
-    grid = _with_time(case, empty, medium)
-    assert grid.dt is not None and grid.steps is not None
+    grid = with_time(case, empty, medium)
     layers = Layers.of(grid, case.layer.points, case.layer.strength, case.layer.inside)
-    source, sensor = _source(case, grid, path.parent), _sensor(case, grid)
+    source, sensor = _source(case, grid, path.parent), sensor_of(case, grid, _ring(case, grid))
     sensor.check(grid)
-    frequencies = {number: tone.frequency for number, tone in enumerate(case.source) if isinstance(tone, Signal)}
     problem = problem_of(grid, medium, source, layers)
+    refuse_unresolved(case, problem)
+    limit = check_stability(problem, case.run.scheme, "grid")
+    request = request_of(grid, sensor, layers)
+    return UltrasoundSetup(case, str(path), grid, medium, sensor, layers, problem, request, limit)
+
+
+def refuse_unresolved(case: UltrasoundCase, problem: Problem) -> None:
+    """Raise a CaseError for a source of a frequency that the grid cannot represent."""
+    frequencies = {number: tone.frequency for number, tone in enumerate(case.source) if isinstance(tone, Signal)}
     for number, frequency in frequencies.items():
         if (resolved := points_per_wavelength(problem, frequency)) < MIN_PPW:
             raise CaseError(
                 f"source[{number}].frequency: {frequency:g} Hz has {resolved:.2f} points per wavelength at the lowest"
                 f" sound speed; at least {MIN_PPW:g} are needed"
             )
-    limit = check_stability(problem, case.run.scheme, "grid")
-    request = request_of(grid, sensor, layers)
-    return UltrasoundSetup(case, str(path), grid, medium, sensor, layers, problem, request, limit)
 
 
-def _with_time(case: UltrasoundCase, grid: Grid, medium: Medium) -> Grid:
+def with_time(case: UltrasoundCase, grid: Grid, medium: Medium) -> Grid:
+    """Return the grid with the time steps of a case."""
     table = case.grid
     cfl = 0.3 if table.cfl is None else table.cfl
     speed = medium.sound_speed
@@ -176,7 +181,7 @@ def _source(case: UltrasoundCase, grid: Grid, folder: Path) -> Source:
         strongest = max(tone.amplitude for tone in tones.values())
         emitters.append(
             Emitter(
-                [_shape(tone, grid, f"source[{number}]") for number, tone in tones.items()],
+                [shape_of(tone, grid, f"source[{number}]") for number, tone in tones.items()],
                 strongest * signal_of(tones[numbers[0]], grid),
                 delays=[tone.delay for tone in tones.values()],
                 apodisation=[tone.amplitude / strongest for tone in tones.values()],
@@ -185,7 +190,8 @@ def _source(case: UltrasoundCase, grid: Grid, folder: Path) -> Source:
     return Source(p0=pressure, emitters=tuple(emitters))
 
 
-def _shape(tone: Signal, grid: Grid, name: str) -> Shape:
+def shape_of(tone: Signal, grid: Grid, name: str) -> Shape:
+    """Return the shape of a source; CaseError, beginning with `name`, if it does not fit the axes of the grid."""
     keys = dict(tone)
     for key, value in keys.items():
         if isinstance(value, tuple) and value:  # a place, or a list of them
@@ -196,19 +202,26 @@ def _shape(tone: Signal, grid: Grid, name: str) -> Shape:
     return tone.shape()
 
 
-def _sensor(case: UltrasoundCase, grid: Grid) -> Sensor:
+def _ring(case: UltrasoundCase, grid: Grid) -> npt.NDArray[np.bool_] | None:
+    """Return the points of `record.ring` as a mask; CaseError if there are none."""
+    ring = case.record.ring
+    if ring is None:
+        return None
+    check_axes("record.ring.center", ring.center, grid)
+    mask = np.asarray(np.abs(distance(grid, ring.center) - ring.radius) <= min(grid.spacings) / 2)
+    if not mask.any():
+        raise CaseError("record.ring: no point of the grid is near the ring; check center and radius")
+    return mask
+
+
+def sensor_of(case: UltrasoundCase, grid: Grid, mask: npt.NDArray[np.bool_] | None) -> Sensor:
+    """Return the sensor of a case with the `mask` of its ring."""
     record = case.record
     assert grid.dt is not None and grid.steps is not None
     start = record.start if isinstance(record.start, int) else round(record.start / grid.dt)
     for number, place in enumerate(record.points):
         check_axes(f"record.points[{number}]", place, grid)
-    mask = None
-    if record.ring is not None:
-        check_axes("record.ring.center", record.ring.center, grid)
-        mask = np.abs(distance(grid, record.ring.center) - record.ring.radius) <= min(grid.spacings) / 2
-        if not mask.any():
-            raise CaseError("record.ring: no point of the grid is near the ring; check center and radius")
-    has_sensors = record.points or mask is not None
+    has_sensors = record.points or record.ring is not None
     window = None
     if record.frequencies:
         steps = round(record.periods / min(record.frequencies) / grid.dt)

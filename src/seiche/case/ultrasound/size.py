@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Set-up of a case with a large grid for `seiche check`, without any array over the grid."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from seiche.case.load import check_tables
+from seiche.case.source import CaseFile
+from seiche.case.ultrasound.medium import properties_of
+from seiche.case.ultrasound.points import along, check_axes
+from seiche.case.ultrasound.schema import BoxRegion, MediumTable, UltrasoundCase
+from seiche.case.ultrasound.setup import (
+    UltrasoundSetup,
+    refuse_unresolved,
+    sensor_of,
+    shape_of,
+    signal_of,
+    signals_of,
+    with_time,
+)
+from seiche.case.ultrasound.sources import BallSource, Signal
+from seiche.errors import CaseError
+from seiche.ultrasound import Grid, Medium, Sensor
+from seiche.ultrasound.emitter import HALF_WIDTH, quadrature_of
+from seiche.ultrasound.medium import on_grid
+from seiche.ultrasound.problem import MaskSource, Pml, Problem
+from seiche.ultrasound.records import Request
+from seiche.ultrasound.shapes import Shape
+from seiche.ultrasound.simulate import Layers, check_stability, request_of
+
+#: Number of points above which `seiche check` makes no array over the grid.
+MOST_MADE = 2_000_000
+#: Points along a source from which its size on the grid is estimated.
+_ALONG = 64
+_NOTE = "about {0:.3g} points: media and sources are sized from their tables, not made on the grid"
+
+
+@dataclass(frozen=True)
+class SizedProblem(Problem):
+    """A problem without arrays over the grid: a field lists the values that occur, in any order.
+
+    Attributes:
+        delayed_samples: samples of signals that differ from point to point.
+    """
+
+    delayed_samples: int = 0
+
+    @property
+    def stored_samples(self) -> int:
+        """Return the number of samples of all signals."""
+        return super().stored_samples + self.delayed_samples
+
+    def _check_shape(self, name: str, shape: tuple[int, ...]) -> None:
+        """Accept any number of values."""
+
+
+def sized_setup(source: CaseFile) -> UltrasoundSetup | None:
+    """Return the set-up of a case with a large grid; None if the grid is small, or files have values on it.
+
+    Raises CaseError for an impossible case.
+    """
+    case, path = check_tables(source.tables, str(source.path), UltrasoundCase), source.path
+    shape, medium = case.grid.shape, case.medium
+    if math.prod(shape) <= MOST_MADE or medium.file is not None or medium.ct is not None:
+        return None
+    if any(not isinstance(one, Signal | BallSource) for one in case.source):
+        return None
+    try:
+        return _setup(case, path)
+    except CaseError as error:
+        raise CaseError(f"{path}: {error}") from None
+
+
+def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
+    medium = _medium(case.medium, Grid(case.grid.shape, case.grid.spacing))
+    grid = with_time(case, Grid(case.grid.shape, case.grid.spacing), medium)
+    layers = Layers.of(grid, case.layer.points, case.layer.strength, case.layer.inside)
+    problem = _problem(case, grid, medium, layers)
+    refuse_unresolved(case, problem)
+    limit = check_stability(problem, case.run.scheme, "grid")
+    sensor, request = _records(case, grid, layers)
+    notes = (_NOTE.format(problem.points),)
+    return UltrasoundSetup(case, str(path), grid, medium, sensor, layers, problem, request, limit, notes)
+
+
+def _medium(table: MediumTable, grid: Grid) -> Medium:
+    """Return the medium with one value for each part instead of each point; CaseError for an impossible part."""
+    power = table.exponent
+    parts = [properties_of(table, power)]
+    for number, region in enumerate(table.region):
+        _refuse_outside(region, grid, f"medium.region[{number}]")
+        own = properties_of(region, power)
+        parts += [parts[0] | own, parts[-1] | own]
+    values: dict[str, Any] = {}
+    for name in dict.fromkeys(name for part in parts for name in part):
+        lists = [part.get(name, 0.0) for part in parts]
+        values[name] = np.array(lists) if np.ptp(lists) > 0 else lists[0]
+    for name in ("sound_speed", "density"):
+        if name not in values:
+            raise CaseError(f"medium.{name}: is missing; set it, or choose a material or a file")
+    absorbs = power is not None and np.any(values.get("alpha_coeff", 0.0))
+    return Medium(
+        values["sound_speed"],
+        values["density"],
+        BonA=values.get("BonA"),
+        alpha_coeff=values["alpha_coeff"] if absorbs else None,
+        alpha_power=power if absorbs else None,
+        alpha_mode=table.alpha_mode if absorbs else None,
+        sound_speed_ref=table.reference_speed,
+    )
+
+
+def _refuse_outside(region: Any, grid: Grid, name: str) -> None:
+    """Raise a CaseError for a region whose bounding box contains no point of the grid."""
+    if isinstance(region, BoxRegion):
+        check_axes(f"{name}.lower", region.lower, grid)
+        check_axes(f"{name}.upper", region.upper, grid)
+        low, high = region.lower, region.upper
+    else:
+        check_axes(f"{name}.center", region.center, grid)
+        radius = region.outer if hasattr(region, "outer") else region.radius
+        if hasattr(region, "inner") and region.inner >= region.outer:
+            inner, outer = region.inner, region.outer
+            raise CaseError(f"{name}: the inner radius {inner:g} m is not less than the outer radius {outer:g} m")
+        low = tuple(c - radius for c in region.center)
+        high = tuple(c + radius for c in region.center)
+    for axis, first, last in zip(grid.axes, low, high, strict=True):
+        places = along(grid, axis)
+        if not ((places >= first) & (places <= last)).any():
+            raise CaseError(f"{name}: the {region.kind} contains no point of the grid")
+
+
+def _problem(case: UltrasoundCase, grid: Grid, medium: Medium, layers: Layers) -> SizedProblem:
+    assert grid.dt is not None and grid.steps is not None
+    classes = (1 + 2 * len(case.medium.region),)
+    speed = on_grid("medium.sound_speed", medium.sound_speed, classes)
+    if (relaxation := medium.relaxation(classes)) is not None:
+        speed = on_grid("medium.sound_speed", relaxation.unrelaxed_speeds[relaxation.labels], classes)
+    reference = float(np.max(speed)) if medium.sound_speed_ref is None else float(medium.sound_speed_ref)
+    sources, more = _sources(case, grid, float(np.min(speed)))
+    return SizedProblem(
+        axes=grid.axes,
+        shape=tuple(n + 2 * m for n, m in zip(grid.shape, layers.outside, strict=True)),
+        spacing=grid.spacings,
+        dt=grid.dt,
+        steps=grid.steps,
+        reference_speed=reference,
+        sound_speed=speed,
+        density=on_grid("medium.density", medium.density, classes),
+        BonA=None if medium.BonA is None else on_grid("medium.BonA", medium.BonA, classes),
+        absorption=medium.absorption(classes),
+        relaxation=relaxation,
+        pml=tuple(Pml(size, alpha) for size, alpha in zip(layers.sizes, layers.alphas, strict=True)),
+        sources=sources,
+        delayed_samples=more,
+    )
+
+
+def _sources(case: UltrasoundCase, grid: Grid, speed: float) -> tuple[tuple[MaskSource, ...], int]:
+    """Return the sources with points that stand for their number, and the samples of delayed signals."""
+    assert grid.dt is not None
+    for number, ball in enumerate(case.source):
+        if isinstance(ball, BallSource):
+            check_axes(f"source[{number}].center", ball.center, grid)
+    if not case.source:
+        raise CaseError("source: has neither p0 nor a signal p, ux, uy or uz")
+    sources, more = [], 0
+    for emitter, numbers in enumerate(signals_of(case)):
+        tones = {number: cast(Signal, case.source[number]) for number in numbers}
+        shapes = [shape_of(tone, grid, f"source[{number}]") for number, tone in tones.items()]
+        name = f"source.emitters[{emitter}]"
+        count = sum(points_of(shape, grid, name) for shape in shapes)
+        strongest = max(tone.amplitude for tone in tones.values())
+        scale = 2 * grid.dt / (len(grid.shape) * speed * min(grid.spacings))
+        samples = scale * strongest * signal_of(tones[numbers[0]], grid)
+        points = np.broadcast_to(np.zeros(1, np.int64), (count,))
+        if np.ptp([tone.delay for tone in tones.values()]) > 0:
+            longest = max(tone.delay for tone in tones.values()) / grid.dt
+            more += count * (len(samples) + math.ceil(min(longest, grid.steps or longest)))
+        sources.append(MaskSource("p", points, samples[:, None], "additive", len(samples), origin=name))
+    return tuple(sources), more
+
+
+def points_of(shape: Shape, grid: Grid, name: str) -> int:
+    """Return about how many points of the grid have a weight of a shape: those within half the width of the kernel.
+
+    A cube of that width swept along a surface of normal n fills its width times |n_x| + |n_y| + |n_z| per area, and
+    half a square at the rim. Raises CaseError for a shape that is not inside the grid.
+    """
+    spacing, dimensions = min(grid.spacings), len(grid.shape)
+    width = 2 * HALF_WIDTH
+    found = quadrature_of(shape, grid, name, max(spacing, shape.size() / _ALONG))
+    across = 1.5 if found.normals is None else np.abs(found.normals).sum(axis=1)
+    swept = float((found.shares * across).sum()) / spacing**found.dimension
+    rim = math.pi * shape.size() / spacing * width**2 / 2 if found.dimension == 2 else width**dimensions
+    count = swept * float(width) ** (dimensions - found.dimension) + rim
+    return min(math.prod(grid.shape), int(count))
+
+
+def _records(case: UltrasoundCase, grid: Grid, layers: Layers) -> tuple[Sensor, Request]:
+    """Return the sensor, and the request with points that stand for the number of those of a ring."""
+    sensor, ring = sensor_of(case, grid, None), case.record.ring
+    if ring is None:
+        sensor.check(grid)
+        return sensor, request_of(grid, sensor, layers)
+    check_axes("record.ring.center", ring.center, grid)
+    sides = 2 * math.pi * ring.radius, 4 * math.pi * ring.radius**2
+    spacing, dimensions = min(grid.spacings), len(grid.shape)
+    count = round(sides[dimensions - 2] / spacing ** (dimensions - 1)) if dimensions > 1 else 2
+    points = np.broadcast_to(np.zeros(1, np.int64), (max(1, count),))
+    return sensor, replace(request_of(grid, sensor, layers), points=points, nodes=None, weights=None)
