@@ -192,12 +192,12 @@ def test_windkessel_outlets_need_names_of_their_own():
 
 
 def without_sites() -> SiteSet:
-    sites = shapes.tube(2.3, 4.0, 1.0)
+    sites = shapes.tube(2.3, 4.0, 1.0, axis=(1.0, 0.2, 0.0))
     return SiteSet(sites.shape, sites.coords, 1.0, iolets=sites.iolets)
 
 
 def narrow() -> SiteSet:
-    sites = shapes.tube(2.3, 4.0, 1.0)
+    sites = shapes.tube(2.3, 4.0, 1.0, axis=(1.0, 0.2, 0.0))
     return SiteSet(
         sites.shape,
         sites.coords,
@@ -215,7 +215,11 @@ def narrow() -> SiteSet:
     ("sites", "message"),
     [
         (without_sites(), "iolet 'inlet': no site touches it, so its profile cannot be computed"),
-        (narrow(), "iolet 'inlet': a computed profile needs walls on all sides, not a periodic direction"),
+        (
+            narrow(),
+            "iolet 'inlet': a computed profile in a periodic geometry needs a normal along a lattice axis that is not "
+            "periodic",
+        ),
     ],
 )
 def test_a_section_that_cannot_be_solved_is_named(sites: SiteSet, message: str):

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from seiche.domain.assemble import TOUCHING, CandidateNodes, Floats, WallHits, assemble
 from seiche.domain.bifurcation import bifurcation_surface as bifurcation_surface
+from seiche.domain.obstacles import Obstacle, around
 from seiche.domain.sites import LINK_VECTORS, IoletPlane, SiteSet
 from seiche.errors import CaseError
 
@@ -26,12 +27,19 @@ _ROOT_STEPS = 60
 
 
 def tube(
-    radius: float, length: float, spacing: float, axis: Sequence[float] = (1.0, 0.0, 0.0), *, periodic: bool = False
+    radius: float,
+    length: float,
+    spacing: float,
+    axis: Sequence[float] = (1.0, 0.0, 0.0),
+    *,
+    periodic: bool = False,
+    obstacles: Sequence[Obstacle] = (),
 ) -> SiteSet:
     """Make a round tube whose axis runs from the origin along `axis`; the ends are "inlet" and "outlet".
 
     `axis` is any direction. A `periodic` tube has no ends: its axis must be a lattice axis (either sign) and its
-    length a whole number of spacings. Raises CaseError when a length is not positive or no site fits.
+    length a whole number of spacings. `obstacles` are solid bodies in it. Raises CaseError when a length is not
+    positive or no site fits.
     """
     _positive(radius=radius, length=length, spacing=spacing)
     direction = _unit(axis)
@@ -50,14 +58,15 @@ def tube(
     low, high = np.minimum(0.0, length * direction) - reach, np.maximum(0.0, length * direction) + reach
     if periodic:
         _whole(length=length, spacing=spacing)
-        return sites_from_distance(distance, low, high, spacing, periodic=(along == 0, along == 1, along == 2))
+        wraps = (along == 0, along == 1, along == 2)
+        return sites_from_distance(distance, low, high, spacing, periodic=wraps, obstacles=obstacles)
 
     def beyond_ends(points: Floats) -> Floats:
         axial = points @ direction
         return np.asarray(np.maximum(-axial, axial - length))
 
     iolets = tube_ends(radius, length, axis)
-    return sites_from_distance(distance, low, high, spacing, iolets, region=beyond_ends)
+    return sites_from_distance(distance, low, high, spacing, iolets, region=beyond_ends, obstacles=obstacles)
 
 
 def tube_ends(radius: float, length: float, axis: Sequence[float]) -> tuple[IoletPlane, IoletPlane]:
@@ -65,27 +74,43 @@ def tube_ends(radius: float, length: float, axis: Sequence[float]) -> tuple[Iole
     return _ends(_unit(axis), length, radius)
 
 
-def duct(width: float, height: float, length: float, spacing: float, *, periodic: bool = True) -> SiteSet:
+def duct(
+    width: float,
+    height: float,
+    length: float,
+    spacing: float,
+    *,
+    periodic: bool = True,
+    plates: bool = False,
+    obstacles: Sequence[Obstacle] = (),
+) -> SiteSet:
     """Make a rectangular duct along x, `width` along y and `height` along z, with one corner at the origin.
 
-    Periodic along x (`length` must then be a whole number of spacings), or open at "inlet" (x = 0) and "outlet".
+    Periodic along x (`length` must then be a whole number of spacings), or open at "inlet" (x = 0) and "outlet". With
+    `plates` its only walls are those at y = 0 and y = `width`, and it is periodic along z (a whole number of spacings).
+    `obstacles` are solid bodies in it.
     """
     _positive(width=width, height=height, length=length, spacing=spacing)
-    half = np.array([0.5 * width, 0.5 * height])
+    half = np.array([0.5 * width, np.inf if plates else 0.5 * height])
+    center = np.array([0.5 * width, 0.5 * height])
 
     def distance(points: Floats) -> Floats:
-        return np.asarray(np.max(np.abs(points[:, 1:] - half) - half, axis=1))
+        return np.asarray(np.max(np.abs(points[:, 1:] - center) - half, axis=1))
 
-    low, high = (0.0, 0.0, 0.0), (length, width, height)
+    low, high, wraps = (0.0, 0.0, 0.0), (length, width, height), (periodic, False, plates)
+    if plates:
+        _whole(height=height, spacing=spacing)
     if periodic:
         _whole(length=length, spacing=spacing)
-        return sites_from_distance(distance, low, high, spacing, periodic=(True, False, False))
+        return sites_from_distance(distance, low, high, spacing, periodic=wraps, obstacles=obstacles)
 
     def beyond_ends(points: Floats) -> Floats:
         return np.maximum(-points[:, 0], points[:, 0] - length)
 
     iolets = duct_ends(width, height, length)
-    return sites_from_distance(distance, low, high, spacing, iolets, region=beyond_ends)
+    return sites_from_distance(
+        distance, low, high, spacing, iolets, periodic=wraps, region=beyond_ends, obstacles=obstacles
+    )
 
 
 def duct_ends(width: float, height: float, length: float) -> tuple[IoletPlane, IoletPlane]:
@@ -94,10 +119,13 @@ def duct_ends(width: float, height: float, length: float) -> tuple[IoletPlane, I
     return _ends(np.array([1.0, 0.0, 0.0]), length, 0.5 * float(np.hypot(width, height)), center)
 
 
-def channel(height: float, length: float, width: float, spacing: float) -> SiteSet:
+def channel(
+    height: float, length: float, width: float, spacing: float, *, obstacles: Sequence[Obstacle] = ()
+) -> SiteSet:
     """Make the gap 0 < z < `height` between two plates, periodic along x (`length`) and y (`width`).
 
-    All three must be whole numbers of spacings: the plates are then half way between nodes.
+    All three must be whole numbers of spacings: the plates are then half way between nodes. `obstacles` are solid
+    bodies in it.
     """
     _positive(height=height, length=length, width=width, spacing=spacing)
     _whole(height=height, length=length, width=width, spacing=spacing)
@@ -106,14 +134,19 @@ def channel(height: float, length: float, width: float, spacing: float) -> SiteS
         return np.asarray(np.abs(points[:, 2] - 0.5 * height) - 0.5 * height)
 
     high = (length, width, height)
-    return sites_from_distance(distance, (0.0, 0.0, 0.0), high, spacing, periodic=(True, True, False))
+    wraps = (True, True, False)
+    return sites_from_distance(distance, (0.0, 0.0, 0.0), high, spacing, periodic=wraps, obstacles=obstacles)
 
 
-def box(shape: tuple[int, int, int], spacing: float = 1.0) -> SiteSet:
-    """Make a box of `shape` sites that is periodic in all directions."""
+def box(shape: tuple[int, int, int], spacing: float = 1.0, *, obstacles: Sequence[Obstacle] = ()) -> SiteSet:
+    """Make a box of `shape` sites, less those in `obstacles`, that is periodic in all directions."""
     _positive(spacing=spacing)
     if min(shape) < 1:
         raise CaseError(f"a box requires at least one site along each axis, not {tuple(shape)}")
+    if obstacles:
+        high = spacing * np.array(shape, float)
+        everywhere = (True, True, True)
+        return sites_from_distance(_no_wall, np.zeros(3), high, spacing, periodic=everywhere, obstacles=obstacles)
     coords = np.empty((shape[0] * shape[1] * shape[2], 3), np.int32)
     for axis, index in enumerate(np.ix_(*(np.arange(extent, dtype=np.int32) for extent in shape))):
         coords[:, axis].reshape(shape)[...] = index
@@ -130,14 +163,17 @@ def sites_from_distance(
     *,
     periodic: tuple[bool, bool, bool] = (False, False, False),
     region: Distance | None = None,
+    obstacles: Sequence[Obstacle] = (),
 ) -> SiteSet:
     """Fill the part of the box from `low` to `high` (metres) where `distance` is negative, up to the `iolets`.
 
     Nodes are at (i + 1/2) spacing. In a periodic direction the box must be a whole number of spacings long. Link
     fractions are the roots of `distance` along the link (to 1e-9 of a link), normals its gradient there.
     `region` is negative where nodes are allowed, without being a wall (the space between the ends of a tube). Without
-    it, components without an iolet are left out, such as those beyond the openings.
+    it, components without an iolet are left out, such as those beyond the openings. `obstacles` are solid bodies in the
+    box, repeated along its periodic directions.
     """
+    distance = around(distance, obstacles, (np.asarray(low, float), np.asarray(high, float)), spacing, periodic)
     first = np.floor(np.asarray(low, float) / spacing + 1e-6).astype(np.int64)
     last = np.ceil(np.asarray(high, float) / spacing - 1e-6).astype(np.int64)
     nx, ny, nz = (last - first).tolist()
@@ -211,6 +247,10 @@ class ImplicitWall:
         gradient = np.stack([self.distance(points + s) - self.distance(points - s) for s in shifts], axis=1)
         length = np.linalg.norm(gradient, axis=1, keepdims=True)
         return np.asarray(gradient / np.where(length > 0.0, length, 1.0))
+
+
+def _no_wall(points: Floats) -> Floats:
+    return np.full(len(points), -np.inf)
 
 
 def _ends(

@@ -38,10 +38,12 @@ def developed_profile(sites: SiteSet, iolet: int, lattice: VelocitySet = D3Q19) 
     """Return the profile of developed flow through the section of iolet `iolet`, of any shape (theory/flow, eq. 18).
 
     It solves Poisson's equation on the section, zero on its rim half way between grid points, and is scaled so that the
-    flow is the imposed velocity times the area. If the normal is a lattice axis the grid points are the sites.
+    flow is the imposed velocity times the area. If the normal is a lattice axis the grid points are the sites, and the
+    section may be periodic across it.
 
     Raises:
-        CaseError: no site, a periodic direction, too many points, or a section that is too narrow.
+        CaseError: no site, a periodic direction that is not across a normal along the lattice, too many points, or a
+            section that is too narrow or without a rim.
     """
     from scipy.ndimage import map_coordinates
 
@@ -49,18 +51,21 @@ def developed_profile(sites: SiteSet, iolet: int, lattice: VelocitySet = D3Q19) 
     places, passing = _passing(sites, iolet, lattice)
     if not len(places):
         raise CaseError(f"iolet {name!r}: no site touches it, so its profile cannot be computed")
-    if any(sites.periodic):
-        raise CaseError(f"iolet {name!r}: a computed profile needs walls on all sides, not a periodic direction")
     normal = np.array(sites.iolets[iolet].normal)
     first, second = _axes(normal)
+    wraps = _wraps(sites, normal, name)
     offset = places - places[0]
     place = np.stack([offset @ first, offset @ second], axis=1)
     low = np.floor(place.min(axis=0) + 1e-9).astype(np.int64) - 2
     shape = np.ceil(place.max(axis=0) - 1e-9).astype(np.int64) + 3 - low
+    for k, axis in enumerate((first, second)):
+        if wraps[k]:
+            along = int(np.argmax(axis))
+            low[k], shape[k] = -places[0, along], sites.shape[along]
     if shape[0] * shape[1] > MOST_POINTS:
         raise CaseError(f"iolet {name!r}: its section has more than {MOST_POINTS} grid points")
     inside = _inside(sites, iolet, places[0], (first, second), low=low, shape=shape)
-    speed = _poisson(_reached(inside, np.rint(place - low).astype(np.int64)))
+    speed = _poisson(_reached(inside, np.rint(place - low).astype(np.int64)), wraps)
     values = np.asarray(map_coordinates(speed, (place - low).T, order=1, mode="constant"), np.float64)
     flow = float(passing @ values)
     if not flow > 0.0:
@@ -104,6 +109,20 @@ def _axes(normal: Floats) -> tuple[Floats, Floats]:
     return first, np.cross(normal, first)
 
 
+def _wraps(sites: SiteSet, normal: Floats, name: str) -> tuple[bool, bool]:
+    """Return whether the section is periodic along each of its axes; CaseError for other periodic directions."""
+    aligned = int(np.argmax(np.abs(normal)))
+    if any(sites.periodic) and (abs(normal[aligned]) <= 1.0 - _ALIGNED or sites.periodic[aligned]):
+        raise CaseError(
+            f"iolet {name!r}: a computed profile in a periodic geometry needs a normal along a lattice axis that is "
+            "not periodic"
+        )
+    first, second = (sites.periodic[axis] for axis in range(3) if axis != aligned)
+    if first and second:
+        raise CaseError(f"iolet {name!r}: a computed profile needs a wall on one side at least")
+    return first, second
+
+
 def _inside(
     sites: SiteSet, iolet: int, base: Places, axes: tuple[Floats, Floats], *, low: Places, shape: Places
 ) -> npt.NDArray[np.bool_]:
@@ -127,8 +146,11 @@ def _reached(inside: npt.NDArray[np.bool_], seeds: Places) -> npt.NDArray[np.boo
     return np.asarray(np.isin(labels, seeded[seeded > 0]))
 
 
-def _poisson(inside: npt.NDArray[np.bool_]) -> Floats:
-    """Return u with -laplace u = 1 on the points `inside`, zero half way to the points outside."""
+def _poisson(inside: npt.NDArray[np.bool_], wraps: tuple[bool, bool] = (False, False)) -> Floats:
+    """Return u with -laplace u = 1 on the points `inside`, zero half way to the points outside.
+
+    The grid is periodic along the axes `wraps`.
+    """
     from scipy.sparse import coo_array, csc_array
     from scipy.sparse.linalg import spsolve
 
@@ -138,7 +160,9 @@ def _poisson(inside: npt.NDArray[np.bool_]) -> Floats:
     diagonal = np.full(count, 8.0)  # the value beyond the rim is minus that of the point
     rows, columns = [], []
     for axis in (0, 1):
-        lower, upper = (np.take(number, range(b, number.shape[axis] - 1 + b), axis=axis).reshape(-1) for b in (0, 1))
+        last = number.shape[axis] - (not wraps[axis])
+        following = np.roll(number, -1, axis=axis)
+        lower, upper = (np.take(values, range(last), axis=axis).reshape(-1) for values in (number, following))
         both = (lower >= 0) & (upper >= 0)
         rows += [lower[both], upper[both]]
         columns += [upper[both], lower[both]]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,18 @@ from seiche.case.flow.fit import fitted
 from seiche.case.flow.openings import match
 from seiche.case.flow.rims import planes_of, read_surface
 from seiche.case.flow.schema import FlowCase
-from seiche.case.flow.schema_shapes import Bifurcation, Channel, Duct, PeriodicBox, TubeShape
+from seiche.case.flow.schema_shapes import (
+    Bifurcation,
+    BoxObstacle,
+    Channel,
+    CylinderObstacle,
+    Duct,
+    PeriodicBox,
+    SphereObstacle,
+    TubeShape,
+)
 from seiche.domain.links import with_iolets
+from seiche.domain.obstacles import Obstacle, SolidBox, SolidCylinder, SolidSphere
 from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.errors import CaseError
 
@@ -101,17 +111,36 @@ def _from_shape(case: FlowCase) -> FlowVessel:
         raise CaseError("geometry.shape: is missing")
     assert not isinstance(shape, Bifurcation)
     refuse_misfit(shape, spacing)
+    options: dict[str, Any] = {"obstacles": obstacles_of(case)}
+    if isinstance(shape, TubeShape | Duct):
+        options["periodic"] = shape.periodic
     try:
         if isinstance(shape, TubeShape):
-            return FlowVessel(shapes.tube(shape.radius, shape.length, spacing, shape.axis, periodic=shape.periodic))
+            return FlowVessel(shapes.tube(shape.radius, shape.length, spacing, shape.axis, **options))
         if isinstance(shape, Duct):
-            return FlowVessel(shapes.duct(shape.width, shape.height, shape.length, spacing, periodic=shape.periodic))
+            size = (shape.width, shape.height, shape.length)
+            return FlowVessel(shapes.duct(*size, spacing, plates=shape.plates, **options))
         if isinstance(shape, Channel):
-            return FlowVessel(shapes.channel(shape.height, shape.length, shape.width, spacing))
+            return FlowVessel(shapes.channel(shape.height, shape.length, shape.width, spacing, **options))
         nx, ny, nz = (round(size / spacing) for size in shape.size)
-        return FlowVessel(shapes.box((nx, ny, nz), spacing))
+        return FlowVessel(shapes.box((nx, ny, nz), spacing, **options))
     except CaseError as error:
-        raise CaseError(f"geometry.shape: {error}") from None
+        key = "geometry" if str(error).startswith("obstacle") else "geometry.shape"
+        raise CaseError(f"{key}: {error}") from None
+
+
+def obstacles_of(case: FlowCase) -> tuple[Obstacle, ...]:
+    """Return the solid bodies of the case, in metres."""
+    result: list[Obstacle] = []
+    for table in case.geometry.obstacle:
+        if isinstance(table, SphereObstacle):
+            result.append(SolidSphere(table.center, table.radius))
+        elif isinstance(table, CylinderObstacle):
+            result.append(SolidCylinder(table.start, table.end, table.radius))
+        else:
+            assert isinstance(table, BoxObstacle)
+            result.append(SolidBox(table.low, table.high))
+    return tuple(result)
 
 
 def _voxelised(

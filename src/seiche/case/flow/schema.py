@@ -17,6 +17,7 @@ from seiche.case.flow.schema_shapes import (
     Channel,
     Duct,
     Nearest,
+    ObstacleTable,
     PeriodicBox,
     Plane,
     Segment,
@@ -58,6 +59,9 @@ class Geometry(Table):
     gmy: FileName | None = Field(default=None, description="HemeLB geometry file, relative to the case file")
     stl: FileName | None = Field(default=None, description="STL surface, ASCII or binary, relative to the case file")
     shape: Shape | None = Field(default=None, description="built-in shape")
+    obstacle: Annotated[tuple[ObstacleTable, ...], FromList] = Field(
+        default=(), description="solid bodies in a built-in shape, other than a bifurcation"
+    )
     unit: PositiveLength | None = Field(default=None, description="length unit of the STL file; needed with `stl`")
     origin: Point | None = Field(default=None, description="position of the site (0, 0, 0); only with `gmy` and `stl`")
     periodic: Annotated[tuple[Literal["x", "y", "z"], ...], FromList] = Field(
@@ -73,6 +77,8 @@ class Geometry(Table):
             raise ValueError("the key unit is only allowed with stl")
         if source != "stl" and self.periodic:
             raise ValueError("the key periodic is only allowed with stl; built-in shapes have their own")
+        if self.obstacle and (source != "shape" or isinstance(self.shape, Bifurcation)):
+            raise ValueError("obstacle: needs shape = tube, duct, channel or box; put other bodies into the surface")
         if source == "shape" and self.origin is not None:
             raise ValueError("the key origin is only allowed with gmy and stl; built-in shapes have a fixed position")
         return self

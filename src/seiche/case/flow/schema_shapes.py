@@ -22,13 +22,17 @@ class TubeShape(Table):
 
 
 class Duct(Table):
-    """A rectangular duct along x; its ends are the iolets "inlet" and "outlet" unless it is periodic."""
+    """A rectangular duct along x; its ends are the iolets "inlet" and "outlet" unless it is periodic.
+
+    With `plates`, two plates across y instead.
+    """
 
     kind: Literal["duct"]
     width: PositiveLength = Field(description="inner size along y")
     height: PositiveLength = Field(description="inner size along z")
     length: PositiveLength = Field(description="size along x")
     periodic: bool = Field(default=True, description="periodic along x, without openings")
+    plates: bool = Field(default=False, description="walls at y = 0 and y = width only, periodic along z")
 
 
 class Channel(Table):
@@ -136,6 +140,20 @@ class WallInBox(Table):
     high: Point = Field(description="its highest corner")
     _corners_in_order = ordered("low", "high", "high: is not above low along every axis")
 
+
+class SphereObstacle(Sphere):
+    """A solid sphere in a built-in shape."""
+
+
+class CylinderObstacle(WallInCylinder):
+    """A solid round cylinder in a built-in shape; an end at a wall or a periodic plane is not a surface."""
+
+
+class BoxObstacle(WallInBox):
+    """A solid box along the axes in a built-in shape; a side at a wall or a periodic plane is not a surface."""
+
+
+ObstacleTable = Annotated[SphereObstacle | CylinderObstacle | BoxObstacle, Field(discriminator="kind")]
 
 PatchTable = Annotated[WallOnPlane | WallInSphere | WallInCylinder | WallInBox, Field(discriminator="kind")]
 

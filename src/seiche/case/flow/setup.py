@@ -203,7 +203,9 @@ def _developed_peak(case: FlowCase, vessel: FlowVessel, gradient: float, eta: fl
     if isinstance(shape, PeriodicBox):
         return 0.0
     if isinstance(shape, Channel | Duct):
-        gap = min(shape.height, shape.width) if isinstance(shape, Duct) else shape.height
+        gap = shape.height
+        if isinstance(shape, Duct):
+            gap = shape.width if shape.plates else min(shape.height, shape.width)
         return gradient * gap**2 / (8.0 * eta)
     return gradient * (0.5 * length_scale(case, vessel)) ** 2 / (4.0 * eta)
 
@@ -213,6 +215,8 @@ def length_scale(case: FlowCase, vessel: FlowVessel) -> float:
     shape = case.geometry.shape
     if isinstance(shape, TubeShape):
         return 2.0 * shape.radius
+    if isinstance(shape, Duct) and shape.plates:
+        return shape.width
     if isinstance(shape, Duct):
         return 2.0 * shape.width * shape.height / (shape.width + shape.height)
     if isinstance(shape, Channel):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from seiche.case.flow.geometry import FlowVessel, box_of, refuse_misfit, refuse_nodes, surface_of
+from seiche.case.flow.geometry import FlowVessel, box_of, obstacles_of, refuse_misfit, refuse_nodes, surface_of
 from seiche.case.flow.openings import match
 from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.schema_shapes import Bifurcation, Channel, Duct, PeriodicBox, TubeShape
@@ -44,7 +44,9 @@ def sized_vessel(case: FlowCase, folder: Path, source: str) -> FlowVessel | None
     spacing = case.geometry.spacing
     try:
         size = _size(case, folder)
-        count = size.volume / spacing**3
+        bodies = [obstacle.measure() for obstacle in obstacles_of(case)]
+        volume = max(0.0, size.volume - sum(body for body, _ in bodies))
+        count = volume / spacing**3
         if count <= MOST_MADE:
             return None
         iolets = match(case, size.iolets)
@@ -60,8 +62,8 @@ def sized_vessel(case: FlowCase, folder: Path, source: str) -> FlowVessel | None
         periodic=size.periodic,
         iolets=iolets,
         count=round(count),
-        area=size.area / spacing**2,
-        fills=isinstance(case.geometry.shape, Duct | Channel | PeriodicBox),
+        area=(size.area + sum(surface for _, surface in bodies)) / spacing**2,
+        fills=not bodies and isinstance(case.geometry.shape, Duct | Channel | PeriodicBox),
     )
     return FlowVessel(sites, notes=(f"about {count:.3g} sites, from the volume of the vessel; they are not made",))
 
@@ -88,8 +90,9 @@ def _size(case: FlowCase, folder: Path) -> _Size:
         axis = np.abs(shape.axis) / np.linalg.norm(shape.axis)
         box = tuple(x * axis + 2.0 * shape.radius * np.sqrt(1.0 - axis**2))
     else:
-        section, rim = y * z, 2.0 * (y + z)
+        section, rim = y * z, 2.0 * (z if shape.plates else y + z)
         ends = () if shape.periodic else duct_ends(shape.width, shape.height, shape.length)
     along = [False, False, False]
+    along[2] = isinstance(shape, Duct) and shape.plates
     along[int(np.argmax(np.abs(shape.axis))) if isinstance(shape, TubeShape) else 0] = shape.periodic
     return _Size(section * x, rim * x + len(ends) * section, box, (along[0], along[1], along[2]), ends)
