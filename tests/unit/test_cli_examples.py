@@ -56,6 +56,23 @@ def test_the_tube_carries_its_inflow_to_the_outlet(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.glob("[!.]*")} == {"tube.vtkhdf", "tube.png", "summary.json"}
 
 
+def test_the_cylinder_has_the_drag_and_lift_of_schaefer_and_turek(tmp_path: Path) -> None:
+    """Case 2D-1, Re = 20: 5.5795 and 0.0106; ten sites in the diameter have errors of 3 and 20 %."""
+    simulation = load(EXAMPLES / "cylinder" / "case.toml", output=tmp_path)
+    simulation.run(steps=10_400)
+    force = simulation.wall_forces()["cylinder"]
+    pressure = 0.5 * 0.2**2 * 0.1 * 0.01
+    assert force[0] / pressure == pytest.approx(5.5795, rel=0.05)
+    assert force[1] / pressure == pytest.approx(0.0106, rel=0.3)
+    assert abs(force[2]) < 1e-9 * force[0]
+
+
+def test_the_cylinder_at_re_100_begins_stably(tmp_path: Path) -> None:
+    simulation = load(EXAMPLES / "cylinder" / "case-re-100.toml", output=tmp_path)
+    simulation.run(steps=3000)
+    assert np.abs(simulation.fields("velocity")["velocity"]).max() < 2.5
+
+
 def test_the_bifurcation_is_what_its_comment_says(tmp_path: Path) -> None:
     setup = prepare(EXAMPLES / "bifurcation" / "case.toml")
     assert len(setup.vessel.sites) >= 150_000
