@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy.typing as npt
 
 from seiche.backend import Array
+from seiche.case.labels import Labelled
 from seiche.case.output import Output, StateMonitor
 from seiche.case.source import CaseFile
 from seiche.case.steering import Control, Steering
 from seiche.case.tables import Table
 from seiche.domain.world import World
+from seiche.errors import CaseError
 from seiche.halo.exchange import HaloExchange
 from seiche.observe.plan import PlannedRank
 from seiche.solver import Estimate, SolverBase, State
@@ -111,6 +113,10 @@ class CaseRun(ABC):
     def arrays(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return final results by name, the same on every rank (not collective)."""
         return {}
+
+    def labelled(self, names: Sequence[str]) -> tuple[dict[str, Labelled], dict[str, Labelled]]:
+        """Return fields and records with dimensions and units, and coordinates, on one rank; KeyError as `fields`."""
+        raise CaseError("result: this kind of case has no labelled results; use fields")
 
     def exchange_seconds(self) -> float:
         """Return the time of all messages of a step, each measured separately, in s; 0 on one rank."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from seiche.backend import Array
 from seiche.case.checkpoint import CheckpointFile, CheckpointRestart
 from seiche.case.folder import RunFolder
 from seiche.case.kind import CaseRun, Kind, Setup
+from seiche.case.labels import LabelledArrays
 from seiche.case.loop import RunLoop, StopRequest, stop_signals
 from seiche.case.output import Callback, Output, Place
 from seiche.case.outputs import Outputs
@@ -39,6 +40,7 @@ from seiche.solver.estimate import warnings_of
 _OPEN: WeakValueDictionary[Path, Simulation] = WeakValueDictionary()
 
 
+Named = TypeVar("Named")
 SimulationCallback: TypeAlias = "Callable[[Simulation], object]"
 
 
@@ -273,7 +275,21 @@ class Simulation(Closing):
         """
         return self._named_fields(self.case_run.device_fields, (names, *more) if isinstance(names, str) else names)
 
-    def _named_fields(self, get: Callable[[Sequence[str]], dict[str, Any]], names: Sequence[str]) -> dict[str, Any]:
+    def result(self, names: Sequence[str] | str = (), *more: str) -> LabelledArrays:
+        """Return the present fields and the records so far, with dimensions, coordinates and units, on one rank.
+
+        Fields of flow and ultrasound are dense grids; flow is NaN outside the vessel. Waves have seismograms.
+
+        Raises:
+            CaseError: an unknown name, or several ranks.
+        """
+        if self.world.size > 1:
+            raise CaseError(f"result: requires one rank, not {self.world.size}; use fields, or read the output files")
+        get = self.case_run.labelled
+        arrays, coordinates = self._named_fields(get, (names, *more) if isinstance(names, str) else names)
+        return LabelledArrays(self.title, self.time, arrays, coordinates)
+
+    def _named_fields(self, get: Callable[[Sequence[str]], Named], names: Sequence[str]) -> Named:
         try:
             return get(names)
         except KeyError as error:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.kind import CaseRun, Match, Restart, Results
+from seiche.case.labels import Labelled
 from seiche.case.output import ChunkMonitor
 from seiche.case.steering import Control
-from seiche.case.ultrasound.outputs import ResultFile, label_of
+from seiche.case.ultrasound.outputs import ResultFile, label_of, unit_of
 from seiche.case.ultrasound.setup import UltrasoundSetup, open_solver, signals_of
 from seiche.domain.world import World
 from seiche.ultrasound.solver import UltrasoundSolver
@@ -60,6 +61,33 @@ class UltrasoundCaseRun(CaseRun):
     def arrays(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return records, images and temperatures."""
         return self.records.arrays
+
+    def labelled(self, names: Sequence[str]) -> tuple[dict[str, Labelled], dict[str, Labelled]]:
+        """Return fields on the grid of the case; after the last step also the records and the maps."""
+        setup, grid = self.setup, self.setup.grid
+        axes, shape = tuple(grid.axes), tuple(grid.shape)
+        coordinates = {axis: Labelled(np.asarray(grid.positions(axis)), (axis,), "m") for axis in axes}
+        inside = tuple(slice(m, n - m) for n, m in zip(setup.problem.shape, setup.layers.outside, strict=True))
+        arrays = {}
+        for name, values in self.fields(names).items():
+            dims = axes + (("component",) if values.ndim > len(axes) else ())
+            arrays[name] = Labelled(values[inside], dims, "m/s" if name[0] in "uv" else unit_of(name))
+            if len(dims) > len(axes):
+                coordinates["component"] = Labelled(np.array(axes), ("component",), "")
+        for name, values in self.records.arrays.items():
+            if values.shape == shape:
+                dims = axes
+            elif name in ("p_amplitude", "p_phase"):
+                dims = ("frequency", *axes)
+                coordinates["frequency"] = Labelled(np.array(setup.case.record.frequencies), ("frequency",), "1/s")
+            elif values.ndim == 2:
+                dims = ("sensor", "record_time")
+                times = setup.dt * (setup.sensor.first + np.arange(values.shape[1]))
+                coordinates["record_time"] = Labelled(times, ("record_time",), "s")
+            else:
+                dims = ("sensor",)
+            arrays[name] = Labelled(values, dims, unit_of(name))
+        return arrays, coordinates
 
     def results(self, files: Iterable[Path]) -> Results:
         """Return the grid and the largest recorded values."""

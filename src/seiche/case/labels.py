@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Results with axes and units: arrays that know their dimensions, for notebooks and xarray."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.errors import BackendUnavailable
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """An array with the names of its dimensions, in order, and its SI unit ("" for texts)."""
+
+    values: npt.NDArray[Any]
+    dims: tuple[str, ...]
+    unit: str
+
+    def __post_init__(self) -> None:
+        """Raise a ValueError if the number of dimensions differs from that of the array."""
+        if len(self.dims) != self.values.ndim:
+            raise ValueError(f"an array of shape {self.values.shape} cannot have the dimensions {self.dims}")
+
+    def __repr__(self) -> str:
+        """Return dimensions, unit, type and range."""
+        sizes = ", ".join(f"{name}: {size}" for name, size in zip(self.dims, self.values.shape, strict=True))
+        unit = f" [{self.unit}]" if self.unit else ""
+        return f"({sizes}){unit} {self.values.dtype}{_range(self.values)}"
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledArrays(Mapping[str, Labelled]):
+    """Arrays by name, with the coordinates of their dimensions in SI units.
+
+    Attributes:
+        title: of the case.
+        time: of the state, s.
+        arrays: fields and records.
+        coordinates: of a dimension, by its name; others by names of their own.
+    """
+
+    title: str
+    time: float
+    arrays: Mapping[str, Labelled]
+    coordinates: Mapping[str, Labelled] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Labelled:
+        """Return an array by name."""
+        return self.arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of the arrays."""
+        return iter(self.arrays)
+
+    def __len__(self) -> int:
+        """Return the number of arrays."""
+        return len(self.arrays)
+
+    def to_xarray(self) -> Any:
+        """Return an `xarray.Dataset`: dimensions, coordinates, and the attribute `units` of each variable.
+
+        Raises:
+            BackendUnavailable: xarray is not installed.
+        """
+        try:
+            import xarray
+        except ModuleNotFoundError as error:
+            raise BackendUnavailable(
+                f"to_xarray: {error.name} is not installed: pip install 'seiche[xarray]'"
+            ) from None
+        parts = (self.arrays, self.coordinates)
+        data, coords = ({name: _variable(item) for name, item in part.items()} for part in parts)
+        return xarray.Dataset(data, coords, {"title": self.title, "time": self.time, "time_units": "s"})
+
+    def __repr__(self) -> str:
+        """Return a line for each array and coordinate."""
+        lines = [f"{self.title}, {self.time:.6g} s"]
+        for heading, part in (("arrays", self.arrays), ("coordinates", self.coordinates)):
+            width = max((len(name) for name in part), default=0)
+            lines += [f"{heading}:", *(f"  {name:<{width}}  {item!r}" for name, item in part.items())] if part else []
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks."""
+        rows = [
+            f"<tr><td>{escape(name)}</td><td>{escape(', '.join(item.dims))}</td><td>{item.values.shape}</td>"
+            f"<td>{escape(item.unit)}</td><td>{escape(_range(item.values).lstrip(', '))}</td></tr>"
+            for part in (self.arrays, self.coordinates)
+            for name, item in part.items()
+        ]
+        heading = "<tr><th>name</th><th>dimensions</th><th>shape</th><th>unit</th><th>range</th></tr>"
+        return f"<p>{escape(self.title)}, {self.time:.6g} s</p><table>{heading}{''.join(rows)}</table>"
+
+
+def dense(
+    shape: tuple[int, ...], coords: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any]
+) -> npt.NDArray[np.float64]:
+    """Return the rows `values` (n, ...) at the grid points `coords` (n, axes) in a grid of `shape`, NaN elsewhere."""
+    grid = np.full((*shape, *values.shape[1:]), np.nan)
+    grid[tuple(coords.T)] = values
+    return grid
+
+
+def _variable(item: Labelled) -> tuple[tuple[str, ...], npt.NDArray[Any], dict[str, str]]:
+    return item.dims, item.values, {"units": item.unit} if item.unit else {}
+
+
+def _range(values: npt.NDArray[Any]) -> str:
+    if values.size == 0 or values.dtype.kind not in "fiu" or not np.isfinite(values).any():
+        return ""
+    return f", {np.nanmin(values):.4g} to {np.nanmax(values):.4g}"
