@@ -28,6 +28,12 @@ shape = [48, 40] | shape = [48.5, 40] | grid.shape[0]: 48.5 is not a whole numbe
 cfl = 0.3 | cfl = 0.3\ntime_step = "1 us" | grid: give at most one of cfl and time_step; both are given
 sound_speed = "1500 m/s"\n |  | medium.sound_speed: is missing; set it, or choose a material or a file
 "500 kHz"\namp | "1600 kHz"\namp | source[0].frequency: 1.6e+06 Hz has 1.88 points per wavelength at
+"500 kHz"\namp | "50 Hz"\namp | source[0].frequency: 50 Hz has 6e+04 points per wavelength, more than 10000; check
+"1500 m/s" | "1500 mm/s" | medium.sound_speed: 1.5 m/s is not between 10 and 100000 m/s, which include all
+"1500 m/s" | "1500 km/s" | medium.sound_speed: 1.5e+06 m/s is not between 10 and 100000 m/s, which include all
+"1000 kg/m^3" | "1e9 kg/m^3" | medium.density: 1e+09 kg/m^3 is not between 0.001 and 100000 kg/m^3, which
+cfl = 0.3 | time_step = "1 s" | grid: a time step of 1 s is a Courant number of 3e+06, not between 1e-05 and 2; check
+cfl = 0.3 | cfl = 1e-6 | is a Courant number of 1e-06, not between 1e-05 and 2; check its unit and that of grid
 ["-8 mm", "0 mm"] | ["-8 mm"] | source[0].position: has 1 coordinates, the grid has 2 axes
 ["-8 mm", "0 mm"] | ["-28 mm", "0 mm"] | source.emitters[0]: a Arc does not lie inside the grid
 "arc" | "bowl" | source[0]: kind bowl needs a grid of 2 axes

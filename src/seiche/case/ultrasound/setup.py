@@ -68,6 +68,12 @@ class UltrasoundSetup(Setup):
         return [path, *(path.parent / name for name in names if name is not None)]
 
 
+#: Ranges of sound speed (m/s) and density (kg/m^3) that include all gases, liquids and solids.
+_SPEEDS, _DENSITIES = (10.0, 1e5), (1e-3, 1e5)
+#: Range of Courant numbers; the greatest is that of `grid.cfl`.
+_COURANT = (1e-5, 2.0)
+#: Points per wavelength above which a frequency is in a wrong unit.
+_MOST_PPW = 1e4
 #: Overlaps (points) tried for `run.error`, in ascending order.
 WIDTHS = (4, 6, 8, 10, 12, 16, 20, 24, 32)
 
@@ -112,24 +118,51 @@ def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
     empty = Grid(table.shape, table.spacing)
     medium = medium_of(case.medium, empty, path.parent)
     grid = with_time(case, empty, medium)
+    refuse_absurd(medium, grid)
     layers = Layers.of(grid, case.layer.points, case.layer.strength, case.layer.inside)
     source, sensor = _source(case, grid, path.parent), sensor_of(case, grid, _ring(case, grid))
     sensor.check(grid)
     problem = problem_of(grid, medium, source, layers)
-    refuse_unresolved(case, problem)
+    refuse_frequencies(case, problem)
     limit = check_stability(problem, case.run.scheme, "grid")
     request = request_of(grid, sensor, layers)
     return UltrasoundSetup(case, str(path), grid, medium, sensor, layers, problem, request, limit)
 
 
-def refuse_unresolved(case: UltrasoundCase, problem: Problem) -> None:
-    """Raise a CaseError for a source of a frequency that the grid cannot represent."""
+def refuse_absurd(medium: Medium, grid: Grid) -> None:
+    """Raise a CaseError for a medium or a time step that is wrong by orders of magnitude."""
+    assert grid.dt is not None
+    for name, field, unit, (low, high) in (
+        ("sound_speed", medium.sound_speed, "m/s", _SPEEDS),
+        ("density", medium.density, "kg/m^3", _DENSITIES),
+    ):
+        for value in (float(np.min(field)), float(np.max(field))):
+            if 0 < value < low or high < value < np.inf:  # the problem refuses others
+                raise CaseError(
+                    f"medium.{name}: {value:g} {unit} is not between {low:g} and {high:g} {unit}, which include all"
+                    " known media; check its unit"
+                )
+    courant = grid.dt * float(np.max(medium.sound_speed)) / min(grid.spacings)
+    if not _COURANT[0] <= courant <= _COURANT[1]:
+        raise CaseError(
+            f"grid: a time step of {grid.dt:g} s is a Courant number of {courant:.3g}, not between {_COURANT[0]:g}"
+            f" and {_COURANT[1]:g}; check its unit and that of grid.spacing"
+        )
+
+
+def refuse_frequencies(case: UltrasoundCase, problem: Problem) -> None:
+    """Raise a CaseError for a source of a frequency that the grid cannot represent, or wrong by orders of magnitude."""
     frequencies = {number: tone.frequency for number, tone in enumerate(case.source) if isinstance(tone, Signal)}
     for number, frequency in frequencies.items():
         if (resolved := points_per_wavelength(problem, frequency)) < MIN_PPW:
             raise CaseError(
                 f"source[{number}].frequency: {frequency:g} Hz has {resolved:.2f} points per wavelength at the lowest"
                 f" sound speed; at least {MIN_PPW:g} are needed"
+            )
+        if resolved > _MOST_PPW:
+            raise CaseError(
+                f"source[{number}].frequency: {frequency:g} Hz has {resolved:.2g} points per wavelength, more than"
+                f" {_MOST_PPW:g}; check its unit and that of grid.spacing"
             )
 
 

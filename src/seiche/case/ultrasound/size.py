@@ -17,7 +17,8 @@ from seiche.case.ultrasound.points import along, check_axes
 from seiche.case.ultrasound.schema import BoxRegion, MediumTable, UltrasoundCase
 from seiche.case.ultrasound.setup import (
     UltrasoundSetup,
-    refuse_unresolved,
+    refuse_absurd,
+    refuse_frequencies,
     sensor_of,
     shape_of,
     signal_of,
@@ -80,9 +81,10 @@ def sized_setup(source: CaseFile) -> UltrasoundSetup | None:
 def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
     medium = _medium(case.medium, Grid(case.grid.shape, case.grid.spacing))
     grid = with_time(case, Grid(case.grid.shape, case.grid.spacing), medium)
+    refuse_absurd(medium, grid)
     layers = Layers.of(grid, case.layer.points, case.layer.strength, case.layer.inside)
     problem = _problem(case, grid, medium, layers)
-    refuse_unresolved(case, problem)
+    refuse_frequencies(case, problem)
     limit = check_stability(problem, case.run.scheme, "grid")
     sensor, request = _records(case, grid, layers)
     notes = (_NOTE.format(problem.points),)
