@@ -11,7 +11,15 @@ from scipy.optimize import nnls
 
 from seiche.machine.laws import terms
 from seiche.machine.laws.curve import Curve, Piece, postal
-from seiche.machine.laws.fit import errors, fit, least_squares, relative_least_squares, segment, warnings_of
+from seiche.machine.laws.fit import (
+    errors,
+    fit,
+    least_squares,
+    relative_least_squares,
+    segment,
+    warnings_of,
+    without_disturbance,
+)
 from seiche.machine.laws.models import MessageModel, max_rate
 
 SIZES = 2.0 ** np.arange(2, 22)
@@ -142,3 +150,20 @@ def test_messages_of_a_class_without_a_curve_are_refused() -> None:
     assert only.seconds({"on-socket": 2, "off-node": 0}, 8) == pytest.approx(2 * TWO.seconds(8))
     with pytest.raises(KeyError):
         only.seconds({"off-node": 1}, 8)
+
+
+def test_times_of_a_busy_machine_are_replaced_by_those_of_larger_messages() -> None:
+    sizes = [1, 8, 64, 512, 4096]
+    seconds, lines = without_disturbance(sizes, [1e-6, 5e-4, 2e-3, 1.5e-6, 3e-6])
+    np.testing.assert_array_equal(seconds, [1e-6, 1.5e-6, 1.5e-6, 1.5e-6, 3e-6])
+    assert lines == [
+        "times at 2 sizes were up to 1.33e+03 times those of larger ones (at 64 B), which replace them: the machine "
+        "was busy; measure it when it is idle"
+    ]
+
+
+def test_times_that_fall_a_little_at_a_change_of_protocol_are_kept() -> None:
+    times = [1e-6, 2e-6, 1.2e-6, 3e-6]
+    seconds, lines = without_disturbance([1, 8, 64, 512], times)
+    np.testing.assert_array_equal(seconds, times)
+    assert lines == []

@@ -243,6 +243,16 @@ def test_a_machine_without_intervals_is_said_to_have_none(tmp_path: Path) -> Non
     assert "note: machine 'summit' has no confidence intervals:" in as_text(found)
 
 
+def test_the_warnings_of_a_machine_file_are_repeated(tmp_path: Path) -> None:
+    summit = read_machine("summit")
+    first = summit.paths[0].model_copy(update={"warnings": ["only 3 points", "the machine was busy"]})
+    machine = summit.model_copy(update={"paths": [first]})
+    found = predict_case(planned_case(case_file(tmp_path, "ultrasound")), machine, [1])
+    name = f"{first.path} {first.locality}"
+    line = f"machine 'summit' was measured with warnings: {name}: only 3 points (and 1 more in its file)"
+    assert line in found.notes
+
+
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_stages_of_ultrasound_declare_the_bytes_of_the_theory(tmp_path: Path, device: str) -> None:
     """Theory/ultrasound, "Transforms and bytes": lossless, uniform, single precision, a spectrum of n/2 + 1 numbers."""

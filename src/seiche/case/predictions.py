@@ -124,6 +124,9 @@ def predict_case(
             f"machine {machine.name!r} has no confidence intervals: the predicted intervals exclude the uncertainty "
             "of the machine"
         )
+    if warnings := [f"{path.path} {path.locality}: {line}" for path in machine.paths for line in path.warnings]:
+        more = f" (and {len(warnings) - 1} more in its file)" if len(warnings) > 1 else ""
+        notes.append(f"machine {machine.name!r} was measured with warnings: {warnings[0]}{more}")
     if stored:
         notes.append("stage times are scaled by those of `seiche bench predict` on this machine")
     elif scales is None and not case.gpu:

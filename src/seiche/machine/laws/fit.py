@@ -26,6 +26,8 @@ _PARAMETERS = 3
 RESAMPLES, LEVEL = 400, 0.95
 #: Warning thresholds: spread of repetitions, deviation of alpha from the smallest time, number of points.
 _SPREAD, _DISTANCE = 0.10, 0.10
+#: A message that takes this many times as long as a larger one was disturbed: no change of protocol is as large.
+_DISTURBED = 2.0
 _FEW_POINTS = 4
 
 
@@ -167,6 +169,28 @@ def errors(curve: Curve, sizes: npt.ArrayLike, seconds: npt.ArrayLike) -> Floats
     """Return the relative error of the curve at each size (n,)."""
     t = np.asarray(seconds, np.float64)
     return np.asarray(np.abs(curve.seconds(np.asarray(sizes, np.float64)) / t - 1))
+
+
+def without_disturbance(sizes: npt.ArrayLike, seconds: npt.ArrayLike) -> tuple[Floats, list[str]]:
+    """Return times without those of a busy machine, and a line about them.
+
+    A time above twice the shortest one of all larger sizes is replaced by that time.
+
+    Args:
+        sizes: (n,) bytes, ascending.
+        seconds: (n,) minima of the repetitions.
+    """
+    s, t = np.asarray(sizes, np.int64), np.asarray(seconds, np.float64)
+    shortest = np.minimum.accumulate(t[::-1])[::-1]
+    disturbed = t > _DISTURBED * shortest
+    if not disturbed.any():
+        return t, []
+    worst = int(np.argmax(t / shortest))
+    line = (
+        f"times at {int(disturbed.sum())} sizes were up to {t[worst] / shortest[worst]:.3g} times those of larger ones "
+        f"(at {int(s[worst])} B), which replace them: the machine was busy; measure it when it is idle"
+    )
+    return np.where(disturbed, shortest, t), [line]
 
 
 def warnings_of(

@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
 import seiche
 from seiche.backend import Backend, open_backend
 from seiche.domain.world import World
@@ -29,7 +27,7 @@ from seiche.machine.laws.file import (
     PathName,
     Probe,
 )
-from seiche.machine.laws.fit import fit, warnings_of
+from seiche.machine.laws.fit import fit, warnings_of, without_disturbance
 from seiche.machine.laws.locality import RankPlace, bound, hardware, pairs, rank_places
 from seiche.machine.laws.models import LOCALITIES, Locality
 from seiche.machine.measure import copies, exchanges, messages, peers, probes
@@ -74,7 +72,8 @@ class _Survey:
         count = min(len(curve.sizes) for curve in curves)
         sizes = curves[0].sizes[:count]
         best = [min((curve.timings[k] for curve in curves), key=lambda timing: timing.minimum) for k in range(count)]
-        seconds, spread = np.array([timing.minimum for timing in best]), [timing.spread for timing in best]
+        seconds, disturbed = without_disturbance(sizes, [timing.minimum for timing in best])
+        spread = [timing.spread for timing in best]
         fitted = fit(sizes, seconds)
         rate = self.memory.get("host" if path.startswith("host") else "device")
         measured = Measured(
@@ -85,7 +84,8 @@ class _Survey:
             seconds=seconds.tolist(),
             spread=spread,
             repetitions=[timing.repetitions for timing in best],
-            warnings=warnings_of(fitted, sizes, seconds, memory_rate=rate, spread=spread, gap=terms.get("gap")),
+            warnings=disturbed
+            + warnings_of(fitted, sizes, seconds, memory_rate=rate, spread=spread, gap=terms.get("gap")),
             **terms,
         )
         self.paths.append(measured)
