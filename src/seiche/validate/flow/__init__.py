@@ -6,6 +6,7 @@ from __future__ import annotations
 from seiche.validate.check import Family
 from seiche.validate.flow import (
     conservation,
+    cylinder,
     decay,
     equality,
     iolets,
@@ -54,6 +55,7 @@ FAMILIES: tuple[Family, ...] = (
     walls.plane_couette,
     walls.round_couette,
     walls.driven_cavity,
+    cylinder.cylinder,
     walls.pressure_tubes,
     walls.in_moments,
     walls.mass_drift,
