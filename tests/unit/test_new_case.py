@@ -140,3 +140,8 @@ def test_examples_of_the_package_come_before_those_of_a_clone(tmp_path: Path, mo
     for folder in (tmp_path / "examples", package / "examples"):
         folder.mkdir()
         assert new.examples_folder() == folder
+
+
+def test_the_page_names_every_example() -> None:
+    page = (ROOT / "docs" / "howto" / "new-case.md").read_text()
+    assert all(f"`{example.name}`" in page for example in new.examples())
