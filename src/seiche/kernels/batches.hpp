@@ -42,9 +42,7 @@ struct Private {
 /// launching fewer teams is faster. A functor may report by `idle()` that no item of the group has work.
 template <class Each, int group>
 struct Grouped {
-  struct Scratch {
-    u8 unused;
-  };
+  using Scratch = NoScratch;
   Each item;
   Index count;  ///< number of items
   static constexpr int bytes = group * Each::bytes;

@@ -76,9 +76,7 @@ struct Held {
 /// launching fewer teams is faster. A functor may report by `idle()` that no item of the group has work.
 template <class Kernel, int group>
 struct HeldGroups {
-  struct Scratch {
-    u8 unused;
-  };
+  using Scratch = NoScratch;
   Kernel inner;
   Chosen chosen;
   Index end;  ///< end of the items

@@ -11,6 +11,9 @@ namespace seiche {
 template <class Functor>
 concept Teamed = requires { typename Functor::Scratch; };
 
+/// For teams that share no memory.
+struct NoScratch {};
+
 template <class Functor>
 inline constexpr int scratch_bytes = 0;
 template <Teamed Functor>

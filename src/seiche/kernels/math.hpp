@@ -7,27 +7,29 @@
 
 namespace seiche {
 
+/// Parts of a number: mantissa bits, bias of the exponent, and what follows from them.
+template <class Real, class Integer, int mantissa_bits, int bias>
+struct FloatParts {
+  using Bits = Integer;
+  static constexpr int mantissa = mantissa_bits;
+  static constexpr Bits mantissa_mask = (Bits{1} << mantissa) - 1, one = Bits{bias} << mantissa;
+  static constexpr Real two_to_mantissa = static_cast<Real>(Bits{1} << mantissa), round = Real(1.5) * two_to_mantissa;
+  static constexpr Real smallest_exponent = 1 - bias, largest_exponent = bias;
+};
+
 template <class Real>
 struct FloatFormat;
 
 template <>
-struct FloatFormat<double> {
-  using Bits = u64;
-  static constexpr int mantissa = 52;
+struct FloatFormat<double> : FloatParts<double, u64, 52, 1023> {
   static constexpr int log_terms = 11, exp_terms = 13;
-  static constexpr Bits mantissa_mask = (Bits{1} << 52) - 1, one = Bits{1023} << 52, root_half = 0x3FE6A09E667F3BCDull;
-  static constexpr double two_to_mantissa = 4503599627370496.0, round = 6755399441055744.0;
-  static constexpr double smallest_exponent = -1022, largest_exponent = 1023;
+  static constexpr Bits root_half = 0x3FE6A09E667F3BCDull;
 };
 
 template <>
-struct FloatFormat<float> {
-  using Bits = u32;
-  static constexpr int mantissa = 23;
+struct FloatFormat<float> : FloatParts<float, u32, 23, 127> {
   static constexpr int log_terms = 5, exp_terms = 7;
-  static constexpr Bits mantissa_mask = (Bits{1} << 23) - 1, one = Bits{127} << 23, root_half = 0x3F3504F3u;
-  static constexpr float two_to_mantissa = 8388608.0f, round = 12582912.0f;
-  static constexpr float smallest_exponent = -126, largest_exponent = 127;
+  static constexpr Bits root_half = 0x3F3504F3u;
 };
 
 /// Polynomial sum_k coefficient(k) x^k, k = 0 ... terms - 1, by Horner's rule with compile-time coefficients.

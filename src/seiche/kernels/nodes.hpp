@@ -75,6 +75,23 @@ SEICHE_FN void for_nodes(const Team&, int many, Line&& line, Early&& early, Midd
 
 #endif
 
+/// f(first, number) for the elements of an item below `count`: all together on a GPU, one by one on the CPU.
+template <int elements, int together, class F>
+SEICHE_FN void for_elements(Index item, Index count, F&& f) {
+  const Index first = item * elements, rest = count - first;
+  const int many = rest < elements ? static_cast<int>(rest) : elements;
+  for (int e = 0; e < many; e += together) f(first + e, together == 1 ? 1 : many);
+}
+
+/// f.operator()<axis, side>() for every face of an element.
+template <int dim, class F>
+SEICHE_FN void for_faces(F&& f) {
+  each<0, dim>([&]<int axis>() SEICHE_INLINED {
+    f.template operator()<axis, 0>();
+    f.template operator()<axis, 1>();
+  });
+}
+
 /// Copies `count` numbers, a compile-time constant, in units as wide as their alignment allows.
 template <int count, class Real>
 SEICHE_FN void copy_aligned(const Team& team, const Real* from, Real* to) {

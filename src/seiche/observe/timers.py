@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -91,7 +91,6 @@ class StageTimers:
 
     Attributes:
         steps: number of steps, of which `replayed` in graphs.
-        device_wait: seconds in which the host waited for the device.
         samples: the last timed steps.
         replays: the last timed graphs.
         notes: last host activities (name, begin, end), seconds on the common time line (for a trace).
@@ -112,7 +111,6 @@ class StageTimers:
     def reset(self) -> None:
         """Discard samples, steps and seconds (after a warm-up)."""
         self.steps = self.replayed = 0
-        self.device_wait = 0.0
         self.samples: deque[Sample] = deque(maxlen=SAMPLES_KEPT)
         self.replays: deque[Replayed] = deque(maxlen=SAMPLES_KEPT)
         self._pending: list[_Timed | tuple[int, int, Any, Any]] = []
@@ -123,7 +121,8 @@ class StageTimers:
         self._useful, self._active, self._host, self._sampled = 0.0, 0.0, 0.0, 0
         self._replay_seconds, self._replay_steps, self._launched = 0.0, 0, 0
         self._next_sample, self._interval = self.skip, self.every
-        self._seconds = 0.0
+        #: Wall seconds of blocks by name.
+        self._seconds = dict.fromkeys(("steps", "wait for device"), 0.0)
 
     @property
     def is_sample_due(self) -> bool:
@@ -138,7 +137,12 @@ class StageTimers:
     @property
     def seconds(self) -> float:
         """Return the wall seconds inside `running()` blocks (all steps, timed or not)."""
-        return self._seconds
+        return self._seconds["steps"]
+
+    @property
+    def device_wait(self) -> float:
+        """Return the wall seconds inside `waiting()` blocks, in which the host waited for the device."""
+        return self._seconds["wait for device"]
 
     def set_sample_limit(self, limit: int) -> None:
         """Store the last `limit` samples instead of SAMPLES_KEPT, and as many notes (for a trace)."""
@@ -217,28 +221,23 @@ class StageTimers:
         yield
         now.overlaps.append((name, begin, self._clock.record(), useful))
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self) -> AbstractContextManager[None]:
         """Add the wall time of the block to `seconds`; the device should be idle at its end."""
-        begin = self._wall.record()
-        try:
-            yield
-        finally:
-            self._seconds += self._noted("steps", begin)
+        return self._timed("steps")
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Add the wall time of the block to `device_wait`."""
+        return self._timed("wait for device")
 
     @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Add the wall time of the block to `device_wait`."""
+    def _timed(self, name: str) -> Iterator[None]:
         begin = self._wall.record()
         try:
             yield
         finally:
-            self.device_wait += self._noted("wait for device", begin)
-
-    def _noted(self, name: str, begin: int) -> float:
-        end = self._wall.record()
-        self.note(name, begin, end)
-        return self._wall.elapsed(begin, end)
+            end = self._wall.record()
+            self.note(name, begin, end)
+            self._seconds[name] += self._wall.elapsed(begin, end)
 
     def times(self) -> dict[str, StageTime]:
         """Return the time of every timed stage, in order of first occurrence; wait for pending marks of a device."""

@@ -73,7 +73,7 @@ class AxisWiseScheme:
         if self._total is None:
             return []
         state, row = self._state, self._state.extents[2]
-        total = state_of_density(state, self._passes.medium, "keep-sum", total=self._total, rate_row=row)
+        total = state_of_density(state, self._passes.medium, "store-sum", total=self._total, rate_row=row)
         return [stage("initial sum", total)]
 
     def complete_fields(self) -> None:

@@ -27,8 +27,8 @@ def finish_members(state: DeviceState, finish: registry.Finish) -> dict[str, obj
     """Return the kernel members of an equation of state."""
     if finish == "relaxation":
         return {"p": state.p, **_relaxation_members(state)}
-    if finish == "keep-rate":
-        return {"rate_out": state.work[0]}
+    if finish == "store-rate":
+        return {"term": state.work[0]}
     if finish == "power-law":
         return {"p": state.p, "rate_out": state.work[0], "rho_out": state.work[1]}
     return {"p": state.p}
@@ -41,7 +41,7 @@ def coefficients_of(state: DeviceState, finish: registry.Finish) -> list[str]:
         used.append("c0")
     if finish == "stokes":
         used.append("tau")
-    if state.problem.BonA is not None and finish not in ("keep-rate", "keep-sum"):
+    if state.problem.BonA is not None and finish not in ("store-rate", "store-sum"):
         used.append("BonA")
     return used
 
@@ -59,7 +59,7 @@ def state_of_density(
     problem = state.problem
     varying, medium = medium_arrays.members(*coefficients_of(state, finish))
     spec = registry.state_of_density(problem.dimensions, varying, problem.BonA is not None, finish, state.precision)
-    members = {"sum_out": total} if finish == "keep-sum" else finish_members(state, finish)
+    members = {"term": total} if finish == "store-sum" else finish_members(state, finish)
     fields = {"rho": state.rho, "rate": rate, "total": total, "medium": medium, "rows": state.rows}
     return state.bind(spec, **fields, finish=members, rate_row=rate_row)
 

@@ -75,7 +75,7 @@ class ExactScheme:
         fractional = bind_power_law(state, self._medium)
         self._fractional = {key: fractional for key in (False, True)}
         self._density_and_pressure = [self._bind_density(finish_of(state))]
-        self._density_alone = self._bind_density("keep-rate")
+        self._density_alone = self._bind_density("store-rate")
 
     def _bind_velocity(self, layer: Any, dt: float) -> Bound:
         state = self._state

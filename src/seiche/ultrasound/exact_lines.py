@@ -65,7 +65,7 @@ class ExactLinesScheme(ExactScheme):
         self._divergence = {True: [*start, *forward, *middle], False: [*transformed, *middle]}
         self._velocity_without_layer = self._row_velocity(self._no_layer, -dt / 2, [], transform=False)
         self._density_and_pressure = self._density_rows()
-        self._density_alone = self._row_density(rows.own, "keep-rate")
+        self._density_alone = self._row_density(rows.own, "store-rate")
         self._fractional = self._power_law()
 
     @property

@@ -85,7 +85,7 @@ class DeclaredTransforms:
 
 
 #: Kernels that declare bytes for each complex number of a spectrum, and those that declare them for a batch of lines.
-_PER_COMPLEX = ("kspace/gradient.hpp", "kspace/divergence.hpp", "kspace/fractional.hpp")
+_PER_COMPLEX = ("kspace/derivatives.hpp", "kspace/shift.hpp", "kspace/fractional.hpp")
 _PER_BATCH = ("kspace/row_lines.hpp", "kspace/row_relaxing.hpp", "kspace/spectral_lines.hpp")
 
 

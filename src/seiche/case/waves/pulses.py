@@ -114,33 +114,45 @@ class RickerPulse(PulseTable):
         return 2.5 * self.frequency
 
 
-class GaussianPulse(PulseTable):
+class UnitAreaPulse(PulseTable):
+    """A pulse that is defined with area one; forces have one with peak one."""
+
+    @abstractmethod
+    def unit_area(self) -> tuple[TimeFunction, float]:
+        """Return the pulse of area one, and the area of that with peak one."""
+
+    def function(self, folder: Path, peak: bool) -> TimeFunction:
+        """Return the pulse."""
+        pulse, area = self.unit_area()
+        return Multiple(pulse, area) if peak else pulse
+
+
+class GaussianPulse(UnitAreaPulse):
     """A Gaussian: of peak one for forces, of area one for the rates of moments and volumes."""
 
     kind: Literal["gaussian"]
     sigma: PositiveTime = Field(description="standard deviation")
     delay: PositiveTime | None = Field(default=None, description="time of the peak; 6 sigma by default")
 
-    def function(self, folder: Path, peak: bool) -> TimeFunction:
-        """Return the pulse."""
-        gaussian = Gaussian(self.sigma, self.delay if self.delay is not None else 6 * self.sigma)
-        return Multiple(gaussian, self.sigma * sqrt(2 * pi)) if peak else gaussian
+    def unit_area(self) -> tuple[TimeFunction, float]:
+        """Return the pulse, and the area of that with peak one."""
+        pulse = Gaussian(self.sigma, self.delay if self.delay is not None else 6 * self.sigma)
+        return pulse, self.sigma * sqrt(2 * pi)
 
     def highest(self, pulse: TimeFunction) -> float:
         """Return the highest frequency."""
         return 0.48 / self.sigma
 
 
-class BrunePulse(PulseTable):
+class BrunePulse(UnitAreaPulse):
     """(t/T^2) exp(-t/T): of peak one for forces, of area one for the rates of moments and volumes."""
 
     kind: Literal["brune"]
     duration: PositiveTime = Field(description="T")
 
-    def function(self, folder: Path, peak: bool) -> TimeFunction:
-        """Return the pulse."""
-        brune = Brune(self.duration)
-        return Multiple(brune, e * self.duration) if peak else brune
+    def unit_area(self) -> tuple[TimeFunction, float]:
+        """Return the pulse, and the area of that with peak one."""
+        return Brune(self.duration), e * self.duration
 
     def highest(self, pulse: TimeFunction) -> float:
         """Return the highest frequency."""

@@ -34,9 +34,7 @@ struct IntegrateAttenuated {
   Real frequencies[mechanisms];
   Real a, b, dt;
 
-  struct Scratch {
-    int nothing;
-  };
+  using Scratch = NoScratch;
 
   /// Advances one value and its register from its rate (eq. 15).
   SEICHE_FN void advance(Real* state, Real* reg, Index at, Real rate) const {
@@ -96,9 +94,7 @@ struct DampMemory {
   const i32* elements;  ///< elements of the layer
   const Real* factors;  ///< factors at their nodes
 
-  struct Scratch {
-    int nothing;
-  };
+  using Scratch = NoScratch;
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
     Real* of_element = memory + Index{elements[item]} * count * Box::nodes;

@@ -22,9 +22,7 @@ struct HalveTraces {
   const u32* slots;  ///< slots of all pieces
   u16* messages;
   static constexpr int bytes = slot * static_cast<int>(sizeof(Real)) + 2 * (slot + 1) + 4;
-  struct Scratch {
-    int nothing;
-  };
+  using Scratch = NoScratch;
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
     const Real* from = trace + Index{slots[item]} * slot;
     float largest = 0.0f;
@@ -47,9 +45,7 @@ struct RestoreTraces {
   const u32* slots;
   Real* trace;
   static constexpr int bytes = slot * static_cast<int>(sizeof(Real)) + 2 * (slot + 1) + 4;
-  struct Scratch {
-    int nothing;
-  };
+  using Scratch = NoScratch;
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
     const u16* from = messages + item * (slot + 1);
     const Real unit = static_cast<Real>(power_of_two(from[0])) / Real(half_headroom);

@@ -168,9 +168,7 @@ struct AddContrast {
   double offset;
   Real b, dt;
 
-  struct Scratch {
-    int nothing;
-  };
+  using Scratch = NoScratch;
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
     const Index element = elements[item];
@@ -217,9 +215,7 @@ struct IncidentMotion {
   Real* motion;           ///< element at the side, component, face node
   double offset;
 
-  struct Scratch {
-    int nothing;
-  };
+  using Scratch = NoScratch;
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
     team.each(Box::face, [&](int place) SEICHE_INLINED {

@@ -24,9 +24,7 @@ struct Integrate {
   const Real* inverse_mass;
   Real a, b, dt;
 
-  struct Scratch {
-    int nothing;
-  };
+  using Scratch = NoScratch;
 
   SEICHE_FN void operator()(const Team& team, Index element, Scratch&) const {
     each<0, Fields::count>([&]<int f>() SEICHE_INLINED {

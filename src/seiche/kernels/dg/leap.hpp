@@ -51,30 +51,26 @@ struct Leap {
   };
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    const Index first = item * elements, left = on.count - first;
-    const int many = left < elements ? static_cast<int>(left) : elements;
-    for (int e = 0; e < many; e += together) {
-      const int now = together == 1 ? 1 : many;
-      load(team, first + e, now, scratch);
+    for_elements<elements, together>(item, on.count, [&](Index first, int now) SEICHE_INLINED {
+      load(team, first, now, scratch);
       for_nodes<Box, together, layers, unrolled>(
-          team, now,
-          [&](int element, int i, int j) SEICHE_INLINED { return on.line(inside(first + e + element), i, j); },
+          team, now, [&](int element, int i, int j) SEICHE_INLINED { return on.line(inside(first + element), i, j); },
           [&](int element, int i, int j, int k)
-              SEICHE_INLINED { return kept(inside(first + e + element), i + n * j + Box::face * k); },
+              SEICHE_INLINED { return kept(inside(first + element), i + n * j + Box::face * k); },
           [&]() SEICHE_INLINED {
             team.barrier();
-            for_faces([&]<int axis, int side>() SEICHE_INLINED {
+            for_faces<dim>([&]<int axis, int side>() SEICHE_INLINED {
               team.each(now * Box::face, [&](int q) SEICHE_INLINED {
-                face<axis, side>(scratch, q / Box::face, first + e + q / Box::face, q % Box::face);
+                face<axis, side>(scratch, q / Box::face, first + q / Box::face, q % Box::face);
               });
             });
             team.barrier();
           },
           [&](const Line& line, const Kept& kept, int element, int i, int j, int k) SEICHE_INLINED {
-            node(line, kept, scratch.own[element], scratch.faces[element], first + e + element, i, j, k);
+            node(line, kept, scratch.own[element], scratch.faces[element], first + element, i, j, k);
           });
-      if constexpr (vector_lanes) all_traces(team, first + e);
-    }
+      if constexpr (vector_lanes) all_traces(team, first);
+    });
   }
   SEICHE_FN Index inside(Index element) const { return together == 1 || element < on.count ? element : on.count - 1; }
 
@@ -85,15 +81,6 @@ struct Leap {
                            SEICHE_INLINED { result.of[f] = u[element * size + (first_new + f) * Box::nodes + node]; });
     }
     return result;
-  }
-
-  /// Calls f.operator()<axis, side>() for every face.
-  template <class F>
-  SEICHE_FN static void for_faces(F&& f) {
-    each<0, dim>([&]<int axis>() SEICHE_INLINED {
-      f.template operator()<axis, 0>();
-      f.template operator()<axis, 1>();
-    });
   }
 
   /// Prefetches later elements into the second-level cache.
@@ -204,41 +191,12 @@ struct Leap {
     });
   }
   SEICHE_FN void all_traces(const Team& team, Index element) const {
-    for_faces([&]<int axis, int side>() SEICHE_INLINED {
+    for_faces<dim>([&]<int axis, int side>() SEICHE_INLINED {
       team.each(Box::face, [&](int place) SEICHE_INLINED {
         const Real* from = u + element * size + first_new * Box::nodes + Elements::on_face(axis, side, place);
         new_trace<axis, side>(from, Box::nodes, element, place);
       });
     });
-  }
-};
-
-/// Resistance of absorbing sides (eq. 26): velocities of adjacent elements times a factor for each component and node.
-template <class Elements>
-struct Resist {
-  using Real = typename Elements::Real;
-  using Fields = typename Elements::Fields;
-  using Box = typename Elements::Box;
-  static constexpr int dim = Box::dim;
-  static constexpr int bytes = static_cast<int>(sizeof(Real)) * 3 * dim * Box::nodes;
-  Elements on;
-  Real* u;
-  Real* trace;
-  const i32* elements;  ///< at absorbing sides
-  const Real* factors;  ///< of their velocities
-
-  struct Scratch {
-    int nothing;
-  };
-
-  SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
-    const Index element = elements[item];
-    constexpr int first = Fields::velocity(0, 0), numbers = dim * Box::nodes;
-    team.each(numbers, [&](int q) SEICHE_INLINED {
-      u[element * Elements::size + first * Box::nodes + q] *= factors[item * numbers + q];
-    });
-    team.barrier();
-    on.write_all(team, element, u, trace);
   }
 };
 

@@ -19,9 +19,7 @@ struct PeakMotion {
   const Real* motion;   ///< incident velocities there (incident.hpp), if `moves`
   i32 axis, side, moves;
 
-  struct Scratch {
-    int nothing;
-  };
+  using Scratch = NoScratch;
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
     const Real* from = u + Index{elements[item]} * Elements::size;

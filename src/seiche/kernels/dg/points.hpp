@@ -37,9 +37,7 @@ struct AddSources {
   i32 stage;
   Real b, dt;
 
-  struct Scratch {
-    int nothing;
-  };
+  using Scratch = NoScratch;
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
     const Index element = elements[item];
@@ -68,9 +66,7 @@ struct WriteTraces {
   Elements on;
   const Real* u;
   Real* trace;
-  struct Scratch {
-    int nothing;
-  };
+  using Scratch = NoScratch;
   SEICHE_FN void operator()(const Team& team, Index element, Scratch&) const { on.write_all(team, element, u, trace); }
 };
 

@@ -39,20 +39,16 @@ struct Volume {
   struct Nothing {};
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    const Index first = item * elements, left = on.count - first;
-    const int many = left < elements ? static_cast<int>(left) : elements;
-    for (int e = 0; e < many; e += together) {
-      const int now = together == 1 ? 1 : many;
+    for_elements<elements, together>(item, on.count, [&](Index first, int now) SEICHE_INLINED {
       team.each(together * size, [&](int q) SEICHE_INLINED {
-        scratch.u[q / size][q % size] = u[inside(first + e + q / size) * size + q % size];
+        scratch.u[q / size][q % size] = u[inside(first + q / size) * size + q % size];
       });
       for_nodes<Box, together, layers, false>(
-          team, now,
-          [&](int element, int i, int j) SEICHE_INLINED { return on.line(inside(first + e + element), i, j); },
+          team, now, [&](int element, int i, int j) SEICHE_INLINED { return on.line(inside(first + element), i, j); },
           [&](int, int, int, int) SEICHE_INLINED { return Nothing{}; }, [&]() SEICHE_INLINED { team.barrier(); },
           [&](const Line& line, Nothing, int element, int i, int j, int k)
-              SEICHE_INLINED { node(line, scratch.u[element], first + e + element, i, j, k); });
-    }
+              SEICHE_INLINED { node(line, scratch.u[element], first + element, i, j, k); });
+    });
   }
   SEICHE_FN Index inside(Index element) const { return together == 1 || element < on.count ? element : on.count - 1; }
 

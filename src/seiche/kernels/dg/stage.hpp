@@ -52,27 +52,23 @@ struct FusedStage {
   }
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    const Index first = item * elements, left = on.count - first;
-    const int many = left < elements ? static_cast<int>(left) : elements;
-    for (int e = 0; e < many; e += together) {
-      const int now = together == 1 ? 1 : many;
-      load(team, first + e, now, scratch);
+    for_elements<elements, together>(item, on.count, [&](Index first, int now) SEICHE_INLINED {
+      load(team, first, now, scratch);
       for_nodes<Box, together, layers, unrolled>(
-          team, now,
-          [&](int element, int i, int j) SEICHE_INLINED { return on.line(inside(first + e + element), i, j); },
+          team, now, [&](int element, int i, int j) SEICHE_INLINED { return on.line(inside(first + element), i, j); },
           [&](int element, int i, int j, int k)
-              SEICHE_INLINED { return early ? kept(inside(first + e + element), i + n * j + Box::face * k) : Kept{}; },
+              SEICHE_INLINED { return early ? kept(inside(first + element), i + n * j + Box::face * k) : Kept{}; },
           [&]() SEICHE_INLINED {
             wait_for_copies();
             team.barrier();
-            all_faces(team, first + e, now, scratch);
+            all_faces(team, first, now, scratch);
             team.barrier();
           },
           [&](const Line& line, const Kept& kept, int element, int i, int j, int k) SEICHE_INLINED {
-            node(line, kept, own(scratch, first + e, element), scratch.given[element], first + e + element, i, j, k);
+            node(line, kept, own(scratch, first, element), scratch.given[element], first + element, i, j, k);
           });
-      if constexpr (vector_lanes && !rates_only) all_traces(team, first + e, scratch);
-    }
+      if constexpr (vector_lanes && !rates_only) all_traces(team, first, scratch);
+    });
   }
 
   /// The register k of a node, loaded before the barrier of the team.
@@ -179,17 +175,9 @@ struct FusedStage {
     on.template write<axis, side>(q, element, place, next_trace, v, s);
   }
 
-  /// Calls f.operator()<axis, side>() for every face.
-  template <class F>
-  SEICHE_FN static void for_faces(F&& f) {
-    each<0, dim>([&]<int axis>() SEICHE_INLINED {
-      f.template operator()<axis, 0>();
-      f.template operator()<axis, 1>();
-    });
-  }
   /// Contributions of all faces. They overwrite the input of the faces.
   SEICHE_FN void all_faces(const Team& team, Index first, int many, Scratch& scratch) const {
-    for_faces([&]<int axis, int side>() SEICHE_INLINED {
+    for_faces<dim>([&]<int axis, int side>() SEICHE_INLINED {
       team.each(many * Box::face, [&](int q) SEICHE_INLINED {
         const int element = q / Box::face, place = q % Box::face;
         Given& given = scratch.given[element];
@@ -204,7 +192,7 @@ struct FusedStage {
     });
   }
   SEICHE_FN void all_traces(const Team& team, Index element, const Scratch& scratch) const {
-    for_faces([&]<int axis, int side>() SEICHE_INLINED {
+    for_faces<dim>([&]<int axis, int side>() SEICHE_INLINED {
       team.each(Box::face, [&](int place) SEICHE_INLINED {
         const Real* after = u + element * size + Elements::on_face(axis, side, place);
         new_trace<axis, side>(after, Box::nodes, scratch.given[0], element, place);

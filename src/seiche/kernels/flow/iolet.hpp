@@ -20,23 +20,39 @@ struct IoletSites {
   const Real* values;  ///< one row a step
   const Index* clock;  ///< current row of `values`
   Index value_count;
+
+  /// Stores the inflow at site k: the sum of the masses that f.operator()<q>() returns for the links of the site.
+  template <class Lattice, class F>
+  SEICHE_FN void sum_inflow(Index k, F&& f) const {
+    Real sum = Real(0);
+    const u32 crossing = links[k];
+    each<1, Lattice::Q>([&]<int q>() SEICHE_INLINED {
+      if (crossing >> q & 1u) sum += f.template operator()<q>();
+    });
+    inflow[k] = sum;
+  }
 };
 
-/// Density and velocity after the collision, where the first moment is rho u + g/2.
-template <class Layout, class Force>
-SEICHE_FN Moments<typename Layout::Real> moments_after(const Layout& layout, const typename Layout::Site& site,
-                                                       typename Layout::Real (&f)[Layout::Lattice::Q],
-                                                       const Force& force) {
+/// A site after the collision: outgoing populations, density and velocity. Their first moment is rho u + g/2.
+template <class Layout>
+struct CollidedSite {
+  using Lattice = typename Layout::Lattice;
   using Real = typename Layout::Real;
-  each<0, Layout::Lattice::Q>([&]<int q>() SEICHE_INLINED { f[q] = decode<Real>(layout.template leaving<q>(site)); });
-  Moments<Real> m = moments<typename Layout::Lattice>(f, force);
-  if constexpr (Force::present) {
-    m.ux -= force.x() / m.rho;
-    m.uy -= force.y() / m.rho;
-    m.uz -= force.z() / m.rho;
+  typename Layout::Site site;
+  Real f[Lattice::Q];
+  Moments<Real> m;
+
+  template <class Force>
+  SEICHE_FN CollidedSite(const Layout& layout, Index item, const Force& force) : site(layout.site(item)) {
+    each<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { f[q] = decode<Real>(layout.template leaving<q>(site)); });
+    m = moments<Lattice>(f, force);
+    if constexpr (Force::present) {
+      m.ux -= force.x() / m.rho;
+      m.uy -= force.y() / m.rho;
+      m.uz -= force.z() / m.rho;
+    }
   }
-  return m;
-}
+};
 
 /// Pressure rule of Nash et al. 2014: the returning population is the equilibrium at the density of the iolet. Its
 /// velocity is the component of the velocity of the site along the normal of the iolet.
@@ -51,25 +67,18 @@ struct NashPressure {
   static constexpr int bytes = 0;
   SEICHE_FN void operator()(Index k) const {
     using L = typename Layout::Lattice;
-    const auto site = layout.site(at.sites[k]);
-    Real f[L::Q];
-    const auto m = moments_after(layout, site, f, force.at(at.sites[k]));
+    const CollidedSite<Layout> after(layout, at.sites[k], force.at(at.sites[k]));
     const i32 iolet = at.iolet[k];
     const Real nx = normals[3 * iolet], ny = normals[3 * iolet + 1], nz = normals[3 * iolet + 2];
-    const Real un = m.ux * nx + m.uy * ny + m.uz * nz;
+    const Real un = after.m.ux * nx + after.m.uy * ny + after.m.uz * nz;
     const Real excess = at.values[at.clock[0] * at.value_count + iolet], rho = Real(1) + excess;
     const Real rest = excess - rho * (Real(1.5) * un * un);
-    Real inflow = Real(0);
-    const u32 links = at.links[k];
-    each<1, L::Q>([&]<int q>() SEICHE_INLINED {
-      if (links >> q & 1u) {
-        const Real cu = -along<L, q>(nx, ny, nz) * un;
-        const Real back = static_cast<Real>(L::weight(q)) * (rest + rho * (Real(3) * cu + Real(4.5) * cu * cu));
-        inflow += back - f[q];
-        encode(layout.template leaving<q>(site), back);
-      }
+    at.template sum_inflow<L>(k, [&]<int q>() SEICHE_INLINED {
+      const Real cu = -along<L, q>(nx, ny, nz) * un;
+      const Real back = static_cast<Real>(L::weight(q)) * (rest + rho * (Real(3) * cu + Real(4.5) * cu * cu));
+      encode(layout.template leaving<q>(after.site), back);
+      return back - after.f[q];
     });
-    at.inflow[k] = inflow;
   }
 };
 
@@ -134,17 +143,12 @@ struct AntiBounceBackPressure {
     const auto site = layout.site(at.sites[k]);
     const Seen<Real> seen(observed + k, stride);
     const Real excess = at.values[at.clock[0] * at.value_count + at.iolet[k]];
-    Real inflow = Real(0);
-    const u32 links = at.links[k];
-    each<1, L::Q>([&]<int q>() SEICHE_INLINED {
-      if (links >> q & 1u) {
-        const Real left = decode<Real>(layout.template leaving<q>(site));
-        const Real back = seen.template even<L, q>(excess) - left;
-        inflow += back - left;
-        encode(layout.template leaving<q>(site), back);
-      }
+    at.template sum_inflow<L>(k, [&]<int q>() SEICHE_INLINED {
+      const Real left = decode<Real>(layout.template leaving<q>(site));
+      const Real back = seen.template even<L, q>(excess) - left;
+      encode(layout.template leaving<q>(site), back);
+      return back - left;
     });
-    at.inflow[k] = inflow;
   }
 };
 
@@ -164,23 +168,16 @@ struct LaddVelocity {
   static constexpr int bytes = 0;
   SEICHE_FN void operator()(Index k) const {
     using L = typename Layout::Lattice;
-    const auto site = layout.site(at.sites[k]);
-    Real f[L::Q];
-    const auto m = moments_after(layout, site, f, force.at(at.sites[k]));
+    const CollidedSite<Layout> after(layout, at.sites[k], force.at(at.sites[k]));
     const Real* values = at.values + at.clock[0] * at.value_count + first_value[at.iolet[k]];
     const Real* weight = weights + static_cast<Index>(first_link[k]) * modes;
-    Real inflow = Real(0);
-    const u32 links = at.links[k];
-    each<1, L::Q>([&]<int q>() SEICHE_INLINED {
-      if (links >> q & 1u) {
-        Real push = Real(0);
-        for (i32 mode = 0; mode < modes; ++mode) push += weight[mode] * values[mode];
-        weight += modes;
-        inflow += m.rho * push;
-        encode(layout.template leaving<q>(site), f[q] + m.rho * push);
-      }
+    at.template sum_inflow<L>(k, [&]<int q>() SEICHE_INLINED {
+      Real push = Real(0);
+      for (i32 mode = 0; mode < modes; ++mode) push += weight[mode] * values[mode];
+      weight += modes;
+      encode(layout.template leaving<q>(after.site), after.f[q] + after.m.rho * push);
+      return after.m.rho * push;
     });
-    at.inflow[k] = inflow;
   }
 };
 

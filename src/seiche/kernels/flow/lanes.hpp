@@ -15,6 +15,13 @@ SEICHE_FN void gather_lanes(const S* from, const u32* slots, Real* to) {
   for_lanes<lanes>([&](int k) SEICHE_INLINED { to[k] = decode<Real>(from[slots[k]]); });
 }
 
+/// Arriving populations of the sites from i of a list: g[q] from the slots of row q - 1 of `adjacency`.
+template <int lanes, int count, class S, class Real>
+SEICHE_FN void gather_sites(const S* f, const u32* adjacency, Index stride, Index i, Real (&g)[count][lanes]) {
+  copy_lanes<lanes>(f + i, g[0]);
+  each<1, count>([&]<int q>() SEICHE_INLINED { gather_lanes<lanes>(f, adjacency + (q - 1) * stride + i, g[q]); });
+}
+
 /// Prefetches values.
 template <int lanes, class S>
 SEICHE_FN void prefetch(const S* from) {

@@ -13,28 +13,25 @@ constexpr int cube_direction(int axis, int q) {
   return c[axis][q];
 }
 
-struct D3Q15 {
-  static constexpr int Q = 15;
-  static constexpr int of_cube(int q) { return q < 7 ? q : q + 12; }
-  static constexpr int cx(int q) { return cube_direction(0, of_cube(q)); }
-  static constexpr int cy(int q) { return cube_direction(1, of_cube(q)); }
-  static constexpr int cz(int q) { return cube_direction(2, of_cube(q)); }
+/// `number` directions: those of the cube without `skipped` ones after the axes.
+template <int number, int skipped = 0>
+struct CubeDirections {
+  static constexpr int Q = number;
+  static constexpr int component(int axis, int q) { return cube_direction(axis, q < 7 ? q : q + skipped); }
+  static constexpr int cx(int q) { return component(0, q); }
+  static constexpr int cy(int q) { return component(1, q); }
+  static constexpr int cz(int q) { return component(2, q); }
+};
+
+struct D3Q15 : CubeDirections<15, 12> {
   static constexpr double weight(int q) { return q == 0 ? 2.0 / 9 : (q < 7 ? 1.0 / 9 : 1.0 / 72); }
 };
 
-struct D3Q19 {
-  static constexpr int Q = 19;
-  static constexpr int cx(int q) { return cube_direction(0, q); }
-  static constexpr int cy(int q) { return cube_direction(1, q); }
-  static constexpr int cz(int q) { return cube_direction(2, q); }
+struct D3Q19 : CubeDirections<19> {
   static constexpr double weight(int q) { return q == 0 ? 1.0 / 3 : (q < 7 ? 1.0 / 18 : 1.0 / 36); }
 };
 
-struct D3Q27 {
-  static constexpr int Q = 27;
-  static constexpr int cx(int q) { return cube_direction(0, q); }
-  static constexpr int cy(int q) { return cube_direction(1, q); }
-  static constexpr int cz(int q) { return cube_direction(2, q); }
+struct D3Q27 : CubeDirections<27> {
   static constexpr double weight(int q) {
     return q == 0 ? 8.0 / 27 : (q < 7 ? 2.0 / 27 : (q < 19 ? 1.0 / 54 : 1.0 / 216));
   }

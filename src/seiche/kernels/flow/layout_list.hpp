@@ -9,10 +9,22 @@
 
 namespace seiche {
 
+/// All sites of a list are fluid.
+struct FluidSites {
+  template <class Site>
+  static SEICHE_FN bool solid(const Site&) {
+    return false;
+  }
+  template <int lanes>
+  static SEICHE_FN bool solid_lanes(Index) {
+    return false;
+  }
+};
+
 /// Two copies: arriving populations are pulled from f_in, leaving ones written to the site's own slots of f_out.
 /// adjacency[q - 1][i]: slot of (x - c_q, q), or of (x, -q) if that site is not fluid. Bytes: 38 s + 72 a site.
 template <class L, class R, class S>
-struct ListAB {
+struct ListAB : FluidSites {
   using Lattice = L;
   using Real = R;
   const S* f_in;
@@ -22,7 +34,6 @@ struct ListAB {
   static constexpr int bytes = 2 * L::Q * sizeof(S) + 4 * (L::Q - 1);
   using Site = Index;
   SEICHE_FN Site site(Index i) const { return i; }
-  static SEICHE_FN bool solid(Site) { return false; }
   SEICHE_FN void load(Site i, Real (&f)[L::Q]) const {
     f[0] = decode<Real>(f_in[i]);
     each<1, L::Q>([&]<int q>() SEICHE_INLINED { f[q] = decode<Real>(f_in[adjacency[(q - 1) * stride + i]]); });
@@ -35,13 +46,8 @@ struct ListAB {
     return f_out[q * stride + i];
   }
   template <int lanes>
-  static SEICHE_FN bool solid_lanes(Index) {
-    return false;
-  }
-  template <int lanes>
   SEICHE_FN void load_lanes(Index i, Real (&f)[L::Q][lanes]) const {
-    copy_lanes<lanes>(f_in + i, f[0]);
-    each<1, L::Q>([&]<int q>() SEICHE_INLINED { gather_lanes<lanes>(f_in, adjacency + (q - 1) * stride + i, f[q]); });
+    gather_sites<lanes>(f_in, adjacency, stride, i, f);
   }
   template <int lanes>
   SEICHE_FN void store_lanes(Index i, const Real (&f)[L::Q][lanes]) const {
@@ -52,7 +58,7 @@ struct ListAB {
 /// In place, even step (Bailey et al. 2009): reads the own slots and writes them with directions exchanged. Bytes: 38
 /// s.
 template <class L, class R, class S>
-struct ListAAEven {
+struct ListAAEven : FluidSites {
   using Lattice = L;
   using Real = R;
   S* f;
@@ -61,7 +67,6 @@ struct ListAAEven {
   static constexpr int bytes = 2 * L::Q * sizeof(S);
   using Site = Index;
   SEICHE_FN Site site(Index i) const { return i; }
-  static SEICHE_FN bool solid(Site) { return false; }
   SEICHE_FN void load(Site i, Real (&g)[L::Q]) const {
     each<0, L::Q>([&]<int q>() SEICHE_INLINED { g[q] = decode<Real>(f[q * stride + i]); });
   }
@@ -71,10 +76,6 @@ struct ListAAEven {
   template <int q>
   SEICHE_FN S& leaving(Site i) const {
     return f[opposite(q) * stride + i];
-  }
-  template <int lanes>
-  static SEICHE_FN bool solid_lanes(Index) {
-    return false;
   }
   template <int lanes>
   SEICHE_FN void load_lanes(Index i, Real (&g)[L::Q][lanes]) const {
@@ -90,7 +91,7 @@ struct ListAAEven {
 /// conflict.
 /// adjacency[q - 1][i]: slot of (x - c_q, -q), or of (x, q) if that site is not fluid. Bytes: 38 s + 72 a site.
 template <class L, class R, class S>
-struct ListAAOdd {
+struct ListAAOdd : FluidSites {
   using Lattice = L;
   using Real = R;
   S* f;
@@ -107,7 +108,6 @@ struct ListAAOdd {
     each<1, L::Q>([&]<int q>() SEICHE_INLINED { s.slot[q] = adjacency[(q - 1) * stride + i]; });
     return s;
   }
-  static SEICHE_FN bool solid(const Site&) { return false; }
   SEICHE_FN void load(const Site& s, Real (&g)[L::Q]) const {
     g[0] = decode<Real>(f[s.i]);
     each<1, L::Q>([&]<int q>() SEICHE_INLINED { g[q] = decode<Real>(f[s.slot[q]]); });
@@ -125,13 +125,8 @@ struct ListAAOdd {
     }
   }
   template <int lanes>
-  static SEICHE_FN bool solid_lanes(Index) {
-    return false;
-  }
-  template <int lanes>
   SEICHE_FN void load_lanes(Index i, Real (&g)[L::Q][lanes]) const {
-    copy_lanes<lanes>(f + i, g[0]);
-    each<1, L::Q>([&]<int q>() SEICHE_INLINED { gather_lanes<lanes>(f, adjacency + (q - 1) * stride + i, g[q]); });
+    gather_sites<lanes>(f, adjacency, stride, i, g);
   }
   template <int lanes>
   SEICHE_FN void store_lanes(Index i, const Real (&g)[L::Q][lanes]) const {

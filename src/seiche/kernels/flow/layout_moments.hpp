@@ -77,27 +77,20 @@ struct MomentTiles {
   /// Half-precision storage has density and momentum as words, because their change in one step may be below the
   /// resolution of a half.
   static SEICHE_FN Quadratic<Real> coefficients(const S* tile, int lane) {
+    Real of[10];
     if constexpr (words) {
       Word c[4];
       S a[6];
       get<4>(reinterpret_cast<const Word*>(tile), 0, lane, c);
       get<4>(tile, 8, lane, a);
-      return {static_cast<Real>(c[0]),
-              static_cast<Real>(c[1]),
-              static_cast<Real>(c[2]),
-              static_cast<Real>(c[3]),
-              {decode<Real>(a[0]), decode<Real>(a[1]), decode<Real>(a[2]), decode<Real>(a[3]), decode<Real>(a[4]),
-               decode<Real>(a[5])}};
+      each<0, 4>([&]<int k>() SEICHE_INLINED { of[k] = static_cast<Real>(c[k]); });
+      each<0, 6>([&]<int k>() SEICHE_INLINED { of[4 + k] = decode<Real>(a[k]); });
     } else {
       S n[10];
       get<16 / sizeof(S)>(tile, 0, lane, n);
-      return {decode<Real>(n[0]),
-              decode<Real>(n[1]),
-              decode<Real>(n[2]),
-              decode<Real>(n[3]),
-              {decode<Real>(n[4]), decode<Real>(n[5]), decode<Real>(n[6]), decode<Real>(n[7]), decode<Real>(n[8]),
-               decode<Real>(n[9])}};
+      each<0, 10>([&]<int k>() SEICHE_INLINED { of[k] = decode<Real>(n[k]); });
     }
+    return {of[0], of[1], of[2], of[3], {of[4], of[5], of[6], of[7], of[8], of[9]}};
   }
   static SEICHE_FN void keep(S* tile, int lane, const Quadratic<Real>& m) {
     const Real of[10] = {m.rest, m.jx, m.jy, m.jz, m.a.xx, m.a.yy, m.a.zz, m.a.xy, m.a.xz, m.a.yz};

@@ -45,6 +45,35 @@ struct Moments {
   Real excess, rho, ux, uy, uz;
 };
 
+/// A symmetric tensor: xx, yy, zz, xy, xz, yz.
+template <class Real>
+struct Symmetric {
+  Real xx, yy, zz, xy, xz, yz;
+};
+
+/// j + g/2 (eqs. 3 and 42).
+template <class Real, class Force>
+SEICHE_FN void add_half_force(const Force& force, Real& jx, Real& jy, Real& jz) {
+  if constexpr (Force::present) {
+    jx += Real(0.5) * force.x();
+    jy += Real(0.5) * force.y();
+    jz += Real(0.5) * force.z();
+  }
+}
+
+/// p + (u g + g u)/2 (eqs. 5 and 42).
+template <class Real, class Force>
+SEICHE_FN void add_force_stress(const Moments<Real>& m, const Force& force, Symmetric<Real>& p) {
+  if constexpr (Force::present) {
+    p.xx += m.ux * force.x();
+    p.yy += m.uy * force.y();
+    p.zz += m.uz * force.z();
+    p.xy += Real(0.5) * (m.ux * force.y() + force.x() * m.uy);
+    p.xz += Real(0.5) * (m.ux * force.z() + force.x() * m.uz);
+    p.yz += Real(0.5) * (m.uy * force.z() + force.y() * m.uz);
+  }
+}
+
 /// rho = sum f, rho u = sum c f + g/2 (eq. 3). The sum of shifted populations is rho - 1.
 template <class Lattice, class Real, class Force>
 SEICHE_FN Moments<Real> moments(const Real (&f)[Lattice::Q], const Force& force) {
@@ -55,20 +84,10 @@ SEICHE_FN Moments<Real> moments(const Real (&f)[Lattice::Q], const Force& force)
     add<Lattice::cy(q)>(jy, f[q]);
     add<Lattice::cz(q)>(jz, f[q]);
   });
-  if constexpr (Force::present) {
-    jx += Real(0.5) * force.x();
-    jy += Real(0.5) * force.y();
-    jz += Real(0.5) * force.z();
-  }
+  add_half_force(force, jx, jy, jz);
   const Real rho = Real(1) + excess, inverse = Real(1) / rho;
   return {excess, rho, jx * inverse, jy * inverse, jz * inverse};
 }
-
-/// A symmetric tensor: xx, yy, zz, xy, xz, yz.
-template <class Real>
-struct Symmetric {
-  Real xx, yy, zz, xy, xz, yz;
-};
 
 /// Pi = sum c c (f - feq) + (u g + g u)/2 (eq. 5); the strain rate is S = -Pi/(2 rho cs^2 tau).
 template <class Lattice, class Real, class Force>
@@ -91,14 +110,7 @@ SEICHE_FN Symmetric<Real> nonequilibrium(const Real (&f)[Lattice::Q], const Mome
   p.xy -= jx * m.uy;
   p.xz -= jx * m.uz;
   p.yz -= jy * m.uz;
-  if constexpr (Force::present) {
-    p.xx += m.ux * force.x();
-    p.yy += m.uy * force.y();
-    p.zz += m.uz * force.z();
-    p.xy += Real(0.5) * (m.ux * force.y() + force.x() * m.uy);
-    p.xz += Real(0.5) * (m.ux * force.z() + force.x() * m.uz);
-    p.yz += Real(0.5) * (m.uy * force.z() + force.y() * m.uz);
-  }
+  add_force_stress(m, force, p);
   return p;
 }
 

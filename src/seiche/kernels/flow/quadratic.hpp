@@ -61,17 +61,8 @@ SEICHE_FN Quadratic<Real> regularised(const Moments<Real>& m, const Symmetric<Re
   Real jx = m.rho * m.ux, jy = m.rho * m.uy, jz = m.rho * m.uz;
   Symmetric<Real> a = {jx * m.ux + keep * p.xx, jy * m.uy + keep * p.yy, jz * m.uz + keep * p.zz,
                        jx * m.uy + keep * p.xy, jx * m.uz + keep * p.xz, jy * m.uz + keep * p.yz};
-  if constexpr (Force::present) {
-    a.xx += m.ux * force.x();
-    a.yy += m.uy * force.y();
-    a.zz += m.uz * force.z();
-    a.xy += Real(0.5) * (m.ux * force.y() + force.x() * m.uy);
-    a.xz += Real(0.5) * (m.ux * force.z() + force.x() * m.uz);
-    a.yz += Real(0.5) * (m.uy * force.z() + force.y() * m.uz);
-    jx += Real(0.5) * force.x();
-    jy += Real(0.5) * force.y();
-    jz += Real(0.5) * force.z();
-  }
+  add_force_stress(m, force, a);
+  add_half_force(force, jx, jy, jz);
   constexpr Real scale = Real(4.5);
   a = {scale * a.xx, scale * a.yy, scale * a.zz, scale * a.xy, scale * a.xz, scale * a.yz};
   const Real third = Real(1.0 / 3) * ((a.xx + a.yy) + a.zz);

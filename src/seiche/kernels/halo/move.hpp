@@ -7,36 +7,29 @@
 
 namespace seiche {
 
-template <class T>
-struct Pack {
+/// Copies slots of an array into a message (`packs`), or a message into slots.
+template <class T, bool packs>
+struct SlotCopy {
   using Value = T;
-  const T* array;
+  T* array;
   const u32* slots;
   T* buffer;
   static constexpr int bytes = 2 * sizeof(T) + 4;
-  SEICHE_FN T taken(Index k) const { return array[slots[k]]; }
-  SEICHE_FN void put(Index k, T value) const { buffer[k] = value; }
+  SEICHE_FN T taken(Index k) const { return packs ? array[slots[k]] : buffer[k]; }
+  SEICHE_FN void put(Index k, T value) const { (packs ? buffer[k] : array[slots[k]]) = value; }
   SEICHE_FN void operator()(Index k) const { put(k, taken(k)); }
 };
-
 template <class T>
-struct Unpack {
-  using Value = T;
-  const T* buffer;
-  const u32* slots;
-  T* array;
-  static constexpr int bytes = 2 * sizeof(T) + 4;
-  SEICHE_FN T taken(Index k) const { return buffer[k]; }
-  SEICHE_FN void put(Index k, T value) const { array[slots[k]] = value; }
-  SEICHE_FN void operator()(Index k) const { put(k, taken(k)); }
-};
+using Pack = SlotCopy<T, true>;
+template <class T>
+using Unpack = SlotCopy<T, false>;
 
 /// The slots of one message are distinct. Messages are added in sequence, so the order of sums is fixed.
 template <class T>
 struct UnpackAdd {
-  const T* buffer;
-  const u32* slots;
   T* array;
+  const u32* slots;
+  const T* buffer;
   static constexpr int bytes = 3 * sizeof(T) + 4;
   SEICHE_FN void operator()(Index k) const { array[slots[k]] += buffer[k]; }
 };
@@ -45,9 +38,7 @@ struct UnpackAdd {
 /// teams then saturate a link between devices and leave the device free for concurrent kernels.
 template <class Move, int threads, int many>
 struct Several {
-  struct Scratch {
-    u8 unused;
-  };
+  using Scratch = NoScratch;
   Move move;
   Index end;  ///< end of the values
   static constexpr int bytes = threads * many * Move::bytes;

@@ -16,11 +16,16 @@ SEICHE_FN i32 round_down(double x) {
 /// Each function defines `anchor(x)`, an integer near x, `before`, the number of sites before the anchor, and `middle`.
 /// At t = `middle`, the coordinate is equally far from losing the first and the last site.
 
-/// The hat of support 2: 1 - r.
-struct Hat {
-  static constexpr int support = 2, before = 0;
+/// Functions with an even support: the anchor is the site below, the last of the first half.
+template <int sites>
+struct EvenSupport {
+  static constexpr int support = sites, before = sites / 2 - 1;
   static constexpr double middle = 0.5;
   static SEICHE_FN i32 anchor(double x) { return round_down(x); }
+};
+
+/// The hat of support 2: 1 - r.
+struct Hat : EvenSupport<2> {
   template <class Real>
   static SEICHE_FN void weights(Real t, Real (&w)[support]) {
     w[0] = Real(1) - t;
@@ -43,10 +48,7 @@ struct Roma {
 };
 
 /// Support 4 (Peskin 2002).
-struct Peskin {
-  static constexpr int support = 4, before = 1;
-  static constexpr double middle = 0.5;
-  static SEICHE_FN i32 anchor(double x) { return round_down(x); }
+struct Peskin : EvenSupport<4> {
   template <class Real>
   static SEICHE_FN void weights(Real t, Real (&w)[support]) {
     const Real root = square_root(Real(1) + Real(4) * t * (Real(1) - t)), twice = Real(2) * t;
@@ -68,10 +70,7 @@ struct QuarterTurn {
 };
 
 /// Support 4, (1 + cos(pi r/2))/4: the first moment is only approximately zero.
-struct Cosine {
-  static constexpr int support = 4, before = 1;
-  static constexpr double middle = 0.5;
-  static SEICHE_FN i32 anchor(double x) { return round_down(x); }
+struct Cosine : EvenSupport<4> {
   template <class Real>
   static SEICHE_FN void weights(Real t, Real (&w)[support]) {
     const Real c = horner<0, 12>(t * t, QuarterTurn<0>{}), s = t * horner<0, 12>(t * t, QuarterTurn<1>{});

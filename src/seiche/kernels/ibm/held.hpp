@@ -13,7 +13,7 @@ template <class Delta, class Real, Space space>
 struct InterpolateHeld {
   using Group = InterpolateGroup<Delta, Real, space>;
   using Scratch = typename Group::Scratch;
-  static constexpr int P = Group::P, group = Group::group;
+  static constexpr int group = Group::group;
   typename Group::One one;
   Chosen chosen;
   Index end;  ///< end of the vertices of the type
@@ -22,27 +22,7 @@ struct InterpolateHeld {
     const Index begin = chosen.first + item * group;
     const int here = static_cast<int>(end - begin < group ? end - begin : group);
     if (!chosen.any(begin, here)) return;
-    Private<typename Group::One::Known, group> known;
-    team.each(here, [&](int k) SEICHE_INLINED {
-      if (chosen(begin + k)) known[k] = one.fetched(begin + k);
-    });
-    team.each(here * P, [&](int k) SEICHE_INLINED {
-      if (!chosen(begin + k / P)) return;
-      Real part[3];
-      one.plane(begin + k / P, k % P, part);
-      for (int axis = 0; axis < 3; ++axis) scratch.part[axis][k % P][k / P] = part[axis];
-    });
-    team.barrier();
-    team.each(here, [&](int k) SEICHE_INLINED {
-      if (!chosen(begin + k)) return;
-      Real speed[3];
-      for (int axis = 0; axis < 3; ++axis) {
-        speed[axis] = scratch.part[axis][0][k];
-        for (int i = 1; i < P; ++i) speed[axis] += scratch.part[axis][i][k];
-      }
-      one.move(begin + k, known[k], speed);
-    });
-    team.barrier();
+    Group::interpolate(one, team, begin, here, scratch, chosen);
   }
 };
 

@@ -119,9 +119,7 @@ struct FindHolders {
 /// Item: a cell of a message, or the unused end of a message. Writes the slots of the vertices of the cell, or a dummy
 /// slot.
 struct WriteSlots {
-  struct Scratch {
-    u8 unused;
-  };
+  using Scratch = NoScratch;
   u32* slots;
   const Index*
       entries;  ///< [item][4]: first slot to write, number of slots, first vertex, vertices of the cell (0: dummy)
@@ -140,9 +138,7 @@ struct WriteSlots {
 /// Item: a cell. Copies three numbers of each vertex to a new place.
 template <class T>
 struct MoveCells {
-  struct Scratch {
-    u8 unused;
-  };
+  using Scratch = NoScratch;
   const T* from;
   T* to;
   const Index* entries;  ///< [item][3]: first target vertex, first source vertex, number of vertices

@@ -174,16 +174,26 @@ struct InterpolateGroup {
   static constexpr int bytes = group * One::bytes;
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     const Index begin = item * group;
-    const int here = static_cast<int>(count - begin < group ? count - begin : group);
+    const int number = static_cast<int>(count - begin < group ? count - begin : group);
+    interpolate(one, team, begin, number, scratch, [](Index) SEICHE_INLINED { return true; });
+  }
+  /// Interpolates at those of the `number` vertices from `begin` that are selected: all for which chosen(v).
+  template <class Selection>
+  static SEICHE_FN void interpolate(const One& one, const Team& team, Index begin, int number, Scratch& scratch,
+                                    const Selection& chosen) {
     Private<typename One::Known, group> known;
-    team.each(here, [&](int k) SEICHE_INLINED { known[k] = one.fetched(begin + k); });
-    team.each(here * P, [&](int k) SEICHE_INLINED {
+    team.each(number, [&](int k) SEICHE_INLINED {
+      if (chosen(begin + k)) known[k] = one.fetched(begin + k);
+    });
+    team.each(number * P, [&](int k) SEICHE_INLINED {
+      if (!chosen(begin + k / P)) return;
       Real part[3];
       one.plane(begin + k / P, k % P, part);
       for (int axis = 0; axis < 3; ++axis) scratch.part[axis][k % P][k / P] = part[axis];
     });
     team.barrier();
-    team.each(here, [&](int k) SEICHE_INLINED {
+    team.each(number, [&](int k) SEICHE_INLINED {
+      if (!chosen(begin + k)) return;
       Real speed[3];
       for (int axis = 0; axis < 3; ++axis) {
         speed[axis] = scratch.part[axis][0][k];

@@ -37,35 +37,28 @@ SEICHE_FN Real compression(const Medium& medium, Index i, Real rho) {
   }
 }
 
-/// Computes the pressure from the new density rho and from rate = rho0 div u (theory/ultrasound, eqs. 10 to 12).
-/// `padded` is the place of point i in the work arrays.
-template <class Real, bool nonlinear>
-struct Lossless {
+/// Computes the pressure from the new density rho and from rate = rho0 div u (theory/ultrasound, eqs. 10 to 12), with
+/// Stokes absorption or without. `padded` is the place of point i in the work arrays.
+template <class Real, bool nonlinear, bool absorbing>
+struct StateEquation {
   Real* p;
-  static constexpr bool uses_rate = false;
+  static constexpr bool uses_rate = absorbing;
   static constexpr int bytes = sizeof(Real);
   template <class Medium>
-  static constexpr int medium_bytes = Medium::fields * (nonlinear ? 3 : 1) * sizeof(Real);
-  template <class Medium>
-  SEICHE_FN void operator()(const Medium& medium, Index i, Index, Real rho, Real) const {
-    const Real c = medium.sound_speed(i);
-    p[i] = c * c * compression<nonlinear>(medium, i, rho);
-  }
-};
-
-template <class Real, bool nonlinear>
-struct Stokes {
-  Real* p;
-  static constexpr bool uses_rate = true;
-  static constexpr int bytes = sizeof(Real);
-  template <class Medium>
-  static constexpr int medium_bytes = Medium::fields * (nonlinear ? 4 : 3) * sizeof(Real);
+  static constexpr int medium_bytes =
+      Medium::fields * ((nonlinear ? 3 : 1) + (absorbing ? nonlinear ? 1 : 2 : 0)) * sizeof(Real);
   template <class Medium>
   SEICHE_FN void operator()(const Medium& medium, Index i, Index, Real rho, Real rate) const {
     const Real c = medium.sound_speed(i);
-    p[i] = c * c * (compression<nonlinear>(medium, i, rho) + medium.absorption(i) * rate);
+    Real terms = compression<nonlinear>(medium, i, rho);
+    if constexpr (absorbing) terms += medium.absorption(i) * rate;
+    p[i] = c * c * terms;
   }
 };
+template <class Real, bool nonlinear>
+using Lossless = StateEquation<Real, nonlinear, false>;
+template <class Real, bool nonlinear>
+using Stokes = StateEquation<Real, nonlinear, true>;
 
 /// Stores the inputs of the fractional Laplacians. p has the compression until these are computed.
 template <class Real, bool nonlinear>
@@ -83,32 +76,18 @@ struct PowerLawInputs {
   }
 };
 
-/// Stores the rate for `StateOfDensity`. It is used in steps whose sources change the density before the pressure is
-/// computed.
-template <class Real>
-struct KeepRate {
-  Real* rate_out;
-  static constexpr bool uses_rate = true;
+/// Stores the rate for `StateOfDensity`, in steps whose sources change the density before the pressure is computed, or
+/// the density alone.
+template <class Real, bool rate>
+struct StoreTerm {
+  Real* term;
+  static constexpr bool uses_rate = rate;
   static constexpr int bytes = sizeof(Real);
   template <class Medium>
-  static constexpr int medium_bytes = Medium::fields * sizeof(Real);
+  static constexpr int medium_bytes = rate ? Medium::fields * sizeof(Real) : 0;
   template <class Medium>
-  SEICHE_FN void operator()(const Medium&, Index, Index padded, Real, Real rate) const {
-    rate_out[padded] = rate;
-  }
-};
-
-/// Stores the density alone, without a rate.
-template <class Real>
-struct KeepSum {
-  Real* sum_out;
-  static constexpr bool uses_rate = false;
-  static constexpr int bytes = sizeof(Real);
-  template <class Medium>
-  static constexpr int medium_bytes = 0;
-  template <class Medium>
-  SEICHE_FN void operator()(const Medium&, Index i, Index, Real rho, Real) const {
-    sum_out[i] = rho;
+  SEICHE_FN void operator()(const Medium&, Index i, Index padded, Real density, Real change) const {
+    term[rate ? padded : i] = rate ? change : density;
   }
 };
 

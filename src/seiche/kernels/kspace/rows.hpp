@@ -32,9 +32,6 @@ SEICHE_FN int thread_of(const T& team) {
   }
 }
 
-/// Teams of these kernels share no memory.
-struct NoScratch {};
-
 struct Rows {
   i32 planes, middle, length, half;
   Index points, spectrum;  // numbers of a real field, complex numbers of a spectrum

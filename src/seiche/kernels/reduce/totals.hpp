@@ -50,11 +50,20 @@ struct Totals {
   }
 };
 
+/// Sums of `number` words in double precision.
+template <int number>
+struct DoubleSums {
+  using Word = double;
+  static constexpr int words = number;
+  template <int word>
+  static SEICHE_FN double combine(double a, double b) {
+    return a + b;
+  }
+};
+
 /// Sums of |u - u'|^2 and |u|^2, where u' is stored by the previous call; u then replaces u'.
 template <class Real>
-struct VelocityChange {
-  using Word = double;
-  static constexpr int words = 2;
+struct VelocityChange : DoubleSums<2> {
   static constexpr int bytes = 9 * sizeof(Real);
   const Real* observed;  ///< columns of Observe, `stride` long
   Index stride, count;
@@ -62,10 +71,6 @@ struct VelocityChange {
   Real* before;  ///< components, `before_stride` apart
   Index before_stride;
 
-  template <int word>
-  static SEICHE_FN double combine(double a, double b) {
-    return a + b;
-  }
   SEICHE_FN void row(Index k, double (&value)[words]) const {
     value[0] = value[1] = 0.0;
     each<0, 3>([&]<int axis>() SEICHE_INLINED {
@@ -80,18 +85,11 @@ struct VelocityChange {
 
 /// Sums of the components of u.
 template <class Real>
-struct VelocitySum {
-  using Word = double;
-  static constexpr int words = 3;
+struct VelocitySum : DoubleSums<3> {
   static constexpr int bytes = 3 * sizeof(Real);
   const Real* observed;  ///< columns of Observe, `stride` long
   Index stride, count;
   double* out;  ///< [block][words]
-
-  template <int word>
-  static SEICHE_FN double combine(double a, double b) {
-    return a + b;
-  }
   SEICHE_FN void row(Index k, double (&value)[words]) const {
     each<0, 3>([&]<int axis>() SEICHE_INLINED { value[axis] = observed[(axis + 1) * stride + k]; });
   }

@@ -206,7 +206,7 @@ def leap(of: Discretisation, half: Half, team: Team | None = None) -> KernelSpec
 
 def absorbing_impedance(of: Discretisation) -> KernelSpec:
     """The impedance of absorbing sides in leapfrog; one item per adjacent element."""
-    return _per_element(of, f"Resist<{of.type}>", "dg/leap.hpp", (("on", of.members), *_DAMPING))
+    return _per_element(of, f"Resist<{of.type}>", "dg/sponge.hpp", (("on", of.members), *_DAMPING))
 
 
 _DAMPING = pointers("u trace elements factors")

@@ -97,6 +97,18 @@ def _header(header: str, force: str) -> str:
     return header if force not in IMMERSED else f"ibm/coupled{'_moments' * header.startswith('flow/moment')}.hpp"
 
 
+def _policies(
+    layout: str, storage: tuple[Real, Store, str], rule: tuple[str, str], force: str
+) -> tuple[tuple[str, str, str], Members]:
+    """Return the C++ types of layout, relaxation and force, and their members."""
+    (real, store, velocity_set), (relaxation, collision) = storage, rule
+    layout_cpp, layout_members = layout_type(layout, real, store, velocity_set)
+    relaxation_cpp, relaxation_members = relaxation_type(relaxation, real, collision)
+    force_cpp, force_members = force_type(force, real)
+    members: Members = (("layout", layout_members), ("relaxation", relaxation_members), ("force", force_members))
+    return (layout_cpp, relaxation_cpp, force_cpp), members
+
+
 def stream_collide(
     layout: str,
     real: Real,
@@ -108,10 +120,8 @@ def stream_collide(
     velocity_set: str = "D3Q19",
 ) -> KernelSpec:
     """Streaming and collision of one site."""
-    layout_cpp, layout_members = layout_type(layout, real, store, velocity_set)
-    relaxation_cpp, relaxation_members = relaxation_type(relaxation, real, collision)
-    force_cpp, force_members = force_type(force, real)
-    members: Members = (("layout", layout_members), ("relaxation", relaxation_members), ("force", force_members))
+    types, members = _policies(layout, (real, store, velocity_set), (relaxation, collision), force)
+    layout_cpp, relaxation_cpp, force_cpp = types
     if layout == "moments":
         name = f"MomentSweep<{layout_cpp},{relaxation_cpp},{force_cpp}>"
         # one item per tile; as many blocks as fit the shared memory of a multiprocessor (228 KB)
@@ -149,13 +159,10 @@ def observe(
     velocity_set: str = "D3Q19",
 ) -> KernelSpec:
     """Density, velocity, stress and shear rate of selected sites; the force may be zero."""
-    layout_cpp, layout_members = layout_type(layout, real, store, velocity_set)
-    relaxation_cpp, relaxation_members = relaxation_type(relaxation, real, collision)
-    force_cpp, force_members = force_type(force, real)
-    policies: Members = (("layout", layout_members), ("relaxation", relaxation_members), ("force", force_members))
+    types, policies = _policies(layout, (real, store, velocity_set), (relaxation, collision), force)
     members: Members = (*policies, *pointers("sites out"), ("stride", "int64"))
     registers = _register_limit(real, velocity_set)
-    name = f"Observe<{layout_cpp},{relaxation_cpp},{force_cpp}>"
+    name = f"Observe<{','.join(types)}>"
     header = _header("flow/moment_observe.hpp" if layout == "moments" else "flow/observe.hpp", force)
     blocks = 2 if layout == "moments" and real == "float64" else 0  # otherwise it spills
     return KernelSpec(name, header, members, blocks=blocks, max_registers=registers)

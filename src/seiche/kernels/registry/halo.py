@@ -17,8 +17,7 @@ SEVERAL, SEVERAL_THREADS = 2048, 256
 
 def halo_move(action: Literal["Pack", "Unpack", "UnpackAdd"], store: Store) -> KernelSpec:
     """Copy slots of an array to a message, or a message to slots."""
-    arrays = pointers("array slots buffer" if action == "Pack" else "buffer slots array")
-    return KernelSpec(f"{action}<{CPP_TYPE[store]}>", "halo/move.hpp", arrays)
+    return KernelSpec(f"{action}<{CPP_TYPE[store]}>", "halo/move.hpp", pointers("array slots buffer"))
 
 
 def halo_pack_parts(store: Store) -> KernelSpec:

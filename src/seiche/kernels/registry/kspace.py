@@ -12,7 +12,7 @@ from .spec import CPP_TYPE, KernelSpec, Members, Real, numbers, pointers
 #: Description of the kernels in the CPU table.
 BUILT = "no kernels for ultrasound"
 
-Finish = Literal["lossless", "stokes", "power-law", "keep-rate", "keep-sum", "relaxation", "start-relaxation"]
+Finish = Literal["lossless", "stokes", "power-law", "store-rate", "store-sum", "relaxation", "start-relaxation"]
 DensityKind = Literal["uniform", "mean", "staggered"]
 Rule = Literal["Greatest", "Least", "SumOfSquares"]
 SensorKind = Literal["everywhere", "points", "between"]
@@ -42,10 +42,8 @@ def medium_type(varying: bool, real: Real) -> tuple[str, Members]:
 def finish_type(finish: Finish, nonlinear: bool, real: Real) -> tuple[str, Members]:
     """Return C++ type and members of the computation that follows the new density."""
     cpp = CPP_TYPE[real]
-    if finish == "keep-rate":
-        return f"{CPP}KeepRate<{cpp}>", pointers("rate_out")
-    if finish == "keep-sum":
-        return f"{CPP}KeepSum<{cpp}>", pointers("sum_out")
+    if finish in ("store-rate", "store-sum"):
+        return f"{CPP}StoreTerm<{cpp},{cpp_bool(finish == 'store-rate')}>", pointers("term")
     if finish in ("relaxation", "start-relaxation"):
         starts = finish == "start-relaxation"
         kind = f"StartRelaxing<{cpp},{PROCESSES}>" if starts else f"Relaxing<{cpp},{cpp_bool(nonlinear)},{PROCESSES}>"
@@ -72,24 +70,24 @@ _DERIVATIVES: Members = (*pointers("work derivative kappa"), ("rows", ROWS))
 
 def spectral_gradient(dimensions: int, real: Real) -> KernelSpec:
     """Spectra of the derivatives of a field."""
-    return row_kernel(f"SpectralGradient<{CPP_TYPE[real]},{dimensions}>", "gradient", _DERIVATIVES)
+    return row_kernel(f"SpectralGradient<{CPP_TYPE[real]},{dimensions}>", "derivatives", _DERIVATIVES)
 
 
 def spectral_divergence(dimensions: int, real: Real) -> KernelSpec:
     """Derivatives of components, each along its own axis."""
-    return row_kernel(f"SpectralDivergence<{CPP_TYPE[real]},{dimensions}>", "divergence", _DERIVATIVES)
+    return row_kernel(f"SpectralDivergence<{CPP_TYPE[real]},{dimensions}>", "derivatives", _DERIVATIVES)
 
 
 def spectral_shift(axis: int, real: Real) -> KernelSpec:
     """Shift of a field along an axis."""
     members: Members = (*pointers("spectrum shift"), ("rows", ROWS))
-    return row_kernel(f"SpectralShift<{CPP_TYPE[real]},{axis}>", "divergence", members)
+    return row_kernel(f"SpectralShift<{CPP_TYPE[real]},{axis}>", "shift", members)
 
 
 def spectral_filter(real: Real) -> KernelSpec:
     """Product of a spectrum and real factors."""
     members: Members = (*pointers("spectrum factor"), ("rows", ROWS))
-    return row_kernel(f"SpectralFilter<{CPP_TYPE[real]}>", "divergence", members)
+    return row_kernel(f"SpectralFilter<{CPP_TYPE[real]}>", "shift", members)
 
 
 def fractional_laplacians(real: Real) -> KernelSpec:
@@ -226,7 +224,7 @@ def _every(reals: tuple[Real, ...], dimensions: tuple[int, ...]) -> Iterator[Ker
             for varying in (False, True):
                 yield initial_density(d, varying, real)
                 for nonlinear in (False, True):
-                    yield density(d, varying, nonlinear, "keep-rate", real)
+                    yield density(d, varying, nonlinear, "store-rate", real)
                     for finish in finishes:
                         yield density(d, varying, nonlinear, finish, real)
                         yield state_of_density(d, varying, nonlinear, finish, real)
