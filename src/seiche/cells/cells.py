@@ -18,8 +18,8 @@ from seiche.cells.model import CellType
 from seiche.cells.resident import Block, ResidentCells
 from seiche.errors import CaseError, UnstableError
 from seiche.kernels.registry import KernelSpec, Real
-from seiche.kernels.registry.held import OWNED_ONLY, OWNED_SHARED, REPLICATED, RESIDENT
 from seiche.kernels.registry.membrane import BATCH, CAPACITIES, flat_shell, loop_shell, membrane_force, team_of
+from seiche.kernels.registry.resident import OWNED_ONLY, OWNED_SHARED, REPLICATED, RESIDENT
 from seiche.observe.stage import Stage
 
 Floats = npt.NDArray[np.float64]

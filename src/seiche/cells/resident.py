@@ -13,7 +13,14 @@ import numpy.typing as npt
 from seiche.backend import Array, Backend
 from seiche.cells.energy import RestState
 from seiche.kernels.registry import KernelSpec
-from seiche.kernels.registry.held import REPLICATED, RESIDENT, held, held_groups, held_items, held_list
+from seiche.kernels.registry.resident import (
+    REPLICATED,
+    RESIDENT,
+    resident,
+    resident_groups,
+    resident_items,
+    resident_list,
+)
 from seiche.observe.stage import in_order
 
 Launch = Callable[[], None]
@@ -69,7 +76,7 @@ class ResidentCells:
 
     def over_grouped_vertices(self, spec: KernelSpec, group: int, roles: int = RESIDENT, **members: Any) -> Launch:
         """Return the launch of a kernel whose items are vertices, `group` to a team, for kernels with little work."""
-        return self.over_groups(held_groups(spec, group), group, roles, inner=members)
+        return self.over_groups(resident_groups(spec, group), group, roles, inner=members)
 
     def over_groups(self, spec: KernelSpec, group: int, roles: int = RESIDENT, **members: Any) -> Launch:
         """Return the launch of a kernel whose items are `group` vertices each, of one type."""
@@ -91,7 +98,7 @@ class ResidentCells:
 
     def over_replicated(self, spec: KernelSpec, roles: int = REPLICATED, **members: Any) -> Launch:
         """Return the launch of a kernel whose items are vertices, of listed cells in these roles."""
-        kernel, launches = self.backend.load(held_items(spec)), []
+        kernel, launches = self.backend.load(resident_items(spec)), []
         for kind, (block, capacity) in enumerate(zip(self.blocks, self.replicated_capacities, strict=True)):
             chosen, listed = self._chosen(roles, block), self._listed(kind)
             arguments = self.backend.pack(kernel, inner=members, listed=listed, chosen=chosen)
@@ -108,7 +115,7 @@ class ResidentCells:
 
     def over_replicated_cells(self, spec: KernelSpec, block: Block, *, own: bool = False, **members: Any) -> Launch:
         """Return the launch of a kernel whose items are listed cells of a type, or `own` ones, from its first one."""
-        kernel, kind = self.backend.load(held_list(spec)), self.blocks.index(block)
+        kernel, kind = self.backend.load(resident_list(spec)), self.blocks.index(block)
         arguments = self.backend.pack(kernel, inner=members, listed=self._listed(kind, own=own))
         return kernel.bind(arguments, 0, self.replicated_capacities[kind])
 
@@ -118,7 +125,7 @@ class ResidentCells:
         return {"cells": address + 2 * size, "count": address + size * own, **vertices}
 
     def _bound(self, spec: KernelSpec, roles: int, block: Block, members: dict[str, Any], *, by_cell: bool) -> Launch:
-        kernel, chosen = self.backend.load(held(spec)), self._chosen(roles, block, by_cell=by_cell)
+        kernel, chosen = self.backend.load(resident(spec)), self._chosen(roles, block, by_cell=by_cell)
         arguments = self.backend.pack(kernel, inner=members, chosen=chosen)
         return kernel.bind(arguments, chosen["first"], chosen["first"] + block.cells * chosen["each"])
 

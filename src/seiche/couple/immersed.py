@@ -89,7 +89,7 @@ class Boundary:
         for launch in self._listing:
             launch()
 
-    def _settle(self) -> None:
+    def _locate_vertices(self) -> None:
         """Find the sites around all vertices, and have all vertices listed again."""
         raise NotImplementedError
 
@@ -99,7 +99,7 @@ class Boundary:
 
     def refresh(self) -> None:
         """Update the coupling after places or forces of vertices were changed from outside."""
-        self._settle()
+        self._locate_vertices()
         if self.inside is not None:
             self.inside.settle(self.solver.restored_inside)
         self._act()
@@ -211,7 +211,7 @@ class ImmersedBoundary(Boundary):
         members: dict[str, Any] = {**bricks, "vertices": vertices}
         lists: dict[str, Any] = {"lists": self._lists, "state": vertices["state"]}
         listed: dict[str, Any] = {**bricks, **lists, "listed": vertices["listed"], "stride": vertices["stride"]}
-        self._settle_all = self._bound(registry.settle(delta, real, space), 0, count, **members)
+        self._locate_all = self._bound(registry.locate_vertices(delta, real, space), 0, count, **members)
         moving = {"flow": self.flow, "velocity": self.velocity, "slip": self._slip, **members}
         spec, teams = registry.interpolate_group(delta, real, space), -(-count // registry.GROUP)
         self._euler, self._adams_bashforth = (
@@ -237,8 +237,8 @@ class ImmersedBoundary(Boundary):
         self._steps_moved += 1
         (self._euler if first or self.scheme == "euler" else self._adams_bashforth)()
 
-    def _settle(self) -> None:
-        self._settle_all()
+    def _locate_vertices(self) -> None:
+        self._locate_all()
 
     def _act(self) -> None:
         for stage in self._force_stages:

@@ -14,7 +14,7 @@ from seiche.halo.exchange import HaloExchange, Mode
 from seiche.halo.plan import plan_of_sizes
 from seiche.halo.transports import TransportName
 from seiche.kernels.registry import KernelSpec, Real
-from seiche.kernels.registry import held as registry
+from seiche.kernels.registry import resident as registry
 from seiche.machine.in_use import predicted_transport_times
 
 Numbers = npt.NDArray[np.int64]

@@ -50,10 +50,10 @@ from seiche.flow.immersion import Immersion
 from seiche.flow.solver import FlowSolver
 from seiche.halo.exchange import HaloExchange
 from seiche.halo.plan import HaloPlan, build_plan
-from seiche.kernels.registry import held as held_kernels
 from seiche.kernels.registry import ibm as registry
-from seiche.kernels.registry.held import OWNED_ONLY, OWNED_SHARED, REPLICATED
+from seiche.kernels.registry import resident as resident_kernels
 from seiche.kernels.registry.ibm import BRICK, GROUP, RARE_GROUP, SUPPORT, Delta
+from seiche.kernels.registry.resident import OWNED_ONLY, OWNED_SHARED, REPLICATED
 from seiche.machine.in_use import predicted_transport_times
 from seiche.observe.stage import Messages, Stage
 
@@ -206,7 +206,7 @@ class SharedBoundary(Boundary):
         listed: dict[str, Any] = {**lists, "bricks": bricks, "listed": vertices["listed"], "stride": vertices["stride"]}
         moving = {"flow": self.flow, "velocity": self.velocity, "slip": slip, **brick_members}
         weights = ((1.0, 0.0), (1.5, -0.5))  # Euler, Adams-Bashforth
-        spec = held_kernels.interpolate_held(delta, real, space)
+        spec = resident_kernels.interpolate_resident(delta, real, space)
         self._alone = [
             resident.over_groups(
                 spec, GROUP, 1 << OWNED_ONLY, one={**moving, "now": current_weight, "before": previous_weight}
@@ -214,29 +214,29 @@ class SharedBoundary(Boundary):
             for current_weight, previous_weight in weights
         ]
         still = {**moving, "velocity": self._partial, "slip": None, "now": 0.0, "before": 0.0}
-        spec = held_kernels.interpolate_owned(delta, real, space)
+        spec = resident_kernels.interpolate_owned(delta, real, space)
         self._interpolate = resident.over_replicated_groups(spec, GROUP, one=still, owned=self._owned)
-        members = {"place": self.cells.place, "here": self._partial, "velocity": self.velocity, "slip": slip}
-        spec, shared = held_kernels.move_vertices(real), 1 << OWNED_SHARED
+        members = {"place": self.cells.place, "interpolated": self._partial, "velocity": self.velocity, "slip": slip}
+        spec, shared = resident_kernels.move_vertices(real), 1 << OWNED_SHARED
         self._shared = [
             resident.over_replicated(
                 spec, shared, **members, stride=self.cells.stride, now=current_weight, before=previous_weight
             )
             for current_weight, previous_weight in weights
         ]
-        spec = registry.settle(delta, real, space)
-        self._settle_all, self._settle_shared = (
+        spec = registry.locate_vertices(delta, real, space)
+        self._locate_all, self._locate_shared = (
             resident.over_vertices(spec, **brick_members),
             resident.over_replicated(spec, **brick_members),
         )
         rows, sorting = self.bricks.rows, {"count": self.bricks.count}
-        self._unlist = self._bound(held_kernels.unlist(), 0, 3 * self.cells.stride, listed=vertices["listed"])
+        self._unlist = self._bound(resident_kernels.unlist(), 0, 3 * self.cells.stride, listed=vertices["listed"])
         grouped = resident.over_grouped_vertices
         self._listing = [
             grouped(registry.count_vertices(delta), RARE_GROUP, **listed, place=vertices["place"]),
             self._bound(registry.place_lists(), 0, rows, **lists),
             grouped(registry.fill_lists(delta), RARE_GROUP, **listed),
-            self._bound(held_kernels.forget_lists(), self.bricks.count, rows, tally=self._lists["tally"]),
+            self._bound(resident_kernels.clear_lists(), self.bricks.count, rows, tally=self._lists["tally"]),
             self._bound(registry.sort_lists(), 0, -(-self.bricks.count // registry.SORT_GROUP), **lists, **sorting),
         ]
         acting = {"corner": self.bricks.corner, "force": self.cells.force, "field": self.field, "touched": self.touched}
@@ -257,7 +257,7 @@ class SharedBoundary(Boundary):
         forces_sent, forces_received = speeds.sent("forces"), speeds.received("forces")
         marking = [self.inside.stage()] if self.inside is not None else []
         contact = [self.contact.stage()] if self.contact is not None else []
-        interpolated, forces, settled = 92 + 17 * size, 3 * (8 + 2 * size), 52 + 4 * size
+        interpolated, forces, located = 92 + 17 * size, 3 * (8 + 2 * size), 52 + 4 * size
         owned_only, owned_shared, place, force = 1 << OWNED_ONLY, 1 << OWNED_SHARED, cells.place, cells.force
         alone, own, replicated = count(owned_only), count(owned_shared), count(REPLICATED)
         local = count(REPLICATED, divided=True)  # about those in bricks of this rank
@@ -293,7 +293,7 @@ class SharedBoundary(Boundary):
             side_message(
                 "receive positions", lambda: places.finish(place), "send positions", places_received, places.bytes
             ),
-            shared("locate vertices (shared)", self._settle_shared, "receive positions", roles + replicated * settled),
+            shared("locate vertices (shared)", self._locate_shared, "receive positions", roles + replicated * located),
             side_message("receive forces", lambda: speeds.finish(force), "send forces", forces_received, speeds.bytes),
             Stage(
                 "join shared stream",
@@ -340,11 +340,11 @@ class SharedBoundary(Boundary):
         with self.backend.use(self._side):
             self.fluid.finish(self.flow)
 
-    def _settle(self) -> None:
+    def _locate_vertices(self) -> None:
         if self.contact is not None:
             self.contact.invalidate()
         self._unlist()
-        self._settle_all()
+        self._locate_all()
 
     def _act(self) -> None:
         self.cells.forces()
@@ -365,5 +365,5 @@ class SharedBoundary(Boundary):
         """Copy cells to the ranks that need them, after a query (collective). The state does not change."""
         if self.sharing.redistribute():
             self._connect()
-        self._settle()
+        self._locate_vertices()
         self._act()

@@ -18,8 +18,8 @@ from seiche.couple.messages import HEADROOM, CellMessages, move_cells
 from seiche.couple.territory import Territory
 from seiche.domain.world import World
 from seiche.halo.transports import TransportName
-from seiche.kernels.registry import held as registry
-from seiche.kernels.registry.held import GHOST, OWNED, OWNED_ONLY, OWNED_SHARED
+from seiche.kernels.registry import resident as registry
+from seiche.kernels.registry.resident import GHOST, OWNED, OWNED_ONLY, OWNED_SHARED
 
 Numbers = npt.NDArray[np.int64]
 
@@ -92,9 +92,9 @@ class CellSharing:
         self.velocity = zeros((3, self.cells.stride), self._real)
         self._holders, self._needed_by = zeros((slots, words), np.uint32), zeros((slots, words), np.uint32)
         self._home = zeros(slots, np.int32)
-        by_cell = (("holders", self._holders, words), ("wanted", self._needed_by, words), ("home", self._home, 1))
+        by_cell = (("holders", self._holders, words), ("needed", self._needed_by, words), ("home", self._home, 1))
         pointer, spec = self.backend.pointer, registry.find_holders(self._real)
-        common = dict(bricks=self.bricks.members, place=self.cells.place, velocity=self.velocity, told=self._result)
+        common = dict(bricks=self.bricks.members, place=self.cells.place, velocity=self.velocity, result=self._result)
         common |= dict(stride=self.cells.stride, words=words, margins=self.margins, **self._sets)
         self._queries = [
             self.resident.over_cells(

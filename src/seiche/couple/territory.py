@@ -12,8 +12,8 @@ from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.flow.region import Region
-from seiche.kernels.registry.held import MAX_RANKS
 from seiche.kernels.registry.ibm import BRICK
+from seiche.kernels.registry.resident import MAX_RANKS
 
 Keys = npt.NDArray[np.int64]
 

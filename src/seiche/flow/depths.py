@@ -152,7 +152,7 @@ class Depths:
     def outgoing(self, phase: int) -> Action | None:
         """Return the call that samples outgoing populations of this rank's sites before all sweeps, if any."""
         columns = [self._layout.leaving_slots(phase, q, self._rows) for q in range(self._layout.velocity_set.Q)]
-        return self._sampling(phase, registry.depth_left, columns, self.span(edge=None))
+        return self._sampling(phase, registry.outgoing_depth, columns, self.span(edge=None))
 
     def incoming(self, phase: int, *, edge: bool) -> Action | None:
         """Return the call that adds incoming populations after the walls, at rank boundaries (`edge`) or elsewhere."""
@@ -163,7 +163,7 @@ class Depths:
             fluid = self._has_neighbour[q]
             slots[fluid] = layout.arriving_slots(phase, int(lattice.opposite[q]), self._rows[fluid])
             columns.append(slots)
-        return self._sampling(phase, registry.depth_arrived, columns, self.span(edge=edge), observed=self.observed)
+        return self._sampling(phase, registry.incoming_depth, columns, self.span(edge=edge), observed=self.observed)
 
     def span(self, *, edge: bool | None) -> tuple[int, int]:
         """Return the range of the sites at rank boundaries (True), of the others (False), or of all (None)."""

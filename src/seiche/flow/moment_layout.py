@@ -192,9 +192,9 @@ class MomentLayout(TileLayout):
         arrays = {
             "sites": upload(self.item[links.sites[rows]]),
             "leaving": upload(leaving[rows]),
-            "left": upload(links.first_left[rows]),
+            "first_leaving": upload(links.first_left[rows]),
             "arriving": upload(arriving[rows]),
-            "arrived": upload(links.first_arrived[rows]),
+            "first_arriving": upload(links.first_arrived[rows]),
         }
         self._arrays.append(arrays)
         return kernel.bind(self.backend.pack(kernel, layout=self.members(phase), **arrays), 0, len(rows))

@@ -134,12 +134,12 @@ class WallForces:
                 along = self._q == q
                 own[along] = layout.leaving_slots(phase, int(q), self._row[along])
             source, slots, count = layout.boundary(phase), upload(own), len(own)
-            left = backend.zeros(count, self._precision[1])
+            outgoing = backend.zeros(count, self._precision[1])
             first, body, _ = blocks(self._body, count)
             members = {
                 "f": source,
                 "own": slots,
-                "left": left,
+                "outgoing": outgoing,
                 "code": upload(self._code),
                 "lever": upload(np.ascontiguousarray(self._lever.T)),
                 "links": count,
@@ -149,7 +149,7 @@ class WallForces:
             }
             self._arrays.append(members)
             pack, add = backend.load(halo_move("Pack", self._precision[1])), backend.load(wall_forces(*self._precision))
-            packed = backend.pack(pack, array=source, slots=slots, buffer=left)
+            packed = backend.pack(pack, array=source, slots=slots, buffer=outgoing)
             summed = backend.pack(add, **members)
             self._calls[phase] = _Calls(pack.bind(packed, 0, count), add.bind(summed, 0, len(first) - 1))
         return self._calls[phase]

@@ -228,9 +228,9 @@ class WallStages:
             return
         assert self.mass is not None
         buffer = self._backend.zeros(count, self._precision[1])
-        compute, store = self._backend.load(registry.wall_kept(*self._precision)), self._unpack()
+        compute, store = self._backend.load(registry.store_wall_return(*self._precision)), self._unpack()
         arguments = self._backend.pack(store, array=rule["f"], slots=rule["own"], buffer=buffer)
-        first, members, _ = self._summed({"wall": rule, "kept": buffer}, links.component, count)
+        first, members, _ = self._summed({"wall": rule, "returned": buffer}, links.component, count)
         packed = self._backend.pack(compute, **members, sums=self.mass.sums_of(CREATED))
         action = compute.bind(packed, 0, len(first) - 1)
         plan.rim = (in_order([rebuild, action] if rebuild else [action]), store.bind(arguments, 0, count))

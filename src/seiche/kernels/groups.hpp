@@ -21,7 +21,7 @@ SEICHE_FN Group<T, n> together(const T* from) {
   return *reinterpret_cast<const Group<T, n>*>(from);
 }
 template <int n, class T>
-SEICHE_FN void keep_together(T* to, const Group<T, n>& group) {
+SEICHE_FN void store_together(T* to, const Group<T, n>& group) {
   *reinterpret_cast<Group<T, n>*>(to) = group;
 }
 #else
@@ -33,7 +33,7 @@ SEICHE_FN Group<T, n> together(const T* from) {
   return group;
 }
 template <int n, class T>
-SEICHE_FN void keep_together(T* to, const Group<T, n>& group) {
+SEICHE_FN void store_together(T* to, const Group<T, n>& group) {
   each<0, n>([&]<int k>() SEICHE_INLINED { to[k] = group.of[k]; });
 }
 #endif

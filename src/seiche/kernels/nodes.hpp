@@ -35,13 +35,13 @@ SEICHE_FN void for_nodes(const Team& team, int many, Line&& line, Early&& early,
   const int element = elements == 1 ? 0 : team.thread / (Box::face * layers), i = column % n, j = column / n;
   const bool mine = elements == 1 || element < many;
   const auto rows = line(element, i, j);
-  using Kept = decltype(early(element, i, j, 0));
-  Kept kept[unrolled ? steps : 1];
+  using Loaded = decltype(early(element, i, j, 0));
+  Loaded loaded[unrolled ? steps : 1];
   if constexpr (unrolled) {
 #pragma unroll
     for (int q = 0; q < steps; ++q) {
       const int k = q * layers + layer;
-      if (mine && (n % layers == 0 || k < n)) kept[q] = early(element, i, j, k);
+      if (mine && (n % layers == 0 || k < n)) loaded[q] = early(element, i, j, k);
     }
   }
   middle();
@@ -50,8 +50,8 @@ SEICHE_FN void for_nodes(const Team& team, int many, Line&& line, Early&& early,
   for (int q = 0; q < steps; ++q) {
     const int k = q * layers + layer;
     if (n % layers == 0 || k < n) {
-      if constexpr (!unrolled) kept[0] = early(element, i, j, k);
-      f(rows, kept[unrolled ? q : 0], element, i, j, k);
+      if constexpr (!unrolled) loaded[0] = early(element, i, j, k);
+      f(rows, loaded[unrolled ? q : 0], element, i, j, k);
     }
   }
 }

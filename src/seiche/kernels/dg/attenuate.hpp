@@ -66,9 +66,9 @@ struct IntegrateAttenuated {
       each<0, Part::count>([&]<int s>() SEICHE_INLINED {
         const Index at = (element * mechanisms + l) * Part::count * Box::nodes + s * Box::nodes + node;
         const Real even = s < Part::normal ? bulk : Real(0), given = of_bulk * even + of_shear * (rate[s] - even);
-        const Real held = frequencies[l] * memory[at];
-        advance(memory, memory_k, at, given - held);
-        lost[s] += held;
+        const Real decay = frequencies[l] * memory[at];
+        advance(memory, memory_k, at, given - decay);
+        lost[s] += decay;
       });
     });
     each<0, Fields::count>([&]<int f>() SEICHE_INLINED {

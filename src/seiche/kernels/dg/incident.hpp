@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// The waves of point sources at the faces of boxes around them, and in the other media of a box (theory/waves, section
 /// 13, eqs. 34, 37 and 38). In a box the state is the scattered field, elsewhere the total one.
-/// Bytes: 8 a factor, 20 factors a component and node; the state of the element and its traces are few beside them.
+/// Bytes: 8 a factor, 20 factors a component and node; the state of the element and its traces are small in comparison.
 #pragma once
 #include "mortar.hpp"
 

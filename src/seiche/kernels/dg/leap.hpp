@@ -46,7 +46,7 @@ struct Leap {
     Real coefficients[Elements::by_node ? 1 : together][Box::faces][record];
   };
   /// Updated values of a node, loaded before the barrier of the team.
-  struct Kept {
+  struct Loaded {
     Real of[early ? changed : 1];
   };
 
@@ -56,7 +56,7 @@ struct Leap {
       for_nodes<Box, together, layers, unrolled>(
           team, now, [&](int element, int i, int j) SEICHE_INLINED { return on.line(inside(first + element), i, j); },
           [&](int element, int i, int j, int k)
-              SEICHE_INLINED { return kept(inside(first + element), i + n * j + Box::face * k); },
+              SEICHE_INLINED { return loaded(inside(first + element), i + n * j + Box::face * k); },
           [&]() SEICHE_INLINED {
             team.barrier();
             for_faces<dim>([&]<int axis, int side>() SEICHE_INLINED {
@@ -66,16 +66,16 @@ struct Leap {
             });
             team.barrier();
           },
-          [&](const Line& line, const Kept& kept, int element, int i, int j, int k) SEICHE_INLINED {
-            node(line, kept, scratch.own[element], scratch.faces[element], first + element, i, j, k);
+          [&](const Line& line, const Loaded& loaded, int element, int i, int j, int k) SEICHE_INLINED {
+            node(line, loaded, scratch.own[element], scratch.faces[element], first + element, i, j, k);
           });
       if constexpr (vector_lanes) all_traces(team, first);
     });
   }
   SEICHE_FN Index inside(Index element) const { return together == 1 || element < on.count ? element : on.count - 1; }
 
-  SEICHE_FN Kept kept(Index element, int node) const {
-    Kept result{};
+  SEICHE_FN Loaded loaded(Index element, int node) const {
+    Loaded result{};
     if constexpr (early) {
       each<0, changed>([&]<int f>()
                            SEICHE_INLINED { result.of[f] = u[element * size + (first_new + f) * Box::nodes + node]; });
@@ -149,7 +149,7 @@ struct Leap {
     });
   }
 
-  SEICHE_FN void node(const Line& line, const Kept& kept, const Real* own,
+  SEICHE_FN void node(const Line& line, const Loaded& loaded, const Real* own,
                       const Real (&faces)[Box::faces][waves][Box::face], Index element, int i, int j, int k) const {
     const int node = i + n * j + Box::face * k;
     Real dv[dim][waves], ds[dim][waves], m[Fields::moduli], r[Fields::count], after[changed];
@@ -167,7 +167,7 @@ struct Leap {
     Fields::rates(dv, ds, m, r);
     each<0, changed>([&]<int f>() SEICHE_INLINED {
       Real& at = u[element * size + (first_new + f) * Box::nodes + node];
-      after[f] = multiply_add(dt, r[first_new + f], early ? kept.of[early ? f : 0] : at);
+      after[f] = multiply_add(dt, r[first_new + f], early ? loaded.of[early ? f : 0] : at);
       store<passing>(&at, after[f]);
     });
     if constexpr (!vector_lanes) {

@@ -57,26 +57,26 @@ struct FusedStage {
       for_nodes<Box, together, layers, unrolled>(
           team, now, [&](int element, int i, int j) SEICHE_INLINED { return on.line(inside(first + element), i, j); },
           [&](int element, int i, int j, int k)
-              SEICHE_INLINED { return early ? kept(inside(first + element), i + n * j + Box::face * k) : Kept{}; },
+              SEICHE_INLINED { return early ? loaded(inside(first + element), i + n * j + Box::face * k) : Loaded{}; },
           [&]() SEICHE_INLINED {
             wait_for_copies();
             team.barrier();
             all_faces(team, first, now, scratch);
             team.barrier();
           },
-          [&](const Line& line, const Kept& kept, int element, int i, int j, int k) SEICHE_INLINED {
-            node(line, kept, own(scratch, first, element), scratch.given[element], first + element, i, j, k);
+          [&](const Line& line, const Loaded& loaded, int element, int i, int j, int k) SEICHE_INLINED {
+            node(line, loaded, own(scratch, first, element), scratch.given[element], first + element, i, j, k);
           });
       if constexpr (vector_lanes && !rates_only) all_traces(team, first, scratch);
     });
   }
 
   /// The register k of a node, loaded before the barrier of the team.
-  struct Kept {
+  struct Loaded {
     Real of[reads_register && early ? Fields::count : 1];
   };
-  SEICHE_FN Kept kept(Index element, int node) const {
-    Kept result{};
+  SEICHE_FN Loaded loaded(Index element, int node) const {
+    Loaded result{};
     if constexpr (reads_register && early) {
       each<0, Fields::count>([&]<int f>() SEICHE_INLINED { result.of[f] = k[element * size + f * Box::nodes + node]; });
     }
@@ -113,7 +113,7 @@ struct FusedStage {
     on.bring(team, first, many, trace, scratch.given);
   }
 
-  SEICHE_FN void node(const Line& line, const Kept& kept, const Real* own, const Given& given, Index element, int i,
+  SEICHE_FN void node(const Line& line, const Loaded& loaded, const Real* own, const Given& given, Index element, int i,
                       int j, int k) const {
     const int node = i + n * j + Box::face * k;
     Real dv[dim][waves], ds[dim][waves], m[Fields::moduli], r[Fields::count], after[Fields::count];
@@ -136,7 +136,7 @@ struct FusedStage {
         store<passing>(this->k + at, r[f]);
       } else {
         Real change = dt * r[f];
-        if constexpr (reads_register) change = multiply_add(a, early ? kept.of[early ? f : 0] : this->k[at], change);
+        if constexpr (reads_register) change = multiply_add(a, early ? loaded.of[early ? f : 0] : this->k[at], change);
         if constexpr (position != Position::last) store<passing>(this->k + at, change);
         after[f] = multiply_add(b, change, own[f * Box::nodes + node]);
         store<passing>(u + at, after[f]);

@@ -84,9 +84,9 @@ struct NashPressure {
 
 /// Moments of a site before the collision, as written by `Observe`.
 template <class Real>
-struct Seen {
+struct SiteMoments {
   Real excess, ux, uy, uz, xx, yy, zz, xy, xz, yz, third;
-  SEICHE_FN Seen(const Real* column, Index stride)
+  SEICHE_FN SiteMoments(const Real* column, Index stride)
       : excess(column[0]),
         ux(column[stride]),
         uy(column[2 * stride]),
@@ -99,7 +99,7 @@ struct Seen {
         yz(column[9 * stride]),
         third((xx + yy + zz) * Real(1.0 / 3)) {}
   /// Adds a stress that damps the velocity tangential to the plane of normal n.
-  SEICHE_FN void hold(const Real* n, Real damping) {
+  SEICHE_FN void damp_tangential(const Real* n, Real damping) {
     const Real un = ux * n[0] + uy * n[1] + uz * n[2];
     const Real tx = damping * (ux - un * n[0]), ty = damping * (uy - un * n[1]), tz = damping * (uz - un * n[2]);
     xx += Real(2) * tx * n[0];
@@ -141,13 +141,13 @@ struct AntiBounceBackPressure {
   SEICHE_FN void operator()(Index k) const {
     using L = typename Layout::Lattice;
     const auto site = layout.site(at.sites[k]);
-    const Seen<Real> seen(observed + k, stride);
+    const SiteMoments<Real> before(observed + k, stride);
     const Real excess = at.values[at.clock[0] * at.value_count + at.iolet[k]];
     at.template sum_inflow<L>(k, [&]<int q>() SEICHE_INLINED {
-      const Real left = decode<Real>(layout.template leaving<q>(site));
-      const Real back = seen.template even<L, q>(excess) - left;
+      const Real outgoing = decode<Real>(layout.template leaving<q>(site));
+      const Real back = before.template even<L, q>(excess) - outgoing;
       encode(layout.template leaving<q>(site), back);
-      return back - left;
+      return back - outgoing;
     });
   }
 };

@@ -30,7 +30,7 @@ SEICHE_FN void prefetch(const S* from) {
 
 /// Stores to memory that was just read and is in the cache.
 template <int lanes, class S, class Real>
-SEICHE_FN void keep_lanes(const Real* from, S* to) {
+SEICHE_FN void store_lanes_cached(const Real* from, S* to) {
   for_lanes<lanes>([&](int k) SEICHE_INLINED { encode(to[k], from[k]); });
 }
 
@@ -45,10 +45,10 @@ template <int lanes, class S, class Real>
 SEICHE_FN void put_lanes(const Real* from, S* to) {
   if (can_stream(to)) {
     alignas(64) S line[lanes];
-    keep_lanes<lanes>(from, line);
+    store_lanes_cached<lanes>(from, line);
     stream_out(to, line, sizeof line);
   } else {
-    keep_lanes<lanes>(from, to);
+    store_lanes_cached<lanes>(from, to);
   }
 }
 

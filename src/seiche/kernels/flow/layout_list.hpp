@@ -83,7 +83,7 @@ struct ListAAEven : FluidSites {
   }
   template <int lanes>
   SEICHE_FN void store_lanes(Index i, const Real (&g)[L::Q][lanes]) const {
-    each<0, L::Q>([&]<int q>() SEICHE_INLINED { keep_lanes<lanes>(g[q], f + opposite(q) * stride + i); });
+    each<0, L::Q>([&]<int q>() SEICHE_INLINED { store_lanes_cached<lanes>(g[q], f + opposite(q) * stride + i); });
   }
 };
 
@@ -130,7 +130,7 @@ struct ListAAOdd : FluidSites {
   }
   template <int lanes>
   SEICHE_FN void store_lanes(Index i, const Real (&g)[L::Q][lanes]) const {
-    keep_lanes<lanes>(g[0], f + i);
+    store_lanes_cached<lanes>(g[0], f + i);
     each<1, L::Q>([&]<int q>()
                       SEICHE_INLINED { scatter_lanes<lanes>(g[opposite(q)], f, adjacency + (q - 1) * stride + i); });
   }

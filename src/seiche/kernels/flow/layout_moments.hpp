@@ -71,7 +71,7 @@ struct MomentTiles {
       constexpr int begin = g * width, n = count - begin < width ? count - begin : width;
       Group<T, n> group;
       each<0, n>([&]<int k>() SEICHE_INLINED { group.of[k] = numbers[begin + k]; });
-      keep_together<n>(tile + (first + begin) * V + lane * n, group);
+      store_together<n>(tile + (first + begin) * V + lane * n, group);
     });
   }
   /// Half-precision storage has density and momentum as words, because their change in one step may be below the
@@ -92,7 +92,7 @@ struct MomentTiles {
     }
     return {of[0], of[1], of[2], of[3], {of[4], of[5], of[6], of[7], of[8], of[9]}};
   }
-  static SEICHE_FN void keep(S* tile, int lane, const Quadratic<Real>& m) {
+  static SEICHE_FN void store_coefficients(S* tile, int lane, const Quadratic<Real>& m) {
     const Real of[10] = {m.rest, m.jx, m.jy, m.jz, m.a.xx, m.a.yy, m.a.zz, m.a.xy, m.a.xz, m.a.yz};
     if constexpr (words) {
       Word c[4];

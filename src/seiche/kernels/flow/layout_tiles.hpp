@@ -129,8 +129,8 @@ struct Tiles {
     for (int k = 0; k < rows * B; ++k) to[k] = decode<Real>(here[k - X]);
     if constexpr (X != 0) {
       constexpr int end = X > 0 ? 0 : B - 1;
-      const S* beside = f_in + tiles[-X] + q * V + from + (B - 1 - end);
-      for (int r = 0; r < rows; ++r) to[r * B + end] = decode<Real>(beside[r * B]);
+      const S* neighbour = f_in + tiles[-X] + q * V + from + (B - 1 - end);
+      for (int r = 0; r < rows; ++r) to[r * B + end] = decode<Real>(neighbour[r * B]);
     }
   }
   /// One layer of B^2 sites, at height z of a tile.

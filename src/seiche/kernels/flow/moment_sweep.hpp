@@ -21,8 +21,8 @@ struct Around {
   static constexpr int sites() {
     int directions = 0;
     for (int q = 1; q < L::Q; ++q) directions += enters(q);
-    const int beside = (dx == 0 ? B : 1) * (dy == 0 ? B : 1) * (dz == 0 ? B : 1);
-    return directions > 0 && r != 13 ? beside : 0;
+    const int number = (dx == 0 ? B : 1) * (dy == 0 ? B : 1) * (dz == 0 ? B : 1);
+    return directions > 0 && r != 13 ? number : 0;
   }
 };
 
@@ -42,7 +42,7 @@ struct MomentSweep {
   SEICHE_FN Quadratic<Real> update(Index item, const Real (&f)[Q]) const {
     const auto g = force.at(item);
     const auto m = moments<L>(f, g);
-    if constexpr (requires { g.keep(m); }) g.keep(m);  // stores the velocity for other kernels
+    if constexpr (requires { g.store_velocity(m); }) g.store_velocity(m);  // stores the velocity for other kernels
     const auto p = nonequilibrium<L>(f, m, g);
     return regularised(m, p, relaxation(item, p, m.rho).even, g);
   }
@@ -96,12 +96,12 @@ struct MomentSweep {
       const u32 wall = walled ? layout.walls[masks + lane] : 0u;
       if (wall & Layout::not_fluid) {
         if (wall != Layout::empty)
-          layout.keep(to, lane, Quadratic<Real>{});  // shares a contiguous block with fluid sites
+          layout.store_coefficients(to, lane, Quadratic<Real>{});  // shares a contiguous block with fluid sites
         return;
       }
       Real f[Q];
       each<0, Q>([&]<int q>() { f[q] = scratch.f[q][lane]; });
-      layout.keep(to, lane, update(tile * V + lane, f));
+      layout.store_coefficients(to, lane, update(tile * V + lane, f));
     });
   }
   /// Streams the populations of a site inside this tile. Those that meet a wall return to the site.
@@ -150,7 +150,7 @@ struct MomentSweep {
   }
   /// Coordinates, in the system of this tile, of site number `item` of an adjacent tile.
   template <int r>
-  static SEICHE_FN void beside(u32 item, int& x, int& y, int& z) {
+  static SEICHE_FN void adjacent(u32 item, int& x, int& y, int& z) {
     using From = Around<L, B, r>;
     constexpr int still = (From::dx == 0) + (From::dy == 0) + (From::dz == 0);
     const int first = static_cast<int>(still == 2 ? item % B : item), second = static_cast<int>(item / B);
@@ -162,7 +162,7 @@ struct MomentSweep {
   SEICHE_FN void enter_from(int item, u32 first, const u32* walls, Scratch& scratch) const {
     using From = Around<L, B, r>;
     int x, y, z;
-    beside<r>(item, x, y, z);
+    adjacent<r>(item, x, y, z);
     const auto m = layout.coefficients(layout.f_in + first, Layout::lane(x & (B - 1), y & (B - 1), z & (B - 1)));
     each<1, Q>([&]<int q>() {
       constexpr int X = L::cx(q), Y = L::cy(q), Z = L::cz(q);
@@ -203,7 +203,7 @@ struct MomentSweep {
       side_by_side<B>([&](int x) SEICHE_INLINED {
         Real f[Q];
         each<0, Q>([&]<int q>() SEICHE_INLINED { f[q] = scratch.f[q][place(0, y, z) + x]; });
-        layout.keep(scratch.out, lane + x, update(tile * V + lane + x, f));
+        layout.store_coefficients(scratch.out, lane + x, update(tile * V + lane + x, f));
       });
     });
     if (walled) clear(layout.walls + masks, scratch);
@@ -262,7 +262,7 @@ struct MomentSweep {
   /// Sets the places of solid sites to the rest state.
   SEICHE_FN void clear(const u32* wall, Scratch& scratch) const {
     for (int k = 0; k < V; ++k) {
-      if (wall[k] & Layout::not_fluid) layout.keep(scratch.out, k, Quadratic<Real>{});
+      if (wall[k] & Layout::not_fluid) layout.store_coefficients(scratch.out, k, Quadratic<Real>{});
     }
   }
 

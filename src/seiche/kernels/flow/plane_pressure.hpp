@@ -9,7 +9,7 @@ namespace seiche {
 
 /// Item: a site further inside. values[row[item]][q]: outgoing population along q.
 template <class Lattice, class R, class S>
-struct DepthLeft {
+struct OutgoingDepth {
   using Real = R;
   const S* f;
   const u32* slots;  ///< [q][item]
@@ -28,7 +28,7 @@ struct DepthLeft {
 /// values[row[item]][q] += arriving population of the direction opposite to q, less the even part. [0] is the density
 /// excess.
 template <class Lattice, class R, class S>
-struct DepthArrived {
+struct IncomingDepth {
   using Real = R;
   const S* f;
   const u32* slots;  ///< [q][item]
@@ -39,7 +39,7 @@ struct DepthArrived {
   static constexpr int bytes = Lattice::Q * (sizeof(S) + 4 + 2 * sizeof(Real)) + 11 * sizeof(Real) + 4;
   SEICHE_FN void operator()(Index k) const {
     Real* to = values + static_cast<Index>(row[k]) * Lattice::Q;
-    const Seen<Real> seen(observed + k, stride);
+    const SiteMoments<Real> seen(observed + k, stride);
     Real left[Lattice::Q], arrived[Lattice::Q];  // all loads before the first store
     each<1, Lattice::Q>([&]<int q>() SEICHE_INLINED {
       left[q] = to[q];
@@ -72,10 +72,10 @@ struct PlanePressure {
     using L = typename Layout::Lattice;
     const auto site = layout.site(at.sites[k]);
     const Real plane = at.values[at.clock[0] * at.value_count + at.iolet[k]];
-    Seen<Real> seen(observed + k, stride);
+    SiteMoments<Real> seen(observed + k, stride);
     const Real deep = depths[density[k]], line = deep + share[k] * (plane - deep);
     const Real excess = line + own * (seen.excess - line);
-    seen.hold(normals + 3 * at.iolet[k], damping);
+    seen.damp_tangential(normals + 3 * at.iolet[k], damping);
     const u32* pair = pairs + first_link[k];
     Real inflow = Real(0);
     const u32 links = at.links[k];

@@ -16,7 +16,7 @@ struct WallForces {
   };
   const S* f;           ///< populations after the stage of the walls: returning ones in the slots of wall links
   const u32* own;       ///< slot of the link
-  const S* left;        ///< outgoing populations of the links
+  const S* outgoing;    ///< outgoing populations of the links
   const u32* code;      ///< two bits for each component of the direction, plus one
   const double* lever;  ///< [axis][link] site less the centre of the body, in units in which it is at most 1
   Index links;
@@ -33,7 +33,7 @@ struct WallForces {
       const int count = end - from < wall_lanes ? static_cast<int>(end - from) : wall_lanes;
       team.each(count, [&](int lane) SEICHE_INLINED {
         const Index k = from + lane;
-        const double both = static_cast<double>(decode<R>(left[k])) + static_cast<double>(decode<R>(f[own[k]]));
+        const double both = static_cast<double>(decode<R>(outgoing[k])) + static_cast<double>(decode<R>(f[own[k]]));
         const u32 bits = code[k];
         const double x = both * component(bits, 0), y = both * component(bits, 1), z = both * component(bits, 2);
         const double a = lever[k], b = lever[links + k], c = lever[2 * links + k];

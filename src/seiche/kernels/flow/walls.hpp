@@ -37,22 +37,22 @@ struct WallReturn {
     return share[k] * decode<Real>(f[own[k]]) + (Real(1) - share[k]) * decode<Real>(f[other[k]]);
   }
   /// The mass that the link creates, for populations as rounded by storage.
-  SEICHE_FN double put(S& to, Real left, Real value) const {
+  SEICHE_FN double put(S& to, Real outgoing, Real value) const {
     encode(to, value);
-    return static_cast<double>(decode<Real>(to)) - static_cast<double>(left);
+    return static_cast<double>(decode<Real>(to)) - static_cast<double>(outgoing);
   }
   SEICHE_FN double change(Index k, Index) const { return put(f[own[k]], decode<Real>(f[own[k]]), back(k)); }
 };
 
 /// The same into a buffer. It is copied into place after the iolets have read the outgoing populations.
 template <class R, class S>
-struct WallKept {
+struct StoreWallReturn {
   using Real = R;
   WallReturn<R, S> wall;
-  S* kept;
+  S* returned;
   static constexpr int bytes = WallReturn<R, S>::bytes;
   SEICHE_FN double change(Index k, Index) const {
-    return wall.put(kept[k], decode<Real>(wall.f[wall.own[k]]), wall.back(k));
+    return wall.put(returned[k], decode<Real>(wall.f[wall.own[k]]), wall.back(k));
   }
 };
 
@@ -82,9 +82,9 @@ struct MassCorrection {
   static constexpr int bytes = 2 * sizeof(S) + 4;
   SEICHE_FN double change(Index k, Index component) const {
     S& own = f[rest[k]];
-    const Real left = decode<Real>(own);
-    encode(own, static_cast<Real>(static_cast<double>(left) - amount[component]));
-    return static_cast<double>(decode<Real>(own)) - static_cast<double>(left);
+    const Real outgoing = decode<Real>(own);
+    encode(own, static_cast<Real>(static_cast<double>(outgoing) - amount[component]));
+    return static_cast<double>(decode<Real>(own)) - static_cast<double>(outgoing);
   }
 };
 

@@ -53,8 +53,8 @@ struct Windkessel {
     const double charged = decay * capacitor[j] + (gain * outflow + rest);
     const double resistance = gain + proximal;
     const double ahead = decay * charged + rest + resistance * (outflow + response * imposed[j]);
-    const double wanted = ahead / (1.0 + resistance * response);
-    const double now = start + static_cast<double>(ramp[clock[0] * count + j]) * (wanted - start);
+    const double target = ahead / (1.0 + resistance * response);
+    const double now = start + static_cast<double>(ramp[clock[0] * count + j]) * (target - start);
     capacitor[j] = charged;
     imposed[j] = now;
     values[j] = static_cast<Real>(now);

@@ -23,10 +23,10 @@ struct Await {
   u64 patience;
   static constexpr int bytes = 0;
   SEICHE_FN void operator()(Index k) const {
-    const u32 wanted = ++received[k];
+    const u32 expected = ++received[k];
     const u64 begin = nanoseconds();
     // Signed difference, because the count may wrap around.
-    while (static_cast<i32>(load_acquire(flags + k) - wanted) < 0) {
+    while (static_cast<i32>(load_acquire(flags + k) - expected) < 0) {
       if (load_acquire(failed) != 0) return;
       if (nanoseconds() - begin > patience) {
         store_release(failed, static_cast<u32>(k) + 1);

@@ -45,7 +45,7 @@ struct CellForce {
   Real body[3];
   static constexpr int bytes = 7 * sizeof(Real) + Slots::bytes;
 
-  struct Here {
+  struct ImmersedForce {
     Real g[3];
     Real* flow;  ///< nullptr if the velocity is not needed
     Offset at;
@@ -53,7 +53,7 @@ struct CellForce {
     SEICHE_FN Real x() const { return g[0]; }
     SEICHE_FN Real y() const { return g[1]; }
     SEICHE_FN Real z() const { return g[2]; }
-    SEICHE_FN void keep(const Moments<Real>& m) const {
+    SEICHE_FN void store_velocity(const Moments<Real>& m) const {
       if constexpr (vector_lanes) {
         flow[at] = m.ux;
         flow[at + 1] = m.uy;
@@ -63,21 +63,21 @@ struct CellForce {
       }
     }
   };
-  SEICHE_FN Here at(Index i) const {
+  SEICHE_FN ImmersedForce at(Index i) const {
     const u32 slot = slots(i), row = slot / brick_volume;
     const u32 reached = touched[slot / 256] >> (slot / brick_edge % 32) & 1u;
     const Offset from = static_cast<Offset>(row) * (3 * brick_volume) + static_cast<Offset>(slot % brick_volume);
-    Here here = {{body[0], body[1], body[2]}, nullptr, 4 * static_cast<Offset>(slot)};
+    ImmersedForce force = {{body[0], body[1], body[2]}, nullptr, 4 * static_cast<Offset>(slot)};
     if constexpr (vector_lanes) {  // all lanes of a vector do the same, including unneeded stores
       each<0, 3>([&]<int axis>() SEICHE_INLINED {
-        here.g[axis] += static_cast<Real>(static_cast<i32>(reached)) * field[from + axis * brick_volume];
+        force.g[axis] += static_cast<Real>(static_cast<i32>(reached)) * field[from + axis * brick_volume];
       });
-      here.flow = flow;
+      force.flow = flow;
     } else if (reached != 0) {
-      each<0, 3>([&]<int axis>() SEICHE_INLINED { here.g[axis] += field[from + axis * brick_volume]; });
-      here.flow = flow;
+      each<0, 3>([&]<int axis>() SEICHE_INLINED { force.g[axis] += field[from + axis * brick_volume]; });
+      force.flow = flow;
     }
-    return here;
+    return force;
   }
 };
 
@@ -120,7 +120,7 @@ struct Coupled {
   template <class Lattice, class Real, class Rates, class Force>
   static SEICHE_FN void collide(Real (&f)[Lattice::Q], const Moments<Real>& m, const Symmetric<Real>& p,
                                 const Rates& rates, const Force& force) {
-    force.keep(m);
+    force.store_velocity(m);
     Collision::template collide<Lattice>(f, m, p, rates, force);
   }
 };

@@ -28,10 +28,10 @@ struct FindHolders {
   const double* place;   ///< [3][stride]
   const Real* velocity;  ///< [3][stride]
   const u32* holders;    ///< [cell][word]: ranks that have it
-  u32* wanted;           ///< [cell][word]: ranks that need it, by the widest margin
+  u32* needed;           ///< [cell][word]: ranks that need it, by the widest margin
   i32* home;             ///< [cell]: rank that contains its centroid, -1: no site there
-  i32* told;  ///< 1 a cell is missing on a rank; 2 one may soon be missing; greatest speed of a vertex as the bits of a
-              ///< float
+  i32* result;  ///< 1 a cell is missing on a rank; 2 one may soon be missing; greatest speed of a vertex as the bits of
+                ///< a float
   Index stride, first;
   i32 vertices, words;
   i32 margins[3];
@@ -65,12 +65,12 @@ struct FindHolders {
     team.barrier();
     team.each(1, [&](int) SEICHE_INLINED {
       for (int word = 0; word < words; ++word) {
-        const u32 held = holders[cell * words + word];
-        if ((s.holders[0][word] & ~held) != 0) told[0] = 1;
-        if ((s.holders[1][word] & ~held) != 0) told[1] = 1;
-        wanted[cell * words + word] = s.holders[2][word];
+        const u32 present = holders[cell * words + word];
+        if ((s.holders[0][word] & ~present) != 0) result[0] = 1;
+        if ((s.holders[1][word] & ~present) != 0) result[1] = 1;
+        needed[cell * words + word] = s.holders[2][word];
       }
-      min_atomically(told + 2, s.slowest);
+      min_atomically(result + 2, s.slowest);
       i32 at[3];
       for (int axis = 0; axis < 3; ++axis) {
         double sum = 0;
@@ -146,10 +146,10 @@ struct MoveCells {
   static constexpr int bytes = 0;
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
     const Index* entry = entries + 3 * item;
-    const Index there = entry[0], here = entry[1];
+    const Index target = entry[0], source = entry[1];
     const int vertices = static_cast<int>(entry[2]);
     team.each(3 * vertices, [&](int k) SEICHE_INLINED {
-      to[k / vertices * stride + here + k % vertices] = from[k / vertices * from_stride + there + k % vertices];
+      to[k / vertices * stride + source + k % vertices] = from[k / vertices * from_stride + target + k % vertices];
     });
   }
 };

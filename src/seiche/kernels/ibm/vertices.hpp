@@ -33,7 +33,7 @@ struct Vertices {
   /// Updates the stencil data of a vertex at x, which is listed for the sites from `known`. Sets the state if it must
   /// be listed again or has left the fluid.
   template <class Delta, Space space>
-  SEICHE_FN void settle(const Bricks& bricks, Index v, const double (&x)[3], const i32 (&known)[3]) const {
+  SEICHE_FN void locate(const Bricks& bricks, Index v, const double (&x)[3], const i32 (&known)[3]) const {
     constexpr int P = Delta::support;
     const Stencil<Delta, Real> stencil(x);
     bool moved = false;
@@ -73,7 +73,7 @@ struct Vertices {
 
 /// Initialises vertices whose position was set externally.
 template <class Delta, class Real, Space space>
-struct Settle {
+struct LocateVertices {
   Bricks bricks;
   Vertices<Real> vertices;
   static constexpr int bytes = 24 + 12 + 16 + 4 * sizeof(Real);
@@ -81,7 +81,7 @@ struct Settle {
     const Index stride = vertices.stride;
     const double x[3] = {vertices.place[v], vertices.place[stride + v], vertices.place[2 * stride + v]};
     const i32 known[3] = {vertices.listed[v], vertices.listed[stride + v], vertices.listed[2 * stride + v]};
-    vertices.template settle<Delta, space>(bricks, v, x, known);
+    vertices.template locate<Delta, space>(bricks, v, x, known);
   }
 };
 
@@ -150,12 +150,12 @@ struct Interpolate {
       const Index at = axis * vertices.stride + v;
       Real speed = found[axis];
       if constexpr (space != Space::open) speed *= vertices.t[v].w;
-      const Real beside = slip != nullptr ? slip[at] : Real(0);
-      x[axis] = known.place[axis] + static_cast<double>(now * speed + before * known.velocity[axis] + beside);
+      const Real slipped = slip != nullptr ? slip[at] : Real(0);
+      x[axis] = known.place[axis] + static_cast<double>(now * speed + before * known.velocity[axis] + slipped);
       velocity[at] = speed;
       vertices.place[at] = x[axis];
     });
-    vertices.template settle<Delta, space>(bricks, v, x, known.listed);
+    vertices.template locate<Delta, space>(bricks, v, x, known.listed);
   }
 };
 

@@ -75,8 +75,8 @@ SEICHE_FN Complex<Real> turned(Complex<Real> z) {
   } else if constexpr (4 * q % n == 0 && (4 * q / n) % 4 == 2) {
     return {-z.re, -z.im};
   } else if constexpr (4 * q % n == 0) {
-    constexpr bool left = ((4 * q / n) % 4 == 3) != inverse;  // times +i
-    if constexpr (left) {
+    constexpr bool plus_i = ((4 * q / n) % 4 == 3) != inverse;  // times +i
+    if constexpr (plus_i) {
       return {-z.im, z.re};
     } else {
       return {z.im, -z.re};

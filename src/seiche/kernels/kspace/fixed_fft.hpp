@@ -48,7 +48,7 @@ struct FixedTransform {
   static constexpr int butterflies = n / r * lanes;
   /// Butterflies of r numbers in the registers of a thread: x[l][t] is number i + t n/r of a line.
   template <int r>
-  struct Held {
+  struct Registers {
     static constexpr int radix = r, loops = (butterflies<r> + threads - 1) / threads;
     Complex<Real> x[loops][r];
   };
@@ -73,7 +73,7 @@ struct FixedTransform {
   /// f(l, i, lane) for the butterflies of this thread.
   template <int r, class F>
   SEICHE_FN void each_butterfly(F&& f) const {
-    constexpr int all = butterflies<r>, loops = Held<r>::loops, apart = n / r;
+    constexpr int all = butterflies<r>, loops = Registers<r>::loops, apart = n / r;
     SEICHE_UNROLLED
     for (int l = 0; l < loops; ++l) {
       const int b = thread + l * threads;
@@ -82,50 +82,51 @@ struct FixedTransform {
   }
   /// f(l, t, k, lane) for every number x[l][t] of this thread.
   template <int r, class F>
-  SEICHE_FN void each_butterfly_number(const Held<r>&, F&& f) const {
+  SEICHE_FN void each_butterfly_number(const Registers<r>&, F&& f) const {
     each_butterfly<r>([&](int l, int i, int lane) SEICHE_INLINED {
       each<0, r>([&]<int t>() SEICHE_INLINED { f(l, t, i + t * (n / r), lane); });
     });
   }
   /// f(x, k, lane) for every number of this thread.
   template <int r, class F>
-  SEICHE_FN void each_number(Held<r>& held, F&& f) const {
-    each_butterfly_number(held, [&](int l, int t, int k, int lane) SEICHE_INLINED { f(held.x[l][t], k, lane); });
+  SEICHE_FN void each_number(Registers<r>& registers, F&& f) const {
+    each_butterfly_number(registers,
+                          [&](int l, int t, int k, int lane) SEICHE_INLINED { f(registers.x[l][t], k, lane); });
   }
   /// Writes numbers to the scratch, where all threads can read them.
   template <int r>
-  SEICHE_FN void put(const Team& team, Held<r>& held) const {
+  SEICHE_FN void put(const Team& team, Registers<r>& registers) const {
     team.barrier();  // other threads may still read the old numbers
     each_butterfly<r>([&](int l, int i, int lane) SEICHE_INLINED {
-      each<0, r>([&]<int t>() SEICHE_INLINED { scratch.z[at<n / r, r>(i, lane, t)] = held.x[l][t]; });
+      each<0, r>([&]<int t>() SEICHE_INLINED { scratch.z[at<n / r, r>(i, lane, t)] = registers.x[l][t]; });
     });
     team.barrier();
   }
   /// Reads numbers from the scratch.
   template <int r>
-  SEICHE_FN void take(Held<r>& held) const {
+  SEICHE_FN void take(Registers<r>& registers) const {
     each_butterfly<r>([&](int l, int i, int lane) SEICHE_INLINED {
-      each<0, r>([&]<int t>() SEICHE_INLINED { held.x[l][t] = scratch.z[at<n / r, r>(i, lane, t)]; });
+      each<0, r>([&]<int t>() SEICHE_INLINED { registers.x[l][t] = scratch.z[at<n / r, r>(i, lane, t)]; });
     });
   }
 
-  /// Transforms the numbers in registers, number i + t n/r of butterfly i. then(held) receives the result in the same
-  /// order.
+  /// Transforms the numbers in registers, number i + t n/r of butterfly i. then(registers) receives the result in the
+  /// same order.
   template <bool inverse, int s = 0, class H, class F>
-  SEICHE_FN void run(const Team& team, H& held, F&& then) const {
+  SEICHE_FN void run(const Team& team, H& registers, F&& then) const {
     constexpr int r = Factors::template at<inverse>(s), d = Factors::template before<inverse>(s);
-    each_butterfly<r>([&](int l, int, int) SEICHE_INLINED { butterfly<r, inverse>(held.x[l]); });
+    each_butterfly<r>([&](int l, int, int) SEICHE_INLINED { butterfly<r, inverse>(registers.x[l]); });
     if constexpr (s + 1 == stages) {
-      then(held);
+      then(registers);
     } else {
       team.barrier();
       each_butterfly<r>([&](int l, int i, int lane) SEICHE_INLINED {
         const int to = (i / d) * (d * r) + i % d;
-        each<0, r>([&]<int t>() SEICHE_INLINED { scratch.z[at<d, r>(to, lane, t)] = held.x[l][t]; });
+        each<0, r>([&]<int t>() SEICHE_INLINED { scratch.z[at<d, r>(to, lane, t)] = registers.x[l][t]; });
       });
       team.barrier();
       constexpr int next = Factors::template at<inverse>(s + 1), done = d * r, turn = n / (done * next);
-      Held<next> taken;
+      Registers<next> taken;
       each_butterfly<next>([&](int l, int i, int lane) SEICHE_INLINED {
         // Powers of two roots, the first and the fourth. Loading each root would take as long as loading the numbers.
         // The error of a power is proportional to its exponent.

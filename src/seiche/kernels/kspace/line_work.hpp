@@ -25,11 +25,11 @@ struct Batch {
   SEICHE_FN static Batch of(const Lines<Real>& lines, Index item, int size) {
     const Index length = lines.plan.length;
     if constexpr (last_axis) {
-      const Index first = item * size, left = lines.outer - first;
-      return {first * length, 1, length, static_cast<int>(left < size ? left : size)};
+      const Index first = item * size, rest = lines.outer - first;
+      return {first * length, 1, length, static_cast<int>(rest < size ? rest : size)};
     } else {
-      const Index block = item / lines.batches, first = item % lines.batches * size, left = lines.inner - first;
-      return {block * length * lines.inner + first, lines.inner, 1, static_cast<int>(left < size ? left : size)};
+      const Index block = item / lines.batches, first = item % lines.batches * size, rest = lines.inner - first;
+      return {block * length * lines.inner + first, lines.inner, 1, static_cast<int>(rest < size ? rest : size)};
     }
   }
   SEICHE_FN Index at(int k, int line) const { return begin + k * step + line * between; }
@@ -40,9 +40,9 @@ struct Batch {
 template <int lanes, bool last_axis, class T, class F>
 SEICHE_FN void each_point(const T& team, const Batch<last_axis>& batch, int length, F&& f) {
   each<0, 2>([&]<int part>() SEICHE_INLINED {
-    const int whole = batch.count - part * lanes, here = whole < lanes ? whole : lanes;
+    const int whole = batch.count - part * lanes, width = whole < lanes ? whole : lanes;
     if constexpr (last_axis && ManyThreads<T>) {
-      for (int line = 0; line < here; ++line) {
+      for (int line = 0; line < width; ++line) {
         for (int k = team.thread; k < length; k += team.threads) {
           f.template operator()<part>(k, line, batch.at(k, line + part * lanes));
         }
@@ -50,17 +50,17 @@ SEICHE_FN void each_point(const T& team, const Batch<last_axis>& batch, int leng
     } else if constexpr (ManyThreads<T>) {
       for (int j = team.thread; j < length * lanes; j += team.threads) {
         const int k = j / lanes, lane = j % lanes;
-        if (lane < here) f.template operator()<part>(k, lane, batch.at(k, lane + part * lanes));
+        if (lane < width) f.template operator()<part>(k, lane, batch.at(k, lane + part * lanes));
       }
     } else if constexpr (last_axis) {
-      for (int line = 0; line < here; ++line) {
+      for (int line = 0; line < width; ++line) {
         const Index from = batch.at(0, line + part * lanes);
         team.each(length, [&](int k) SEICHE_INLINED { f.template operator()<part>(k, line, from + k); });
       }
     } else {
       for (int k = 0; k < length; ++k) {
         const Index from = batch.at(k, part * lanes);
-        team.each(here, [&](int lane) SEICHE_INLINED { f.template operator()<part>(k, lane, from + lane); });
+        team.each(width, [&](int lane) SEICHE_INLINED { f.template operator()<part>(k, lane, from + lane); });
       }
     }
   });
@@ -137,12 +137,12 @@ struct FixedLines {
   using Batch = kspace::Batch<last_axis>;
   using Transform = FixedTransform<Real, Factors, lanes_, block, last_axis>;
   using Scratch = typename Transform::Scratch;
-  using Held = typename Transform::template Held<Transform::first_radix>;
+  using Registers = typename Transform::template Registers<Transform::first_radix>;
   static constexpr int lanes = lanes_;
   Transform transform;
   const Team& team;
   Batch batch;
-  Held held;
+  Registers registers;
 
   SEICHE_FN FixedLines(const Team& team, Index item, const Lines<Real>& lines, Scratch& scratch)
       : transform{lines.plan.roots, scratch, thread_of(team)}, team(team), batch(Batch::of(lines, item, 2 * lanes)) {}
@@ -161,13 +161,14 @@ struct FixedLines {
   }
   SEICHE_FN void apply(const Complex<Real>* multiplier) {
     const Transform transform = this->transform.afresh();
-    transform.template run<false>(team, held, [&](auto& spectrum) SEICHE_INLINED {
+    transform.template run<false>(team, registers, [&](auto& spectrum) SEICHE_INLINED {
       transform.each_number(spectrum, [&](Complex<Real>& z, int k, int) SEICHE_INLINED { z = multiplier[k] * z; });
-      transform.afresh().template run<true>(team, spectrum, [&](Held& lines) SEICHE_INLINED { held = lines; });
+      transform.afresh().template run<true>(team, spectrum,
+                                            [&](Registers& lines) SEICHE_INLINED { registers = lines; });
     });
   }
   SEICHE_FN void load(const Real* field) {
-    transform.each_number(held, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
+    transform.each_number(registers, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
       z.re = only(lane, field[place(k, lane)]);
       z.im = only(lane + lanes, field[place(k, lane + lanes)]);
     });
@@ -177,11 +178,11 @@ struct FixedLines {
   template <class F, class Store = Nothing>
   SEICHE_FN void update(F&& f, Store&& store = {}) {
     const Transform transform = this->transform.afresh();
-    transform.each_number(held, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
+    transform.each_number(registers, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
       z.re = only(lane, f(k, z.re, place(k, lane)));
       z.im = only(lane + lanes, f(k, z.im, place(k, lane + lanes)));
     });
-    transform.each_number(held, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
+    transform.each_number(registers, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
       if (lane < batch.count) store(z.re, batch.at(k, lane));
       if (lane + lanes < batch.count) store(z.im, batch.at(k, lane + lanes));
     });

@@ -23,9 +23,9 @@ struct Relaxing {
     Real relaxed = 0;
     each<0, processes>([&]<int l>() SEICHE_INLINED {
       const Real h = tissue[2 * l + 1];
-      Real& kept = memory[l * points + i];
-      const Real now = (kept + h * rho) / (Real(1) + h);
-      kept = (Real(1) - h) * now + h * rho;
+      Real& state = memory[l * points + i];
+      const Real now = (state + h * rho) / (Real(1) + h);
+      state = (Real(1) - h) * now + h * rho;
       relaxed += tissue[2 * l] * now;
     });
     const Real c = medium.sound_speed(i);

@@ -20,7 +20,7 @@ template <class Transform>
 struct RowBatch {
   using Real = typename Transform::Real;
   static constexpr int n = Transform::n, half = n / 2 + 1, lanes = Transform::lanes;
-  using Held = typename Transform::template Held<Transform::first_radix>;
+  using Registers = typename Transform::template Registers<Transform::first_radix>;
   /// Number of elements of half rows for each thread.
   static constexpr int halves = (half * lanes + Transform::threads - 1) / Transform::threads;
   const Team& team;
@@ -33,9 +33,9 @@ struct RowBatch {
   SEICHE_FN static RowBatch of(const Team& team, const Complex<Real>* roots, typename Transform::Scratch& scratch,
                                Index item, Index rows) {
     const Index batches = (rows + 2 * lanes - 1) / (2 * lanes), field = item / batches;
-    const Index first = item % batches * (2 * lanes), left = rows - first;
+    const Index first = item % batches * (2 * lanes), rest = rows - first;
     return {team, Transform{roots, scratch, thread_of(team)}, field * rows + first, static_cast<int>(field),
-            static_cast<int>(left < 2 * lanes ? left : 2 * lanes)};
+            static_cast<int>(rest < 2 * lanes ? rest : 2 * lanes)};
   }
   /// Prefetches these rows, `each` numbers a row.
   template <class T>
@@ -48,25 +48,25 @@ struct RowBatch {
   SEICHE_FN bool has(int lane, int part) const { return lane + part * lanes < count; }
   /// Row of a lane. A lane without a row has the last one, so loads need no branch.
   SEICHE_FN Index row(int lane, int part) const {
-    const int wanted = lane + part * lanes;
-    return begin + (wanted < count ? wanted : count - 1);
+    const int number = lane + part * lanes;
+    return begin + (number < count ? number : count - 1);
   }
 
   /// value <- f(value, m, place) for every number of a row in this thread, where place = at_row(row). f loads but does
   /// not store, so that no load waits for a store. Lanes without a row are zero: round-off of a large previous field
   /// there could exceed the values of the next field.
   template <class AtRow, class F>
-  SEICHE_FN void update(Held& held, AtRow&& at_row, F&& f) const {
-    each_value(held, at_row,
+  SEICHE_FN void update(Registers& registers, AtRow&& at_row, F&& f) const {
+    each_value(registers, at_row,
                [&]<int part>(Real& value, int, int, int m, const auto& place, bool present) SEICHE_INLINED {
                  const Real found = f(value, m, place);
                  value = present ? found : Real(0);
                });
   }
   /// Stores rows to a field whose rows are n apart.
-  SEICHE_FN void store(Held& held, Real* field) const {
+  SEICHE_FN void store(Registers& registers, Real* field) const {
     each_value(
-        held, [&](Index row) SEICHE_INLINED { return field + row * n; },
+        registers, [&](Index row) SEICHE_INLINED { return field + row * n; },
         [&]<int part>(Real& value, int, int, int m, Real* to, bool present) SEICHE_INLINED {
           if (present) to[m] = value;
         });
@@ -74,21 +74,21 @@ struct RowBatch {
   /// f<part>(value, l, t, m, place, present) for every number of a lane: `place` of its row, and `present` if the row
   /// exists.
   template <class AtRow, class F>
-  SEICHE_FN void each_value(Held& held, AtRow&& at_row, F&& f) const {
-    constexpr int r = Held::radix;
+  SEICHE_FN void each_value(Registers& registers, AtRow&& at_row, F&& f) const {
+    constexpr int r = Registers::radix;
     transform.template each_butterfly<r>([&](int l, int i, int lane) SEICHE_INLINED {
       each<0, 2>([&]<int part>() SEICHE_INLINED {
         const auto place = at_row(row(lane, part));
         const bool present = has(lane, part);
         each<0, r>([&]<int t>() SEICHE_INLINED {
-          f.template operator()<part>(of<part>(held, l, t), l, t, i + t * (n / r), place, present);
+          f.template operator()<part>(of<part>(registers, l, t), l, t, i + t * (n / r), place, present);
         });
       });
     });
   }
   template <int part>
-  SEICHE_FN static Real& of(Held& held, int l, int t) {
-    return part == 0 ? held.x[l][t].re : held.x[l][t].im;
+  SEICHE_FN static Real& of(Registers& registers, int l, int t) {
+    return part == 0 ? registers.x[l][t].re : registers.x[l][t].im;
   }
   /// f(slot, k, lane) for the numbers of half rows. Neighbouring threads access neighbouring memory.
   template <class F>
@@ -100,7 +100,7 @@ struct RowBatch {
     }
   }
 
-  /// Inverse transform of the rows of a spectrum: then(held).
+  /// Inverse transform of the rows of a spectrum: then(registers).
   template <class F>
   SEICHE_FN void back(const Complex<Real>* spectrum, F&& then) const {
     constexpr int r = Transform::last_radix;
@@ -118,14 +118,14 @@ struct RowBatch {
       if (!alone) z[Transform::at(n - k, lane)] = {a.re + b.im, b.re - a.im};
     });
     team.barrier();
-    typename Transform::template Held<r> held;
-    transform.take(held);
-    transform.template run<true>(team, held, then);
+    typename Transform::template Registers<r> registers;
+    transform.take(registers);
+    transform.template run<true>(team, registers, then);
   }
   /// Forward transform of the rows in registers to rows of a spectrum.
-  SEICHE_FN void forward(Held& held, Complex<Real>* spectrum) const {
+  SEICHE_FN void forward(Registers& registers, Complex<Real>* spectrum) const {
     const Complex<Real>* const z = transform.scratch.z;
-    transform.template run<false>(team, held, [&](auto& whole) SEICHE_INLINED { transform.put(team, whole); });
+    transform.template run<false>(team, registers, [&](auto& whole) SEICHE_INLINED { transform.put(team, whole); });
     each_half([&](int, int k, int lane) SEICHE_INLINED {
       const Complex<Real> x = z[Transform::at(k, lane)], y = z[Transform::at(k == 0 ? 0 : n - k, lane)];
       const Real h = Real(0.5);
@@ -183,11 +183,11 @@ struct RowForward {
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     const auto batch = RowBatch<Transform>::of(team, roots, scratch, range.of(item), count);
     const Index first = batch.component * count;
-    typename RowBatch<Transform>::Held held = {};
+    typename RowBatch<Transform>::Registers registers = {};
     batch.update(
-        held, [&](Index row) SEICHE_INLINED { return Place{fields + row * apart, weight.of(row - first)}; },
+        registers, [&](Index row) SEICHE_INLINED { return Place{fields + row * apart, weight.of(row - first)}; },
         [](Real, int m, const Place& row) SEICHE_INLINED { return row.weight(row.field[m], m); });
-    batch.forward(held, spectra);
+    batch.forward(registers, spectra);
   }
 };
 
@@ -258,7 +258,7 @@ struct PowerLawSpectra {
     p[i] = compression<nonlinear>(medium, i, rho);
   }
   template <class Batch>
-  SEICHE_FN void onward(const Batch& batch, typename Batch::Held& rate, typename Batch::Held& density) const {
+  SEICHE_FN void onward(const Batch& batch, typename Batch::Registers& rate, typename Batch::Registers& density) const {
     if constexpr (losses) batch.afresh().forward(rate, rates);
     if constexpr (dispersion) batch.afresh().forward(density, densities);
   }
@@ -277,7 +277,7 @@ struct RowDensity {
   Rows rows;
   Real dt;
   using Batch = RowBatch<Transform>;
-  using Held = typename Batch::Held;
+  using Registers = typename Batch::Registers;
   using Scratch = typename Transform::Scratch;
   static constexpr int bytes = 2 * Transform::n * Transform::lanes *
                                (3 * D * sizeof(Real) + Finish::bytes + Finish::template medium_bytes<Medium>);
@@ -292,7 +292,7 @@ struct RowDensity {
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     const auto begin = Batch::of(team, roots, scratch, item, static_cast<Index>(rows.planes) * rows.middle);
     const auto first = [](Index row) SEICHE_INLINED { return row * n; };
-    Held before = {}, after = {}, divergence = {};
+    Registers before = {}, after = {}, divergence = {};
     if constexpr (nonlinear) {
       begin.update(before, first, [&](Real sum, int m, Index at) SEICHE_INLINED {
         each<0, D>([&]<int j>() SEICHE_INLINED { sum += rho[j * rows.points + at + m]; });
@@ -308,7 +308,7 @@ struct RowDensity {
       };
       batch.ask(rho + j * rows.points, n);
       if (j + 1 < D) batch.ask(work + (j + 1) * rows.spectrum, Batch::half);
-      batch.back(work + j * rows.spectrum, [&](Held& slopes) SEICHE_INLINED {
+      batch.back(work + j * rows.spectrum, [&](Registers& slopes) SEICHE_INLINED {
         batch.each_value(
             slopes, place,
             [&]<int part>(Real& value, int l, int t, int m, const Place& row, bool present) SEICHE_INLINED {
@@ -354,17 +354,17 @@ struct RowPowerLaw {
   Rows rows;
   Real tangent;  // tan(pi y/2)
   using Batch = RowBatch<Transform>;
-  using Held = typename Batch::Held;
+  using Registers = typename Batch::Registers;
   using Scratch = typename Transform::Scratch;
   static constexpr int bytes =
       2 * Transform::n * Transform::lanes * (2 + losses + dispersion + 2 * Medium::fields) * sizeof(Real);
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     const auto batch = Batch::of(team, roots, scratch, item, static_cast<Index>(rows.planes) * rows.middle);
-    Held lost = {}, delayed = {};
-    if constexpr (losses) batch.back(work, [&](Held& values) SEICHE_INLINED { lost = values; });
+    Registers lost = {}, delayed = {};
+    if constexpr (losses) batch.back(work, [&](Registers& values) SEICHE_INLINED { lost = values; });
     if constexpr (dispersion) {
-      batch.afresh().back(work + rows.spectrum, [&](Held& values) SEICHE_INLINED { delayed = values; });
+      batch.afresh().back(work + rows.spectrum, [&](Registers& values) SEICHE_INLINED { delayed = values; });
     }
     batch.each_value(
         lost, [](Index row) SEICHE_INLINED { return row * Transform::n; },

@@ -22,9 +22,9 @@ struct SpectralBatch {
 
   SEICHE_FN static SpectralBatch of(const SpectralLines& lines, Index item) {
     const Index block = item / lines.batches, first = item % lines.batches * Transform::lanes;
-    const Index left = lines.inner - first;
+    const Index rest = lines.inner - first;
     return {block * lines.inner * Transform::n + first, lines.inner, static_cast<int>(first),
-            static_cast<int>(left < Transform::lanes ? left : Transform::lanes)};
+            static_cast<int>(rest < Transform::lanes ? rest : Transform::lanes)};
   }
   /// Place of a number. A lane without a line has the place of the last line.
   SEICHE_FN Index at(int k, int lane) const { return begin + k * inner + (lane < count ? lane : count - 1); }
@@ -32,12 +32,13 @@ struct SpectralBatch {
   SEICHE_FN int column(int lane) const { return first + (lane < count ? lane : count - 1); }
 
   template <class H>
-  SEICHE_FN void load(const Transform& transform, H& held, const Complex<Real>* spectrum) const {
-    transform.each_number(held, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED { z = spectrum[at(k, lane)]; });
+  SEICHE_FN void load(const Transform& transform, H& registers, const Complex<Real>* spectrum) const {
+    transform.each_number(registers,
+                          [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED { z = spectrum[at(k, lane)]; });
   }
   template <class H>
-  SEICHE_FN void store(const Transform& transform, H& held, Complex<Real>* spectrum) const {
-    transform.each_number(held, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
+  SEICHE_FN void store(const Transform& transform, H& registers, Complex<Real>* spectrum) const {
+    transform.each_number(registers, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
       if (lane < count) spectrum[at(k, lane)] = z;
     });
   }
@@ -57,9 +58,9 @@ struct SideTransform {
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     const auto batch = SpectralBatch<Transform>::of(lines, range.of(item));
     const Transform transform{roots, scratch, thread_of(team)};
-    typename Transform::template Held<inverse ? Transform::last_radix : Transform::first_radix> held;
-    batch.load(transform, held, spectra);
-    transform.template run<inverse>(team, held,
+    typename Transform::template Registers<inverse ? Transform::last_radix : Transform::first_radix> registers;
+    batch.load(transform, registers, spectra);
+    transform.template run<inverse>(team, registers,
                                     [&](auto& done) SEICHE_INLINED { batch.store(transform, done, spectra); });
   }
 };
@@ -103,9 +104,9 @@ struct GradientPass {
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     const auto batch = SpectralBatch<Transform>::of(lines, item);
     const Transform transform{roots, scratch, thread_of(team)};
-    typename Transform::template Held<Transform::first_radix> held;
-    batch.load(transform, held, work + (D - 1) * rows.spectrum);
-    transform.template run<false>(team, held, [&](auto& spectrum) SEICHE_INLINED {
+    typename Transform::template Registers<Transform::first_radix> registers;
+    batch.load(transform, registers, work + (D - 1) * rows.spectrum);
+    transform.template run<false>(team, registers, [&](auto& spectrum) SEICHE_INLINED {
       transform.each_number(spectrum, [&](Complex<Real>& z, int k, int lane)
                                           SEICHE_INLINED { z = unchanging(kappa + batch.at(k, lane)) * z; });
       one_by_one<D>([&](int j) SEICHE_INLINED {
@@ -164,9 +165,9 @@ struct ProductPass {
     const auto batch = SpectralBatch<Transform>::of(lines, item % lines.batches);
     const Transform transform{roots, scratch, thread_of(team)};
     Complex<Real>* const spectrum = work + component * rows.spectrum;
-    typename Transform::template Held<Transform::first_radix> held;
-    batch.load(transform, held, spectrum);
-    transform.template run<false>(team, held, [&](auto& whole) SEICHE_INLINED {
+    typename Transform::template Registers<Transform::first_radix> registers;
+    batch.load(transform, registers, spectrum);
+    transform.template run<false>(team, registers, [&](auto& whole) SEICHE_INLINED {
       transform.each_number(whole, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
         z = factor(rows, component, k, batch.column(lane), batch.at(k, lane)) * z;
       });

@@ -149,8 +149,8 @@ struct WideSide {
   static constexpr int n = Factors::length, bytes = 4 * n * lanes * sizeof(Real);
 
   SEICHE_FN void operator()(const Team&, Index item, Scratch& scratch) const {
-    const Index begin = item % batches * lanes, left = inner - begin;
-    const int count = left < lanes ? static_cast<int>(left) : lanes;
+    const Index begin = item % batches * lanes, rest = inner - begin;
+    const int count = rest < lanes ? static_cast<int>(rest) : lanes;
     Real* const at = reinterpret_cast<Real*>(spectra + (item / batches * n * inner + begin));
     for (int k = 0; k < n; ++k) scratch.first[k] = parted<Real, lanes>(at + 2 * inner * k, count);
     const auto* const done = Lines{roots}.run(scratch);

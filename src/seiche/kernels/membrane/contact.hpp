@@ -54,7 +54,7 @@ struct ContactBins {
     return (static_cast<u32>(i) * 73856093u + static_cast<u32>(j) * 19349663u + static_cast<u32>(k)) & mask;
   }
   /// The bin one step up or down, or the same.
-  SEICHE_FN i32 beside(i32 bin, int step, int axis) const {
+  SEICHE_FN i32 neighbour(i32 bin, int step, int axis) const {
     const i32 n = counts[axis], moved = bin + step;
     return n > 0 && moved < 0 ? moved + n : n > 0 && moved >= n ? moved - n : moved;
   }
@@ -213,7 +213,7 @@ struct ContactLists {
     for (int n = 0; n < 27; ++n) {
       const int step[3] = {n / 9 - 1, n / 3 % 3 - 1, n % 3 - 1};
       i32 b[3];
-      for (int axis = 0; axis < 3; ++axis) b[axis] = bins.beside(own[axis], step[axis], axis);
+      for (int axis = 0; axis < 3; ++axis) b[axis] = bins.neighbour(own[axis], step[axis], axis);
       const u32 slot = bins.slot(b[0], b[1], b[2]), begin = bins.first[slot], end = begin + bins.count[slot];
       for (u32 e = begin; e < end; ++e) {
         const BinEntry entry = bins.entries[e];
@@ -243,11 +243,11 @@ struct ContactSearch {
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     if (state[ContactState::stale] == 0) return;
     const Index begin = item * group;
-    const int here = static_cast<int>(count - begin < group ? count - begin : group);
+    const int number = static_cast<int>(count - begin < group ? count - begin : group);
     team.each(group, [&](int k) SEICHE_INLINED {
       const Index v = begin + k;
       u32 many = 0;
-      if (k < here) {
+      if (k < number) {
         for (int axis = 0; axis < 3; ++axis) {
           lists.reference[v + axis * lists.stride] = lists.place[v + axis * lists.stride];
         }
@@ -256,7 +256,7 @@ struct ContactSearch {
       scratch.value[k] = many;
     });
     scratch.take(team, state + ContactState::pairs);
-    team.each(here, [&](int k) SEICHE_INLINED {
+    team.each(number, [&](int k) SEICHE_INLINED {
       const Index v = begin + k;
       const u32 many = scratch.value[k];
       u32 to = many > 0 ? scratch.at(k) : 0;

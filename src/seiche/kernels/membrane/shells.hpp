@@ -127,9 +127,9 @@ struct LoopShell {
           force.w = force.w + arm_w;
         }
         bend(bending, metric, at[4 * stride], here, force);
-        const Real kept[12] = {force.v.x,      force.v.y,      force.v.z,      force.w.x, force.w.y, force.w.z,
-                               force.normal.x, force.normal.y, force.normal.z, force.vv,  force.ww,  force.vw};
-        each<0, 12>([&]<int c>() SEICHE_INLINED { d[p][c / 3][c % 3][k] = kept[c]; });
+        const Real components[12] = {force.v.x,      force.v.y,      force.v.z,      force.w.x, force.w.y, force.w.z,
+                                     force.normal.x, force.normal.y, force.normal.z, force.vv,  force.ww,  force.vw};
+        each<0, 12>([&]<int c>() SEICHE_INLINED { d[p][c / 3][c % 3][k] = components[c]; });
       });
     });
     for (int slot = 0; slot < Slots; ++slot) {

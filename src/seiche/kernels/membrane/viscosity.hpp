@@ -26,12 +26,12 @@ struct Maxwell {
 
   /// Strain of the spring, times minus two, in `metric`, for element `element` of the cell whose vertices start at
   /// `begin`. The metric is replaced by the strain.
-  SEICHE_FN void advance(Index begin, int element, bool kept, Real (&metric)[3]) const {
+  SEICHE_FN void advance(Index begin, int element, bool stores, Real (&metric)[3]) const {
     double* at = relaxed + 3 * (element / vertices) * stride + (begin + element % vertices);
     for (int c = 0; c < 3; ++c) {
       const double now = static_cast<double>(metric[c]), before = at[c * stride];
       const double moved = multiply_add(share, now - before, before);
-      if (kept && share > 0) at[c * stride] = moved;
+      if (stores && share > 0) at[c * stride] = moved;
       metric[c] = static_cast<Real>(moved - now);
     }
   }

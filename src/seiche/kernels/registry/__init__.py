@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import dg, flow, halo, held, ibm, kspace, kspace_lines, kspace_passes, kspace_ranks, membrane, reduce
+from . import dg, flow, halo, ibm, kspace, kspace_lines, kspace_passes, kspace_ranks, membrane, reduce, resident
 from .spec import CPP_TYPE, KernelSpec, Member, Members, Real, Store, grouped
 
 __all__ = ["CPP_TYPE", "KernelSpec", "Member", "Members", "Real", "Store", "grouped"]
@@ -18,7 +18,7 @@ __all__ = ["CPP_TYPE", "KernelSpec", "Member", "Members", "Real", "Store", "grou
 #: Folders below `kernels/` with their modules; most waves and ultrasound kernels are compiled on first use.
 _FOLDERS = {m.__name__.rpartition(".")[2]: m for m in (dg, flow, halo, ibm, kspace, membrane, reduce)}
 _BUILT = (flow, halo, ibm, membrane, reduce)
-_OTHER = (dg, flow, halo, ibm, kspace, membrane, held, kspace_lines, kspace_passes, kspace_ranks)
+_OTHER = (dg, flow, halo, ibm, kspace, membrane, resident, kspace_lines, kspace_passes, kspace_ranks)
 
 
 def built_kernels() -> Iterator[KernelSpec]:

@@ -178,7 +178,7 @@ def leaving_populations(layout: str, real: Real, store: Store, *, velocity_set: 
 def rebuilt_populations(real: Real, store: Store, *, velocity_set: str = "D3Q19") -> KernelSpec:
     """Outgoing and incoming populations of boundary sites in moment storage."""
     layout_cpp, layout_members = layout_type("moments", real, store, velocity_set)
-    members: Members = (("layout", layout_members), *pointers("sites leaving left arriving arrived"))
+    members: Members = (("layout", layout_members), *pointers("sites leaving first_leaving arriving first_arriving"))
     return KernelSpec(f"RebuiltPopulations<{layout_cpp}>", "flow/moment_walls.hpp", members)
 
 
@@ -227,14 +227,14 @@ def plane_pressure(
     return spec if layout == "moments" else replace(spec, header="flow/plane_pressure.hpp")
 
 
-def depth_left(real: Real, store: Store, *, velocity_set: str = "D3Q19") -> KernelSpec:
+def outgoing_depth(real: Real, store: Store, *, velocity_set: str = "D3Q19") -> KernelSpec:
     """Outgoing populations of sites further inside, and their density."""
-    return _depth("DepthLeft", real, store, velocity_set, ())
+    return _depth("OutgoingDepth", real, store, velocity_set, ())
 
 
-def depth_arrived(real: Real, store: Store, *, velocity_set: str = "D3Q19") -> KernelSpec:
-    """Incoming populations of sites further inside, in addition to `depth_left`."""
-    return _depth("DepthArrived", real, store, velocity_set, (("observed", "ptr"),))
+def incoming_depth(real: Real, store: Store, *, velocity_set: str = "D3Q19") -> KernelSpec:
+    """Incoming populations of sites further inside, in addition to `outgoing_depth`."""
+    return _depth("IncomingDepth", real, store, velocity_set, (("observed", "ptr"),))
 
 
 def _depth(name: str, real: Real, store: Store, velocity_set: str, more: Members) -> KernelSpec:
@@ -291,8 +291,8 @@ def built_kernels() -> Iterator[KernelSpec]:
             yield ladd_velocity(layout, real, store)
             yield plane_pressure(layout, real, store)
         yield from walls.built_kernels(real, store)
-        yield depth_left(real, store)
-        yield depth_arrived(real, store)
+        yield outgoing_depth(real, store)
+        yield incoming_depth(real, store)
     yield tick()
     for real in REALS:
         yield sum_inflow(real)
@@ -320,7 +320,7 @@ def other_kernels() -> Iterator[KernelSpec]:
         yield plane_pressure(layout, real, store, velocity_set="D3Q27")
     yield walls.leaving_density(real, store, velocity_set="D3Q27")
     yield from (walls.wall_forces(*precision) for precision in PRECISIONS)
-    yield depth_arrived(real, store, velocity_set="D3Q27")
+    yield incoming_depth(real, store, velocity_set="D3Q27")
     yield from _moment_kernels()
 
 

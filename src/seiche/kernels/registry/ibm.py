@@ -30,9 +30,9 @@ _LISTS = pointers("first count tally entries")
 _VERTICES: Members = (*pointers("place first t listed state"), ("stride", "int64"))
 
 
-def settle(delta: Delta, real: Real, space: Space) -> KernelSpec:
+def locate_vertices(delta: Delta, real: Real, space: Space) -> KernelSpec:
     """Initial data of vertices that were placed from outside."""
-    name = f"Settle<{delta.capitalize()},{CPP_TYPE[real]},Space::{space}>"
+    name = f"LocateVertices<{delta.capitalize()},{CPP_TYPE[real]},Space::{space}>"
     members: Members = (("bricks", BRICKS), ("vertices", _VERTICES))
     return KernelSpec(name, "ibm/vertices.hpp", members, threads=128, max_registers=144)
 
@@ -117,7 +117,7 @@ def built_kernels() -> Iterator[KernelSpec]:
         for real in REALS:
             yield spread(delta, real)
             for space in spaces:
-                yield settle(delta, real, space)
+                yield locate_vertices(delta, real, space)
                 yield interpolate_group(delta, real, space)
 
 
@@ -139,6 +139,6 @@ def other_kernels() -> Iterator[KernelSpec]:
         yield stream_collide("list-aa-odd", real, real, "inside-table 3", "immersed-table")
         yield nash_pressure("moments", real, real, "immersed-own")
         yield ladd_velocity("moments", real, real, "immersed-own")
-        yield settle("peskin", real, "odd")
+        yield locate_vertices("peskin", real, "odd")
         yield interpolate_group("peskin", real, "odd")
         yield interpolate("peskin", real, "odd")

@@ -20,9 +20,9 @@ def wall_return(real: Real, store: Store) -> KernelSpec:
     return _summed_change("WallReturn", real, store, _WALL_RETURN)
 
 
-def wall_kept(real: Real, store: Store) -> KernelSpec:
+def store_wall_return(real: Real, store: Store) -> KernelSpec:
     """The same, stored in a buffer, for links at iolets."""
-    return _summed_change("WallKept", real, store, (("wall", _WALL_RETURN), ("kept", "ptr")))
+    return _summed_change("StoreWallReturn", real, store, (("wall", _WALL_RETURN), ("returned", "ptr")))
 
 
 def moving_wall_return(real: Real, store: Store) -> KernelSpec:
@@ -44,7 +44,7 @@ def _summed_change(rule: str, real: Real, store: Store, members: Members) -> Ker
 
 def wall_forces(real: Real, store: Store) -> KernelSpec:
     """Force and torque on bodies by the exchange of momentum along their wall links."""
-    members: Members = (*pointers("f own left code lever"), ("links", "int64"), *pointers("first body sums"))
+    members: Members = (*pointers("f own outgoing code lever"), ("links", "int64"), *pointers("first body sums"))
     name = f"WallForces<{CPP_TYPE[real]},{CPP_TYPE[store]}>"
     return KernelSpec(name, "flow/wall_forces.hpp", members, threads=WALL_LANES, blocks=8, team=True)
 
@@ -59,7 +59,7 @@ def leaving_density(real: Real, store: Store, *, velocity_set: str = "D3Q19") ->
 def built_kernels(real: Real, store: Store) -> Iterator[KernelSpec]:
     """Yield the kernels of the CPU table for one precision."""
     yield wall_return(real, store)
-    yield wall_kept(real, store)
+    yield store_wall_return(real, store)
     yield moving_wall_return(real, store)
     yield mass_correction(real, store)
     yield leaving_density(real, store)

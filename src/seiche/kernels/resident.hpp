@@ -37,7 +37,7 @@ struct Listed {
 
 /// Items: entries of the list, up to its capacity. The inner item is the cell.
 template <class Kernel>
-struct HeldList {
+struct ResidentList {
   using Scratch = typename Kernel::Scratch;
   Kernel inner;
   Listed listed;
@@ -49,7 +49,7 @@ struct HeldList {
 
 /// Items: those of the cells in the list, up to its capacity, for cells in selected roles.
 template <class Kernel>
-struct HeldItems {
+struct ResidentItems {
   Kernel inner;
   Listed listed;
   Chosen chosen;
@@ -63,7 +63,7 @@ struct HeldItems {
 };
 
 template <class Kernel>
-struct Held {
+struct Resident {
   Kernel inner;
   Chosen chosen;
   static constexpr int bytes = Kernel::bytes;
@@ -75,7 +75,7 @@ struct Held {
 /// `group` items of another functor, processed in sequence by the threads of one team. If most items need little work,
 /// launching fewer teams is faster. A functor may report by `idle()` that no item of the group has work.
 template <class Kernel, int group>
-struct HeldGroups {
+struct ResidentGroups {
   using Scratch = NoScratch;
   Kernel inner;
   Chosen chosen;
@@ -93,7 +93,7 @@ struct HeldGroups {
 };
 
 template <Teamed Kernel>
-struct Held<Kernel> {
+struct Resident<Kernel> {
   using Scratch = typename Kernel::Scratch;
   Kernel inner;
   Chosen chosen;

@@ -22,34 +22,34 @@ _LISTED: Member = ("listed", (*pointers("cells count"), ("first", "int64"), ("ea
 
 
 def _wrapped(spec: KernelSpec, name: str, *members: Member) -> KernelSpec:
-    header = f"{spec.header.partition('/')[0]}/held.hpp"
+    header = f"{spec.header.partition('/')[0]}/resident.hpp"
     return replace(spec, type=name, header=header, members=(("inner", spec.members), *members))
 
 
-def held(spec: KernelSpec) -> KernelSpec:
+def resident(spec: KernelSpec) -> KernelSpec:
     """Return the kernel `spec` for items of cells in selected roles."""
-    return _wrapped(spec, f"Held<{spec.type}>", _SELECTED)
+    return _wrapped(spec, f"Resident<{spec.type}>", _SELECTED)
 
 
-def held_groups(spec: KernelSpec, group: int) -> KernelSpec:
+def resident_groups(spec: KernelSpec, group: int) -> KernelSpec:
     """Return the kernel whose teams handle `group` items of `spec` each, for cells in selected roles."""
-    wrapped = _wrapped(spec, f"HeldGroups<{spec.type},{group}>", _SELECTED, ("end", "int64"))
+    wrapped = _wrapped(spec, f"ResidentGroups<{spec.type},{group}>", _SELECTED, ("end", "int64"))
     return replace(wrapped, threads=256, blocks=3, team=True)
 
 
-def held_list(spec: KernelSpec) -> KernelSpec:
+def resident_list(spec: KernelSpec) -> KernelSpec:
     """Return the kernel `spec`, with one item per cell, for the cells in a list."""
-    return _wrapped(spec, f"HeldList<{spec.type}>", _LISTED)
+    return _wrapped(spec, f"ResidentList<{spec.type}>", _LISTED)
 
 
-def held_items(spec: KernelSpec) -> KernelSpec:
+def resident_items(spec: KernelSpec) -> KernelSpec:
     """Return the kernel `spec` for items of listed cells in selected roles."""
-    return _wrapped(spec, f"HeldItems<{spec.type}>", _LISTED, _SELECTED)
+    return _wrapped(spec, f"ResidentItems<{spec.type}>", _LISTED, _SELECTED)
 
 
-def interpolate_held(delta: Delta, real: Real, space: Space) -> KernelSpec:
+def interpolate_resident(delta: Delta, real: Real, space: Space) -> KernelSpec:
     """Velocity and motion of the vertices of cells in selected roles, GROUP per team."""
-    return _interpolate("InterpolateHeld", delta, real, space, _SELECTED, ("end", "int64"))
+    return _interpolate("InterpolateResident", delta, real, space, _SELECTED, ("end", "int64"))
 
 
 def interpolate_owned(delta: Delta, real: Real, space: Space) -> KernelSpec:
@@ -60,23 +60,27 @@ def interpolate_owned(delta: Delta, real: Real, space: Space) -> KernelSpec:
 def _interpolate(name: str, delta: Delta, real: Real, space: Space, *more: Member) -> KernelSpec:
     members: Members = (("one", ibm.interpolate(delta, real, space).members), *more)
     kind = f"{name}<{delta.capitalize()},{CPP_TYPE[real]},Space::{space}>"
-    return replace(ibm.interpolate_group(delta, real, space), type=kind, header="ibm/held.hpp", members=members)
+    return replace(ibm.interpolate_group(delta, real, space), type=kind, header="ibm/resident.hpp", members=members)
 
 
-def forget_lists() -> KernelSpec:
+def clear_lists() -> KernelSpec:
     """Reset of the counts of vertices in bricks of other ranks."""
-    return KernelSpec("ForgetLists", "ibm/held.hpp", pointers("tally"))
+    return KernelSpec("ClearLists", "ibm/resident.hpp", pointers("tally"))
 
 
 def move_vertices(real: Real) -> KernelSpec:
     """Motion of vertices with their velocities."""
-    members: Members = (*pointers("place here velocity slip"), ("stride", "int64"), *numbers(real, "now before"))
-    return KernelSpec(f"MoveVertices<{CPP_TYPE[real]}>", "ibm/held.hpp", members)
+    members: Members = (
+        *pointers("place interpolated velocity slip"),
+        ("stride", "int64"),
+        *numbers(real, "now before"),
+    )
+    return KernelSpec(f"MoveVertices<{CPP_TYPE[real]}>", "ibm/resident.hpp", members)
 
 
 def find_holders(real: Real) -> KernelSpec:
     """The ranks that need a cell."""
-    arrays = pointers("sets ranks homes place velocity holders wanted home told")
+    arrays = pointers("sets ranks homes place velocity holders needed home result")
     integers: Members = (*numbers("int64", "stride first"), *numbers("int32", "vertices words"))
     members: Members = (("bricks", ibm.BRICKS), *arrays, *integers, ("margins", ("int32", 3)))
     return KernelSpec(f"FindHolders<{CPP_TYPE[real]}>", "ibm/sharing.hpp", members, threads=64, team=True)
@@ -101,22 +105,22 @@ def unlist() -> KernelSpec:
 
 def other_kernels() -> Iterator[KernelSpec]:
     """Yield representatives of kernels compiled on first use: of each family those that need the most registers."""
-    yield forget_lists()
+    yield clear_lists()
     yield write_slots()
     yield unlist()
-    yield held(ibm.mark_inside())
+    yield resident(ibm.mark_inside())
     for spec in (membrane.contact_moved(), membrane.contact_count(), membrane.contact_fill()):
-        yield held_groups(spec, membrane.POINT_GROUP)
+        yield resident_groups(spec, membrane.POINT_GROUP)
     for real in REALS:
-        yield held_items(move_vertices(real))
+        yield resident_items(move_vertices(real))
         yield find_holders(real)
         yield move_cells(real)
         force = membrane.membrane_force(membrane.loop_shell(membrane.SKALAK, real, 3, 12), real, 642)
-        yield from (held(force), held_list(force), held(membrane.contact_force(real)))
+        yield from (resident(force), resident_list(force), resident(membrane.contact_force(real)))
         for space in ("open", "walled", "odd"):
-            yield interpolate_held("peskin", real, space)
+            yield interpolate_resident("peskin", real, space)
             yield interpolate_owned("peskin", real, space)
-        settle = ibm.settle("peskin", real, "walled")
-        yield from (held(settle), held_items(settle))
-    yield held_groups(ibm.count_vertices("peskin"), ibm.RARE_GROUP)
-    yield held_groups(ibm.fill_lists("peskin"), ibm.RARE_GROUP)
+        locate = ibm.locate_vertices("peskin", real, "walled")
+        yield from (resident(locate), resident_items(locate))
+    yield resident_groups(ibm.count_vertices("peskin"), ibm.RARE_GROUP)
+    yield resident_groups(ibm.fill_lists("peskin"), ibm.RARE_GROUP)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Immersed boundary of cells that are present on several ranks (docs/decisions/0019).
 #pragma once
-#include "../held.hpp"
+#include "../resident.hpp"
 #include "inside.hpp"
 #include "lists.hpp"
 #include "sharing.hpp"
@@ -10,7 +10,7 @@ namespace seiche {
 
 /// Item: a group of vertices, limited to those of the selected cells. Results are bitwise equal to InterpolateGroup.
 template <class Delta, class Real, Space space>
-struct InterpolateHeld {
+struct InterpolateResident {
   using Group = InterpolateGroup<Delta, Real, space>;
   using Scratch = typename Group::Scratch;
   static constexpr int group = Group::group;
@@ -20,9 +20,9 @@ struct InterpolateHeld {
   static constexpr int bytes = Group::bytes;
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     const Index begin = chosen.first + item * group;
-    const int here = static_cast<int>(end - begin < group ? end - begin : group);
-    if (!chosen.any(begin, here)) return;
-    Group::interpolate(one, team, begin, here, scratch, chosen);
+    const int number = static_cast<int>(end - begin < group ? end - begin : group);
+    if (!chosen.any(begin, number)) return;
+    Group::interpolate(one, team, begin, number, scratch, chosen);
   }
 };
 
@@ -46,17 +46,17 @@ struct InterpolateOwned {
     if (place >= *listed.count) return;
     const i32 from = static_cast<i32>(item) % groups * group, rest = listed.each - from;
     const Index begin = listed.first + static_cast<Index>(listed.cells[place]) * listed.each + from;
-    const int here = rest < group ? rest : group;
-    team.each(here, [&](int k) SEICHE_INLINED { scratch.owned[k] = owns(begin + k) ? 1 : 0; });
+    const int number = rest < group ? rest : group;
+    team.each(number, [&](int k) SEICHE_INLINED { scratch.owned[k] = owns(begin + k) ? 1 : 0; });
     team.barrier();
-    team.each(here * P, [&](int k) SEICHE_INLINED {
+    team.each(number * P, [&](int k) SEICHE_INLINED {
       if (scratch.owned[k / P] == 0) return;
       Real part[3];
       one.plane(begin + k / P, k % P, part);
       for (int axis = 0; axis < 3; ++axis) scratch.planes.part[axis][k % P][k / P] = part[axis];
     });
     team.barrier();
-    team.each(here, [&](int k) SEICHE_INLINED {
+    team.each(number, [&](int k) SEICHE_INLINED {
       const Index v = begin + k;
       Real factor = Real(1);
       if constexpr (space != Space::open) factor = one.vertices.t[v].w;
@@ -93,12 +93,12 @@ struct InterpolateOwned {
       Real closest = Real(0);
       for (int s = 0; s < P * P * P; ++s) {
         const int i = s % P, j = s / P % P, k = s / (P * P);
-        const i32 here = slot(first, i, j, k);
-        if (here < 0 || !fluid(here)) continue;
+        const i32 candidate = slot(first, i, j, k);
+        if (candidate < 0 || !fluid(candidate)) continue;
         const Real x = t[0] - Real(i - Delta::before), y = t[1] - Real(j - Delta::before);
         const Real z = t[2] - Real(k - Delta::before), away = x * x + y * y + z * z;
         if (found < 0 || away < closest) {
-          found = here;
+          found = candidate;
           closest = away;
         }
       }
@@ -109,7 +109,7 @@ struct InterpolateOwned {
 };
 
 /// Items: the rows of bricks that are empty or belong to other ranks. Clears the lists of vertices there.
-struct ForgetLists {
+struct ClearLists {
   u32* tally;
   static constexpr int bytes = 4;
   SEICHE_FN void operator()(Index row) const { tally[row] = 0; }
@@ -118,17 +118,17 @@ struct ForgetLists {
 /// X += a V + b V' + slip, with the velocities gathered from all ranks (eqs. 1, 8 and 18).
 template <class Real>
 struct MoveVertices {
-  double* place;     ///< [3][stride]
-  const Real* here;  ///< V
-  Real* velocity;    ///< V', replaced by V
-  const Real* slip;  ///< null: no slip
+  double* place;             ///< [3][stride]
+  const Real* interpolated;  ///< V
+  Real* velocity;            ///< V', replaced by V
+  const Real* slip;          ///< null: no slip
   Index stride;
   Real now, before;
   static constexpr int bytes = 3 * (16 + 4 * static_cast<int>(sizeof(Real)));
   SEICHE_FN void operator()(Index v) const {
     for (int axis = 0; axis < 3; ++axis) {
       const Index at = axis * stride + v;
-      const Real speed = here[at], last = velocity[at], more = slip != nullptr ? slip[at] : Real(0);
+      const Real speed = interpolated[at], last = velocity[at], more = slip != nullptr ? slip[at] : Real(0);
       velocity[at] = speed;
       place[at] = place[at] + static_cast<double>(now * speed + before * last + more);
     }
