@@ -33,6 +33,7 @@ class Medium:
             transforms. "relaxation" fits relaxation processes, without transforms, for exponents up to 2 that may vary
             in space. The sound speed is then that at the geometric mean of the band.
         sound_speed_ref: c_ref of the k-space correction; the greatest sound speed by default.
+        staggered_density: density half a spacing further along each axis, for momentum; means of neighbours by default.
         relaxation_band: frequencies (Hz) in which relaxation processes follow the power law.
     """
 
@@ -44,6 +45,7 @@ class Medium:
     alpha_mode: AlphaMode | None = None
     sound_speed_ref: float | None = None
     relaxation_band: tuple[float, float] = BAND
+    staggered_density: tuple[npt.ArrayLike, ...] | None = None
 
     def absorption(self, shape: tuple[int, ...]) -> Absorption | None:
         """Return the absorption on a grid.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -201,6 +202,7 @@ def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, sm
         reference_speed=reference,
         sound_speed=enlarged(speed),
         density=enlarged(on_grid("medium.density", medium.density, shape)),
+        staggered_density=_staggered(medium, grid, enlarged),
         BonA=None if medium.BonA is None else enlarged(on_grid("medium.BonA", medium.BonA, shape)),
         absorption=absorption,
         relaxation=relaxation,
@@ -208,6 +210,18 @@ def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, sm
         initial_pressure=pressure,
         sources=tuple(replace(one, points=_moved(one.points, shape, grow)) for one in sources),
     )
+
+
+def _staggered(medium: Medium, grid: Grid, enlarged: Callable[[Field], Field]) -> tuple[Field, ...] | None:
+    """Return the density at staggered points of the enlarged grid, None for means; CaseError for a wrong count."""
+    given = medium.staggered_density
+    if given is None:
+        return None
+    if len(given) != len(grid.shape):
+        raise CaseError(
+            f"medium.staggered_density: {len(given)} arrays; expected one for each of {len(grid.shape)} axes"
+        )
+    return tuple(enlarged(on_grid("medium.staggered_density", one, grid.shape)) for one in given)
 
 
 def _moved(points: npt.NDArray[np.int64], shape: tuple[int, ...], grow: tuple[int, ...]) -> npt.NDArray[np.int64]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from seiche.domain.cells import divided
 from seiche.waves.basis import Basis
 from seiche.waves.mesh import Mesh
 
@@ -76,15 +77,13 @@ def _line(cells: NodeCells, axis: int, parts: int, most: int) -> tuple[Floats, F
     lower, size = mesh.lower[cells.elements, axis], mesh.sizes[cells.elements, axis]
     edges = np.concatenate([[0.0], np.cumsum(weights / 2)])
     edges[-1] = 1.0
-    ends = edges[:-1, None] + np.diff(edges)[:, None] * np.linspace(0, 1, parts + 1)
-    ends = np.broadcast_to(ends, (len(lower), *ends.shape))
+    local: Floats = np.empty((len(lower), 1, 0))
     if most:
-        local = (np.asarray(cells.planes[axis], np.float64) - lower[:, None]) / size[:, None]
-        local = np.sort(np.where((local > 0) & (local < 1), local, 2.0), axis=1)[:, :most]
-        inside = np.clip(np.where(local < 1, local, 0.0)[:, None], edges[:-1, None], edges[1:, None])
-        ends = np.sort(np.concatenate([ends, inside], axis=2), axis=2)
-    place = np.clip((ends[..., 1:] + ends[..., :-1]) / 2, _INWARD, 1 - _INWARD)
-    return lower[:, None, None] + size[:, None, None] * place, np.diff(ends, axis=2) / np.diff(edges)[:, None]
+        planes = (np.asarray(cells.planes[axis], np.float64) - lower[:, None]) / size[:, None]
+        planes = np.sort(np.where((planes > 0) & (planes < 1), planes, 2.0), axis=1)[:, :most]
+        local = np.where(planes < 1, planes, 0.0)[:, None]
+    middles, shares = divided(edges[:-1], edges[1:], local, parts)
+    return lower[:, None, None] + size[:, None, None] * np.clip(middles, _INWARD, 1 - _INWARD), shares
 
 
 def _averages(medium: Medium, lines: Sequence[tuple[Floats, Floats]]) -> Floats:

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from seiche.case.ultrasound.points import along, check_axes, distance
-from seiche.case.ultrasound.schema import BallRegion, BoxRegion, MediumTable, Properties, ShellRegion
+from seiche.case.ultrasound.regions import Filled, average_regions, region_points
+from seiche.case.ultrasound.schema import MediumTable, Properties
 from seiche.errors import CaseError
 from seiche.io.arrays import read_npy, read_npz
 from seiche.ultrasound import Grid, Medium
@@ -36,12 +36,12 @@ def medium_of(table: MediumTable, grid: Grid, folder: Path) -> Medium:
     for name in ("sound_speed", "density"):
         if name not in values:
             raise CaseError(f"medium.{name}: is missing; set it, or choose a material or a file")
-    for number, region in enumerate(table.region):
-        inside = region_points(region, grid, f"medium.region[{number}]")
-        if not inside.any():
-            raise CaseError(f"medium.region[{number}]: the {region.kind} contains no point of the grid")
-        for name, value in properties_of(region, power).items():
-            values[name] = np.where(inside, value, values.get(name, 0.0))
+    regions = [(region, properties_of(region, power)) for region in table.region]
+    by_point = table.file is not None or table.ct is not None or table.alpha_mode == "relaxation"
+    if regions and table.average and not by_point:
+        values = average_regions(regions, values, grid)
+    else:
+        _fill_regions(regions, values, grid)
     if table.ct is not None:
         image = read_npy(folder / table.ct.file, grid.shape)
         bone = medium_of_ct(image, model=BoneModel(threshold=table.ct.threshold), alpha_power=power)
@@ -59,27 +59,18 @@ def medium_of(table: MediumTable, grid: Grid, folder: Path) -> Medium:
         alpha_power=power if absorbs else None,
         alpha_mode=table.alpha_mode if absorbs else None,
         sound_speed_ref=table.reference_speed,
+        staggered_density=values.get("staggered_density"),
     )
 
 
-def region_points(region: BoxRegion | BallRegion | ShellRegion, grid: Grid, name: str) -> npt.NDArray[np.bool_]:
-    """Return the points of the grid inside a region, as a mask; CaseError if its number of axes is not the grid's."""
-    places = region.lower if isinstance(region, BoxRegion) else region.center
-    check_axes(f"{name}.{'lower' if isinstance(region, BoxRegion) else 'center'}", places, grid)
-    if isinstance(region, BoxRegion):
-        check_axes(f"{name}.upper", region.upper, grid)
-        inside = np.ones(grid.shape, bool)
-        for number, axis in enumerate(grid.axes):
-            x = along(grid, axis)
-            inside &= (x >= region.lower[number]) & (x <= region.upper[number])
-        return inside
-    radius = distance(grid, region.center)
-    if isinstance(region, ShellRegion):
-        if region.inner >= region.outer:
-            inner, outer = region.inner, region.outer
-            raise CaseError(f"{name}: the inner radius {inner:g} m is not less than the outer radius {outer:g} m")
-        return np.asarray((radius >= region.inner) & (radius <= region.outer))
-    return np.asarray(radius <= region.radius)
+def _fill_regions(regions: Sequence[Filled], values: dict[str, Any], grid: Grid) -> None:
+    """Replace values by those of the last region that contains a point; CaseError if a region contains none."""
+    for number, (region, properties) in enumerate(regions):
+        inside = region_points(region, grid, f"medium.region[{number}]")
+        if not inside.any():
+            raise CaseError(f"medium.region[{number}]: the {region.kind} contains no point of the grid")
+        for name, value in properties.items():
+            values[name] = np.where(inside, value, values.get(name, 0.0))
 
 
 def properties_of(table: Properties, alpha_power: float | None) -> dict[str, float]:

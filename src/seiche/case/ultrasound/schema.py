@@ -125,6 +125,10 @@ class MediumTable(Properties):
     region: Annotated[
         tuple[Annotated[BoxRegion | BallRegion | ShellRegion, Field(discriminator="kind")], ...], OneOrMore
     ] = Field(default=(), description="regions with other properties")
+    average: bool = Field(
+        default=True,
+        description="average regions over the cells of points at their boundaries, but not with file, ct, relaxation",
+    )
     ct: CtTable | None = Field(default=None, description="a skull from a CT image")
 
     @property

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Regions of an ultrasound medium: their points, and averages over the cells of points that their boundaries cut.
+
+The cell of a point is the box of one spacing along each axis around it (theory/ultrasound, section 14, eq. 33).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.case.ultrasound.points import Floats, along, check_axes, distance
+from seiche.case.ultrasound.schema import BallRegion, BoxRegion, ShellRegion
+from seiche.domain.cells import divided
+from seiche.errors import CaseError
+from seiche.ultrasound import Grid
+
+Flags = npt.NDArray[np.bool_]
+Region = BoxRegion | BallRegion | ShellRegion
+#: A region and the properties that it replaces.
+Filled = tuple[Region, Mapping[str, float]]
+#: Samples along each axis of a cell by number of axes; cells are divided at the sides of boxes, too.
+_SAMPLES = {1: 16, 2: 16, 3: 5}
+#: Points or samples treated at a time.
+_CHUNK = 1 << 18
+#: Distance of a boundary from a side of a cell, in its size, below which it lies on the side.
+_ON_SIDE = 1e-9
+#: Largest relative change of a value when it is sharpened.
+_MOST = 1 / 8
+
+
+def check_region(region: Region, grid: Grid, name: str) -> None:
+    """Raise a CaseError if the number of axes of a region is not the grid's, or if its radii are not in order."""
+    places = region.lower if isinstance(region, BoxRegion) else region.center
+    check_axes(f"{name}.{'lower' if isinstance(region, BoxRegion) else 'center'}", places, grid)
+    if isinstance(region, BoxRegion):
+        check_axes(f"{name}.upper", region.upper, grid)
+    elif isinstance(region, ShellRegion) and region.inner >= region.outer:
+        inner, outer = region.inner, region.outer
+        raise CaseError(f"{name}: the inner radius {inner:g} m is not less than the outer radius {outer:g} m")
+
+
+def region_points(region: Region, grid: Grid, name: str) -> Flags:
+    """Return the points of the grid inside a region, as a mask; CaseError for an impossible region."""
+    check_region(region, grid, name)
+    if isinstance(region, BoxRegion):
+        inside = np.ones(grid.shape, bool)
+        for number, axis in enumerate(grid.axes):
+            x = along(grid, axis)
+            inside &= (x >= region.lower[number]) & (x <= region.upper[number])
+        return inside
+    radius = distance(grid, region.center)
+    if isinstance(region, ShellRegion):
+        return np.asarray((radius >= region.inner) & (radius <= region.outer))
+    return np.asarray(radius <= region.radius)
+
+
+def average_regions(regions: Sequence[Filled], values: Mapping[str, float], grid: Grid) -> dict[str, Any]:
+    """Return a uniform medium with regions, in their order, averaged over the cells of points that boundaries cut.
+
+    Density is averaged over the cell, and so are the compressibility 1/(rho c^2), absorption and B/A. Density has the
+    cells of staggered points too, "staggered_density". Compressibility and staggered density are sharpened
+    (theory/ultrasound, eq. 33). Points away from boundaries have their exact values.
+
+    Args:
+        regions: regions and the properties that they replace.
+        values: the medium without regions; absent properties are 0.
+        grid: the grid.
+
+    Raises:
+        CaseError: a region contains no part of the grid.
+    """
+    for number, (region, _) in enumerate(regions):
+        check_region(region, grid, f"medium.region[{number}]")
+    result = _averaged(regions, values, grid, None)
+    if "density" in result or "sound_speed" in result:
+        density, speed = (result.get(name, values.get(name, 0.0)) for name in ("density", "sound_speed"))
+        compressibility = np.asarray(1 / (density * speed**2))
+        sharp = _sharpened(compressibility)
+        result["sound_speed"] = np.where(sharp == compressibility, speed, 1 / np.sqrt(density * sharp))
+    if "density" in result:
+        only = [
+            (region, {name: value for name, value in properties.items() if name == "density"})
+            for region, properties in regions
+        ]
+        fields = [_averaged(only, values, grid, axis)["density"] for axis in range(len(grid.shape))]
+        return {**values, **result, "staggered_density": tuple(_sharpened(field) for field in fields)}
+    return {**values, **result}
+
+
+def _averaged(
+    regions: Sequence[Filled], values: Mapping[str, float], grid: Grid, shifted: int | None
+) -> dict[str, Floats]:
+    """Return the properties that regions replace, at points or half a spacing `shifted` along an axis."""
+    names = {name for _, properties in regions for name in properties}
+    result = {name: np.full(grid.shape, values.get(name, 0.0), np.float64) for name in names}
+    rows = max(1, _CHUNK // int(np.prod(grid.shape[1:], dtype=np.int64)))
+    found = np.zeros(len(regions), bool)
+    for first in range(0, grid.shape[0], rows):
+        slab = _Slab(grid, slice(first, first + rows), regions, shifted)
+        found |= slab.fill({name: values[first : first + rows] for name, values in result.items()}, values)
+    if shifted is None and not found.all():
+        number = int(np.argmin(found))
+        raise CaseError(f"medium.region[{number}]: the {regions[number][0].kind} contains no point of the grid")
+    return result
+
+
+def _sharpened(values: Floats) -> Floats:
+    """Return values less 1/24 of their second differences along all axes, which undoes the width of the cells.
+
+    The change is at most an eighth of a value. Values without differences are unchanged; ends of axes have none.
+    """
+    result = values.copy()
+    rows = max(1, _CHUNK // int(np.prod(values.shape[1:], dtype=np.int64)))
+    for first in range(0, len(values), rows):
+        last = min(first + rows, len(values))
+        some = values[max(first - 1, 0) : last + 1]
+        change = np.zeros_like(some)
+        for axis in range(values.ndim):
+            slope = np.diff(some, axis=axis)
+            pads = [(int(axis == k), int(axis == k)) for k in range(values.ndim)]
+            change += np.diff(np.pad(slope, pads), axis=axis)
+        own = slice(first - max(first - 1, 0), first - max(first - 1, 0) + last - first)
+        part = result[first:last]
+        part -= np.clip(change[own] / 24, -_MOST * part, _MOST * part)
+    return result
+
+
+@dataclass(frozen=True)
+class _Slab:
+    """Some rows of the grid along its first axis, and the regions with their properties.
+
+    Points are half a spacing `shifted` along an axis.
+    """
+
+    grid: Grid
+    rows: slice
+    regions: Sequence[Filled]
+    shifted: int | None
+
+    def fill(self, values: Mapping[str, Floats], uniform: Mapping[str, float]) -> Flags:
+        """Write the medium of the slab to `values`, which contain that without regions; return the regions in it.
+
+        `uniform` is the medium without regions.
+        """
+        half = np.array(self.grid.spacings) / 2
+        places = [self.grid.positions(axis) for axis in self.grid.axes]
+        if self.shifted is not None:
+            places[self.shifted] = places[self.shifted] + half[self.shifted]
+        places[0] = places[0][self.rows]
+        shape = tuple(len(x) for x in places)
+        spread = [x.reshape([-1 if k == a else 1 for k in range(len(shape))]) for a, x in enumerate(places)]
+        inside = [np.broadcast_to(_contains(region, spread), shape) for region, _ in self.regions]
+        low, high = ([x + sign * h for x, h in zip(spread, half, strict=True)] for sign in (-1, 1))
+        cut = [np.broadcast_to(_cuts(region, low, high), shape) for region, _ in self.regions]
+        found = np.array([mask.any() for mask in inside])
+        chosen = np.flatnonzero(reduce(np.logical_or, cut))
+        cells = np.stack(np.unravel_index(chosen, shape), axis=1)
+        for mask, (_, properties) in zip(inside, self.regions, strict=True):
+            for name, value in properties.items():
+                values[name][mask] = value
+        step = max(1, _CHUNK // _SAMPLES[len(shape)] ** len(shape))
+        for start in range(0, len(chosen), step):
+            some = slice(start, start + step)
+            index = tuple(cells[some].T)
+            flags = [(by_cut[index], by_point[index]) for by_cut, by_point in zip(cut, inside, strict=True)]
+            centres = [x[cells[some, axis]] for axis, x in enumerate(places)]
+            names = set(values) | ({"density", "sound_speed"} if "sound_speed" in values else set())
+            means, reached = self._means(centres, flags, {name: uniform.get(name, 0.0) for name in names})
+            found |= reached
+            for name, (mean, differs) in means.items():
+                if name in values:
+                    values[name][tuple(axis[differs] for axis in index)] = mean[differs]
+        return found
+
+    def _means(
+        self, centres: Sequence[Floats], flags: Sequence[tuple[Flags, Flags]], before: Mapping[str, float]
+    ) -> tuple[dict[str, tuple[Floats, Flags]], Flags]:
+        """Return averages over cells, with flags of those that differ within the cell, and the regions in any cell.
+
+        `centres` are those of the cells along each axis; `flags` say whether a region cuts a cell, and whether it
+        contains its centre; `before` are the values without regions.
+        """
+        dimensions = len(centres)
+        lines = [self._line(axis, x) for axis, x in enumerate(centres)]
+        spread: list[Floats] = []
+        share: Floats = np.ones(1)
+        for axis, (place, part) in enumerate(lines):
+            shape = [-1, *(place.shape[1] if k == axis else 1 for k in range(dimensions))]
+            spread.append(place.reshape(shape))
+            share = share * part.reshape(shape)
+        samples = {name: np.full((len(share), share[0].size), value) for name, value in before.items()}
+        reached = np.zeros(len(self.regions), bool)
+        for number, ((region, properties), (cut, inside)) in enumerate(zip(self.regions, flags, strict=True)):
+            whole, partly = inside & ~cut, np.flatnonzero(cut)
+            contained = np.broadcast_to(_contains(region, [x[partly] for x in spread]), (len(partly), *share.shape[1:]))
+            contained = contained.reshape(len(partly), share[0].size)
+            reached[number] = contained.any()
+            for name, value in properties.items():
+                samples[name][whole] = value
+                samples[name][partly] = np.where(contained, value, samples[name][partly])
+        weights = share.reshape(len(share), -1)
+
+        def mean(array: Floats) -> Floats:
+            return np.asarray((weights * array).sum(1))
+
+        means = {name: mean(array) for name, array in samples.items() if name != "sound_speed"}
+        varying = {name: array.min(1) != array.max(1) for name, array in samples.items()}
+        if "sound_speed" in samples:
+            compressibility = mean(1 / (samples["density"] * samples["sound_speed"] ** 2))
+            means["sound_speed"] = 1 / np.sqrt(means["density"] * compressibility)
+            varying["sound_speed"] |= varying["density"]
+        return {name: (value, varying[name]) for name, value in means.items()}, reached
+
+    def _line(self, axis: int, centres: Floats) -> tuple[Floats, Floats]:
+        """Return places and shares of the samples of cells along an axis, (cells, samples) each."""
+        half, dimensions = self.grid.spacings[axis] / 2, len(self.grid.shape)
+        low, high = centres - half, centres + half
+        planes = np.unique([place for region, _ in self.regions for place in _planes(region, axis, dimensions)])
+        within = (planes > low[:, None]) & (planes < high[:, None])
+        most = int(within.sum(1).max(initial=0))
+        nearest = np.sort(np.where(within, planes, np.inf), axis=1)[:, :most]
+        return divided(low, high, np.where(np.isfinite(nearest), nearest, low[:, None]), _SAMPLES[dimensions])
+
+
+def _planes(region: Region, axis: int, dimensions: int) -> Sequence[float]:
+    """Return the places along an axis at which a region has plane boundaries across it."""
+    if isinstance(region, BoxRegion):
+        return region.lower[axis], region.upper[axis]
+    if dimensions > 1:
+        return ()
+    radii = (region.inner, region.outer) if isinstance(region, ShellRegion) else (region.radius,)
+    return tuple(region.center[0] + sign * radius for radius in radii for sign in (-1, 1))
+
+
+def _contains(region: Region, places: Sequence[Floats]) -> Flags:
+    """Return whether a region contains points, given by arrays of coordinates that broadcast to each other."""
+    if isinstance(region, BoxRegion):
+        parts = [(x >= a) & (x <= b) for x, a, b in zip(places, region.lower, region.upper, strict=True)]
+        return np.asarray(reduce(np.logical_and, parts))
+    radius = np.sqrt(reduce(np.add, [(x - c) ** 2 for x, c in zip(places, region.center, strict=True)]))
+    if isinstance(region, ShellRegion):
+        return np.asarray((radius >= region.inner) & (radius <= region.outer))
+    return np.asarray(radius <= region.radius)
+
+
+def _cuts(region: Region, low: Sequence[Floats], high: Sequence[Floats]) -> Flags:
+    """Return whether the boundary of a region is inside cells, given by their ends along each axis."""
+    margins = [_ON_SIDE * (b - a) for a, b in zip(low, high, strict=True)]
+    if isinstance(region, BoxRegion):
+        sides = list(zip(low, high, region.lower, region.upper, margins, strict=True))
+        touched = reduce(np.logical_and, [(b - m > first) & (a + m < last) for a, b, first, last, m in sides])
+        within = reduce(np.logical_and, [(a >= first - m) & (b <= last + m) for a, b, first, last, m in sides])
+        return np.asarray(touched & ~within)
+    radii = (region.inner, region.outer) if isinstance(region, ShellRegion) else (region.radius,)
+    ends = [(a + m, b - m, c) for a, b, c, m in zip(low, high, region.center, margins, strict=True)]
+    nearest = reduce(np.add, [(np.clip(c, a, b) - c) ** 2 for a, b, c in ends])
+    farthest = reduce(np.add, [np.maximum(abs(a - c), abs(b - c)) ** 2 for a, b, c in ends])
+    return np.asarray(reduce(np.logical_or, [(nearest < radius**2) & (farthest > radius**2) for radius in radii]))
