@@ -140,18 +140,23 @@ def test_an_ultrasound_grid_of_a_billion_points_is_sized_without_an_array_over_i
     assert int(rows["peak"].split()[1]) < 256 << 20
     assert "1,073,741,824" in rows["points"]
     assert float(rows["memory"].split()[1]) > 1e4
-    assert rows["sound"].startswith("sound speed 1500 to 2800 m/s")
+    assert rows["sound"].startswith("sound speed 1414.21 to 2993.33 m/s")
 
 
+@pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("delay", ["0 s", "2 us"])
 @pytest.mark.parametrize("mode", ["alpha_power = 2.0", 'alpha_power = 1.1\nalpha_mode = "relaxation"', ""])
 def test_a_sized_ultrasound_case_has_the_numbers_of_the_arrays(
-    mode: str, delay: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mode: str, delay: str, average: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a cube of 72^3 points, with a bowl, or two opposite ones of different delays."""
+    """Of a cube of 72^3 points, with a bowl, or two opposite ones of different delays.
+
+    Averages over cells change the extreme speeds next to boundaries, by 7 % at most, and phase errors by 13 %. The size has the extreme ones.
+    """
     text = CUBE.replace("1024", "72").replace("0.2 mm", "1 mm").replace("64 mm", "50 mm").replace("-45 mm", "-28 mm")
     text = text.replace('radius = "50 mm"\nmaterial', 'radius = "10 mm"\nmaterial').replace("500 kHz", "200 kHz")
     text = text.replace('device = "cuda"', 'device = "cpu"').replace("alpha_power = 2.0", mode)
+    text = text.replace('material = "water"', f'average = {str(average).lower()}\nmaterial = "water"')
     head, source, tail = text.partition("[[source]]")
     bowl = tail[: tail.index("[record]")]
     if delay != "0 s":
@@ -171,7 +176,7 @@ def test_a_sized_ultrasound_case_has_the_numbers_of_the_arrays(
     exact, guess = (memory(one.problem, request=one.request) for one in (made, sized_case))
     assert guess == pytest.approx(exact, rel=0.05)
     for one, other in zip(ultrasound_estimates(sized_case), ultrasound_estimates(made), strict=True):
-        assert (one.name, one.value) == (other.name, pytest.approx(other.value))
+        assert (one.name, one.value) == (other.name, pytest.approx(other.value, rel=0.13 if average else 1e-6))
 
 
 def test_a_region_outside_a_sized_grid_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,8 +37,7 @@ def medium_of(table: MediumTable, grid: Grid, folder: Path) -> Medium:
         if name not in values:
             raise CaseError(f"medium.{name}: is missing; set it, or choose a material or a file")
     regions = [(region, properties_of(region, power)) for region in table.region]
-    by_point = table.file is not None or table.ct is not None or table.alpha_mode == "relaxation"
-    if regions and table.average and not by_point:
+    if averages(table):
         values = average_regions(regions, values, grid)
     else:
         _fill_regions(regions, values, grid)
@@ -61,6 +60,12 @@ def medium_of(table: MediumTable, grid: Grid, folder: Path) -> Medium:
         sound_speed_ref=table.reference_speed,
         staggered_density=values.get("staggered_density"),
     )
+
+
+def averages(table: MediumTable) -> bool:
+    """Return whether the regions of a medium are averaged over the cells of points."""
+    by_point = table.file is not None or table.ct is not None or table.alpha_mode == "relaxation"
+    return bool(table.region) and table.average and not by_point
 
 
 def _fill_regions(regions: Sequence[Filled], values: dict[str, Any], grid: Grid) -> None:

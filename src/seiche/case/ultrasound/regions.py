@@ -31,7 +31,7 @@ _CHUNK = 1 << 18
 #: Distance of a boundary from a side of a cell, in its size, below which it lies on the side.
 _ON_SIDE = 1e-9
 #: Largest relative change of a value when it is sharpened.
-_MOST = 1 / 8
+LARGEST_CHANGE = 1 / 8
 
 
 def check_region(region: Region, grid: Grid, name: str) -> None:
@@ -127,7 +127,7 @@ def _sharpened(values: Floats) -> Floats:
             change += np.diff(np.pad(slope, pads), axis=axis)
         own = slice(first - max(first - 1, 0), first - max(first - 1, 0) + last - first)
         part = result[first:last]
-        part -= np.clip(change[own] / 24, -_MOST * part, _MOST * part)
+        part -= np.clip(change[own] / 24, -LARGEST_CHANGE * part, LARGEST_CHANGE * part)
     return result
 
 

@@ -12,8 +12,9 @@ import numpy as np
 
 from seiche.case.load import check_tables
 from seiche.case.source import CaseFile
-from seiche.case.ultrasound.medium import properties_of
+from seiche.case.ultrasound.medium import averages, properties_of
 from seiche.case.ultrasound.points import along, check_axes
+from seiche.case.ultrasound.regions import LARGEST_CHANGE
 from seiche.case.ultrasound.schema import BoxRegion, MediumTable, UltrasoundCase
 from seiche.case.ultrasound.setup import (
     UltrasoundSetup,
@@ -99,6 +100,9 @@ def _medium(table: MediumTable, grid: Grid) -> Medium:
         _refuse_outside(region, grid, f"medium.region[{number}]")
         own = properties_of(region, power)
         parts += [parts[0] | own, parts[-1] | own]
+    averaged = averages(table)
+    if averaged:
+        parts += _extremes(parts, len(grid.shape))
     values: dict[str, Any] = {}
     for name in dict.fromkeys(name for part in parts for name in part):
         lists = [part.get(name, 0.0) for part in parts]
@@ -107,6 +111,7 @@ def _medium(table: MediumTable, grid: Grid) -> Medium:
         if name not in values:
             raise CaseError(f"medium.{name}: is missing; set it, or choose a material or a file")
     absorbs = power is not None and np.any(values.get("alpha_coeff", 0.0))
+    staggered = averaged and np.ndim(values["density"]) > 0
     return Medium(
         values["sound_speed"],
         values["density"],
@@ -115,7 +120,22 @@ def _medium(table: MediumTable, grid: Grid) -> Medium:
         alpha_power=power if absorbs else None,
         alpha_mode=table.alpha_mode if absorbs else None,
         sound_speed_ref=table.reference_speed,
+        staggered_density=(values["density"],) * len(grid.shape) if staggered else None,
     )
+
+
+def _extremes(parts: list[dict[str, float]], dimensions: int) -> list[dict[str, float]]:
+    """Return the stiffest and the softest part with the extreme speeds of averages (theory/ultrasound, eq. 33)."""
+    complete = [part for part in parts if "sound_speed" in part and "density" in part]
+    if not complete:
+        return [{}, {}]
+    values = [1 / (part["density"] * part["sound_speed"] ** 2) for part in complete]
+    result = []
+    for value, sign in ((min(values), -1.0), (max(values), 1.0)):
+        part = complete[values.index(value)]
+        change = min(LARGEST_CHANGE, 2 * dimensions * (max(values) - min(values)) / (24 * value))
+        result.append(part | {"sound_speed": part["sound_speed"] / math.sqrt(1 + sign * change)})
+    return result
 
 
 def _refuse_outside(region: Any, grid: Grid, name: str) -> None:
@@ -140,7 +160,7 @@ def _refuse_outside(region: Any, grid: Grid, name: str) -> None:
 
 def _problem(case: UltrasoundCase, grid: Grid, medium: Medium, layers: Layers) -> SizedProblem:
     assert grid.dt is not None and grid.steps is not None
-    classes = (1 + 2 * len(case.medium.region),)
+    classes = (1 + 2 * len(case.medium.region) + 2 * averages(case.medium),)
     speed = on_grid("medium.sound_speed", medium.sound_speed, classes)
     if (relaxation := medium.relaxation(classes)) is not None:
         speed = on_grid("medium.sound_speed", relaxation.unrelaxed_speeds[relaxation.labels], classes)
@@ -155,6 +175,9 @@ def _problem(case: UltrasoundCase, grid: Grid, medium: Medium, layers: Layers) -
         reference_speed=reference,
         sound_speed=speed,
         density=on_grid("medium.density", medium.density, classes),
+        staggered_density=None
+        if medium.staggered_density is None
+        else tuple(on_grid("medium.staggered_density", one, classes) for one in medium.staggered_density),
         BonA=None if medium.BonA is None else on_grid("medium.BonA", medium.BonA, classes),
         absorption=medium.absorption(classes),
         relaxation=relaxation,
