@@ -213,7 +213,7 @@ def test_unknown_field_names_those_there_are():
 
 @pytest.mark.parametrize("layout", ["list-ab", "list-aa", "tiles-4", "tiles-8"])
 def test_a_run_that_blows_up_is_stopped_with_place_rank_and_step(layout: str):
-    model = FlowModel(Newtonian(1e-4), iolets=(PressureIolet(1.5), PressureIolet()), body_force=(0.5, 0.3, 0.0))
+    model = FlowModel(Newtonian(1e-4), iolets=(PressureIolet(1.5), PressureIolet()), body_force=(50.0, 30.0, 0.0))
     solver = Solver(TUBE, model, layout=layout, threads=1)
     with np.errstate(all="ignore"), pytest.raises(UnstableError) as caught:
         solver.advance(300)

@@ -188,6 +188,10 @@ def test_any_words_in_a_block_never_crash(tmp_path, edge, data, plus):
         (b"solid x\nouter loop\nvertex 0 0 nan\n", "line 3: a coordinate is not finite"),
         (b"solid x\nvertex 0 0 0\n", "line 2: a vertex outside of a loop"),
         (b"solid x\nouter loop\nvertex 0 0 0\nendloop\n", "line 4: a facet needs exactly three vertices"),
+        (
+            b"solid x\nouter loop\nvertex 0 0 0\nouter loop\n",
+            "line 4: a loop begins before",
+        ),
         (b"solid x\nhello world\n", 'line 2: "hello" is not a keyword'),
     ],
 )

@@ -151,7 +151,8 @@ def test_a_sized_ultrasound_case_has_the_numbers_of_the_arrays(
 ) -> None:
     """Of a cube of 72^3 points, with a bowl, or two opposite ones of different delays.
 
-    Averages over cells change the extreme speeds next to boundaries, by 7 % at most, and phase errors by 13 %. The size has the extreme ones.
+    Averages over cells change the speeds next to boundaries by 7 % at most, and phase errors by 13 %. The size has the
+    extreme speeds.
     """
     text = CUBE.replace("1024", "72").replace("0.2 mm", "1 mm").replace("64 mm", "50 mm").replace("-45 mm", "-28 mm")
     text = text.replace('radius = "50 mm"\nmaterial', 'radius = "10 mm"\nmaterial').replace("500 kHz", "200 kHz")

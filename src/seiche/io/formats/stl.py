@@ -97,6 +97,8 @@ def _read_ascii(path: str | os.PathLike[str], data: bytes) -> npt.NDArray[np.flo
                 raise FormatError(path, f"line {number}", "a vertex outside of a loop")
             values.extend(_coordinates(path, number, words[1:]))
         elif keyword == b"outer":
+            if in_loop:
+                raise FormatError(path, f"line {number}", 'a loop begins before "endloop" of the one before')
             in_loop, start = True, len(values)
         elif keyword == b"endloop":
             if not in_loop or len(values) - start != 9:
