@@ -188,5 +188,5 @@ def _check_links(sites: SiteSet) -> None:
 def _refuse(sites: SiteSet, wrong: npt.NDArray[np.int64], reason: str) -> None:
     if len(wrong):
         x, y, z = (int(value) for value in sites.coords[wrong[0]])
-        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-        raise ValueError(f"site ({x}, {y}, {z}){more} {reason}")
+        further_sites = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+        raise ValueError(f"site ({x}, {y}, {z}){further_sites} {reason}")

@@ -42,11 +42,11 @@ class PeriodicEnds:
 
     def _in_an_end(self, points: Floats) -> npt.NDArray[np.bool_]:
         """Return flags of the polygons (..., n, 3) that lie in one end plane."""
-        found = np.zeros(points.shape[:-2], bool)
+        in_end = np.zeros(points.shape[:-2], bool)
         for axis in np.flatnonzero(self.periodic):
             for end in (self.low[axis], self.high[axis]):
-                found |= np.all(np.abs(points[..., axis] - end) <= self.grain, axis=-1)
-        return found
+                in_end |= np.all(np.abs(points[..., axis] - end) <= self.grain, axis=-1)
+        return in_end
 
     def contain(self, loop: Loop) -> bool:
         """Return whether the rim lies in an end plane: its center is there, and its normal along the axis."""
@@ -57,9 +57,9 @@ class PeriodicEnds:
         """Return `surface` without triangles in its ends and with its images on all sides, and their labels."""
         if not any(self.periodic):
             return surface, labels
-        kept = ~self._in_an_end(surface.corners())
-        corners, length = surface.corners()[kept], self.high - self.low
+        inside_faces = ~self._in_an_end(surface.corners())
+        corners, length = surface.corners()[inside_faces], self.high - self.low
         shifts = product(*((0.0, -1.0, 1.0) if axis else (0.0,) for axis in self.periodic))
         images = [corners + np.array(shift) * length for shift in shifts]
         faces = np.arange(3 * len(corners) * len(images), dtype=np.int32).reshape(-1, 3)
-        return Surface(np.concatenate(images).reshape(-1, 3), faces), np.tile(labels[kept], len(images))
+        return Surface(np.concatenate(images).reshape(-1, 3), faces), np.tile(labels[inside_faces], len(images))

@@ -112,17 +112,17 @@ class Peer(AlltoallAlgorithm):
         problem = None
         # Start with the next rank: otherwise all ranks copy to the same target at the same time.
         for offset in range(1, world.size):
-            other = (world.rank + offset) % world.size
-            handle, begins = places[other]
-            if not parts.sent[other]:
+            peer = (world.rank + offset) % world.size
+            handle, begins = places[peer]
+            if not parts.sent[peer]:
                 continue
             try:
-                self._windows[other] = memory.open(handle)
+                self._windows[peer] = memory.open(handle)
             except OSError as error:
-                problem = f"strategy 'peer': rank {world.rank} cannot map the array of rank {other}: {error}"
+                problem = f"strategy 'peer': rank {world.rank} cannot map the array of rank {peer}: {error}"
                 break
-            begin = parts.source + starts(parts.sent)[other]
-            self._jobs.append((other, begin, parts.sent[other], begins[world.rank]))
+            begin = parts.source + starts(parts.sent)[peer]
+            self._jobs.append((peer, begin, parts.sent[peer], begins[world.rank]))
         source, target = starts(parts.sent)[world.rank], starts(parts.received)[world.rank]
         self._own = (parts.source + source, parts.target + target, parts.sent[world.rank])
         try:
@@ -144,8 +144,8 @@ class Peer(AlltoallAlgorithm):
         assert self.memory is not None
         self.memory.wait()
         self.world.barrier()
-        for other, address, size, offset in self._jobs:
-            self._windows[other].store(address, size, offset)
+        for peer, address, size, offset in self._jobs:
+            self._windows[peer].store(address, size, offset)
         self.memory.copy(*self._own)
         self.memory.wait()
         self.world.barrier()
@@ -197,9 +197,9 @@ class Nccl(AlltoallAlgorithm):
             ("send", self.parts.source, self.parts.sent),
             ("recv", self.parts.target, self.parts.received),
         ):
-            for other, (begin, size) in enumerate(zip(starts(sizes), sizes, strict=True)):
+            for peer, (begin, size) in enumerate(zip(starts(sizes), sizes, strict=True)):
                 if size:
-                    getattr(self._communicator, kind)(address + begin, size, nccl.NCCL_UINT8, other, stream)
+                    getattr(self._communicator, kind)(address + begin, size, nccl.NCCL_UINT8, peer, stream)
         nccl.groupEnd()
         self.memory.wait()
 

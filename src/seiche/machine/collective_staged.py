@@ -72,9 +72,9 @@ class Staged(AlltoallAlgorithm):
 def _pieces_of(sizes: list[int], me: int, helper: int, processes: int, whole: bool) -> list[tuple[int, int]]:
     """Return (offset in the array, bytes) of the part of each message that a process transfers."""
     pieces = []
-    for other, (begin, size) in enumerate(zip(starts(sizes), sizes, strict=True)):
+    for peer, (begin, size) in enumerate(zip(starts(sizes), sizes, strict=True)):
         if whole:
-            pieces.append((begin, size if (me + other) % processes == helper else 0))
+            pieces.append((begin, size if (me + peer) % processes == helper else 0))
         else:
             low, high = size * helper // processes, size * (helper + 1) // processes
             pieces.append((begin + low, high - low))

@@ -282,7 +282,7 @@ def _mismatch(world: World, parts: ExchangeParts, processes: int) -> str | None:
         world.allgather(None)
         return None
     arriving = [sent[world.rank // processes] for sent in world.allgather(parts.sent)[::processes]]
-    for other, (expected, size) in enumerate(zip(parts.received, arriving, strict=True)):
+    for peer, (expected, size) in enumerate(zip(parts.received, arriving, strict=True)):
         if size != expected:
-            return f"rank {world.rank} expects {expected} B from rank {other * processes}, which sends {size} B"
+            return f"rank {world.rank} expects {expected} B from rank {peer * processes}, which sends {size} B"
     return None

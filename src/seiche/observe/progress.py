@@ -124,21 +124,21 @@ class Progress:
 
     def state(self) -> dict[str, str | float | None]:
         """Return the entries of the status page."""
-        left = self.seconds_left
+        remaining = self.seconds_left
         imbalance = None if self._imbalance is None else f"{self._imbalance - 1:.0%} above the mean".replace("%", " %")
         return {
             "share": (self.step - self._first) / max(1, self.steps - self._first),
             "step": f"{self.step} of {self.steps}",
             "rate": f"{self.mlups:.1f} {self._unit}, {self.rate:.3g} steps per second",
-            "time to go": None if left is None else _duration(left),
+            "time to go": None if remaining is None else _duration(remaining),
             "busiest rank": imbalance,
             "last checkpoint": "none" if self._checkpoint is None else f"step {self._checkpoint}",
         }
 
     def numbers(self) -> str:
         """Return the text next to the bar."""
-        left = self.seconds_left
-        text = "" if left is None or self.step >= self.steps else f"  {_duration(left)} to go"
+        remaining = self.seconds_left
+        text = "" if remaining is None or self.step >= self.steps else f"  {_duration(remaining)} to go"
         if self._imbalance is not None:
             text += f"  {100 * (self._imbalance - 1):.0f} % imbalance"
         if self._checkpoint is not None:

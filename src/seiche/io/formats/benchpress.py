@@ -136,11 +136,11 @@ def locality(first: int, second: int, ranks: int, sockets: int) -> LocalityName:
 
 def _minima(rows: Mapping[tuple[str, str], Sequence[Floats]]) -> dict[tuple[str, str], Minima]:
     """Return the smallest times of the rows of every class."""
-    found = {}
+    minima = {}
     for key, values in rows.items():
         sizes = WORD * 2 ** np.arange(len(values[0]), dtype=np.int64)
-        found[key] = Minima(sizes, np.min(values, axis=0))
-    return found
+        minima[key] = Minima(sizes, np.min(values, axis=0))
+    return minima
 
 
 def _lines(path: Path) -> list[tuple[int, str, list[float]]]:

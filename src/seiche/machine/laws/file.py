@@ -201,8 +201,8 @@ class Machine(_Part):
             CaseError: the file has no bandwidth of that memory.
         """
         if memory not in self.memory:
-            known = ", ".join(self.memory) or "none"
-            raise CaseError(f"machine {self.name!r} has no copy bandwidth of {memory} memory; it has {known}")
+            measured = ", ".join(self.memory) or "none"
+            raise CaseError(f"machine {self.name!r} has no copy bandwidth of {memory} memory; it has {measured}")
         return self.memory[memory]
 
     def measured(self, path: PathName, locality: Locality) -> Measured | None:
@@ -222,10 +222,10 @@ class Machine(_Part):
         if entry is None and locality in substitutes:
             entry = self.measured(path, substitutes[locality])
         if entry is None:
-            known = ", ".join(f"{entry.path} {entry.locality}" for entry in self.paths) or "nothing"
+            measured = ", ".join(f"{entry.path} {entry.locality}" for entry in self.paths) or "nothing"
             reason = f" ({self.absent[path]})" if self.absent.get(path) else ""
             raise CaseError(
-                f"machine {self.name!r} has no data for {path!r} {locality}{reason}; it has {known}; measure it "
+                f"machine {self.name!r} has no data for {path!r} {locality}{reason}; it has {measured}; measure it "
                 "with `seiche bench machine` on ranks that use this path"
             )
         return entry.curve

@@ -273,8 +273,8 @@ def scales_of(
         if roof > 0 and mean > 0:
             # The maximum is as far above the mean as the minimum is below it.
             scales[name] = Scale(mean / roof, least / roof, (2 * mean - least) / roof, memory=memory)
-    known = sum(row[2] for name, row in sums.items() if name in scales)
-    if known < 0.5 * sum(step.computing.get(name, 0.0) for name in useful):
+    scaled_seconds = sum(row[2] for name, row in sums.items() if name in scales)
+    if scaled_seconds < 0.5 * sum(step.computing.get(name, 0.0) for name in useful):
         raise CaseError(
             f"the run lacks most of the stages of the case: {', '.join(sorted(useful))}; use a run of the same solver"
         )
@@ -301,19 +301,19 @@ def _transport(plan: RunPlan, machines: _BoundedMachine) -> str:
             worst[name] = max(worst.get(name, 0.0), seconds)
     if not any_messages:
         return "none"
-    known = {name: seconds for name, seconds in worst.items() if math.isfinite(seconds)}
+    finite_times = {name: seconds for name, seconds in worst.items() if math.isfinite(seconds)}
     requested, machine, ranks = plan.transport, machines.machine, len(plan.ranks)
     if requested not in ("auto", "local"):
-        if requested in known:
+        if requested in finite_times:
             return requested
         raise CaseError(f"machine {machine.name!r} has no data for transport {requested!r} on {ranks} ranks")
-    if not known:
+    if not finite_times:
         present = ", ".join(f"{entry.path} {entry.locality}" for entry in machine.paths) or "nothing"
         nodes = len({place.host for place in machines.places})
         raise CaseError(
             f"machine {machine.name!r} has no data for messages of {ranks} ranks on {nodes} nodes; it has {present}"
         )
-    return min(known, key=known.__getitem__)
+    return min(finite_times, key=finite_times.__getitem__)
 
 
 @dataclass

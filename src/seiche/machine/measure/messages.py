@@ -58,20 +58,20 @@ def ping_pong(world: World, pair: tuple[int, int], buffers: Buffers, size: int) 
     """Return the work of a ping-pong; its seconds are those of one direction."""
     comm: Any = world.comm
     first = world.rank == pair[0]
-    other = pair[1] if first else pair[0]
+    peer = pair[1] if first else pair[0]
     out, into, word = buffers(size), buffers(size), np.zeros(1, np.uint8)
 
     def run(count: int) -> float:
-        comm.Sendrecv(word, other, _TAG, np.empty_like(word), other, _TAG)
+        comm.Sendrecv(word, peer, _TAG, np.empty_like(word), peer, _TAG)
         begin = time.perf_counter()
         if first:
             for _ in range(count):
-                comm.Send(out, other, _TAG)
-                comm.Recv(into, other, _TAG)
+                comm.Send(out, peer, _TAG)
+                comm.Recv(into, peer, _TAG)
         else:
             for _ in range(count):
-                comm.Recv(into, other, _TAG)
-                comm.Send(out, other, _TAG)
+                comm.Recv(into, peer, _TAG)
+                comm.Send(out, peer, _TAG)
         return (time.perf_counter() - begin) / 2
 
     return run
@@ -79,23 +79,23 @@ def ping_pong(world: World, pair: tuple[int, int], buffers: Buffers, size: int) 
 
 def _exchange(world: World, pair: tuple[int, int], buffers: Buffers, size: int) -> Work:
     comm: Any = world.comm
-    other = pair[1] if world.rank == pair[0] else pair[0]
+    peer = pair[1] if world.rank == pair[0] else pair[0]
     out, into = buffers(size), buffers(size)
-    return repeated(lambda: comm.Sendrecv(out, other, _TAG, into, other, _TAG))
+    return repeated(lambda: comm.Sendrecv(out, peer, _TAG, into, peer, _TAG))
 
 
 def _burst(world: World, pair: tuple[int, int], buffers: Buffers, size: int, messages: int) -> Work:
     comm: Any = world.comm
     first = world.rank == pair[0]
-    other = pair[1] if first else pair[0]
+    peer = pair[1] if first else pair[0]
     outs, intos = ([buffers(size) for _ in range(messages)] for _ in range(2))
 
     def run(count: int) -> float:
         word = np.zeros(1, np.uint8)
-        sends = [comm.Send_init(out, other, k) for k, out in enumerate(outs)]
-        receives = [comm.Recv_init(into, other, k) for k, into in enumerate(intos)]
+        sends = [comm.Send_init(out, peer, k) for k, out in enumerate(outs)]
+        receives = [comm.Recv_init(into, peer, k) for k, into in enumerate(intos)]
         request = type(sends[0])
-        comm.Sendrecv(word, other, messages, np.empty_like(word), other, messages)
+        comm.Sendrecv(word, peer, messages, np.empty_like(word), peer, messages)
         begin = time.perf_counter()
         for _ in range(count):
             request.Startall(receives)
