@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,12 @@ def medium_of(table: MediumTable, grid: Grid, folder: Path) -> Medium:
             value = getattr(bone, name)
             if value is not None:
                 values[name] = np.where(is_bone, value, values.get(name, 0.0))
+    return medium_with(values, table)
+
+
+def medium_with(values: Mapping[str, Any], table: MediumTable) -> Medium:
+    """Return a medium with properties by name; those of absorption are left out where nothing absorbs."""
+    power = table.exponent
     absorbs = power is not None and np.any(values.get("alpha_coeff", 0.0))
     return Medium(
         values["sound_speed"],

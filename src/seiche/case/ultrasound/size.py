@@ -12,7 +12,7 @@ import numpy as np
 
 from seiche.case.load import check_tables
 from seiche.case.source import CaseFile
-from seiche.case.ultrasound.medium import averages, properties_of
+from seiche.case.ultrasound.medium import averages, medium_with, properties_of
 from seiche.case.ultrasound.points import along, check_axes
 from seiche.case.ultrasound.regions import LARGEST_CHANGE
 from seiche.case.ultrasound.schema import BoxRegion, MediumTable, UltrasoundCase
@@ -110,18 +110,9 @@ def _medium(table: MediumTable, grid: Grid) -> Medium:
     for name in ("sound_speed", "density"):
         if name not in values:
             raise CaseError(f"medium.{name}: is missing; set it, or choose a material or a file")
-    absorbs = power is not None and np.any(values.get("alpha_coeff", 0.0))
-    staggered = averaged and np.ndim(values["density"]) > 0
-    return Medium(
-        values["sound_speed"],
-        values["density"],
-        BonA=values.get("BonA"),
-        alpha_coeff=values["alpha_coeff"] if absorbs else None,
-        alpha_power=power if absorbs else None,
-        alpha_mode=table.alpha_mode if absorbs else None,
-        sound_speed_ref=table.reference_speed,
-        staggered_density=(values["density"],) * len(grid.shape) if staggered else None,
-    )
+    if averaged and np.ndim(values["density"]) > 0:
+        values["staggered_density"] = (values["density"],) * len(grid.shape)
+    return medium_with(values, table)
 
 
 def _extremes(parts: list[dict[str, float]], dimensions: int) -> list[dict[str, float]]:
