@@ -261,6 +261,17 @@ def test_commands_that_are_not_for_waves_say_so(tmp_path: Path) -> None:
         read_motion(tmp_path / "x.h5")
 
 
+@pytest.mark.parametrize("upper", [[], [1.0], [1.0, -1.0], [1.0, 1.0, 1.0], [[1.0, 1.0]]])
+def test_snapshots_without_a_rectangle_are_refused(tmp_path: Path, upper: list[float]) -> None:
+    path = tmp_path / "snapshots.h5"
+    with h5py.File(path, "w") as file:
+        file.attrs.update({"medium": "acoustic", "axes": ["x", "y"], "title": "t", "lower": [0.0, 0.0], "upper": upper})
+        file["time"], file["pressure"] = np.arange(2.0), np.zeros((2, 3, 3), np.float32)
+        file["velocity"] = np.zeros((2, 3, 3, 2), np.float32)
+    with pytest.raises(FormatError, match="not the corners of a rectangle"):
+        read_motion(path)
+
+
 def test_an_output_that_cannot_be_is_refused_before_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "case.toml").write_text(CASE)
     (tmp_path / "out" / "summary.json").mkdir(parents=True)

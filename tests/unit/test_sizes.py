@@ -82,10 +82,11 @@ def class_names(source: str) -> Iterator[tuple[str, int]]:
 
 
 def sources(*endings: str) -> Iterator[tuple[str, str]]:
-    """Yield name (relative to the package) and text of its files with these endings."""
+    """Yield name (relative to the package) and text of its files with these endings; installed examples do not count."""
     for path in sorted(PACKAGE.rglob("*")):
-        if path.suffix in endings:
-            yield path.relative_to(PACKAGE).as_posix(), path.read_text(encoding="utf-8")
+        name = path.relative_to(PACKAGE)
+        if path.suffix in endings and name.parts[0] != "examples":
+            yield name.as_posix(), path.read_text(encoding="utf-8")
 
 
 def test_files_of_the_package_are_short():

@@ -69,10 +69,14 @@ def read_motion(path: Path) -> Motion:
         raise FormatError(path, "whole file", f"values of shape {values.shape} do not match {times.size} times")
     if not (np.abs(values) < _LARGEST).all():
         raise FormatError(path, "values", f"some are not finite or not below {_LARGEST:g}")
-    sides = upper - lower
-    if sides.shape != (2,) or not (0 < sides.min() <= sides.max() < _MAX_ASPECT * sides.min()):
+    if not (lower.shape == upper.shape == (2,) and _is_rectangle(upper - lower)):
         raise FormatError(path, "attributes lower, upper", "not the corners of a rectangle")
     return Motion(title, times, values, label, (first, second), lower, upper)
+
+
+def _is_rectangle(sides: Floats) -> bool:
+    """Return whether both lengths are positive, and neither is a great multiple of the other."""
+    return bool(0 < sides.min() <= sides.max() < _MAX_ASPECT * sides.min())
 
 
 def is_motion(path: Path) -> bool:
