@@ -82,7 +82,7 @@ def class_names(source: str) -> Iterator[tuple[str, int]]:
 
 
 def sources(*endings: str) -> Iterator[tuple[str, str]]:
-    """Yield name (relative to the package) and text of its files with these endings; installed examples do not count."""
+    """Yield name (relative to the package) and text of its files with these endings, without installed examples."""
     for path in sorted(PACKAGE.rglob("*")):
         name = path.relative_to(PACKAGE)
         if path.suffix in endings and name.parts[0] != "examples":

@@ -75,6 +75,19 @@ def test_contrast_is_advised_against_by_the_check_and_noted_by_the_run(tmp_path,
     assert f"seiche: note: {line}" in capsys.readouterr().err
 
 
+def test_extents_with_large_prime_factors_are_advised_against(tmp_path, capsys):
+    path = case(tmp_path, BASIC.replace("shape = [48, 40]", "shape = [46, 40]"))
+    advice = "46 points along x, absorbing layers included, have the prime factor 23"
+    assert main(["check", str(path)]) == 0
+    assert f"{advice}, for which the transforms are slow; 45 or 48 points would be faster" in capsys.readouterr().out
+    assert main(["run", str(path)]) == 0
+    assert advice in capsys.readouterr().err
+    assert main(["check", str(path), "--set", "grid.shape=[46, 40000000]"]) == 0
+    assert advice in capsys.readouterr().out
+    assert main(["check", str(path), "--set", "grid.shape=[45, 44]"]) == 0
+    assert "prime factor" not in capsys.readouterr().out
+
+
 def test_regions_materials_files_and_a_ct_image_make_the_medium(tmp_path):
     shape = (48, 40)
     np.savez(tmp_path / "medium.npz", sound_speed=np.full(shape, 1520.0), density=np.full(shape, 1010.0))

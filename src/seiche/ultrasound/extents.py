@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Overlaps of parts, widened to a nearby extent whose lines the kernels can transform."""
+"""Extents that are fast to transform: advice for grids, and overlaps of parts that are widened to such extents."""
 
 from __future__ import annotations
 
@@ -11,12 +11,35 @@ from seiche.backend import parse_device
 from seiche.kernels.registry import Real
 from seiche.kernels.registry.kspace_lines import fixed_transform, step_cost
 from seiche.ultrasound.local_basis import Part
-from seiche.ultrasound.problem import Window
+from seiche.ultrasound.numbers import largest_prime_factor
+from seiche.ultrasound.problem import Problem, Window
 
 #: An extent may increase by a tenth, or by `_FEWEST` points, to one whose lines can be transformed.
 _LARGEST_SHARE, _FEWEST = 10, 4
 #: Relative cost within which extents count as equally cheap; the widest overlap has the smallest error.
 _AS_CHEAP = 1.02
+#: Libraries have kernels for prime factors up to this one; transforms of others take several times as long.
+_LARGEST_PRIME = 11
+#: Prime factors of the extents that are advised: those of Seiche's own transforms.
+_ADVISED_PRIME = 7
+
+
+def slow_extents(problem: Problem) -> tuple[str, ...]:
+    """Return advice for the axes of a grid whose extents have a large prime factor; transforms of these are slow."""
+    advice = []
+    for name, extent in zip(problem.axes, problem.shape, strict=True):
+        prime = largest_prime_factor(extent)
+        if prime > _LARGEST_PRIME:
+            lower, upper = extent, extent
+            while lower > 1 and largest_prime_factor(lower) > _ADVISED_PRIME:
+                lower -= 1
+            while largest_prime_factor(upper) > _ADVISED_PRIME:
+                upper += 1
+            advice.append(
+                f"{extent} points along {name}, absorbing layers included, have the prime factor {prime}, for which "
+                f"the transforms are slow; {lower} or {upper} points would be faster"
+            )
+    return tuple(advice)
 
 
 def line_precision(options: Mapping[str, Any]) -> Real | None:

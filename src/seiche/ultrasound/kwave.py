@@ -17,6 +17,7 @@ import numpy.typing as npt
 from seiche.errors import CaseError
 from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.medium import Medium
+from seiche.ultrasound.numbers import largest_prime_factor
 from seiche.ultrasound.sensor import Sensor
 from seiche.ultrasound.simulate import simulate
 from seiche.ultrasound.source import Source
@@ -271,17 +272,8 @@ def _one_per_axis(name: str, value: Any, dimensions: int) -> tuple[float, ...]:
 
 def _auto_sizes(shape: tuple[int, ...]) -> tuple[float, ...]:
     """Return layers that minimise the largest prime factor of every extent."""
-    best = [min((_largest_prime(points + 2 * size), size) for size in _AUTO_SIZES) for points in shape]
+    best = [min((largest_prime_factor(points + 2 * size), size) for size in _AUTO_SIZES) for points in shape]
     return tuple(float(size) for _, size in best)
-
-
-def _largest_prime(number: int) -> int:
-    factor, largest = 2, 1
-    while number > 1:
-        while number % factor == 0:
-            number, largest = number // factor, factor
-        factor = factor + 1 if factor * factor <= number else max(number, factor + 1)
-    return largest
 
 
 def _precision(dtype: Any) -> str:

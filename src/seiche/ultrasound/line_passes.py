@@ -16,6 +16,7 @@ from seiche.errors import CaseError
 from seiche.kernels.registry import kspace_lines as line_registry
 from seiche.ultrasound import operators
 from seiche.ultrasound.medium_arrays import MediumArrays
+from seiche.ultrasound.numbers import prime_factors
 from seiche.ultrasound.state import Bound, DeviceState
 
 
@@ -148,21 +149,3 @@ class _Lines:
             state.upload(operators.staggered_derivative(self.length, self.spacing, sign) / self.length)
             for sign in (1, -1)
         )
-
-
-def prime_factors(number: int) -> list[int]:
-    """Return the factors of a length: fours first, then primes in ascending order."""
-    factors = []
-    for factor in (4, 2, 3, 5):
-        while number % factor == 0:
-            factors.append(factor)
-            number //= factor
-    candidate = 7
-    while number > 1:
-        if candidate * candidate > number:
-            candidate = number
-        while number % candidate == 0:
-            factors.append(candidate)
-            number //= candidate
-        candidate += 2
-    return factors

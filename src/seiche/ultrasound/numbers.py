@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Conversion of user input to real numbers; messages begin with `name`."""
+"""Conversion of user input to real numbers, with messages that begin with `name`; factors of whole numbers."""
 
 from __future__ import annotations
 
@@ -36,3 +36,26 @@ def whole_number(name: str, value: float) -> int:
     except (TypeError, ValueError, OverflowError):
         pass
     raise CaseError(f"{name}: {value} is not a whole number")
+
+
+def prime_factors(number: int) -> list[int]:
+    """Return the factors of a number: fours first, then primes in ascending order."""
+    factors = []
+    for factor in (4, 2, 3, 5):
+        while number % factor == 0:
+            factors.append(factor)
+            number //= factor
+    candidate = 7
+    while number > 1:
+        if candidate * candidate > number:
+            candidate = number
+        while number % candidate == 0:
+            factors.append(candidate)
+            number //= candidate
+        candidate += 2
+    return factors
+
+
+def largest_prime_factor(number: int) -> int:
+    """Return the largest prime factor of a positive number; 1 for 1."""
+    return max(prime_factors(number), default=1)

@@ -23,7 +23,7 @@ from seiche.errors import CaseError
 from seiche.ultrasound import Emitter, Grid, Medium, Sensor, Source
 from seiche.ultrasound.advice import MIN_PPW, points_per_wavelength
 from seiche.ultrasound.crossing import crossing_error, cuts_along_diagonal, onset_error
-from seiche.ultrasound.extents import line_precision
+from seiche.ultrasound.extents import line_precision, slow_extents
 from seiche.ultrasound.gathered import check_rank_support
 from seiche.ultrasound.local_basis import Part, least_overlap
 from seiche.ultrasound.plan import OVERLAP, Decomposition, basis_of, parts_for
@@ -126,7 +126,8 @@ def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
     refuse_frequencies(case, problem)
     limit = check_stability(problem, case.run.scheme, "grid")
     request = request_of(grid, sensor, layers)
-    return UltrasoundSetup(case, str(path), grid, medium, sensor, layers, problem, request, limit)
+    notes = slow_extents(problem)
+    return UltrasoundSetup(case, str(path), grid, medium, sensor, layers, problem, request, limit, notes)
 
 
 def refuse_absurd(medium: Medium, grid: Grid) -> None:
