@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.page.blood import blood_part, draw_compared, ranks_part
 from benchmarks.page.movement import movement_page
-from benchmarks.page.stored import Result, read_results
+from benchmarks.page.stored import Result, case_label, read_results
 from benchmarks.page.ultrasound import ultrasound_part
 from benchmarks.page.waves import waves_part
 
@@ -69,7 +69,7 @@ def _section(result: Result[FlowRow]) -> str:
     columns = ("case", "layout", "compute / storage", "fluid", "sites", "ranks", "MLUPS", "B/update", "GB/s", "of copy")
     lines = [
         (
-            row.case,
+            case_label(row.case),
             row.layout,
             f"{row.compute} / {row.storage}",
             row.rheology,
@@ -102,7 +102,7 @@ def readme_table(results: Sequence[Result[FlowRow]]) -> str:
     lines = [
         (
             result.device,
-            row.case,
+            case_label(row.case),
             row.layout,
             f"{row.compute} / {row.storage}",
             f"{row.sites:,}",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -23,6 +24,13 @@ _FORMER_COLUMNS = {
     "ps_a_node_a_stage": "picoseconds_per_node_stage",
     "times_of_fused": "time_over_fused",
     "words_a_node": "words_per_node",
+}
+
+#: Labels of the cases of `benchmarks/flow_scaling.py`, by the names in stored rows.
+_SCALING_CASES = {
+    "strong": "box 384x384x448, strong scaling",
+    "vessel": "tube, strong scaling",
+    "weak": "box 272^3 per rank, weak scaling",
 }
 
 RowT = TypeVar("RowT", bound="DataclassInstance")
@@ -63,6 +71,14 @@ def origin_of(commit: str) -> str:
     if name in ("", "unknown"):
         return "commit not recorded"
     return f"commit {name}, with uncommitted changes" if separator else f"commit {name}"
+
+
+def case_label(case: str) -> str:
+    """Return the label of a stored case in a table: "weak, 1 ranks" is "box 272^3 per rank, weak scaling, 1 rank"."""
+    scaling = re.fullmatch(r"(\w+), (\d+) ranks", case)
+    if scaling is None or scaling[1] not in _SCALING_CASES:
+        return case
+    return f"{_SCALING_CASES[scaling[1]]}, {scaling[2]} {'rank' if scaling[2] == '1' else 'ranks'}"
 
 
 def read_documents(folder: Path, benchmark: str) -> list[tuple[Path, dict[str, Any]]]:

@@ -296,7 +296,18 @@ def test_the_citation_has_the_keys_and_the_version_of_the_project() -> None:
     assert {"message", "title"} <= set(keys)
     assert "  - name: The Seiche developers" in lines
     assert (keys["version"], keys["license"]) == (project["version"], project["license"])
-    assert f"## {project['version']}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_changelog_keeps_the_headings_of_keep_a_changelog() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text()
+    releases = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert releases and all(
+        re.fullmatch(r"\[Unreleased\]|\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", name) for name in releases
+    )
+    changes = set(re.findall(r"^### (.*)$", text, re.MULTILINE))
+    assert changes <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert version in text
 
 
 def test_performance_page_and_readme_are_made_from_the_stored_results() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.page.stored import origin_of
+from benchmarks.page.stored import case_label, origin_of
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS, MACHINES = ROOT / "benchmarks" / "results", ROOT / "benchmarks" / "machines"
@@ -95,7 +95,9 @@ def _exists(name: str) -> bool:
 def test_the_readme_has_no_result_of_uncommitted_changes() -> None:
     documents = [json.loads((RESULTS / name).read_text()) for name in UNCOMMITTED]
     measured = (ROOT / "README.md").read_text().partition("<!-- measured -->")[2].partition("<!-- /measured -->")[0]
-    begins = [f"| {of['device']} | {row['case']} |" for of in documents for row in of["rows"] if "case" in row]
+    begins = [
+        f"| {of['device']} | {case_label(row['case'])} |" for of in documents for row in of["rows"] if "case" in row
+    ]
     assert begins and [begin for begin in begins if begin in measured] == []
     assert origin_of("abc-dirty") == "commit abc, with uncommitted changes"
     assert origin_of("unknown") == origin_of("") == "commit not recorded"
