@@ -1,9 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`python -m seiche` is the command `seiche`."""
+"""The command `seiche`, also as `python -m seiche`."""
+
+from __future__ import annotations
 
 import sys
 
-from seiche.cli import main
+from seiche import __version__
+
+
+def main() -> int:
+    """Run the command line of the process and return the exit status; the version alone needs no other module."""
+    if sys.argv[1:] == ["--version"]:
+        print(f"seiche {__version__}")
+        return 0
+    from seiche.cli import main as run_command
+
+    return run_command()
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -22,7 +22,7 @@ from hemelb_files import write_case, xml
 from seiche.case import loop as loop_module
 from seiche.case.flow.wall import make_wall, wall_surface
 from seiche.case.loading import load, prepare
-from seiche.case.loop import stop_signals
+from seiche.case.stop_signals import stop_signals
 from seiche.cli import main
 from seiche.domain.voxelise import voxelise
 from seiche.domain.world import World

@@ -4,17 +4,15 @@
 from __future__ import annotations
 
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from types import FrameType
 
 import numpy as np
 
 from seiche.case.kind import CaseRun
 from seiche.case.outputs import Outputs
+from seiche.case.stop_signals import StopRequest
 from seiche.errors import UnstableError
 from seiche.solver.replay import GRAPH_STEPS
 
@@ -22,33 +20,6 @@ from seiche.solver.replay import GRAPH_STEPS
 CHUNK_SECONDS = 0.25
 #: Interval of transport reviews, s.
 REVIEW_SECONDS = 600.0
-
-
-@dataclass
-class StopRequest:
-    """Number of the received stop signal, 0 if none."""
-
-    number: int = 0
-
-    def _receive(self, number: int, frame: FrameType | None) -> None:
-        if self.number and number == signal.SIGINT:
-            raise KeyboardInterrupt  # a second Ctrl-C ends the run without a checkpoint
-        self.number = number
-
-
-@contextmanager
-def stop_signals(request: StopRequest | None = None) -> Iterator[StopRequest]:
-    """Convert SIGTERM and SIGINT into a `request` to stop inside the block (only in the main thread)."""
-    request = request or StopRequest()
-    if threading.current_thread() is not threading.main_thread():
-        yield request
-        return
-    handlers = {number: signal.signal(number, request._receive) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield request
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
 
 
 class RunLoop:

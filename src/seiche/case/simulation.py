@@ -18,12 +18,13 @@ from seiche.case.checkpoint import CheckpointFile, CheckpointRestart
 from seiche.case.folder import RunFolder
 from seiche.case.kind import CaseRun, Kind, Setup
 from seiche.case.labels import LabelledArrays
-from seiche.case.loop import RunLoop, StopRequest, stop_signals
+from seiche.case.loop import RunLoop
 from seiche.case.output import Callback, Output, Place
 from seiche.case.outputs import Outputs
 from seiche.case.performance import PerformanceReport, enable_trace, imbalance, status_server
 from seiche.case.schedule import Schedule
 from seiche.case.steering import Steering
+from seiche.case.stop_signals import StopRequest, stop_signals
 from seiche.case.summary import summary_of
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche import __version__
-from seiche.case.loop import stop_signals
+from seiche.case.stop_signals import stop_signals
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.dropin.options import Options, refuse_same_files

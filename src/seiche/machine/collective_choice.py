@@ -15,9 +15,7 @@ from seiche.errors import TransportError
 from seiche.halo.choice import Decision, decide, drifted
 from seiche.halo.transports.memory import Memory
 from seiche.machine.collective_algorithms import AlltoallAlgorithm, ExchangeParts
-from seiche.machine.in_use import machine_in_use
 from seiche.machine.laws.locality import RankPlace, gpu_numa_node, numa_cpus
-from seiche.machine.laws.predict import exchange_times, layout_of
 from seiche.observe.repeat import repeated, timed_together
 
 _log = logging.getLogger("seiche.machine")
@@ -49,6 +47,9 @@ def choose_algorithm(
     Raises:
         TransportError: no algorithm works; the reason of the last one.
     """
+    from seiche.machine.in_use import machine_in_use
+    from seiche.machine.laws.predict import exchange_times, layout_of
+
     gpus = world.allgather(memory is not None and memory.device is not None)[0]
     names = candidates(gpus, processes)
     machine = machine_in_use(world, None)

@@ -18,7 +18,6 @@ from seiche.domain.world import World
 from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.plan import build_plan
 from seiche.kernels.registry import kspace_ranks as registry
-from seiche.machine.in_use import predicted_transport_times
 from seiche.ultrasound.local_basis import Part, bell, points_in
 from seiche.ultrasound.state import Bound, DeviceState, MessageAction
 
@@ -62,6 +61,8 @@ class LocalBasis:
 
     def exchange(self, array: Array, *, padded: bool = False) -> tuple[Bound, Bound]:
         """Return the start and the end of the exchange that fills the overlaps of a field; collective."""
+        from seiche.machine.in_use import predicted_transport_times
+
         if padded not in self._plans:
             self._plans[padded] = self._plan(padded)
         exchange = HaloExchange(

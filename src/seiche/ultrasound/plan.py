@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +17,14 @@ from seiche.backend import open_backend
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.kernels.registry import Real
-from seiche.machine.in_use import machine_in_use
-from seiche.machine.laws.file import Machine
-from seiche.machine.laws.halo_times import transport_times
-from seiche.machine.laws.locality import RankPlace, rank_places
-from seiche.machine.laws.predict import exchange_times, layout_of
 from seiche.ultrasound.extents import line_precision, widened
 from seiche.ultrasound.local_basis import Part, best_split, parts_of, possible_splits
 from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.slabs import slabs_of
+
+if TYPE_CHECKING:  # machine files are read on several ranks only
+    from seiche.machine.laws.file import Machine
+    from seiche.machine.laws.locality import RankPlace
 
 Basis: TypeAlias = Literal["auto", "local", "global"]
 Splits: TypeAlias = Mapping[tuple[int, ...], Sequence[Part]]
@@ -167,6 +166,8 @@ def _local_seconds(
     *,
     lines: Real | None,
 ) -> float:
+    from seiche.machine.laws.halo_times import transport_times
+
     gpus, power = all(place.gpu for place in places), problem.has_fractional_terms
     fields = 1 + problem.dimensions + 2 * power
     points = max(int(np.prod(part.shape)) for part in parts)
@@ -187,6 +188,8 @@ def _local_seconds(
 def _global_seconds(
     problem: Problem, slabs: Sequence[Part], machine: Machine, places: Sequence[RankPlace], size: int
 ) -> float:
+    from seiche.machine.laws.predict import exchange_times, layout_of
+
     gpus, power = all(place.gpu for place in places), problem.has_fractional_terms
     points = max(int(np.prod(part.shape)) for part in slabs)
     work = _PASSES[power] + (_TRANSFORM + _PACKED) * _TRANSFORMS[power]
@@ -214,6 +217,9 @@ def plan_of(problem: Problem, world: World, decomposition: Decomposition, option
         raise CaseError(f"split: {split} applies only to the local basis; the global basis uses slabs")
     if basis != "auto" or split is not None:
         return Plan("local" if basis == "auto" else basis, split=split)
+    from seiche.machine.in_use import machine_in_use
+    from seiche.machine.laws.locality import rank_places
+
     machine = machine_in_use(world, None)
     lines = line_precision(options)
     possible = possible_splits(problem.shape, world.size, decomposition.overlap)

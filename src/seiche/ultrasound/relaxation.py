@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import least_squares, nnls
 
 from seiche.errors import CaseError
 from seiche.kernels.registry.kspace import PROCESSES
@@ -64,6 +63,8 @@ def fit(
 
     The speed is exact at the geometric mean of the band. CaseError if the absorption deviates by more than a fifth.
     """
+    from scipy.optimize import least_squares, nnls
+
     low, high = band
     if not 0 < low < high < np.inf:
         raise CaseError(f"medium.relaxation_band: {low:g} to {high:g} Hz is not a valid band; expected 0 < low < high")
