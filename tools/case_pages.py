@@ -148,7 +148,7 @@ def _type(field: FieldInfo) -> str:
             if dimension is None:
                 return "three numbers"
             _, kind, example = DIMENSIONS[dimension]
-            if function.func is quantities.parse_place:
+            if function.func is quantities.parse_position:
                 return f'a list with {kind} for each axis, `"{example}"`'
             if function.func is quantities.parse_vector:
                 return f'a list of three, each {kind}, `"{example}"`'

@@ -262,7 +262,7 @@ READERS: dict[str, tuple[Writer, Callable[[Path], Any]]] = {
     "run.lock": (words(OWNER), lambda path: lock._owner_at(path)),
     RECORD: (
         words('{"run": "a", "state": "done", "files": ["x"]}'),
-        lambda path: RunFolder(path.parent, "c")._content(),
+        lambda path: RunFolder(path.parent, "c")._read_record(),
     ),
 }
 #: What replaces four or eight bytes: sizes, signs and texts that a reader might believe.

@@ -38,7 +38,7 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ("chirp", "source.0.time.last=3 m", 'source[0].time.last: "3 m" is a length; expected a rate such as "72 bpm"'),
         ("chirp", "source.0.time.last=-3 Hz", 'source[0].time.last: "-3 Hz" is out of range; expected > 0'),
         ("chirp", "source.0.time.lest=3 Hz", 'time.lest: unknown key; did you mean "last"?'),
-        ("chirp", 'source.0.time={kind="chirp"}', "source[0].time.first: is missing; needed: frequency at the start"),
+        ("chirp", 'source.0.time={kind="chirp"}', "source[0].time.first: is missing; expected frequency at the start"),
         (
             "chirp",
             "source.0.time.kind=chirb",

@@ -43,7 +43,7 @@ OUTLET_AT = {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"}
         ("geometry.spacing", 3, 'geometry.spacing: 3 has no unit; expected a length such as "0.1 mm"'),
         ("geometry.spacing", "1 s", 'geometry.spacing: "1 s" is a time; expected a length such as "0.1 mm"'),
         ("geometry.spacing", "-1 mm", 'geometry.spacing: "-1 mm" is out of range; expected > 0'),
-        ("geometry.spacing", None, "geometry.spacing: is missing; needed: distance between neighbouring lattice sites"),
+        ("geometry.spacing", None, "geometry.spacing: is missing; expected distance between neighbouring lattice"),
         ("geometry.shape", None, "geometry: give exactly one of gmy, stl, shape; none is given"),
         ("geometry.gmy", "a.gmy", "geometry: give exactly one of gmy, stl, shape; gmy and shape are given"),
         ("geometry.unit", "1 mm", "geometry: the key unit is only allowed with stl"),
@@ -351,7 +351,7 @@ def test_geometries_that_cannot_be_made_are_refused() -> None:
     ("override", "message"),
     [
         ("foo", '--set "foo": expected key=value, such as "run.device=cuda"'),
-        ("solver=waves", '--set "solver=waves": all keys are those of solver "flow"; write a case file for "waves"'),
+        ("solver=waves", '--set "solver=waves": the other keys belong to solver "flow"; write a case file for "waves"'),
         ("title.x=1", '--set "title.x=1": "title" is not a table'),
         ("iolet.exit.kind=1", '--set "iolet.exit.kind=1": no entry "exit" in the list'),
     ],

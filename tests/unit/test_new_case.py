@@ -102,7 +102,7 @@ def test_nothing_that_exists_is_overwritten(capsys: pytest.CaptureFixture[str]) 
     for name in ("flow", "gone"):
         assert main(["new", "flow", name]) == 2
         error = capsys.readouterr().err
-        assert f"{name} exists and is not changed" in error and error.count("\n") == 1
+        assert f"{name} already exists" in error and error.count("\n") == 1
     assert list(Path("flow").iterdir()) == []
 
 
@@ -113,8 +113,8 @@ def test_nothing_that_exists_is_overwritten(capsys: pytest.CaptureFixture[str]) 
         (["new", "flwo"], "expected flow, blood, ultrasound, waves"),
         (["new", "flow", "--like", "tubee"], 'did you mean "tube"'),
         (["new", "blood", "--like", "tube"], "is a case of flow"),
-        (["new", "flow", 'a"b'], "not a usable name"),
-        (["new", "flow", ".."], "not a usable name"),
+        (["new", "flow", 'a"b'], "not a usable folder name"),
+        (["new", "flow", ".."], "not a usable folder name"),
     ],
 )
 def test_errors_are_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

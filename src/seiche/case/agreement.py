@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Agreement of failing ranks, so that a failing job prints one message once.
 
-Errors of work on rank 0 are raised on every rank (`domain.sharing.on_root`). A rank that fails alone ends the others.
+Errors of work on rank 0 are raised on every rank (`domain.sharing.on_root`). A rank that fails alone aborts the job.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _FAILED = 31_013
 #: Seconds in which ranks that fail for the same reason report to each other.
 _REPORT_SECONDS = 0.5
-#: Seconds for the launcher to forward output: it stops forwarding when a rank aborts.
+#: Seconds in which the launcher can forward output: it stops forwarding when a rank aborts.
 _FORWARD_SECONDS = 0.2
 
 

@@ -97,7 +97,7 @@ class CheckpointRestart:
                 if stored != match.value:
                     remedy = f"; {match.remedy.format(stored, match.value)}" if match.remedy else ""
                     raise CaseError(
-                        f"--restart {self.path}: the checkpoint was written with a different {match.what} than "
+                        f"--restart {self.path}: the checkpoint was written with a different {match.description} than "
                         f"{setup.source}{remedy}"
                     )
             state = read_checkpoint(self.path, self._world, solver.keys if keys is None else keys)

@@ -44,61 +44,61 @@ class RunFolder:
         self._restart = restart is not None
         paths = (restart.resolve(), restart.parent.resolve() / restart.name) if restart is not None else ()
         #: Whether the run continues a checkpoint in this folder.
-        self._inside = any(folder.resolve() in path.parents for path in paths)
-        self._may_replace = replace or self._inside
+        self._continues = any(folder.resolve() in path.parents for path in paths)
+        self._may_replace = replace or self._continues
 
-    def refuse_early(self) -> None:
-        """Raise a CaseError if another run uses the folder, or has left files there; called before any set-up."""
+    def refuse_occupied(self) -> None:
+        """Raise a CaseError if another run uses the folder, or it contains files of one; called before any set-up."""
         if not self.path.is_dir():
             return
         self._refuse_owner(self._lock.owner(from_this_process=self._may_replace))
         if not self._may_replace:
-            self._refuse_earlier(self._earlier(()))
+            self._refuse_earlier_run(self._earlier_files(()))
 
     def claim(self, places: Sequence[Place], inputs: Iterable[Path]) -> None:
         """Create and lock the folder for outputs at `places` of a case that reads `inputs`, before any computation.
 
         Raises:
-            CaseError: another run uses the folder, results of one are present, or a file is not one of Seiche.
+            CaseError: another run uses the folder, or it contains results of one, or a file of another program.
         """
         inputs = list(inputs)
         refuse_places(places, inputs)
         make_folders(self._source, self.path, places)
         self._acquire()
         try:
-            earlier = self._content()
-            if self._inside and earlier.get("state") == "done":
+            earlier = self._read_record()
+            if self._continues and earlier.get("state") == "done":
                 self._complete_step = earlier.get("step")
             self._clear(places, inputs)
-            self._record("running", places)
+            self._write_record("running", places)
         except BaseException:
             self._lock.release()
             raise
 
     def is_complete_at(self, step: int) -> bool:
-        """Return whether a restart has found the results of a run that ended at `step`, after `claim`."""
+        """Return whether a restart continues a run in this folder that was complete at `step`; valid after `claim`."""
         return self._complete_step == step
 
     def admit(self, new: Sequence[Place], places: Sequence[Place], inputs: Iterable[Path]) -> None:
         """Accept an output at `new` places in addition to the present `places`, after `claim`.
 
         Raises:
-            CaseError: another output has the place, or a file there is not one of this folder's run.
+            CaseError: another output uses the place, or a file there was not written by the run of this folder.
         """
         refuse_shared(new, places)
         refuse_places(new, inputs)
         make_folders(self._source, self.path, new)
         self._refuse_unlisted(new, {self.path / name for name in self._files})
         if self._lock.is_owned:
-            self._record("running", [*places, *new])
+            self._write_record("running", [*places, *new])
 
     def resume(self, places: Sequence[Place]) -> None:
         """Lock the folder again after the end of the run; CaseError if another run has used it since."""
         self._acquire()
-        if self._content().get("run") != self._lock.nonce:
+        if self._read_record().get("run") != self._lock.nonce:
             self._lock.release()
             raise CaseError(f"{self.path}: cannot write more results of this run; the folder contains a later run")
-        self._record("running", places)
+        self._write_record("running", places)
 
     def _acquire(self) -> None:
         try:
@@ -107,7 +107,7 @@ class RunFolder:
             raise CaseError(f"{self.path}: cannot lock the folder: {error.strerror}") from None
         self._refuse_owner(owner)
 
-    def _content(self) -> dict[str, Any]:
+    def _read_record(self) -> dict[str, Any]:
         """Return the content of the record, empty if there is none."""
         try:
             return dict(json.loads((self.path / RECORD).read_text()))
@@ -121,7 +121,7 @@ class RunFolder:
                 "choose another folder with --output"
             )
 
-    def _refuse_earlier(self, present: Iterable[Path]) -> None:
+    def _refuse_earlier_run(self, present: Iterable[Path]) -> None:
         files = sorted(present)
         if not files:
             return
@@ -135,24 +135,24 @@ class RunFolder:
         raise CaseError(f"{text} --replace to replace them, --output for another folder, or --restart to continue")
 
     def _clear(self, places: Sequence[Place], inputs: Iterable[Path]) -> None:
-        """Remove the files of an earlier run, or list them if they remain."""
-        earlier = self._earlier(places)
+        """Remove the files of an earlier run, or add them to the record if they remain."""
+        earlier = self._earlier_files(places)
         if not self._may_replace:
-            self._refuse_earlier({*earlier, *(path for place in places for path in files_at(place))})
+            self._refuse_earlier_run({*earlier, *(path for place in places for path in files_at(place))})
         self._refuse_unlisted(places, earlier)
         inputs = {path.resolve() for path in inputs}
         for path, kind in earlier.items():
             if not self._has_kind(path, kind):  # replaced by a file of another program
                 continue
             if self._restart or path.resolve() in inputs:
-                self._files[self._name(path)] = kind
+                self._files[self._relative_name(path)] = kind
             else:
                 path.unlink(missing_ok=True)
 
     def _refuse_unlisted(self, places: Iterable[Place], listed: Container[Path]) -> None:
-        """Note the files at `places` that are not `listed`; CaseError unless a restart in this folder finds them."""
+        """Store which files at `places` are not `listed`; CaseError unless the run is a restart in this folder."""
         unlisted = {path: place.key for place in places for path in files_at(place) if path not in listed}
-        for path, key in () if self._inside else unlisted.items():
+        for path, key in () if self._continues else unlisted.items():
             raise CaseError(
                 f"{key}: {path} exists, but {RECORD} of the folder does not list it, so it is not replaced; move it,"
                 " or choose another folder with --output"
@@ -165,10 +165,10 @@ class RunFolder:
             return True
         return False
 
-    def _earlier(self, places: Sequence[Place]) -> dict[Path, str]:
+    def _earlier_files(self, places: Sequence[Place]) -> dict[Path, str]:
         """Return existing files of an earlier run and their kinds, in the folder or at `places`."""
         try:
-            content = self._content()
+            content = self._read_record()
             files = {self.path / str(name): str(kind) for name, kind in content.get("files", {}).items()}
             for name, kind, series in content.get("places", ()):  # of an interrupted run
                 files |= files_at(Place("", self.path / str(name), str(kind), bool(series)))
@@ -178,18 +178,18 @@ class RunFolder:
         files = {path: kind for path, kind in files.items() if path in outputs or base in path.resolve().parents}
         return {path: kind for path, kind in files.items() if path.is_file()}
 
-    def _name(self, path: Path) -> str:
+    def _relative_name(self, path: Path) -> str:
         return str(path.relative_to(self.path)) if path.is_relative_to(self.path) else str(path)
 
     def add(self, files: Iterable[Path], places: Sequence[Place]) -> None:
-        """List files written by this run: `files`, and new ones at `places`."""
+        """Add files written by this run to the record: `files`, and new ones at `places`."""
         kinds = {place.path: file_kind(place) for place in places}
         written = {path: kinds.get(path, "") for path in files if path.is_file()}
         for place in places:
             written |= {p: kind for p, kind in files_at(place).items() if self._unlisted.get(p) != _version(p)}
-        self._files |= {self._name(path): kind for path, kind in written.items()}
+        self._files |= {self._relative_name(path): kind for path, kind in written.items()}
 
-    def _record(self, state: str, places: Sequence[Place] = (), step: int | None = None) -> None:
+    def _write_record(self, state: str, places: Sequence[Place] = (), step: int | None = None) -> None:
         content = {
             "case": self._source,
             "run": self._lock.nonce,
@@ -197,15 +197,15 @@ class RunFolder:
             "step": step,
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "files": self._files,
-            "places": [(self._name(place.path), file_kind(place), place.series) for place in places],
+            "places": [(self._relative_name(place.path), file_kind(place), place.series) for place in places],
         }
-        with replacing(self.path / RECORD) as part:
-            part.write_text(json.dumps(content, indent=1))
+        with replacing(self.path / RECORD) as temporary:
+            temporary.write_text(json.dumps(content, indent=1))
 
     def release(self, state: str, step: int) -> None:
         """Record the files, the final `state` ("done", "stopped", "failed") and `step`, and release the lock."""
         if self._lock.is_owned:
-            self._record(state, step=step)
+            self._write_record(state, step=step)
         self._lock.release()
 
 

@@ -26,8 +26,8 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?\s*"
 #: A number followed by a unit.
 QUANTITY = _NUMBER + r"[^0-9\s].*$"
-#: Strings of other grammars: what they are, with examples.
-_WORDS = {
+#: Strings of other grammars by their parser: description and examples.
+_STRINGS = {
     quantities.parse_period: ("a time or a rate", ["0.8 s", "72 bpm"]),
     quantities.parse_steps_or_time: ("a time", ["0.5 ms"]),
     quantities.parse_velocity_or_flow_rate: ("a velocity or a flow rate", ["0.3 m/s", "4 mL/s"]),
@@ -43,14 +43,14 @@ class CaseSchema(GenerateJsonSchema):
         if function == FromList.func:
             return self.generate_inner(schema["schema"])
         if function == OneOrMore.func:
-            several = self.generate_inner(schema["schema"])
-            return {"anyOf": [several["items"], several]}
+            array = self.generate_inner(schema["schema"])
+            return {"anyOf": [array["items"], array]}
         if isinstance(function, partial):
             if (table := function.keywords.get("table")) is not None:
                 return {"type": "string", "enum": list(table)}
             return _quantity(function)
-        if function in _WORDS:
-            text = _text(*_WORDS[function])
+        if function in _STRINGS:
+            text = _text(*_STRINGS[function])
             steps = {"type": "integer", "minimum": 0, "description": "number of time steps"}
             return {"anyOf": [text, steps]} if function is quantities.parse_steps_or_time else text
         return self.generate_inner(schema["schema"])  # a validator of a whole table
@@ -98,33 +98,33 @@ def schema_of(name: str | None = None) -> dict[str, Any]:
     if name is not None and name not in KINDS:
         raise CaseError(f"schema: {quantities.shorten(name)} is not a kind of case; expected {', '.join(KINDS)}")
     if name is not None:
-        made = _of_kind(name)
+        schema = _of_kind(name)
     else:
         definitions: dict[str, Any] = {}
         for kind in KINDS:
-            one = _of_kind(kind)
+            kind_schema = _of_kind(kind)
             # Kinds have different tables of the same name, such as RunTable of flow and of waves.
-            definitions |= {f"{kind}.{key}": _moved(value, kind) for key, value in one.pop("$defs").items()}
-            definitions[kind] = _moved(one, kind)
-        made = {"oneOf": [{"$ref": f"#/$defs/{kind}"} for kind in KINDS], "$defs": definitions}
+            definitions |= {f"{kind}.{key}": _prefixed(value, kind) for key, value in kind_schema.pop("$defs").items()}
+            definitions[kind] = _prefixed(kind_schema, kind)
+        schema = {"oneOf": [{"$ref": f"#/$defs/{kind}"} for kind in KINDS], "$defs": definitions}
     heading = {"$schema": _DIALECT, "title": f"Seiche: case file of {name or 'any kind'}"}
-    return {**heading, **made, **heading}
+    return {**heading, **schema, **heading}
 
 
 def write_schema(path: Path, name: str | None = None) -> None:
     """Write the JSON schema of the kind `name`, by default of every kind, to `path`.
 
     Raises:
-        CaseError: an unknown kind, there is no such folder, or `path` is a file of something else.
+        CaseError: an unknown kind, the folder does not exist, or `path` exists and is not such a schema.
     """
     text = schema_text(name)
     check_no_folder(path)
-    begin = text.partition(",")[0]
+    heading = text.partition(",")[0]
     check_replaceable(
-        path, begin, f"{path}: cannot read the file to replace", f"{path}: exists and is not a JSON schema of Seiche"
+        path, heading, f"{path}: cannot read the file to replace", f"{path}: exists and is not a JSON schema of Seiche"
     )
-    with replacing(path) as part:
-        part.write_text(text)
+    with replacing(path) as temporary:
+        temporary.write_text(text)
 
 
 def schema_text(name: str | None = None) -> str:
@@ -133,8 +133,8 @@ def schema_text(name: str | None = None) -> str:
 
 
 def _of_kind(name: str) -> dict[str, Any]:
-    made: dict[str, Any] = _with_examples(kind_named(name).schema.model_json_schema(schema_generator=CaseSchema))
-    return made
+    schema: dict[str, Any] = _with_examples(kind_named(name).schema.model_json_schema(schema_generator=CaseSchema))
+    return schema
 
 
 def _with_examples(value: Any) -> Any:
@@ -143,22 +143,22 @@ def _with_examples(value: Any) -> Any:
         return [_with_examples(item) for item in value]
     if not isinstance(value, dict):
         return value
-    made = {key: _with_examples(item) for key, item in value.items()}
-    if made.get("pattern") == QUANTITY:
-        made = {key: item for key, item in made.items() if key not in ("gt", "ge", "lt", "le")}
-        if "such as" not in made["description"]:
-            made["description"] += f", such as {_quoted(made['examples'])}"
-    return made
+    schema = {key: _with_examples(item) for key, item in value.items()}
+    if schema.get("pattern") == QUANTITY:
+        schema = {key: item for key, item in schema.items() if key not in ("gt", "ge", "lt", "le")}
+        if "such as" not in schema["description"]:
+            schema["description"] += f", such as {_quoted(schema['examples'])}"
+    return schema
 
 
-def _moved(value: Any, kind: str) -> Any:
-    """Return a schema whose references are those of the definitions of `kind`."""
+def _prefixed(value: Any, kind: str) -> Any:
+    """Return a schema whose references to definitions have the prefix `kind`."""
     if isinstance(value, list):
-        return [_moved(item, kind) for item in value]
+        return [_prefixed(item, kind) for item in value]
     if not isinstance(value, dict):
         return value
     return {
-        key: item.replace("#/$defs/", f"#/$defs/{kind}.") if _is_reference(key, item) else _moved(item, kind)
+        key: item.replace("#/$defs/", f"#/$defs/{kind}.") if _is_reference(key, item) else _prefixed(item, kind)
         for key, item in value.items()
     }
 
@@ -176,7 +176,7 @@ def _quantity(function: partial[Any]) -> JsonSchemaValue:
         item = _text(description, [example])
     if function.func is quantities.parse_vector:
         return {"type": "array", "items": item, "minItems": 3, "maxItems": 3}
-    if function.func is quantities.parse_place:
+    if function.func is quantities.parse_position:
         return {"type": "array", "items": item, "minItems": 1, "maxItems": 3}
     return item
 

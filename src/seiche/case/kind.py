@@ -30,10 +30,10 @@ from seiche.solver import Estimate, SolverBase, State
 
 @dataclass(frozen=True)
 class Match:
-    """A value that a checkpoint and a case must have in common: `what` names it, `remedy` is advice."""
+    """A value that a checkpoint and a case must have in common, its `description` in messages, and advice."""
 
     value: str
-    what: str
+    description: str
     remedy: str = ""
 
 
@@ -178,7 +178,7 @@ class PlannedCase(ABC):
     Attributes:
         setup: the case.
         item: name of the items distributed to ranks, `total` of them.
-        dimensions: of its domain.
+        dimensions: number of dimensions of the domain.
         graphs: whether steps on several GPUs are replayed as graphs.
     """
 
@@ -188,12 +188,12 @@ class PlannedCase(ABC):
     dimensions = 3
     graphs = True
 
-    def refuse(self, ranks: int) -> None:  # noqa: B027  (most kinds detect this during set-up)
+    def check_ranks(self, ranks: int) -> None:  # noqa: B027  (most kinds detect this during set-up)
         """Raise a CaseError if the case cannot run on this number of ranks."""
 
     @abstractmethod
     def rank(self, world: World, device: str) -> tuple[PlannedRank, str]:
-        """Return the operations of one rank on a planned device, and the layout; CaseError as `refuse` (collective)."""
+        """Return a rank's operations on a planned device, and the layout; CaseError as `check_ranks` (collective)."""
 
     def shares(self, layout: str) -> dict[str, float]:
         """Return known fractions of the memory bandwidth that GPU stages reach, by stage."""

@@ -35,6 +35,6 @@ def kind_of(source: CaseFile) -> Kind:
     *quoted, last = [f'"{known}"' for known in KINDS]
     expected = f"{', '.join(quoted)} or {last}"
     if "solver" not in source.tables:
-        raise CaseError(f"{source.path}: solver: is missing; needed: {expected}")
+        raise CaseError(f"{source.path}: solver: is missing; expected {expected}")
     hint = nearest(name, list(KINDS), listing=False)
     raise CaseError(f"{source.path}: solver: {shorten(name)} is not known; expected {expected}{hint}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results with axes and units: arrays that know their dimensions, for notebooks and xarray."""
+"""Results with axes and units: arrays with named dimensions, for notebooks and xarray."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class LabelledArrays(Mapping[str, Labelled]):
     """Arrays by name, with the coordinates of their dimensions in SI units.
 
     Attributes:
-        title: of the case.
-        time: of the state, s.
+        title: title of the case.
+        time: physical time of the state, s.
         arrays: fields and records.
-        coordinates: of a dimension, by its name; others by names of their own.
+        coordinates: coordinates by name; those of a dimension have its name.
     """
 
     title: str
@@ -74,16 +74,17 @@ class LabelledArrays(Mapping[str, Labelled]):
             raise BackendUnavailable(
                 f"to_xarray: {error.name} is not installed: pip install 'seiche[xarray]'"
             ) from None
-        parts = (self.arrays, self.coordinates)
-        data, coords = ({name: _variable(item) for name, item in part.items()} for part in parts)
+        groups = (self.arrays, self.coordinates)
+        data, coords = ({name: _variable(item) for name, item in group.items()} for group in groups)
         return xarray.Dataset(data, coords, {"title": self.title, "time": self.time, "time_units": "s"})
 
     def __repr__(self) -> str:
         """Return a line for each array and coordinate."""
         lines = [f"{self.title}, {self.time:.6g} s"]
-        for heading, part in (("arrays", self.arrays), ("coordinates", self.coordinates)):
-            width = max((len(name) for name in part), default=0)
-            lines += [f"{heading}:", *(f"  {name:<{width}}  {item!r}" for name, item in part.items())] if part else []
+        for heading, group in (("arrays", self.arrays), ("coordinates", self.coordinates)):
+            width = max((len(name) for name in group), default=0)
+            rows = [f"  {name:<{width}}  {item!r}" for name, item in group.items()]
+            lines += [f"{heading}:", *rows] if group else []
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -91,8 +92,8 @@ class LabelledArrays(Mapping[str, Labelled]):
         rows = [
             f"<tr><td>{escape(name)}</td><td>{escape(', '.join(item.dims))}</td><td>{item.values.shape}</td>"
             f"<td>{escape(item.unit)}</td><td>{escape(_range(item.values).lstrip(', '))}</td></tr>"
-            for part in (self.arrays, self.coordinates)
-            for name, item in part.items()
+            for group in (self.arrays, self.coordinates)
+            for name, item in group.items()
         ]
         heading = "<tr><th>name</th><th>dimensions</th><th>shape</th><th>unit</th><th>range</th></tr>"
         return f"<p>{escape(self.title)}, {self.time:.6g} s</p><table>{heading}{''.join(rows)}</table>"

@@ -95,8 +95,8 @@ def _read_toml(path: Path | str) -> dict[str, Any]:
         raise FormatError(path, "whole file", "tables or lists are nested too deeply") from None
     except ValueError as error:
         reason, _, place = " ".join(str(error).split()).partition(" (at ")
-        shown = "".join(c if c.isprintable() else "?" for c in reason)
-        raise FormatError(path, place.rstrip(")") or "whole file", f"not TOML: {shown}") from None
+        printable = "".join(c if c.isprintable() else "?" for c in reason)
+        raise FormatError(path, place.rstrip(")") or "whole file", f"not TOML: {printable}") from None
 
 
 def _override(data: dict[str, Any], text: str) -> None:
@@ -115,7 +115,7 @@ def _override(data: dict[str, Any], text: str) -> None:
         raise CaseError(f"--set {shorten(text)}: {shorten('.'.join(parents))} is not a table")
     if not parents and last == "solver" and data.get(last) not in (None, parsed):
         raise CaseError(
-            f"--set {shorten(text)}: all keys are those of solver {shorten(data[last])}; write a case file for "
+            f"--set {shorten(text)}: the other keys belong to solver {shorten(data[last])}; write a case file for "
             f"{shorten(parsed)}"
         )
     table[last] = parsed
@@ -140,12 +140,12 @@ def _describe(detail: ErrorDetails, data: dict[str, Any], root: type[BaseModel])
     if kind == "extra_forbidden":
         return f"{path}: unknown key{nearest(path.rpartition('.')[2], list(fields_of(model)))}"
     if kind == "missing":
-        return f"{path}: is missing; needed: {_meaning(model, path)}"
+        return f"{path}: is missing; expected {_description(model, path)}"
     if kind == "value_error":
         message = str(context.get("error", detail["msg"]))
         return f"{path}: {message}" if path else message
     if kind == "string_pattern_mismatch":
-        return f"{path}: {shorten(value)} is not known; expected {_meaning(model, path)}"
+        return f"{path}: {shorten(value)} is not known; expected {_description(model, path)}"
     if kind == "literal_error":
         choices = str(context["expected"]).replace("'", '"')
         hint = nearest(value, _quoted(choices), listing=False)
@@ -183,7 +183,7 @@ def _locate(
             name = value.get("name") if isinstance(value, dict) else None
             path, entered = f"{path}[{shorten(name) if isinstance(name, str) else item}]", True
         elif isinstance(value, dict) and not (entered and item in _tags(annotations)):
-            owner = _pick(annotations, value)
+            owner = _table_of(annotations, value)
             key = "".join(c if c.isprintable() else "?" for c in item)[:60]
             path = f"{path}.{key}" if path else key
             value, entered = value.get(item), True
@@ -201,7 +201,7 @@ def fields_of(model: type[BaseModel] | None) -> dict[str, FieldInfo]:
 
 def models_in(*annotations: Any) -> Iterator[type[BaseModel]]:
     """Yield all tables in the `annotations` of a field; those of an open set instead of their base class."""
-    for annotation in [each for each in annotations if isinstance(each, OneKindOf)] or annotations:
+    for annotation in [candidate for candidate in annotations if isinstance(candidate, OneKindOf)] or annotations:
         if isinstance(annotation, OneKindOf):
             yield from annotation.tables.values()
         elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
@@ -211,7 +211,7 @@ def models_in(*annotations: Any) -> Iterator[type[BaseModel]]:
 
 
 def _is_open(*annotations: Any) -> bool:
-    return any(isinstance(each, OneKindOf) or _is_open(*get_args(each)) for each in annotations)
+    return any(isinstance(item, OneKindOf) or _is_open(*get_args(item)) for item in annotations)
 
 
 def _tags(annotations: Sequence[Any]) -> set[str]:
@@ -225,13 +225,13 @@ def _tag(model: type[BaseModel]) -> tuple[str, ...]:
     return tuple(get_args(field.annotation)) if field is not None else ()
 
 
-def _pick(annotations: Sequence[Any], value: dict[str, Any]) -> type[BaseModel] | None:
+def _table_of(annotations: Sequence[Any], value: dict[str, Any]) -> type[BaseModel] | None:
     """Return the table with the `kind` of `value`, else the first."""
     models = list(models_in(*annotations))
     return next((model for model in models if value.get("kind") in _tag(model)), next(iter(models), None))
 
 
-def _meaning(model: type[BaseModel] | None, path: str) -> str:
+def _description(model: type[BaseModel] | None, path: str) -> str:
     """Return the schema's description of the last key of `path`."""
     return getattr(fields_of(model).get(path.rpartition(".")[2]), "description", None) or "a value"
 

@@ -38,7 +38,7 @@ def load(
         restart: checkpoint to continue.
         output: output folder; by default that of the case.
         replace: whether the files of an earlier run in that folder may be replaced.
-        world: the ranks; by default all of mpiexec.
+        world: the ranks; by default all that mpiexec started.
 
     Raises:
         CaseError: the case is invalid, or the folder contains another run.
@@ -51,10 +51,10 @@ def load(
     case: Any = check_tables(source.tables, str(source.path), kind.schema)
     folder = Path(output) if output is not None else source.folder / case.output.folder
     checkpoint = Path(restart) if restart is not None else None
-    records = RunFolder(folder, str(source.path), restart=checkpoint, replace=replace)
-    on_root(world, records.refuse_early)
+    run_folder = RunFolder(folder, str(source.path), restart=checkpoint, replace=replace)
+    on_root(world, run_folder.refuse_occupied)
     setup = kind.prepare(source, world, place=restart is None)
-    refuse_inputs(setup, folder)
+    refuse_overwritten_inputs(setup, folder)
     return Simulation(kind, setup, world, folder, restart=checkpoint, replace=replace)
 
 
@@ -69,11 +69,11 @@ def prepare(
     """
     source = read_source(path, overrides, device)
     setup = kind_of(source).prepare(source, world or World.serial())
-    refuse_inputs(setup, source.folder / setup.case.output.folder)
+    refuse_overwritten_inputs(setup, source.folder / setup.case.output.folder)
     return setup
 
 
-def refuse_inputs(setup: Setup, folder: Path) -> None:
+def refuse_overwritten_inputs(setup: Setup, folder: Path) -> None:
     """Raise a CaseError if an output in `folder` would replace an input of the case."""
     places = [Place(key, folder / name) for key, name in setup.case.output.files()]
     for message in overwritten(places, setup.inputs):

@@ -31,7 +31,11 @@ class RunLoop:
     def __init__(
         self, run: CaseRun, outputs: Outputs, last_checkpoint: Callable[[], str], deadline: tuple[float, float] | None
     ) -> None:
-        """Prepare; `last_checkpoint` describes one, `deadline` is a wall-clock limit (s) and its `time.monotonic()`."""
+        """Prepare the loop of `run` with its `outputs`.
+
+        `last_checkpoint` describes the last checkpoint, for messages. `deadline` is a wall-clock limit (s) and the
+        `time.monotonic()` at which it ends.
+        """
         self._run, self._solver, self._outputs = run, run.solver, outputs
         self._last_checkpoint, self._deadline = last_checkpoint, deadline
         self._reviewed = time.monotonic()
@@ -51,7 +55,7 @@ class RunLoop:
         solver, outputs = self._solver, self._outputs
         outputs.begin(last)
         self._begin, self._first = time.monotonic(), solver.step
-        chunk, mark, stopped = 1, None, None
+        chunk, chunk_end, stopped = 1, None, None
         with self._with_last_checkpoint():
             while solver.step < target:
                 reached = solver.step
@@ -62,10 +66,10 @@ class RunLoop:
                 if not solver.lookahead:
                     solver.finish()
                 elif reached > self._first:
-                    solver.finish(mark)
+                    solver.finish(chunk_end)
                     done = reached
                 outputs.settle()
-                mark = solver.record_event()
+                chunk_end = solver.record_event()
                 outputs.take_scheduled()
                 progress(done)
                 outputs.poll()
@@ -86,7 +90,7 @@ class RunLoop:
         return stopped
 
     def _decide(self, request: StopRequest, done: int) -> tuple[int, str | None, bool]:
-        """Return the number of steps of the next chunk, the reason to stop or None, and whether transports are due."""
+        """Return the steps of the next chunk, the reason to stop or None, and whether to review transports."""
         time_now, reason = time.monotonic(), self._run.stop_reason
         limit, end = self._deadline or (0.0, np.inf)
         step_seconds = (time_now - self._begin) / max(1, done - self._first)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Begins a case: a folder with a commented case file that runs, or a copy of an example.
+"""Creates a new case: a folder with a commented case file that runs, or a copy of an example.
 
 The templates are in `case/templates`, one for each kind. Examples are in the package, or in the repository of a clone.
 """
@@ -62,7 +62,7 @@ def examples_folder() -> Path:
     for folder in (_PACKAGE / "examples", _PACKAGE.parents[1] / "examples"):
         if folder.is_dir():
             return folder
-    raise CaseError(f"new: there are no examples in {_PACKAGE}; install Seiche again")
+    raise CaseError(f"new: there are no examples in {_PACKAGE}; reinstall Seiche")
 
 
 def examples() -> list[Example]:
@@ -84,19 +84,19 @@ def _example(folder: Path) -> Example:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Yield the files of an example that a copy has: no results, no hidden and no large files."""
+    """Yield the files of an example to copy: no results, no hidden and no large files."""
     for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
         parts = path.relative_to(folder).parts
-        unwanted = any(part in ("out", "__pycache__") or part.startswith(".") for part in parts)
-        if path.is_file() and not unwanted and path.stat().st_size <= LARGEST_FILE:
+        excluded = any(part in ("out", "__pycache__") or part.startswith(".") for part in parts)
+        if path.is_file() and not excluded and path.stat().st_size <= LARGEST_FILE:
             yield path
 
 
 def list_examples() -> list[str]:
     """Return a line for each example: name, kind, description."""
-    found = examples()
-    width = max(len(example.name) for example in found)
-    return [f"{example.name:<{width}}  {example.solver:<10}  {example.line}" for example in found]
+    listed = examples()
+    width = max(len(example.name) for example in listed)
+    return [f"{example.name:<{width}}  {example.solver:<10}  {example.line}" for example in listed]
 
 
 def new_case(kind: str, name: str | None = None, *, like: str | None = None, script: bool = False) -> list[Path]:
@@ -106,19 +106,19 @@ def new_case(kind: str, name: str | None = None, *, like: str | None = None, scr
         kind: a key of `KINDS`.
         name: name of the folder; by default that of the example, or of the kind.
         like: name of an example to copy instead of the template.
-        script: whether to write `case.py`, which runs the case, too.
+        script: whether to write also `case.py`, which runs the case.
 
     Raises:
-        CaseError: an unknown kind or example, an example of another kind, a bad name, or the folder exists.
+        CaseError: an unknown kind or example, an example of another kind, an invalid name, or the folder exists.
     """
     if kind not in KINDS:
         raise CaseError(f"new: {shorten(kind)} is not a kind of case; expected {', '.join(KINDS)}")
-    contents = _like(kind, like) if like is not None else {"case.toml": TEMPLATES / f"{kind}.toml"}
+    contents = _example_files(kind, like) if like is not None else {"case.toml": TEMPLATES / f"{kind}.toml"}
     folder = Path(name if name is not None else like or kind)
     if not _NAME.fullmatch(folder.name):
-        raise CaseError(f"new: {shorten(str(folder))} is not a usable name of a folder; use letters, digits, - and _")
+        raise CaseError(f"new: {shorten(str(folder))} is not a usable folder name; use letters, digits, - and _")
     if os.path.lexists(folder):
-        raise CaseError(f"new: {folder} exists and is not changed; give another name, or remove it")
+        raise CaseError(f"new: {folder} already exists; give another name, or remove it")
     try:
         folder.mkdir(parents=True)
         for inner, source in contents.items():
@@ -134,12 +134,12 @@ def new_case(kind: str, name: str | None = None, *, like: str | None = None, scr
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def _like(kind: str, like: str) -> dict[str, Path]:
-    """Return the files of an example by their place in its folder."""
-    found = {example.name: example for example in examples()}
-    if like not in found:
-        raise CaseError(f"new: {shorten(like)} is not an example{nearest(like, list(found))}")
-    example = found[like]
+def _example_files(kind: str, like: str) -> dict[str, Path]:
+    """Return the files of the example `like` by their name relative to its folder."""
+    by_name = {example.name: example for example in examples()}
+    if like not in by_name:
+        raise CaseError(f"new: {shorten(like)} is not an example{nearest(like, list(by_name))}")
+    example = by_name[like]
     if example.solver not in (kind, "script"):
         raise CaseError(f'new: the example {like} is a case of {example.solver}; use "seiche new {example.solver}"')
     return {str(path.relative_to(example.folder)): path for path in _files(example.folder)}

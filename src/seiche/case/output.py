@@ -103,7 +103,7 @@ class StateMonitor(ABC):
     def start_check(self, taking: bool) -> Callable[[], None] | None:
         """Start a check of the current state if scheduled, or if an output is `taking` it.
 
-        The returned function waits for the result. Either raises UnstableError if the state is not finite or physical.
+        The returned function waits for the result. Both raise UnstableError if the state is not finite or physical.
         """
 
     def check_last(self) -> None:

@@ -31,7 +31,7 @@ class PerformanceReport:
     Attributes:
         solver: the solver.
         seconds: wall time of the steps including output, s.
-        bandwidth: copy bandwidth of all ranks together, bytes/s (`copy_bandwidth`); None without memory for copies.
+        bandwidth: copy bandwidth of all ranks together, bytes/s (`copy_bandwidth`), None if memory is insufficient.
         host_overhead: host time between steps by activity, s.
     """
 

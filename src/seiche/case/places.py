@@ -14,8 +14,8 @@ from seiche.errors import CaseError
 from seiche.io.cell_files import is_file_of_series, list_path
 from seiche.io.files import check_replaceable
 
-#: Beginnings of files by kind, for `check_replaceable`.
-_BEGINNINGS: dict[str, str | re.Pattern[str]] = {
+#: First characters of files by kind, for `check_replaceable`.
+_SIGNATURES: dict[str, str | re.Pattern[str]] = {
     "HDF5 file": "\ufffdHDF",
     "summary": "{",
     "trace": "{",
@@ -54,9 +54,9 @@ def files_at(place: Place) -> dict[Path, str]:
 
 def check_replaceable_file(key: str, path: Path, kind: str) -> None:
     """Raise a CaseError if `path`, named by `key`, exists and has another kind; unknown kinds are not checked."""
-    if kind in _BEGINNINGS:
-        present = f"{key}: {path} exists but is not a valid {kind}; choose another output name"
-        check_replaceable(path, _BEGINNINGS[kind], f"{key}: cannot replace {path}", present)
+    if kind in _SIGNATURES:
+        message = f"{key}: {path} exists but is not a valid {kind}; choose another output name"
+        check_replaceable(path, _SIGNATURES[kind], f"{key}: cannot replace {path}", message)
 
 
 def refuse_places(places: Sequence[Place], inputs: Iterable[Path]) -> None:

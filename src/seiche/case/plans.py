@@ -18,12 +18,12 @@ class CasePlans:
     """A case whose runs can be planned.
 
     Attributes:
-        name: of the case file.
+        name: name of the case file.
         planned: the planned case of its kind.
         gpu: whether it runs on GPUs.
         solver: kind of case.
-        dimensions: of the domain.
-        steps: of the run.
+        dimensions: number of dimensions of the domain.
+        steps: number of steps of the run.
     """
 
     def __init__(self, name: str, planned: PlannedCase) -> None:
@@ -36,7 +36,7 @@ class CasePlans:
     def plan(self, ranks: int) -> RunPlan:
         """Return the operations and memory of each rank in a step; CaseError if the case cannot run on `ranks`."""
         planned = self.planned
-        planned.refuse(ranks)
+        planned.check_ranks(ranks)
         plans = emulate_ranks(ranks, lambda world: planned.rank(world, self._device.planned))
         layout = plans[0][1]
         return RunPlan(

@@ -58,8 +58,8 @@ def machine_of(name: Path | None, fallback: Path | None = None) -> Machine:
 
 def completed(machine: Machine, other: Machine) -> Machine:
     """Return the machine with missing memory, launch and path data taken from `other`."""
-    present = {(path.path, path.locality) for path in machine.paths}
-    paths = [path for path in other.paths if (path.path, path.locality) not in present]
+    measured = {(path.path, path.locality) for path in machine.paths}
+    paths = [path for path in other.paths if (path.path, path.locality) not in measured]
     # Measured rates are totals of all ranks (device) or nodes (host): scale to the numbers of `machine`.
     counts = {"device": "ranks", "host": "hosts"}
     scale = {
@@ -92,7 +92,7 @@ def predict_case(
     ranks_per_node: int | None = None,
     scales: dict[str, Scale] | None = None,
 ) -> ScalingPrediction:
-    """Return the predicted steps of a case; impossible numbers of ranks are left out with the reason.
+    """Return the predicted steps of a case, and the reason for each number of ranks that is impossible.
 
     Without `scales`, stage times are those of the machine file for this solver, else limited by memory bandwidth.
     Raises CaseError if no number of ranks is possible.
@@ -192,7 +192,7 @@ def main(
     prediction = predict_case(case, target, counts, ranks_per_node=ranks_per_node, scales=scales)
     print(as_text(prediction))
     if output is not None:
-        with replacing(output) as part:
-            part.write_text(json.dumps(as_json(prediction), indent=1) + "\n", encoding="utf-8")
+        with replacing(output) as temporary:
+            temporary.write_text(json.dumps(as_json(prediction), indent=1) + "\n", encoding="utf-8")
     if figure is not None:
         prediction_figure(figure, prediction)

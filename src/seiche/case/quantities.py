@@ -37,7 +37,7 @@ DIMENSIONS: dict[str, tuple[str, str, str]] = {
     "force": ("N", "a force", "1 pN"),
     "area": ("m^2", "an area", "1 mm^2"),
     "volume": ("m^3", "a volume", "1 mL"),
-    "wave_number": ("1/m", "one over a length", "10 1/um"),
+    "wave_number": ("1/m", "an inverse length", "10 1/um"),
     "frequency": ("1/s", "a frequency", "500 kHz"),
     "heat_capacity": ("J/kg/K", "a heat capacity", "3600 J/kg/K"),
     "conductivity": ("W/m/K", "a thermal conductivity", "0.5 W/m/K"),
@@ -46,9 +46,9 @@ DIMENSIONS: dict[str, tuple[str, str, str]] = {
 _QUANTITY = re.compile(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?)\s*(.*?)\s*", re.DOTALL)
 _FACTOR = r"[^\W\d_]+(?:\s*(?:\^|\*\*)\s*-?[0-9]{1,2})?"
 _UNIT = re.compile(rf"(?:1\s*/\s*)?{_FACTOR}(?:\s*[*/·]\s*{_FACTOR}|\s+{_FACTOR})*")
-_LONGEST = 80
+_MAX_CHARACTERS = 80
 #: Limit in SI units: products of a few values stay finite.
-_LARGEST = 1e30
+_MAX_VALUE = 1e30
 
 
 @cache
@@ -75,9 +75,9 @@ def parse_quantity(value: Any, *, dimension: str) -> float:
     _, description, example = DIMENSIONS[dimension]
     expected = f'expected {description} such as "{example}"'
     if not isinstance(value, str):
-        plain = isinstance(value, int | float) and not isinstance(value, bool)
-        raise ValueError(f"{shorten(value)} {'has no unit' if plain else 'is not a quantity'}; {expected}")
-    match = _QUANTITY.fullmatch(value) if len(value) <= _LONGEST else None
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        raise ValueError(f"{shorten(value)} {'has no unit' if is_number else 'is not a quantity'}; {expected}")
+    match = _QUANTITY.fullmatch(value) if len(value) <= _MAX_CHARACTERS else None
     if match is None:
         raise ValueError(f"{shorten(value)} is not a number and a unit; {expected}")
     number, unit = float(match[1]), match[2]
@@ -86,7 +86,7 @@ def parse_quantity(value: Any, *, dimension: str) -> float:
     if _UNIT.fullmatch(unit) is None:
         raise ValueError(f"{shorten(value)}: cannot read the unit {shorten(unit)}; {expected}")
     result = number * _factor(value, unit, dimension, expected)
-    if result != 0.0 and not 1.0 / _LARGEST < abs(result) < _LARGEST:
+    if result != 0.0 and not 1.0 / _MAX_VALUE < abs(result) < _MAX_VALUE:
         raise ValueError(f"{shorten(value)} is out of range (1e-30 to 1e30 in SI units); {expected}")
     return result
 
@@ -154,7 +154,7 @@ def parse_vector(value: Any, *, dimension: str | None) -> tuple[float, float, fl
     return x, y, z
 
 
-def parse_place(value: Any, *, dimension: str) -> tuple[float, ...]:
+def parse_position(value: Any, *, dimension: str) -> tuple[float, ...]:
     """Return one to three quantities in SI units, one per axis of a grid."""
     example = f'"{DIMENSIONS[dimension][2]}"'
     if not isinstance(value, list | tuple) or not 1 <= len(value) <= 3:
@@ -212,12 +212,12 @@ StepsOrTime = Annotated[int | float, BeforeValidator(parse_steps_or_time)]
 Point = Annotated[tuple[float, float, float], _vector("length")]
 VelocityVector = Annotated[tuple[float, float, float], _vector("velocity")]
 ForceDensity = Annotated[tuple[float, float, float], _vector("force_density")]
-ForceVector = Annotated[tuple[float, ...], BeforeValidator(partial(parse_place, dimension="force"))]
+ForceVector = Annotated[tuple[float, ...], BeforeValidator(partial(parse_position, dimension="force"))]
 Energy = Annotated[float, _scalar("energy")]
 PositiveArea = Annotated[float, _scalar("area"), Field(gt=0)]
 Volume = Annotated[float, _scalar("volume")]
 Direction = Annotated[tuple[float, float, float], _vector(None)]
-Position = Annotated[tuple[float, ...], BeforeValidator(partial(parse_place, dimension="length"))]
+Position = Annotated[tuple[float, ...], BeforeValidator(partial(parse_position, dimension="length"))]
 PositiveFrequency = Annotated[float, _scalar("frequency"), Field(gt=0)]
 PositivePressure = Annotated[float, _scalar("pressure"), Field(gt=0)]
 PositiveHeatCapacity = Annotated[float, _scalar("heat_capacity"), Field(gt=0)]

@@ -13,11 +13,11 @@ from seiche.errors import CaseError, FormatError
 from seiche.io.cell_files import CellSurfaces, read_list, read_surfaces, wall_path
 
 #: Upper limit of vertex velocities, m/s.
-_FASTEST = 1e30
+_MAX_SPEED = 1e30
 
 
 def render(run: Path, *, moving: bool, output: Path | None = None, every: int = 1, series: str | None = None) -> Path:
-    """Draw the last state of the cells or waves in the folder `run`, or a film of every `every`-th; return the file.
+    """Draw the last state of cells or waves in the folder `run`, or a film of every `every`-th state; return the file.
 
     Raises:
         CaseError: there are no cells or waves, or `output` has an unknown suffix or would replace another file.
@@ -50,7 +50,7 @@ def _state(path: Path) -> CellSurfaces:
     """Return surfaces with vertex velocities; FormatError if these are missing."""
     state = read_surfaces(path)
     velocity = state.on_vertices.get("velocity")
-    if velocity is None or velocity.shape != state.vertices.shape or not (np.abs(velocity) < _FASTEST).all():
+    if velocity is None or velocity.shape != state.vertices.shape or not (np.abs(velocity) < _MAX_SPEED).all():
         raise FormatError(path, "VTKHDF/PointData/velocity", "expected a finite velocity per vertex")
     return state
 
@@ -70,7 +70,7 @@ def _check_name(target: Path, moving: bool) -> None:
 def _series(run: Path, name: str | None) -> Path:
     """Return the path of the series to draw: `name`, or the last one written."""
     if not run.is_dir():
-        raise CaseError(f"{run}: is not the folder of a run")
+        raise CaseError(f"{run}: is not a folder; expected the output folder of a run")
     lists = sorted(run.rglob("*.vtkhdf.series"), key=lambda path: path.stat().st_mtime_ns)
     paths = [path.with_suffix("") for path in lists if name in (None, path.stem)]
     if not paths:

@@ -13,14 +13,14 @@ from seiche.case.tables import FileName, OutputName, Table, TraceName, first_dup
 
 
 class CaseTable(Table):
-    """What every case file begins with; each kind of case has its own solver."""
+    """Keys before the first table of every case file; each kind of case has its own solver."""
 
-    solver: str = Field(description="which solver")
-    title: str = Field(default="", max_length=200, description="one line for pictures and summaries")
+    solver: str = Field(description="solver, which determines the kind of case")
+    title: str = Field(default="", max_length=200, description="title of pictures and summaries, one line")
 
 
 class RunTable(Table):
-    """How and where to compute. These keys do not change the physics."""
+    """Device, threads, transport and time limit. These keys do not change the physics."""
 
     device: str = Field(default="cpu", pattern=r"^(cpu|cuda(:[0-9]{1,3})?)$", description='"cpu", "cuda" or "cuda:1"')
     threads: int | None = Field(default=None, ge=1, le=4096, description="threads per rank; cores / ranks by default")
@@ -48,7 +48,7 @@ class OutputTable(Table):
         default=2,
         ge=1,
         le=64,
-        description="maximum number of states that wait for the disk; at this number the run waits",
+        description="maximum number of states waiting to be written; the run pauses when it is reached",
     )
 
     def files(self) -> Iterator[tuple[str, str]]:

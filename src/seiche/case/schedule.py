@@ -16,9 +16,9 @@ class Schedule:
     def next_after(self, step: int) -> int:
         """Return the first scheduled step after `step`."""
         k = max(1, math.floor((step + 0.5) / self.interval))
-        while self._at(k) <= step:
+        while self._step_at(k) <= step:
             k += 1
-        return self._at(k)
+        return self._step_at(k)
 
     def due(self, step: int) -> bool:
         """Return whether `step` is scheduled."""
@@ -26,16 +26,16 @@ class Schedule:
 
     def count(self, first: int, last: int) -> int:
         """Return the number of scheduled steps after `first`, up to `last`."""
-        return max(0, self._number(last) - self._number(first))
+        return max(0, self._count_until(last) - self._count_until(first))
 
-    def _at(self, k: int) -> int:
+    def _step_at(self, k: int) -> int:
         return math.floor(k * self.interval + 0.5)
 
-    def _number(self, step: int) -> int:
+    def _count_until(self, step: int) -> int:
         """Return the number of distinct scheduled steps up to `step`."""
         k = max(0, math.floor((step + 0.5) / self.interval))
-        while self._at(k + 1) <= step:
+        while self._step_at(k + 1) <= step:
             k += 1
-        while k > 0 and self._at(k) > step:
+        while k > 0 and self._step_at(k) > step:
             k -= 1
         return min(k, step)

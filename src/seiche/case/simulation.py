@@ -93,7 +93,7 @@ class Simulation(Closing):
         self.started, self.seconds = time.monotonic(), 0.0
         self._request = StopRequest()
         self._closed = self._released = False
-        self._records = RunFolder(folder, setup.source, restart=restart, replace=replace)
+        self._run_folder = RunFolder(folder, setup.source, restart=restart, replace=replace)
         if replace or restart is not None:
             _close_earlier(folder, world)
         checkpoint = CheckpointRestart(restart, world) if restart is not None else None
@@ -106,8 +106,8 @@ class Simulation(Closing):
         self.checkpoints = CheckpointFile(self.case_run, setup, folder / output.checkpoint.file, self._drain)
         self.outputs = Outputs(self.case_run, [*self.case_run.outputs, self.checkpoints], output.in_flight)
         self._trace = folder / output.trace if output.trace is not None else None
-        on_root(world, lambda: self._records.claim(self.places, setup.inputs))
-        #: Whether a restart has found all results of the case in its folder, so that `run` has nothing to do.
+        on_root(world, lambda: self._run_folder.claim(self.places, setup.inputs))
+        #: Whether a restart continues a complete run in its own folder, so that `run` has nothing to do.
         self.is_complete = restart is not None and on_root(world, self._has_all_results)
         _OPEN[folder.resolve()] = self
         if self._trace is not None:
@@ -165,7 +165,7 @@ class Simulation(Closing):
 
     def _has_all_results(self) -> bool:
         step, summary = self.solver.step, self.folder / self.setup.case.output.summary
-        return step == self.setup.steps and self._records.is_complete_at(step) and summary.is_file()
+        return step == self.setup.steps and self._run_folder.is_complete_at(step) and summary.is_file()
 
     def _nothing_to_do(self) -> Outcome:
         line = f"{self.setup.source}: nothing to do: the run in {self.folder} is complete at its last step, {self.step}"
@@ -229,11 +229,11 @@ class Simulation(Closing):
         """Add an output; for functions use `every`.
 
         Raises:
-            CaseError: its place is that of another output or of an input, or has a file that is not one of this run.
+            CaseError: another output or an input uses its place, or a file there was not written by this run.
         """
         self._refuse_closed()
         if new := list(output.places):
-            on_root(self.world, lambda: self._records.admit(new, self.places, self.setup.inputs))
+            on_root(self.world, lambda: self._run_folder.admit(new, self.places, self.setup.inputs))
         self.outputs.add(output)
 
     def stop(self, reason: str = "a callback") -> None:
@@ -277,7 +277,7 @@ class Simulation(Closing):
         return self._named_fields(self.case_run.device_fields, (names, *more) if isinstance(names, str) else names)
 
     def result(self, names: Sequence[str] | str = (), *more: str) -> LabelledArrays:
-        """Return the present fields and the records so far, with dimensions, coordinates and units, on one rank.
+        """Return the current fields and the records so far, with dimensions, coordinates and units, on one rank.
 
         Fields of flow and ultrasound are dense grids; flow is NaN outside the vessel. Waves have seismograms.
 
@@ -325,7 +325,7 @@ class Simulation(Closing):
         """Lock the folder again after the end of the run."""
         self._refuse_closed()
         if self._released:
-            on_root(self.world, lambda: self._records.resume(self.places))
+            on_root(self.world, lambda: self._run_folder.resume(self.places))
             self._released = False
 
     def report(self) -> str:
@@ -336,7 +336,7 @@ class Simulation(Closing):
     def _bandwidth(self) -> float | None:
         try:
             return copy_bandwidth(self.solver.backend, self.world)
-        except BackendUnavailable:  # a complete run does not fail because its speed is not measured
+        except BackendUnavailable:  # a complete run must not fail because the bandwidth cannot be measured
             return None
 
     def performance(self) -> PerformanceReport:
@@ -362,8 +362,8 @@ class Simulation(Closing):
 
     def _release(self, state: str, files: Sequence[Path]) -> None:
         if self.world.rank == 0 and not self._released:
-            self._records.add(files, self.places)
-            self._records.release(state, self.solver.step)
+            self._run_folder.add(files, self.places)
+            self._run_folder.release(state, self.solver.step)
         self._released = True
 
     def close(self) -> None:

@@ -52,15 +52,15 @@ class Steering(UserDict[str, ControlValue | None]):
             raise CaseError(f"steering: ranks set different values; this rank sets {name!r} to {value!r}")
         current, key = self[name], f"steering[{name!r}]"
         try:
-            numbers = np.asarray(value, np.float64)
+            components = np.asarray(value, np.float64)
         except (TypeError, ValueError):
             raise CaseError(f"{key}: {value!r} is not a number") from None
         shape = (len(current),) if isinstance(current, tuple) else ()
-        if numbers.shape != shape:
-            raise CaseError(f"{key}: {value!r} has shape {numbers.shape}; expected {shape}")
-        if not np.isfinite(numbers).all():
+        if components.shape != shape:
+            raise CaseError(f"{key}: {value!r} has shape {components.shape}; expected {shape}")
+        if not np.isfinite(components).all():
             raise CaseError(f"{key}: {value!r} is not finite")
-        new: ControlValue = tuple(numbers.tolist()) if shape else float(numbers)
+        new: ControlValue = tuple(components.tolist()) if shape else float(components)
         if new != current:
             self._controls[name].apply(new)
         self.data[name] = self.changed[name] = new

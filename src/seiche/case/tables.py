@@ -24,14 +24,14 @@ class Table(BaseModel):
         names = tuple(names)
         present = [name for name in names if getattr(self, name) is not None]
         if len(present) != 1:
-            found = "none is given" if not present else f"{' and '.join(present)} are given"
-            raise ValueError(f"give exactly one of {', '.join(names)}; {found}")
+            reason = "none is given" if not present else f"{' and '.join(present)} are given"
+            raise ValueError(f"give exactly one of {', '.join(names)}; {reason}")
         return present[0]
 
-    def at_most_one_of(self, one: str, other: str) -> None:
+    def at_most_one_of(self, first: str, second: str) -> None:
         """Raise a ValueError if both keys have a value."""
-        if getattr(self, one) is not None and getattr(self, other) is not None:
-            raise ValueError(f"give at most one of {one} and {other}; both are given")
+        if getattr(self, first) is not None and getattr(self, second) is not None:
+            raise ValueError(f"give at most one of {first} and {second}; both are given")
 
 
 class SourceTable(Table):
@@ -70,7 +70,7 @@ class OneKindOf:
 
 
 def ordered(lower: str, upper: str, message: str) -> Any:
-    """Return a validator of a table: the key `lower` is below `upper`, for places along every axis.
+    """Return a validator of a table: the key `lower` is below `upper`, for positions along every axis.
 
     `message` may contain the values by the names of the keys.
     """
@@ -165,5 +165,5 @@ TraceName = Annotated[
 PictureName = Annotated[OutputName, AfterValidator(_picture_name)]
 #: Converts a TOML list into a tuple, as strict fields require.
 FromList = BeforeValidator(_as_tuple)
-#: The same for tables, where one needs no list: `fields = { every = 10, file = "a.vtkhdf" }`.
+#: The same for tables, of which a single one needs no list: `fields = { every = 10, file = "a.vtkhdf" }`.
 OneOrMore = BeforeValidator(lambda value: (value,) if isinstance(value, dict) else _as_tuple(value))

@@ -289,7 +289,7 @@ class BloodOutput(FlowOutput):
 class BloodCase(FlowCase):
     """The case file of flow with cells."""
 
-    solver: Literal["blood"] = Field(description="which solver")  # type: ignore[assignment]
+    solver: Literal["blood"] = Field(description="solver, which determines the kind of case")  # type: ignore[assignment]
     cells: Annotated[tuple[CellTable, ...], FromList] = Field(default=(), description="types of cells")
     packing: PackingTable | None = Field(default=None, description="random initial positions of the cells")
     contact: ContactTable = Field(default=ContactTable(), description="forces between cells, and of walls")

@@ -108,7 +108,7 @@ class FlowPlan(PlannedCase):
         self.setup = prepare(source)
         self.total = len(self.setup.vessel.sites)
 
-    def refuse(self, ranks: int) -> None:
+    def check_ranks(self, ranks: int) -> None:
         """Raise a CaseError for a number of ranks on which the case cannot run."""
         refuse_impossible(self.setup, ranks)
 

@@ -340,7 +340,7 @@ class FlowOutput(OutputTable):
 class FlowCase(CaseTable):
     """The case file of flow."""
 
-    solver: Literal["flow"] = Field(description="which solver")
+    solver: Literal["flow"] = Field(description="solver, which determines the kind of case")
     geometry: Geometry = Field(description="the vessel")
     fluid: Fluid = Field(description="the fluid")
     lattice: Lattice = Field(description="the discretisation")

@@ -39,7 +39,7 @@ class UltrasoundPlan(PlannedCase):
         self.setup = setup = prepare(source)
         self.total, self.dimensions = setup.problem.points, setup.problem.dimensions
 
-    def refuse(self, ranks: int) -> None:
+    def check_ranks(self, ranks: int) -> None:
         """Raise a CaseError for a number of ranks on which the case cannot run."""
         refuse_impossible(self.setup, ranks)
 

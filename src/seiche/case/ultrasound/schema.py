@@ -247,7 +247,7 @@ class UltrasoundOutput(OutputTable):
 class UltrasoundCase(CaseTable):
     """The case file of ultrasound."""
 
-    solver: Literal["ultrasound"] = Field(description="this solver")
+    solver: Literal["ultrasound"] = Field(description="solver, which determines the kind of case")
     grid: GridTable = Field(description="points in space and time")
     layer: LayerTable = Field(default=LayerTable(), description="the absorbing layer")
     medium: MediumTable = Field(description="the medium")

@@ -315,7 +315,7 @@ class WaveOutput(OutputTable):
 class WaveCase(CaseTable):
     """The case file of waves."""
 
-    solver: Literal["waves"] = Field(description="which solver")
+    solver: Literal["waves"] = Field(description="solver, which determines the kind of case")
     mesh: MeshTable = Field(description="the box and its elements")
     material: Annotated[tuple[MaterialTable, ...], FromList] = Field(min_length=1, description="the media, first below")
     attenuation: AttenuationTable | None = Field(default=None, description="frequency band of the quality factors")
