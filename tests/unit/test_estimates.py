@@ -33,7 +33,7 @@ steps = 2
 
 
 def coarse_case(kind: str) -> str:
-    """Return a small case of a kind of which one bound is passed."""
+    """Return a small case of a kind with one violated bound."""
     if kind == "flow":
         return toml_of(changed(changed(tube_tables(), "lattice.tau", 0.505), "time.steps", 2))
     if kind == "blood":
@@ -53,7 +53,7 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_passed_bound_is_one_line_before_the_run_and_one_in_the_summary(
+def test_a_violated_bound_is_one_line_before_the_run_and_one_in_the_summary(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "case.toml"
@@ -112,15 +112,15 @@ def test_openings_vessels_and_pulses_are_measured_in_sites_and_radii() -> None:
     """A tube of radius 1 mm and length 4 mm at a spacing of 0.25 mm, with a peak velocity of 4 mm/s."""
     found = {estimate.name: estimate for estimate in flow_estimates(setup_of(tube_tables()))}
     assert found["radius"].value == pytest.approx(4.0)
-    assert found["radius"].passed
+    assert found["radius"].violated
     assert found["distance over radius"].value == pytest.approx(4.0)
-    assert not found["distance over radius"].passed
+    assert not found["distance over radius"].violated
     # 2 r (1 - e): the sites of the tube have less volume than the tube.
     assert found["hydraulic diameter, 4 volume/area"].value == pytest.approx(8.0, rel=0.1)
     entrance = found["entrance length 0.05 Re D over the distance of the openings"]
     assert entrance.value == pytest.approx(0.05 * (4e-3 * 2e-3 / 4e-6) * 2e-3 / 4e-3)
     fine = {item.name: item for item in flow_estimates(setup_of(changed(tube_tables(), "geometry.spacing", "0.1 mm")))}
-    assert not any(item.passed for item in fine.values())
+    assert not any(item.violated for item in fine.values())
     pulse = {"kind": "pressure", "name": "outlet", "pressure": "0 Pa", "amplitude": "1 mPa", "period": "1 s"}
     tables = changed(tube_tables(), "iolet.1", pulse)
     setup = setup_of(tables)
@@ -140,9 +140,9 @@ def test_the_reynolds_number_of_a_spacing_limits_the_velocity_at_openings(collis
     assert (name in found) == stated
     if stated:
         assert found[name].value == pytest.approx(4e-3 * 0.25e-3 / 4e-6)
-        assert not found[name].passed
+        assert not found[name].violated
         fast = {i.name: i for i in flow_estimates(setup_of(changed(tables, "fluid.viscosity", "0.1 mPa s")))}
-        assert fast[name].passed
+        assert fast[name].violated
         assert "the run may become unstable where fluid enters; use a spacing below" in fast[name].warning
     assert name not in {item.name for item in flow_estimates(setup_of(box_tables()))}
 
@@ -156,7 +156,7 @@ def test_the_run_states_its_mach_number_and_the_drift_of_mass(tmp_path: Path) ->
         mach = 1e-3 * simulation.setup.dt / 1e-3 * math.sqrt(3)
     assert found["largest Mach number so far"].value == pytest.approx(mach, rel=1e-6)
     assert found["relative drift of mass so far"].value < 1e-14
-    assert not found["relative drift of mass so far"].passed
+    assert not found["relative drift of mass so far"].violated
     assert {entry["name"] for entry in outcome.summary["estimates"]} == set(found)
 
 
@@ -184,14 +184,14 @@ def test_a_force_a_thousand_times_too_large_is_seen_in_spite_of_velocity_scale(
         velocity = 100 / units.density * 2 * units.step
         assert driven.value == pytest.approx(velocity * units.step / units.spacing * math.sqrt(3), rel=1e-9)
         simulation.run(visible=False)
-        passed = {estimate.name: estimate for estimate in simulation.estimates()}
-        assert passed["largest velocity so far over that of the check"].passed
+        estimates = {estimate.name: estimate for estimate in simulation.estimates()}
+        assert estimates["largest velocity so far over that of the check"].violated
 
 
 def test_nan_is_beyond_every_bound_and_rounding_beyond_none() -> None:
-    assert Estimate(name="x", value=math.nan, greatest=1.0).passed
-    assert not Estimate(name="x", value=math.nan).passed
-    assert not Estimate(name="x", value=0.1 + 0.2, greatest=0.3).passed
+    assert Estimate(name="x", value=math.nan, greatest=1.0).violated
+    assert not Estimate(name="x", value=math.nan).violated
+    assert not Estimate(name="x", value=0.1 + 0.2, greatest=0.3).violated
     assert Estimate(name="x", value=0.31, unit="m", greatest=0.3, remedy="use less").warning == (
         "x 0.31 m is above 0.3; use less"
     )

@@ -72,7 +72,7 @@ def test_flag_means_what_the_manual_says(flags, meaning, first):
     ("flags", "words"),
     [
         ("-g 0,,1", "-g : not a whole number"),
-        ("-g 0,0", "-g 0,0: a GPU is named twice"),
+        ("-g 0,0", "-g 0,0: a GPU is selected twice"),
         ("--overlap 2", "--overlap 2: not 0 or between 4 and 32"),
         ("--overlap 33", "--overlap 33: not between 0 and 32"),
         ("--p_m", "option --p_m not a unique prefix"),
@@ -120,7 +120,7 @@ def test_rank_has_the_gpu_at_its_place_in_the_list(monkeypatch):
     assert launch.device_of((), World(1, 2, 1, 2)) == "cuda"
     assert [launch.device_of((3, 1), World(r, 2, r, 2)) for r in range(2)] == ["cuda:3", "cuda:1"]
     assert launch.device_of((3, 1), World(3, 4, 1, 2)) == "cuda:1"  # two ranks on each of two hosts
-    with pytest.raises(CaseError, match=r"^-g 0,1: 2 GPUs for 3 ranks on this host; name one GPU per rank$"):
+    with pytest.raises(CaseError, match=r"^-g 0,1: 2 GPUs for 3 ranks on this host; select one GPU per rank$"):
         launch.device_of((0, 1), World(0, 3, 0, 3))
     monkeypatch.setenv("SEICHE_DROPIN_RANKS", "2")
     with pytest.raises(CaseError, match=r"^-g: the ranks are not connected; mpi4py and mpiexec use different MPI"):
@@ -135,7 +135,7 @@ def test_several_gpus_without_mpi_are_refused_in_one_line(missing, monkeypatch, 
     else:
         monkeypatch.setattr(launch.importlib.util, "find_spec", lambda name: None)
     assert main(["-i", "a", "-o", "b", "-g", "0,1"], "kspaceFirstOrder-CUDA", "cuda") == 1
-    words = f"-g: several GPUs need MPI, and {missing} is not installed; name one GPU, or install it"
+    words = f"-g: several GPUs need MPI, and {missing} is not installed; select one GPU, or install it"
     assert capsys.readouterr().err == f"kspaceFirstOrder-CUDA: {words}\n"
 
 

@@ -190,7 +190,7 @@ def test_results_replace_results_and_nothing_else(tmp_path: Path, monkeypatch: p
     stored.refuse_output(path)
     write_machine(path, read_machine("summit"))
     before = path.read_bytes()
-    other = f"{path} exists and does not contain such results; choose another file with --json"
+    other = f"{path} exists and contains other data; choose another file with --json"
     for command in (
         lambda: bench_choice.main(machine=path, output=path, world=World(size=2)),
         lambda: bench_collectives.main(device="cpu", machine=path, output=path, world=World.serial()),

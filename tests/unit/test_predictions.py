@@ -287,9 +287,9 @@ def test_transposes_of_slabs_are_messages_of_the_step(tmp_path: Path) -> None:
 def test_too_many_ranks_are_left_out_with_the_reason(tmp_path: Path) -> None:
     case = planned_case(case_file(tmp_path, "flow"))
     found = predict_case(case, machine(), [1, 2, 16])
-    assert list(found.left_out) == [16]
-    assert "on 2 nodes" in found.left_out[16]
-    assert "left out: 16 ranks: machine 'toy' has no data for messages" in as_text(found)
+    assert list(found.omitted) == [16]
+    assert "on 2 nodes" in found.omitted[16]
+    assert "omitted: 16 ranks: machine 'toy' has no data for messages" in as_text(found)
     with pytest.raises(CaseError, match="has no data for messages of 16 ranks"):
         predict_case(case, machine(), [16])
     prediction_figure(tmp_path / "curves.png", found)

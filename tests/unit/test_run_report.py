@@ -169,7 +169,7 @@ def test_the_page_of_a_run_says_all_of_it(tmp_path: Path, capsys: pytest.Capture
         "Roofline",
         "Messages",
         "Memory",
-        "Numbers of the run",
+        "Results",
     ]
     assert "ring &lt;of&gt; ranks &amp; more" in written
     assert "parallel efficiency" in page.prose and "42%" in page.prose
@@ -248,11 +248,11 @@ def test_what_a_machine_file_lacks_is_said(tmp_path: Path) -> None:
     summary = read_summary(stored(tmp_path, summary_of()) / "summary.json")
     rows = {row.name: row for row in compare_with_prediction(summary, machine(memory={}, paths=[]))}
     assert rows["stream-collide"].predicted is None
-    assert rows["stream-collide"].why == "the machine file has no bandwidth of this memory"
-    assert rows["messages"].why == "the machine file has no data for transport host"
+    assert rows["stream-collide"].reason == "the machine file has no bandwidth for this memory"
+    assert rows["messages"].reason == "the machine file has no data for transport host"
     near = [each for each in machine().paths if each.locality != "off-node"]
     (row,) = [row for row in compare_with_prediction(summary, machine(paths=near)) if row.name == "messages"]
-    assert row.why == "the machine file has no host messages off-node"
+    assert row.reason == "the machine file has no host messages off-node"
     check_page(text(summary, machine(memory={}, paths=[])))
 
 
@@ -384,8 +384,8 @@ def test_points_lie_under_the_roof_that_they_reach() -> None:
     roof = float(re.findall(r'class="roof" d="M[\d.]+ ([\d.]+)L', plot)[0])
     assert heights[1] == pytest.approx(roof, abs=0.2)
     assert heights[0] > roof
-    assert "5% of the memory" in plot and "100% of the memory" in plot
-    bent = roofline_plot([("a", 1e4, 1e9)], 2e10, start=1e-6)
+    assert "5% of memory bandwidth" in plot and "100% of memory bandwidth" in plot
+    bent = roofline_plot([("a", 1e4, 1e9)], 2e10, launch_time=1e-6)
     assert len(set(re.findall(r"[\d.]+ ([\d.]+)", bent.partition('class="roof" d="')[2].partition('"')[0]))) > 10
     assert roofline_plot([], 1e9) == roofline_plot([("a", 0.0, 1.0)], 1e9) == ""
 

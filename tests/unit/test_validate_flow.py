@@ -83,7 +83,7 @@ def test_results_replace_results_of_their_kind_only(
     for command in (["bench", "flow"], ["bench", "blood"], ["bench", "ultrasound"], ["bench", "waves"]):
         for file in (notes, results):
             assert main([*command, "--json", str(file)]) == 2
-            assert "exists and does not contain such results; choose another file" in capsys.readouterr().err
+            assert "exists and contains other data; choose another file" in capsys.readouterr().err
     assert notes.read_text() == "mine"
     assert json.loads(results.read_text())["passed"]
 

@@ -238,9 +238,9 @@ def main(
     The default layout is the fastest one: moments on a GPU, tiles of populations on a CPU.
     """
     if figure is not None:  # before anything is measured
-        from seiche.report.style import kind_of_picture
+        from seiche.report.style import picture_format
 
-        kind_of_picture(figure.name)
+        picture_format(figure.name)
     on_gpu = parse_device(device).is_gpu
     edge = size or (256 if on_gpu else 64)
     count = steps or (96 if on_gpu else 10)
@@ -274,7 +274,7 @@ def draw(path: Path, results: Mapping[str, Sequence[BloodRow]]) -> None:
         widest = max((row.support, row.points) for row in rows)
         chosen = sorted((row for row in rows if (row.support, row.points) == widest), key=lambda row: row.hematocrit)
         shares[name] = {f"{row.hematocrit:.2f}": _shares(row) for row in chosen}
-    shares_figure(path, parts=shares, x_label="hematocrit")
+    shares_figure(path, shares=shares, x_label="hematocrit")
 
 
 def _shares(row: BloodRow) -> dict[str, float]:

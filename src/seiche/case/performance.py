@@ -53,8 +53,8 @@ class PerformanceReport:
             steps=solver.timers.steps,
             seconds=self.seconds,
             copy_bandwidth=self.bandwidth,
-            bytes_a_step={name: sum(moved.get(name, 0.0) for _, _, moved in stages) for name in names},
-            often={name: max(frequency.get(name, 0.0) for _, frequency, _ in stages) for name in names},
+            bytes_per_step={name: sum(moved.get(name, 0.0) for _, _, moved in stages) for name in names},
+            frequency={name: max(frequency.get(name, 0.0) for _, frequency, _ in stages) for name in names},
             host_overhead=dict(zip(self.host_overhead, longest.tolist(), strict=True)),
         )
 

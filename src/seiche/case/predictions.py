@@ -17,10 +17,10 @@ from seiche.machine.in_use import VARIABLE
 from seiche.machine.laws.file import Machine, read_machine
 from seiche.machine.laws.steps import Scale, StepTime, predict_step, scales_of, stored_scales
 from seiche.observe.plan import RunPlan, magnified
-from seiche.report.prediction import BEGIN, ScalingPrediction, as_json, as_text, prediction_figure
+from seiche.report.prediction import FIRST_CHARACTERS, ScalingPrediction, as_json, as_text, prediction_figure
 from seiche.report.stored import refuse_output
-from seiche.report.style import kind_of_picture
-from seiche.report.summary import find_summary, read_summary, whole_summaries
+from seiche.report.style import picture_format
+from seiche.report.summary import find_summary, read_summary, summary_errors
 
 #: Planning more ranks takes too long in one process.
 MAX_RANKS = 4096
@@ -101,7 +101,7 @@ def predict_case(
     scales = scales or stored
     strong: list[StepTime] = []
     weak: list[StepTime] = []
-    left_out: dict[int, str] = {}
+    omitted: dict[int, str] = {}
     plan: RunPlan | None = None
     for count in ranks:
         try:
@@ -112,9 +112,9 @@ def predict_case(
             strong.append(step)
             plan = fixed
         except CaseError as error:
-            left_out[count] = str(error)
+            omitted[count] = str(error)
     if plan is None:
-        raise CaseError(left_out[ranks[0]])
+        raise CaseError(omitted[ranks[0]])
     device, notes = "device" if case.gpu else "host", []
     if device not in machine.launch:
         notes.append(f"machine {machine.name!r} has no launch times: they are taken as 0")
@@ -135,7 +135,7 @@ def predict_case(
             "bench predict --keep`"
         )
     return ScalingPrediction(
-        case.name, machine.name, case.gpu, plan.item, plan.items, plan.layout, case.steps, strong, weak, left_out, notes
+        case.name, machine.name, case.gpu, plan.item, plan.items, plan.layout, case.steps, strong, weak, omitted, notes
     )
 
 
@@ -146,7 +146,7 @@ def scales_of_run(case: CasePlans, machine: Machine, run: Path, ranks_per_node: 
     """
     path = find_summary(run)
     summary: dict[str, Any] = read_summary(path)
-    with whole_summaries(path):
+    with summary_errors(path):
         stages = [row for row in summary["stages"] if row.get("mean")]
         rows = {str(row["name"]): (float(row["mean"]), float(row["minimum"])) for row in stages}
         ranks = int(summary["ranks"])
@@ -179,10 +179,10 @@ def main(
     """
     if run_on is not None and run is None:
         raise CaseError(f"--run-on {run_on}: requires --run")
-    refuse_output(output, BEGIN)
+    refuse_output(output, FIRST_CHARACTERS)
     if figure is not None:
         check_no_folder(figure)
-        kind_of_picture(figure.name)
+        picture_format(figure.name)
     counts, target = ranks_of(ranks), machine_of(machine, fallback)
     case = planned_case(path, overrides, device)
     scales = None

@@ -30,7 +30,7 @@ def render(run: Path, *, moving: bool, output: Path | None = None, every: int = 
     if snapshots and not any(run.rglob("*.vtkhdf.series")):
         target = output or snapshots[0].with_suffix(".gif" if moving else ".png")
         _check_name(target, moving)
-        render_motion(target, snapshots[0], moving=moving, every=every)
+        render_motion(target, snapshots[0], as_film=moving, every=every)
         return target
     source = _series(run, series)
     states = read_list(source)
@@ -56,12 +56,12 @@ def _state(path: Path) -> CellSurfaces:
 
 
 def _check_name(target: Path, moving: bool) -> None:
-    from seiche.report.film import ENDINGS, ffmpeg
+    from seiche.report.film import SUFFIXES, ffmpeg
 
-    endings = ENDINGS if moving else (".png", ".pdf", ".svg", ".jpg")
-    if target.suffix.lower() not in endings:
+    suffixes = SUFFIXES if moving else (".png", ".pdf", ".svg", ".jpg")
+    if target.suffix.lower() not in suffixes:
         product = "film" if moving else "picture"
-        raise CaseError(f"--output {target}: expected a {product} with suffix {' or '.join(endings)}")
+        raise CaseError(f"--output {target}: expected a {product} with suffix {' or '.join(suffixes)}")
     check_replaceable_file("--output", target, FILE_KINDS.get(target.suffix.lower(), ""))
     if target.suffix.lower() == ".mp4":
         ffmpeg(target)

@@ -49,8 +49,9 @@ SimulationCallback: TypeAlias = "Callable[[Simulation], object]"
 class Outcome:
     """End of a run: last `step`, wall time `seconds`, and the reason if it `stopped` before its last step.
 
-    At the end of the case: `lines` are physical results and passed bounds as text, `files` the written files, `summary`
-    the content of the summary file (data movement on rank 0 only), `arrays` recorded results. All are empty before.
+    At the end of the case: `lines` are physical results and violated bounds as text, `files` the written files,
+    `summary` the content of the summary file (data movement on rank 0 only), `arrays` recorded results. All are empty
+    before.
     """
 
     step: int

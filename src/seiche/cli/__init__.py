@@ -75,9 +75,9 @@ def run(
         raise CaseError(f"--port {port}: requires --serve")
     world = world_of_command()
     overrides = [*(changes or ()), *([f"run.transport={transport}"] if transport else [])]
-    everything = [*overrides, *([f"output.trace={trace.absolute()}"] if trace is not None else [])]
+    all_overrides = [*overrides, *([f"output.trace={trace.absolute()}"] if trace is not None else [])]
     with load(
-        case, device=device, overrides=everything, restart=restart, output=output, replace=replace, world=world
+        case, device=device, overrides=all_overrides, restart=restart, output=output, replace=replace, world=world
     ) as simulation:
         for note in simulation.notes() if world.rank == 0 else ():
             print(f"seiche: note: {note}", file=sys.stderr)
@@ -100,8 +100,10 @@ def run(
             return
         last_changes = {change.partition("=")[0].strip(): change for change in overrides}.values()
         options = [("--device", device), ("--output", output), *(("--set", change) for change in last_changes)]
-        text = " ".join(f"{name} {quote(str(value))}" for name, value in options if value is not None)
-        command = f"seiche run {quote(str(case))} --restart {quote(str(simulation.checkpoints.path))} {text}".rstrip()
+        option_text = " ".join(f"{name} {quote(str(value))}" for name, value in options if value is not None)
+        command = (
+            f"seiche run {quote(str(case))} --restart {quote(str(simulation.checkpoints.path))} {option_text}".rstrip()
+        )
         # The wall clock is first checked after one step.
         no_progress = outcome.stopped.startswith("wall-clock") and outcome.step <= simulation.first_step + 1
         note = ", before which no step was completed," if no_progress else ""
@@ -147,24 +149,24 @@ def predict(
     fallback_machine: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Machine file for missing data.")
     ] = None,
-    former: Annotated[Path | None, typer.Option("--with", hidden=True)] = None,
+    former_fallback: Annotated[Path | None, typer.Option("--with", hidden=True)] = None,
     json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also store the results here.")] = None,
     figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw strong and weak scaling here.")] = None,
 ) -> None:
     """Predict the time of a step of a case on a machine, for several numbers of ranks, without running it."""
-    if _idle():
+    if _is_other_rank():
         return
     from seiche.case.predictions import main as predict_ranks
 
-    if former is not None:
+    if former_fallback is not None:
         print("note: --with is now called --fallback-machine", file=sys.stderr)
-    fallback = fallback_machine or former
-    files = {"machine": machine, "run": run, "run_on": run_on, "fallback": fallback, "output": json, "figure": figure}
-    predict_ranks(case, ranks=ranks, device=device, overrides=changes or (), ranks_per_node=per_node, **files)
+    fallback = fallback_machine or former_fallback
+    paths = {"machine": machine, "run": run, "run_on": run_on, "fallback": fallback, "output": json, "figure": figure}
+    predict_ranks(case, ranks=ranks, device=device, overrides=changes or (), ranks_per_node=per_node, **paths)
 
 
-def _idle() -> bool:
-    """Return whether another rank executes this serial command."""
+def _is_other_rank() -> bool:
+    """Return whether this rank skips a serial command, which rank 0 executes."""
     return world_of_command(alone=True).rank != 0
 
 
@@ -180,7 +182,7 @@ def render(
     series: Annotated[str | None, typer.Option(metavar="NAME", help="File name of the cells or snapshots.")] = None,
 ) -> None:
     """Draw the cells of a run, coloured by velocity, or its waves in a plane."""
-    if _idle():
+    if _is_other_rank():
         return
     from seiche.case.render import render as draw
 
@@ -196,7 +198,7 @@ def convert(
     force: Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")] = False,
 ) -> None:
     """Convert a geometry."""
-    if _idle():
+    if _is_other_rank():
         return
     from seiche.case.flow.convert import convert as convert_file
 
@@ -212,7 +214,7 @@ def report(
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Page to write.")] = None,
 ) -> None:
     """Write a page that analyses the performance of a run."""
-    if _idle():
+    if _is_other_rank():
         return
     from seiche.report.run_report import main as write
 
@@ -233,7 +235,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
         return status if isinstance(status, int) else 0
     except (SeicheError, OSError, MemoryError, typer.TyperException, typer.Abort, KeyboardInterrupt) as error:
-        return end_of_rank(world, _line(error))
+        return end_of_rank(world, _error_line(error))
     except BaseException:
         if world.size == 1:
             raise
@@ -241,7 +243,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return end_of_rank(world, traceback.format_exc())
 
 
-def _line(error: BaseException) -> str:
+def _error_line(error: BaseException) -> str:
     if isinstance(error, typer.TyperException):
         text = error.format_message()
         if error.exit_code == 2 and "Usage:" in text:  # `seiche` without arguments prints the help

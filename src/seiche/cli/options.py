@@ -13,28 +13,32 @@ if TYPE_CHECKING:
     from seiche.domain.world import World
 
 
-def _benchmark_file(path: Path | None) -> Path | None:
-    """Return `path`; CaseError if it exists and contains no results of benchmarks."""
+def _checked_benchmark_path(path: Path | None) -> Path | None:
+    """Return `path`; raise CaseError if it exists and does not contain benchmark results."""
     from seiche.report.stored import refuse_output
 
     refuse_output(path)
     return path
 
 
-def _checks_file(path: Path | None) -> Path | None:
-    """Return `path`; CaseError if it exists and contains no results of checks."""
-    from seiche.report.stored import CHECKS, check_replaceable_results
+def _checked_checks_path(path: Path | None) -> Path | None:
+    """Return `path`; raise CaseError if it exists and does not contain results of checks."""
+    from seiche.report.stored import CHECKS_START, check_replaceable_results
 
-    check_replaceable_results(path, CHECKS)
+    check_replaceable_results(path, CHECKS_START)
     return path
 
 
-_STORE = "Also store the results here."
+_STORE_HELP = "Also store the results here."
 DeviceOption = Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')]
-JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help=_STORE, callback=_benchmark_file)]
-ChecksFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help=_STORE, callback=_checks_file)]
-Only = Annotated[
-    list[str] | None, typer.Option(metavar="TEXT", help="Only families with this in the name; repeatable.")
+JsonFile = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help=_STORE_HELP, callback=_checked_benchmark_path)
+]
+ChecksFile = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help=_STORE_HELP, callback=_checked_checks_path)
+]
+FamilyFilter = Annotated[
+    list[str] | None, typer.Option(metavar="TEXT", help="Run only families with TEXT in the name; repeatable.")
 ]
 Plots = Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the comparisons here.")]
 RankThreads = Annotated[int | None, typer.Option(min=1, help="Threads per rank (cpu).")]
@@ -51,14 +55,14 @@ def world_of_command(*, alone: bool = False) -> World:
     """
     from seiche.domain.world import refuse_unconnected
 
-    world = _started()
+    world = _world_of_process()
     if not alone:
         refuse_unconnected(world)
     return world
 
 
 @cache
-def _started() -> World:
+def _world_of_process() -> World:
     """Return the ranks of this process; cached, because the first call is collective."""
     from seiche.domain.world import World
 

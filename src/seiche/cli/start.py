@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Commands for those who write a case: `seiche new` and `seiche schema`."""
+"""Commands for new cases: `seiche new` and `seiche schema`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def schema(
     *,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write.")] = None,
 ) -> None:
-    """Print the JSON schema of case files, with which editors complete and check keys."""
+    """Print the JSON schema of case files; editors use it to complete and check keys."""
     if world_of_command(alone=True).rank != 0:
         return
     from seiche.case.json_schema import schema_text, write_schema
@@ -32,18 +32,20 @@ def schema(
 
 def new(
     kind: Annotated[str | None, typer.Argument(help="flow, blood, ultrasound or waves.")] = None,
-    name: Annotated[str | None, typer.Argument(help="Folder to make; by default the kind or the example.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Folder to create; by default named after the kind or the example.")
+    ] = None,
     *,
     like: Annotated[str | None, typer.Option(metavar="EXAMPLE", help="Copy this example with its data.")] = None,
     python: Annotated[bool, typer.Option("--python", help="Also write a script that runs the case.")] = False,
-    list_them: Annotated[bool, typer.Option("--list", help="List the examples and exit.")] = False,
+    list_only: Annotated[bool, typer.Option("--list", help="List the examples and exit.")] = False,
 ) -> None:
-    """Begin a case: write a folder with a commented case file that runs."""
+    """Create a folder with a commented case file that is ready to run."""
     if world_of_command(alone=True).rank != 0:
         return
     from seiche.case.new import list_examples, new_case
 
-    if list_them:
+    if list_only:
         print("\n".join(list_examples()))
         return
     if kind is None:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Commands that compare with exact solutions: `seiche validate ...`."""
 
-# Annotations are evaluated: those of the commands of `_add` are created when it is called.
+# Annotations are evaluated: those of the commands of `_add_command` are created when it is called.
 from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from seiche.cli.options import ChecksFile, DeviceOption, Only, Plots, world_of_command
+from seiche.cli.options import ChecksFile, DeviceOption, FamilyFilter, Plots, world_of_command
 
 validate = typer.Typer(
     help="Compare with exact solutions; each check passes or fails.", no_args_is_help=True, rich_markup_mode=None
@@ -20,10 +20,10 @@ def _refuse_ranks() -> None:
 
     ranks = world_of_command().size
     if ranks > 1:
-        raise CaseError(f"validate: requires one rank, not {ranks}; checks of several ranks start these themselves")
+        raise CaseError(f"validate: requires one rank, not {ranks}; checks that need several ranks start them")
 
 
-def _add(solver: str, quick_help: str, summary: str) -> None:
+def _add_command(solver: str, quick_help: str, summary: str) -> None:
     """Add the command of the checks of a solver."""
 
     def command(
@@ -31,7 +31,7 @@ def _add(solver: str, quick_help: str, summary: str) -> None:
         quick: Annotated[bool, typer.Option("--quick", help=quick_help)] = False,
         json: ChecksFile = None,
         plots: Plots = None,
-        only: Only = None,
+        only: FamilyFilter = None,
     ) -> None:
         from seiche.validate import suite
 
@@ -41,10 +41,12 @@ def _add(solver: str, quick_help: str, summary: str) -> None:
     validate.command(solver, help=f"{summary}; exit status 1 if one fails.")(command)
 
 
-_add("flow", "Smaller sizes: minutes instead of an hour.", "Compare the flow solver with exact solutions")
-_add("cells", "Smaller meshes.", "Compare cell membranes with exact and measured values")
-_add("ultrasound", "Smaller grids; full sizes need a GPU.", "Compare the ultrasound solver with exact solutions")
-_add("waves", "Fewer orders, smaller boxes.", "Compare the wave solver with exact solutions")
+_add_command("flow", "Smaller sizes: minutes instead of an hour.", "Compare the flow solver with exact solutions")
+_add_command("cells", "Smaller meshes.", "Compare cell membranes with exact and measured values")
+_add_command(
+    "ultrasound", "Smaller grids; full sizes need a GPU.", "Compare the ultrasound solver with exact solutions"
+)
+_add_command("waves", "Fewer orders, smaller boxes.", "Compare the wave solver with exact solutions")
 
 
 @validate.command("machine")
@@ -52,7 +54,7 @@ def validate_machine(
     device: DeviceOption = "cpu",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions, shorter measurements.")] = False,
     json: ChecksFile = None,
-    only: Only = None,
+    only: FamilyFilter = None,
 ) -> None:
     """Compare the models of data movement with known parameters and tables; exit status 1 if one fails."""
     from seiche.validate import machine, suite

@@ -34,7 +34,7 @@ def main(arguments: list[str], program: str, device: str) -> int:
             if len(options.gpus) > 1 and world.size == 1:
                 start_ranks(len(options.gpus), arguments)
             device = device_of(options.gpus, world)
-        number = _run(options, program, device, world)
+        signal_number = _run(options, program, device, world)
     except SeicheError as error:
         return end_of_rank(world, f"{program}: {error}", 1)
     except OSError as error:
@@ -43,7 +43,7 @@ def main(arguments: list[str], program: str, device: str) -> int:
         if world.size == 1:
             raise
         return end_of_rank(world, traceback.format_exc(), 1)  # unexpected: end all ranks, which would wait for this one
-    return 128 + number if number else 0
+    return 128 + signal_number if signal_number else 0
 
 
 def _run(options: Options, program: str, device: str, world: World) -> int:
@@ -54,18 +54,18 @@ def _run(options: Options, program: str, device: str, world: World) -> int:
         if verbosity:
             print(f"{program}: {options.input} on {segment.solver.backend.describe()}", flush=True)
         if verbosity > 1:
-            print("\n".join(segment.about()), flush=True)
+            print("\n".join(segment.description()), flush=True)
         for line in segment.warnings() if world.rank == 0 else ():
             print(f"{program}: warning: {line}", file=sys.stderr, flush=True)
-        number = segment.run()
-        segment.finish(complete=number is None)
+        signal_number = segment.run()
+        segment.finish(complete=signal_number is None)
         if verbosity:
-            print(segment.times(), flush=True)
-        if number and world.rank == 0:
-            print(f"{program}: {segment.stopped(number)}", file=sys.stderr, flush=True)
+            print(segment.phase_times(), flush=True)
+        if signal_number and world.rank == 0:
+            print(f"{program}: {segment.stop_message(signal_number)}", file=sys.stderr, flush=True)
     finally:
         segment.close()
-    return number or 0 if options.checkpoint_file is None else 0
+    return signal_number or 0 if options.checkpoint_file is None else 0
 
 
 def omp() -> None:

@@ -10,15 +10,15 @@ from pathlib import Path
 
 from seiche.errors import CaseError
 
-_SERIES = {"p_raw": "p", "u_raw": "u", "u_non_staggered_raw": "u_non_staggered"}
-_AGGREGATES = tuple(f"{q}_{kind}" for q in "pu" for kind in ("rms", "max", "min", "max_all", "min_all", "final"))
-_LONG = (
-    *(*_SERIES, *_AGGREGATES, "copy_sensor_mask", "help", "version"),
+_SERIES_OPTIONS = {"p_raw": "p", "u_raw": "u", "u_non_staggered_raw": "u_non_staggered"}
+_AGGREGATE_OPTIONS = tuple(f"{q}_{kind}" for q in "pu" for kind in ("rms", "max", "min", "max_all", "min_all", "final"))
+_LONG_OPTIONS = (
+    *(*_SERIES_OPTIONS, *_AGGREGATE_OPTIONS, "copy_sensor_mask", "help", "version"),
     *("benchmark=", "verbose=", "checkpoint_file=", "checkpoint_interval=", "checkpoint_timesteps=", "overlap="),
 )
 #: Attribute of `Options`, and the lowest and highest value, by option.
-_TEXTS = {"i": "input", "o": "output", "checkpoint_file": "checkpoint_file"}
-_INTEGERS = {
+_TEXT_OPTIONS = {"i": "input", "o": "output", "checkpoint_file": "checkpoint_file"}
+_INTEGER_OPTIONS = {
     "t": ("threads", 1, 4096),
     "r": ("progress", 1, 100),
     "c": ("compression", 0, 9),
@@ -80,12 +80,12 @@ class Options:
 def parse(arguments: list[str]) -> Options:
     """Return the options of a command line; long ones may be abbreviated. Raise CaseError for invalid ones."""
     try:
-        pairs, positional = getopt.gnu_getopt(_without_bare_gpu(arguments), "i:o:t:g:r:c:s:puh", _LONG)
+        flags, positional = getopt.gnu_getopt(_without_bare_gpu(arguments), "i:o:t:g:r:c:s:puh", _LONG_OPTIONS)
     except getopt.GetoptError as error:
         raise CaseError(str(error)) from error
     options = Options()
-    for flag, value in pairs:
-        _set(options, flag.lstrip("-"), value)
+    for flag, value in flags:
+        _set_option(options, flag.lstrip("-"), value)
     if options.help or options.version:
         return options
     if positional:
@@ -93,8 +93,8 @@ def parse(arguments: list[str]) -> Options:
     for flag, name in (("-i", options.input), ("-o", options.output)):
         if not name:
             raise CaseError(f"option {flag} is missing")
-    periods = options.checkpoint_interval is not None or options.checkpoint_steps is not None
-    if periods != (options.checkpoint_file is not None):
+    has_interval = options.checkpoint_interval is not None or options.checkpoint_steps is not None
+    if has_interval != (options.checkpoint_file is not None):
         raise CaseError("--checkpoint_file and --checkpoint_interval or --checkpoint_timesteps must be used together")
     if not options.quantities and not options.final:
         options.quantities = ["p"]
@@ -102,43 +102,48 @@ def parse(arguments: list[str]) -> Options:
 
 
 def refuse_same_files(options: Options) -> None:
-    """Raise CaseError if two of input, output and checkpoint are the same file, or a folder is missing."""
+    """Raise CaseError if two of input, output and checkpoint are the same file, or a folder does not exist."""
     checkpoint = [("--checkpoint_file", options.checkpoint_file)] if options.checkpoint_file is not None else []
-    named = [("-i", options.input), ("-o", options.output), *checkpoint]
-    for (flag, name), (other_flag, other_name) in combinations(named, 2):
+    files = [("-i", options.input), ("-o", options.output), *checkpoint]
+    for (flag, name), (other_flag, other_name) in combinations(files, 2):
         if Path(name).resolve() == Path(other_name).resolve() or (
             Path(name).exists() and Path(other_name).exists() and Path(name).samefile(other_name)
         ):
-            raise CaseError(f"{flag} {name} and {other_flag} {other_name}: are the same file")
-    for flag, name in named[1:]:
+            raise CaseError(f"{flag} {name} and {other_flag} {other_name} are the same file")
+    for flag, name in files[1:]:
         if not Path(name).absolute().parent.is_dir():
             raise CaseError(f"{flag} {name}: there is no folder {Path(name).parent}")
 
 
 def _without_bare_gpu(arguments: list[str]) -> list[str]:
-    """Return the arguments without a -g that has no number: the first free GPU is the default."""
-    following = [*arguments[1:], "-"]
+    """Remove a -g without a number: the first free GPU is the default."""
+    next_arguments = [*arguments[1:], "-"]
     return [
-        flag for flag, value in zip(arguments, following, strict=False) if flag != "-g" or not value.startswith("-")
+        flag
+        for flag, value in zip(arguments, next_arguments, strict=False)
+        if flag != "-g" or not value.startswith("-")
     ]
 
 
-def _set(options: Options, name: str, value: str) -> None:
+def _set_option(options: Options, name: str, value: str) -> None:
     name = {"p": "p_raw", "u": "u_raw", "h": "help"}.get(name, name)
-    if name in _SERIES or name in _AGGREGATES:
-        names, record = options.final if name.endswith("_final") else options.quantities, _SERIES.get(name, name)
+    if name in _SERIES_OPTIONS or name in _AGGREGATE_OPTIONS:
+        names, record = (
+            options.final if name.endswith("_final") else options.quantities,
+            _SERIES_OPTIONS.get(name, name),
+        )
         names += [record] if record not in names else []
     elif name in ("copy_sensor_mask", "help", "version"):
         setattr(options, name, True)
-    elif name in _TEXTS:
-        setattr(options, _TEXTS[name], value)
-    elif name in _INTEGERS:
-        attribute, lowest, highest = _INTEGERS[name]
+    elif name in _TEXT_OPTIONS:
+        setattr(options, _TEXT_OPTIONS[name], value)
+    elif name in _INTEGER_OPTIONS:
+        attribute, lowest, highest = _INTEGER_OPTIONS[name]
         setattr(options, attribute, _integer(name, value, lowest, highest))
     elif name == "g":
-        options.gpus = tuple(_integer(name, one, 0, 4096) for one in value.split(","))
+        options.gpus = tuple(_integer(name, index, 0, 4096) for index in value.split(","))
         if len(set(options.gpus)) < len(options.gpus):
-            raise CaseError(f"-g {value}: a GPU is named twice")
+            raise CaseError(f"-g {value}: a GPU is selected twice")
     elif name == "s":
         options.first = _integer(name, value, 1, 1 << 62) - 1
     elif name == "overlap":

@@ -12,11 +12,11 @@ from seiche.ultrasound.problem import Absorption, Field, MaskSource, Mode, Pml, 
 
 _MODES: tuple[Mode, ...] = ("dirichlet", "additive-no-correction", "additive")
 #: Relative difference up to which a staggered density counts as the mean of neighbours: single precision.
-_SAME = 3e-7
+_MEAN_TOLERANCE = 3e-7
 
 
 def problem_of(data: KWaveInput, steps: int | None = None) -> Problem:
-    """Return the problem of an input file, or its first `steps` steps; raise FormatError if it is impossible."""
+    """Return the problem of an input file, limited to `steps` steps; raise FormatError if it is invalid."""
     axes = tuple(reversed(data.axes))
     shape = data.shape[-len(axes) :]
 
@@ -72,23 +72,23 @@ def _are_means(density: Field, staggered: tuple[Field, ...]) -> bool:
     """Return whether the staggered densities are the means that the solver computes itself, without an array."""
     for axis, values in enumerate(staggered):
         if not isinstance(density, np.ndarray):
-            if isinstance(values, np.ndarray) or abs(values / density - 1) > _SAME:
+            if isinstance(values, np.ndarray) or abs(values / density - 1) > _MEAN_TOLERANCE:
                 return False
             continue
         shifted = np.concatenate([density.take(range(1, density.shape[axis]), axis), density.take([-1], axis)], axis)
-        if np.max(np.abs(np.asarray(values) / (0.5 * (density + shifted)) - 1)) > _SAME:
+        if np.max(np.abs(np.asarray(values) / (0.5 * (density + shifted)) - 1)) > _MEAN_TOLERANCE:
             return False
     return True
 
 
 def sensor_points(data: KWaveInput) -> npt.NDArray[np.int64]:
-    """Return the indices of the sensor's points, cuboid after cuboid for cuboids."""
+    """Return the indices of the sensor's points; those of cuboids in the order of the cuboids."""
     if data.sensor_points is not None:
         return data.sensor_points
     assert data.sensor_corners is not None
     _, middle, last = data.shape
-    parts = []
+    indices = []
     for x1, y1, z1, x2, y2, z2 in data.sensor_corners:
         z, y, x = np.ix_(np.arange(z1, z2 + 1), np.arange(y1, y2 + 1), np.arange(x1, x2 + 1))
-        parts.append(((z * middle + y) * last + x).reshape(-1))
-    return np.concatenate(parts)
+        indices.append(((z * middle + y) * last + x).reshape(-1))
+    return np.concatenate(indices)

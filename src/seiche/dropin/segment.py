@@ -40,7 +40,7 @@ from seiche.ultrasound.solver import UltrasoundSolver
 
 CREATED_BY = f"Seiche {__version__}"
 #: Numbers of the input that are copied to the output, if present.
-_REPEATED = (
+_COPIED_SCALARS = (
     *("Nx", "Ny", "Nz", "dt", "dx", "dy", "dz", "c_ref"),
     *(f"pml_{axis}_{key}" for axis in "xyz" for key in ("size", "alpha")),
     *(f"{name}_source_flag" for name in ("ux", "uy", "uz", "p", "p0", "transducer")),
@@ -63,23 +63,23 @@ class RunSegment:
     def __init__(self, options: Options, device: str, world: World | None = None) -> None:
         """Read the input, create the solver, and restore a checkpoint, if any; raise SeicheError with the cause."""
         self._options, self._world = options, world or World.serial()
-        self._marks = [time.perf_counter()]
+        self._timestamps = [time.perf_counter()]
         on_root(self._world, lambda: refuse_same_files(options))
         on_root(self._world, lambda: check_replaceable_output(options.output))
         self._input: KWaveInput = read_input(options.input)
         self._problem = problem_of(self._input, options.benchmark)
-        self._marks.append(time.perf_counter())
+        self._timestamps.append(time.perf_counter())
         self.solver = self._solver(device)
         axes = self._problem.axes
-        self._names = {"p": "p", **{f"u{axis}": f"u{axis}_sg{axis}" for axis in axes}}
-        self._names |= {f"rho{axis}": f"rho{axis}" for axis in axes}
+        self._dataset_names = {"p": "p", **{f"u{axis}": f"u{axis}_sg{axis}" for axis in axes}}
+        self._dataset_names |= {f"rho{axis}": f"rho{axis}" for axis in axes}
         self._aggregates, self._series = self.solver.recorder.aggregates, self.solver.recorder.series_names()
         self._output: KWaveOutput | None = None
-        self._earlier = [0.0] * len(_PHASES[:-1])
+        self._earlier_seconds = [0.0] * len(_PHASES[:-1])
         stored = on_root(self._world, self._open)
         if stored is not None:
             self.solver.set_state(self._state(*stored))
-        self._marks.append(time.perf_counter())
+        self._timestamps.append(time.perf_counter())
 
     def _solver(self, device: str) -> UltrasoundSolver:
         options, world = self._options, self._world
@@ -90,7 +90,7 @@ class RunSegment:
             sink=self._write_rows,
         )
         if world.size > 1 and "u_non_staggered" in options.quantities:
-            raise CaseError("--u_non_staggered_raw: needs a single GPU")
+            raise CaseError("--u_non_staggered_raw: requires a single GPU")
         basis = None if world.size == 1 else "local" if options.overlap else "global"
         try:
             return UltrasoundSolver(
@@ -111,19 +111,21 @@ class RunSegment:
 
     def _open(self) -> tuple[int, Arrays, Arrays] | None:
         """Open the output file, and return time step, fields and aggregates of the checkpoint, if any."""
-        options, found = self._options, None
+        options, checkpoint = self._options, None
         if options.checkpoint_file is not None and Path(options.checkpoint_file).exists():
-            found = read_checkpoint(options.checkpoint_file, self._input, tuple(self._names.values()), self._records())
+            checkpoint = read_checkpoint(
+                options.checkpoint_file, self._input, tuple(self._dataset_names.values()), self._records()
+            )
         self._output = output = KWaveOutput(
-            options.output, self._input, compression=options.compression, append=found is not None
+            options.output, self._input, compression=options.compression, append=checkpoint is not None
         )
-        self._earlier = [output.seconds(f"{phase}_phase_execution_time") for phase in _PHASES[:-1]]
+        self._earlier_seconds = [output.seconds(f"{phase}_phase_execution_time") for phase in _PHASES[:-1]]
         stored = None
-        if found is not None:
-            t_index, fields = found
+        if checkpoint is not None:
+            t_index, fields = checkpoint
             output.check_segment(t_index, str(options.checkpoint_file))
             aggregates = {name: output.read_aggregate(name) for name in self._aggregates}
-            stored = (t_index, {name: fields[key] for name, key in self._names.items()}, aggregates)
+            stored = (t_index, {name: fields[key] for name, key in self._dataset_names.items()}, aggregates)
         for name in self._series:
             output.create_series(name, self._problem.steps - options.first, self.solver.recorder.sensors)
         return stored
@@ -131,18 +133,18 @@ class RunSegment:
     def _state(self, t_index: int, fields: Arrays, aggregates: Arrays) -> State:
         """Return this rank's rows of the fields and aggregates of a checkpoint."""
         points, sensors = self.solver.keys["points"], self.solver.keys["sensors"]
-        everywhere = {**fields, **{name: values for name, values in aggregates.items() if name.endswith("_all")}}
-        sensed = {name: values[sensors] for name, values in aggregates.items() if not name.endswith("_all")}
+        grid_fields = {**fields, **{name: values for name, values in aggregates.items() if name.endswith("_all")}}
+        sensor_values = {name: values[sensors] for name, values in aggregates.items() if not name.endswith("_all")}
         rows = {
             "points": RowSet(
-                points, self._problem.points, {name: values.reshape(-1)[points] for name, values in everywhere.items()}
+                points, self._problem.points, {name: values.reshape(-1)[points] for name, values in grid_fields.items()}
             ),
-            "sensors": RowSet(sensors, self.solver.recorder.sensors, sensed),
+            "sensors": RowSet(sensors, self.solver.recorder.sensors, sensor_values),
         }
         return State(t_index, rows)
 
     def _records(self) -> str:
-        """Return the records, which must be the same in all segments of a simulation."""
+        """Return a description of the records, which must be identical in all segments of a simulation."""
         options = self._options
         names = " ".join(sorted(options.quantities)) or "nothing"
         return f"{names} from step {options.first + 1} to {self._problem.steps}"
@@ -152,33 +154,33 @@ class RunSegment:
         solver, options, steps = self.solver, self._options, self._problem.steps
         end = steps if options.checkpoint_steps is None else min(steps, solver.step + options.checkpoint_steps)
         interval = float("inf") if options.checkpoint_interval is None else options.checkpoint_interval
-        deadline = self._marks[0] + interval
-        report_every, number, chunk = max(1, steps * options.progress // 100), 0, 1
-        largest = max(1, _BUFFER_BYTES // max(1, 4 * len(self._series) * self.solver.recorder.sensors))
+        deadline = self._timestamps[0] + interval
+        report_every, signal_number, chunk = max(1, steps * options.progress // 100), 0, 1
+        max_chunk = max(1, _BUFFER_BYTES // max(1, 4 * len(self._series) * self.solver.recorder.sensors))
         with stop_signals() as request:
             while solver.step < end:
-                steps_now = min(chunk, report_every - solver.step % report_every, end - solver.step)
+                chunk_steps = min(chunk, report_every - solver.step % report_every, end - solver.step)
                 begin = time.perf_counter()
-                solver.advance(steps_now)
-                step_time = (time.perf_counter() - begin) / steps_now
+                solver.advance(chunk_steps)
+                step_time = (time.perf_counter() - begin) / chunk_steps
                 if self._world.rank == 0 and (solver.step % report_every == 0 or solver.step == steps):
                     self._report()
                 timeout = time.perf_counter() >= deadline
                 # All ranks make the same decision.
-                step_time, number, expired = self._world.allreduce_max(
+                step_time, signal_number, expired = self._world.allreduce_max(
                     np.array([step_time, request.number, timeout], np.float64)
                 )
-                if number or expired:
+                if signal_number or expired:
                     break
-                chunk = max(1, min(int(_POLL_INTERVAL / max(step_time, 1e-9)), largest))
-        self._marks.append(time.perf_counter())
+                chunk = max(1, min(int(_POLL_INTERVAL / max(step_time, 1e-9)), max_chunk))
+        self._timestamps.append(time.perf_counter())
         if solver.step == steps:
             return None
-        return int(number)
+        return int(signal_number)
 
     def _report(self) -> None:
         done, steps = self.solver.step, self._problem.steps
-        seconds = time.perf_counter() - self._marks[2]
+        seconds = time.perf_counter() - self._timestamps[2]
         print(f"{100 * done / steps:5.1f} %   step {done} of {steps}   {seconds:8.1f} s", flush=True)
 
     def finish(self, *, complete: bool) -> None:
@@ -194,7 +196,7 @@ class RunSegment:
                     aggregates[f"{name}_final"] = solver.field(name).reshape(self._input.shape)
         fields: Arrays = {}
         if not complete and options.checkpoint_file is not None:
-            fields = {key: solver.field(name).reshape(self._input.shape) for name, key in self._names.items()}
+            fields = {key: solver.field(name).reshape(self._input.shape) for name, key in self._dataset_names.items()}
         machine = self._world.allgather(
             (
                 f"{platform.node()} ({solver.backend.describe()})",
@@ -212,14 +214,14 @@ class RunSegment:
         assert output is not None
         for name, values in aggregates.items():
             output.write_aggregate(name, values)
-        for name in _REPEATED:
+        for name in _COPIED_SCALARS:
             if name in self._input.scalars:
                 output.write_scalar(name, self._input.scalars[name])
         output.write_scalar("Nt", self._problem.steps)
         output.write_scalar("t_index", self.solver.step)
         if options.copy_sensor_mask:
             output.write_sensor_mask()
-        self._marks.append(time.perf_counter())
+        self._timestamps.append(time.perf_counter())
         output.write_attributes(self._header(machine))
         output.close()
         if fields and options.checkpoint_file is not None:
@@ -228,8 +230,8 @@ class RunSegment:
             write_checkpoint(options.checkpoint_file, self._input, fields, step, **names)
 
     def _phase_seconds(self) -> dict[str, float]:
-        pairs = zip(self._marks[1:], self._marks[:-1], self._earlier, strict=True)
-        seconds = [end - begin + before for end, begin, before in pairs]
+        intervals = zip(self._timestamps[1:], self._timestamps[:-1], self._earlier_seconds, strict=True)
+        seconds = [end - begin + before for end, begin, before in intervals]
         return dict(zip(_PHASES, [*seconds, sum(seconds)], strict=True))
 
     def _header(self, machine: list[tuple[str, int, int]]) -> dict[str, str]:
@@ -247,8 +249,8 @@ class RunSegment:
             "total_memory_in_use": f"{sum(memory)} MB",
         }
 
-    def about(self) -> list[str]:
-        """Return lines on the problem and its decomposition (--verbose 2)."""
+    def description(self) -> list[str]:
+        """Return lines that describe the problem and its decomposition (--verbose 2)."""
         problem, world = self._problem, self._world
         extents = " x ".join(str(n) for n in reversed(problem.shape))
         records = ", ".join([*self._options.quantities, *self._options.final])
@@ -260,19 +262,19 @@ class RunSegment:
         return lines
 
     def warnings(self) -> list[str]:
-        """Return a line for each weakness of the problem."""
+        """Return a warning for each estimate beyond its bound."""
         return warnings_of(estimates(self._problem, "exact"))
 
-    def times(self) -> str:
+    def phase_times(self) -> str:
         """Return a line with the seconds of each phase, earlier segments included (--verbose 1)."""
         return ", ".join(f"{phase} {seconds:.2f} s" for phase, seconds in self._phase_seconds().items())
 
-    def stopped(self, number: int) -> str:
+    def stop_message(self, signal_number: int) -> str:
         """Return the message for a segment that a signal ended."""
         path = self._options.checkpoint_file
         outcome = "the output is incomplete" if path is None else f"run the same command to continue from {path}"
         steps = self._problem.steps
-        return f"stopped by {signal.Signals(number).name} at step {self.solver.step} of {steps}; {outcome}"
+        return f"stopped by {signal.Signals(signal_number).name} at step {self.solver.step} of {steps}; {outcome}"
 
     def close(self) -> None:
         """Close the output file and the solver."""

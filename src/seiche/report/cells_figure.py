@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.floating[Any]]
 
 #: Grey level of the back wall, opacity of the front wall, and fraction of white in the shades of the back wall.
-_WALL, _FRONT, _WHITE = 0.8, 0.07, 0.6
-#: Percentile of the speeds at which the colours end.
-_TOP = 99.5
+_BACK_GREY, _FRONT_OPACITY, _BACK_WHITE = 0.8, 0.07, 0.6
+#: Percentile of the speeds at the end of the colour scale.
+_TOP_PERCENTILE = 99.5
 #: Width of a film in pixels, and duration of a frame (ms).
 FILM_WIDTH, FRAME_TIME = 900, 80
 
@@ -47,11 +47,11 @@ def camera_for(points: Floats) -> Camera:
     extent = np.ptp(points, axis=0)
     order = np.argsort(extent, kind="stable")
     right, up = np.eye(3)[order[2]], np.eye(3)[order[1]]
-    towards = np.cross(right, up) + 0.22 * right + 0.18 * up
-    view, upwards = (_direction(vector) for vector in (towards, up))
-    flat = points @ screen_axes(view, upwards)[:2].T * 1e6
-    margin = 0.03 * float(np.ptp(flat, axis=0).max()) or 1.0
-    low, high = flat.min(axis=0) - margin, flat.max(axis=0) + margin
+    view_vector = np.cross(right, up) + 0.22 * right + 0.18 * up
+    view, upwards = (_direction(vector) for vector in (view_vector, up))
+    projected = points @ screen_axes(view, upwards)[:2].T * 1e6
+    margin = 0.03 * float(np.ptp(projected, axis=0).max()) or 1.0
+    low, high = projected.min(axis=0) - margin, projected.max(axis=0) + margin
     return Camera(view, upwards, (float(low[0]), float(low[1])), (float(high[0]), float(high[1])))
 
 
@@ -60,11 +60,11 @@ def _direction(vector: Floats) -> Direction:
     return x, y, z
 
 
-def fastest(states: Iterable[CellSurfaces]) -> float:
-    """Return the speed (m/s) at which the colours of all states end."""
+def color_limit(states: Iterable[CellSurfaces]) -> float:
+    """Return the speed (m/s) at the end of the colour scale for all states."""
     speeds = [np.linalg.norm(state.on_vertices["velocity"], axis=1) for state in states]
-    together = np.concatenate(speeds) if speeds else np.zeros(0)
-    return (float(np.percentile(together, _TOP)) if len(together) else 0.0) or 1.0
+    all_speeds = np.concatenate(speeds) if speeds else np.zeros(0)
+    return (float(np.percentile(all_speeds, _TOP_PERCENTILE)) if len(all_speeds) else 0.0) or 1.0
 
 
 @paper_style()
@@ -83,7 +83,7 @@ def cells_figure(
         OSError: the picture cannot be written.
     """
     camera = camera_for(_all_points([state], wall))
-    store(_drawn(state, wall, camera, fastest([state]), DOUBLE_COLUMN), path, limit)
+    store(_draw_cells(state, wall, camera, color_limit([state]), DOUBLE_COLUMN), path, limit)
 
 
 @paper_style()
@@ -91,7 +91,7 @@ def film(
     path: str | os.PathLike[str],
     states: list[Callable[[], CellSurfaces]],
     wall: CellSurfaces | None,
-    shown: Callable[[int], None] = lambda number: None,
+    on_frame: Callable[[int], None] = lambda number: None,
 ) -> None:
     """Draw all states as an animated GIF or an MP4 with common view and colours.
 
@@ -99,7 +99,7 @@ def film(
         path: film to write; it replaces an existing file when it is complete.
         states: functions that read one state each.
         wall: the wall of the vessel, or None.
-        shown: called with the number of frames drawn so far.
+        on_frame: called with the number of frames drawn so far.
 
     Raises:
         CaseError: the program for an MP4 is not installed.
@@ -108,14 +108,14 @@ def film(
     """
     if not states:
         raise ValueError("a film requires at least one state")
-    selected = [states[0](), states[len(states) // 2](), states[-1]()]
-    top = fastest(selected)
-    camera = camera_for(_all_points(selected, wall))
+    samples = [states[0](), states[len(states) // 2](), states[-1]()]
+    max_speed = color_limit(samples)
+    camera = camera_for(_all_points(samples, wall))
 
     def frames() -> Iterator[Image]:
         for number, read in enumerate(states, start=1):
-            yield film_frame(_drawn(read(), wall, camera, top, DOUBLE_COLUMN), FILM_WIDTH)
-            shown(number)
+            yield film_frame(_draw_cells(read(), wall, camera, max_speed, DOUBLE_COLUMN), FILM_WIDTH)
+            on_frame(number)
 
     write_film(path, frames(), FRAME_TIME)
 
@@ -127,7 +127,9 @@ def _all_points(states: list[CellSurfaces], wall: CellSurfaces | None) -> Floats
     return points
 
 
-def _drawn(state: CellSurfaces, wall: CellSurfaces | None, camera: Camera, top: float, width: float) -> Figure:
+def _draw_cells(
+    state: CellSurfaces, wall: CellSurfaces | None, camera: Camera, max_speed: float, width: float
+) -> Figure:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
@@ -135,18 +137,18 @@ def _drawn(state: CellSurfaces, wall: CellSurfaces | None, camera: Camera, top: 
     figure = new_figure(width, min(max(0.82 * width * sides[1] / sides[0], 1.2), 1.3 * width))
     figure.patch.set_facecolor("white")
     axes = figure.add_subplot()
-    colors = ScalarMappable(Normalize(0.0, top * 1e3), "viridis")
+    colors = ScalarMappable(Normalize(0.0, max_speed * 1e3), "viridis")
     frame = screen_axes(camera.view, camera.up)
     if wall is not None and len(wall.faces):
-        _add(axes, wall, frame, lambda faces: np.full((len(faces), 3), _WALL), back=True, alpha=1.0)
+        _add_faces(axes, wall, frame, lambda faces: np.full((len(faces), 3), _BACK_GREY), back=True, alpha=1.0)
     speeds = np.linalg.norm(state.on_vertices["velocity"], axis=1) * 1e3
 
-    def pigment(faces: npt.NDArray[np.integer[Any]]) -> Floats:
+    def color_of_faces(faces: npt.NDArray[np.integer[Any]]) -> Floats:
         return np.asarray(colors.to_rgba(speeds[faces].mean(axis=1))[:, :3])
 
-    _add(axes, state, frame, pigment, back=False, alpha=1.0)
+    _add_faces(axes, state, frame, color_of_faces, back=False, alpha=1.0)
     if wall is not None and len(wall.faces):
-        _add(axes, wall, frame, lambda faces: np.full((len(faces), 3), 0.45), back=False, alpha=_FRONT)
+        _add_faces(axes, wall, frame, lambda faces: np.full((len(faces), 3), 0.45), back=False, alpha=_FRONT_OPACITY)
     axes.set_xlim(camera.low[0], camera.high[0])
     axes.set_ylim(camera.low[1], camera.high[1])
     axes.set_aspect("equal")
@@ -157,11 +159,11 @@ def _drawn(state: CellSurfaces, wall: CellSurfaces | None, camera: Camera, top: 
     return figure
 
 
-def _add(
+def _add_faces(
     axes: Axes,
     surfaces: CellSurfaces,
     frame: Floats,
-    pigment: Callable[[npt.NDArray[np.integer[Any]]], Floats],
+    color_of_faces: Callable[[npt.NDArray[np.integer[Any]]], Floats],
     *,
     back: bool,
     alpha: float,
@@ -169,20 +171,20 @@ def _add(
     """Draw the front faces, or the back faces, from the farthest to the nearest."""
     from matplotlib.collections import PolyCollection
 
-    places = np.asarray(surfaces.vertices, np.float64) @ frame.T * 1e6
-    corners = places[surfaces.faces]
+    projected = np.asarray(surfaces.vertices, np.float64) @ frame.T * 1e6
+    corners = projected[surfaces.faces]
     crosses = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    drawn = np.flatnonzero(crosses[:, 2] < 0 if back else crosses[:, 2] > 0)
-    drawn = drawn[np.argsort(corners[drawn, :, 2].mean(axis=1), kind="stable")]
-    if not len(drawn):
+    visible = np.flatnonzero(crosses[:, 2] < 0 if back else crosses[:, 2] > 0)
+    visible = visible[np.argsort(corners[visible, :, 2].mean(axis=1), kind="stable")]
+    if not len(visible):
         return
-    lengths = np.maximum(np.linalg.norm(crosses[drawn], axis=1), 1e-300)[:, None]
-    diffuse, gloss = shade(crosses[drawn] / lengths)
-    colors = pigment(surfaces.faces[drawn]) * diffuse[:, None]
-    colors += (1 - colors) * (gloss[:, None] if not back else _WHITE)
+    lengths = np.maximum(np.linalg.norm(crosses[visible], axis=1), 1e-300)[:, None]
+    diffuse, gloss = shade(crosses[visible] / lengths)
+    colors = color_of_faces(surfaces.faces[visible]) * diffuse[:, None]
+    colors += (1 - colors) * (gloss[:, None] if not back else _BACK_WHITE)
     edges: Any = "none" if alpha < 1 else colors
     style: dict[str, Any] = {"facecolors": colors, "edgecolors": edges, "linewidths": 0.2, "alpha": alpha}
-    axes.add_collection(PolyCollection(corners[drawn, :, :2], **style, rasterized=True))
+    axes.add_collection(PolyCollection(corners[visible, :, :2], **style, rasterized=True))
 
 
 def _scale_bar(axes: Axes, width: float) -> None:

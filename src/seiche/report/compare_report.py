@@ -19,8 +19,8 @@ def text(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
     """Return the page of two summaries with titles `names`."""
     first, second = runs
     title = f"{names[0]} and {names[1]}"
-    body = [f"<h1>{escape(title)}</h1>", f"<p>{escape(verdict(first, second))}</p>", _speed(first, second)]
-    body += [_settings(runs, names), _stages(runs, names), _split(runs, names), _efficiencies(runs, names)]
+    body = [f"<h1>{escape(title)}</h1>", f"<p>{escape(verdict(first, second))}</p>", _rates(first, second)]
+    body += [_settings(runs, names), _stages(runs, names), _losses(runs, names), _efficiencies(runs, names)]
     return page(title, [part for part in body if part])
 
 
@@ -38,8 +38,8 @@ def verdict(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
     return text
 
 
-def referred(runs: Sequence[Mapping[str, Any]]) -> list[Efficiency | None]:
-    """Return the efficiencies of both runs per step, with the first as reference."""
+def relative_efficiencies(runs: Sequence[Mapping[str, Any]]) -> list[Efficiency | None]:
+    """Return the efficiencies of all runs per step, relative to the first."""
     trees: list[Efficiency | None] = []
     for run in runs:
         stored, steps = run.get("efficiency") or {}, max(1, run["steps"])
@@ -53,7 +53,7 @@ def referred(runs: Sequence[Mapping[str, Any]]) -> list[Efficiency | None]:
     return trees
 
 
-def _speed(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
+def _rates(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
     rows = [("rate", "mlups", unit_of_rate(first.get("item", "sites"))), ("wall time", "seconds", "s")]
     return cards((name, f"{number(first[key], 4)} → {number(second[key], 4)} {unit}") for name, key, unit in rows)
 
@@ -67,27 +67,27 @@ def _stages(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
     stage_seconds = [{row["name"]: row["seconds"] / max(1, run["steps"]) for row in run["stages"]} for run in runs]
     rows = []
     for name in dict.fromkeys(name for run in stage_seconds for name in run):
-        a, b = (run.get(name) for run in stage_seconds)
-        cells = [number(value * 1e6) if value is not None else "" for value in (a, b)]
-        rows.append((name, *cells, f"{b / a:.2f}" if a and b is not None else ""))
+        first, second = (run.get(name) for run in stage_seconds)
+        cells = [number(value * 1e6) if value is not None else "" for value in (first, second)]
+        rows.append((name, *cells, f"{second / first:.2f}" if first and second is not None else ""))
     return section("Stages, µs per step", table(("stage", *names, "second / first"), rows))
 
 
-def _split(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+def _losses(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
     trees = [(run.get("efficiency") or {}, run.get("movement") or {}) for run in runs]
-    parts = [losses(*tree, item=run.get("item", "sites")) for tree, run in zip(trees, runs, strict=True)]
-    if not all(parts):
+    run_losses = [losses(*tree, item=run.get("item", "sites")) for tree, run in zip(trees, runs, strict=True)]
+    if not all(run_losses):
         return ""
-    rows, widest = [], 0.0
-    for run, name, split in zip(runs, names, parts, strict=True):
-        step = [part.seconds / max(1, run["steps"]) for part in split]
-        widest = max(widest, sum(step))
+    rows, longest = [], 0.0
+    for run, name, split in zip(runs, names, run_losses, strict=True):
+        step = [loss.seconds / max(1, run["steps"]) for loss in split]
+        longest = max(longest, sum(step))
         rows.append((name, step, f"{number(sum(step) * 1e6)} µs"))
-    return section("Step of a mean rank", bars(rows, [part.name for part in parts[0]], widest))
+    return section("Step of an average rank", bars(rows, [loss.name for loss in run_losses[0]], longest))
 
 
 def _efficiencies(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
-    trees = referred(runs)
+    trees = relative_efficiencies(runs)
     if any(tree is None for tree in trees):
         return section("Efficiencies", "<p>Not available: one of the runs has no timed step.</p>")
     stored = [run["efficiency"] for run in runs]
@@ -96,10 +96,10 @@ def _efficiencies(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> st
     ]
     rows.append(("computation scaling", *(f"{tree.computation_scaling:.3f}" for tree in trees if tree)))
     rows.append(("global", *(f"{tree.overall:.3f}" for tree in trees if tree)))
-    waits = [
+    overheads = [
         sum(sum(seconds) for seconds in (run.get("movement") or {}).get("host_overhead", {}).values()) for run in runs
     ]
-    if all(wait > 0 for wait in waits):
-        per_step = [wait / max(1, run["steps"]) for wait, run in zip(waits, runs, strict=True)]
+    if all(overhead > 0 for overhead in overheads):
+        per_step = [overhead / max(1, run["steps"]) for overhead, run in zip(overheads, runs, strict=True)]
         rows.append(("scaling of host work between steps", "1.000", f"{scaling(per_step[0], per_step[1]):.3f}"))
     return section("Efficiencies, the first run as reference", table(("factor", *names), rows))

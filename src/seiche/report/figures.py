@@ -165,9 +165,9 @@ def _draw_plane(axes: Axes, plane: PlaneSlice) -> None:
         vmax=float(np.nanmax(values)) or 1.0,
     )
     # The outline is half a spacing outside the outermost sites, the wall of half-way bounce-back.
-    soft = gaussian_filter(fluid.astype(float), 1.4)
-    places = [np.arange(count) * millimetre for count in (columns, rows)]
-    outline = axes.contour(*places, soft, levels=[0.5], colors="0.15", linewidths=0.7)
+    smoothed = gaussian_filter(fluid.astype(float), 1.4)
+    coordinates = [np.arange(count) * millimetre for count in (columns, rows)]
+    outline = axes.contour(*coordinates, smoothed, levels=[0.5], colors="0.15", linewidths=0.7)
     image.set_clip_path(Path.make_compound_path(*outline.get_paths()), transform=axes.transData)
     axes.set_axis_off()
     axes.set_aspect("equal")
@@ -186,8 +186,8 @@ def _draw_flow(axes: Axes, flow: FlowHistory, time: float | None) -> None:
         in_millilitres = np.asarray(rates) * 1e6
         axes.plot(times, in_millilitres, color=color, label=name)
         if time is not None and len(times):
-            shown = np.interp(time * factor, times, in_millilitres)
-            axes.plot([time * factor], [shown], "o", color=color, markersize=3.5, zorder=3)
+            flow_rate = np.interp(time * factor, times, in_millilitres)
+            axes.plot([time * factor], [flow_rate], "o", color=color, markersize=3.5, zorder=3)
     axes.set_xlabel(f"time ({unit})")
     axes.set_ylabel("flow rate into\nthe vessel (mL/s)")
     if len(times) > 1:
@@ -208,7 +208,7 @@ def profile_figure(
     """Draw measured profiles (markers), by name as (x, y), over the exact one (line)."""
     figure = new_figure(SINGLE_COLUMN, 0.78 * SINGLE_COLUMN)
     axes = figure.add_subplot()
-    axes.plot(*_ordered(exact), color="0.2", label=exact_label, zorder=1)
+    axes.plot(*_sorted_by_x(exact), color="0.2", label=exact_label, zorder=1)
     for number, (name, (x, y)) in enumerate(measured.items()):
         color, marker = COLORS[number % len(COLORS)], "os^Dv"[number % 5]
         axes.plot(x, y, marker, color=color, markerfacecolor="white", markersize=4, label=name, zorder=2)
@@ -222,15 +222,15 @@ def profile_figure(
 def shares_figure(
     path: str | os.PathLike[str],
     *,
-    parts: Mapping[str, Mapping[str, Mapping[str, float]]],
+    shares: Mapping[str, Mapping[str, Mapping[str, float]]],
     x_label: str,
     y_label: str = "share of a step",
 ) -> None:
-    """Draw fractions of a step as stacked bars: panels by name, bars by label, amounts by name of the part."""
-    figure = new_figure(SINGLE_COLUMN * min(2, len(parts)), 0.85 * SINGLE_COLUMN)
-    panels = figure.subplots(1, len(parts), sharey=True, squeeze=False)[0]
-    names = list(dict.fromkeys(name for bars in parts.values() for bar in bars.values() for name in bar))
-    for axes, (title, bars) in zip(panels, parts.items(), strict=True):
+    """Draw fractions of a step as stacked bars: panels by name, bars by label, values by name of the part."""
+    figure = new_figure(SINGLE_COLUMN * min(2, len(shares)), 0.85 * SINGLE_COLUMN)
+    panels = figure.subplots(1, len(shares), sharey=True, squeeze=False)[0]
+    names = list(dict.fromkeys(name for bars in shares.values() for bar in bars.values() for name in bar))
+    for axes, (title, bars) in zip(panels, shares.items(), strict=True):
         labels, bottom = list(bars), np.zeros(len(bars))
         total = np.array([sum(bar.values()) for bar in bars.values()])
         for number, name in enumerate(names):
@@ -246,8 +246,8 @@ def shares_figure(
     store(figure, path)
 
 
-def _ordered(line: tuple[npt.ArrayLike, npt.ArrayLike]) -> tuple[Floats, Floats]:
-    x, y = (np.asarray(part, np.float64) for part in line)
+def _sorted_by_x(line: tuple[npt.ArrayLike, npt.ArrayLike]) -> tuple[Floats, Floats]:
+    x, y = (np.asarray(values, np.float64) for values in line)
     order = np.argsort(x, kind="stable")
     return x[order], y[order]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 #: File suffixes of films.
-ENDINGS = (".gif", ".mp4")
+SUFFIXES = (".gif", ".mp4")
 
 
 def film_frame(figure: Figure, width: int) -> Image:
@@ -44,15 +44,15 @@ def write_film(path: str | os.PathLike[str], frames: Iterable[Image], frame_time
     encoder = ffmpeg(path) if Path(path).suffix.lower() == ".mp4" else None
     remaining = iter(frames)
     first = next(remaining)
-    with replacing(path) as part:
+    with replacing(path) as temporary:
         if encoder is None:
-            first.save(part, format="GIF", save_all=True, append_images=remaining, duration=frame_time, loop=0)
+            first.save(temporary, format="GIF", save_all=True, append_images=remaining, duration=frame_time, loop=0)
             return
         width, height = first.size
         command = [encoder, "-loglevel", "error", "-y", "-f", "rawvideo", "-pix_fmt", "rgb24"]
         command += ["-s", f"{width}x{height}", "-r", f"{1000 / frame_time:g}", "-i", "-"]
         # Players require even sizes and this pixel format.
-        command += ["-vf", "crop=trunc(iw/2)*2:trunc(ih/2)*2", "-pix_fmt", "yuv420p", "-f", "mp4", os.fspath(part)]
+        command += ["-vf", "crop=trunc(iw/2)*2:trunc(ih/2)*2", "-pix_fmt", "yuv420p", "-f", "mp4", os.fspath(temporary)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             assert process.stdin is not None and process.stderr is not None
             try:

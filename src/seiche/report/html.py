@@ -11,7 +11,7 @@ from seiche.io import files
 from seiche.report.style import COLORS as COLORS
 
 #: First lines of every page; only files that begin with them are replaced.
-_BEGIN = "<!doctype html>\n<!-- seiche report -->\n"
+_FIRST_LINES = "<!doctype html>\n<!-- seiche report -->\n"
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; }
@@ -55,7 +55,7 @@ footer { margin-top: 2rem; font-size: .85rem; opacity: .75; }
 def page(title: str, body: Iterable[str]) -> str:
     """Return the complete text of a page."""
     head = (
-        f'{_BEGIN}<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'{_FIRST_LINES}<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(title)}</title>\n'
         f"<style>{_STYLE}</style>\n</head>\n<body>\n"
     )
@@ -73,32 +73,31 @@ def cards(pairs: Iterable[tuple[str, str]]) -> str:
     return f'<ul class="cards">{items}</ul>'
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], words: Sequence[int] = ()) -> str:
-    """Return a table that scrolls if it is too wide; the columns `words` have sentences.
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], text_columns: Sequence[int] = ()) -> str:
+    """Return a table that scrolls if it is too wide; `text_columns` are the indices of those with sentences.
 
     On a narrow screen, sentences are shown below the numbers of their row.
     """
-    top = "".join(
-        f'<th class="words">{escape(name)}</th>' if k in words else f"<th>{escape(name)}</th>"
+    header = "".join(
+        f'<th class="words">{escape(name)}</th>' if k in text_columns else f"<th>{escape(name)}</th>"
         for k, name in enumerate(head)
     )
     lines = []
     for row in rows:
         cells = []
         for k, (name, cell) in enumerate(zip(head, row, strict=True)):
-            kind = ' class="words"' if k in words else f' data-head="{escape(name)}"' if words and k else ""
+            kind = f' data-head="{escape(name)}"' if text_columns and k else ""
+            kind = ' class="words"' if k in text_columns else kind
             cells.append(f"<td{kind}>{escape(cell)}</td>")
         lines.append(f"<tr>{''.join(cells)}</tr>")
-    kind = ' class="wordy"' if words else ""
-    return (
-        f'<div class="scroll"><table{kind}><thead><tr>{top}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
-    )
+    kind, body = ' class="wordy"' if text_columns else "", "".join(lines)
+    return f'<div class="scroll"><table{kind}><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def bars(rows: Iterable[tuple[str, Sequence[float], str]], names: Sequence[str], total: float) -> str:
     """Return a legend and one bar per row: label, values of `names` as fractions of `total`, and a note."""
     colors = [COLORS[k % len(COLORS)] if k < len(COLORS) else "#8888" for k in range(len(names))]
-    key = "".join(
+    legend = "".join(
         f'<li><i style="background:{color}"></i>{escape(name)}</li>' for name, color in zip(names, colors, strict=True)
     )
     lines = []
@@ -113,7 +112,7 @@ def bars(rows: Iterable[tuple[str, Sequence[float], str]], names: Sequence[str],
             f'<div class="row"><span>{escape(label)}</span><div class="bar">{parts}</div>'
             f"<small>{escape(note)}</small></div>"
         )
-    return f'<ul class="key">{key}</ul>' + "".join(lines)
+    return f'<ul class="key">{legend}</ul>' + "".join(lines)
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -133,7 +132,7 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
         CaseError: there is such a file.
     """
     refusal = f"{path} exists and is not a report; choose another file with --output"
-    files.check_replaceable(path, _BEGIN, f"cannot write {path}", refusal)
+    files.check_replaceable(path, _FIRST_LINES, f"cannot write {path}", refusal)
 
 
 def write_page(path: str | os.PathLike[str], text: str) -> None:
@@ -144,5 +143,5 @@ def write_page(path: str | os.PathLike[str], text: str) -> None:
         OSError: the file cannot be written.
     """
     check_replaceable(path)
-    with files.replacing(path) as part:
-        part.write_text(text, encoding="utf-8", errors="backslashreplace")
+    with files.replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")

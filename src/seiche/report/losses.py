@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 #: Losses below this fraction of the run are reported without advice.
-_SMALL = 0.02
+_ADVICE_THRESHOLD = 0.02
 
 #: Advice on load imbalance, by solver.
 _BALANCE_ADVICE = {
@@ -34,7 +34,7 @@ class Loss:
 def losses(
     efficiency: Mapping[str, Any], movement: Mapping[str, Any], solver: str = "flow", item: str = "sites"
 ) -> list[Loss]:
-    """Return the parts of the elapsed time of a mean rank: useful time, then losses in the order of the factors.
+    """Return the parts of the elapsed time of an average rank: useful time, then losses in the order of the factors.
 
     The seconds add up to the elapsed time: T = mean u + (max u - mean u) + (T_ideal - max u) + (max a - T_ideal)
     + (T - max a), theory/movement, section 8. Empty if the summary has no efficiencies. The advice is that for the
@@ -45,7 +45,7 @@ def losses(
     elapsed = float(efficiency["elapsed_s"])
     longest, ideal = elapsed * efficiency["communication"], elapsed * efficiency["transfer"]
     active, useful = elapsed * efficiency["orchestration"], elapsed * efficiency["parallel"]
-    parts = (
+    contributions = (
         ("computing", useful, "parallel", _computing(efficiency)),
         (
             "waiting for the busiest rank",
@@ -55,10 +55,11 @@ def losses(
         ),
         ("waiting for data of other ranks", ideal - longest, "serialisation", _serialisation(efficiency)),
         ("messages", active - ideal, "transfer", _transfer(movement, item)),
-        ("between steps", elapsed - active, "orchestration", _between(elapsed, movement, item)),
+        ("between steps", elapsed - active, "orchestration", _between_steps(elapsed, movement, item)),
     )
     return [
-        _loss(name, seconds, elapsed, efficiency, factor=factor, text=text) for name, seconds, factor, text in parts
+        _loss(name, seconds, elapsed, efficiency, factor=factor, text=text)
+        for name, seconds, factor, text in contributions
     ]
 
 
@@ -66,21 +67,21 @@ def _loss(
     name: str, seconds: float, elapsed: float, efficiency: Mapping[str, Any], *, factor: str, text: tuple[str, str]
 ) -> Loss:
     seconds = max(0.0, seconds)
-    share, (fact, advice) = seconds / elapsed, text
-    small = factor != "parallel" and share < _SMALL
-    sentence = fact if small or not advice else f"{fact} {advice}"
+    share, (explanation, advice) = seconds / elapsed, text
+    is_small = factor != "parallel" and share < _ADVICE_THRESHOLD
+    sentence = explanation if is_small or not advice else f"{explanation} {advice}"
     return Loss(name, seconds, share, factor, float(efficiency[factor]), sentence)
 
 
 def _computing(efficiency: Mapping[str, Any]) -> tuple[str, str]:
     return (
-        f"All {efficiency['elements']} {_elements(efficiency)} spent {efficiency['parallel']:.0%} of their time in "
+        f"All {efficiency['elements']} {_element_name(efficiency)} spent {efficiency['parallel']:.0%} of their time in "
         "stages that compute.",
         "",
     )
 
 
-def _elements(efficiency: Mapping[str, Any]) -> str:
+def _element_name(efficiency: Mapping[str, Any]) -> str:
     kind = "GPU" if "host" in efficiency else "rank"
     return kind if efficiency["elements"] == 1 else f"{kind}s"
 
@@ -101,7 +102,7 @@ def _serialisation(efficiency: Mapping[str, Any]) -> tuple[str, str]:
     if efficiency["elements"] == 1:
         return "A single rank does not wait for other ranks.", ""
     return (
-        "With an ideal network, ranks would still wait this long for data that other ranks compute.",
+        "Even with an ideal network, ranks would wait this long for data from other ranks.",
         "Different ranks are late in different steps; the trace shows the causes, such as outputs of one rank.",
     )
 
@@ -118,7 +119,7 @@ def _transfer(movement: Mapping[str, Any], item: str) -> tuple[str, str]:
     )
 
 
-def _between(elapsed: float, movement: Mapping[str, Any], item: str) -> tuple[str, str]:
+def _between_steps(elapsed: float, movement: Mapping[str, Any], item: str) -> tuple[str, str]:
     overheads = {name: max(seconds) for name, seconds in movement.get("host_overhead", {}).items() if seconds}
     measured = [f"{name} {seconds:.3g} s" for name, seconds in overheads.items() if seconds > 0.002 * elapsed]
     text = "Time outside stages: files, pictures, host work between stages"
@@ -138,6 +139,6 @@ def host_sentences(host: Mapping[str, Any]) -> list[tuple[str, float, str]]:
     return [(name, float(host[name]), text) for name, text in texts.items() if name in host]
 
 
-def spread(values: Sequence[float]) -> str:
+def range_text(values: Sequence[float]) -> str:
     """Return the range of values as text."""
     return f"{min(values):.3g}" if len(set(values)) == 1 else f"{min(values):.3g} to {max(values):.3g}"

@@ -27,11 +27,11 @@ _DASHES = ("-", "--", ":")
 def draw_machine(folder: Path, machine: Machine) -> list[Path]:
     """Draw all figures with data in the machine file into `folder`; return their paths."""
     drawn = []
-    groups: dict[str, tuple[PathName, ...]] = {
+    figure_paths: dict[str, tuple[PathName, ...]] = {
         "messages": ("host", "device_mpi", "nccl", "peer_copy"),
         "copies": ("h2d", "d2h", "d2d", "peer_store"),
     }
-    for name, paths in groups.items():
+    for name, paths in figure_paths.items():
         measured = [entry for entry in machine.paths if entry.path in paths]
         if measured:
             curves_figure(folder / f"{name}.png", measured)
@@ -60,7 +60,7 @@ def curves_figure(path: Path, measured: Sequence[Measured]) -> None:
         style = _DASHES[LOCALITIES.index(entry.locality)]
         axes.plot(sizes, entry.curve.seconds(sizes), style, color=color, label=label, zorder=2)
         axes.plot(entry.sizes, entry.seconds, "o", color=color, markerfacecolor="white", markersize=2.5, zorder=3)
-    _finish(axes, "bytes", "seconds")
+    _set_log_axes(axes, "bytes", "seconds")
     store(figure, path)
 
 
@@ -73,7 +73,7 @@ def senders_figure(path: Path, curve: Curve, rate: float) -> None:
     for color, senders in zip(COLORS, (1, 2, 4, 8, 16, 32), strict=True):
         times = [max_rate(curve, size, senders, rate) for size in sizes]
         axes.plot(sizes, times, color=color, label=f"{senders} sender{'s' if senders > 1 else ''}")
-    _finish(axes, "bytes of each message", "seconds")
+    _set_log_axes(axes, "bytes of each message", "seconds")
     store(figure, path)
 
 
@@ -88,30 +88,30 @@ def staging_figure(path: Path, machine: Machine) -> None:
     for color, size in zip(COLORS, (128, 1024, 4096, 16384, 131072), strict=False):
         axes.plot(counts, [direct_time(device, size, n) for n in counts], color=color, label=f"{size} B")
         axes.plot(counts, [three_step_time(down, up, host, size, n) for n in counts], "--", color=color)
-        even = crossover(device, down, up, host, size)
-        if even is not None and 1 <= even <= 256:
-            axes.plot([even], [direct_time(device, size, even)], "o", color=color, markersize=4, zorder=3)
-    _finish(axes, "messages", "seconds")
+        break_even = crossover(device, down, up, host, size)
+        if break_even is not None and 1 <= break_even <= 256:
+            axes.plot([break_even], [direct_time(device, size, break_even)], "o", color=color, markersize=4, zorder=3)
+    _set_log_axes(axes, "messages", "seconds")
     store(figure, path)
 
 
 @paper_style()
-def strategies_figure(path: Path, lines: Mapping[str, Sequence[tuple[int, float, float | None]]]) -> None:
+def strategies_figure(path: Path, strategies: Mapping[str, Sequence[tuple[int, float, float | None]]]) -> None:
     """Draw (bytes, measured, predicted) of an exchange by strategy: markers measured, dashed lines predicted."""
     figure = new_figure(SINGLE_COLUMN, 0.85 * SINGLE_COLUMN)
     axes = figure.add_subplot()
-    for number, (name, points) in enumerate(lines.items()):
+    for number, (name, points) in enumerate(strategies.items()):
         color, marker = COLORS[number % len(COLORS)], _MARKERS[number % len(_MARKERS)]
         sizes, measured, _ = zip(*points, strict=True)
         axes.plot(sizes, measured, marker + "-", color=color, markerfacecolor="white", markersize=3.5, label=name)
-        known = [(size, predicted) for size, _, predicted in points if predicted is not None]
-        if known:
-            axes.plot(*zip(*known, strict=True), "--", color=color, linewidth=0.9)
-    _finish(axes, "bytes per message", "seconds")
+        predictions = [(size, predicted) for size, _, predicted in points if predicted is not None]
+        if predictions:
+            axes.plot(*zip(*predictions, strict=True), "--", color=color, linewidth=0.9)
+    _set_log_axes(axes, "bytes per message", "seconds")
     store(figure, path)
 
 
-def _finish(axes: Axes, x: str, y: str) -> None:
+def _set_log_axes(axes: Axes, x: str, y: str) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel(x)

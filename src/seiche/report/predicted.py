@@ -21,7 +21,7 @@ class StageComparison:
     name: str
     measured: float
     predicted: float | None
-    why: str = ""
+    reason: str = ""
 
     @property
     def ratio(self) -> float | None:
@@ -36,11 +36,15 @@ def compare_with_prediction(summary: Mapping[str, Any], machine: Machine) -> lis
     """
     movement = summary.get("movement") or {}
     message_stages = set(movement.get("message_stages", []))
-    rows = [_of_memory(row, summary, machine) for row in summary["stages"] if row.get("mean") and row["bandwidth"]]
+    rows = [
+        _compare_memory_stage(row, summary, machine)
+        for row in summary["stages"]
+        if row.get("mean") and row["bandwidth"]
+    ]
     rows = [row for row in rows if row.name not in message_stages]
     if movement.get("messages"):
         measured = max(map(sum, zip(*(movement["stages"][name] for name in message_stages), strict=True)))
-        rows.append(_of_messages(measured, movement, machine))
+        rows.append(_compare_messages(measured, movement, machine))
     return rows
 
 
@@ -51,17 +55,17 @@ def memory_roof(summary: Mapping[str, Any], machine: Machine) -> tuple[float | N
     """
     kind = "device" if (summary.get("movement") or {}).get("device") == "gpu" else "host"
     rate, launch = machine.memory.get(kind), machine.launch.get(kind)
-    measured_on = machine.hardware.get("ranks")
-    if rate is not None and kind == "device" and isinstance(measured_on, int) and measured_on > 0:
-        rate *= summary["ranks"] / measured_on
+    measured_ranks = machine.hardware.get("ranks")
+    if rate is not None and kind == "device" and isinstance(measured_ranks, int) and measured_ranks > 0:
+        rate *= summary["ranks"] / measured_ranks
     return rate, launch.kernel if launch is not None else 0.0
 
 
-def _of_memory(row: Mapping[str, Any], summary: Mapping[str, Any], machine: Machine) -> StageComparison:
-    rate, start = memory_roof(summary, machine)
+def _compare_memory_stage(row: Mapping[str, Any], summary: Mapping[str, Any], machine: Machine) -> StageComparison:
+    rate, launch_time = memory_roof(summary, machine)
     if rate is None:
-        return StageComparison(row["name"], row["mean"], None, "the machine file has no bandwidth of this memory")
-    return StageComparison(row["name"], row["mean"], roofline(row["bandwidth"] * row["mean"], rate, start))
+        return StageComparison(row["name"], row["mean"], None, "the machine file has no bandwidth for this memory")
+    return StageComparison(row["name"], row["mean"], roofline(row["bandwidth"] * row["mean"], rate, launch_time))
 
 
 def _path_of(movement: Mapping[str, Any]) -> PathName | None:
@@ -74,7 +78,7 @@ def _path_of(movement: Mapping[str, Any]) -> PathName | None:
     return PATHS.get(transport)
 
 
-def _of_messages(measured: float, movement: Mapping[str, Any], machine: Machine) -> StageComparison:
+def _compare_messages(measured: float, movement: Mapping[str, Any], machine: Machine) -> StageComparison:
     transport, path = movement["transport"], _path_of(movement)
     messages = machine.messages(path) if path is not None else None
     if messages is None:
@@ -85,10 +89,12 @@ def _of_messages(measured: float, movement: Mapping[str, Any], machine: Machine)
         rows = [row for row in movement["messages"] if row[0] == rank]
         counts: dict[str, float] = {}
         for _, peer, count, _ in rows:
-            kind: Locality = "on-node" if hosts[rank] == hosts[peer] else "off-node"
-            if kind not in messages.curves:
-                return StageComparison("messages", measured, None, f"the machine file has no {path} messages {kind}")
-            counts[kind] = counts.get(kind, 0.0) + count
+            locality: Locality = "on-node" if hosts[rank] == hosts[peer] else "off-node"
+            if locality not in messages.curves:
+                return StageComparison(
+                    "messages", measured, None, f"the machine file has no {path} messages {locality}"
+                )
+            counts[locality] = counts.get(locality, 0.0) + count
         size = sum(row[3] for row in rows) / max(1.0, sum(counts.values()))
         longest = max(longest, messages.seconds(counts, size, hosts.count(hosts[rank])))
     return StageComparison("messages", measured, longest)

@@ -14,9 +14,9 @@ from seiche.report.style import COLORS, DOUBLE_COLUMN, new_figure, paper_style, 
 #: Schema version, increased when a key changes its meaning.
 SCHEMA = "seiche-prediction-1"
 #: First characters of stored predictions.
-BEGIN = f'{{\n "schema": "{SCHEMA}"'
+FIRST_CHARACTERS = f'{{\n "schema": "{SCHEMA}"'
 #: Stages below this fraction of a step are omitted from the table.
-_LEAST = 0.002
+_MIN_STAGE_SHARE = 0.002
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class ScalingPrediction:
         steps: number of steps of the run.
         strong: the same case on each number of ranks.
         weak: constant items per rank, those of the first number of ranks.
-        left_out: reasons for numbers of ranks without a prediction.
+        omitted: reasons why numbers of ranks have no prediction.
         notes: remarks for the reader.
     """
 
@@ -44,17 +44,17 @@ class ScalingPrediction:
     steps: int
     strong: Sequence[StepTime]
     weak: Sequence[StepTime]
-    left_out: dict[int, str] = field(default_factory=dict)
+    omitted: dict[int, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
-    def strong_efficiency(self, number: int) -> float:
-        """Return T_0 P_0 / (T P) of entry `number`."""
-        first, entry = self.strong[0], self.strong[number]
+    def strong_efficiency(self, index: int) -> float:
+        """Return T_0 P_0 / (T P) of entry `index`."""
+        first, entry = self.strong[0], self.strong[index]
         return first.seconds * first.ranks / (entry.seconds * entry.ranks)
 
-    def weak_efficiency(self, number: int) -> float:
-        """Return T_0 / T of entry `number`."""
-        return self.weak[0].seconds / self.weak[number].seconds
+    def weak_efficiency(self, index: int) -> float:
+        """Return T_0 / T of entry `index`."""
+        return self.weak[0].seconds / self.weak[index].seconds
 
 
 def as_json(prediction: ScalingPrediction) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def as_json(prediction: ScalingPrediction) -> dict[str, Any]:
         **head,
         "strong": [_row(step, prediction.strong_efficiency(k)) for k, step in enumerate(prediction.strong)],
         "weak": [_row(step, prediction.weak_efficiency(k)) for k, step in enumerate(prediction.weak)],
-        "left_out": {str(ranks): reason for ranks, reason in prediction.left_out.items()},
+        "left_out": {str(ranks): reason for ranks, reason in prediction.omitted.items()},
         "notes": list(prediction.notes),
     }
 
@@ -98,7 +98,7 @@ def as_text(prediction: ScalingPrediction) -> str:
     rows: list[tuple[str, ...]] = [
         ("ranks", "step", "interval", "exchange", "balance", "comm.", "parallel", "scaling", "weak", "memory", "")
     ]
-    for number, step in enumerate(prediction.strong):
+    for index, step in enumerate(prediction.strong):
         rows.append(
             (
                 str(step.ranks),
@@ -106,14 +106,14 @@ def as_text(prediction: ScalingPrediction) -> str:
                 f"{_time(step.low)} - {_time(step.high)}",
                 f"{_time(step.exchange)} {step.transport}" if step.exchange else "-",
                 *(f"{value:.3f}" for value in (step.load_balance, step.communication, step.parallel)),
-                f"{prediction.strong_efficiency(number):.3f}",
-                f"{prediction.weak_efficiency(number):.3f}",
+                f"{prediction.strong_efficiency(index):.3f}",
+                f"{prediction.weak_efficiency(index):.3f}",
                 _bytes(max(step.memory)),
                 f"rank {step.slowest}: {step.limit}",
             )
         )
     lines = [head, "", *_aligned(rows), "", *_aligned(_stage_rows(prediction.strong))]
-    lines += [f"left out: {ranks} ranks: {reason}" for ranks, reason in prediction.left_out.items()]
+    lines += [f"omitted: {ranks} ranks: {reason}" for ranks, reason in prediction.omitted.items()]
     lines += [f"note: {note}" for note in prediction.notes]
     return "\n".join(lines)
 
@@ -123,9 +123,9 @@ def _stage_rows(steps: Sequence[StepTime]) -> list[tuple[str, ...]]:
     names = dict.fromkeys(name for step in steps for name in step.computing)
     rows = [("stage, ranks", *(str(step.ranks) for step in steps))]
     for name in names:
-        times = [step.computing.get(name, 0.0) + step.waiting.get(name, 0.0) for step in steps]
-        if any(time > _LEAST * step.seconds for time, step in zip(times, steps, strict=True)):
-            rows.append((name, *(_time(time) if time else "-" for time in times)))
+        seconds = [step.computing.get(name, 0.0) + step.waiting.get(name, 0.0) for step in steps]
+        if any(value > _MIN_STAGE_SHARE * step.seconds for value, step in zip(seconds, steps, strict=True)):
+            rows.append((name, *(_time(value) if value else "-" for value in seconds)))
     return rows
 
 
@@ -155,29 +155,29 @@ def _bytes(count: float) -> str:
 def prediction_figure(path: Path, prediction: ScalingPrediction) -> None:
     """Draw time per step with its interval, and efficiencies, over the number of ranks."""
     figure = new_figure(DOUBLE_COLUMN, 0.42 * DOUBLE_COLUMN)
-    times, efficiencies = figure.subplots(1, 2)
+    time_axes, efficiency_axes = figure.subplots(1, 2)
     ranks = [step.ranks for step in prediction.strong]
     for color, name, steps in zip(COLORS, ("strong", "weak"), (prediction.strong, prediction.weak), strict=False):
-        times.plot(ranks, [step.seconds for step in steps], "o-", color=color, markersize=3, label=name)
+        time_axes.plot(ranks, [step.seconds for step in steps], "o-", color=color, markersize=3, label=name)
         low, high = [step.low for step in steps], [step.high for step in steps]
-        times.fill_between(ranks, low, high, color=color, alpha=0.2, linewidth=0)
+        time_axes.fill_between(ranks, low, high, color=color, alpha=0.2, linewidth=0)
     first = prediction.strong[0]
     ideal = [first.seconds * first.ranks / count for count in ranks]
-    times.plot(ranks, ideal, ":", color="0.4", label="ideal")
-    times.set_yscale("log")
-    times.set_ylabel("seconds per step")
-    entries = range(len(ranks))
+    time_axes.plot(ranks, ideal, ":", color="0.4", label="ideal")
+    time_axes.set_yscale("log")
+    time_axes.set_ylabel("seconds per step")
+    indices = range(len(ranks))
     curves = {
-        "strong scaling": [prediction.strong_efficiency(k) for k in entries],
-        "weak scaling": [prediction.weak_efficiency(k) for k in entries],
+        "strong scaling": [prediction.strong_efficiency(k) for k in indices],
+        "weak scaling": [prediction.weak_efficiency(k) for k in indices],
         "load balance": [step.load_balance for step in prediction.strong],
         "communication": [step.communication for step in prediction.strong],
     }
     for color, style, (name, values) in zip(COLORS, ("o-", "s-", "^--", "v--"), curves.items(), strict=False):
-        efficiencies.plot(ranks, values, style, color=color, markersize=3, label=name)
-    efficiencies.set_ylim(0.0, 1.05)
-    efficiencies.set_ylabel("efficiency")
-    for axes in (times, efficiencies):
+        efficiency_axes.plot(ranks, values, style, color=color, markersize=3, label=name)
+    efficiency_axes.set_ylim(0.0, 1.05)
+    efficiency_axes.set_ylabel("efficiency")
+    for axes in (time_axes, efficiency_axes):
         axes.set_xscale("log", base=2)
         axes.set_xlabel("ranks")
         axes.legend(fontsize=6)

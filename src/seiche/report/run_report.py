@@ -12,14 +12,14 @@ from seiche.machine.laws.file import Machine, read_machine
 from seiche.observe.progress import unit_of_rate
 from seiche.report import charts, compare_report
 from seiche.report.html import bars, cards, check_replaceable, escape, number, page, section, share, table, write_page
-from seiche.report.losses import host_sentences, losses, spread
+from seiche.report.losses import host_sentences, losses, range_text
 from seiche.report.predicted import compare_with_prediction, memory_roof
-from seiche.report.summary import find_summary, read_summary, whole_summaries
+from seiche.report.summary import find_summary, read_summary, summary_errors
 
 Summary = Mapping[str, Any]
 
-#: Maximum number of ranks drawn; of more ranks, a selection from the idlest to the busiest.
-_RANKS = 32
+#: Maximum number of ranks drawn; a larger run is sampled from the least to the most busy rank.
+_MAX_RANKS = 32
 
 
 def main(runs: Sequence[Path], *, compare: bool, machine: Path | None, output: Path | None) -> Path:
@@ -44,15 +44,15 @@ def main(runs: Sequence[Path], *, compare: bool, machine: Path | None, output: P
     check_replaceable(target)
     summaries = [read_summary(path) for path in paths]
     if compare:
-        with whole_summaries(*paths):
+        with summary_errors(*paths):
             comparison = compare_report.text(summaries, [str(run) for run in runs])
         write_page(target, comparison)
         return target
-    default = paths[0].parent / "machine.json"
-    machine = default if machine is None and default.exists() else machine
-    measured = read_machine(machine) if machine is not None else None
-    with whole_summaries(*paths):
-        content = text(summaries[0], measured)
+    default_machine = paths[0].parent / "machine.json"
+    machine = default_machine if machine is None and default_machine.exists() else machine
+    machine_data = read_machine(machine) if machine is not None else None
+    with summary_errors(*paths):
+        content = text(summaries[0], machine_data)
     write_page(target, content)
     return target
 
@@ -68,13 +68,13 @@ def text(summary: Summary, machine: Machine | None = None) -> str:
     body += [_prediction(summary, machine), _roofline(summary, machine)]
     if movement:
         body += [_messages(movement, summary["ranks"]), _memory(movement)]
-    body += [_numbers(summary), _footer(summary)]
+    body += [_results(summary), _footer(summary)]
     return page(f"{summary['case']}: run report", [part for part in body if part])
 
 
 def _header(summary: Summary) -> str:
-    state = f"stopped before its end: {summary['stopped']}" if summary.get("stopped") else "complete"
-    shown = [
+    status = f"stopped before its end: {summary['stopped']}" if summary.get("stopped") else "complete"
+    values = [
         ("wall time", f"{number(summary['seconds'], 4)} s"),
         ("rate", f"{number(summary['mlups'], 4)} {unit_of_rate(summary.get('item', 'sites'))}"),
         ("steps", f"{summary['steps']:,}"),
@@ -83,46 +83,50 @@ def _header(summary: Summary) -> str:
     ]
     efficiency = summary.get("efficiency") or {}
     if "parallel" in efficiency:
-        shown.append(("parallel efficiency", share(efficiency["parallel"])))
+        values.append(("parallel efficiency", share(efficiency["parallel"])))
     return (
         f"<h1>{escape(summary['case'])}</h1>\n"
-        f"<p>{escape(summary['device'])}; {escape(summary['date'])}; {escape(state)}.</p>\n"
+        f"<p>{escape(summary['device'])}; {escape(summary['date'])}; {escape(status)}.</p>\n"
         f"<p>Storage {escape(summary['layout'])}, {escape(summary['precision'])}"
-        f"; messages by {escape((summary.get('movement') or {}).get('transport', 'none'))}.</p>\n{cards(shown)}"
+        f"; messages by {escape((summary.get('movement') or {}).get('transport', 'none'))}.</p>\n{cards(values)}"
     )
 
 
 def _time(summary: Summary, movement: Mapping[str, Any], efficiency: Mapping[str, Any]) -> str:
-    parts = losses(efficiency, movement, summary.get("solver", "flow"), summary.get("item", "sites"))
-    if not parts:
+    losses_of_run = losses(efficiency, movement, summary.get("solver", "flow"), summary.get("item", "sites"))
+    if not losses_of_run:
         return section(
             "Where the time went",
-            "<p>No step of this run was timed: the run is too short, or from an older version.</p>",
+            "<p>No step of this run was timed: the run was too short, or an older version wrote it.</p>",
         )
     bar = bars(
-        [("a mean rank", [part.seconds for part in parts], f"{number(summary['seconds'])} s")],
-        [part.name for part in parts],
+        [("an average rank", [loss.seconds for loss in losses_of_run], f"{number(summary['seconds'])} s")],
+        [loss.name for loss in losses_of_run],
         float(efficiency["elapsed_s"]),
     )
     rows = [
         (
-            part.name,
-            number(part.seconds),
-            share(part.share),
-            f"{part.factor.replace('_', ' ')} {part.value:.2f}",
-            part.sentence,
+            loss.name,
+            number(loss.seconds),
+            share(loss.share),
+            f"{loss.factor.replace('_', ' ')} {loss.value:.2f}",
+            loss.sentence,
         )
-        for part in parts
+        for loss in losses_of_run
     ]
     names = (*compare_report.FACTORS, "computation_scaling", "global")
-    shown = [(name.replace("_", " "), f"{efficiency[name]:.3f}") for name in names if name in efficiency]
+    factors = [(name.replace("_", " "), f"{efficiency[name]:.3f}") for name in names if name in efficiency]
     note = (
         "<p>parallel = load balance × communication; communication = serialisation × transfer = device × orchestration;"
         " global = parallel × computation scaling. The reference is this run; compare with a run on fewer ranks by"
         " <code>seiche report --compare</code>.</p>"
     )
     return section(
-        "Where the time went", bar, table(("part", "s", "share", "factor", "why"), rows, words=(4,)), cards(shown), note
+        "Where the time went",
+        bar,
+        table(("part", "s", "share", "factor", "why"), rows, text_columns=(4,)),
+        cards(factors),
+        note,
     )
 
 
@@ -151,7 +155,11 @@ def _ranks(movement: Mapping[str, Any]) -> str:
     if not stages or not count:
         return ""
     order = sorted(range(count), key=lambda rank: movement["useful_s"][rank])
-    shown = range(count) if count <= _RANKS else sorted(order[k * (count - 1) // (_RANKS - 1)] for k in range(_RANKS))
+    shown = (
+        range(count)
+        if count <= _MAX_RANKS
+        else sorted(order[k * (count - 1) // (_MAX_RANKS - 1)] for k in range(_MAX_RANKS))
+    )
     largest = sorted(stages, key=lambda name: -sum(stages[name]))
     names, others = largest[:5], largest[5:]
     totals = [sum(values[rank] for values in stages.values()) for rank in range(count)]
@@ -160,13 +168,13 @@ def _ranks(movement: Mapping[str, Any]) -> str:
         values = [stages[name][rank] for name in names]
         values += [sum(stages[name][rank] for name in others)] if others else []
         rows.append((f"rank {rank}", values, f"{number(totals[rank] * 1e6)} µs"))
-    note = f"<p>{_RANKS} of {count} ranks, from the least to the most busy.</p>" if count > _RANKS else ""
+    note = f"<p>{_MAX_RANKS} of {count} ranks, from the least to the most busy.</p>" if count > _MAX_RANKS else ""
     return section("Ranks: a timed step", bars(rows, names + (["other stages"] if others else []), max(totals)), note)
 
 
 def _host(host: Mapping[str, Any]) -> str:
     rows = [(name.replace("_", " "), f"{value:.3f}", text) for name, value, text in host_sentences(host)]
-    return section("Processes that drive the GPUs", table(("factor", "value", "loss"), rows, words=(2,)))
+    return section("Processes that drive the GPUs", table(("factor", "value", "loss"), rows, text_columns=(2,)))
 
 
 def _prediction(summary: Summary, machine: Machine | None) -> str:
@@ -179,7 +187,7 @@ def _prediction(summary: Summary, machine: Machine | None) -> str:
             number(row.measured * 1e6),
             number(row.predicted * 1e6) if row.predicted is not None else "",
             f"{row.ratio:.2f}" if row.ratio is not None else "",
-            row.why,
+            row.reason,
         )
         for row in compare_with_prediction(summary, machine)
     ]
@@ -189,7 +197,9 @@ def _prediction(summary: Summary, machine: Machine | None) -> str:
         f"<p>Machine file {escape(machine.name)}: stages at memory bandwidth, messages by their fitted model."
         " Ratio above one: slower than memory or network; below one: data in a cache.</p>"
     )
-    return section("Prediction", table(("stage", "measured µs", "predicted µs", "ratio", ""), rows, words=(4,)), note)
+    return section(
+        "Prediction", table(("stage", "measured µs", "predicted µs", "ratio", ""), rows, text_columns=(4,)), note
+    )
 
 
 def _roofline(summary: Summary, machine: Machine | None) -> str:
@@ -199,9 +209,9 @@ def _roofline(summary: Summary, machine: Machine | None) -> str:
         for row in summary["stages"]
         if row["bandwidth"] and row["name"] not in message_stages
     ]
-    rate, start = memory_roof(summary, machine) if machine is not None else (None, 0.0)
+    rate, launch_time = memory_roof(summary, machine) if machine is not None else (None, 0.0)
     rate = rate or summary.get("copy_bandwidth")
-    plot = charts.roofline_plot(points, rate, start) if rate else ""
+    plot = charts.roofline_plot(points, rate, launch_time) if rate else ""
     return section("Roofline", plot) if plot else ""
 
 
@@ -211,24 +221,23 @@ def _messages(movement: Mapping[str, Any], ranks: int) -> str:
         return section("Messages", "<p>None: a single rank, or ranks without neighbours.</p>")
     count, size = sum(row[2] for row in rows), sum(row[3] for row in rows)
     partners = [sum(1 for row in rows if row[0] == rank) for rank in range(ranks)]
-    note = (
-        f"<p>{count:.0f} messages and {size:,.0f} B per step; {spread(partners)} partners per rank. Bytes per step:</p>"
-    )
+    totals = f"{count:.0f} messages and {size:,.0f} B per step; {range_text(partners)} partners per rank"
+    note = f"<p>{totals}. Bytes per step:</p>"
     return section("Messages", note, charts.message_matrix(rows, ranks))
 
 
 def _memory(movement: Mapping[str, Any]) -> str:
-    used = [value / 1e6 for value in movement["memory_B"]]
-    if not used:
+    megabytes = [value / 1e6 for value in movement["memory_B"]]
+    if not megabytes:
         return ""
     gpu = "" if movement.get("device") != "gpu" else " GPU memory is not included."
-    peak = spread([round(value) for value in used])
-    note = f"<p>Peak {peak} MB per process, {number(sum(used) / 1e3)} GB in total.{gpu}</p>"
-    rows = [(f"rank {rank}", [value], f"{value:.0f} MB") for rank, value in enumerate(used[:_RANKS])]
-    return section("Memory", note, bars(rows, ["process memory"], max(used)))
+    peak = range_text([round(value) for value in megabytes])
+    note = f"<p>Peak {peak} MB per process, {number(sum(megabytes) / 1e3)} GB in total.{gpu}</p>"
+    rows = [(f"rank {rank}", [value], f"{value:.0f} MB") for rank, value in enumerate(megabytes[:_MAX_RANKS])]
+    return section("Memory", note, bars(rows, ["process memory"], max(megabytes)))
 
 
-def _numbers(summary: Summary) -> str:
+def _results(summary: Summary) -> str:
     rows = [
         (name.replace("_", " "), f"{value:.6g}") for name, value in summary["invariants"].items() if value is not None
     ]
@@ -242,7 +251,7 @@ def _numbers(summary: Summary) -> str:
         for name, entry in summary.get("details", {}).items()
         if isinstance(entry, Mapping) and {"value", "unit"} <= entry.keys() and entry["value"] is not None
     ]
-    return section("Numbers of the run", table(("quantity", "value"), rows)) if rows else ""
+    return section("Results", table(("quantity", "value"), rows)) if rows else ""
 
 
 def _footer(summary: Summary) -> str:

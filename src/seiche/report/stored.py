@@ -8,13 +8,13 @@ from pathlib import Path
 from seiche.io.files import check_no_folder, check_replaceable
 
 #: First characters of benchmark results; `heading` writes their first key.
-BEGIN = '{\n "benchmark":'
+BENCHMARK_START = '{\n "benchmark":'
 #: First characters of results of `seiche validate`.
-CHECKS = '{\n  "version":'
+CHECKS_START = '{\n  "version":'
 
 
-def refuse_output(path: Path | None, begin: str = BEGIN) -> None:
-    """Refuse an output path that is another file or cannot be written, before any measurement.
+def refuse_output(path: Path | None, begin: str = BENCHMARK_START) -> None:
+    """Refuse an output path that holds other data or cannot be written, before any measurement.
 
     Args:
         path: file to write, or None.
@@ -35,5 +35,5 @@ def check_replaceable_results(path: Path | None, begin: str) -> None:
         CaseError: the path is refused.
     """
     if path is not None:
-        present = f"{path} exists and does not contain such results; choose another file with --json"
-        check_replaceable(path, begin, f"cannot write {path}", present)
+        refusal = f"{path} exists and contains other data; choose another file with --json"
+        check_replaceable(path, begin, f"cannot write {path}", refusal)

@@ -79,7 +79,7 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def kind_of_picture(name: str) -> str:
+def picture_format(name: str) -> str:
     """Return the picture format for the suffix of `name`; PNG without a suffix.
 
     Raises:
@@ -87,35 +87,38 @@ def kind_of_picture(name: str) -> str:
     """
     from matplotlib.backend_bases import FigureCanvasBase
 
-    kind, known = Path(name).suffix.lstrip(".").lower() or "png", sorted(FigureCanvasBase.get_supported_filetypes())
-    if kind not in known:
-        raise CaseError(f"{name}: {kind!r} is not a picture format; use one of {', '.join(known)}")
-    return kind
+    suffix, supported = (
+        Path(name).suffix.lstrip(".").lower() or "png",
+        sorted(FigureCanvasBase.get_supported_filetypes()),
+    )
+    if suffix not in supported:
+        raise CaseError(f"{name}: {suffix!r} is not a picture format; use one of {', '.join(supported)}")
+    return suffix
 
 
-def save(figure: Figure, part: Path, name: str, limit: int | None = None) -> None:
-    """Write `figure` to `part` in the format of the suffix of `name`.
+def save(figure: Figure, file: Path, name: str, limit: int | None = None) -> None:
+    """Write `figure` to `file` in the format of the suffix of `name`.
 
     A PNG of more than `limit` bytes is stored with 256 colours, which reduces its size to a third.
     """
-    kind = kind_of_picture(name)
+    suffix = picture_format(name)
     stream = io.BytesIO()
-    extra: dict[str, Any] = {"pil_kwargs": {"optimize": True}} if kind == "png" else {}
-    figure.savefig(stream, format=kind, dpi=DOTS_PER_INCH, facecolor="white", **extra)
-    if kind == "png" and limit is not None and stream.tell() > limit:
+    format_options: dict[str, Any] = {"pil_kwargs": {"optimize": True}} if suffix == "png" else {}
+    figure.savefig(stream, format=suffix, dpi=DOTS_PER_INCH, facecolor="white", **format_options)
+    if suffix == "png" and limit is not None and stream.tell() > limit:
         from PIL import Image
 
         stream.seek(0)
         reduced = Image.open(stream).convert("RGB").quantize(256, dither=Image.Dither.FLOYDSTEINBERG)
         stream = io.BytesIO()
         reduced.save(stream, format="png", optimize=True, dpi=(DOTS_PER_INCH, DOTS_PER_INCH))
-    part.write_bytes(stream.getvalue())
+    file.write_bytes(stream.getvalue())
 
 
 def store(figure: Figure, path: str | os.PathLike[str], limit: int | None = None) -> None:
     """Write `figure` to `path` as `save` does; it replaces an existing file when it is complete."""
-    with replacing(path) as part:
-        save(figure, part, os.fspath(path), limit)
+    with replacing(path) as temporary:
+        save(figure, temporary, os.fspath(path), limit)
 
 
 def color_bar(axes: Axes, colors: ScalarMappable, label: str, extend: str = "neither") -> None:

@@ -118,8 +118,8 @@ def content_of(summary: Summary) -> dict[str, Any]:
     """Return the content of the file as JSON values."""
     content = {item.name: _plain(getattr(summary, item.name)) for item in fields(summary)}
     content |= {"mlups": summary.mlups, "mass_balance": summary.mass_balance}
-    first = ("schema", "date", "case", "solver", "device", "sites", "item", "steps", "seconds", "mlups")
-    return {name: content[name] for name in first} | content
+    leading_keys = ("schema", "date", "case", "solver", "device", "sites", "item", "steps", "seconds", "mlups")
+    return {name: content[name] for name in leading_keys} | content
 
 
 def write_summary(path: str | os.PathLike[str], summary: Summary) -> None:
@@ -130,8 +130,8 @@ def write_summary(path: str | os.PathLike[str], summary: Summary) -> None:
         OSError: the file cannot be written.
     """
     text = json.dumps(content_of(summary), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    with replacing(path) as part:
-        part.write_text(text, encoding="utf-8", errors="backslashreplace")
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def read_summary(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -155,8 +155,8 @@ def read_summary(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 @contextmanager
-def whole_summaries(*paths: Path) -> Iterator[None]:
-    """Convert errors of the block, which reads summaries, to one line with their paths.
+def summary_errors(*paths: Path) -> Iterator[None]:
+    """Convert errors of a block that reads summaries to one line with their paths.
 
     Raises:
         FormatError: a value is missing or has a wrong type.

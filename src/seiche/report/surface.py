@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.floating[Any]]
 Direction = tuple[float, float, float]
 
 #: Direction of the light on the screen (right, up, towards the viewer), ambient light and gloss.
-_LAMP = np.array([-0.45, 0.55, 0.70])
+_LIGHT = np.array([-0.45, 0.55, 0.70])
 _AMBIENT = 0.55
 _GLOSS = 0.16
 #: Scales faces towards the viewer to the brightness of the colour bar.
@@ -30,8 +30,8 @@ class DrawnSurface:
     """A triangulated surface with values and a direction of view.
 
     `vertices` (v, 3) in metres, `faces` (f, 3), `values` (f,) or (v,), or vectors, drawn as magnitudes. `view` points
-    to the viewer, `up` upwards in the picture; None is the default of the figure. The colours end at the `top`-th
-    percentile of the values (by area), because of isolated peaks.
+    to the viewer, `up` upwards in the picture; None is the default of the figure. The colour scale ends at the `top`-th
+    percentile of the values (by area), so that isolated peaks do not dominate.
     """
 
     vertices: Floats
@@ -75,12 +75,12 @@ def screen_axes(view: Direction, up: Direction) -> Floats:
 
 def shade(normals: Floats) -> tuple[Floats, Floats]:
     """Return diffuse light (f,) and gloss (f,), each 0..1, for unit normals (f, 3) in the frame of the screen."""
-    lamp = _LAMP / np.linalg.norm(_LAMP)
+    light = _LIGHT / np.linalg.norm(_LIGHT)
     # Both sides are lit; back faces, the inside of the vessel, are slightly darker.
     facing = np.where(normals[:, 2:] < 0, -normals, normals)
-    diffuse = np.minimum(1.0, _EXPOSURE * (_AMBIENT + (1 - _AMBIENT) * np.clip(facing @ lamp, 0, 1)))
-    half = lamp + np.array([0.0, 0.0, 1.0])
-    gloss = _GLOSS * np.clip(facing @ (half / np.linalg.norm(half)), 0, 1) ** 30
+    diffuse = np.minimum(1.0, _EXPOSURE * (_AMBIENT + (1 - _AMBIENT) * np.clip(facing @ light, 0, 1)))
+    half_vector = light + np.array([0.0, 0.0, 1.0])
+    gloss = _GLOSS * np.clip(facing @ (half_vector / np.linalg.norm(half_vector)), 0, 1) ** 30
     return diffuse * np.where(normals[:, 2] < 0, 0.8, 1.0), gloss
 
 
@@ -117,6 +117,6 @@ def draw_surface(axes: Axes, surface: DrawnSurface) -> None:
 
 def _percentile(values: Floats, weights: Floats, share: float) -> float:
     order = np.argsort(values)
-    sums = np.cumsum(weights[order])
-    at = min(int(np.searchsorted(sums, sums[-1] * share / 100)), len(order) - 1)
-    return float(values[order[at]]) or 1.0
+    cumulative = np.cumsum(weights[order])
+    index = min(int(np.searchsorted(cumulative, cumulative[-1] * share / 100)), len(order) - 1)
+    return float(values[order[index]]) or 1.0

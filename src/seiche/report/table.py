@@ -45,8 +45,8 @@ def stage_rows(
     steps: int,
     seconds: float,
     copy_bandwidth: float | None = None,
-    bytes_a_step: Mapping[str, float] | None = None,
-    often: Mapping[str, float] | None = None,
+    bytes_per_step: Mapping[str, float] | None = None,
+    frequency: Mapping[str, float] | None = None,
     host_overhead: Mapping[str, float] | None = None,
 ) -> list[StageRow]:
     """Return a row for each timed stage in the order of the step, and one for the remaining time.
@@ -57,8 +57,8 @@ def stage_rows(
         steps: number of steps.
         seconds: wall seconds of the steps.
         copy_bandwidth: bytes per second (read plus write) of a plain copy on the same cores or device.
-        bytes_a_step: bytes of stages that differ from those of `stages` (the sum over ranks).
-        often: fraction of the steps that have a stage; 1 by default.
+        bytes_per_step: bytes of stages that differ from those of `stages` (the sum over ranks).
+        frequency: fraction of the steps that have a stage; 1 by default.
         host_overhead: seconds of host activities between steps, by name; zero gives no row.
     """
     rows = []
@@ -67,15 +67,15 @@ def stage_rows(
         time = times.get(name)
         if time is None or not time.samples:
             continue
-        moved = (bytes_a_step or {}).get(name, declared)
-        bandwidth = moved / time.mean if moved and time.mean > 0 else None
-        total = time.mean * steps * (often or {}).get(name, 1.0)
+        stage_bytes = (bytes_per_step or {}).get(name, declared)
+        bandwidth = stage_bytes / time.mean if stage_bytes and time.mean > 0 else None
+        total = time.mean * steps * (frequency or {}).get(name, 1.0)
         share = total / seconds if seconds > 0 else 0.0
         copy_share = bandwidth / copy_bandwidth if bandwidth and copy_bandwidth else None
-        sampled = (time.mean, time.minimum, time.maximum, time.samples)
-        rows.append(StageRow(name, total, share, bandwidth, copy_share, *sampled))
-    others = {name: time for name, time in (host_overhead or {}).items() if time > 0.0}
-    rows += [StageRow(name, time, time / seconds if seconds > 0 else 0.0) for name, time in others.items()]
+        statistics = (time.mean, time.minimum, time.maximum, time.samples)
+        rows.append(StageRow(name, total, share, bandwidth, copy_share, *statistics))
+    overheads = {name: time for name, time in (host_overhead or {}).items() if time > 0.0}
+    rows += [StageRow(name, time, time / seconds if seconds > 0 else 0.0) for name, time in overheads.items()]
     # Overlapping stages can add up to more than the wall time.
     remaining = max(0.0, seconds - sum(row.seconds for row in rows))
     rows.append(StageRow(OTHER, remaining, remaining / seconds if seconds > 0 else 0.0))

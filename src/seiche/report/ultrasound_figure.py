@@ -18,15 +18,15 @@ _CONTRAST = 0.05
 
 
 class Mark(NamedTuple):
-    """A marked place (m), of which the first two coordinates are drawn, and the text below the panel."""
+    """A marked position (m), drawn by its first two coordinates, and the text in the panel."""
 
-    place: tuple[float, ...]
+    position: tuple[float, ...]
     text: str
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """A field (1D or 2D, axes of `places` in m) with its title and the label of its colour bar."""
+    """A field (1D or 2D) with its title and the label of its colour bar."""
 
     title: str
     label: str
@@ -45,7 +45,7 @@ def middle_slice(values: npt.NDArray[Any], through: Sequence[int] | None = None)
 def ultrasound_figure(
     path: Path,
     name: str,
-    places: Sequence[npt.NDArray[np.float64]],
+    coordinates: Sequence[npt.NDArray[np.float64]],
     panels: Sequence[Panel],
     *,
     sound_speed: npt.NDArray[Any] | None,
@@ -53,19 +53,19 @@ def ultrasound_figure(
 ) -> None:
     """Draw the panels to `path` in the format given by the suffix of `name`; contours show the sound speed.
 
-    `places` are the coordinates (m) along the first one or two axes.
+    `coordinates` are the coordinates (m) along the first one or two axes.
     """
     with paper_style():
         count = len(panels)
         height = 2.6
-        if len(places) == 2:
+        if len(coordinates) == 2:
             width = 0.55 * DOUBLE_COLUMN / count  # of the drawing, without labels and colour bar
-            height = min(8.0, width * float(np.ptp(places[1]) / np.ptp(places[0])) + (1.2 if title else 0.9))
+            height = min(8.0, width * float(np.ptp(coordinates[1]) / np.ptp(coordinates[0])) + (1.2 if title else 0.9))
         figure = new_figure(DOUBLE_COLUMN, height)
         if title:
             figure.suptitle(title)
         axes = figure.subplots(1, count, squeeze=False)[0]
-        scaled = [1e3 * place for place in places]
+        scaled = [1e3 * coordinate for coordinate in coordinates]
         for panel_axes, panel in zip(axes, panels, strict=True):
             panel_axes.set_title(panel.title)
             panel_axes.set_xlabel("x (mm)")
@@ -83,7 +83,7 @@ def ultrasound_figure(
                 levels = np.linspace(sound_speed.min(), sound_speed.max(), 4)[1:-1]
                 panel_axes.contour(scaled[0], scaled[1], sound_speed.T, levels=levels, colors="0.7", linewidths=0.5)
             for mark in panel.marks:
-                x, y = (1e3 * c for c in mark.place[:2])
+                x, y = (1e3 * c for c in mark.position[:2])
                 panel_axes.plot(x, y, "+", color="cyan", markersize=6, markeredgewidth=0.8)
             if panel.marks:
                 text = "\n".join(mark.text.replace(", ", "\n", 1) for mark in panel.marks)

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 #: Width of a film in pixels, and duration of a frame (ms).
 _FILM_WIDTH, _FRAME_TIME = 720, 80
-#: Quantile of the values at which the colours end.
-_SHOWN = 0.995
+#: Quantile of the absolute values at the end of the colour scale.
+_TOP_QUANTILE = 0.995
 #: Maximum number of receivers in a plot of seismograms.
-_TRACES = 24
+_MAX_TRACES = 24
 #: Limits for valid snapshots: aspect ratio and absolute value.
-_MAX_ASPECT, _LARGEST = 1e6, 1e30
+_MAX_ASPECT, _MAX_VALUE = 1e6, 1e30
 #: Points along the longer side of a map.
 _MAP_POINTS = 400
 
@@ -46,8 +46,8 @@ class Motion:
 
     @property
     def top(self) -> float:
-        """Return the value at the end of the colours."""
-        return float(np.quantile(np.abs(self.values), _SHOWN)) or 1.0
+        """Return the value at the end of the colour scale."""
+        return float(np.quantile(np.abs(self.values), _TOP_QUANTILE)) or 1.0
 
 
 def read_motion(path: Path) -> Motion:
@@ -67,15 +67,15 @@ def read_motion(path: Path) -> Motion:
         title = str(file.attrs["title"])
     if values.ndim != 3 or values.dtype.kind != "f" or not values.size or times.shape != values.shape[:1]:
         raise FormatError(path, "whole file", f"values of shape {values.shape} do not match {times.size} times")
-    if not (np.abs(values) < _LARGEST).all():
-        raise FormatError(path, "values", f"some are not finite or not below {_LARGEST:g}")
+    if not (np.abs(values) < _MAX_VALUE).all():
+        raise FormatError(path, "values", f"some are not finite or not below {_MAX_VALUE:g}")
     if not (lower.shape == upper.shape == (2,) and _is_rectangle(upper - lower)):
         raise FormatError(path, "attributes lower, upper", "not the corners of a rectangle")
     return Motion(title, times, values, label, (first, second), lower, upper)
 
 
 def _is_rectangle(sides: Floats) -> bool:
-    """Return whether both lengths are positive, and neither is a great multiple of the other."""
+    """Return whether both lengths are positive and their ratio is within the valid aspect ratio."""
     return bool(0 < sides.min() <= sides.max() < _MAX_ASPECT * sides.min())
 
 
@@ -88,28 +88,28 @@ def is_motion(path: Path) -> bool:
         return False
 
 
-def render_motion(target: Path, source: Path, *, moving: bool, every: int) -> None:
-    """Draw the last state of a file of snapshots, or (`moving`) a film of every `every`-th state.
+def render_motion(target: Path, source: Path, *, as_film: bool, every: int) -> None:
+    """Draw the last state of a file of snapshots, or (`as_film`) a film of every `every`-th state.
 
     Raises:
         FormatError: the file is invalid.
         OSError: the picture cannot be written.
     """
     motion = read_motion(source)
-    if moving:
+    if as_film:
         film(target, motion, every)
     else:
         snapshot_figure(target, motion, len(motion.times) - 1)
 
 
-def _unit(lower: Floats, upper: Floats) -> tuple[str, float]:
+def _length_unit(lower: Floats, upper: Floats) -> tuple[str, float]:
     """Return a unit of length for axes, and its number per metre."""
     longest = float(np.max(upper - lower))
     return ("km", 1e-3) if longest >= 2e3 else ("m", 1.0) if longest >= 2 else ("mm", 1e3)
 
 
-def _drawn(motion: Motion, number: int, width: float) -> Figure:
-    unit, factor = _unit(motion.lower, motion.upper)
+def _draw_motion(motion: Motion, number: int, width: float) -> Figure:
+    unit, factor = _length_unit(motion.lower, motion.upper)
     sides = (motion.upper - motion.lower) * factor
     figure = new_figure(width, min(max(0.9 * width * sides[1] / sides[0], 1.6), 1.2 * width))
     axes = figure.add_subplot()
@@ -127,14 +127,14 @@ def _drawn(motion: Motion, number: int, width: float) -> Figure:
 def snapshot_figure(path: Path, motion: Motion, number: int) -> None:
     """Draw one state; raise OSError if the file cannot be written."""
     with paper_style():
-        store(_drawn(motion, number, DOUBLE_COLUMN), path)
+        store(_draw_motion(motion, number, DOUBLE_COLUMN), path)
 
 
 def film(path: Path, motion: Motion, every: int = 1) -> None:
     """Draw every `every`-th state as an animated GIF or an MP4; raise as `write_film` does."""
     selected = range(0, len(motion.times), every)
     with paper_style():
-        frames = (film_frame(_drawn(motion, number, DOUBLE_COLUMN), _FILM_WIDTH) for number in selected)
+        frames = (film_frame(_draw_motion(motion, number, DOUBLE_COLUMN), _FILM_WIDTH) for number in selected)
         write_film(path, frames, _FRAME_TIME)
 
 
@@ -145,18 +145,18 @@ def seismogram_figure(
 
     Of many receivers, an even selection is drawn. Raises OSError if the file cannot be written.
     """
-    chosen = np.unique(np.linspace(0, len(names) - 1, min(len(names), _TRACES)).round().astype(int))
-    top = float(np.abs(velocity).max()) or 1.0
+    selected = np.unique(np.linspace(0, len(names) - 1, min(len(names), _MAX_TRACES)).round().astype(int))
+    peak = float(np.abs(velocity).max()) or 1.0
     with paper_style():
-        figure = new_figure(DOUBLE_COLUMN, min(1.2 + 0.22 * len(chosen), 7.5))
+        figure = new_figure(DOUBLE_COLUMN, min(1.2 + 0.22 * len(selected), 7.5))
         panels = np.atleast_1d(figure.subplots(1, len(components), sharex=True, sharey=True))
         for number, (axes, name) in enumerate(zip(panels, components, strict=True)):
-            for row, receiver in enumerate(chosen):
-                trace = velocity[:, receiver, number] / top
+            for row, receiver in enumerate(selected):
+                trace = velocity[:, receiver, number] / peak
                 axes.plot(times, row + 0.9 * trace, color=COLORS[number % len(COLORS)], linewidth=0.6)
-            axes.set_title(f"{name}, 1 = {top:.3g} m/s", fontsize=8)
+            axes.set_title(f"{name}, 1 = {peak:.3g} m/s", fontsize=8)
             axes.set_xlabel("time (s)")
-        panels[0].set_yticks(range(len(chosen)), [names[receiver] for receiver in chosen])
+        panels[0].set_yticks(range(len(selected)), [names[receiver] for receiver in selected])
         store(figure, path)
 
 
@@ -165,24 +165,24 @@ _SPEEDS = (("m/s", 1.0), ("mm/s", 1e3), ("\N{MICRO SIGN}m/s", 1e6), ("nm/s", 1e9
 
 
 def map_figure(
-    path: Path, places: Floats, peaks: Floats, axes_names: Sequence[str], stations: Floats | None = None
+    path: Path, positions: Floats, peaks: Floats, axes_names: Sequence[str], stations: Floats | None = None
 ) -> None:
-    """Draw peak velocities at `places` (n, 1 or 2) of a side; raise OSError if the file cannot be written."""
-    lower, upper = places.min(0), places.max(0)
-    unit, factor = _unit(lower, upper)
+    """Draw peak velocities at `positions` (n, 1 or 2) of a side; raise OSError if the file cannot be written."""
+    lower, upper = positions.min(0), positions.max(0)
+    unit, factor = _length_unit(lower, upper)
     speed, per_metre = next((pair for pair in _SPEEDS if peaks.max() * pair[1] >= 1), ("m/s", 1.0))
     peaks = peaks * per_metre
     with paper_style():
-        figure = new_figure(SINGLE_COLUMN if places.shape[1] == 1 else DOUBLE_COLUMN * 0.8, 3.0)
+        figure = new_figure(SINGLE_COLUMN if positions.shape[1] == 1 else DOUBLE_COLUMN * 0.8, 3.0)
         axes = figure.add_subplot()
         axes.set_xlabel(f"{axes_names[0]} ({unit})")
-        if places.shape[1] == 1:
-            order = np.argsort(places[:, 0], kind="stable")
-            axes.plot(places[order, 0] * factor, peaks[order], color=COLORS[0])
+        if positions.shape[1] == 1:
+            order = np.argsort(positions[:, 0], kind="stable")
+            axes.plot(positions[order, 0] * factor, peaks[order], color=COLORS[0])
             axes.set_ylabel(f"peak velocity ({speed})")
         else:
             extent = (lower[0] * factor, upper[0] * factor, lower[1] * factor, upper[1] * factor)
-            raster = _raster(places, peaks, lower, upper)
+            raster = _raster(positions, peaks, lower, upper)
             image = axes.imshow(raster, origin="lower", extent=extent, cmap="viridis", vmin=0)
             axes.set_ylabel(f"{axes_names[1]} ({unit})")
             color_bar(axes, image, f"peak velocity ({speed})")
@@ -191,11 +191,11 @@ def map_figure(
         store(figure, path)
 
 
-def _raster(places: Floats, values: Floats, lower: Floats, upper: Floats) -> npt.NDArray[Any]:
+def _raster(positions: Floats, values: Floats, lower: Floats, upper: Floats) -> npt.NDArray[Any]:
     """Return scattered values on a regular grid by linear interpolation."""
     from scipy.interpolate import LinearNDInterpolator
 
-    unique, first = np.unique(places.round(9), axis=0, return_index=True)
+    unique, first = np.unique(positions.round(9), axis=0, return_index=True)
     counts = np.maximum(2, np.round(_MAP_POINTS * (upper - lower) / (upper - lower).max())).astype(int)
     x, y = (np.linspace(lower[a], upper[a], counts[a]) for a in range(2))
     scale = upper - lower

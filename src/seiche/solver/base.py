@@ -136,13 +136,13 @@ class SolverBase(ABC):
 
     def derived_field(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """Return the device array of a derived field; later calls for `name` return the same one (not collective)."""
-        array = self._derived.get(name)
+        array = self._derived_fields.get(name)
         if array is None or array.shape != shape:
-            self._derived[name] = array = self.backend.zeros(shape, dtype)
+            self._derived_fields[name] = array = self.backend.zeros(shape, dtype)
         return array
 
     @cached_property
-    def _derived(self) -> dict[str, Array]:
+    def _derived_fields(self) -> dict[str, Array]:
         return {}
 
     @abstractmethod

@@ -42,31 +42,36 @@ class Estimate:
     source: str = ""
 
     @property
-    def passed(self) -> bool:
+    def violated(self) -> bool:
         """Return whether the value is beyond a bound; nan is beyond any bound."""
         low = -math.inf if self.least is None else self.least - abs(self.least) * _ROUNDING
         high = math.inf if self.greatest is None else self.greatest + abs(self.greatest) * _ROUNDING
         return (self.least is not None or self.greatest is not None) and not low <= self.value <= high
 
     @property
+    def passed(self) -> bool:
+        """Return `violated`, under its former name."""
+        return self.violated
+
+    @property
     def row(self) -> tuple[str, str]:
         """Return name and value with the bounds, as text."""
-        bounds = (("at least", self.least), ("at most", self.greatest))
-        limits = ", ".join(f"{word} {bound:.4g}" for word, bound in bounds if bound is not None)
+        named_bounds = (("at least", self.least), ("at most", self.greatest))
+        bound_text = ", ".join(f"{relation} {bound:.4g}" for relation, bound in named_bounds if bound is not None)
         name = f"{self.where}: {self.name}" if self.where else self.name
-        return name, self._with_unit(self.value) + (f" ({limits})" if limits else "")
+        return name, self._with_unit(self.value) + (f" ({bound_text})" if bound_text else "")
 
     @property
     def warning(self) -> str | None:
-        """Return one line with value, bound, effect and remedy if the bound is passed, otherwise None."""
-        if not self.passed:
+        """Return one line with value, bound, effect and remedy if a bound is violated, otherwise None."""
+        if not self.violated:
             return None
-        below = self.least is not None and not self.value >= self.least
-        bound = self.least if below else self.greatest
-        place = f"{self.where}: " if self.where else ""
-        line = f"{place}{self.name} {self._with_unit(self.value)} is {'below' if below else 'above'} {bound:.4g}"
-        line += f": {self.effect}" if self.effect else ""
-        return line + (f"; {self.remedy}" if self.remedy else "")
+        is_below = self.least is not None and not self.value >= self.least
+        bound = self.least if is_below else self.greatest
+        location = f"{self.where}: " if self.where else ""
+        text = f"{location}{self.name} {self._with_unit(self.value)} is {'below' if is_below else 'above'} {bound:.4g}"
+        text += f": {self.effect}" if self.effect else ""
+        return text + (f"; {self.remedy}" if self.remedy else "")
 
     def _with_unit(self, value: float) -> str:
         return f"{value:.4g}" + (f" {self.unit}" if self.unit else "")
@@ -77,5 +82,5 @@ class Estimate:
 
 
 def warnings_of(estimates: Iterable[Estimate]) -> list[str]:
-    """Return one line for each passed bound."""
+    """Return one line for each violated bound."""
     return [line for estimate in estimates if (line := estimate.warning) is not None]

@@ -12,14 +12,14 @@ from seiche.io.state import RowSet as RowSet
 from seiche.io.state import State as State
 
 
-def check_row_shapes(rows: RowSet | None, needed: Mapping[str, tuple[int, ...]], count: int, item: str) -> None:
-    """Check that a row set has arrays with `count` rows of the shapes `needed`.
+def check_row_shapes(rows: RowSet | None, shapes: Mapping[str, tuple[int, ...]], row_count: int, item: str) -> None:
+    """Check that a row set has arrays with `row_count` rows of the shapes `shapes`.
 
     Raises:
         CaseError: an array is missing or has another shape.
     """
-    for name, shape in needed.items():
+    for name, shape in shapes.items():
         present = rows.arrays[name].shape if rows is not None and name in rows.arrays else None
-        if present != (count, *shape):
+        if present != (row_count, *shape):
             text = "is missing" if present is None else f"has shape {present}"
-            raise CaseError(f"state: the array {name!r} of the {item} {text}; expected {(count, *shape)}")
+            raise CaseError(f"state: the array {name!r} of the {item} {text}; expected {(row_count, *shape)}")
