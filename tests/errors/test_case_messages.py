@@ -43,7 +43,7 @@ OUTLET_AT = {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"}
         ("geometry.spacing", 3, 'geometry.spacing: 3 has no unit; expected a length such as "0.1 mm"'),
         ("geometry.spacing", "1 s", 'geometry.spacing: "1 s" is a time; expected a length such as "0.1 mm"'),
         ("geometry.spacing", "-1 mm", 'geometry.spacing: "-1 mm" is out of range; expected > 0'),
-        ("geometry.spacing", None, "geometry.spacing: is missing; expected distance between neighbouring lattice"),
+        ("geometry.spacing", None, "geometry.spacing: is missing; expected distance between adjacent lattice sites"),
         ("geometry.shape", None, "geometry: give exactly one of gmy, stl, shape; none is given"),
         ("geometry.gmy", "a.gmy", "geometry: give exactly one of gmy, stl, shape; gmy and shape are given"),
         ("geometry.unit", "1 mm", "geometry: the key unit is only allowed with stl"),

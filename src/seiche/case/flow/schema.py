@@ -55,7 +55,7 @@ Shape = Annotated[TubeShape | Duct | Channel | PeriodicBox | Bifurcation, Field(
 class Geometry(Table):
     """The vessel: exactly one of `gmy`, `stl` and `shape`."""
 
-    spacing: PositiveLength = Field(description="distance between neighbouring lattice sites")
+    spacing: PositiveLength = Field(description="distance between adjacent lattice sites")
     gmy: FileName | None = Field(default=None, description="HemeLB geometry file, relative to the case file")
     stl: FileName | None = Field(default=None, description="STL surface, ASCII or binary, relative to the case file")
     shape: Shape | None = Field(default=None, description="built-in shape")
