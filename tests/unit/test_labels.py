@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import h5py
 import numpy as np
 import pytest
 
 from seiche.case import new
+from seiche.case.blood.labelled import ellipsoids
 from seiche.case.kinds import KINDS
 from seiche.case.labels import Labelled, LabelledArrays
 from seiche.case.loading import load
 from seiche.case.simulation import Simulation
+from seiche.cells.mesh import icosphere
 from seiche.errors import CaseError
 
 
@@ -87,12 +88,96 @@ def test_every_kind_becomes_a_dataset_with_units(kind: str, tmp_path: Path) -> N
     assert all(item.unit for item in result.values())
 
 
-def test_several_ranks_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waves_on_a_regular_grid_are_the_polynomials_of_the_elements(tmp_path: Path) -> None:
+    with finished("waves", tmp_path, "time={ steps = 3 }") as simulation:
+        places = simulation.solver.positions
+        x, y = places[..., 0], places[..., 1]
+        state = np.zeros((len(places), len(simulation.solver.unknowns), places.shape[1]))
+        state[:, 0], state[:, 1] = 3e-6 * x**2 * y - 2.0, 1e-9 * y**3 + x
+        simulation.solver.start_from(state)
+        result, plane = simulation.result("velocity", spacing=125.0), simulation.result(shape=(5, 9))
+        for grid, message in (
+            ({"shape": (5, 5, 5)}, "the case has 2 axes"),
+            ({"spacing": 1.0, "shape": (5, 5)}, "either spacing"),
+            ({"spacing": -1.0}, "must be positive"),
+            ({"shape": (1, 5)}, "at least 2"),
+            ({"spacing": 1e-3}, "grid of 2000001 x 1000001 points"),
+        ):
+            with pytest.raises(CaseError, match=message):
+                simulation.result(**grid)
+    assert result["velocity"].dims == ("x", "y", "component") and result["velocity"].values.shape == (17, 9, 2)
+    x, y = np.meshgrid(result.coordinates["x"].values, result.coordinates["y"].values, indexing="ij")
+    assert (x[-1, 0], y[0, 0], y[0, -1]) == (2000.0, -1000.0, 0.0)
+    expected = np.stack([3e-6 * x**2 * y - 2.0, 1e-9 * y**3 + x], axis=-1)
+    np.testing.assert_allclose(result["velocity"].values, expected, rtol=1e-5, atol=1e-3)  # float32
+    assert plane["pressure"].dims == ("x", "y") and plane["pressure"].values.shape == (5, 9)
+    assert "receiver_vx" in plane
+
+
+def test_velocities_of_leapfrog_have_their_own_times(tmp_path: Path) -> None:
+    changes = ("time={ steps = 8, integrator = 'leapfrog' }", "mesh.flux='central'", "output.receivers.every=2")
+    with finished("waves", tmp_path, *changes) as simulation:
+        result, dt = simulation.result(), simulation.setup.dt
+    times = {name: item.values for name, item in result.coordinates.items() if name.endswith("time")}
+    np.testing.assert_allclose(times["record_time"], [2 * dt, 4 * dt, 6 * dt, 8 * dt])
+    np.testing.assert_allclose(times["receiver_velocity_time"], times["record_time"] - dt / 2)
+    assert times["velocity_time"] == pytest.approx(7.5 * dt)
+    assert result.coordinates["receiver_x"].values == [1200.0]
+
+
+def test_only_waves_are_interpolated(tmp_path: Path) -> None:
     with finished("flow", tmp_path, "time={ steps = 5 }", "iolet.inlet.ramp=5") as simulation:
-        with monkeypatch.context() as changed:
-            changed.setattr(simulation, "world", SimpleNamespace(size=2))
-            with pytest.raises(CaseError, match="requires one rank, not 2"):
-                simulation.result()
+        with pytest.raises(CaseError, match="are for waves; fields of flow are on the grid of the solver"):
+            simulation.result(spacing=1e-3)
+
+
+def test_cells_have_positions_shapes_volumes_and_deformation(tmp_path: Path) -> None:
+    fine = "cells=[{ name = 'red', shape = { kind = 'biconcave', vertices = 642 } }]"
+    packing = "packing={ hematocrit = 0.2, seed = 2 }"
+    with finished("blood", tmp_path, "time={ steps = 4 }", packing, fine) as simulation:
+        result, statistics = simulation.result("pressure"), simulation.case_run.blood.statistics
+    count = result["cell_volume"].values.size
+    assert count > 1 and list(result.coordinates["cell"].values) == list(range(count))
+    assert set(result.coordinates["cell_type"].values) == {"red"}
+    np.testing.assert_array_equal(result["hematocrit"].values, statistics.hematocrits)
+    assert result.coordinates["cell_time"].values[-1] == pytest.approx(simulation.time)
+    # The cells are still almost at rest: 7.8 um long and flat.
+    np.testing.assert_allclose(2 * result["cell_semi_axes"].values[:, 0], 8.0e-6, rtol=0.1)
+    assert (np.diff(result["cell_semi_axes"].values) < 0).all() and (result["cell_deformation"].values > 0.4).all()
+    corners = result["vertex_position"].values[result["triangle_vertices"].values]
+    volumes = np.einsum("fi,fi->f", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])) / 6
+    of_cell = np.bincount(result.coordinates["triangle_cell"].values, volumes)
+    np.testing.assert_allclose(of_cell, result["cell_volume"].values, rtol=0.01)  # flat triangles lie inside
+    areas = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1) / 2
+    of_cell = np.bincount(result.coordinates["triangle_cell"].values, areas)
+    np.testing.assert_allclose(of_cell, result["cell_area"].values, rtol=0.01)
+
+
+def test_the_ellipsoid_of_an_ellipsoid_is_itself() -> None:
+    sphere = icosphere(2562)
+    axes, turn = np.array([3.0, 2.0, 0.5]), np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
+    turn *= np.linalg.det(turn)
+    bodies = np.stack([sphere.vertices * axes @ turn.T + [1.0, -2.0, 5.0], 2.0 * sphere.vertices])
+    centers, found = ellipsoids(bodies, sphere.faces)
+    np.testing.assert_allclose(centers, [[1.0, -2.0, 5.0], [0.0, 0.0, 0.0]], atol=1e-12)
+    np.testing.assert_allclose(found, [[3.0, 2.0, 0.5], [2.0, 2.0, 2.0]], rtol=0.01)
+
+
+def test_forces_and_mass_have_their_times(tmp_path: Path) -> None:
+    changes = (
+        "time={ steps = 40 }",
+        "iolet.inlet.ramp=5",
+        "output.record_every=10",
+        "output.force=[{ name = 'wall' }]",
+    )
+    with finished("flow", tmp_path, *changes) as simulation:
+        result, record = simulation.result("pressure"), simulation.case_run.monitor.record
+    assert result["wall_force"].dims == ("record_time", "body", "component") and result["wall_force"].unit == "N"
+    assert list(result.coordinates["body"].values) == ["wall"]
+    np.testing.assert_array_equal(result["wall_force"].values[:, 0], np.array(record.forces["wall"])[:, :3])
+    np.testing.assert_array_equal(result["wall_torque"].values[:, 0], np.array(record.forces["wall"])[:, 3:])
+    assert result["mass"].values.size == result.coordinates["check_time"].values.size >= 1
+    assert result.coordinates["check_time"].values[-1] == pytest.approx(40 * simulation.setup.dt)
 
 
 def test_a_result_says_names_dimensions_units_and_ranges() -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy.typing as npt
 
 from seiche.backend import Array
-from seiche.case.labels import Labelled
+from seiche.case.labels import GridRequest, LabelledParts
 from seiche.case.output import Output, StateMonitor
 from seiche.case.source import CaseFile
 from seiche.case.steering import Control, Steering
@@ -114,8 +114,11 @@ class CaseRun(ABC):
         """Return final results by name, the same on every rank (not collective)."""
         return {}
 
-    def labelled(self, names: Sequence[str]) -> tuple[dict[str, Labelled], dict[str, Labelled]]:
-        """Return fields and records with dimensions and units, and coordinates, on one rank; KeyError as `fields`."""
+    def labelled(self, names: Sequence[str], grid: GridRequest | None = None) -> LabelledParts:
+        """Return fields and records with dimensions and units, and coordinates, on every rank (collective).
+
+        KeyError as `fields`; CaseError for a `grid` if the fields are on a grid already.
+        """
         raise CaseError("result: this kind of case has no labelled results; use fields")
 
     def exchange_seconds(self) -> float:

@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.errors import BackendUnavailable
+from seiche.domain.sharing import shared_from_root
+from seiche.domain.world import World
+from seiche.errors import BackendUnavailable, CaseError
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +34,10 @@ class Labelled:
         sizes = ", ".join(f"{name}: {size}" for name, size in zip(self.dims, self.values.shape, strict=True))
         unit = f" [{self.unit}]" if self.unit else ""
         return f"({sizes}){unit} {self.values.dtype}{_range(self.values)}"
+
+
+#: Arrays by name, and coordinates by name.
+LabelledParts: TypeAlias = tuple[dict[str, Labelled], dict[str, Labelled]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,13 +105,73 @@ class LabelledArrays(Mapping[str, Labelled]):
         return f"<p>{escape(self.title)}, {self.time:.6g} s</p><table>{heading}{''.join(rows)}</table>"
 
 
+@dataclass(frozen=True)
+class GridRequest:
+    """A regular grid on which `result` interpolates: its spacing in m, or its number of points along each axis.
+
+    Raises:
+        CaseError: both or none of them, or values that are not positive.
+    """
+
+    spacing: float | None = None
+    shape: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        if (self.spacing is None) == (self.shape is None):
+            raise CaseError("result: give either spacing (m) or shape (points along each axis), not both")
+        if self.spacing is not None and not 0.0 < self.spacing < np.inf:
+            raise CaseError(f"result: spacing = {self.spacing:g} m: must be positive")
+        if self.shape is not None and any(int(count) != count or count < 2 for count in self.shape):
+            raise CaseError(f"result: shape = {self.shape}: needs whole numbers of at least 2 points")
+
+
+def refuse_grid(kind: str, grid: GridRequest | None) -> None:
+    """Raise a CaseError if a grid is requested of a kind whose fields are on a grid already."""
+    if grid is not None:
+        raise CaseError(f"result: spacing and shape are for waves; fields of {kind} are on the grid of the solver")
+
+
+def texts(words: Iterable[str], dim: str) -> Labelled:
+    """Return the words of a dimension as its coordinate."""
+    return Labelled(np.array(list(words), dtype=np.str_), (dim,), "")
+
+
 def dense(
-    shape: tuple[int, ...], coords: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any]
+    shape: tuple[int, ...], coords: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any], world: World | None = None
 ) -> npt.NDArray[np.float64]:
-    """Return the rows `values` (n, ...) at the grid points `coords` (n, axes) in a grid of `shape`, NaN elsewhere."""
-    grid = np.full((*shape, *values.shape[1:]), np.nan)
-    grid[tuple(coords.T)] = values
-    return grid
+    """Return the rows `values` (n, ...) of all ranks at their points `coords` (n, axes) of a grid, NaN elsewhere.
+
+    Every rank gets the whole grid of `shape`; the ranks of a host share one read-only copy (collective).
+    """
+    world = world or World.serial()
+    parts = world.gather((coords, values))
+
+    def grid() -> npt.NDArray[np.float64]:
+        assert parts is not None
+        whole = np.full((*shape, *values.shape[1:]), np.nan)
+        for places, rows in parts:
+            whole[tuple(places.T)] = rows
+        return whole
+
+    return shared_from_root(world, grid)
+
+
+def in_order(world: World, numbers: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the rows `values` (n, ...) of all ranks in the order of their `numbers` (n,), on every rank.
+
+    On one rank these are `values` themselves, in their order (collective).
+    """
+    if world.size == 1:
+        return values
+    parts = world.gather((numbers, values))
+
+    def rows() -> npt.NDArray[Any]:
+        assert parts is not None
+        order = np.argsort(np.concatenate([part[0] for part in parts]), kind="stable")
+        return np.asarray(np.concatenate([part[1] for part in parts])[order])
+
+    return shared_from_root(world, rows)
 
 
 def _variable(item: Labelled) -> tuple[tuple[str, ...], npt.NDArray[Any], dict[str, str]]:

@@ -17,7 +17,7 @@ from seiche.backend import Array
 from seiche.case.checkpoint import CheckpointFile, CheckpointRestart
 from seiche.case.folder import RunFolder
 from seiche.case.kind import CaseRun, Kind, Setup
-from seiche.case.labels import LabelledArrays
+from seiche.case.labels import GridRequest, LabelledArrays, LabelledParts
 from seiche.case.loop import RunLoop
 from seiche.case.output import Callback, Output, Place
 from seiche.case.outputs import Outputs
@@ -277,17 +277,28 @@ class Simulation(Closing):
         """
         return self._named_fields(self.case_run.device_fields, (names, *more) if isinstance(names, str) else names)
 
-    def result(self, names: Sequence[str] | str = (), *more: str) -> LabelledArrays:
-        """Return the current fields and the records so far, with dimensions, coordinates and units, on one rank.
+    def result(
+        self,
+        names: Sequence[str] | str = (),
+        *more: str,
+        spacing: float | None = None,
+        shape: Sequence[int] | None = None,
+    ) -> LabelledArrays:
+        """Return the current fields and the records so far, with dimensions, coordinates and units, on every rank.
 
-        Fields of flow and ultrasound are dense grids; flow is NaN outside the vessel. Waves have seismograms.
+        Fields of flow, blood and ultrasound are dense grids; flow is NaN outside the vessel. Fields of waves are at the
+        nodes of elements, or on a regular grid of `spacing` (m) or `shape` (points along each axis).
 
         Raises:
-            CaseError: an unknown name, or several ranks.
+            CaseError: an unknown name, a bad grid, or a grid for another kind than waves.
         """
-        if self.world.size > 1:
-            raise CaseError(f"result: requires one rank, not {self.world.size}; use fields, or read the output files")
-        get = self.case_run.labelled
+        grid = None
+        if spacing is not None or shape is not None:
+            grid = GridRequest(spacing, tuple(shape) if shape is not None else None)
+
+        def get(names: Sequence[str]) -> LabelledParts:
+            return self.case_run.labelled(names, grid)
+
         arrays, coordinates = self._named_fields(get, (names, *more) if isinstance(names, str) else names)
         return LabelledArrays(self.title, self.time, arrays, coordinates)
 

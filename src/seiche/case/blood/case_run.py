@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.blood.labelled import labelled_cells
 from seiche.case.blood.run import BloodRun
 from seiche.case.blood.series import CellsFile, surfaces_of, wall_of
 from seiche.case.blood.setup import BloodSetup
@@ -19,6 +20,7 @@ from seiche.case.blood.tubes import missing_types
 from seiche.case.flow.monitor import FlowMonitor
 from seiche.case.flow.run import FlowCaseRun
 from seiche.case.kind import Restart, Results
+from seiche.case.labels import GridRequest, LabelledParts, refuse_grid
 from seiche.case.output import Final, Output, Place, Scheduled
 from seiche.case.schedule import Schedule
 from seiche.couple.balance import measure_blood_costs
@@ -77,6 +79,13 @@ class BloodCaseRun(FlowCaseRun):
         """Return the state of flow and cells."""
         numbers, note = self.blood.state()
         return super().state().joined(State(self.solver.step, {}, {_CELLS: numbers}, {_CELLS: note}))
+
+    def labelled(self, names: Sequence[str], grid: GridRequest | None = None) -> LabelledParts:
+        """Return fields and records of the flow, and the cells (see `labelled_cells`)."""
+        refuse_grid("blood", grid)
+        arrays, coordinates = super().labelled(names)
+        cells, coordinates_of_cells = labelled_cells(self.blood)
+        return arrays | cells, coordinates | coordinates_of_cells
 
     def exchange_seconds(self) -> float:
         """Return the time (s) of all messages of a mean step: halo, positions, velocities and forces."""

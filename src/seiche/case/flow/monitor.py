@@ -25,14 +25,15 @@ MACH_BROKEN = 1.0
 
 @dataclass
 class Record:
-    """Volume flow (m^3/s, positive into the fluid) through every iolet at `times` (s), and the mass of fluid (kg).
+    """Volume flow (m^3/s, positive into the fluid) through every iolet at `times` (s).
 
-    `forces` are those on bodies (6: N, N m) at the same times.
+    `forces` are those on bodies (6: N, N m) at the same times; `masses` of fluid (kg) are those at `mass_times` (s).
     """
 
     times: list[float] = field(default_factory=list)
     flows: list[npt.NDArray[np.float64]] = field(default_factory=list)
     masses: list[float] = field(default_factory=list)
+    mass_times: list[float] = field(default_factory=list)
     forces: dict[str, list[npt.NDArray[np.float64]]] = field(default_factory=dict)
     largest_mach: float = 0.0
 
@@ -94,6 +95,7 @@ class FlowMonitor(StateMonitor):
                 )
             record.largest_mach = max(record.largest_mach, float(monitor.mach))
             record.masses.append(units.to_si("mass", float(monitor.mass)))
+            record.mass_times.append(pending.step * units.step)
         if recording:
             flow = monitor.flow if checking else pending.flow()
             record.times.append(pending.step * units.step)

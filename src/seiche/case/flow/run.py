@@ -13,6 +13,7 @@ import numpy.typing as npt
 from seiche.backend import Array
 from seiche.case.flow.estimates import mach_estimate, mass_estimate, passed_scale
 from seiche.case.flow.forces import in_si, lines_of, summary_of
+from seiche.case.flow.labelled import labelled_flow
 from seiche.case.flow.limits import empty_outputs, refuse_too_many_states
 from seiche.case.flow.monitor import FlowMonitor, SteadyState
 from seiche.case.flow.outputs import FlowOutputs, Picture, VesselSurface
@@ -20,7 +21,7 @@ from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.steering import flow_controls
 from seiche.case.flow.values import FIELDS, lattice_names, si_fields, to_si
 from seiche.case.kind import CaseRun, Match, Restart, Results
-from seiche.case.labels import Labelled, dense
+from seiche.case.labels import GridRequest, LabelledParts, dense, refuse_grid
 from seiche.case.output import Output
 from seiche.case.steering import Control
 from seiche.domain.world import World
@@ -47,9 +48,6 @@ def open_solver(
         weights=weights,
         immersed=setup.immersed,
     )
-
-
-_COMPONENTS = {"component": ("x", "y", "z"), "stress_component": ("xx", "yy", "zz", "xy", "xz", "yz")}
 
 
 class FlowCaseRun(CaseRun):
@@ -150,24 +148,13 @@ class FlowCaseRun(CaseRun):
         """
         return si_fields(self.solver, self.setup.units, self._known(names))
 
-    def labelled(self, names: Sequence[str]) -> tuple[dict[str, Labelled], dict[str, Labelled]]:
-        """Return fields (x, y, z[, component]) that are NaN outside the fluid, and the recorded flow rates."""
-        sites, record = self.setup.vessel.sites, self.monitor.record
-        parts = {len(words): (name,) for name, words in _COMPONENTS.items()}
-        arrays, coordinates, axes = dict[str, Labelled](), dict[str, Labelled](), ("x", "y", "z")
-        owned = sites.coords[self.solver.owned]
-        for name, values in self.fields(names).items():
-            dims = axes + (parts[values.shape[1]] if values.ndim == 2 else ())
-            arrays[name] = Labelled(dense(sites.shape, owned, values), dims, FIELDS[name][3])
-            if len(dims) > 3:
-                coordinates[dims[3]] = Labelled(np.array(_COMPONENTS[dims[3]]), dims[3:], "")
-        for axis, start, count in zip(axes, sites.origin, sites.shape, strict=True):
-            coordinates[axis] = Labelled(start + sites.spacing * np.arange(count), (axis,), "m")
-        if record.times and sites.iolets:
-            arrays["flow_rate"] = Labelled(np.stack(record.flows), ("record_time", "iolet"), "m^3/s")
-            coordinates["record_time"] = Labelled(np.array(record.times), ("record_time",), "s")
-            coordinates["iolet"] = Labelled(np.array([plane.name for plane in sites.iolets]), ("iolet",), "")
-        return arrays, coordinates
+    def labelled(self, names: Sequence[str], grid: GridRequest | None = None) -> LabelledParts:
+        """Return fields (x, y, z[, component]) that are NaN outside the fluid, and the records of the monitor."""
+        refuse_grid("flow", grid)
+        sites, world = self.setup.vessel.sites, self.solver.world
+        owned, fields = sites.coords[self.solver.owned], self.fields(names)
+        whole = {name: dense(sites.shape, owned, values, world) for name, values in fields.items()}
+        return labelled_flow(sites, whole, self.monitor.record)
 
     def _known(self, names: Sequence[str]) -> Sequence[str]:
         """Return the names of fields, the usual ones by default; KeyError for an unknown one."""

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.kind import CaseRun, Match, Restart, Results
-from seiche.case.labels import Labelled
+from seiche.case.labels import GridRequest, Labelled, LabelledParts, refuse_grid, texts
 from seiche.case.output import ChunkMonitor
 from seiche.case.steering import Control
 from seiche.case.ultrasound.outputs import ResultFile, label_of, unit_of
@@ -62,18 +62,20 @@ class UltrasoundCaseRun(CaseRun):
         """Return records, images and temperatures."""
         return self.records.arrays
 
-    def labelled(self, names: Sequence[str]) -> tuple[dict[str, Labelled], dict[str, Labelled]]:
+    def labelled(self, names: Sequence[str], grid: GridRequest | None = None) -> LabelledParts:
         """Return fields on the grid of the case; after the last step also the records and the maps."""
-        setup, grid = self.setup, self.setup.grid
-        axes, shape = tuple(grid.axes), tuple(grid.shape)
-        coordinates = {axis: Labelled(np.asarray(grid.positions(axis)), (axis,), "m") for axis in axes}
+        refuse_grid("ultrasound", grid)
+        setup, points = self.setup, self.setup.grid
+        axes, shape = tuple(points.axes), tuple(points.shape)
+        coordinates = {axis: Labelled(np.asarray(points.positions(axis)), (axis,), "m") for axis in axes}
         inside = tuple(slice(m, n - m) for n, m in zip(setup.problem.shape, setup.layers.outside, strict=True))
         arrays = {}
-        for name, values in self.fields(names).items():
+        for name in names or self.default_fields:
+            values = self._whole(name)
             dims = axes + (("component",) if values.ndim > len(axes) else ())
             arrays[name] = Labelled(values[inside], dims, "m/s" if name[0] in "uv" else unit_of(name))
             if len(dims) > len(axes):
-                coordinates["component"] = Labelled(np.array(axes), ("component",), "")
+                coordinates["component"] = texts(axes, "component")
         for name, values in self.records.arrays.items():
             if values.shape == shape:
                 dims = axes
@@ -88,6 +90,12 @@ class UltrasoundCaseRun(CaseRun):
                 dims = ("sensor",)
             arrays[name] = Labelled(values, dims, unit_of(name))
         return arrays, coordinates
+
+    def _whole(self, name: str) -> npt.NDArray[Any]:
+        """Return a field over the whole grid on every rank, by the names of `fields` (collective)."""
+        if name == "velocity":
+            return np.stack([self.solver.field(f"u{axis}") for axis in self.setup.problem.axes], axis=-1)
+        return self.solver.field("p" if name == "pressure" else name)
 
     def results(self, files: Iterable[Path]) -> Results:
         """Return the grid and the largest recorded values."""

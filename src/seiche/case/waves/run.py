@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.kind import CaseRun, Match, Restart, Results
-from seiche.case.labels import Labelled
+from seiche.case.labels import GridRequest, LabelledParts
 from seiche.case.output import ChunkMonitor
 from seiche.case.steering import Control
+from seiche.case.waves.labelled import labelled_waves
 from seiche.case.waves.outputs import Peaks, Seismograms, SnapshotFile
-from seiche.case.waves.setup import AXES, WaveSetup
+from seiche.case.waves.setup import WaveSetup
 from seiche.domain.world import World
 from seiche.waves.solver import WaveSolver
 
@@ -74,26 +75,9 @@ class WaveCaseRun(CaseRun):
         count = len(sources.factors)
         return {f"sources.{k}.amplitude": Control(1.0, partial(sources.factors.__setitem__, k)) for k in range(count)}
 
-    def labelled(self, names: Sequence[str]) -> tuple[dict[str, Labelled], dict[str, Labelled]]:
-        """Return fields at the nodes of the elements, with their positions, and the seismograms."""
-        setup, solver, axes = self.setup, self.solver, AXES[: self.setup.mesh.dim]
-        nodes = ("element", "node")
-        coordinates = {axis: Labelled(solver.positions[..., k], nodes, "m") for k, axis in enumerate(axes)}
-        arrays = {}
-        for name, values in self.fields(names).items():
-            dims = nodes if values.ndim == 2 else ("element", "component", "node")
-            arrays[name] = Labelled(values, dims, "m/s" if name.startswith("v") else "Pa")
-            if values.ndim == 3:
-                coordinates["component"] = Labelled(np.array(list(axes)), ("component",), "")
-        if (receivers := solver.receivers) is not None:
-            samples = solver.samples()
-            numbers = receivers.first + 1 + np.arange(len(samples))
-            for k, name in enumerate(solver.unknowns):
-                unit = "m/s" if name.startswith("v") else "Pa"
-                arrays[f"receiver_{name}"] = Labelled(samples[:, :, k], ("record_time", "receiver"), unit)
-            coordinates["record_time"] = Labelled(solver.dt * receivers.every * numbers, ("record_time",), "s")
-            coordinates["receiver"] = Labelled(np.array(setup.names), ("receiver",), "")
-        return arrays, coordinates
+    def labelled(self, names: Sequence[str], grid: GridRequest | None = None) -> LabelledParts:
+        """Return fields at the nodes of the elements or on a regular grid, and the seismograms."""
+        return labelled_waves(self.setup, self.solver, self.fields(names), grid)
 
     def results(self, files: Iterable[Path]) -> Results:
         """Return energy, mesh and time (collective)."""
