@@ -47,9 +47,3 @@ def test_command_stores_and_draws_its_checks(tmp_path: Path, monkeypatch: pytest
         "local4-order-in-time.png",
     ]
     assert [(setting.device, setting.quick) for setting in settings] == [("cpu", True)]
-
-
-def test_transmission_through_flat_bone_is_that_of_the_benchmarks():
-    for name, exact in (("BM3", 0.4804), ("BM4", 0.4050)):
-        layers, behind = continuous_waves._LAYERS[name]
-        assert abs(continuous_waves.transmission(5e5, layers, behind)) == pytest.approx(exact, abs=5e-5)

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from seiche.ultrasound.materials import MATERIALS
+from seiche.validate.check import Setting
 from seiche.validate.ultrasound.layers import Plates, bowl_behind
+from seiche.validate.ultrasound.oblique import CASES, ObliquePackets, plates_of
 
 #: Layers (material, thickness in m), medium behind them, and their front (m), of the benchmarks with flat bone.
 BENCHMARKS = {
@@ -62,3 +64,32 @@ def test_angular_spectrum_of_a_bowl_is_oneils_solution_and_gives_the_peaks_behin
         field = 60 * np.abs(bowl_behind(plates, front, radius, radius, (x, 0 * x)))
         assert field.max() == pytest.approx(peak, abs=0.01)
         assert x[np.argmax(field)] == pytest.approx(place)
+
+
+def test_reflection_and_transmission_share_the_energy_at_every_angle_without_absorption():
+    """Closed form of an interface, total reflection beyond the critical angle, energy behind plates."""
+    for name in CASES:
+        plates = plates_of(name)
+        k = plates.wave_number(plates.first).real
+        along = k * np.sin(np.radians([0.0, 12.0, 25.0, 33.0, 45.0, 60.0, 75.0]))
+        normal, last = (plates.normal_wave_number(one, along) for one in (plates.first, plates.last))
+        flux = last.real * plates.first.density / (normal.real * plates.last.density)
+        energy = np.abs(plates.reflection(along)) ** 2 + np.abs(plates.transmission(along)) ** 2 * flux
+        absorbing = any(one.absorption for one, _ in plates.layers)
+        assert (energy < 0.99).all() if absorbing else energy == pytest.approx(np.ones(7), abs=1e-12)
+        if not plates.layers:
+            z, z_last = plates.first.density / normal, plates.last.density / last
+            np.testing.assert_allclose(plates.reflection(along), (z_last - z) / (z_last + z), rtol=1e-12)
+            beyond = along > plates.wave_number(plates.last).real
+            np.testing.assert_allclose(np.abs(plates.reflection(along))[beyond], 1, rtol=1e-12)
+
+
+def test_packets_measure_nothing_where_the_layers_are_water():
+    """Without a contrast the reflection is zero, and the wave behind has the phase of the way."""
+    plates = Plates([(MATERIALS["water"], 3e-3)], MATERIALS["water"], MATERIALS["water"], 5e5)
+    packets = ObliquePackets(plates, 6)
+    found, exact = packets.coefficients(Setting(quick=True)), packets.exact()
+    assert packets.angles == pytest.approx([0, 10, 20.3, 31.4, 44, 60.3], abs=0.1)
+    assert np.abs(exact) == pytest.approx(np.stack([np.zeros(6), np.ones(6)]), abs=1e-12)
+    assert np.abs(found[0]).max() < 1e-12
+    assert np.abs(found[1] - exact[1]).max() < 2e-3

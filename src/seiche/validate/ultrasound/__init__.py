@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from seiche.validate.check import Family
-from seiche.validate.ultrasound import continuous_waves, pulses
+from seiche.validate.ultrasound import continuous_waves, oblique, pulses
 
 #: Every family of checks, in the order in which they run.
 FAMILIES: tuple[Family, ...] = (
@@ -14,6 +14,7 @@ FAMILIES: tuple[Family, ...] = (
     pulses.absorbing_layer,
     continuous_waves.harmonics,
     continuous_waves.bone,
+    oblique.plane_layers,
     continuous_waves.contrast,
     continuous_waves.orders,
     continuous_waves.transducers,

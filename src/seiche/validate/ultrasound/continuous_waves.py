@@ -13,6 +13,7 @@ from seiche.report.figures import convergence_figure, observed_order
 from seiche.ultrasound import Bowl, Disc, Emitter, Grid, Medium, Sensor, Source, simulate
 from seiche.ultrasound.materials import MATERIALS
 from seiche.validate.check import Check, Floats, Setting, relative_error
+from seiche.validate.ultrasound.layers import BENCHMARK_PLATES, Plates
 from seiche.validate.ultrasound.pulses import DB, RHO, C, computed_plot
 
 _ONEIL = "O'Neil 1949, doi:10.1121/1.1906542"
@@ -111,37 +112,16 @@ def _harmonics(setting: Setting, alpha: float) -> tuple[Floats, float, float]:
     return 2 / period * np.abs(np.fft.rfft(p[-period:].astype(float)))[1:6] / p0, far * dx / shock, shock
 
 
-#: Layers (material, thickness in m) of the transcranial benchmarks with flat bone, and the medium after them.
-_LAYERS = {
-    "BM3": ((("cortical bone", 6.5e-3),), "water"),
-    "BM4": ((("skin", 4e-3), ("cortical bone", 1.5e-3), ("trabecular bone", 4e-3), ("cortical bone", 1e-3)), "brain"),
-}
-
-
 def bone(setting: Setting) -> list[Check]:
     """Transmission at normal incidence through the flat bone of two benchmarks, absorption included."""
     checks = []
-    for name, (layers, last) in _LAYERS.items():
-        exact = abs(transmission(_FREQUENCY, layers, last))
+    for name, (layers, last) in BENCHMARK_PLATES.items():
+        exact = float(abs(Plates.named(layers, last, _FREQUENCY).transmission()))
         for scheme in ("local4", "exact"):
             computed = _transmitted(setting, layers, last, scheme)
             title = f"{name}, {scheme}: transmission at 500 kHz, difference from {exact:.4f}"
             checks.append(Check(title, abs(computed - exact), 0.01, reference=_AUBRY))
     return checks
-
-
-def transmission(frequency: float, layers: Any, last_medium: str) -> complex:
-    """Return the pressure transmission of a plane wave from water through layers, by the transfer matrix."""
-    total = np.eye(2, dtype=complex)
-    for material, thick in layers:
-        medium = MATERIALS[material]
-        k = 2 * np.pi * frequency / medium.sound_speed - 1j * medium.absorption * DB
-        z = medium.density * 2 * np.pi * frequency / k
-        total = total @ np.array(
-            [[np.cos(k * thick), 1j * z * np.sin(k * thick)], [1j * np.sin(k * thick) / z, np.cos(k * thick)]]
-        )
-    water, last = (MATERIALS[one].density * MATERIALS[one].sound_speed for one in ("water", last_medium))
-    return complex(2 / (total[0, 0] + total[0, 1] / last + water * (total[1, 0] + total[1, 1] / last)))
 
 
 def _transmitted(setting: Setting, layers: Any, last_medium: str, scheme: str) -> float:

@@ -18,6 +18,11 @@ Floats = npt.NDArray[np.float64]
 Complexes = npt.NDArray[np.complex128]
 #: Neper per metre of 1 dB/cm.
 NEPER = 100 / (20 * np.log10(np.e))
+#: Layers (material, thickness in m) of the transcranial benchmarks with flat bone, and the medium after them.
+BENCHMARK_PLATES: dict[str, tuple[tuple[tuple[str, float], ...], str]] = {
+    "BM3": ((("cortical bone", 6.5e-3),), "water"),
+    "BM4": ((("skin", 4e-3), ("cortical bone", 1.5e-3), ("trabecular bone", 4e-3), ("cortical bone", 1e-3)), "brain"),
+}
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,16 @@ class Plates:
 
     def transmission(self, along: npt.ArrayLike = 0.0) -> Complexes:
         """Return the pressure behind the plates over that of the arriving wave before them, both at the plates."""
+        pressure, motion = self._at_the_front(along)
+        return np.asarray(2 / (pressure + motion))
+
+    def reflection(self, along: npt.ArrayLike = 0.0) -> Complexes:
+        """Return the reflected pressure over that of the arriving wave, both at the front of the plates."""
+        pressure, motion = self._at_the_front(along)
+        return np.asarray((pressure - motion) / (pressure + motion))
+
+    def _at_the_front(self, along: npt.ArrayLike) -> tuple[Complexes, Complexes]:
+        """Return pressure, and velocity times the impedance of the first medium, at the front for 1 Pa at the back."""
         omega = 2 * np.pi * self.frequency
         one = np.ones_like(np.asarray(along, np.complex128))
         a, b, c, d = one, 0 * one, 0 * one, one
@@ -70,7 +85,7 @@ class Plates:
                 c * sine * z + d * cosine,
             )
         first, last = (one.density * omega / self.normal_wave_number(one, along) for one in (self.first, self.last))
-        return np.asarray(2 / (a + b / last + first * (c + d / last)))
+        return a + b / last, first * (c + d / last)
 
 
 def bowl_behind(

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Plane waves through fluid layers at an angle: reflection and transmission against transfer matrices.
+
+A wave packet with one wave number along the layers crosses them. The transforms over time of the pressures before and
+behind the layers, at one frequency, give the coefficients of the plane wave whose angle belongs to that frequency.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seiche.case.ultrasound.medium import medium_of
+from seiche.case.ultrasound.schema import MediumTable
+from seiche.ultrasound import Grid, Medium, Sensor, Source, simulate
+from seiche.ultrasound.materials import MATERIALS, TissueMaterial
+from seiche.validate.check import Check, Floats, Setting
+from seiche.validate.ultrasound.layers import BENCHMARK_PLATES, Complexes, Plates
+from seiche.validate.ultrasound.pulses import computed_plot
+
+_REFERENCE = "transfer matrix, Brekhovskikh 1980, Waves in Layered Media"
+_FREQUENCY = 5e5
+#: Layers (m) and the medium behind them; waves come from water.
+_FLUIDS = {
+    "slow fluid": TissueMaterial(1000.0, 800.0, 0.0),
+    "fast fluid": TissueMaterial(1800.0, 1100.0, 0.0),
+    "lossless bone": TissueMaterial(2800.0, 1850.0, 0.0),
+    **MATERIALS,
+}
+CASES: dict[str, tuple[tuple[tuple[str, float], ...], str]] = {
+    "water on a slow fluid": ((), "slow fluid"),
+    "water on a fast fluid": ((), "fast fluid"),
+    "water on lossless bone": ((), "lossless bone"),
+    "lossless bone of 6.5 mm": ((("lossless bone", 6.5e-3),), "water"),
+    "absorbing bone of 6.5 mm": BENCHMARK_PLATES["BM3"],
+    "skin, bone, brain": BENCHMARK_PLATES["BM4"],
+}
+
+
+def plates_of(name: str) -> Plates:
+    """Return the layers of a case, in water."""
+    layers, last = CASES[name]
+    return Plates([(_FLUIDS[one], thick) for one, thick in layers], _FLUIDS["water"], _FLUIDS[last], _FREQUENCY)
+
+
+@dataclass(frozen=True)
+class ObliquePackets:
+    """Packets of several angles in front of `plates` in one grid, `per_wavelength` points per wavelength of water.
+
+    Along the plates (x) the grid has one period of the waves at 10 degrees. The others have whole numbers of periods in
+    it. The front of the plates lies 0.3 spacings before a point.
+    """
+
+    plates: Plates
+    per_wavelength: int
+    cfl: float = 0.2
+
+    @property
+    def wavelength(self) -> float:
+        """Return the wavelength in the first medium, m."""
+        return self.plates.first.sound_speed / self.plates.frequency
+
+    @property
+    def spacing(self) -> float:
+        """Return metres between points across the plates."""
+        return self.wavelength / self.per_wavelength
+
+    @property
+    def along(self) -> Floats:
+        """Return wave numbers along the plates, rad/m, (angles,)."""
+        return np.asarray(2 * np.pi / self.wavelength * np.sin(np.radians(10)) * np.arange(6), np.float64)
+
+    @property
+    def across(self) -> Floats:
+        """Return wave numbers across the plates in the first medium, rad/m, (angles,)."""
+        return np.asarray(np.sqrt((2 * np.pi / self.wavelength) ** 2 - self.along**2))
+
+    @property
+    def angles(self) -> Floats:
+        """Return angles of incidence in degrees, (angles,)."""
+        return np.asarray(np.degrees(np.arctan2(self.along, self.across)))
+
+    @property
+    def widths(self) -> Floats:
+        """Return standard deviations of the packets across the plates, m: hardly any part travels along them."""
+        return np.asarray(4 / self.across)
+
+    @property
+    def _layer(self) -> int:
+        return 6 * self.per_wavelength
+
+    def grid(self) -> Grid:
+        """Return the grid with its time."""
+        before, behind = 10 * self.widths.max() + 2 * self.wavelength, self.plates.thickness + 2 * self.wavelength
+        count = int((before + behind) / self.spacing) + 2 * self._layer
+        speed = self.plates.first.sound_speed
+        fastest = max(one.sound_speed for one in MATERIALS.values())
+        slowest = 0.4 * speed * np.cos(np.radians(self.angles.max()))
+        reverberation = 20 / self.plates.frequency if self.plates.layers else 0.0
+        duration = (5 * self.widths.max() + 3 * self.wavelength) / slowest + reverberation
+        dt = self.cfl * self.spacing / fastest
+        return Grid((16, count + -count % 16), (2 * np.pi / self.along[1] / 16, self.spacing), dt, int(duration / dt))
+
+    def places(self, grid: Grid) -> tuple[Floats, int, int, float]:
+        """Return the packets' places (m), indices of the points recorded on both sides, and the plates' front (m)."""
+        y = grid.positions("y")
+        before = self._layer + int(10 * self.widths.max() / self.spacing)
+        front = float(y[before + self.per_wavelength] - 0.3 * self.spacing)
+        behind = int(np.searchsorted(y, front + self.plates.thickness + 0.5 * self.wavelength))
+        return y[before] - 5 * self.widths, before, behind, front
+
+    def medium(self, grid: Grid, front: float) -> Medium:
+        """Return the medium of a case file with the plates as boxes, with averages over the cells of points."""
+        far, end, regions = 1e3 * self.wavelength, front, []
+        for material, thick in (*self.plates.layers, (self.plates.last, far)):
+            lower, upper = ([f"{x!r} m", f"{float(y)!r} m"] for x, y in ((-far, end), (far, end + thick)))
+            regions.append({"kind": "box", "lower": lower, "upper": upper, **_properties(material)})
+            end += thick
+        absorbing = any(one["alpha_coeff"] for one in regions)
+        table = {**_properties(self.plates.first), "region": regions, **({"alpha_power": 2.0} if absorbing else {})}
+        return medium_of(MediumTable.model_validate(table), grid, Path())
+
+    def coefficients(self, setting: Setting) -> Complexes:
+        """Return pressures over those that arrive at the front, (2, angles): reflected there, and behind the plates.
+
+        The second are at the recorded points about half a wavelength behind the plates.
+        """
+        grid = self.grid()
+        starts, before, behind, front = self.places(grid)
+        x, y = np.meshgrid(grid.positions("x"), grid.positions("y"), indexing="ij")
+        p0 = np.zeros(grid.shape)
+        for start, width, along, across in zip(starts, self.widths, self.along, self.across, strict=True):
+            p0 += np.exp(-(((y - start) / width) ** 2) / 2) * np.cos(along * x + across * (y - start))
+        mask = np.zeros(grid.shape, bool)
+        mask[:, [before, behind]] = True
+        first = self.plates.first
+        free, scattered = (
+            self._spectra(setting, grid, medium, p0, mask)
+            for medium in (Medium(first.sound_speed, first.density), self.medium(grid, front))
+        )
+        shift = np.exp(-1j * self.across * (front - y[0, before]))
+        return np.asarray(np.stack([(scattered[0] - free[0]) / shift, scattered[1]]) / (free[0] * shift))
+
+    def _spectra(self, setting: Setting, grid: Grid, medium: Medium, p0: Floats, mask: Any) -> Complexes:
+        """Return the transforms over time and along the plates of the pressures at the sensors, (2, angles)."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            p = simulate(
+                grid,
+                medium,
+                Source(p0=p0),
+                Sensor(mask),
+                pml_size=(0, self._layer),
+                smooth_p0=False,
+                scheme="local4",
+                precision="float64",
+                device=setting.device,
+                threads=setting.threads or 1,
+            )["p"]
+        assert grid.dt is not None
+        times = np.arange(p.shape[1]) * grid.dt
+        window = np.sin(np.pi / 2 * np.clip(5 * (1 - times / times[-1]), 0, 1)) ** 2
+        lines = (p @ (window * np.exp(-2j * np.pi * self.plates.frequency * times))).reshape(16, 2)
+        waves = np.exp(1j * self.along[:, None] * grid.positions("x"))  # exp(i (w t - k x))
+        return np.asarray((waves @ lines).T)
+
+    def exact(self) -> Complexes:
+        """Return the exact values of `coefficients`."""
+        grid = self.grid()
+        _, _, behind, front = self.places(grid)
+        away = grid.positions("y")[behind] - front - self.plates.thickness
+        decay = np.exp(-1j * self.plates.normal_wave_number(self.plates.last, self.along) * away)
+        return np.stack([self.plates.reflection(self.along), self.plates.transmission(self.along) * decay])
+
+
+def _properties(material: TissueMaterial) -> dict[str, Any]:
+    return {
+        "sound_speed": f"{material.sound_speed!r} m/s",
+        "density": f"{material.density!r} kg/m^3",
+        "alpha_coeff": material.alpha_coeff(2.0),
+    }
+
+
+def plane_layers(setting: Setting) -> list[Check]:
+    """Reflection and transmission of plane layers from 0 to 60 degrees, beyond critical angles too.
+
+    Bounds: averages over a cell multiply the wave number 2 k that an interface adds by reflection by
+    1 - (2 k spacing)^2 / 24 (theory/ultrasound, section 14), which is a relative error of the reflected pressure.
+    """
+    names = ("water on a fast fluid", "absorbing bone of 6.5 mm", "skin, bone, brain") if setting.quick else CASES
+    checks = []
+    for name in names:
+        for per_wavelength in (12,) if setting.quick else (12, 24):
+            packets = ObliquePackets(plates_of(name), per_wavelength)
+            computed, exact = packets.coefficients(setting), packets.exact()
+            bound = (2 * 2 * np.pi / per_wavelength) ** 2 / 24
+            for part, found, true in zip(("reflection", "transmission"), computed, exact, strict=True):
+                title = f"{name}, 0 to 60 degrees, {per_wavelength} points: largest error of the {part}"
+                labels = ("angle (degrees)", f"{part} of the pressure")
+                plot = computed_plot(packets.angles, np.abs(true), np.abs(found), every=1, labels=labels)
+                error = float(np.abs(found - true).max())
+                checks.append(Check(title, error, round(bound, 4), reference=_REFERENCE, plot=plot))
+    return checks
