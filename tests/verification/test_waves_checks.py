@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from seiche.cli import main
-from seiche.validate.waves.interface_waves import InterfaceWave, Solid
+from seiche.validate.waves.interface_waves import InterfaceWave
 from seiche.validate.waves.layered import Layered, LayerMedium
 from seiche.validate.waves.misfits import envelope_and_phase, misfit
+from seiche.validate.waves.plane_layers import Solid
 from seiche.validate.waves.point_sources import Bump, lamb_displacement, stokes_velocity
 
 

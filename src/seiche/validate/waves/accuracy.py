@@ -12,7 +12,8 @@ import numpy as np
 from seiche.kernels.registry.dg import Medium
 from seiche.report.figures import convergence_figure
 from seiche.validate.check import Check, Floats, Setting
-from seiche.validate.waves.interface_waves import InterfaceWave, Solid
+from seiche.validate.waves.interface_waves import InterfaceWave
+from seiche.validate.waves.plane_layers import Solid
 from seiche.waves import Brick, Forest, Material, Mesh, Solver
 from seiche.waves.boundary import Boundary
 from seiche.waves.energy import energy, inner_product

@@ -5,23 +5,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from seiche.validate.waves.plane_layers import Solid, plane_fields
 from seiche.waves import Material, Mesh
 
 Floats = npt.NDArray[np.float64]
 Complex = npt.NDArray[np.complex128]
-
-
-class Solid(NamedTuple):
-    """A medium; a fluid where cs = 0."""
-
-    density: float
-    cp: float
-    cs: float
 
 
 @dataclass(frozen=True)
@@ -38,11 +30,7 @@ class InterfaceWave:
 
     def _fields(self, medium: Solid, decay: float, ux: complex, uy: complex) -> Complex:
         """Return v_x, v_y, S_xx, S_yy, S_xy of a displacement (ux, uy) exp(i x + decay y)."""
-        mu = medium.density * medium.cs**2
-        lam = medium.density * medium.cp**2 - 2 * mu
-        spread = lam * (1j * ux + decay * uy)
-        stress = [spread + 2j * mu * ux, spread + 2 * mu * decay * uy, mu * (decay * ux + 1j * uy)]
-        return np.array([-1j * self.speed * ux, -1j * self.speed * uy, *stress])
+        return plane_fields(medium, (1j, decay), self.speed, (ux, uy))
 
     @cached_property
     def _potentials(self) -> list[tuple[float, bool, Complex]]:

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Plane waves through layers of fluids and solids at an angle, against the exact coefficients of `plane_layers`.
+
+A wave packet with one wave number along the layers arrives from below. Transforms over time of velocity and stress at a
+point on each side are sums of plane waves of one frequency, whose amplitudes follow by least squares. Each frequency
+belongs to one angle of incidence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from seiche.validate.check import Check, Floats, Setting
+from seiche.validate.waves.plane_layers import Complex, PlaneLayers, Solid, waves_of
+from seiche.waves import Brick, Forest, Material, Mesh, Solver
+
+_REFERENCE = "global matrix, Knopoff 1964, doi:10.1785/BSSA0540010431"
+WATER, FLUID = Solid(1.0, 1.0, 0.0), Solid(1.2, 1.6, 0.0)
+ROCK, HARD_ROCK = Solid(2.0, 2.0, 1.1), Solid(2.5, 2.8, 1.6)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Layers, the kind of the incident wave, the angle of the packet and those of its measured parts (degrees)."""
+
+    name: str
+    layers: PlaneLayers
+    incident: str
+    angle: float
+    angles: tuple[float, ...]
+
+
+_FLUIDS = PlaneLayers((WATER, FLUID))
+_FLUID_LAYER = PlaneLayers((WATER, FLUID, WATER), (0.7,))
+_SEABED = PlaneLayers((WATER, ROCK))
+_ROCKS = PlaneLayers((ROCK, HARD_ROCK))
+_PLATE = PlaneLayers((WATER, ROCK, WATER), (0.7,))
+_LAYERED = PlaneLayers((WATER, ROCK, FLUID, HARD_ROCK), (0.6, 0.5))
+CASES = (
+    Case("fluid on water", _FLUIDS, "p", 30.0, (22.0, 30.0, 38.0)),
+    Case("fluid on water", _FLUIDS, "p", 55.0, (46.0, 55.0, 62.0)),
+    Case("fluid layer in water", _FLUID_LAYER, "p", 30.0, (22.0, 30.0, 38.0)),
+    Case("rock on water", _SEABED, "p", 0.0, (0.0,)),
+    Case("rock on water", _SEABED, "p", 22.0, (16.0, 22.0, 28.0)),
+    Case("rock on water", _SEABED, "p", 45.0, (36.0, 45.0, 54.0)),
+    Case("hard rock on rock", _ROCKS, "p", 30.0, (22.0, 30.0, 38.0)),
+    Case("hard rock on rock", _ROCKS, "s", 30.0, (22.0, 30.0, 38.0)),
+    Case("rock plate in water", _PLATE, "p", 35.0, (25.0, 35.0, 45.0)),
+    Case("rock, fluid, hard rock on water", _LAYERED, "p", 20.0, (15.0, 20.0, 27.0)),
+)
+#: Cases of the quick form.
+_QUICK = (1, 4, 7)
+
+
+@dataclass(frozen=True)
+class ObliquePacket:
+    """A packet of a wavelength of about one in a mesh with `across` elements in it, of `nodes` nodes."""
+
+    case: Case
+    across: int = 2
+    nodes: int = 6
+
+    @property
+    def speed(self) -> float:
+        """Return the speed of the incident wave."""
+        first = self.case.layers.media[0]
+        return first.cp if self.case.incident == "p" else first.cs
+
+    @cached_property
+    def along(self) -> float:
+        """Return the wave number along the layers: the packet has a wavelength of one."""
+        return float(2 * np.pi * np.sin(np.radians(self.case.angle)))
+
+    @property
+    def middle(self) -> float:
+        """Return the mean wave number across the layers."""
+        return float(2 * np.pi * np.cos(np.radians(self.case.angle)))
+
+    @property
+    def width(self) -> float:
+        """Return the standard deviation of the packet across the layers: hardly any part travels along them."""
+        return 4 / self.middle
+
+    @property
+    def omegas(self) -> Floats:
+        """Return the frequencies of the measured angles, (angles,)."""
+        if self.along == 0:
+            return np.array([2 * np.pi * self.speed])
+        return np.asarray(self.speed * self.along / np.sin(np.radians(self.case.angles)))
+
+    @property
+    def duration(self) -> float:
+        """Return the time in which nearly all of the packet has passed the receivers, and echoes in the layers."""
+        cosine = self.middle / (2 * np.pi)
+        echoes = 12.0 if self.case.layers.thicknesses else 2.0
+        return (10 * self.width + 1.0) / (0.6 * cosine * self.speed) + echoes / self.speed
+
+    def solver(self, setting: Setting) -> Solver:
+        """Return the solver with the packet in it, and receivers 0.4 before and 0.3 behind the layers.
+
+        Sides are so far away that what they reflect arrives after the end.
+        """
+        media, top = self.case.layers.media, self.case.layers.top
+        size = min(speed for one in media for speed in one[1:] if speed > 0) / self.speed / self.across
+        lengths = [max(media[0].cp * self.duration / 2, 10.5 * self.width + 1)]
+        lengths.append(media[-1].cp * (self.duration - 3 * self.width / self.speed) / 2 + 0.5)
+        edges = np.concatenate([[0.0], np.cumsum(self.case.layers.thicknesses)])
+        widths = [np.full(int(np.ceil(lengths[0] / size)), size)]
+        for thick in self.case.layers.thicknesses:
+            count = int(np.ceil(thick / size))
+            widths.append(np.full(count, thick / count))
+        widths.append(np.full(int(np.ceil(lengths[1] / size)), size))
+        tall = np.concatenate(widths)
+        period = 2 * np.pi / self.along if self.along > 0 else 1.0
+        wide = max(2, int(np.ceil(period / size / 2)))
+        forest = Forest.uniform(Brick((wide, len(tall)), (True, False)), 0)
+        mesh = Mesh.of_forest(forest, tree_size=(period / wide, list(tall)), origin=(0.0, -float(widths[0].sum())))
+        layer = np.searchsorted(edges, mesh.lower[:, 1] + 1e-9)
+        material = Material(*(np.array([getattr(one, name) for one in media])[layer] for name in Solid._fields))
+        solver = Solver(
+            mesh,
+            material,
+            nodes=self.nodes,
+            device=setting.device,
+            threads=setting.threads or 1,
+            receivers=[(0.1 * period, -0.4), (0.1 * period, top + 0.3)],
+            sample_every=2,
+        )
+        solver.start_from(self._start(solver))
+        return solver
+
+    def _start(self, solver: Solver) -> Floats:
+        """Return the packet at the nodes, a sum over wave numbers across the layers."""
+        positions = solver.positions
+        y, inverse = np.unique(np.round(positions[..., 1], 12), return_inverse=True)
+        q = np.linspace(self.middle - 5 / self.width, self.middle + 5 / self.width, 201)
+        q = q[q > 0]
+        start = -5.2 * self.width - 0.5
+        strength = np.exp(-(((q - self.middle) * self.width) ** 2) / 2)
+        total = np.zeros((5, len(y)), np.complex128)
+        for number, amplitude in zip(q, strength, strict=True):
+            omega = self.speed * np.hypot(number, self.along)
+            wave = next(
+                w for w in waves_of(self.case.layers.media[0], self.along, omega) if w.kind == self.case.incident
+            )
+            total += amplitude / omega * wave.fields[:, None] * np.exp(1j * number * (y - start))
+        total[:, y > 0] = 0
+        state = (total[:, inverse.reshape(positions.shape[:2])] * np.exp(1j * self.along * positions[..., 0])).real
+        state = np.moveaxis(state, 0, 1)
+        if solver.medium == "acoustic":
+            return np.stack([-state[:, 2], state[:, 0], state[:, 1]], axis=1)
+        return np.asarray(state)
+
+    def errors(self, setting: Setting) -> dict[tuple[str, str], Floats]:
+        """Return the error of each coefficient over the measured angles, in displacements over the incident one."""
+        solver = self.solver(setting)
+        solver.advance(2 * int(self.duration / (2 * solver.dt)))
+        samples = solver.samples()
+        times = 2 * solver.dt * np.arange(1, len(samples) + 1)
+        window = np.sin(np.pi / 2 * np.clip(8 * (1 - times / times[-1]), 0, 1)) ** 2
+        found: dict[tuple[str, str], list[float]] = {}
+        for omega in self.omegas:
+            spectra = np.einsum("t,trf->rf", window * np.exp(1j * omega * times), samples)
+            for key, (computed, exact) in self._coefficients(spectra, float(omega), solver.medium).items():
+                found.setdefault(key, []).append(abs(computed - exact))
+        return {key: np.array(values) for key, values in found.items()}
+
+    def _coefficients(
+        self, spectra: Complex, omega: float, medium: str
+    ) -> dict[tuple[str, str], tuple[complex, complex]]:
+        """Return the computed and the exact coefficients from the spectra at the receivers, (2, fields)."""
+        layers, along = self.case.layers, self.along
+        if medium == "acoustic":
+            p, vx, vy = spectra.T
+            spectra = np.stack([vx, vy, -p, -p, 0 * p], axis=1)
+        below = amplitudes(layers.media[0], along, omega, spectra[0])
+        above = amplitudes(layers.media[-1], along, omega, spectra[1], (True,))
+        arriving = 0.0j
+        computed: dict[tuple[str, str], complex] = {}
+        for (kind, upwards), (amplitude, number) in below.items():
+            at_front = amplitude * np.exp(0.4j * number)
+            if upwards and kind == self.case.incident:
+                arriving = at_front
+            elif not upwards:
+                computed["reflected", kind] = at_front
+        for (kind, _), (amplitude, number) in above.items():
+            computed["transmitted", kind] = amplitude * np.exp(-0.3j * number)
+        exact = layers.coefficients(omega, self.along, self.case.incident)
+        return {key: (complex(value / arriving), exact[key]) for key, value in computed.items()}
+
+
+def amplitudes(
+    medium: Solid, along: float, omega: float, fields: Complex, upwards: tuple[bool, ...] = (True, False)
+) -> dict[tuple[str, bool], tuple[complex, complex]]:
+    """Return amplitude and wave number across the layers of waves, by kind and whether they are upwards.
+
+    Args:
+        medium: around the point.
+        along: wave number along the layers.
+        omega: frequency.
+        fields: v_x, v_y, S_xx, S_yy, S_xy at the point, (5,).
+        upwards: the directions that occur.
+    """
+    waves = [wave for wave in waves_of(medium, along, omega) if wave.upwards in upwards]
+    scale = np.array([1.0, 1.0, *3 * [1 / (medium.density * medium.cp)]]) / omega
+    matrix = np.stack([scale * wave.fields for wave in waves], axis=1)
+    found = np.linalg.lstsq(matrix, scale * fields, rcond=None)[0]
+    return {(wave.kind, wave.upwards): (complex(one), wave.number) for wave, one in zip(waves, found, strict=True)}
+
+
+def plane_layers(setting: Setting) -> list[Check]:
+    """Reflection, transmission and conversion at layers of fluids and solids, from 0 to 62 degrees.
+
+    Elements of six nodes are half of the shortest wavelength. Polynomials of degree five interpolate a wave in them
+    with an error of (k h / 2)^6 / (6! 2^5), 7e-4. The bound is seven times that, for coefficients of up to three.
+    """
+    checks = []
+    for number, case in enumerate(CASES):
+        if setting.quick and number not in _QUICK:
+            continue
+        for (part, kind), errors in ObliquePacket(case).errors(setting).items():
+            ends = f"{case.angles[0]:g}" + (f" to {case.angles[-1]:g}" if len(case.angles) > 1 else "")
+            title = f"{case.name}, {case.incident} wave at {ends} degrees: largest error of the {part} {kind} wave"
+            checks.append(Check(title, float(errors.max()), 5e-3, reference=_REFERENCE))
+    return checks

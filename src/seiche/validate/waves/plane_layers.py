@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Exact plane waves through plane layers of fluids and solids, with conversion between longitudinal and shear waves.
+
+Waves are exp(i (k x + q y - w t)), with layers across y and one wave number k along x in all of them. The amplitudes of
+the waves in all layers solve one system of the conditions at the interfaces (the global matrix of Knopoff 1964,
+doi:10.1785/BSSA0540010431). It remains stable where waves decay across a layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Complex = npt.NDArray[np.complex128]
+
+
+class Solid(NamedTuple):
+    """A medium; a fluid where cs = 0."""
+
+    density: float
+    cp: float
+    cs: float
+
+
+class LayerWave(NamedTuple):
+    """A wave of unit displacement in one medium: longitudinal "p" or shear "s", upwards (along y) or downwards.
+
+    `number` is the component q of its wave vector, upwards or downwards, and `fields` are v_x, v_y, S_xx, S_yy, S_xy.
+    """
+
+    kind: str
+    upwards: bool
+    number: complex
+    fields: Complex
+
+
+def plane_fields(
+    medium: Solid, slopes: tuple[complex, complex], omega: float, displacement: tuple[complex, complex]
+) -> Complex:
+    """Return v_x, v_y, S_xx, S_yy, S_xy of a displacement times exp(slopes . (x, y) - i omega t)."""
+    (dx, dy), (ux, uy) = slopes, displacement
+    mu = medium.density * medium.cs**2
+    spread = (medium.density * medium.cp**2 - 2 * mu) * (dx * ux + dy * uy)
+    stress = [spread + 2 * mu * dx * ux, spread + 2 * mu * dy * uy, mu * (dy * ux + dx * uy)]
+    return np.array([-1j * omega * ux, -1j * omega * uy, *stress])
+
+
+def waves_of(medium: Solid, along: float, omega: float) -> list[LayerWave]:
+    """Return the waves of a medium with the wave number `along` x: upwards and downwards, p and, in solids, s.
+
+    Upward waves travel or decay along y. Displacements of p waves have the direction of their wave vectors; those of
+    s waves are this direction turned by 90 degrees.
+    """
+    waves = []
+    for upwards in (True, False):
+        for kind, speed in (("p", medium.cp), ("s", medium.cs)):
+            if speed == 0:
+                continue
+            root = complex(np.sqrt(complex((omega / speed) ** 2 - along**2)))
+            number = root if upwards else -root
+            vector = along * speed / omega, number * speed / omega
+            motion = vector if kind == "p" else (-vector[1], vector[0])
+            waves.append(
+                LayerWave(kind, upwards, number, plane_fields(medium, (1j * along, 1j * number), omega, motion))
+            )
+    return waves
+
+
+@dataclass(frozen=True)
+class PlaneLayers:
+    """Layers between two half spaces.
+
+    Attributes:
+        media: half space below, layers upwards from y = 0, half space above.
+        thicknesses: of the layers, two fewer than media.
+    """
+
+    media: Sequence[Solid]
+    thicknesses: Sequence[float] = ()
+
+    @property
+    def top(self) -> float:
+        """Return the height of the last interface; the first is y = 0."""
+        return float(sum(self.thicknesses))
+
+    def coefficients(self, omega: float, along: float, incident: str = "p") -> dict[tuple[str, str], complex]:
+        """Return displacements over that of the wave that arrives from below, all at the interfaces.
+
+        Keys are ("reflected", "p") and so on; reflected waves at y = 0 and transmitted ones at `top`. Components of a
+        fluid half space are p only.
+        """
+        edges = np.concatenate([[0.0], np.cumsum(self.thicknesses)])
+        columns: list[tuple[int, LayerWave]] = []
+        arriving: LayerWave | None = None
+        for number, medium in enumerate(self.media):
+            for wave in waves_of(medium, along, omega):
+                outside = (number == 0 and wave.upwards) or (number == len(self.media) - 1 and not wave.upwards)
+                if not outside:
+                    columns.append((number, wave))
+                elif number == 0 and wave.kind == incident:
+                    arriving = wave
+        assert arriving is not None
+        rows, right = [], []
+        for edge in range(len(edges)):
+            pair = self.media[edge], self.media[edge + 1]
+            for field, sides in _conditions(*pair):
+                scale = 1 / omega if field < 2 else 1 / (omega * pair[0].density * pair[0].cp)
+                row = [
+                    scale * (1 if number == edge else -1) * self._at(edge, number, wave, edges) * wave.fields[field]
+                    if number - edge in sides
+                    else 0.0
+                    for number, wave in columns
+                ]
+                rows.append(row)
+                right.append(-scale * arriving.fields[field] if edge == 0 and 0 in sides else 0.0)
+        amplitudes = np.linalg.solve(np.array(rows, np.complex128), np.array(right, np.complex128))
+        found = {}
+        for (number, wave), amplitude in zip(columns, amplitudes, strict=True):
+            if number in (0, len(self.media) - 1):
+                found["transmitted" if wave.upwards else "reflected", wave.kind] = complex(amplitude)
+        return found
+
+    @staticmethod
+    def _at(edge: int, number: int, wave: LayerWave, edges: npt.NDArray[np.float64]) -> complex:
+        """Return a wave at an edge: upward waves are one at the lower edge of their medium, others at the upper."""
+        own = number - 1 if wave.upwards else number
+        return complex(np.exp(1j * wave.number * (edges[edge] - edges[own])))
+
+    def flux(self, medium: int, kind: str, omega: float, along: float) -> float:
+        """Return the energy flux along y of a wave of unit displacement, over rho omega^2 / 2; zero if it decays."""
+        density, cp, cs = self.media[medium]
+        speed = cp if kind == "p" else cs
+        return float(density * speed**2 / omega * np.sqrt(complex((omega / speed) ** 2 - along**2)).real)
+
+
+def _conditions(below: Solid, above: Solid) -> list[tuple[int, tuple[int, ...]]]:
+    """Return the fields at an interface, with the sides (0 below, 1 above) whose sum of differences is zero there."""
+    both, solid = (0, 1), [side for side, medium in enumerate((below, above)) if medium.cs > 0]
+    if len(solid) == 2:
+        return [(field, both) for field in (0, 1, 3, 4)]
+    return [(1, both), (3, both), *((4, (side,)) for side in solid)]
