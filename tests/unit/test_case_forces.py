@@ -10,6 +10,7 @@ import pytest
 
 import seiche
 from seiche.case.flow.forces import frequency
+from seiche.case.new import examples_folder
 from seiche.errors import CaseError
 
 CASE = """
@@ -70,6 +71,26 @@ def test_frequency_of_a_sampled_oscillation():
     times = np.linspace(0.0, 3.0, 400)
     assert frequency(times, 2.0 + np.sin(2 * np.pi * 3.1 * times)) == pytest.approx(3.1, rel=1e-3)
     assert frequency(times, np.sin(2 * np.pi * 0.4 * times)) is None
+
+
+def test_noise_and_decay_have_no_frequency():
+    """A steady force with rounding errors or sound in it does not oscillate, and neither does one that decays."""
+    times = np.linspace(0.0, 3.0, 400)
+    wave = np.sin(2 * np.pi * 3.1 * times)
+    assert frequency(times, 2.0 + 1e-4 * wave, 1e-3) is None
+    assert frequency(times, 2.0 + np.exp(-times) * wave) is None
+    assert frequency(times, 2.0 + np.exp(0.3 * times) * wave) == pytest.approx(3.1, rel=0.02)
+
+
+def test_a_body_between_periodic_planes_has_all_its_links(tmp_path: Path):
+    """Links across the planes belong to a part of the wall that ends there, as to one that reaches beyond."""
+    text = (examples_folder() / "cylinder" / "case.toml").read_text()
+    beyond = text[text.rindex("[[output.force]]") :].replace('name = "cylinder"', 'name = "beyond"')
+    beyond = beyond.replace('"0 m"], end', '"-1 m"], end').replace('"10 mm"], radius', '"1 m"], radius')
+    text = text.replace('duration = "40 s"\nsteady = 1e-6', "steps = 20").replace('"0.1 s"', "5") + beyond
+    forces = seiche.load(written(tmp_path, text)).run().summary["details"]["forces"]
+    assert forces["cylinder"]["drag_coefficient"] > 1
+    np.testing.assert_array_equal(forces["cylinder"]["force_N"], forces["beyond"]["force_N"])
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def test_quick_checks_pass_and_are_drawn(tmp_path: Path, device: str, capsys: py
     arguments = ["--quick", "--json", str(tmp_path / "waves.json"), "--plots", str(tmp_path), "--device", device]
     assert main(["validate", "waves", *arguments]) == 0, capsys.readouterr().out
     stored = json.loads((tmp_path / "waves.json").read_text())
-    assert stored["passed"] and len(stored["checks"]) == 48
+    assert stored["passed"] and len(stored["checks"]) == 57
     assert (tmp_path / "volume-source-in-a-fluid-largest-error-of-the-pressure.png").exists()
 
 

@@ -18,6 +18,8 @@ from seiche.flow.velocity_set import CS2
 
 #: Maximum Mach number of a wall: the equilibrium is an expansion in the Mach number.
 MACH_LARGEST = 0.3
+#: Rounding errors of wall points in spacings: fractions are in single precision.
+ROUNDING = 1e-6
 
 Floats = npt.NDArray[np.float64]
 
@@ -25,10 +27,18 @@ Floats = npt.NDArray[np.float64]
 def wall_places(sites: SiteSet, rows: npt.NDArray[np.int64], links: npt.NDArray[np.int64]) -> Floats:
     """Return the wall points of links, (p, 3) in spacings from the geometry's origin of coordinates.
 
-    `rows` (p,) of the boundary arrays, `links` (p,) rows of `LINK_VECTORS`.
+    `rows` (p,) of the boundary arrays, `links` (p,) rows of `LINK_VECTORS`. Points across a periodic plane are those on
+    the other side of the box, so that parts of a wall need not reach beyond it.
     """
-    first = np.asarray(sites.origin) / sites.spacing + sites.coords[sites.boundary[rows]]
-    return np.asarray(first + sites.link_fraction[rows, links][:, None] * LINK_VECTORS[links], np.float64)
+    first = np.asarray(sites.origin) / sites.spacing
+    places = (
+        first + sites.coords[sites.boundary[rows]] + sites.link_fraction[rows, links][:, None] * LINK_VECTORS[links]
+    )
+    for axis in np.flatnonzero(sites.periodic):
+        offset = places[:, axis] - first[axis] + 0.5
+        outside = (offset < -ROUNDING) | (offset > sites.shape[axis] + ROUNDING)
+        places[outside, axis] -= (np.floor(offset / sites.shape[axis]) * sites.shape[axis])[outside]
+    return np.asarray(places, np.float64)
 
 
 def velocity_at(wall: MovingWall, places: Floats) -> Floats:

@@ -14,6 +14,8 @@ from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.units import LatticeUnits
 
 Floats = npt.NDArray[np.float64]
+#: Range of the lift over the largest force below which the flow is steady: start-up and rounding leave less.
+STEADY = 1e-3
 
 
 def in_si(units: LatticeUnits, forces: Mapping[str, Floats]) -> dict[str, Floats]:
@@ -44,6 +46,7 @@ def _coefficients(table: ForceOutput, setup: FlowSetup, times: Floats, force: Fl
     pressure = 0.5 * setup.units.density * table.velocity**2 * table.area
     entries: dict[str, Any] = {}
     late = slice(len(force) // 2, None)
+    largest = float(np.linalg.norm(force[late], axis=1).max()) / pressure
     for name, direction in (("drag", table.drag), ("lift", table.lift)):
         values = force @ np.array(direction) / np.linalg.norm(direction) / pressure
         entries |= {
@@ -52,13 +55,21 @@ def _coefficients(table: ForceOutput, setup: FlowSetup, times: Floats, force: Fl
             f"{name}_coefficient_range": [float(values[late].min()), float(values[late].max())],
         }
         if name == "lift" and table.length is not None:
-            rate = frequency(times[late], values[late])
+            rate = frequency(times[late], values[late], STEADY * largest)
             entries["strouhal"] = None if rate is None else rate * table.length / table.velocity
     return entries
 
 
-def frequency(times: Floats, values: Floats) -> float | None:
-    """Return the frequency of an oscillation from its upward crossings of the mean, None with fewer than three."""
+def frequency(times: Floats, values: Floats, smallest: float = 0.0) -> float | None:
+    """Return the frequency of an oscillation from its upward crossings of the mean.
+
+    None with fewer than three crossings, and for no oscillation that lasts: its range is below `smallest`, or that of
+    the second half of the values is less than half of that of the first, as where flow becomes steady.
+    """
+    half = len(values) // 2
+    early, late = (float(np.ptp(part)) if len(part) else 0.0 for part in (values[:half], values[half:]))
+    if not late > smallest or late < 0.5 * early:
+        return None
     excess = values - 0.5 * (values.min() + values.max())
     before = np.flatnonzero((excess[:-1] < 0.0) & (excess[1:] >= 0.0))
     if len(before) < 3:

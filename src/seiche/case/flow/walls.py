@@ -24,7 +24,7 @@ from seiche.domain.sites import LinkKind, SiteSet
 from seiche.errors import CaseError
 from seiche.flow.model import Body, MovingWall, Patch, Walls
 from seiche.flow.velocity_set import VELOCITY_SETS
-from seiche.flow.wall_links import patches_of, velocity_at, wall_places
+from seiche.flow.wall_links import ROUNDING, patches_of, velocity_at, wall_places
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -115,7 +115,7 @@ def _on_plane(point: Floats, normal: Floats, places: Floats) -> Flags:
 
 
 def _in_sphere(center: Floats, radius: float, places: Floats) -> Flags:
-    return np.asarray(np.linalg.norm(places - center, axis=1) <= radius)
+    return np.asarray(np.linalg.norm(places - center, axis=1) <= radius + ROUNDING)
 
 
 def _in_cylinder(start: Floats, end: Floats, radius: float, places: Floats) -> Flags:
@@ -123,8 +123,9 @@ def _in_cylinder(start: Floats, end: Floats, radius: float, places: Floats) -> F
     axis = (end - start) / length
     along = (places - start) @ axis
     across = np.linalg.norm(places - start - along[:, None] * axis, axis=1)
-    return np.asarray((along >= 0.0) & (along <= length) & (across <= radius))
+    within = (along >= -ROUNDING) & (along <= length + ROUNDING)
+    return np.asarray(within & (across <= radius + ROUNDING))
 
 
 def _in_box(low: Floats, high: Floats, places: Floats) -> Flags:
-    return np.asarray(np.all((places >= low) & (places <= high), axis=1))
+    return np.asarray(np.all((places >= low - ROUNDING) & (places <= high + ROUNDING), axis=1))
