@@ -10,7 +10,7 @@ import pytest
 
 from seiche.backend import open_backend
 from seiche.cells import Cells, CellType, MembraneModel, NeoHookean, Skalak, biconcave
-from seiche.couple import Blood
+from seiche.couple import Blood, shear_response
 from seiche.couple.immersed import Scheme
 from seiche.couple.limits import delta_function, step_limit
 from seiche.domain import shapes
@@ -82,6 +82,16 @@ def test_the_limit_scales_with_the_step() -> None:
     assert 0.5 * two.ratio == pytest.approx(one.ratio, rel=0.03)
     free = MembraneModel(Skalak(0.0))
     assert step_limit(backend, CellType("red", MESH, free), "roma", 0.1).ratio == np.inf
+
+
+def test_trial_steps_share_the_powers_of_their_responses() -> None:
+    """The powers take longer than the rest of a trial, and 16 trials are made for the red cells and platelets."""
+    shear_response._powers.cache_clear()
+    kind = CellType("red", MESH, MembraneModel(Skalak(0.1, 10.0)))
+    step_limit(open_backend("cpu", 1), kind, "peskin", VISCOSITY)
+    found = shear_response._powers.cache_info()
+    assert found.misses == 1
+    assert found.hits > 3
 
 
 @pytest.mark.parametrize(("name", "squares"), [("roma", 0.5), ("peskin", 0.375), ("cosine", 0.375)])

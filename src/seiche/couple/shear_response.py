@@ -8,6 +8,8 @@ instead of from the exponential decay.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -67,10 +69,16 @@ def _along(model: FlowModel, scheme: Scheme, wave: Floats, force: Floats) -> tup
     nonzero = np.abs(velocity[:, -1]) > 1e-12
     decay = np.where(nonzero, velocity[:, -1] / np.where(nonzero, velocity[:, -2], 1.0), 0.0)
     turn = np.exp(1j * _FREQUENCIES)[:, None]
-    response = turn ** -np.arange(_STEPS) @ velocity.T + velocity[:, -1] * decay * turn**-_STEPS / (1 - decay / turn)
+    response = _powers() @ velocity.T + velocity[:, -1] * decay * turn**-_STEPS / (1 - decay / turn)
     stiffness = -(turn - 1) / (response * displacement_factor(scheme, turn))
     critical = np.array([min(_critical(path), _MAX_STIFFNESS) for path in stiffness.T])
     return (2 - 2 * np.cos(k)).sum(axis=1), 2.0 / critical
+
+
+@cache
+def _powers() -> Complex:
+    """Return the factors of the velocities of all steps in a response, (frequencies, steps); their powers take long."""
+    return np.exp(1j * _FREQUENCIES)[:, None] ** -np.arange(_STEPS)
 
 
 def displacement_factor(scheme: Scheme, turn: Complex) -> Complex | float:
