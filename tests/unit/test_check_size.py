@@ -85,11 +85,11 @@ sys.exit(status)
 
 
 def rows_of_check(path: Path) -> dict[str, str]:
-    """Return the rows of a check in a process of its own, by their first word, and its `peak` of memory in bytes."""
+    """Return the first row of each word of a check in a process of its own, and its `peak` of memory in bytes."""
     done = subprocess.run([sys.executable, "-c", RUN, str(path)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     words = [line.split(maxsplit=2) for line in done.stdout.splitlines() if " " in line.strip()]
-    return {(" ".join(row[:2]) if row[0] in ("layout", "fluid") else row[0]): " ".join(row) for row in words}
+    return {(" ".join(row[:2]) if row[0] in ("layout", "fluid") else row[0]): " ".join(row) for row in reversed(words)}
 
 
 @pytest.mark.parametrize("kind", ["flow", "blood"])

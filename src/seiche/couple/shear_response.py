@@ -78,7 +78,7 @@ def _along(model: FlowModel, scheme: Scheme, wave: Floats, force: Floats) -> tup
 @cache
 def _powers() -> Complex:
     """Return the factors of the velocities of all steps in a response, (frequencies, steps); their powers take long."""
-    return np.exp(1j * _FREQUENCIES)[:, None] ** -np.arange(_STEPS)
+    return np.asarray(np.exp(1j * _FREQUENCIES)[:, None] ** -np.arange(_STEPS))
 
 
 def displacement_factor(scheme: Scheme, turn: Complex) -> Complex | float:

@@ -9,7 +9,7 @@ across its border by evaluating the field there, so no rank stores the whole mes
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,11 @@ ELEMENTS_PER_WAVELENGTH = {
     9: (0.58, 0.69, 0.82),
     10: (0.49, 0.58, 0.68),
 }
+
+#: Number of boxes of a size field from which nearby ones are searched, for at most so many groups of points.
+_MANY, _GROUPS = 64, 256
+#: Pairs of points and boxes that are compared at a time.
+_PAIRS = 1 << 18
 
 
 def elements_per_wavelength(nodes: int, error: float) -> float:
@@ -74,25 +79,53 @@ class SizeField:
         return SizeField(np.full((1, dim), -np.inf), np.full((1, dim), np.inf), [size])
 
     def with_images(self, brick: Brick) -> SizeField:
-        """Return the field with the boxes repeated beyond periodic boundaries."""
+        """Return the field with the boxes repeated beyond periodic boundaries; infinite ones end there."""
+        wraps = np.array(brick.periodic)
+        lower = np.where(wraps & np.isinf(self.lower), np.minimum(0.0, self.upper), self.lower)
+        upper = np.where(wraps & np.isinf(self.upper), np.maximum(np.array(brick.trees), self.lower), self.upper)
         shifts = [
-            (-count, 0, count) if wraps else (0,) for count, wraps in zip(brick.trees, brick.periodic, strict=True)
+            (-count, 0, count) if repeats else (0,) for count, repeats in zip(brick.trees, brick.periodic, strict=True)
         ]
         images = np.array(list(itertools.product(*shifts)), np.float64)
         dim = brick.dim
-        return SizeField(
-            (self.lower + images[:, None]).reshape(-1, dim),
-            (self.upper + images[:, None]).reshape(-1, dim),
-            np.tile(self.size, len(images)),
-        )
+        lower, upper = ((places + images[:, None]).reshape(-1, dim) for places in (lower, upper))
+        size = np.tile(self.size, len(images))
+        # A box that is farther away than the side of a tree splits none, but those that are no images stay.
+        used = size + np.maximum(np.maximum(lower - brick.trees, -upper).max(1), 0.0) < 1.0
+        used[len(images) // 2 * len(self.size) :][: len(self.size)] = True
+        return SizeField(lower[used], upper[used], size[used])
 
-    def smallest(self, lower: Floats, side: Floats) -> Floats:
-        """Return the smallest size in each of the closed boxes [lower, lower + side], (n,)."""
-        result = np.full(len(lower), np.inf)
-        for first, last, size in zip(self.lower, self.upper, self.size, strict=True):
-            gap = np.maximum(first - (lower + side[:, None]), lower - last).max(1)
-            np.minimum(result, size + np.maximum(gap, 0.0), out=result)
+    def below(self, lower: Floats, side: float) -> npt.NDArray[np.bool_]:
+        """Return whether the smallest size in each of the closed boxes [lower, lower + side] is below `side`, (n,).
+
+        Boxes of the field that are too far from a whole group of the closed boxes are left out.
+        """
+        result = np.zeros(len(lower), np.bool_)
+        for rows in _groups(lower, side) if len(self.size) > _MANY else [np.arange(len(lower))]:
+            low, high = lower[rows], lower[rows] + side
+            gap = np.maximum(self.lower - high.max(0), low.min(0) - self.upper).max(1)
+            near = np.nonzero(self.size + np.maximum(gap, 0.0) < side)[0]
+            step = max(1, _PAIRS // max(1, len(near)))
+            for first in range(0, len(rows), step):
+                some, distance = slice(first, first + step), np.zeros((1, 1))
+                for axis in range(lower.shape[1]):
+                    below, above = self.lower[near, axis], self.upper[near, axis]
+                    distance = np.maximum(
+                        distance, np.maximum(below - high[some, axis, None], low[some, axis, None] - above)
+                    )
+                result[rows[some]] = np.any(self.size[near] + distance < side, axis=1)
         return result
+
+
+def _groups(lower: Floats, side: float) -> list[npt.NDArray[np.int64]]:
+    """Return the rows of points in the cells of the finest grid, of sides `side` times a power of two, with few."""
+    while True:
+        cells = np.floor((lower - lower.min(0)) / side).astype(np.int64)
+        _, group = np.unique(np.ravel_multi_index(list(cells.T), cells.max(0) + 1), return_inverse=True)
+        if group.max() < _GROUPS:
+            order = np.argsort(group, kind="stable")
+            return np.split(order, np.nonzero(np.diff(group[order]))[0] + 1)
+        side *= 2.0
 
 
 class Generator:
@@ -104,8 +137,7 @@ class Generator:
         self._unit = 1.0 / (1 << brick.depth)
 
     def _splits(self, corner: Integers, level: int) -> npt.NDArray[np.bool_]:
-        side = np.full(len(corner), 2.0**-level)
-        split = self.sizes.smallest(np.asarray(corner * self._unit, np.float64), side) < side
+        split = self.sizes.below(np.asarray(corner * self._unit, np.float64), 2.0**-level)
         if level == self.brick.depth and split.any():
             raise CaseError(f"element sizes: smaller than 2^-{level} of a tree, the finest level")
         return split
@@ -113,18 +145,40 @@ class Generator:
     def leaves(self, low: int = 0, high: int = 1 << 63) -> Forest:
         """Return the leaves with keys in [low, high), descending only into boxes that meet the interval."""
         dim, depth = self.brick.dim, self.brick.depth
-        corner, corners, levels = self.brick.roots(), [], []
-        for level in range(depth + 1):
+
+        def meets(corner: Integers, level: int) -> npt.NDArray[np.bool_]:
             key = morton_keys(corner)
             last = key + np.uint64((1 << dim * (depth - level)) - 1)
-            corner = corner[(key < np.uint64(high)) & (last >= np.uint64(low))]
+            return np.asarray((key < np.uint64(high)) & (last >= np.uint64(low)))
+
+        found = self._leaves(self.brick.roots(), meets)
+        own = np.asarray((found.key >= np.uint64(low)) & (found.key < np.uint64(high)))
+        return found if own.all() else Forest(self.brick, found.corner[own], found.level[own])
+
+    def leaves_in(self, lower: Integers, upper: Integers) -> Forest:
+        """Return the leaves that meet one of the boxes [lower, upper), (boxes, dim) in integer coordinates."""
+
+        def meets(corner: Integers, level: int) -> npt.NDArray[np.bool_]:
+            first, last = corner[:, None], corner[:, None] + (np.int64(1) << (self.brick.depth - level))
+            return np.asarray(np.all((first < upper) & (last > lower), axis=2).any(1))
+
+        depth, roots = self.brick.depth, []
+        for low, high in zip(np.maximum(lower, 0), np.minimum(upper, self.brick.extent), strict=True):
+            trees = [np.arange(a >> depth, -(-b >> depth)) for a, b in zip(low, high, strict=True)]
+            roots.append(np.stack([axis.ravel() for axis in np.meshgrid(*trees, indexing="ij")], 1) << depth)
+        return self._leaves(np.unique(np.concatenate(roots), axis=0), meets)
+
+    def _leaves(self, roots: Integers, meets: Callable[[Integers, int], npt.NDArray[np.bool_]]) -> Forest:
+        """Return the leaves in those boxes, with corners at a level, that `meets` accepts, beginning with `roots`."""
+        dim, depth = self.brick.dim, self.brick.depth
+        corner, corners, levels = roots, [], []
+        for level in range(depth + 1):
+            corner = corner[meets(corner, level)]
             if not len(corner):
                 break
             split = self._splits(corner, level)
-            key = morton_keys(corner[~split])
-            own = (key >= np.uint64(low)) & (key < np.uint64(high))
-            corners.append(corner[~split][own])
-            levels.append(np.full(int(own.sum()), level, np.int64))
+            corners.append(corner[~split])
+            levels.append(np.full(int((~split).sum()), level, np.int64))
             half = np.int64(1) << max(depth - level - 1, 0)
             corner = (corner[split][:, None] + self.brick.children * half).reshape(-1, dim)
         lower, level_of = np.concatenate(corners), np.concatenate(levels)

@@ -9,6 +9,7 @@ import numpy as np
 
 from seiche.backend import open_backend
 from seiche.case.check import check_lines
+from seiche.case.waves.elements import table_bytes
 from seiche.case.waves.estimates import wave_estimates
 from seiche.case.waves.setup import WaveSetup
 from seiche.domain.world import World
@@ -16,6 +17,7 @@ from seiche.errors import BackendUnavailable
 from seiche.kernels.registry.dg import Discretisation, words_of_memory_variables, words_per_leap, words_per_node
 from seiche.observe.bandwidth import copy_bandwidth
 from seiche.waves.fluxes import FLUXES
+from seiche.waves.sampled_mesh import SampledMesh
 
 
 def describe(setup: WaveSetup, ranks: int = 1, *, measure: bool = True) -> list[str]:
@@ -32,8 +34,12 @@ def _mesh(setup: WaveSetup) -> Iterator[tuple[str, str]]:
     sizes = mesh.sizes[: mesh.count].max(1)
     yield "elements", f"{mesh.total:,} of {n**mesh.dim} nodes: {mesh.total * n**mesh.dim:,} nodes"
     yield "element sides", f"{sizes.min():.4g} to {sizes.max():.4g} m"
-    if hanging := int((mesh.neighbours[:, :, 1] >= 0).sum()):
-        yield "hanging faces", f"{hanging:,}"
+    hanging = (mesh.neighbours[:, :, 1] >= 0).sum(1)
+    if isinstance(mesh, SampledMesh):
+        yield "mesh tables", f"{table_bytes(mesh.total) / 1e6:.3g} MB on all ranks while the mesh is made"
+        hanging = mesh.shares @ hanging
+    if number := round(float(hanging.sum())):
+        yield "hanging faces", f"{number:,}"
     yield "sides", ", ".join(_side(setup, face) for face in range(mesh.faces))
 
 

@@ -1,23 +1,72 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Meshes with more elements than are possible, refused before they are made."""
+"""The mesh of a case: impossible ones are refused before they are made, large ones sampled for a check."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from seiche.backend.cpu import available_memory
+from seiche.case.waves.media import Media
+from seiche.case.waves.schema import WaveCase
+from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.waves import Brick, SizeField
-from seiche.waves.sizes import Generator
+from seiche.waves import Brick, Mesh, SizeField
+from seiche.waves.sampled_mesh import SampledMesh
+from seiche.waves.sizes import Generator, elements_per_wavelength
 
 #: Largest number of elements; their faces have 32-bit numbers.
 _MOST = 2**31 / 6
 #: Bytes of the tables of an element while the mesh is made.
 _TABLES = 500
+#: Number of nodes above which `seiche check` does not make the mesh.
+MOST_MADE = 1_000_000
+#: Nodes of the elements of a sample, and the range of their number.
+_SAMPLED_NODES, _FEWEST, _MOST = 300_000, 60, 1000
+_SAMPLED = "about {0:.3g} elements: sizes, media and time step are those of a sample; the mesh is not made"
 
 
-def refuse_huge(sizes: SizeField, brick: Brick, source: str, ranks: int) -> None:
-    """Raise a CaseError for a mesh with too many elements, estimated before it is made."""
+def make_mesh(
+    case: WaveCase, media: Media, source: str, world: World, sampled: Sequence[Sequence[float]] | None
+) -> Mesh:
+    """Return this rank's elements, with the sizes of the mesh table (collective).
+
+    If the positions of the sources are given in `sampled`, a large mesh is a sample of its elements.
+    """
+    table = case.mesh
+    lower, upper = np.array(table.lower), np.array(table.upper)
+    trees = np.array(table.trees or (1,) * case.dim)
+    tree = (upper - lower) / trees
+    if table.size is not None:
+        sizes = SizeField.uniform(table.size / float(tree.max()) * (1 + 1e-9), case.dim)
+    else:
+        assert table.frequency is not None
+        sizes = media.sizes(elements_per_wavelength(table.nodes, table.error), table.frequency, lower, tree)
+    brick = Brick(tuple(int(count) for count in trees), table.periodic or (False,) * case.dim)
+    count, nodes = refuse_many(sizes, brick, source), table.nodes**case.dim
+    if sampled is not None and count * nodes > MOST_MADE:
+        number = min(_MOST, max(_FEWEST, _SAMPLED_NODES // nodes))
+        return SampledMesh.sample(
+            brick,
+            sizes,
+            number,
+            places=media.landmarks(lower, upper),
+            sources=np.array(sampled),
+            tree_size=tree.tolist(),
+            origin=lower.tolist(),
+        )
+    refuse_large(count, source, world.size)
+    return Mesh.generate(brick, sizes, world=world, tree_size=tree.tolist(), origin=lower.tolist())
+
+
+def sample_notes(mesh: Mesh) -> list[str]:
+    """Return a note if a mesh is a sample of its elements."""
+    return [_SAMPLED.format(mesh.total)] if isinstance(mesh, SampledMesh) else []
+
+
+def refuse_many(sizes: SizeField, brick: Brick, source: str) -> float:
+    """Return the estimated number of elements; CaseError for too many."""
     sides = np.maximum(0.0, np.minimum(sizes.upper, brick.trees) - np.maximum(sizes.lower, 0.0))
     count = max(np.max(np.prod(sides / sizes.size[:, None], axis=1)), np.prod(np.array(brick.trees, float)))
     if count <= _MOST:  # at least so many; the estimate needs elements that are possible
@@ -26,9 +75,19 @@ def refuse_huge(sizes: SizeField, brick: Brick, source: str, ranks: int) -> None
         raise CaseError(
             f"{source}: mesh: has more than {count:.2g} elements; the maximum is {_MOST:.2g}; use larger ones"
         )
-    needed, free = count * _TABLES / ranks, available_memory()
+    return float(count)
+
+
+def refuse_large(count: float, source: str, ranks: int) -> None:
+    """Raise a CaseError for a number of elements whose tables exceed the free memory."""
+    needed, free = table_bytes(count) / ranks, available_memory()
     if needed > free:
         raise CaseError(
             f"{source}: mesh: the tables of about {count:.2g} elements need {needed / 1e9:.3g} GB a rank, but"
             f" {free / 1e9:.3g} GB are free; use larger elements or more ranks"
         )
+
+
+def table_bytes(count: float) -> float:
+    """Return the bytes of the tables of elements while the mesh is made."""
+    return count * _TABLES

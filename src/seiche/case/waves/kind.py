@@ -16,8 +16,8 @@ from seiche.observe.plan import PlannedRank, planned_rank
 
 
 def _check(source: CaseFile, world: World, ranks: int) -> list[str]:
-    """Return the lines of the check; rank 0 makes the whole mesh."""
-    return on_root(world, lambda: describe(prepare(source), ranks))
+    """Return the lines of the check; rank 0 makes the whole mesh, or a sample of a large one."""
+    return on_root(world, lambda: describe(prepare(source, sampled=True), ranks))
 
 
 class WavePlan(PlannedCase):

@@ -30,6 +30,8 @@ NAMES = ("density", "cp", "cs")
 _PARTS = 8
 #: Relative difference of values in an element below which they count as equal.
 _SAME = 1e-9
+#: Points of a sampled mesh in each region.
+_LANDMARKS = 32
 #: Number of blocks along an axis that approximate a grid of values for element sizes.
 _BLOCKS = 16
 
@@ -309,8 +311,11 @@ class Media:
         by_node = world.allreduce_max(np.array([float(differ)]))[0] > 0
         return Material(*(values if by_node else self.at(center)))
 
-    def cut(self, mesh: Mesh, material: Material, positions: Floats, world: World) -> int:
-        """Return the number of elements within which media differ by more than a hundredth (collective)."""
+    def cut(self, mesh: Mesh, material: Material, positions: Floats, world: World, shares: Floats | None = None) -> int:
+        """Return the number of elements within which media differ by more than a hundredth (collective).
+
+        `shares` are the numbers of elements that each element of a sample represents, (elements,).
+        """
         crossed = np.nonzero(self.crossed(mesh))[0]
         if material.by_node:
             values = np.stack([material.density, material.cp, material.cs])[:, crossed]
@@ -318,8 +323,27 @@ class Media:
             center = mesh.lower[crossed] + mesh.sizes[crossed] / 2
             inner = center[:, None] + (positions[crossed] - center[:, None]) * (1 - 1e-9)
             values = self.at(inner.reshape(-1, self._dim)).reshape(3, *inner.shape[:2])
-        number = int(varying(values).sum()) if len(crossed) else 0
+        flags = varying(values) if len(crossed) else np.zeros(0, np.bool_)
+        number = int(flags.sum()) if shares is None else round(float(shares[crossed] @ flags))
         return int(world.allreduce_sum(np.array([number], np.int64))[0])
+
+    def landmarks(self, lower: Floats, upper: Floats) -> Floats:
+        """Return points (n, dim) in a box that is to be sampled: in all regions, and where values of files are extreme.
+
+        These are random points in the box around each region, always the same.
+        """
+        random, points = np.random.default_rng(2), []
+        for table, grid in zip(self._tables, self._grids, strict=True):
+            low, high = self._extent(table, lower, upper)
+            if (low < high).all():
+                points.append(low + random.random((_LANDMARKS, self._dim)) * (high - low))
+            if grid is not None:
+                density, cp, cs = grid.values
+                slow = np.where(cs > 0, cs, cp)
+                for place in (np.argmin(slow), np.argmax(cp), np.argmin(density), np.argmax(density)):
+                    index = np.unravel_index(int(place), cp.shape)
+                    points.append(np.array([[axis[i] for axis, i in zip(grid.axes, index, strict=True)]]))
+        return np.concatenate(points)
 
     def sizes(self, elements_a_wavelength: float, frequency: float, origin: Floats, tree: Floats) -> SizeField:
         """Return sizes, in tree units, with `elements_a_wavelength` for the slowest wave of `frequency`."""

@@ -17,19 +17,20 @@ from seiche.case.kind import Setup
 from seiche.case.load import check_tables
 from seiche.case.source import CaseFile
 from seiche.case.tables import Table
-from seiche.case.waves.elements import refuse_huge
+from seiche.case.waves.elements import make_mesh, sample_notes
 from seiche.case.waves.media import Media
 from seiche.case.waves.schema import MeshTable, WaveCase
 from seiche.case.waves.sources import Start, highest_frequency, sources_of, start_of
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.waves import Brick, Material, Mesh, PointSource, SizeField
+from seiche.waves import Material, Mesh, PointSource
 from seiche.waves.attenuation import Attenuation
 from seiche.waves.basis import Basis
 from seiche.waves.boxes import Surroundings, boxes_of, size_at
 from seiche.waves.fluxes import FLUXES
 from seiche.waves.limits import largest_step
+from seiche.waves.sampled_mesh import SampledMesh
 from seiche.waves.sizes import elements_per_wavelength
 from seiche.waves.solver import SAFETY, WaveSolver
 
@@ -224,10 +225,11 @@ class WaveSetup(Setup):
                 yield f"{damped[0]}{others_text} in the layer of boundary.sponge, which damps all waves"
 
 
-def prepare(source: CaseFile, world: World | None = None, *, place: bool = True) -> WaveSetup:
+def prepare(source: CaseFile, world: World | None = None, *, place: bool = True, sampled: bool = False) -> WaveSetup:
     """Make this rank's mesh of a case; no field is allocated (collective).
 
-    Raises the same CaseError or FormatError on every rank for an invalid case.
+    With `sampled` a large mesh is not made; some of its elements represent it, on one rank. Raises the same CaseError
+    or FormatError on every rank for an invalid case.
     """
     world = world or World.serial()
     path, folder = source.path, source.folder
@@ -240,7 +242,7 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
     case, media, sources, start = on_root(world, read)
     table = case.mesh
     lower, upper = np.array(table.lower), np.array(table.upper)
-    mesh = _generate(case, media, str(path), world)
+    mesh = make_mesh(case, media, str(path), world, [source.position for source in sources] if sampled else None)
     places = _nodes(mesh, table.nodes)
     if table.material == "average":
         slow = material = media.averaged(mesh, table.nodes, places, world)
@@ -282,8 +284,8 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
         limit=limit,
         resolution=_resolution(case, frequency, mesh, slow, world),
         attenuation=attenuation,
-        remarks=(*media.notes(lower, upper), *_unused(table, media, mesh, places, world)),
-        cut=media.cut(mesh, slow, places, world),
+        remarks=(*sample_notes(mesh), *media.notes(lower, upper), *_unused(table, media, mesh, places, world)),
+        cut=media.cut(mesh, slow, places, world, mesh.shares if isinstance(mesh, SampledMesh) else None),
         start=start,
         deltas=deltas,
         element_sizes=[size_at(point.position, mesh, world) for point in sources],
@@ -303,25 +305,9 @@ def _deltas(case: WaveCase, sources: Sequence[PointSource], around: Surroundings
 
 def _unused(table: MeshTable, media: Media, mesh: Mesh, places: Floats, world: World) -> list[str]:
     """Return notes on media that no element contains (collective); averages include the thinnest ones."""
-    if table.material == "average":
+    if table.material == "average" or isinstance(mesh, SampledMesh):
         return []
     return media.unused(mesh, places if table.material == "node" else None, world)
-
-
-def _generate(case: WaveCase, media: Media, source: str, world: World) -> Mesh:
-    """Return this rank's elements, with the sizes of the mesh table (collective)."""
-    table = case.mesh
-    lower, upper = np.array(table.lower), np.array(table.upper)
-    trees = np.array(table.trees or (1,) * case.dim)
-    tree = (upper - lower) / trees
-    if table.size is not None:
-        sizes = SizeField.uniform(table.size / float(tree.max()) * (1 + 1e-9), case.dim)
-    else:
-        assert table.frequency is not None
-        sizes = media.sizes(elements_per_wavelength(table.nodes, table.error), table.frequency, lower, tree)
-    brick = Brick(tuple(int(count) for count in trees), table.periodic or (False,) * case.dim)
-    refuse_huge(sizes, brick, source, world.size)
-    return Mesh.generate(brick, sizes, world=world, tree_size=tree.tolist(), origin=lower.tolist())
 
 
 def _time_steps(case: WaveCase, limit: float, source: str) -> tuple[float, int]:

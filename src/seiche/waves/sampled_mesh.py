@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A sample of the elements of a size field, from which costs and limits of a large mesh are estimated without it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.waves.forest import Brick, Forest, Integers, Keys, morton_keys
+from seiche.waves.mesh import LOCAL, NONE, Mesh
+from seiche.waves.sizes import Generator, SizeField
+from seiche.waves.trees import Trees, TreeSize
+
+Floats = npt.NDArray[np.float64]
+
+#: Distance from a source, in the largest element that touches it, up to which all elements are in the sample: boxes
+#: around sources reach 2.1 elements, and elements at their faces may be twice as large.
+_NEAR = 4.2
+_SEED = 1
+
+
+class SampledMesh(Mesh):
+    """Elements at random and at given points, with their neighbours, in place of all elements of a mesh.
+
+    `total` is the estimated number of elements. `neighbours` is -1 also where the neighbour is not in the sample.
+
+    Attributes:
+        shares: number of elements of the mesh that each one represents, (count,); 0 for those that were not chosen at
+            random.
+    """
+
+    shares: Floats
+
+    @staticmethod
+    def sample(
+        brick: Brick,
+        sizes: SizeField,
+        number: int,
+        *,
+        places: Floats,
+        sources: Floats,
+        tree_size: TreeSize,
+        origin: Sequence[float],
+    ) -> SampledMesh:
+        """Return the leaves that contain `number` random points or one of the `places`, and those near the `sources`.
+
+        Places are (n, dim), sources (m, dim), in space. The same sample is returned on every call.
+        """
+        generator, trees, dim = Generator(brick, sizes), Trees(brick, tree_size, origin), brick.dim
+        random = np.random.default_rng(_SEED).integers(0, brick.extent, (number, dim))
+        chosen = np.concatenate([random, _integers(places, trees, brick)])
+        corner, level = generator.leaves_of(chosen)
+        first = np.nonzero(np.arange(len(chosen)) < number)[0]
+        volumes = np.prod(np.array(brick.trees, np.float64)) * 2.0 ** (dim * level[first])
+        next_to = _neighbours(Forest(brick, corner, level), generator)
+        near = [_near(point, generator) for point in _integers(sources, trees, brick)]
+        corners = np.concatenate([corner, next_to[0], *(leaves.corner for leaves in near)])
+        levels = np.concatenate([level, next_to[1], *(leaves.level for leaves in near)])
+        _, rows, place = np.unique(morton_keys(corners), return_index=True, return_inverse=True)
+        mesh = SampledMesh(
+            Forest(brick, corners[rows], levels[rows]),
+            generator.leaves_of,
+            np.zeros(1, np.uint64),
+            rank=0,
+            first=0,
+            total=round(generator.estimated_leaves()),
+            tree_size=tree_size,
+            origin=origin,
+        )
+        counts = np.bincount(place.reshape(-1)[first], volumes / number, minlength=len(rows))
+        mesh.shares = np.asarray(counts, np.float64)
+        return mesh
+
+    def _build(self, own: Forest, locate: object, cut_keys: Keys, rank: int) -> None:
+        """Find the neighbours that are in the sample."""
+        children = 1 << (self.dim - 1)
+        self.level, self.corner = own.level, own.corner
+        self.neighbours = np.full((self.count, self.faces, children), -1, np.int32)
+        self.kinds = np.full(self.neighbours.shape, NONE, np.int8)
+        self.child = np.full((self.count, self.faces), -1, np.int8)
+        self.ghost_owner = np.zeros(0, np.int64)
+        for face in range(self.faces):
+            points, outside = self.brick.wrap(self._across(own, face, 0))
+            inner = np.nonzero(~outside)[0]
+            self.kinds[inner, face, 0] = LOCAL
+            found = _find(own, points[inner])
+            self.neighbours[inner, face, 0] = found
+            large = inner[(found >= 0) & (own.level[found] == own.level[inner] + 1)]
+            for child in range(1, children):
+                points, _ = self.brick.wrap(self._across(own, face, child)[large])
+                self.kinds[large, face, child] = LOCAL
+                self.neighbours[large, face, child] = _find(own, points)
+
+
+def _integers(points: Floats, trees: Trees, brick: Brick) -> Integers:
+    """Return the integer coordinates of points in space, moved to the nearest of the brick."""
+    fine = np.floor(trees.in_units(np.asarray(points, np.float64).reshape(-1, brick.dim)) * (1 << brick.depth))
+    return np.clip(fine, 0, brick.extent - 1).astype(np.int64)
+
+
+def _find(leaves: Forest, points: Integers) -> npt.NDArray[np.int64]:
+    """Return the leaf of a sample that contains each integer point, -1 for none."""
+    place = np.maximum(leaves.leaf_of(points), 0)
+    offset = points - leaves.corner[place]
+    return np.where(((offset >= 0) & (offset < leaves.side[place, None])).all(1), place, -1)
+
+
+def _neighbours(leaves: Forest, generator: Generator) -> tuple[Integers, Integers]:
+    """Return corners and levels of all leaves that share a face with one of these."""
+    brick, side = leaves.brick, leaves.side
+    beyond = []
+    for face in range(2 * brick.dim):
+        others = [axis for axis in range(brick.dim) if axis != face // 2]
+        for child in range(1 << len(others)):
+            points = leaves.corner.copy()
+            points[:, face // 2] += side if face % 2 else -1
+            for bit, other in enumerate(others):
+                points[:, other] += (child >> bit & 1) * (side >> 1)
+            points, outside = brick.wrap(points)
+            beyond.append(points[~outside])
+    return generator.leaves_of(np.unique(np.concatenate(beyond), axis=0))
+
+
+def _near(point: Integers, generator: Generator) -> Forest:
+    """Return the leaves around an integer point, also across periodic sides."""
+    brick = generator.brick
+    around = np.clip(point + brick.children - 1, 0, brick.extent - 1)
+    _, levels = generator.leaves_of(around)
+    reach = int(_NEAR * 2.0 ** (brick.depth - levels.min()))
+    shifts = [(-1, 0, 1) if wraps else (0,) for wraps in brick.periodic]
+    images = np.stack([axis.ravel() for axis in np.meshgrid(*shifts, indexing="ij")], 1) * brick.extent
+    return generator.leaves_in(point + images - reach, point + images + reach)
