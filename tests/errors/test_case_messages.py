@@ -132,7 +132,7 @@ OUTLET_AT = {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"}
             'iolet["inlet"]: normal: its length is zero; expected a direction that points into the fluid',
         ),
         ("iolet.1.amplitude", "1 Pa", 'iolet["outlet"]: period is missing; amplitude needs it'),
-        ("iolet.1.name", "inlet", 'iolet: two have the name "inlet"'),
+        ("iolet.1.name", "inlet", 'iolet: two iolets have the name "inlet"'),
         ("iolet.0", WOMERSLEY, 'iolet["inlet"]: give exactly one of harmonics, waveform; none is given'),
         (
             "iolet.0",

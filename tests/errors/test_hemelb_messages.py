@@ -95,7 +95,7 @@ def changed(old: str, new: str, text: str | None = None) -> str:
                 '<time value="9" units="lattice"/><pressure><uniform',
                 xml(inlet='<condition type="pressure" subtype="file"><path value="p.txt"/></condition>'),
             ),
-            "inlets/inlet/condition: initialconditions starts the run at 0.016 s, and a table here starts at its first",
+            "inlets/inlet/condition: initialconditions starts the run at 0.016 s, but a table starts at its first",
         ),
         (
             changed("<uniform", '<checkpoint file="a"/><uniform'),
@@ -116,7 +116,7 @@ def changed(old: str, new: str, text: str | None = None) -> str:
         (changed("<maximum", '<speed value="1"/><maximum'), "condition/speed: this element is not supported; suppor"),
         (
             xml(place='<position value="(0,0,0)" units="cm"/>'),
-            'inlet/position: units "cm" are not supported here; expected "m" or "lattice"',
+            'inlet/position: units "cm" are not supported; expected "m" or "lattice"',
         ),
         (
             changed('value="0.1" units="mmHg/m"', 'value="1e308" units="mmHg/m"', xml(inlet=WOMERSLEY)),

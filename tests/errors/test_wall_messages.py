@@ -91,10 +91,10 @@ def without(table: dict[str, Any], *names: str) -> dict[str, Any]:
             {"moving": [{**TURNING, "rotation": "3 m/s"}]},
             'walls.moving["drum"].rotation: "3 m/s" is a velocity; expected an angular velocity such as "60 rpm"',
         ),
-        ({"moving": [SLIDING, SLIDING]}, 'walls: moving: two have the name "lid"'),
+        ({"moving": [SLIDING, SLIDING]}, 'walls: moving: two walls have the name "lid"'),
         (
             {"moving": [{**SLIDING, "where": {"kind": "plane", "point": ["0 m"] * 3, "normal": [0, 0, 0]}}]},
-            'walls.moving["lid"].where: normal: its length is zero; expected the direction across the plane',
+            'walls.moving["lid"].where: normal: its length is zero; expected a direction normal to the plane',
         ),
         (
             {

@@ -97,7 +97,7 @@ def test_a_body_between_periodic_planes_has_all_its_links(tmp_path: Path):
     ("old", "new", "message"),
     [
         ('area = "1 mm^2"\n', "", r"area: is missing; coefficients need velocity and area"),
-        ('name = "everything"', 'name = "lid"', r'force: two have the name "lid"'),
+        ('name = "everything"', 'name = "lid"', r'force: two bodies have the name "lid"'),
         (
             'name = "everything"',
             'name = "far"\nwhere = { kind = "sphere", center = ["9 mm", "0 m", "0 m"], radius = "1 mm" }',

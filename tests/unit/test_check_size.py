@@ -44,7 +44,7 @@ def tables_of(shape: str) -> dict[str, Any]:
 
 def sized(tables: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> SizedSites:
     """Return the vessel of a case without its sites, however few there are."""
-    monkeypatch.setattr(size, "MOST_MADE", 0)
+    monkeypatch.setattr(size, "MAX_CREATED_SITES", 0)
     vessel = size.sized_vessel(check_case(tables, SOURCE), Path(), SOURCE)
     assert vessel is not None and isinstance(vessel.sites, SizedSites)
     return vessel.sites

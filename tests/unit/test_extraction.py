@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from case_files import advice, changed, setup_of, toml_of, tube_tables
-from seiche.case.flow.extraction import chosen
+from seiche.case.flow.extraction import selected_sites
 from seiche.case.flow.limits import refuse_impossible
 from seiche.case.flow.schema_extraction import ExtractionOutput
 from seiche.case.loading import load
@@ -192,7 +192,7 @@ def table(**keys: Any) -> ExtractionOutput:
             "end: is equal to point; a line needs two points",
         ),
         ({"names": ["p"]}, "names: 1 names are given for 2 fields"),
-        ({"names": ["p", "p"]}, 'fields: two have the name "p" in the file'),
+        ({"names": ["p", "p"]}, 'fields: two fields have the name "p" in the file'),
         ({"file": "a.off"}, 'file: the ending ".off" is reserved for the offset file; expected a name such as "a.xtr"'),
         ({"file": ".."}, 'file: ".." is not a name inside output.folder'),
         ({"every": "1 fs"}, "every: is shorter than half a time step"),
@@ -254,7 +254,7 @@ def test_choices_of_sites_are_the_sites_that_are_there() -> None:
     }
     for name, (asked, flags) in expected.items():
         assert 0 < flags.sum(), name
-        assert chosen(asked, sites).tolist() == np.flatnonzero(flags).tolist(), name
+        assert selected_sites(asked, sites).tolist() == np.flatnonzero(flags).tolist(), name
 
 
 def test_files_of_a_run_hold_its_fields_in_the_units_of_hemelb(tmp_path: Path) -> None:

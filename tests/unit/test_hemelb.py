@@ -281,7 +281,7 @@ def test_tables_and_windkessel_outlets_are_translated(tmp_path: Path, condition:
     assert {key: table[key] for key in table if key not in ("name", "center", "normal")} == expected
     if expected.get("table") == "p.txt":
         assert notes[-1] == (
-            'inlets/inlet/condition: HemeLB scales the times of "p.txt" to the whole run; here they are in '
+            'inlets/inlet/condition: HemeLB scales the times of "p.txt" to the whole run; Seiche takes them in '
             "seconds, and the last value applies after the last time"
         )
     if expected.get("table") == "v.txt":

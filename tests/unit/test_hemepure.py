@@ -85,8 +85,8 @@ def test_a_case_that_ends_at_convergence_stops_at_a_steady_flow(tmp_path: Path) 
     case, notes = read_case_and_notes(write_case(tmp_path, xml(rest=rest)))
     assert (case.time.steady, case.time.steady_interval, case.time.steps) == (1e-4, 1000, 40)
     assert notes == (
-        "monitoring/steady_flow_convergence: the run stops when the velocity changes by less than 0.0001 of itself in "
-        "1000 steps (time.steady, time.steady_interval); HemeLB uses the change in one step, relative to its criterion",
+        "monitoring/steady_flow_convergence: the run stops when the relative change of the velocity in 1000 steps "
+        "falls below 0.0001 (time.steady, time.steady_interval); HemeLB uses the change in one step",
     )
     case, notes = read_case_and_notes(write_case(tmp_path, xml(rest=rest.replace('"true"', '"false"'))))
     assert case.time.steady is None
@@ -104,7 +104,7 @@ def test_elements_without_a_counterpart_are_left_out_with_a_note(tmp_path: Path)
     viscosity = "the viscosity is the same everywhere; the rules of pressure openings need no layer of higher viscosity"
     assert notes == (
         f"simulation/sponge_layer: ignored, {viscosity}",
-        "geometry/mapping: ignored; it numbers this vessel among coupled ones, and here one vessel is run alone",
+        "geometry/mapping: ignored; it is the index of this vessel among coupled vessels, but a run has one vessel",
         "inlets/inlet/flowextension: ignored, red cells enter through it in HemeLB; the flow does not use it",
         f"inlets/inlet/sponge_layer: ignored, {viscosity}",
     )
@@ -122,7 +122,7 @@ def test_a_first_step_advances_oscillations_and_shortens_the_run(tmp_path: Path)
     phases = [each.iolet[0].harmonics[0].phase for each in (before, case)]
     assert phases[1] == pytest.approx(phases[0] + math.pi)
     assert notes[-2] == (
-        "initialconditions/time: 35 steps are run, which count from 0; oscillations start at the phase of step 6"
+        "initialconditions/time: 35 steps are run, counted from 0; oscillations start at the phase of step 6"
     )
 
 

@@ -63,7 +63,7 @@ def test_a_sphere_and_points_hold_what_lies_there():
         ),
         (
             {"kind": "plane", "point": ["0 m", "0 m", "0 m"], "normal": [0, 0, 0]},
-            "output.fields[0].where: normal: its length is zero; expected the direction across the plane",
+            "output.fields[0].where: normal: its length is zero; expected a direction normal to the plane",
         ),
         (
             {"kind": "plan", "point": ["0 m", "0 m", "0 m"], "normal": [0, 0, 0]},
@@ -105,7 +105,7 @@ def test_more_windows_than_a_file_holds_are_refused(tmp_path: Path):
     with pytest.raises(CaseError) as caught:
         prepare(path)
     assert str(caught.value) == (
-        f"{path}: output.averages.window: gives more than {CAPACITY_LIMIT} states, the limit of a file; use longer ones"
+        f"{path}: output.averages.window: gives more than {CAPACITY_LIMIT} states, the limit of a file; increase it"
     )
 
 

@@ -66,7 +66,7 @@ def test_nash_by_name_fails_there_and_the_check_advises_against_it(tmp_path: Pat
     tables = tube(0.564, "bgk", scheme="nash")
     (line,) = {line.split(".scheme: ")[1] for line in advice(setup_of(tables)) if "nash" in line}
     assert line == (
-        'the flow rate of "nash" is off by several per cent below tau 0.7, and it fails below 0.6; here tau is 0.564: '
+        'the flow rate of "nash" is off by several per cent below tau 0.7, and it fails below 0.6; tau is 0.564: '
         'omit scheme, or use "plane"'
     )
     assert not any("nash" in line for line in advice(setup_of(tube(0.9, "bgk", scheme="nash"))))
@@ -151,6 +151,6 @@ def test_the_check_advises_against_anti_bounce_back_at_a_low_tau_and_not_against
         if line.startswith('iolet["outlet"].scheme')
     ]
     assert found == [
-        'iolet["outlet"].scheme: the flow rate of "anti-bounce-back" is off by up to a tenth below tau 0.53; here tau '
+        'iolet["outlet"].scheme: the flow rate of "anti-bounce-back" is off by up to a tenth below tau 0.53; tau '
         f'is {tau:g}: omit scheme, or use "plane"'
     ]

@@ -150,7 +150,7 @@ class BloodMonitor(FlowMonitor):
         super().__init__(setup, solver)
         self._blood = blood
 
-    def check_more(self) -> None:
+    def check_immersed(self) -> None:
         """Check that no cell is torn, inverted or outside the fluid; record hematocrit, volumes and areas."""
         self._solver.finish()
         self._blood.check()

@@ -77,7 +77,7 @@ class WindowAverages:
         return dict(zip(FIELDS, (magnitude, vector, index, time), strict=True))
 
     def state(self) -> State:
-        """Return the sums of the present window, for a restart."""
+        """Return the sums of the current window, for a restart."""
         sums = dict(self._sums.state())
         rows = {SITES: RowSet(self._solver.owned, self._solver.total_items, sums)} if sums else {}
         return State(self._solver.step, rows, attributes={_SAMPLES_KEY: self._sums.samples})

@@ -18,7 +18,7 @@ from seiche.flow.model import VelocityIolet
 from seiche.flow.velocity_set import VELOCITY_SETS
 
 #: Margin for ranks with more sites than the mean, and for populations from other ranks.
-_UNEVEN = 1.05
+_IMBALANCE = 1.05
 
 
 def describe(setup: FlowSetup, ranks: int = 1, *, measure: bool = True) -> list[str]:
@@ -28,11 +28,11 @@ def describe(setup: FlowSetup, ranks: int = 1, *, measure: bool = True) -> list[
 
 def flow_rows(setup: FlowSetup) -> Iterator[tuple[str, str]]:
     """Yield names and values of the lines about geometry and flow."""
-    yield from _geometry(setup)
-    yield from _numbers(setup)
+    yield from _geometry_rows(setup)
+    yield from _scale_rows(setup)
 
 
-def _geometry(setup: FlowSetup) -> Iterator[tuple[str, str]]:
+def _geometry_rows(setup: FlowSetup) -> Iterator[tuple[str, str]]:
     sites = setup.vessel.sites
     yield "case", setup.source + (f": {setup.case.title}" if setup.case.title else "")
     yield "fluid sites", f"{len(sites):,} in a box of {' x '.join(str(n) for n in sites.shape)}"
@@ -40,26 +40,26 @@ def _geometry(setup: FlowSetup) -> Iterator[tuple[str, str]]:
     for plane, iolet in zip(sites.iolets, setup.model.iolets, strict=True):
         radius = f", radius {plane.radius:.4g} m" if plane.radius is not None else ""
         rule = "" if isinstance(iolet, VelocityIolet) else f", pressure by {iolet.scheme}"
-        place = ", ".join(f"{c:.4g}" for c in plane.center)
-        yield f"iolet {plane.name}", f"{plane.role} at ({place}) m{radius}{rule}"
+        center = ", ".join(f"{c:.4g}" for c in plane.center)
+        yield f"iolet {plane.name}", f"{plane.role} at ({center}) m{radius}{rule}"
 
 
-def _numbers(setup: FlowSetup) -> Iterator[tuple[str, str]]:
-    numbers, units = setup.invariants, setup.units
+def _scale_rows(setup: FlowSetup) -> Iterator[tuple[str, str]]:
+    invariants, units = setup.invariants, setup.units
     yield "time step", f"{units.step:.4g} s, {setup.steps:,} steps, {setup.steps * units.step:.4g} s in total"
     walls = setup.case.walls
     if walls.kind != "bounce-back" or walls.moving:
         motions = [f"{name} moves at up to {speed:.4g} m/s" for name, speed in setup.wall_speeds.items()]
         yield "walls", ", ".join([walls.kind, *motions])
-    if numbers.velocity_scale is None:
+    if invariants.velocity_scale is None:
         yield "peak velocity", "not known before the run; set lattice.velocity_scale"
     else:
-        lattice = units.to_lattice("velocity", numbers.velocity_scale)
-        yield "peak velocity", f"{numbers.velocity_scale:.4g} m/s, {lattice:.4f} sites/step"
-        yield "Reynolds number", f"{numbers.reynolds:.4g} (peak velocity, length {numbers.length_scale:.4g} m)"
-    if numbers.womersley is not None:
-        yield "Womersley number", f"{numbers.womersley:.4g} (period {setup.period:.4g} s)"
-    yield "density range", f"{numbers.density[0]:.5f} to {numbers.density[1]:.5f}"
+        lattice = units.to_lattice("velocity", invariants.velocity_scale)
+        yield "peak velocity", f"{invariants.velocity_scale:.4g} m/s, {lattice:.4f} sites/step"
+        yield "Reynolds number", f"{invariants.reynolds:.4g} (peak velocity, length {invariants.length_scale:.4g} m)"
+    if invariants.womersley is not None:
+        yield "Womersley number", f"{invariants.womersley:.4g} (period {setup.period:.4g} s)"
+    yield "density range", f"{invariants.density[0]:.5f} to {invariants.density[1]:.5f}"
 
 
 def cost_rows(setup: FlowSetup, ranks: int, measure: bool, remark: str = "") -> Iterator[tuple[str, str]]:
@@ -74,7 +74,9 @@ def cost_rows(setup: FlowSetup, ranks: int, measure: bool, remark: str = "") -> 
         if row.seconds is not None:
             cost += f", at least {_duration(row.seconds)}"
         if row.populations >= ranks * MOST_SLOTS:
-            cost += f"; needs {math.ceil(row.populations * _UNEVEN / MOST_SLOTS)} ranks: at most 2^32 populations each"
+            cost += (
+                f"; needs {math.ceil(row.populations * _IMBALANCE / MOST_SLOTS)} ranks: at most 2^32 populations each"
+            )
         yield f"layout {row.layout}", cost
     if setup.case.lattice.layout == "auto":
         sites, storage, model = setup.vessel.sites, setup.precision.storage, setup.model

@@ -30,11 +30,11 @@ CASES = (".toml", ".xml")
 def convert(
     source: Path, target: Path, *, spacing: str | None = None, unit: str | None = None, force: bool = False
 ) -> str:
-    """Convert the file `source` to `target`, by their endings, and return a line that describes the result.
+    """Convert the file `source` to `target`, by their suffixes, and return a line that describes the result.
 
     `spacing` ("0.1 mm") is needed to voxelise an STL file and sets the scale of a `.gmy` file (1 m by default). `unit`
     is the length of one unit of an STL file. Raises CaseError for an unsupported conversion and, without `force`, if
-    `target` exists; FormatError for a broken file.
+    `target` exists; FormatError for an invalid file.
     """
     if source.suffix.lower() not in READABLE:
         raise CaseError(f"{source}: cannot convert from {shorten(source.suffix)}; expected {', '.join(READABLE)}")

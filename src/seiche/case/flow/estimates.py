@@ -47,8 +47,8 @@ def flow_estimates(setup: FlowSetup) -> list[Estimate]:
 
 
 def _lattice(setup: FlowSetup) -> Iterator[Estimate]:
-    numbers, step = setup.invariants, setup.units.step
-    low, high = numbers.tau
+    invariants, step = setup.invariants, setup.units.step
+    low, high = invariants.tau
     yield Estimate(
         name="tau" if low == high else "tau at high shear rate",
         value=low,
@@ -59,13 +59,13 @@ def _lattice(setup: FlowSetup) -> Iterator[Estimate]:
     )
     if high > low:
         yield Estimate(name="tau at rest", value=high)
-    if numbers.mach is not None:
-        yield mach_estimate("Mach number", numbers.mach, step)
-    if numbers.driven_velocity is not None:
-        yield _driven(setup, numbers.driven_velocity)
+    if invariants.mach is not None:
+        yield mach_estimate("Mach number", invariants.mach, step)
+    if invariants.driven_velocity is not None:
+        yield _driven(setup, invariants.driven_velocity)
     yield Estimate(
         name="relative density change due to pressures",
-        value=numbers.density[1] - numbers.density[0],
+        value=invariants.density[1] - invariants.density[0],
         greatest=SWING_ADVISED,
         effect="the flow is not nearly incompressible",
         remedy="use a smaller time step",
@@ -90,12 +90,12 @@ def _openings(setup: FlowSetup) -> Iterator[Estimate]:
         )
     pairs = [(a, b) for k, a in enumerate(planes) for b in planes[:k]]
     if pairs:
-        near = {(a.name, b.name): math.dist(a.center, b.center) / max(a.radius or 0, b.radius or 0) for a, b in pairs}
-        (one, other), distance = min(near.items(), key=lambda entry: entry[1])
+        ratios = {(a.name, b.name): math.dist(a.center, b.center) / max(a.radius or 0, b.radius or 0) for a, b in pairs}
+        (first, second), distance = min(ratios.items(), key=lambda entry: entry[1])
         yield Estimate(
             name="distance over radius",
             value=distance,
-            where=f'iolet["{other}"] and iolet["{one}"]',
+            where=f'iolet["{second}"] and iolet["{first}"]',
             least=DISTANCE_ADVISED,
             effect="each opening disturbs the flow at the other",
             remedy="extend the vessel at the openings",
@@ -105,10 +105,10 @@ def _openings(setup: FlowSetup) -> Iterator[Estimate]:
 
 def _inflow(setup: FlowSetup) -> Iterator[Estimate]:
     """Yield the Reynolds number of a spacing, which limits the velocity at openings if odd moments decay slowly."""
-    numbers = setup.invariants
-    if not setup.model.iolets or not isinstance(setup.model.collision, Trt | Mrt) or numbers.mach is None:
+    invariants = setup.invariants
+    if not setup.model.iolets or not isinstance(setup.model.collision, Trt | Mrt) or invariants.mach is None:
         return
-    value = numbers.mach * CS2**0.5 / ((numbers.tau[0] - 0.5) * CS2)
+    value = invariants.mach * CS2**0.5 / ((invariants.tau[0] - 0.5) * CS2)
     yield Estimate(
         name="grid Reynolds number u dx/nu, with openings",
         value=value,
@@ -121,7 +121,7 @@ def _inflow(setup: FlowSetup) -> Iterator[Estimate]:
 
 def _vessel(setup: FlowSetup) -> Iterator[Estimate]:
     """Yield the hydraulic diameter and the length over which a flow develops."""
-    sites, numbers = setup.vessel.sites, setup.invariants
+    sites, invariants = setup.vessel.sites, setup.invariants
     area = sites.area if isinstance(sites, SizedSites) else _wall_area(sites)
     if area:
         yield Estimate(
@@ -133,14 +133,14 @@ def _vessel(setup: FlowSetup) -> Iterator[Estimate]:
             remedy="use a smaller spacing",
             source=_BOUNDS,
         )
-    if numbers.reynolds and len(sites.iolets) > 1:
+    if invariants.reynolds and len(sites.iolets) > 1:
         reach = max(math.dist(a.center, b.center) for a in sites.iolets for b in sites.iolets)
         if reach > 0.0:
             yield Estimate(
                 name="entrance length 0.05 Re D over the distance of the openings",
-                value=ENTRANCE * numbers.reynolds * numbers.length_scale / reach,
+                value=ENTRANCE * invariants.reynolds * invariants.length_scale / reach,
                 greatest=1.0,
-                effect="the flow does not become that of Poiseuille",
+                effect="the flow does not reach a Poiseuille profile",
                 remedy="extend the vessel or compare with a developing flow",
                 source=_BOUNDS,
             )
@@ -156,10 +156,10 @@ def _wall_area(sites: SiteSet) -> float:
 
 def _pulse(setup: FlowSetup) -> Iterator[Estimate]:
     """Yield the resolution of a pulsating flow in space and time."""
-    numbers, units, period = setup.invariants, setup.units, setup.period
-    if period is None or not numbers.womersley:
+    invariants, units, period = setup.invariants, setup.units, setup.period
+    if period is None or not invariants.womersley:
         return
-    layer = 0.5 * numbers.length_scale / numbers.womersley / units.spacing
+    layer = 0.5 * invariants.length_scale / invariants.womersley / units.spacing
     yield Estimate(
         name="thickness of the oscillating boundary layer",
         value=layer,

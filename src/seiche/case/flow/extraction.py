@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from seiche.case.flow.schema_extraction import ExtractionOutput
 from seiche.case.flow.setup import FlowSetup
-from seiche.case.flow.values import lattice_names, rehearse, to_si
+from seiche.case.flow.values import lattice_names, to_si, warm_up
 from seiche.case.quantities import parse_quantity
 from seiche.domain.links import outward_normals
 from seiche.domain.sharing import shared_from_root
@@ -44,7 +44,7 @@ PLANE_REACH, LINE_REACH, POINT_REACH = 0.5, math.sqrt(0.5), math.sqrt(3.0)
 _FULL = np.array([[0, 3, 4], [3, 1, 5], [4, 5, 2]])
 
 
-def chosen(table: ExtractionOutput, sites: SiteSet) -> npt.NDArray[np.int64]:
+def selected_sites(table: ExtractionOutput, sites: SiteSet) -> npt.NDArray[np.int64]:
     """Return the ascending indices into `sites.coords` that `table` selects."""
     kinds = {"surface": LinkKind.WALL, "surfacepoint": LinkKind.WALL, "surfaceWithinSphere": LinkKind.WALL}
     kinds |= {"inlet": LinkKind.INLET, "outlet": LinkKind.OUTLET}
@@ -57,19 +57,19 @@ def chosen(table: ExtractionOutput, sites: SiteSet) -> npt.NDArray[np.int64]:
     radius = math.inf if table.radius is None else table.radius / sites.spacing
     inside: npt.NDArray[np.bool_]
     if table.normal is not None:
-        along, aside = _along(offset, table.normal)
-        inside = (np.abs(along) <= PLANE_REACH) & (aside <= radius)
+        along, distance = _along(offset, table.normal)
+        inside = (np.abs(along) <= PLANE_REACH) & (distance <= radius)
     elif table.end is not None:
         line = np.subtract(table.end, table.point) / sites.spacing
-        along, aside = _along(offset, line)
-        inside = (along >= 0.0) & (along <= np.linalg.norm(line)) & (aside <= LINE_REACH)
+        along, distance = _along(offset, line)
+        inside = (along >= 0.0) & (along <= np.linalg.norm(line)) & (distance <= LINE_REACH)
     else:
         inside = np.linalg.norm(offset, axis=1) <= (POINT_REACH if table.sites == "surfacepoint" else radius)
     return np.asarray(rows[inside])
 
 
 def _along(offset: npt.NDArray[np.float64], direction: npt.ArrayLike) -> tuple[Any, Any]:
-    """Split `offset` (n, 3) into its length along `direction` and its distance from that axis."""
+    """Return the component of `offset` (n, 3) along `direction`, and its distance from that axis."""
     unit = np.asarray(direction) / np.linalg.norm(direction)
     along = offset @ unit
     return along, np.linalg.norm(offset - along[:, None] * unit, axis=1)
@@ -81,14 +81,14 @@ class Extraction:
     def __init__(self, table: ExtractionOutput, setup: FlowSetup, solver: Solver, world: World) -> None:
         self._table, self._setup, self._solver, self._world = table, setup, solver, world
         sites = setup.vessel.sites
-        selected = shared_from_root(world, lambda: chosen(table, sites))
+        selected = shared_from_root(world, lambda: selected_sites(table, sites))
         self._rows = np.flatnonzero(np.isin(solver.owned, selected, assume_unique=True))
         site = solver.owned[self._rows]  # ascending
         self._coords = sites.coords[site]
         self._normals = np.zeros((len(site), 3))
-        place = np.searchsorted(sites.boundary, site)
+        row = np.searchsorted(sites.boundary, site)
         at_wall = np.flatnonzero(np.isin(site, sites.boundary, assume_unique=True))
-        self._normals[at_wall] = outward_normals(sites)[place[at_wall]]
+        self._normals[at_wall] = outward_normals(sites)[row[at_wall]]
         self._sources = tuple(dict.fromkeys(name for field in table.fields for name in FIELDS[field][2]))
         self._snapshots = solver.measures.snapshots(lattice_names(self._sources), self._rows)
 
@@ -97,9 +97,9 @@ class Extraction:
         """Return the solver's step."""
         return self._solver.step
 
-    def rehearse(self) -> None:
+    def warm_up(self) -> None:
         """Allocate memory and compile kernels in advance (collective)."""
-        rehearse(self._solver, self._snapshots, self._setup.case.output.in_flight)
+        warm_up(self._solver, self._snapshots, self._setup.case.output.in_flight)
 
     def take(self) -> Callable[[], dict[str, npt.NDArray[Any]]]:
         """Take a snapshot (collective); the returned function yields the values by name, in any thread."""

@@ -15,42 +15,42 @@ from seiche.domain.sites import IoletPlane
 from seiche.errors import CaseError
 
 #: Largest distance (spacings) of a center from the plane of the links' cuts.
-MOST_SPACINGS = 3.0
+MAX_SPACINGS = 3.0
 #: Largest distance of a center from the middle of the cuts, relative to their extent: the axis of an opening that is
 #: not round may be off its middle.
-MOST_ASIDE = 0.5
+MAX_RELATIVE_OFFSET = 0.5
 #: Largest ratio, within one spacing, of a radius and the extent of the cuts; openings need not be round.
 RADIUS_FACTOR = 2.0
 #: Cosine of the largest angle (60 degrees) to the normal of the cuts, a coarse estimate from a few links.
-LEAST_COSINE = 0.5
+MIN_COSINE = 0.5
 
 
-def fitted(
-    case: FlowCase, found: Sequence[IoletPlane], planes: Sequence[IoletPlane], spacing: float
+def checked_planes(
+    case: FlowCase, estimated: Sequence[IoletPlane], planes: Sequence[IoletPlane], spacing: float
 ) -> tuple[tuple[IoletPlane, ...], tuple[str, ...]]:
     """Return `planes` with normals into the fluid, and a note for each normal that was reversed.
 
-    `found` are the openings as estimated from the links of the geometry, `planes` those of the case, `spacing` is in
-    metres. CaseError for a position that contradicts the links. For a pressure only the normal is checked.
+    `estimated` are the openings according to the links of the geometry, `planes` those of the case, `spacing` is in
+    metres. CaseError for a position that contradicts the links. For a pressure iolet only the normal is checked.
     """
     openings = {opening.name: opening for opening in case.iolet}
     result, notes = [], []
-    for links, plane in zip(found, planes, strict=True):
+    for links, plane in zip(estimated, planes, strict=True):
         opening = openings[plane.name]
-        if opening.normal is not None and float(np.dot(plane.normal, links.normal)) < LEAST_COSINE:
-            notes.append(_turned(opening, links, plane))
+        if opening.normal is not None and float(np.dot(plane.normal, links.normal)) < MIN_COSINE:
+            notes.append(_reversal_note(opening, links, plane))
             x, y, z = (-component for component in plane.normal)
             plane = replace(plane, normal=(x, y, z))
         if isinstance(opening, VelocityOpening):
-            _refuse_place(opening, links, plane, spacing)
+            _check_position(opening, links, plane, spacing)
         result.append(plane)
     return tuple(result), tuple(notes)
 
 
-def _turned(opening: Opening, links: IoletPlane, plane: IoletPlane) -> str:
+def _reversal_note(opening: Opening, links: IoletPlane, plane: IoletPlane) -> str:
     """Return the note on a normal that points out of the fluid; CaseError if reversing it is not enough."""
     key, normal = f'iolet["{opening.name}"].normal', in_brackets(plane.normal)
-    if float(np.dot(plane.normal, links.normal)) > -LEAST_COSINE:
+    if float(np.dot(plane.normal, links.normal)) > -MIN_COSINE:
         raise CaseError(
             f"{key}: {normal} is nearly perpendicular to the normal {in_brackets(links.normal)} of the links that "
             "cross the iolet; expected the normal of the iolet plane, pointing into the fluid"
@@ -65,15 +65,15 @@ def _turned(opening: Opening, links: IoletPlane, plane: IoletPlane) -> str:
     return f"{key}: {normal} points out of the fluid; the normal is reversed, and a positive velocity is an inflow"
 
 
-def _refuse_place(opening: VelocityOpening, links: IoletPlane, plane: IoletPlane, spacing: float) -> None:
+def _check_position(opening: VelocityOpening, links: IoletPlane, plane: IoletPlane, spacing: float) -> None:
     """Refuse a center or radius of a velocity profile that does not fit the cuts of the links."""
     offset = np.subtract(plane.center, links.center)
     height = float(offset @ np.asarray(links.normal))
-    aside = float(np.linalg.norm(offset - height * np.asarray(links.normal)))
+    lateral = float(np.linalg.norm(offset - height * np.asarray(links.normal)))
     round_profile = opening.weights is None and opening.profile != "computed"
     reach = max(links.radius or 0.0, spacing)
-    off_axis = round_profile and aside > max(MOST_ASIDE * reach, MOST_SPACINGS * spacing)
-    if opening.center is not None and (off_axis or abs(height) > MOST_SPACINGS * spacing):
+    off_axis = round_profile and lateral > max(MAX_RELATIVE_OFFSET * reach, MAX_SPACINGS * spacing)
+    if opening.center is not None and (off_axis or abs(height) > MAX_SPACINGS * spacing):
         raise CaseError(
             f'iolet["{opening.name}"].center: {in_brackets(plane.center)} m is '
             f"{np.linalg.norm(offset) / spacing:.3g} spacings from the links that cross the iolet; expected a point "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seiche.case.flow.fit import fitted
+from seiche.case.flow.fit import checked_planes
 from seiche.case.flow.openings import match
 from seiche.case.flow.rims import planes_of, read_surface
 from seiche.case.flow.schema import FlowCase
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from seiche.domain.surface import Surface
 
 #: Largest number of lattice nodes of a built-in shape or of the box around a surface.
-MOST_SITES = 4_000_000_000
+MAX_NODES = 4_000_000_000
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class FlowVessel:
 def build(case: FlowCase, folder: Path, source: str) -> FlowVessel:
     """Return the geometry of `case`, whose files are relative to `folder`; `source` begins every message.
 
-    Raises CaseError for an impossible geometry and FormatError for a broken file.
+    Raises CaseError for an impossible geometry and FormatError for an invalid file.
     """
     table = case.geometry
     try:
@@ -64,7 +64,7 @@ def build(case: FlowCase, folder: Path, source: str) -> FlowVessel:
             raise CaseError("geometry.spacing: no site is inside the vessel; choose a smaller spacing")
         planes = match(case, vessel.sites.iolets)
         if table.gmy is not None:  # an STL is cut at the planes of the case, and a shape defines its own
-            planes, notes = fitted(case, vessel.sites.iolets, planes, table.spacing)
+            planes, notes = checked_planes(case, vessel.sites.iolets, planes, table.spacing)
             vessel = replace(vessel, notes=(*vessel.notes, *notes))
         return replace(vessel, sites=with_iolets(vessel.sites, planes))
     except CaseError as error:
@@ -177,9 +177,9 @@ def refuse_misfit(shape: TubeShape | Duct | Channel | PeriodicBox, spacing: floa
 
 
 def refuse_nodes(nodes: float) -> None:
-    """Refuse a lattice with more than `MOST_SITES` nodes."""
-    if not nodes <= MOST_SITES:
+    """Refuse a lattice with more than `MAX_NODES` nodes."""
+    if not nodes <= MAX_NODES:
         raise CaseError(
-            f"geometry.spacing: gives about {nodes:.2g} lattice nodes, more than {MOST_SITES:.0e}; "
+            f"geometry.spacing: gives about {nodes:.2g} lattice nodes, more than {MAX_NODES:.0e}; "
             "choose a larger spacing"
         )

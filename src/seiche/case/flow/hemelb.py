@@ -11,8 +11,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, get_args
 
 from seiche.case.flow.hemelb_iolets import SPONGE, HemelbFluid, translate_iolets
-from seiche.case.flow.hemelb_values import file_name, number, number_in, point, positive, text_of, vector, whole
-from seiche.case.flow.schema_extraction import PLACES, ExtractedField, SiteChoice
+from seiche.case.flow.hemelb_values import file_name, number, number_in, point, positive, text_of, vector, whole_number
+from seiche.case.flow.schema_extraction import SELECTION_KEYS, ExtractedField, SiteChoice
 from seiche.case.quantities import shorten
 from seiche.errors import CaseError
 from seiche.io.formats.xml_tree import Element, read_xml
@@ -78,8 +78,8 @@ def _monitoring(element: Element, notes: list[str]) -> Tables:
     if not 0.0 < tolerance < 1.0:
         raise steady.error(f"tolerance {tolerance:g} is out of range; expected > 0 and < 1")
     notes.append(
-        f"{steady.path}: the run stops when the velocity changes by less than {tolerance:g} of itself in 1000 steps "
-        "(time.steady, time.steady_interval); HemeLB uses the change in one step, relative to its criterion"
+        f"{steady.path}: the run stops when the relative change of the velocity in 1000 steps falls below "
+        f"{tolerance:g} (time.steady, time.steady_interval); HemeLB uses the change in one step"
     )
     return {"steady": tolerance, "steady_interval": 1000}
 
@@ -108,7 +108,7 @@ def _simulation(element: Element, notes: list[str]) -> tuple[HemelbFluid, Tables
     for count in (steps, extra):
         if count is not None and count.attribute("units") != "lattice":
             raise count.error(f'units {shorten(count.attribute("units"))} are not supported; expected "lattice"')
-    warmup = whole(extra) if extra is not None else 0
+    warmup = whole_number(extra) if extra is not None else 0
     density = _optional(element, "fluid_density", "kg/m3", DENSITY)
     viscosity = _optional(element, "fluid_viscosity", "Pa.s", VISCOSITY)
     reference = element.optional("reference_pressure")
@@ -122,7 +122,7 @@ def _simulation(element: Element, notes: list[str]) -> tuple[HemelbFluid, Tables
             "reference_pressure": text_of(reference_mmhg, "mmHg"),
         },
         "lattice": {"step": text_of(step, "s")},
-        "time": {"steps": whole(steps) + warmup},
+        "time": {"steps": whole_number(steps) + warmup},
     }
     return HemelbFluid(density, viscosity, reference_mmhg, warmup, spacing, origin, step), tables
 
@@ -135,7 +135,7 @@ def _optional(element: Element, name: str, unit: str, default: float) -> float:
 def _geometry(element: Element, notes: list[str]) -> Tables:
     element.only(("datafile", "mapping"))
     notes += [
-        f"{item.path}: ignored; it numbers this vessel among coupled ones, and here one vessel is run alone"
+        f"{item.path}: ignored; it is the index of this vessel among coupled vessels, but a run has one vessel"
         for item in element.all("mapping")
     ]
     return {"gmy": file_name(element.child("datafile"), "path")}
@@ -144,8 +144,8 @@ def _geometry(element: Element, notes: list[str]) -> Tables:
 def _initial(element: Element | None) -> Tables:
     if element is None:
         return {}
-    for place in (element, *element.all("pressure")):
-        for checkpoint in place.all("checkpoint"):
+    for parent in (element, *element.all("pressure")):
+        for checkpoint in parent.all("checkpoint"):
             raise checkpoint.error("a checkpoint of HemeLB cannot be read; supported is pressure/uniform")
     element.only(("pressure", "time", "initial_time"))
     pressure = element.child("pressure")
@@ -156,7 +156,7 @@ def _initial(element: Element | None) -> Tables:
 def _first_step(element: Element | None, fluid: HemelbFluid, tables: Tables, notes: list[str]) -> HemelbFluid:
     """Return the fluid with the time of the first step, and leave only the remaining steps in `tables`."""
     for item in (*element.all("time"), *element.all("initial_time")) if element is not None else ():
-        done = whole(item) - 1  # HemeLB counts from 1
+        done = whole_number(item) - 1  # HemeLB counts from 1
         if done <= 0:
             continue
         if fluid.warmup:
@@ -165,7 +165,7 @@ def _first_step(element: Element | None, fluid: HemelbFluid, tables: Tables, not
             raise item.error(f"the first step {done + 1} is after the last one, {tables['time']['steps']}")
         tables["time"]["steps"] -= done
         notes.append(
-            f"{item.path}: {tables['time']['steps']} steps are run, which count from 0; oscillations start at "
+            f"{item.path}: {tables['time']['steps']} steps are run, counted from 0; oscillations start at "
             f"the phase of step {done + 1}"
         )
         return fluid._replace(elapsed=done * fluid.step)
@@ -183,7 +183,7 @@ def _outputs(element: Element, notes: list[str]) -> Tables:
     if outputs:
         tables["extraction"] = [_extraction(item, notes) for item in outputs]
     if states:
-        tables["checkpoint"] = {"every": min(whole(item, "period", 1) for item in states)}
+        tables["checkpoint"] = {"every": min(whole_number(item, "period", 1) for item in states)}
         notes += [f"{item.path}: written in Seiche's own format, as checkpoint.seiche" for item in states]
     return tables
 
@@ -200,11 +200,11 @@ def _extraction(element: Element, notes: list[str]) -> Tables:
     file = PurePosixPath(file_name(element, "file").replace("\\", "/"))
     if file.name in ("", ".."):
         raise element.error(f"file {shorten(str(file))} is not a usable file name")
-    table: Tables = {"file": file.with_suffix(".xtr").name, "every": whole(element, "period", 1)}
+    table: Tables = {"file": file.with_suffix(".xtr").name, "every": whole_number(element, "period", 1)}
     fields = element.all("field")
     if not fields:
         raise element.error("the element <field> is missing; at least one is needed")
-    table["fields"] = [_word(field, "type", get_args(ExtractedField)) for field in fields]
+    table["fields"] = [_keyword(field, "type", get_args(ExtractedField)) for field in fields]
     names = [field.attributes.get("name", field.attributes["type"]) for field in fields]
     if names != table["fields"]:
         table["names"] = names
@@ -212,25 +212,25 @@ def _extraction(element: Element, notes: list[str]) -> Tables:
 
 
 def _sites(element: Element) -> Tables:
-    kind = _word(element, "type", get_args(SiteChoice))
-    needed, possible = PLACES.get(kind, ((), ()))
-    allowed = dict.fromkeys("point" if key == "end" else key for key in (*needed, *possible))
+    kind = _keyword(element, "type", get_args(SiteChoice))
+    required, optional = SELECTION_KEYS.get(kind, ((), ()))
+    allowed = dict.fromkeys("point" if key == "end" else key for key in (*required, *optional))
     element.only((*allowed, *(("normal",) if kind == "surfacepoint" else ())))  # as in an example of HemePure
     table: Tables = {"sites": kind}
     points = element.all("point")
-    keys = [key for key in needed if key in ("point", "end")]
+    keys = [key for key in required if key in ("point", "end")]
     if len(points) != len(keys):
         raise element.error(f"{len(points)} points are given; {kind} needs {len(keys)}")
     table |= {key: point(item) for key, item in zip(keys, points, strict=True)}
-    if "normal" in needed:
+    if "normal" in required:
         table["normal"] = list(vector(element.child("normal"), "dimensionless"))
-    radius = element.child("radius") if "radius" in needed else element.optional("radius")
+    radius = element.child("radius") if "radius" in required else element.optional("radius")
     if radius is not None and not (kind == "plane" and number(radius, "m") == 0.0):  # 0 is unbounded
         table["radius"] = text_of(positive(radius, "m"), "m")
     return table
 
 
-def _word(element: Element, attribute: str, supported: tuple[str, ...]) -> str:
+def _keyword(element: Element, attribute: str, supported: tuple[str, ...]) -> str:
     value = element.attribute(attribute)
     if value not in supported:
         raise element.error(f"{attribute} {shorten(value)} is not supported; supported are {', '.join(supported)}")

@@ -23,7 +23,7 @@ from seiche.flow.profiles import womersley_mean
 from seiche.io.formats.xml_tree import Element
 
 Tables = dict[str, Any]
-#: Why a layer of higher viscosity at the outlets is left out.
+#: Why a layer of higher viscosity at the outlets is omitted.
 SPONGE = "the viscosity is the same everywhere; the rules of pressure openings need no layer of higher viscosity"
 #: Relative difference of Womersley numbers above which a note is written.
 SAME_NUMBER = 0.01
@@ -46,7 +46,7 @@ class Translated(NamedTuple):
     """An [[iolet]] table, the lowest pressure (mmHg) that HemeLB assigns to it, and notes for the user."""
 
     table: Tables
-    least_mmhg: float | None
+    lowest_mmhg: float | None
     notes: list[str]
 
 
@@ -60,7 +60,7 @@ def translate_iolets(root: Element, fluid: HemelbFluid, notes: list[str]) -> lis
         group.only((role,))
         iolets += [_translate(element, f"{role}{k}", fluid) for k, element in enumerate(group.all(role))]
     notes += [note for iolet in iolets for note in iolet.notes]
-    minima = [iolet.least_mmhg for iolet in iolets if iolet.least_mmhg is not None]
+    minima = [iolet.lowest_mmhg for iolet in iolets if iolet.lowest_mmhg is not None]
     if fluid.warmup and minima:
         for iolet in iolets:
             if "pressure" in iolet.table:
@@ -77,9 +77,9 @@ def _translate(element: Element, name: str, fluid: HemelbFluid) -> Translated:
         supported = ", ".join(sorted(_CONDITIONS))
         attributes = f'type="{condition.attribute("type")}" subtype="{condition.attribute("subtype")}"'
         raise condition.error(f"{shorten(attributes)[1:-1]} is not supported; supported are {supported}")
-    place = element.child("position")
-    x, y, z = vector(place, "m", "lattice")
-    if place.attribute("units") == "lattice":
+    position = element.child("position")
+    x, y, z = vector(position, "m", "lattice")
+    if position.attribute("units") == "lattice":
         x, y, z = (first + fluid.spacing * c for first, c in zip(fluid.origin, (x, y, z), strict=True))
     table: Tables = {
         "name": name,
@@ -100,7 +100,7 @@ def _cosine(condition: Element, table: Tables, fluid: HemelbFluid) -> Translated
     phase, period = number(condition.child("phase"), "rad"), condition.child("period")
     number(period, "s")
     if amplitude != 0.0:
-        phase = _advanced(phase, positive(period, "s"), fluid)
+        phase = _phase_at_first_step(phase, positive(period, "s"), fluid)
         table |= {"amplitude": text_of(amplitude, "mmHg"), "phase": text_of(phase, "rad")}
         table["period"] = quantity(period, "s")
     _ramp(table, fluid)
@@ -113,19 +113,19 @@ def _pressure_file(condition: Element, table: Tables, fluid: HemelbFluid) -> Tra
     name = file_name(condition.child("path"), "value")
     table |= {"kind": "pressure", "table": name, "repeat": False}
     note = (
-        f"{condition.path}: HemeLB scales the times of {shorten(name)} to the whole run; here they are in seconds, "
-        "and the last value applies after the last time"
+        f"{condition.path}: HemeLB scales the times of {shorten(name)} to the whole run; Seiche takes them in "
+        "seconds, and the last value applies after the last time"
     )
     return Translated(table, None, [note])
 
 
 def _windkessel(condition: Element, table: Tables, fluid: HemelbFluid) -> Translated:
-    three = condition.attributes["subtype"] == "WK3"
-    keys = {"Rp": "resistance", "Rc": "proximal_resistance"} if three else {"R": "resistance"}
-    keys |= {"Cp" if three else "C": "compliance"}
+    three_elements = condition.attributes["subtype"] == "WK3"
+    keys = {"Rp": "resistance", "Rc": "proximal_resistance"} if three_elements else {"R": "resistance"}
+    keys |= {"Cp" if three_elements else "C": "compliance"}
     condition.only((*keys, "radius", "area"))
     table["kind"] = "windkessel"
-    if not three and condition.optional("C") is None:
+    if not three_elements and condition.optional("C") is None:
         raise condition.error(
             'the element <C> is missing; it has no default, expected <C value="..." units="m^4*s^2/kg"/>, the '
             "relaxation time of the outlet over R"
@@ -156,7 +156,7 @@ def _womersley(condition: Element, table: Tables, fluid: HemelbFluid) -> Transla
     gradient *= parse_quantity("1 mmHg", dimension="pressure")
     try:
         mean = -gradient * period / (2.0 * math.pi * fluid.density) * womersley_mean(alpha)
-        physical = womersley_number(radius, period, fluid.viscosity / fluid.density)
+        expected = womersley_number(radius, period, fluid.viscosity / fluid.density)
     except (OverflowError, ZeroDivisionError):
         mean = complex(math.nan)
     amplitude, phase = cmath.polar(mean)
@@ -169,13 +169,16 @@ def _womersley(condition: Element, table: Tables, fluid: HemelbFluid) -> Transla
         "period": text_of(period, "s"),
         "radius": text_of(radius, "m"),
         "harmonics": [
-            {"amplitude": text_of(amplitude, "m/s"), "phase": text_of(_advanced(phase, period, fluid), "rad")}
+            {
+                "amplitude": text_of(amplitude, "m/s"),
+                "phase": text_of(_phase_at_first_step(phase, period, fluid), "rad"),
+            }
         ],
     }
     notes = [f"{condition.path}: amplitude and phase follow HemeLB's definition, without the factor 1/i (90 degrees)"]
-    if abs(alpha - physical) > SAME_NUMBER * physical:
+    if abs(alpha - expected) > SAME_NUMBER * expected:
         notes.append(
-            f"{condition.path}: womersley_number {alpha:g} differs from radius*sqrt(omega/nu) = {physical:.4g}; the "
+            f"{condition.path}: womersley_number {alpha:g} differs from radius*sqrt(omega/nu) = {expected:.4g}; the "
             "shape of the profile uses the latter, its mean velocity the value in the file"
         )
     return Translated(table, fluid.reference_mmhg, notes)
@@ -208,7 +211,7 @@ def _ramp(table: Tables, fluid: HemelbFluid) -> None:
         table["ramp"] = fluid.warmup
 
 
-def _advanced(phase: float, period: float, fluid: HemelbFluid) -> float:
+def _phase_at_first_step(phase: float, period: float, fluid: HemelbFluid) -> float:
     """Return the phase (rad) at the first step of an oscillation with `phase` at time 0."""
     return phase + 2.0 * math.pi * math.fmod(fluid.elapsed / period, 1.0) if fluid.elapsed else phase
 
@@ -216,7 +219,7 @@ def _advanced(phase: float, period: float, fluid: HemelbFluid) -> float:
 def _refuse_elapsed(condition: Element, fluid: HemelbFluid) -> None:
     if fluid.elapsed:
         raise condition.error(
-            f"initialconditions starts the run at {fluid.elapsed:g} s, and a table here starts at its first row; "
+            f"initialconditions starts the run at {fluid.elapsed:g} s, but a table starts at its first row; "
             "subtract this time from the times of the table, and remove the first step"
         )
 
@@ -230,7 +233,7 @@ _CONDITIONS: dict[str, Callable[[Element, Tables, HemelbFluid], Translated]] = {
     "velocity/womersley": _womersley,
     "velocity/file": _velocity_file,
 }
-#: Elements of an iolet that change nothing here, and why.
+#: Ignored elements of an iolet, and the reason.
 _IGNORED = {
     "flowextension": "red cells enter through it in HemeLB; the flow does not use it",
     "sponge_layer": SPONGE,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Values in HemeLB XML: convert the attributes `value` and `units` to texts of a case file."""
+"""Values in HemeLB XML: convert the attributes `value` and `units` to strings of a case file."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def text_of(value: float, unit: str) -> str:
     return f"{value!r} {UNITS[unit]}"
 
 
-def whole(element: Element, attribute: str = "value", least: int = 0) -> int:
+def whole_number(element: Element, attribute: str = "value", minimum: int = 0) -> int:
     """Return a whole number of steps in `attribute`."""
     text = element.attribute(attribute).strip()
-    if re.fullmatch(r"\+?[0-9]{1,15}", text) is None or int(text) < least:
-        raise element.error(f"{attribute} {shorten(text)} is not a whole number >= {least}")
+    if re.fullmatch(r"\+?[0-9]{1,15}", text) is None or int(text) < minimum:
+        raise element.error(f"{attribute} {shorten(text)} is not a whole number >= {minimum}")
     return int(text)
 
 
@@ -76,7 +76,7 @@ def check_units(element: Element, units: tuple[str, ...]) -> None:
     """Refuse units that are not one of `units`."""
     if element.attribute("units") not in units:
         expected = " or ".join(f'"{unit}"' for unit in units)
-        raise element.error(f"units {shorten(element.attribute('units'))} are not supported here; expected {expected}")
+        raise element.error(f"units {shorten(element.attribute('units'))} are not supported; expected {expected}")
 
 
 def file_name(element: Element, attribute: str) -> str:

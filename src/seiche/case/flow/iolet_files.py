@@ -52,10 +52,10 @@ class IoletInput:
 def iolet_inputs(case: FlowCase, sites: SiteSet, source: str) -> dict[str, IoletInput]:
     """Return the input of each iolet of `case`, by name; files are relative to the folder of `source`.
 
-    Raises CaseError for a file that cannot be read or does not fit, FormatError for a broken one.
+    Raises CaseError for a file that cannot be read or does not fit, FormatError for an invalid one.
     """
     folder = Path(source).parent
-    numbers = {plane.name: k for k, plane in enumerate(sites.iolets)}
+    indices = {plane.name: k for k, plane in enumerate(sites.iolets)}
     result = {}
     for opening in case.iolet:
         series = profile = area = None
@@ -66,7 +66,7 @@ def iolet_inputs(case: FlowCase, sites: SiteSet, source: str) -> dict[str, Iolet
                 result[opening.name] = IoletInput(series)
                 continue
             try:
-                lattice, number = VELOCITY_SETS[case.lattice.velocity_set], numbers[opening.name]
+                lattice, number = VELOCITY_SETS[case.lattice.velocity_set], indices[opening.name]
                 path = folder / opening.weights if opening.weights is not None else None
                 profile = _profile(path, f'{source}: iolet["{opening.name}"].weights', sites, number, lattice)
                 area = flow_of_profile(sites, number, profile, lattice) * sites.spacing**2

@@ -30,11 +30,11 @@ SetupOf = TypeVar("SetupOf", bound=FlowSetup)
 
 
 def flow_setup(source: CaseFile, case: FlowCase, ranks: int, *, sized: bool = False) -> FlowSetup:
-    """Return the set-up of a checked case and its geometry, made by this process; `sized` omits many sites.
+    """Return the set-up of a checked case, made by this process; with `sized` a large vessel has no sites, only a size.
 
     Raises:
         CaseError: the case is impossible.
-        FormatError: a file is broken.
+        FormatError: a file is invalid.
     """
     vessel = sized_vessel(case, source.folder, str(source.path)) if sized else None
     vessel = vessel or build(case, source.folder, str(source.path))
@@ -48,12 +48,12 @@ def shared_setup(world: World, make: Callable[[], SetupOf]) -> SetupOf:
     """Return the result of `make` on rank 0 on every rank; the ranks of a host share its sites (collective)."""
     sites: list[SiteSet] = []
 
-    def bare_setup() -> SetupOf:
+    def setup_without_sites() -> SetupOf:
         setup = make()
         sites.append(setup.vessel.sites)
         return _with_sites(setup, without_arrays(setup.vessel.sites)) if world.size > 1 else setup
 
-    setup = on_root(world, bare_setup)
+    setup = on_root(world, setup_without_sites)
     # The sites of a large vessel exceed the size of a message, and each host needs them only once.
     return _with_sites(setup, shared_sites(world, sites[0] if sites else None))
 
@@ -82,18 +82,18 @@ def check_with(
         if world.rank == 0:  # printed before the iolets are checked, because it explains their errors
             print("\n".join(lines), end="\n" if lines else "")
 
-        def on_one_rank() -> list[str]:
+        def check_on_root() -> list[str]:
             setup = make(source)
             refuse_impossible(setup, ranks)
             refuse_too_many_states(setup)
             return describe(setup, ranks)
 
-        return on_root(world, on_one_rank)
+        return on_root(world, check_on_root)
 
     return check
 
 
-def _sized(source: CaseFile) -> FlowSetup:
+def _sized_setup(source: CaseFile) -> FlowSetup:
     """Return the set-up for a check; the sites of a large vessel are not made."""
     return flow_setup(source, check_tables(source.tables, str(source.path), FlowCase), 1, sized=True)
 
@@ -123,8 +123,10 @@ class FlowPlan(PlannedCase):
         sites, storage = self.setup.vessel.sites, self.setup.precision.storage
         lattice = VELOCITY_SETS[self.setup.model.velocity_set]
         name = next(candidate for candidate in layouts_for(self.setup.model) if candidate == layout)
-        moved, needed = (rule(sites, name, storage, lattice) for rule in (step_bytes, step_time))
-        return {"stream-collide": moved / needed}
+        traffic, effective_traffic = (rule(sites, name, storage, lattice) for rule in (step_bytes, step_time))
+        return {"stream-collide": traffic / effective_traffic}
 
 
-FLOW = Kind("flow", FlowCase, prepare, FlowCaseRun, check_with(FlowCase, _sized, describe), FlowPlan, flow_estimates)
+FLOW = Kind(
+    "flow", FlowCase, prepare, FlowCaseRun, check_with(FlowCase, _sized_setup, describe), FlowPlan, flow_estimates
+)

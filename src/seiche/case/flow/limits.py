@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seiche.case.flow.averages import window_of
-from seiche.case.flow.extraction import chosen
+from seiche.case.flow.extraction import selected_sites
 from seiche.case.flow.openings import steps_of
 from seiche.case.flow.setup import FlowSetup, ramps_of
 from seiche.case.flow.units import CS2
@@ -37,10 +37,10 @@ def refuse_impossible(setup: FlowSetup, ranks: int = 1) -> None:
 
 
 def _reasons(setup: FlowSetup, ranks: int) -> Iterator[str]:
-    case, numbers, sites = setup.case, setup.invariants, len(setup.vessel.sites)
+    case, invariants, sites = setup.case, setup.invariants, len(setup.vessel.sites)
     if ranks > sites:
         yield f"run: {ranks} ranks are more than the {sites} fluid sites; use at most one rank per site"
-    low, high = numbers.tau
+    low, high = invariants.tau
     if low < TAU_SMALLEST:
         yield (
             f"lattice: tau = {low:.4f} is out of range (> {TAU_SMALLEST}); "
@@ -62,16 +62,16 @@ def _reasons(setup: FlowSetup, ranks: int) -> Iterator[str]:
                 f'walls.moving["{name}"]: its speed of {speed:.3g} m/s is Mach {mach:.3g}, out of range '
                 f"(<= {MACH_LARGEST}); use a time step below {setup.units.step * MACH_LARGEST / mach:.3g} s"
             )
-    if numbers.mach is not None and numbers.mach > MACH_LARGEST:
+    if invariants.mach is not None and invariants.mach > MACH_LARGEST:
         yield (
-            f"lattice: Mach number {numbers.mach:.3g} of the peak velocity {numbers.velocity_scale:.3g} m/s is out "
-            f"of range (<= {MACH_LARGEST}); use a time step below "
-            f"{setup.units.step * MACH_LARGEST / numbers.mach:.3g} s"
+            f"lattice: Mach number {invariants.mach:.3g} of the peak velocity {invariants.velocity_scale:.3g} m/s is "
+            f"out of range (<= {MACH_LARGEST}); use a time step below "
+            f"{setup.units.step * MACH_LARGEST / invariants.mach:.3g} s"
         )
-    if not 0.5 < numbers.density[0] <= numbers.density[1] < 2.0:
+    if not 0.5 < invariants.density[0] <= invariants.density[1] < 2.0:
         yield (
-            f"iolet: pressures give lattice densities {numbers.density[0]:.3g} to {numbers.density[1]:.3g}, out of "
-            "range (0.5 to 2); set fluid.reference_pressure near the pressures, or use a smaller time step"
+            f"iolet: pressures give lattice densities {invariants.density[0]:.3g} to {invariants.density[1]:.3g}, "
+            "out of range (0.5 to 2); set fluid.reference_pressure near the pressures, or use a smaller time step"
         )
     yield from _layout(setup)
     for name, ramp in ramps_of(setup).items():
@@ -91,11 +91,11 @@ def _layout(setup: FlowSetup) -> Iterator[str]:
 
 def _outputs(setup: FlowSetup) -> Iterator[str]:
     output = setup.case.output
-    times = [(f'output.fields["{table.file}"]', table.every) for table in output.fields]
-    times += [(f'output.surface["{table.file}"]', table.every) for table in output.surface]
-    times += [(f'output.extraction["{table.file}"]', table.every) for table in output.extraction]
-    times += [("output.checkpoint", output.checkpoint.every)] if output.checkpoint.every is not None else []
-    times += [("time.steady_interval", setup.case.time.steady_interval)] if setup.case.time.steady else []
+    intervals = [(f'output.fields["{table.file}"]', table.every) for table in output.fields]
+    intervals += [(f'output.surface["{table.file}"]', table.every) for table in output.surface]
+    intervals += [(f'output.extraction["{table.file}"]', table.every) for table in output.extraction]
+    intervals += [("output.checkpoint", output.checkpoint.every)] if output.checkpoint.every is not None else []
+    intervals += [("time.steady_interval", setup.case.time.steady_interval)] if setup.case.time.steady else []
     yield from _averages(setup)
     for table in output.fields:
         if table.where is not None and not isinstance(setup.vessel.sites, SizedSites):
@@ -103,7 +103,7 @@ def _outputs(setup: FlowSetup) -> Iterator[str]:
                 select(table.where, setup.vessel.sites, f'output.fields["{table.file}"].where')
             except CaseError as error:
                 yield str(error)
-    for key, every in times:
+    for key, every in intervals:
         if steps_of(every, setup.units) < 0.5:
             name = key if key.startswith("time.") else f"{key}.every"
             yield f"{name}: is shorter than half a time step of {setup.units.step:.3g} s"
@@ -123,7 +123,7 @@ def _averages(setup: FlowSetup) -> Iterator[str]:
         end = start + window
         yield f"output.averages: the first window ends at step {end:.0f}, after the run ({setup.steps} steps)"
     if window >= 0.5 and Schedule(window).count(start, setup.steps) > CAPACITY_LIMIT:
-        yield f"output.averages.window: gives more than {CAPACITY_LIMIT} states, the limit of a file; use longer ones"
+        yield f"output.averages.window: gives more than {CAPACITY_LIMIT} states, the limit of a file; increase it"
     if not 0.5 <= every <= window:
         yield f"output.averages.every: {every:.3g} steps; expected from half a step to the window of {window:.0f} steps"
 
@@ -154,5 +154,5 @@ def empty_outputs(setup: FlowSetup) -> list[str]:
     return [
         f'output.extraction["{table.file}"]: the selection contains no site, so its records are empty'
         for table in setup.case.output.extraction
-        if not isinstance(setup.vessel.sites, SizedSites) and not len(chosen(table, setup.vessel.sites))
+        if not isinstance(setup.vessel.sites, SizedSites) and not len(selected_sites(table, setup.vessel.sites))
     ]

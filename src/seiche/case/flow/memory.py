@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Predict the memory and time of a run from its sizes; no field is allocated."""
+"""Predict the memory and time of a run from its size; no field is allocated."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def memory_of(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: Ve
 
 
 def populations_of(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: VelocitySet = D3Q19) -> float:
-    """Return the stored numbers of one copy of all populations or moments, on all ranks."""
+    """Return the number of stored values in one copy of all populations or moments, on all ranks."""
     if layout.startswith("list"):
         return float(len(sites)) * velocity_set.Q
     edge = tile_edge(layout)
-    numbers = numbers_of(storage) if layout == "moments" else velocity_set.Q
-    return float(occupancy(sites, edge).tiles) * edge**3 * numbers
+    values_per_site = numbers_of(storage) if layout == "moments" else velocity_set.Q
+    return float(occupancy(sites, edge).tiles) * edge**3 * values_per_site

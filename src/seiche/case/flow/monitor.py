@@ -19,8 +19,8 @@ from seiche.flow.watch import PendingMonitor
 
 #: Default number of samples of the flow rates per run.
 RECORDS = 200
-#: A supersonic run is diverging and cannot be continued.
-MACH_BROKEN = 1.0
+#: A run with supersonic velocities is unstable and cannot be continued.
+MACH_UNSTABLE = 1.0
 
 
 @dataclass
@@ -54,44 +54,44 @@ class FlowMonitor(StateMonitor):
         return min(self._checks.next_after(step), self._records.next_after(step))
 
     def start_check(self, taking: bool) -> Callable[[], None] | None:
-        """Start copying totals or flow rates of the present state to the host."""
+        """Start copying totals or flow rates of the current state to the host."""
         step = self._solver.step
         checking, recording = taking or self._checks.due(step), self._records.due(step)
         if not (checking or recording):
             return None
         if checking:
-            self.check_more()
+            self.check_immersed()
         pending = self._solver.start_monitor(totals=checking)
         forces = self._solver.measures.start_wall_forces() if recording else None
 
-        def note() -> None:
-            self._note(pending, checking=checking, recording=recording)
+        def complete() -> None:
+            self._store(pending, checking=checking, recording=recording)
             for name, values in in_si(self._setup.units, forces.result() if forces else {}).items():
                 self.record.forces.setdefault(name, []).append(values)
 
-        return note
+        return complete
 
-    def check_more(self) -> None:
+    def check_immersed(self) -> None:
         """Check immersed objects."""
 
     def check_last(self) -> None:
-        """Check the present state unless that was done."""
+        """Check the current state unless already done."""
         if self._checked != self._solver.step:
-            self.check_more()
-            self._note(self._solver.start_monitor(), checking=True, recording=False)
+            self.check_immersed()
+            self._store(self._solver.start_monitor(), checking=True, recording=False)
 
-    def _note(self, pending: PendingMonitor, *, checking: bool, recording: bool) -> None:
+    def _store(self, pending: PendingMonitor, *, checking: bool, recording: bool) -> None:
         """Record totals and flow rates; UnstableError if the flow is supersonic or not finite."""
         units, record = self._setup.units, self.record
         if checking:
             self._checked = pending.step
             monitor = pending.monitor()
-            if monitor.mach > MACH_BROKEN:
-                place = self._fastest_place()
+            if monitor.mach > MACH_UNSTABLE:
+                location = self._location_of_highest_speed()
                 expected = self._setup.invariants.mach
-                known = f"; {expected:.3g} was expected: check forces, pressures and their units" if expected else ""
+                hint = f"; {expected:.3g} was expected: check forces, pressures and their units" if expected else ""
                 raise UnstableError(
-                    f"Mach number {monitor.mach:.3g} at step {pending.step}; the highest velocity is {place}{known}"
+                    f"Mach number {monitor.mach:.3g} at step {pending.step}; the highest velocity is {location}{hint}"
                 )
             record.largest_mach = max(record.largest_mach, float(monitor.mach))
             record.masses.append(units.to_si("mass", float(monitor.mass)))
@@ -101,13 +101,13 @@ class FlowMonitor(StateMonitor):
             record.times.append(pending.step * units.step)
             record.flows.append(units.to_si("flow_rate", np.asarray(flow, np.float64)))
 
-    def _fastest_place(self) -> str:
-        """Return the site of the largest speed (collective)."""
+    def _location_of_highest_speed(self) -> str:
+        """Return the site, rank and step of the highest speed, for messages (collective)."""
         solver = self._solver
         speed = np.linalg.norm(solver.fields(("velocity",))["velocity"], axis=1)
         row = int(speed.argmax())
-        place = solver.sites.coords[solver.owned[row]].tolist()
-        _, rank, site = max(solver.world.allgather((float(speed[row]), solver.world.rank, place)))
+        coords = solver.sites.coords[solver.owned[row]].tolist()
+        _, rank, site = max(solver.world.allgather((float(speed[row]), solver.world.rank, coords)))
         return f"at site {site}, rank {rank}, step {solver.step}"
 
 
@@ -120,11 +120,11 @@ class SteadyState(Scheduled):
     def __init__(self, setup: FlowSetup, solver: FlowSolver, stop: Callable[[str], None]) -> None:
         table = setup.case.time
         self.schedule: Schedule = Schedule(setup.steps_of(table.steady_interval))
-        self._solver, self._least, self._stop = solver, table.steady or 0.0, stop
+        self._solver, self._tolerance, self._stop = solver, table.steady or 0.0, stop
 
     def take(self) -> None:
         """Compare the velocity with that of the previous interval."""
         change = self._solver.measures.velocity_change()
-        if change < self._least:
+        if change < self._tolerance:
             interval = self.schedule.interval
             self._stop(f"a steady flow (relative change of the velocity {change:.2g} in {interval:.0f} steps)")

@@ -64,7 +64,7 @@ def match(case: FlowCase, planes: Sequence[IoletPlane]) -> tuple[IoletPlane, ...
     for name in names:
         if name not in openings:
             raise CaseError(f'iolet: is missing for the opening "{name}"; add [[iolet]] with name = "{name}"')
-    return tuple(placed(plane, openings[plane.name]) for plane in planes)
+    return tuple(with_position(plane, openings[plane.name]) for plane in planes)
 
 
 def role_of(opening: Opening) -> Literal["inlet", "outlet"]:
@@ -72,7 +72,7 @@ def role_of(opening: Opening) -> Literal["inlet", "outlet"]:
     return opening.role or ("inlet" if isinstance(opening, VelocityOpening) else "outlet")
 
 
-def placed(plane: IoletPlane, opening: Opening) -> IoletPlane:
+def with_position(plane: IoletPlane, opening: Opening) -> IoletPlane:
     """Return `plane` with the role, center, normal and radius that `opening` defines."""
     keys = ("role", "center", "radius")
     changes: dict[str, Any] = {key: value for key in keys if (value := getattr(opening, key)) is not None}
@@ -167,13 +167,13 @@ def _pressure(
 
 def _windkessel(opening: WindkesselOpening, units: LatticeUnits, ramp: float, start: float) -> WindkesselIolet:
     distal = units.reference_pressure if opening.distal_pressure is None else opening.distal_pressure
-    first = start if opening.initial_pressure is None else opening.initial_pressure
+    initial = start if opening.initial_pressure is None else opening.initial_pressure
     return WindkesselIolet(
         resistance=units.to_lattice("resistance", opening.resistance),
         compliance=units.to_lattice("compliance", opening.compliance),
         proximal_resistance=units.to_lattice("resistance", opening.proximal_resistance),
         distal_density=units.density_of_pressure(distal),
-        initial_density=units.density_of_pressure(first),
+        initial_density=units.density_of_pressure(initial),
         ramp=ramp,
         scheme=opening.scheme or DEFAULT_SCHEME,
     )

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from seiche.case.flow.averages import WindowAverages
 from seiche.case.flow.extraction import Extraction
 from seiche.case.flow.monitor import FlowMonitor
-from seiche.case.flow.picture import Moment, capture, draw, picture_step
+from seiche.case.flow.picture import PictureData, capture, draw, picture_step
 from seiche.case.flow.schema import FieldOutput
 from seiche.case.flow.schema_shapes import Bifurcation
 from seiche.case.flow.series import AveragesFile, ExtractionFile, SiteFile, WallFile
@@ -108,7 +108,7 @@ class Picture(Output):
         self._setup, self._solver, self._path, self._monitor, self._wall = setup, solver, path, monitor, wall
         self._step = picture_step(setup, setup.steps)
         self._captured = False
-        self._moment: Moment | None = None
+        self._data: PictureData | None = None
 
     @property
     def places(self) -> Sequence[Place]:
@@ -116,7 +116,7 @@ class Picture(Output):
         return (Place("output.picture", self._path),)
 
     def next_after(self, step: int) -> int | None:
-        """Return the step to be drawn, or None if it is past."""
+        """Return the step to be drawn, or None after it."""
         return self._step if self._step > step else None
 
     def due(self, step: int) -> bool:
@@ -125,12 +125,12 @@ class Picture(Output):
 
     def take(self) -> None:
         """Capture the current state."""
-        self._moment, self._captured = capture(self._setup, self._solver, self._wall), True
+        self._data, self._captured = capture(self._setup, self._solver, self._wall), True
 
     def finish(self) -> Sequence[Path]:
         """Draw the picture on rank 0; it shows the current state if the step to be drawn was not reached."""
         if not self._captured:
             self.take()
-        if self._moment is None:
+        if self._data is None:
             return ()
-        return (self._path,) if draw(self._path, self._setup.vessel.sites, self._moment, self._monitor.record) else ()
+        return (self._path,) if draw(self._path, self._setup.vessel.sites, self._data, self._monitor.record) else ()

@@ -21,7 +21,7 @@ from seiche.flow.solver import FlowSolver
 
 
 @dataclass(frozen=True, eq=False)
-class Moment:
+class PictureData:
     """Data of the picture at one time (s), on rank 0: velocity at the sites of a plane, stress on the wall."""
 
     time: float
@@ -52,17 +52,17 @@ def middle_plane(sites: SiteSet) -> tuple[int, int]:
     return axis, int(low[axis] + high[axis] + 1) // 2
 
 
-def capture(setup: FlowSetup, solver: FlowSolver, wall_of: Callable[[], Wall]) -> Moment | None:
-    """Return the data of the present step on rank 0; None on other ranks (collective)."""
+def capture(setup: FlowSetup, solver: FlowSolver, wall_of: Callable[[], Wall]) -> PictureData | None:
+    """Return the data of the current step on rank 0; None on other ranks (collective)."""
     world, sites = solver.world, setup.vessel.sites
-    walled = bool((sites.link_kind == LinkKind.WALL).any())
-    values = si_fields(solver, setup.units, ("velocity", "wall_shear_stress") if walled else ("velocity",))
+    has_wall = bool((sites.link_kind == LinkKind.WALL).any())
+    values = si_fields(solver, setup.units, ("velocity", "wall_shear_stress") if has_wall else ("velocity",))
     axis, index = middle_plane(sites)
     owned = sites.coords[solver.owned]
     inside = owned[:, axis] == index
     planes = world.gather((owned[inside], values["velocity"][inside]))
     walls: list[Any] | None = None
-    if walled:
+    if has_wall:
         wall = wall_of()
         walls = world.gather((wall.vertices, wall.faces, wall.sample(world, values["wall_shear_stress"])))
     if planes is None:
@@ -70,25 +70,25 @@ def capture(setup: FlowSetup, solver: FlowSolver, wall_of: Callable[[], Wall]) -
     coords, velocity = (np.concatenate(parts) for parts in zip(*planes, strict=True))
     time = solver.step * setup.dt
     if walls is None:
-        return Moment(time, coords, velocity, None, None, None)
+        return PictureData(time, coords, velocity, None, None, None)
     starts = np.cumsum([0] + [len(vertices) for vertices, _, _ in walls])
     triangles = [faces.astype(np.int64) + first for (_, faces, _), first in zip(walls, starts, strict=False)]
     vertices, stress = np.concatenate([wall[0] for wall in walls]), np.concatenate([wall[2] for wall in walls])
-    return Moment(time, coords, velocity, vertices, np.concatenate(triangles), stress)
+    return PictureData(time, coords, velocity, vertices, np.concatenate(triangles), stress)
 
 
-def draw(path: Path, sites: SiteSet, moment: Moment, record: Record) -> bool:
-    """Draw `moment` and the flow rates of `record` to `path`; return False for a vessel without a wall.
+def draw(path: Path, sites: SiteSet, data: PictureData, record: Record) -> bool:
+    """Draw `data` and the flow rates of `record` to `path`; return False for a vessel without a wall.
 
     Raises OSError if the file cannot be written.
     """
     from seiche.report.figures import DrawnSurface, FlowHistory, plane_slice, vessel_figure
 
-    if moment.vertices is None or moment.faces is None or moment.stress is None:
+    if data.vertices is None or data.faces is None or data.stress is None:
         return False
     axis, index = middle_plane(sites)
     across, along = (a for a in range(3) if a != axis)
-    extent = np.ptp(moment.coords, axis=0)
+    extent = np.ptp(data.coords, axis=0)
     if extent[across] > extent[along]:
         across, along = along, across
     unit = np.eye(3)
@@ -102,9 +102,9 @@ def draw(path: Path, sites: SiteSet, moment: Moment, record: Record) -> bool:
     right, up, front = (float(c) for c in unit[along])
     vessel_figure(
         path,
-        plane=plane_slice(moment.coords, moment.velocity, sites.spacing, normal=axis, index=index),
-        surface=DrawnSurface(moment.vertices, moment.faces, moment.stress, view=(x, y, z), up=(right, up, front)),
+        plane=plane_slice(data.coords, data.velocity, sites.spacing, normal=axis, index=index),
+        surface=DrawnSurface(data.vertices, data.faces, data.stress, view=(x, y, z), up=(right, up, front)),
         flow=flow,
-        time=moment.time,
+        time=data.time,
     )
     return True

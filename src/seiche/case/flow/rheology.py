@@ -39,8 +39,10 @@ class Rheology:
             return flow.Casson(units.to_lattice("stress", self.constants[0]), low, high)
         consistency, n, slowest, fastest = self.constants
         # The consistency is the viscosity at a shear rate of 1/s; convert it to that at one lattice unit, 1/step.
-        at_one = units.to_lattice("viscosity", consistency / units.density) * units.to_lattice("rate", 1.0) ** (1.0 - n)
-        return flow.PowerLaw(at_one, n, units.to_lattice("rate", slowest), units.to_lattice("rate", fastest))
+        viscosity_at_one = units.to_lattice("viscosity", consistency / units.density) * units.to_lattice(
+            "rate", 1.0
+        ) ** (1.0 - n)
+        return flow.PowerLaw(viscosity_at_one, n, units.to_lattice("rate", slowest), units.to_lattice("rate", fastest))
 
 
 def rheology_of(case: FlowCase) -> Rheology:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seiche.case.flow.openings import placed, role_of
+from seiche.case.flow.openings import role_of, with_position
 from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.schema_iolet import Opening
 from seiche.case.flow.where import in_brackets
@@ -57,34 +57,35 @@ def planes_of(case: FlowCase, surface: Surface) -> tuple[IoletPlane, ...]:
     from seiche.domain.voxelise import iolet_of_rim
 
     planes = {opening.name: _plane(opening) for opening in case.iolet if opening.center is not None}
-    unplaced = [opening for opening in case.iolet if opening.center is None]
-    for opening in unplaced:
+    without_center = [opening for opening in case.iolet if opening.center is None]
+    for opening in without_center:
         if opening.normal is not None:
             raise CaseError(f'iolet["{opening.name}"].center: is missing; a normal requires a center')
-    rims = {f"rim{k}": rim for k, rim in enumerate(rims_of(surface))} if unplaced else {}
-    placed = list(planes.values())
-    free = {name: rim for name, rim in rims.items() if iolet_of_rim(rim, placed, case.geometry.spacing) < 0}
-    planes |= {opening.name: _on_rim(opening, free.pop(opening.name)) for opening in unplaced if opening.name in free}
-    unnamed = [opening for opening in unplaced if opening.name not in planes]
-    if unnamed and not rims:
+    rims = {f"rim{k}": rim for k, rim in enumerate(rims_of(surface))} if without_center else {}
+    positioned = list(planes.values())
+    free = {name: rim for name, rim in rims.items() if iolet_of_rim(rim, positioned, case.geometry.spacing) < 0}
+    by_name = [opening for opening in without_center if opening.name in free]
+    planes |= {opening.name: _on_rim(opening, free.pop(opening.name)) for opening in by_name}
+    in_order = [opening for opening in without_center if opening.name not in planes]
+    if in_order and not rims:
         raise CaseError(
-            f'iolet["{unnamed[0].name}"].center: is missing; the STL surface has no open rim, so center, normal and '
+            f'iolet["{in_order[0].name}"].center: is missing; the STL surface has no open rim, so center, normal and '
             "radius are required"
         )
-    for opening in unnamed:
+    for opening in in_order:
         if re.fullmatch(r"rim[0-9]+", opening.name):
-            names = _cut(", ".join(free) or "none")
+            names = _shortened(", ".join(free) or "none")
             raise CaseError(
                 f'iolet["{opening.name}"].name: no unassigned open rim has this name; unassigned are {names}'
             )
-    if unnamed and len(unnamed) != len(free):
+    if in_order and len(in_order) != len(free):
         listed = ", ".join(f"{name} of radius {rim.radius:.3g} m at {_center(rim)} m" for name, rim in free.items())
         raise CaseError(
-            f"iolet: {_count(len(unnamed), 'iolet')} ({', '.join(shorten(o.name)[1:-1] for o in unnamed[:5])}) "
-            f"without a center, but {_count(len(free), 'unassigned open rim')} ({_cut(listed) or 'none'}); set the "
-            "center of each iolet, or use the name of its rim"
+            f"iolet: {_count(len(in_order), 'iolet')} ({', '.join(shorten(o.name)[1:-1] for o in in_order[:5])}) "
+            f"without a center, but {_count(len(free), 'unassigned open rim')} ({_shortened(listed) or 'none'}); set "
+            "the center of each iolet, or use the name of its rim"
         )
-    planes |= {opening.name: _on_rim(opening, rim) for opening, rim in zip(unnamed, free.values(), strict=False)}
+    planes |= {opening.name: _on_rim(opening, rim) for opening, rim in zip(in_order, free.values(), strict=False)}
     return tuple(planes[opening.name] for opening in case.iolet)
 
 
@@ -124,7 +125,7 @@ def _plane(opening: Opening) -> IoletPlane:
             raise CaseError(
                 f'iolet["{opening.name}"].{key}: is missing; an STL geometry requires center, normal and radius'
             )
-    return placed(IoletPlane(opening.name, role_of(opening), (0, 0, 0), (0, 0, 0)), opening)
+    return with_position(IoletPlane(opening.name, role_of(opening), (0, 0, 0), (0, 0, 0)), opening)
 
 
 def _on_rim(opening: Opening, rim: Loop) -> IoletPlane:
@@ -134,13 +135,13 @@ def _on_rim(opening: Opening, rim: Loop) -> IoletPlane:
 
 
 def _center(rim: Loop) -> str:
-    grain = 1e-5 * rim.radius  # smaller values are noise of single precision and would print as 1e-19
-    return in_brackets(round(value / grain) * grain for value in rim.center)
+    resolution = 1e-5 * rim.radius  # smaller values are noise of single precision and would print as 1e-19
+    return in_brackets(round(value / resolution) * resolution for value in rim.center)
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _cut(text: str) -> str:
+def _shortened(text: str) -> str:
     return text if len(text) <= 400 else text[:397] + "..."

@@ -116,10 +116,10 @@ class FlowCaseRun(CaseRun):
     def matches(self) -> Mapping[str, Match]:
         """Return geometry, lattice, units and rheology; iolets and forces may change at a restart."""
         setup, model, units = self.setup, self.setup.model, self.setup.units
-        parts = (model.velocity_set, model.collision, model.rheology, units.spacing, units.step, units.density)
+        physics = (model.velocity_set, model.collision, model.rheology, units.spacing, units.step, units.density)
         return {
             "geometry": Match(setup.vessel.sites.fingerprint, "geometry"),
-            "model": Match(repr(parts), "fluid, lattice or time step"),
+            "model": Match(repr(physics), "fluid, lattice or time step"),
         }
 
     def state(self) -> State:
@@ -157,14 +157,14 @@ class FlowCaseRun(CaseRun):
         return labelled_flow(sites, whole, self.monitor.record)
 
     def _known(self, names: Sequence[str]) -> Sequence[str]:
-        """Return the names of fields, the usual ones by default; KeyError for an unknown one."""
+        """Return the names of fields, or the default ones if there are none; KeyError for an unknown name."""
         for name in names:
             if name not in FIELDS:
                 raise KeyError(name)
         return names or self.default_fields
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return the same, computed on the device, in arrays that the next call overwrites."""
+        """Return the same fields, computed on the device, in arrays that the next call overwrites."""
         fields, names = dict[str, Array](), self._known(names)
         lattice = self.solver.device_fields(lattice_names(names))
         for name in names:
@@ -206,7 +206,7 @@ class FlowCaseRun(CaseRun):
         return Results(self._invariants(), self.flow_rates(), details, lines_of(forces))
 
     def estimates(self) -> list[Estimate]:
-        """Return the largest Mach number of the run, and the drift of mass where none passes openings."""
+        """Return the largest Mach number of the run and, without openings, the drift of mass."""
         record = self.monitor.record
         drift = mass_estimate(self.setup, record.masses, self.solver.step)
         passed = passed_scale(self.setup, record.largest_mach)
@@ -217,15 +217,15 @@ class FlowCaseRun(CaseRun):
         return {}
 
     def _invariants(self) -> dict[str, float]:
-        numbers, record = self.setup.invariants, self.monitor.record
+        invariants, record = self.setup.invariants, self.monitor.record
         values = {
-            "reynolds": numbers.reynolds,
-            "womersley": numbers.womersley,
-            "mach": numbers.mach,
-            "tau_smallest": numbers.tau[0],
-            "tau_largest": numbers.tau[1],
-            "density_smallest": numbers.density[0],
-            "density_largest": numbers.density[1],
+            "reynolds": invariants.reynolds,
+            "womersley": invariants.womersley,
+            "mach": invariants.mach,
+            "tau_smallest": invariants.tau[0],
+            "tau_largest": invariants.tau[1],
+            "density_smallest": invariants.density[0],
+            "density_largest": invariants.density[1],
             "mach_seen": record.largest_mach,
         }
         if record.masses:

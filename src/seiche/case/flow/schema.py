@@ -42,7 +42,7 @@ from seiche.case.run_tables import CaseTable, OutputTable, RunTable
 from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table, refuse_duplicate_names
 
 #: Tables of a case with cells.
-_OF_CELLS = {"cells", "packing", "contact", "coupling", "reservoir"}
+_CELL_TABLES = {"cells", "packing", "contact", "coupling", "reservoir"}
 
 FieldName = Literal[
     "pressure", "density", "velocity", "shear_rate", "stress", "wall_shear_stress", "traction", "viscosity"
@@ -65,7 +65,7 @@ class Geometry(Table):
     unit: PositiveLength | None = Field(default=None, description="length unit of the STL file; needed with `stl`")
     origin: Point | None = Field(default=None, description="position of the site (0, 0, 0); only with `gmy` and `stl`")
     periodic: Annotated[tuple[Literal["x", "y", "z"], ...], FromList] = Field(
-        default=(), description="axes along which the STL surface repeats; it ends in planes across them"
+        default=(), description="periodic axes of an STL vessel; its surface ends in planes perpendicular to them"
     )
 
     @model_validator(mode="after")
@@ -92,7 +92,7 @@ class NewtonianFluid(Table):
 
 
 class ThinningFluid(Table):
-    """A law with all constants given, or with a preset."""
+    """A viscosity law, defined by all its constants or by a preset."""
 
     @model_validator(mode="after")
     def _check_constants(self) -> Self:
@@ -118,7 +118,7 @@ class CassonFluid(ThinningFluid):
     """Blood with a yield stress: eta = (sqrt(yield_stress) + sqrt(eta_inf g))^2/g, at most eta_0; g the shear rate."""
 
     kind: Literal["casson"]
-    preset: Literal["human"] | None = Field(default=None, description="published constants; else give all three")
+    preset: Literal["human"] | None = Field(default=None, description="published constants, instead of all three")
     yield_stress: Pressure | None = Field(
         default=None, ge=0, description="yield stress, below which the fluid hardly flows"
     )
@@ -130,11 +130,11 @@ class PowerLawFluid(ThinningFluid):
     """A truncated power law: eta = consistency (g s)^(n - 1), with the shear rate g limited to a range."""
 
     kind: Literal["power-law"]
-    preset: Literal["human"] | None = Field(default=None, description="published constants; else give all four")
+    preset: Literal["human"] | None = Field(default=None, description="published constants, instead of all four")
     consistency: Viscosity | None = Field(default=None, description="viscosity of the law at a shear rate of 1/s")
     n: float | None = Field(default=None, gt=0, le=1, description="exponent: stress ~ g^n")
-    shear_rate_min: PositiveRate | None = Field(default=None, description="the viscosity is constant below")
-    shear_rate_max: PositiveRate | None = Field(default=None, description="the viscosity is constant above")
+    shear_rate_min: PositiveRate | None = Field(default=None, description="lowest shear rate of the law")
+    shear_rate_max: PositiveRate | None = Field(default=None, description="highest shear rate of the law")
 
     @model_validator(mode="after")
     def _check_range(self) -> PowerLawFluid:
@@ -148,7 +148,9 @@ class CarreauYasudaFluid(ThinningFluid):
     """Shear-thinning blood: eta = eta_inf + (eta_0 - eta_inf)(1 + (lambda g)^a)^((n - 1)/a)."""
 
     kind: Literal["carreau-yasuda"]
-    preset: Literal["human", "mouse"] | None = Field(default=None, description="published constants; or give all five")
+    preset: Literal["human", "mouse"] | None = Field(
+        default=None, description="published constants, instead of all five"
+    )
     eta_0: Viscosity | None = Field(default=None, description="viscosity at zero shear rate")
     eta_inf: Viscosity | None = Field(default=None, description="viscosity at high shear rate")
     relaxation_time: PositiveTime | None = Field(default=None, alias="lambda", description="time constant")
@@ -167,7 +169,9 @@ class Fluid(Table):
     reference_pressure: Pressure = Field(
         default=0.0, description="pressure at lattice density 1; choose it near the iolet pressures"
     )
-    initial_pressure: Pressure | None = Field(default=None, description="by default reference_pressure")
+    initial_pressure: Pressure | None = Field(
+        default=None, description="initial pressure; reference_pressure by default"
+    )
     initial_velocity: VelocityVector = Field(default=(0.0, 0.0, 0.0), description="uniform initial velocity")
 
     @model_validator(mode="after")
@@ -182,7 +186,7 @@ class Lattice(Table):
     velocity_set: Literal["D3Q15", "D3Q19", "D3Q27"] = Field(default="D3Q19", description="lattice velocities")
     collision: Literal["trt", "bgk", "mrt", "regularised"] = Field(
         default="trt",
-        description="two, one or multiple relaxation times; regularised has one and keeps no moments beyond the stress",
+        description="two, one or multiple relaxation times; regularised: one, without moments of higher order",
     )
     magic: float | None = Field(
         default=None, gt=0, le=10, description="TRT, MRT: (tau+ - 1/2)(tau- - 1/2); 3/16 by default"
@@ -213,7 +217,7 @@ class Lattice(Table):
 
 
 class Time(Table):
-    """Duration of the run: exactly one of `duration`, `steps` and `cycles`; with `steady`, the longest duration."""
+    """Duration of the run: exactly one of `duration`, `steps` and `cycles`; with `steady`, the maximum duration."""
 
     duration: PositiveTime | None = Field(default=None, description="physical time")
     steps: int | None = Field(default=None, gt=0, le=2**53, description="number of time steps")
@@ -242,9 +246,11 @@ class BodyForce(Table):
 class PrecisionTable(Table):
     """Arithmetic and storage of the populations."""
 
-    compute: Literal["float64", "float32"] = Field(default="float64", description="arithmetic")
+    compute: Literal["float64", "float32"] = Field(
+        default="float64", description="floating-point type of the arithmetic"
+    )
     storage: Literal["float64", "float32", "float16"] | None = Field(
-        default=None, description="the same as compute by default"
+        default=None, description="storage of the populations; that of compute by default"
     )
 
     @model_validator(mode="after")
@@ -320,7 +326,7 @@ class FlowOutput(OutputTable):
 
     @model_validator(mode="after")
     def _bodies_differ(self) -> Self:
-        refuse_duplicate_names("force: two have", self.force)
+        refuse_duplicate_names("force: two bodies have", self.force)
         return self
 
     def files(self) -> Iterator[tuple[str, str]]:
@@ -356,7 +362,7 @@ class FlowCase(CaseTable):
     def _no_cells(cls, data: Any) -> Any:
         if isinstance(data, dict) and data.get("solver") == "flow":
             output = data.get("output")
-            keys = sorted(_OF_CELLS & data.keys())
+            keys = sorted(_CELL_TABLES & data.keys())
             keys += ["output.cells"] if isinstance(output, dict) and "cells" in output else []
             if keys:
                 raise ValueError(f'{keys[0]}: cells are only allowed with solver = "blood"')
@@ -364,5 +370,5 @@ class FlowCase(CaseTable):
 
     @model_validator(mode="after")
     def _iolet_names_differ(self) -> Self:
-        refuse_duplicate_names("iolet: two have", self.iolet)
+        refuse_duplicate_names("iolet: two iolets have", self.iolet)
         return self

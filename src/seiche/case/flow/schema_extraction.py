@@ -26,8 +26,8 @@ ExtractedField = Literal[
 SiteChoice = Literal[
     "whole", "surface", "inlet", "outlet", "plane", "line", "surfacepoint", "sphere", "surfaceWithinSphere"
 ]
-#: Required and optional keys of each choice of sites.
-PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+#: Required and optional keys of each selection of sites.
+SELECTION_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "plane": (("point", "normal"), ("radius",)),
     "line": (("point", "end"), ()),
     "surfacepoint": (("point",), ()),
@@ -51,19 +51,19 @@ class ExtractionOutput(Table):
         default=None, description="names of the fields in the file; by default those of fields"
     )
     sites: SiteChoice = Field(default="whole", description="selection of sites")
-    point: Point | None = Field(default=None, description="point of a plane, line or surface, or middle of a sphere")
+    point: Point | None = Field(default=None, description="point of a plane, line or surface, or centre of a sphere")
     end: Point | None = Field(default=None, description="other end of a line")
     normal: Direction | None = Field(default=None, description="normal of a plane (any length)")
-    radius: PositiveLength | None = Field(default=None, description="radius of a sphere, or of the part of a plane")
+    radius: PositiveLength | None = Field(default=None, description="radius of a sphere, or of a disc in a plane")
 
     @model_validator(mode="after")
     def _consistent(self) -> ExtractionOutput:
-        needed, possible = PLACES.get(self.sites, ((), ()))
+        required, optional = SELECTION_KEYS.get(self.sites, ((), ()))
         for key in ("point", "end", "normal", "radius"):
             present = getattr(self, key) is not None
-            if key in needed and not present:
-                raise ValueError(f'{key}: is missing; sites = "{self.sites}" needs {" and ".join(needed)}')
-            if present and key not in (*needed, *possible):
+            if key in required and not present:
+                raise ValueError(f'{key}: is missing; sites = "{self.sites}" needs {" and ".join(required)}')
+            if present and key not in (*required, *optional):
                 raise ValueError(f'{key}: is not allowed with sites = "{self.sites}"')
         refuse_zero_vector("normal", self.normal, "a direction")
         if self.end is not None and self.end == self.point:
@@ -71,9 +71,9 @@ class ExtractionOutput(Table):
         names = self.field_names()
         if len(names) != len(self.fields):
             raise ValueError(f"names: {len(names)} names are given for {len(self.fields)} fields")
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"fields: two have the name {shorten(twice)} in the file")
+        duplicate = next((name for name in names if names.count(name) > 1), None)
+        if duplicate is not None:
+            raise ValueError(f"fields: two fields have the name {shorten(duplicate)} in the file")
         if self.file.endswith(".off") or PurePath(self.file).name in ("", ".."):
             raise ValueError('file: the ending ".off" is reserved for the offset file; expected a name such as "a.xtr"')
         return self

@@ -71,7 +71,9 @@ class PressureOpening(Opening):
     ramp_from: Pressure | None = Field(
         default=None, description="pressure at the start of the ramp; by default the initial pressure"
     )
-    table: FileName | None = Field(default=None, description="file of two columns, seconds and mmHg; linear in between")
+    table: FileName | None = Field(
+        default=None, description="file of two columns, seconds and mmHg, linearly interpolated"
+    )
     repeat: bool | None = Field(default=None, description=_REPEAT)
     scheme: Scheme | None = Field(default=None, description=_SCHEME)
 
@@ -109,7 +111,7 @@ class Harmonic(Table):
     """One harmonic of the mean velocity or of the flow rate: amplitude cos(2 pi k t/period + phase)."""
 
     amplitude: VelocityOrFlowRate = Field(description="amplitude; the same dimension as the mean")
-    phase: Angle = Field(default=0.0, description="phase")
+    phase: Angle = Field(default=0.0, description="phase at time 0")
 
 
 class Waveform(Table):
@@ -125,8 +127,8 @@ class Waveform(Table):
     def _usable(self) -> Waveform:
         self.exactly_one_of(("preset", "samples"))
         values = self.values()
-        if self.harmonics > (most := (len(values) - 1) // 2):
-            raise ValueError(f"{len(values)} samples give at most {most} harmonics, not {self.harmonics}")
+        if self.harmonics > (largest := (len(values) - 1) // 2):
+            raise ValueError(f"{len(values)} samples give at most {largest} harmonics, not {self.harmonics}")
         if not abs(sum(values)) > 1e-6 * sum(map(abs, values)):
             raise ValueError("samples: their mean is zero, so they cannot be scaled to the mean velocity")
         return self
@@ -146,10 +148,12 @@ class VelocityOpening(Opening):
 
     kind: Literal["velocity"]
     velocity: Velocity | None = Field(default=None, description="mean over opening and time; positive into the fluid")
-    flow_rate: FlowRate | None = Field(default=None, description="the same as a flow rate")
-    table: FileName | None = Field(default=None, description="file of two columns, seconds and m/s; linear in between")
+    flow_rate: FlowRate | None = Field(default=None, description="mean flow rate, instead of the mean velocity")
+    table: FileName | None = Field(
+        default=None, description="file of two columns, seconds and m/s, linearly interpolated"
+    )
     table_scale: float | None = Field(
-        default=None, gt=0, le=1e6, description="factor of velocities of table; 1 by default"
+        default=None, gt=0, le=1e6, description="factor applied to the velocities of table; 1 by default"
     )
     equal_times: Literal["refuse", "last"] | None = Field(
         default=None, description="rows of table with equal times: refuse (default), or use the last, as HemePure does"

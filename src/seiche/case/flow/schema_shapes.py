@@ -76,11 +76,11 @@ class Plane(Table):
 
     kind: Literal["plane"]
     point: Point = Field(description="a point of the plane")
-    normal: Direction = Field(description="direction across the plane (any length)")
+    normal: Direction = Field(description="normal of the plane (any length)")
 
     @model_validator(mode="after")
     def _normal_has_length(self) -> Self:
-        refuse_zero_vector("normal", self.normal, "the direction across the plane")
+        refuse_zero_vector("normal", self.normal, "a direction normal to the plane")
         return self
 
 
@@ -97,7 +97,7 @@ class Nearest(Table):
 
     kind: Literal["points"]
     points: Annotated[tuple[Point, ...], FromList] = Field(
-        min_length=1, max_length=100_000, description="places, each a list of three lengths"
+        min_length=1, max_length=100_000, description="points, each a list of three lengths"
     )
 
 
@@ -105,8 +105,8 @@ class Sphere(Table):
     """Sites inside a sphere."""
 
     kind: Literal["sphere"]
-    center: Point = Field(description="its centre")
-    radius: PositiveLength = Field(description="its radius")
+    center: Point = Field(description="centre of the sphere")
+    radius: PositiveLength = Field(description="radius of the sphere")
 
 
 class WallOnPlane(Plane):
@@ -121,9 +121,9 @@ class WallInCylinder(Table):
     """The wall inside a round cylinder."""
 
     kind: Literal["cylinder"]
-    start: Point = Field(description="one end of its axis")
-    end: Point = Field(description="other end of its axis")
-    radius: PositiveLength = Field(description="its radius")
+    start: Point = Field(description="one end of the axis")
+    end: Point = Field(description="other end of the axis")
+    radius: PositiveLength = Field(description="radius of the cylinder")
 
     @model_validator(mode="after")
     def _axis_has_length(self) -> Self:
@@ -136,8 +136,8 @@ class WallInBox(Table):
     """The wall inside a box along the axes."""
 
     kind: Literal["box"]
-    low: Point = Field(description="its lowest corner")
-    high: Point = Field(description="its highest corner")
+    low: Point = Field(description="corner with the lowest coordinates")
+    high: Point = Field(description="corner with the highest coordinates")
     _corners_in_order = ordered("low", "high", "high: is not above low along every axis")
 
 
@@ -187,11 +187,11 @@ class WallsTable(Table):
 
     kind: Literal["bounce-back", "bouzidi"] = Field(
         default="bounce-back",
-        description="wall half way along every link, or where the geometry cuts it (second order)",
+        description="wall half way along every link, or where the geometry cuts the link (second order)",
     )
     moving: Annotated[tuple[MovingWallTable, ...], FromList] = Field(default=(), description="moving parts")
 
     @model_validator(mode="after")
     def _names_differ(self) -> WallsTable:
-        refuse_duplicate_names("moving: two have", self.moving)
+        refuse_duplicate_names("moving: two walls have", self.moving)
         return self

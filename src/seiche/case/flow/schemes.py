@@ -18,12 +18,12 @@ from seiche.flow.model import DEFAULT_SCHEME, Iolet, PressureIolet, VelocityIole
 #: Range of relaxation times, with a margin, in which `plane` was stable in tubes along the lattice and tilted. Below,
 #: `anti-bounce-back` is stable; above, only `nash`.
 PLANE_TAU = {"trt": (0.5, 10.0), "bgk": (0.56, 2.0), "mrt": (0.5, 1.5), "regularised": (0.5, 5.0)}
-#: Largest stable instantaneous resistance of a circuit with `plane`, in units of (tau - 1/2) times the acoustic
+#: Highest stable instantaneous resistance of a circuit with `plane`, in units of (tau - 1/2) times the acoustic
 #: impedance of the opening, 1/(sqrt(3) area). At 1.5 times this value `plane` was unstable at tau 0.536, and at 0.6
 #: across a lattice diagonal.
-WINDKESSEL = 20.0
+MAX_RESISTANCE = 20.0
 #: Lower limits of tau for the accuracy of "nash" and "anti-bounce-back".
-NASH_TAU, LEAST_TAU = 0.7, 0.53
+MIN_TAU_NASH, MIN_TAU_ANTI_BOUNCE_BACK = 0.7, 0.53
 
 
 def with_schemes(
@@ -45,7 +45,7 @@ def with_schemes(
             if reason:
                 notes.append(f'iolet["{plane.name}"].scheme: "{chosen}" is used: {reason}')
             else:
-                notes += _failing(f'iolet["{plane.name}"].scheme', chosen, tau[0])
+                notes += _accuracy_notes(f'iolet["{plane.name}"].scheme', chosen, tau[0])
         result.append(iolet)
     return tuple(result), tuple(notes)
 
@@ -65,7 +65,7 @@ def _default(
         radius = sites.iolets[number].radius
         area = math.pi * (radius / sites.spacing) ** 2 if radius is not None else float(len(boundary))
         instantaneous = iolet.proximal_resistance + min(iolet.resistance, 1.0 / iolet.compliance)
-        ratio, limit = math.sqrt(3.0) * area * instantaneous, WINDKESSEL * (tau[0] - 0.5)
+        ratio, limit = math.sqrt(3.0) * area * instantaneous, MAX_RESISTANCE * (tau[0] - 0.5)
         if ratio > limit:
             return "nash", (
                 f'"plane" is not stable with a proximal resistance of {ratio:.3g} times the acoustic impedance of '
@@ -81,14 +81,14 @@ def _default(
     return DEFAULT_SCHEME, ""
 
 
-def _failing(key: str, scheme: str, tau: float) -> Iterator[str]:
-    if scheme == "nash" and tau < NASH_TAU:
+def _accuracy_notes(key: str, scheme: str, tau: float) -> Iterator[str]:
+    if scheme == "nash" and tau < MIN_TAU_NASH:
         yield (
-            f'{key}: the flow rate of "nash" is off by several per cent below tau {NASH_TAU:g}, and it fails below '
-            f'0.6; here tau is {tau:.4g}: omit scheme, or use "plane"'
+            f'{key}: the flow rate of "nash" is off by several per cent below tau {MIN_TAU_NASH:g}, and it fails '
+            f'below 0.6; tau is {tau:.4g}: omit scheme, or use "plane"'
         )
-    elif scheme == "anti-bounce-back" and tau < LEAST_TAU:
+    elif scheme == "anti-bounce-back" and tau < MIN_TAU_ANTI_BOUNCE_BACK:
         yield (
-            f'{key}: the flow rate of "anti-bounce-back" is off by up to a tenth below tau {LEAST_TAU:g}; here tau is '
-            f'{tau:.4g}: omit scheme, or use "plane"'
+            f'{key}: the flow rate of "anti-bounce-back" is off by up to a tenth below tau '
+            f'{MIN_TAU_ANTI_BOUNCE_BACK:g}; tau is {tau:.4g}: omit scheme, or use "plane"'
         )

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from seiche.case.flow.averages import FIELDS, WindowAverages
 from seiche.case.flow.extraction import Extraction
 from seiche.case.flow.setup import FlowSetup
-from seiche.case.flow.values import components, lattice_names, rehearse, to_si, unit_names
+from seiche.case.flow.values import components, lattice_names, to_si, unit_names, warm_up
 from seiche.case.flow.wall import Wall
 from seiche.case.output import Output, Place, Scheduled
 from seiche.case.schedule import Schedule
@@ -68,7 +68,7 @@ class Series(Output):
             self.make(count)
 
     def take(self) -> Job:
-        """Return the job that writes the present state; it has copies of all data that may change."""
+        """Return the job that writes the current state; it has copies of all data that may change."""
         if self.writer is None:  # more steps than the case has
             self.make(max(1, self.count(self._solver.step - 1, self._last)))
         return self._take()
@@ -121,7 +121,7 @@ class FieldFile(ScheduledSeries):
         sizes, units = components(self._names), unit_names(self._names)
         self.writer = FieldSeries(self.path, world, cells, sizes, capacity, units=units)
         self._snapshots = self._solver.measures.snapshots(lattice_names(self._names), rows)
-        rehearse(self._solver, self._snapshots, self._setup.case.output.in_flight)
+        warm_up(self._solver, self._snapshots, self._setup.case.output.in_flight)
 
     def _values(self) -> Callable[[], dict[str, npt.NDArray[Any]]]:
         """Take a snapshot; the returned function yields the fields in SI units, in any thread."""
@@ -162,8 +162,8 @@ class SiteFile(FieldFile):
             for name, size in components(self._names).items()
         }
         for rows, lattice in snapshot.pieces():
-            for name, part in to_si(lattice, self._setup.units, self._names).items():
-                values[name][rows] = part
+            for name, chunk in to_si(lattice, self._setup.units, self._names).items():
+                values[name][rows] = chunk
         return values
 
     def _take(self) -> Job:
@@ -182,7 +182,7 @@ class WallFile(FieldFile):
         from seiche.io.cells import Triangles
 
         wall = self._wall()
-        self._open(self._solver.world, Triangles(wall.vertices, wall.faces), capacity, wall.place)
+        self._open(self._solver.world, Triangles(wall.vertices, wall.faces), capacity, wall.field_rows)
 
     def _take(self) -> Job:
         """Copy the wall sites to the host and to the ranks that need them; the job computes the averages."""
@@ -229,7 +229,7 @@ class AveragesFile(Series):
         wall, world, writer = self._wall(), self._solver.world, self.writer
         assert writer is not None
         fields = self._averages.fields()
-        shared = {name: wall.share(world, values[wall.place]) for name, values in fields.items()}
+        shared = {name: wall.share(world, values[wall.field_rows]) for name, values in fields.items()}
         time = self._solver.step * self._setup.dt
         return writer.step(time, lambda: {name: wall.average(values) for name, values in shared.items()})
 
@@ -256,7 +256,7 @@ class ExtractionFile(ScheduledSeries):
     def make(self, capacity: int) -> None:
         """Create the files, for any number of records."""
         self.writer = self._extraction.open(self.path)
-        self._extraction.rehearse()
+        self._extraction.warm_up()
 
     def _take(self) -> Job:
         assert self.writer is not None

@@ -45,10 +45,10 @@ class Invariants:
 
 @dataclass(frozen=True)
 class FlowSetup(Setup):
-    """A flow case before a solver is made. `source` is the name of the case file, for messages.
+    """A flow case before a solver is created. `source` is the name of the case file, for messages.
 
-    `wall_speeds` are the largest speeds (m/s) of moving walls by name, `rules` notes on pressure rules,
-    `iolet_inputs` the data of each iolet from files.
+    `wall_speeds` are the largest speeds (m/s) of moving walls by name, `rule_notes` those on pressure
+    rules, `iolet_inputs` the data of each iolet from files.
     """
 
     case: FlowCase
@@ -61,7 +61,7 @@ class FlowSetup(Setup):
     period: float | None
     invariants: Invariants
     wall_speeds: dict[str, float] = field(default_factory=dict)
-    rules: tuple[str, ...] = ()
+    rule_notes: tuple[str, ...] = ()
     iolet_inputs: dict[str, IoletInput] = field(default_factory=dict)
 
     #: Whether bodies are immersed in the fluid.
@@ -75,14 +75,14 @@ class FlowSetup(Setup):
     @property
     def notes(self) -> tuple[str, ...]:
         """Return the notes on the case file, the geometry and the pressure rules."""
-        return (*self.vessel.notes, *self.rules)
+        return (*self.vessel.notes, *self.rule_notes)
 
     @property
     def inputs(self) -> list[Path]:
-        """Return the input files: the case file and every text in its tables that names a file."""
+        """Return the input files: the case file and every string in its tables that names a file."""
         source = Path(self.source)
-        texts = _texts(self.case.model_dump(exclude={"output"}))
-        return [source, *(path for path in (source.parent / text for text in texts) if _is_file(path))]
+        strings = _strings(self.case.model_dump(exclude={"output"}))
+        return [source, *(path for path in (source.parent / string for string in strings) if _is_file(path))]
 
 
 def build_setup(case: FlowCase, vessel: FlowVessel, source: str) -> FlowSetup:
@@ -135,10 +135,12 @@ def _build_setup(case: FlowCase, vessel: FlowVessel, source: str) -> FlowSetup:
     invariants = _invariants(
         case, vessel, units, velocity=velocity, driven=driven, period=period, pressures=driving_pressures
     )
-    iolets, rules = with_schemes(case, vessel.sites, model.iolets, invariants.tau)
+    iolets, rule_notes = with_schemes(case, vessel.sites, model.iolets, invariants.tau)
     model = replace(model, iolets=iolets)
     vessel = replace(vessel, notes=vessel.notes + notes_of(inputs, steps * step))
-    return FlowSetup(case, source, vessel, units, model, precision, steps, period, invariants, speeds, rules, inputs)
+    return FlowSetup(
+        case, source, vessel, units, model, precision, steps, period, invariants, speeds, rule_notes, inputs
+    )
 
 
 def _collision(table: Lattice) -> Collision:
@@ -325,16 +327,16 @@ def ramps_of(setup: FlowSetup) -> dict[str, float]:
     return {opening.name: steps_of(opening.ramp, setup.units) for opening in setup.case.iolet}
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """Yield every text in nested tables."""
+def _strings(value: Any) -> Iterator[str]:
+    """Yield every string in nested tables."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
-        for inner in value.values():
-            yield from _texts(inner)
+        for item in value.values():
+            yield from _strings(item)
     elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from _texts(inner)
+        for item in value:
+            yield from _strings(item)
 
 
 def _is_file(path: Path) -> bool:

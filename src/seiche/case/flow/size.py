@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Size of a large vessel by formulas, or by the volume of its surface, without making its sites."""
+"""Size of a large vessel by formulas, or by the volume of its surface, without creating its sites."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from seiche.domain.shapes import duct_ends, tube_ends
 from seiche.domain.sites import IoletPlane
 from seiche.errors import CaseError
 
-#: Number of sites above which `seiche check` does not make them.
-MOST_MADE = 50_000
+#: Number of sites above which `seiche check` does not create them.
+MAX_CREATED_SITES = 50_000
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class _Size:
 def sized_vessel(case: FlowCase, folder: Path, source: str) -> FlowVessel | None:
     """Return the vessel of a case without its sites; None if there are few, or a file lists them.
 
-    Raises CaseError for an impossible geometry and FormatError for a broken file.
+    Raises CaseError for an impossible geometry and FormatError for an invalid file.
     """
     if case.geometry.shape is None and case.geometry.stl is None:
         return None
@@ -47,7 +47,7 @@ def sized_vessel(case: FlowCase, folder: Path, source: str) -> FlowVessel | None
         bodies = [obstacle.measure() for obstacle in obstacles_of(case)]
         volume = max(0.0, size.volume - sum(body for body, _ in bodies))
         count = volume / spacing**3
-        if count <= MOST_MADE:
+        if count <= MAX_CREATED_SITES:
             return None
         iolets = match(case, size.iolets)
     except CaseError as error:
@@ -65,7 +65,7 @@ def sized_vessel(case: FlowCase, folder: Path, source: str) -> FlowVessel | None
         area=(size.area + sum(surface for _, surface in bodies)) / spacing**2,
         fills=not bodies and isinstance(case.geometry.shape, Duct | Channel | PeriodicBox),
     )
-    return FlowVessel(sites, notes=(f"about {count:.3g} sites, from the volume of the vessel; they are not made",))
+    return FlowVessel(sites, notes=(f"about {count:.3g} sites, estimated from the volume of the vessel",))
 
 
 def _size(case: FlowCase, folder: Path) -> _Size:
@@ -75,8 +75,8 @@ def _size(case: FlowCase, folder: Path) -> _Size:
         loops = surface.boundary_loops()
         box = np.ptp(surface.vertices, axis=0).tolist() if len(surface.vertices) else [0.0, 0.0, 0.0]
         refuse_nodes(float(np.prod(np.maximum(np.array(box) / spacing, 1.0))))
-        wraps = ("x" in case.geometry.periodic, "y" in case.geometry.periodic, "z" in case.geometry.periodic)
-        return _Size(abs(surface.volume), surface.capped(loops).area, box, wraps, planes)
+        periodic = ("x" in case.geometry.periodic, "y" in case.geometry.periodic, "z" in case.geometry.periodic)
+        return _Size(abs(surface.volume), surface.capped(loops).area, box, periodic, planes)
     refuse_misfit(shape, spacing)
     box = box_of(shape)
     x, y, z = box
@@ -92,7 +92,7 @@ def _size(case: FlowCase, folder: Path) -> _Size:
     else:
         section, rim = y * z, 2.0 * (z if shape.plates else y + z)
         ends = () if shape.periodic else duct_ends(shape.width, shape.height, shape.length)
-    along = [False, False, False]
-    along[2] = isinstance(shape, Duct) and shape.plates
-    along[int(np.argmax(np.abs(shape.axis))) if isinstance(shape, TubeShape) else 0] = shape.periodic
-    return _Size(section * x, rim * x + len(ends) * section, box, (along[0], along[1], along[2]), ends)
+    axes = [False, False, False]
+    axes[2] = isinstance(shape, Duct) and shape.plates
+    axes[int(np.argmax(np.abs(shape.axis))) if isinstance(shape, TubeShape) else 0] = shape.periodic
+    return _Size(section * x, rim * x + len(ends) * section, box, (axes[0], axes[1], axes[2]), ends)

@@ -58,8 +58,8 @@ def _change(
         changed["table"], data = None, replace(data, series=None)
     table = case.model_copy(update={"iolet": (opening.model_copy(update=changed),)})
     (condition,) = conditions(table, [plane], setup.units, setup.source, {plane.name: data})
-    before = setup.model.iolets[number]
-    if not isinstance(condition, VelocityIolet) and not isinstance(before, VelocityIolet):
-        condition = replace(condition, scheme=before.scheme)
+    initial = setup.model.iolets[number]
+    if not isinstance(condition, VelocityIolet) and not isinstance(initial, VelocityIolet):
+        condition = replace(condition, scheme=initial.scheme)
     solver.iolets.set_condition(number, condition)
     changes.update(changed)

@@ -48,7 +48,7 @@ def si_fields(solver: Solver, units: LatticeUnits, names: Sequence[str]) -> dict
     return to_si(solver.fields(lattice_names(names)), units, names)
 
 
-def rehearse(solver: Solver, snapshots: Snapshots, count: int) -> None:
+def warm_up(solver: Solver, snapshots: Snapshots, count: int) -> None:
     """Take a trial snapshot (collective) to allocate memory for `count` of them and compile the kernels."""
     snapshots.reserve(count)
     solver.measures.snapshot(snapshots).fields()

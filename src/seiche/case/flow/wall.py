@@ -23,7 +23,7 @@ WIDTH = 1.5
 #: Height (spacings) above an opening up to which the smoothed wall is cut away, because it bends over the edge.
 RIM = 1.5
 #: Largest number of lattice points of the box in which a wall surface is computed.
-MOST_POINTS = 400_000_000
+MAX_POINTS = 400_000_000
 
 
 def wall_surface(sites: SiteSet) -> Surface:
@@ -39,7 +39,7 @@ def wall_surface(sites: SiteSet) -> Surface:
 
     low, high = sites.coords.min(0) - 3, sites.coords.max(0) + 4
     shape = tuple(int(n) for n in high - low)
-    if np.prod(shape, dtype=np.float64) > MOST_POINTS:
+    if np.prod(shape, dtype=np.float64) > MAX_POINTS:
         raise CaseError(f"the box of {shape} points around the sites is too large for a wall; use an STL geometry")
     fluid = np.zeros(shape, np.float32)
     fluid[tuple((sites.coords - low).T)] = 1.0
@@ -50,16 +50,16 @@ def wall_surface(sites: SiteSet) -> Surface:
     corners = vertices[faces]
     volume = np.einsum("ij,ij->i", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])).sum()
     ordered = np.asarray(faces[:, ::-1] if volume < 0 else faces)
-    places = np.asarray(sites.origin) + sites.spacing * (vertices + low)
-    centers = places[ordered].mean(axis=1)
-    lids = np.zeros(len(ordered), bool)
+    positions = np.asarray(sites.origin) + sites.spacing * (vertices + low)
+    centers = positions[ordered].mean(axis=1)
+    caps = np.zeros(len(ordered), bool)
     for plane in sites.iolets:
         height = (centers - plane.center) @ np.asarray(plane.normal)
         reach = np.inf if plane.radius is None else plane.radius + 2.0 * sites.spacing
         near = np.linalg.norm(centers - plane.center, axis=1) < reach
-        lids |= near & (height < RIM * sites.spacing)
-    used, renumbered = np.unique(ordered[~lids], return_inverse=True)
-    return _extended(Surface(places[used], renumbered.reshape(-1, 3).astype(np.int32)), sites)
+        caps |= near & (height < RIM * sites.spacing)
+    used, renumbered = np.unique(ordered[~caps], return_inverse=True)
+    return _extended(Surface(positions[used], renumbered.reshape(-1, 3).astype(np.int32)), sites)
 
 
 def _extended(surface: Surface, sites: SiteSet) -> Surface:
@@ -71,11 +71,11 @@ def _extended(surface: Surface, sites: SiteSet) -> Surface:
     for loop in surface.boundary_loops():
         rim = surface.vertices[loop.vertices]
         heights = [(rim - plane.center) @ np.asarray(plane.normal) for plane in sites.iolets]
-        aside = [np.linalg.norm(np.subtract(loop.center, plane.center)) for plane in sites.iolets]
+        distances = [np.linalg.norm(np.subtract(loop.center, plane.center)) for plane in sites.iolets]
         near = [k for k, height in enumerate(heights) if np.abs(height).max() < 2.0 * RIM * sites.spacing]
         if not near:
             continue
-        nearest = min(near, key=lambda k: float(aside[k]))
+        nearest = min(near, key=lambda k: float(distances[k]))
         vertices.append(rim - heights[nearest][:, None] * np.asarray(sites.iolets[nearest].normal))
         old, new = loop.vertices, count + np.arange(len(rim), dtype=np.int32)
         next_old, next_new = np.roll(old, -1), np.roll(new, -1)
@@ -88,32 +88,32 @@ def _extended(surface: Surface, sites: SiteSet) -> Surface:
 class Wall:
     """Triangles of this rank and the wall sites (of all ranks) of their averages.
 
-    `vertices` (v, 3) metres; `faces` (f, 3); `wall` (w,) indices of the wall sites into `sites.coords`;
-    `near` (f, k) rows of `wall` and `weight` (f, k), each row of sum one; `mine` rows of `wall` owned by this rank and
-    `place` their rows in its fields.
+    `vertices` (v, 3) metres; `faces` (f, 3); `sites` (w,) indices of the wall sites into the coordinates of the
+    vessel; `neighbours` (f, k) rows of `sites` and `weights` (f, k), each row of sum one; `owned_rows` rows of `sites`
+    owned by this rank and `field_rows` their rows in its fields.
     """
 
     vertices: npt.NDArray[np.float64]
     faces: npt.NDArray[np.int32]
-    wall: npt.NDArray[np.int64]
-    near: npt.NDArray[np.int64]
-    weight: npt.NDArray[np.float64]
-    mine: npt.NDArray[np.int64]
-    place: npt.NDArray[np.int64]
+    sites: npt.NDArray[np.int64]
+    neighbours: npt.NDArray[np.int64]
+    weights: npt.NDArray[np.float64]
+    owned_rows: npt.NDArray[np.int64]
+    field_rows: npt.NDArray[np.int64]
 
     def sample(self, world: World, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return the mean of `values` (n_owned,) or (n_owned, c) near every triangle of this rank (collective)."""
-        return self.average(self.share(world, values[self.place]))
+        return self.average(self.share(world, values[self.field_rows]))
 
     def share(self, world: World, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return the values of all wall sites (w,) or (w, c) from those of this rank's, at `place` (collective)."""
-        everywhere = np.zeros((len(self.wall), *values.shape[1:]))
-        everywhere[self.mine] = values
-        return np.asarray(world.allreduce_sum(everywhere))
+        """Return the values of all wall sites (w,) or (w, c) from those of this rank, at `field_rows` (collective)."""
+        all_values = np.zeros((len(self.sites), *values.shape[1:]))
+        all_values[self.owned_rows] = values
+        return np.asarray(world.allreduce_sum(all_values))
 
-    def average(self, everywhere: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return the mean near every triangle of this rank of the values `everywhere` from `share`."""
-        return np.asarray(np.einsum("fk,fk...->f...", self.weight, everywhere[self.near]), np.float64)
+    def average(self, all_values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the mean near every triangle of this rank of the values `all_values` from `share`."""
+        return np.asarray(np.einsum("fk,fk...->f...", self.weights, all_values[self.neighbours]), np.float64)
 
 
 def make_wall(sites: SiteSet, surface: Surface, owned: npt.NDArray[np.int64], rank: int = 0, ranks: int = 1) -> Wall:
@@ -137,13 +137,13 @@ def make_wall(sites: SiteSet, surface: Surface, owned: npt.NDArray[np.int64], ra
     weight = np.exp(-0.5 * ((distance - distance[:, :1]) / (WIDTH * sites.spacing)) ** 2)
     weight /= weight.sum(axis=1, keepdims=True)
     used, renumbered = np.unique(faces, return_inverse=True)
-    mine = np.flatnonzero(np.isin(wall, owned, assume_unique=True))
+    owned_rows = np.flatnonzero(np.isin(wall, owned, assume_unique=True))
     return Wall(
         vertices=np.asarray(surface.vertices)[used],
         faces=renumbered.reshape(-1, 3).astype(np.int32),
-        wall=wall,
-        near=np.asarray(near, np.int64),
-        weight=weight,
-        mine=mine,
-        place=np.searchsorted(owned, wall[mine]),
+        sites=wall,
+        neighbours=np.asarray(near, np.int64),
+        weights=weight,
+        owned_rows=owned_rows,
+        field_rows=np.searchsorted(owned, wall[owned_rows]),
     )

@@ -58,25 +58,25 @@ def wall_speeds(case: FlowCase, sites: SiteSet, source: str) -> dict[str, float]
     if isinstance(sites, SizedSites):  # an upper bound: the corners of the box
         corners = np.array(list(np.ndindex(2, 2, 2))) * sites.shape + np.asarray(sites.origin) / spacing
         return {wall.name: spacing * float(np.linalg.norm(velocity_at(wall, corners), axis=1).max()) for wall in moving}
-    row, place = np.nonzero(sites.link_kind[:, columns] == LinkKind.WALL)
-    places = wall_places(sites, row, columns[place])
-    parts = [(f'walls.moving["{table.name}"]', table.where) for table in case.walls.moving]
-    parts += [(f'output.force["{table.name}"]', table.where) for table in case.output.force]
-    for key, where in parts:
-        if not len(places):
+    row, column = np.nonzero(sites.link_kind[:, columns] == LinkKind.WALL)
+    positions = wall_places(sites, row, columns[column])
+    patches = [(f'walls.moving["{table.name}"]', table.where) for table in case.walls.moving]
+    patches += [(f'output.force["{table.name}"]', table.where) for table in case.output.force]
+    for key, where in patches:
+        if not len(positions):
             raise CaseError(f"{source}: {key}: the geometry has no wall")
-        if where is not None and not patch_of(where, spacing)(places).any():
-            low, high = in_brackets(spacing * places.min(axis=0)), in_brackets(spacing * places.max(axis=0))
+        if where is not None and not patch_of(where, spacing)(positions).any():
+            low, high = in_brackets(spacing * positions.min(axis=0)), in_brackets(spacing * positions.max(axis=0))
             raise CaseError(
                 f"{source}: {key}.where: contains no part of the wall; the wall lies between {low} and {high} m"
             )
     try:
-        number = patches_of(moving, places)
+        number = patches_of(moving, positions)
     except CaseError as error:
         raise CaseError(f"{source}: walls.moving: {error}") from None
     speeds = {}
     for k, wall in enumerate(moving):
-        velocity = velocity_at(wall, places[number == k])
+        velocity = velocity_at(wall, positions[number == k])
         speeds[wall.name] = spacing * float(np.sqrt(np.sum(velocity**2, axis=1)).max())
     return speeds
 
@@ -84,11 +84,11 @@ def wall_speeds(case: FlowCase, sites: SiteSet, source: str) -> dict[str, float]
 def _moving(table: MovingWallTable, spacing: float, velocity: float, time: float) -> MovingWall:
     """Return a wall in units of `spacing` (m), `velocity` (m/s) and `time` (s)."""
     x, y, z = (component / velocity for component in table.velocity or (0.0, 0.0, 0.0))
-    turn = np.zeros(3)
+    angular_velocity = np.zeros(3)
     if table.rotation is not None and table.axis is not None:
-        turn = table.rotation * time * np.array(table.axis) / np.linalg.norm(table.axis)
+        angular_velocity = table.rotation * time * np.array(table.axis) / np.linalg.norm(table.axis)
     a, b, c = (coordinate / spacing for coordinate in table.center or (0.0, 0.0, 0.0))
-    rotation = (float(turn[0]), float(turn[1]), float(turn[2]))
+    rotation = (float(angular_velocity[0]), float(angular_velocity[1]), float(angular_velocity[2]))
     patch = None if table.where is None else patch_of(table.where, spacing)
     return MovingWall(table.name, (x, y, z), rotation, (a, b, c), patch)
 
@@ -110,22 +110,22 @@ def patch_of(where: PatchTable, spacing: float) -> Patch:
     return partial(_in_box, scaled(where.low), scaled(where.high))
 
 
-def _on_plane(point: Floats, normal: Floats, places: Floats) -> Flags:
-    return np.asarray(np.abs((places - point) @ normal) <= ON_PLANE)
+def _on_plane(point: Floats, normal: Floats, positions: Floats) -> Flags:
+    return np.asarray(np.abs((positions - point) @ normal) <= ON_PLANE)
 
 
-def _in_sphere(center: Floats, radius: float, places: Floats) -> Flags:
-    return np.asarray(np.linalg.norm(places - center, axis=1) <= radius + ROUNDING)
+def _in_sphere(center: Floats, radius: float, positions: Floats) -> Flags:
+    return np.asarray(np.linalg.norm(positions - center, axis=1) <= radius + ROUNDING)
 
 
-def _in_cylinder(start: Floats, end: Floats, radius: float, places: Floats) -> Flags:
+def _in_cylinder(start: Floats, end: Floats, radius: float, positions: Floats) -> Flags:
     length = float(np.linalg.norm(end - start))
     axis = (end - start) / length
-    along = (places - start) @ axis
-    across = np.linalg.norm(places - start - along[:, None] * axis, axis=1)
+    along = (positions - start) @ axis
+    across = np.linalg.norm(positions - start - along[:, None] * axis, axis=1)
     within = (along >= -ROUNDING) & (along <= length + ROUNDING)
     return np.asarray(within & (across <= radius + ROUNDING))
 
 
-def _in_box(low: Floats, high: Floats, places: Floats) -> Flags:
-    return np.asarray(np.all((places >= low - ROUNDING) & (places <= high + ROUNDING), axis=1))
+def _in_box(low: Floats, high: Floats, positions: Floats) -> Flags:
+    return np.asarray(np.all((positions >= low - ROUNDING) & (positions <= high + ROUNDING), axis=1))

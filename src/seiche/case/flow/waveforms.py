@@ -40,9 +40,9 @@ def peak_velocity(mean: float, harmonics: Sequence[complex], alpha: float) -> fl
 
     `alpha` is the Womersley number of the first harmonic; that of harmonic k is alpha sqrt(k).
     """
-    place, times = np.linspace(0.0, 1.0, 65), np.linspace(0.0, 1.0, 256, endpoint=False)
-    speed = np.broadcast_to(mean * parabola(place), (len(times), len(place))).copy()
+    radii, times = np.linspace(0.0, 1.0, 65), np.linspace(0.0, 1.0, 256, endpoint=False)
+    speed = np.broadcast_to(mean * parabola(radii), (len(times), len(radii))).copy()
     for k, harmonic in enumerate(harmonics, start=1):
-        profile = womersley(place, alpha * k**0.5)
+        profile = womersley(radii, alpha * k**0.5)
         speed += np.real(harmonic * np.exp(2j * np.pi * k * times)[:, None] * profile[None, :])
     return float(np.abs(speed).max())

@@ -25,32 +25,32 @@ def select(where: Plane | Segment | Nearest | Sphere, sites: SiteSet, key: str) 
 
     Raises CaseError if there is none, or if a point is farther than a spacing from every site.
     """
-    place = np.asarray(sites.origin) + sites.spacing * sites.coords
+    positions = np.asarray(sites.origin) + sites.spacing * sites.coords
     if isinstance(where, Nearest):
-        return _nearest(np.array(where.points), place, sites.spacing, key)
+        return _nearest(np.array(where.points), positions, sites.spacing, key)
     if isinstance(where, Plane):
         normal = np.array(where.normal) / np.linalg.norm(where.normal)
-        height = (place - np.array(where.point)) @ normal / sites.spacing
-        chosen = (height >= -0.5) & (height < 0.5)
+        height = (positions - np.array(where.point)) @ normal / sites.spacing
+        selected = (height >= -0.5) & (height < 0.5)
     elif isinstance(where, Segment):
         along = np.array(where.end) - np.array(where.start)
-        share = (place - np.array(where.start)) @ along / max(float(along @ along), 1e-300)
-        foot = np.array(where.start) + np.clip(share, 0.0, 1.0)[:, None] * along
-        chosen = np.linalg.norm(place - foot, axis=1) <= 0.5 * 3**0.5 * sites.spacing
+        fraction = (positions - np.array(where.start)) @ along / max(float(along @ along), 1e-300)
+        foot = np.array(where.start) + np.clip(fraction, 0.0, 1.0)[:, None] * along
+        selected = np.linalg.norm(positions - foot, axis=1) <= 0.5 * 3**0.5 * sites.spacing
     else:
-        chosen = np.linalg.norm(place - np.array(where.center), axis=1) <= where.radius
-    if not chosen.any():
-        low, high = in_brackets(place.min(axis=0)), in_brackets(place.max(axis=0))
+        selected = np.linalg.norm(positions - np.array(where.center), axis=1) <= where.radius
+    if not selected.any():
+        low, high = in_brackets(positions.min(axis=0)), in_brackets(positions.max(axis=0))
         raise CaseError(f"{key}: contains no fluid site; the vessel lies between {low} and {high} m")
-    return np.flatnonzero(chosen)
+    return np.flatnonzero(selected)
 
 
-def _nearest(points: Floats, place: Floats, spacing: float, key: str) -> npt.NDArray[np.int64]:
+def _nearest(points: Floats, positions: Floats, spacing: float, key: str) -> npt.NDArray[np.int64]:
     from scipy.spatial import cKDTree
 
-    distance, nearest = cKDTree(place).query(points)
-    far = np.flatnonzero(distance > spacing)
-    if len(far):
-        point, spacings = in_brackets(points[far[0]]), distance[far[0]] / spacing
+    distance, nearest = cKDTree(positions).query(points)
+    distant = np.flatnonzero(distance > spacing)
+    if len(distant):
+        point, spacings = in_brackets(points[distant[0]]), distance[distant[0]] / spacing
         raise CaseError(f"{key}: the point {point} m is {spacings:.3g} spacings from the nearest fluid site")
     return np.unique(np.asarray(nearest, np.int64))

@@ -25,7 +25,7 @@ def medium_of(table: MediumTable, grid: Grid, folder: Path) -> Medium:
 
     Raises:
         CaseError: a property is missing, or a region or file does not fit the grid.
-        FormatError: a file is broken.
+        FormatError: a file is invalid.
     """
     power = table.exponent
     values: dict[str, Any] = dict(properties_of(table, power))

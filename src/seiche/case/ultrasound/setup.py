@@ -83,7 +83,7 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
 
     Raises:
         CaseError: a key or value is wrong, or the case is impossible.
-        FormatError: a file is broken.
+        FormatError: a file is invalid.
     """
     case = check_tables(source.tables, str(source.path), UltrasoundCase)
     try:

@@ -146,7 +146,7 @@ class FileSource(InitialPressure):
     file: FileName = Field(description="pressure in Pa, a .npy of the grid's shape")
 
     def field(self, name: str, grid: Grid, folder: Path) -> Floats:
-        """Return the pressure; FormatError for a broken file."""
+        """Return the pressure; FormatError for an invalid file."""
         return read_npy(folder / self.file, grid.shape)
 
 
