@@ -23,7 +23,7 @@ _TABLES = 500
 #: Number of nodes above which `seiche check` does not make the mesh.
 MOST_MADE = 1_000_000
 #: Nodes of the elements of a sample, and the range of their number.
-_SAMPLED_NODES, _FEWEST, _MOST = 300_000, 60, 1000
+_SAMPLED_NODES, _FEWEST_SAMPLED, _MOST_SAMPLED = 300_000, 60, 1000
 _SAMPLED = "about {0:.3g} elements: sizes, media and time step are those of a sample; the mesh is not made"
 
 
@@ -46,7 +46,7 @@ def make_mesh(
     brick = Brick(tuple(int(count) for count in trees), table.periodic or (False,) * case.dim)
     count, nodes = refuse_many(sizes, brick, source), table.nodes**case.dim
     if sampled is not None and count * nodes > MOST_MADE:
-        number = min(_MOST, max(_FEWEST, _SAMPLED_NODES // nodes))
+        number = min(_MOST_SAMPLED, max(_FEWEST_SAMPLED, _SAMPLED_NODES // nodes))
         return SampledMesh.sample(
             brick,
             sizes,
