@@ -38,7 +38,7 @@ FULL_VISCOSITY, TREADING = 0.95, 0.44
 SLOWEST_RECOVERY = 0.1
 _VISCOSITY = "theory/cells.md#8-surface-viscosity"
 _INSIDE = "theory/coupling.md#4-viscosity-inside-cells"
-_STEP = "theory/coupling.md#6-the-longest-time-step"
+_STEP = "theory/coupling.md#6-largest-stable-time-step"
 
 
 def blood_estimates(setup: BloodSetup) -> list[Estimate]:
