@@ -17,7 +17,7 @@ _INTRODUCTION = """\
 
 Red cells in a periodic cube (`seiche bench blood --json benchmarks/results/NAME.json`). The rate of a stage is vertices
 times steps per second, in millions; that of the sweep is sites times steps. *Over the flow* is the time of a step with
-cells over that of the flow alone. The [theory](../theory/coupling.md#2-a-step) describes the stages.
+cells over that of a step of the flow alone. The [theory](../theory/coupling.md#2-a-step) describes the stages.
 """
 _RANKS = """\
 ## Several ranks
@@ -26,17 +26,17 @@ Weak scaling, with the same load on every rank (`seiche bench blood --weak`) and
 `resolved` has 256^3 sites of 0.25 um, `coarse` has 2.1*10^7 of 1 um. Times are in microseconds per step.
 
 - *Copies*: ghost cells over owned cells.
-- *Not hidden*: the share that messages add to a step.
+- *Exposed*: the share of a step that messages add to it.
 - *Efficiency*: the time of a step on one rank over the time of this step.
 """
 _RATIO = """\
-Ratio of the GPU's rate to the CPU's at equal physics (hematocrit, delta function, mesh, collision, precision). Rates
+Ratio of the rates of GPU and CPU for equal physics (hematocrit, delta function, mesh, collision, precision). Rates
 count sites for a whole step with all stages and for the sweep, vertices for the other stages. The CPU has the number of
 threads in the heading: a few cores, not a node.
 """
 _BOXES = """\
-The boxes differ ({gpu:,} and {cpu:,} sites, as large as each device needs for full load). Ratios therefore
-refer to rates, not to times.
+The boxes differ ({gpu:,} and {cpu:,} sites, as large as each device needs for full load). The ratios are therefore
+those of rates, not of times.
 """
 #: Hematocrits closer than this count as equal, since boxes contain whole cells.
 _SAME = 0.01
@@ -56,7 +56,7 @@ def blood_part(results: Sequence[Result[BloodRow]]) -> str:
 def ranks_part(results: Sequence[Result[bench_blood_ranks.BloodRanksRow]]) -> str:
     """Return the text about several ranks; nothing without results."""
     counts = ("load", "ranks", "transport", "support", "cells", "copies", "MB per step")
-    columns = (*counts, "flow", "step", "without messages", "not hidden", "efficiency")
+    columns = (*counts, "flow", "step", "without messages", "exposed", "efficiency")
     sections = []
     for result in results:
         lines = [

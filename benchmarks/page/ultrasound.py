@@ -14,18 +14,19 @@ from seiche.report.table import markdown
 _INTRODUCTION = """\
 # Ultrasound
 
-Steps of the k-space solver (`seiche bench ultrasound --json benchmarks/results/NAME.json`) on cubes, with a source of
-velocity in every step. The media are water (homogeneous), two lossless layers (lossless), and two layers with power-law
-absorption and nonlinearity (full). *Transforms* are those of a library over the whole grid, or of lines inside the
-kernels ([tuning](tuning.md)). The two numbers of bytes per point are the estimate of `seiche check` and the measured
+Steps of the k-space solver (`seiche bench ultrasound --json benchmarks/results/NAME.json`) on cubes, with a velocity
+source in every step. The media are water (homogeneous), two lossless layers (lossless), and two layers with power-law
+absorption and nonlinearity (full). *Transforms* are library transforms of the whole grid, or transforms of lines in the
+kernels ([tuning](tuning.md)). The two values of bytes per point are the estimate of `seiche check` and the measured
 increase of device memory.
 """
 _RANKS = """\
-Several ranks (`mpiexec -n 4 seiche bench ultrasound --json benchmarks/results/NAME.json`) have one cube each, in a row.
+Several ranks (`mpiexec -n 4 seiche bench ultrasound --json benchmarks/results/NAME.json`) have one cube each, side by
+side along x.
 
-- *Width*: width of the overlaps, empty where transforms cover the whole grid.
+- *Width*: width of the overlaps, empty for transforms of the whole grid.
 - *Efficiency*: the time of one cube on one rank over that of a step.
-- *After work*: the same, with all points that a rank computes counted as its work, including overlaps.
+- *After work*: the same, where all points that a rank computes count as its work, including overlaps.
 - *Messages*: the share of a step spent in sending, receiving and transposing.
 """
 _COLUMNS = (

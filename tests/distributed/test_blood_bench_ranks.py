@@ -35,7 +35,7 @@ def test_two_ranks_have_twice_the_load_and_the_time_of_messages_is_told(tmp_path
     assert two.exposed == pytest.approx(max(0.0, 1.0 - two.compute_microseconds / two.step_microseconds))
     # velocities of two sides of 32^2 sites and two layers, 12 B, and as many populations of one layer; and vertices
     assert two.message_bytes > 2 * 2 * (2 * 32**2 * 12 + 32**2 * 5 * 4)
-    assert "not hidden" in output
+    assert "exposed" in output
     assert json.loads(target.read_text())["benchmark"] == "blood-ranks"
     target.write_text('{"rows": [{"cells": 1}]}')
     with pytest.raises(FormatError, match="not a benchmark of blood on several ranks"):

@@ -287,6 +287,6 @@ _COLUMNS = {
     "flow": "{0.flow_microseconds:.0f}",
     "step": "{0.step_microseconds:.0f}",
     "compute": "{0.compute_microseconds:.0f}",
-    "not hidden": "{0.exposed:.1%}",
+    "exposed": "{0.exposed:.1%}",
     "efficiency": "{0.efficiency:.3f}",
 }

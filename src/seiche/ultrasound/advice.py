@@ -120,7 +120,7 @@ def _phase(problem: Problem, scheme: str, frequency: float) -> Estimate:
         greatest=PHASE_ADVISED,
         effect=cause,
         remedy=f"use {better}a time step of {shorter:.2g} s",
-        source="theory/ultrasound.md#4-schemes-along-one-axis-at-a-time",
+        source="theory/ultrasound.md#4-axis-wise-schemes",
     )
 
 
