@@ -100,7 +100,7 @@ def test_bits_do_not_depend_on_the_skin_nor_on_the_room_for_lists(
 ):
     found = []
     for options, room in (({}, 8), ({"skin": skin}, 8), ({"skin": skin}, 0)):
-        monkeypatch.setattr("seiche.cells.contact._ROOM", room)
+        monkeypatch.setattr("seiche.cells.contact._ENTRIES_PER_VERTEX", room)
         cells = cells_on(device)
         found += forces_of_two_calls(cells, Contact(cells, ADHESION, lengths=(12, 9, 8), **options))
     assert_all_equal(found)

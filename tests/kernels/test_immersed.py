@@ -278,7 +278,7 @@ def test_unknown_names_are_refused(options: dict[str, str], message: str) -> Non
 
 
 def test_more_sites_than_a_processor_finds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seiche.couple.bricks._CPU_NUMBERS", 4 * 512 * 12)
+    monkeypatch.setattr("seiche.couple.bricks._MAX_CPU_VALUES", 4 * 512 * 12)
     with pytest.raises(CaseError, match=r"12 bricks of 8\^3 sites on one rank are too many for the CPU; use more"):
         coupled(BOX, np.zeros((1, 3)), np.zeros((1, 3)))
 

@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 from seiche.backend import open_backend
 from seiche.cells import Box, Inside, Packing, Tube, biconcave, ellipsoid, pack
 from seiche.cells import packing as packing_module
-from seiche.cells.overlap import meet, overlapping_pairs, own_crossing
+from seiche.cells.overlap import meet, overlapping_pairs, self_intersection
 from seiche.cells.packing import fill, press
 from seiche.cells.vessels import Vessel, signed_distance
 from seiche.domain.surface import Surface
@@ -112,7 +112,7 @@ def packed_from_tiles(
     monkeypatch: pytest.MonkeyPatch, radius: float, length: float, hematocrit: float
 ) -> tuple[Tube, Packing]:
     """Return a tube and the cells in it from copies of a tile: the requested number, without overlap."""
-    monkeypatch.setattr(packing_module, "LARGEST_GROWN", 40)
+    monkeypatch.setattr(packing_module, "MAX_GROWN_CELLS", 40)
     monkeypatch.setattr(packing_module, "TILE_CELLS", 30)
     vessel = Tube(radius, length)
     packing = packed_in(vessel, [RED], hematocrit)
@@ -195,17 +195,17 @@ def goes_through(own: Surface, other: Surface) -> bool:
 
 def test_a_mesh_crosses_itself_where_triangles_meet_that_are_not_neighbors() -> None:
     ball = ellipsoid((3.0, 3.0, 1.0), 162)
-    assert own_crossing(ball) is None
+    assert self_intersection(ball) is None
     for scale in (
         1e-3,
         0.0,
     ):  # neighbours nearly in one plane meet in their edge only; two sides as one are all crossed
         flat = Surface(ball.vertices * [1.0, 1.0, scale], ball.faces)
-        assert (own_crossing(flat) is None) == (scale > 0)
+        assert (self_intersection(flat) is None) == (scale > 0)
     pushed = ball.vertices.copy()
     top, below = np.argmax(pushed[:, 2]), np.argmin(pushed[:, 2])
     pushed[top] = pushed[below] - [0.1, 0.05, 0.5]
-    crossed = own_crossing(Surface(pushed, ball.faces))
+    crossed = self_intersection(Surface(pushed, ball.faces))
     assert crossed is not None
     one, two = (Surface(pushed, ball.faces[[face]]) for face in crossed)
     assert goes_through(one, two) or goes_through(two, one)

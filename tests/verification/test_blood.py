@@ -163,7 +163,7 @@ def test_what_does_not_belong_together_is_refused() -> None:
         Blood(other, flow.cells)
     with pytest.raises(CaseError, match=r"the array 'velocity' of the cells/0 is missing; expected \(1, 162, 3\)"):
         flow.set_state(without_velocity(flow.state()))
-    with pytest.raises(CaseError, match=r"state: 0 cells/0; expected 1, each once"):
+    with pytest.raises(CaseError, match=r"state: cells/0 has 0 rows; expected each of 1 cells once"):
         rows = flow.state().rows["cells/0"]
         none = {name: values[:0] for name, values in rows.arrays.items()}
         flow.set_state(State(0, {"cells/0": RowSet(rows.keys[:0], 1, none)}))

@@ -20,7 +20,7 @@ from seiche.cells.prism import Prism
 from seiche.cells.space import FluidSpace, heights
 from seiche.couple.open.free_space import FreeSpace
 from seiche.couple.open.state_names import FORMER
-from seiche.couple.suspension import packed
+from seiche.couple.suspension import packed_populations
 from seiche.domain import shapes
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError
@@ -136,7 +136,7 @@ def test_cells_that_have_just_entered_are_where_their_twins_in_the_tube_are(tmp_
             its = tube.populations()[kind].vertices[number]
             assert local == pytest.approx(its - its.mean(axis=0), abs=1e-5)
             behind = heights(simulation.setup.vessel.sites, plane, mine).min()
-            assert behind < openings._margins.enter + 3 * blood.cells.largest()
+            assert behind < openings._margins.entry + 3 * blood.cells.largest()
             seen[name] = seen.get(name, 0) + 1
     assert sum(times > 1 for times in seen.values()) > 2 and max(seen.values()) > 2, seen
 
@@ -150,10 +150,10 @@ def test_at_the_start_the_blood_of_the_reservoir_goes_on_into_the_vessel(tmp_pat
     assert blood is not None and blood.openings is not None
     openings, (balls,) = blood.openings, blood.populations()
     tube, (inlet, _) = openings.tubes["inlet"], simulation.setup.vessel.sites.iolets
-    enter, led = openings._margins.enter, 3 * blood.cells.largest()
-    expected = tube.beyond(enter, led)
+    enter, led = openings._margins.entry, 3 * blood.cells.largest()
+    expected = tube.cells_within(enter, led)
     assert len(expected) > 4
-    assert all(0 <= arrival.beyond < led for arrival in expected)
+    assert all(0 <= arrival.past_seam < led for arrival in expected)
     behind = heights(simulation.setup.vessel.sites, inlet, balls.vertices).min(axis=1)
     mine = balls.vertices[behind < enter + led - 1e-3]
     assert len(mine) == len(expected)
@@ -188,7 +188,7 @@ def test_the_inflow_of_cells_is_what_the_blood_of_the_reservoir_carries(tmp_path
     layers = free_layers(simulation.setup)
     assert set(layers) == {"inlet", "outlet"} and layers["outlet"] > layers["inlet"] > 2
     assert blood.cells.reached == pytest.approx(1 - (2 * 2.8 + sum(layers.values())) / 40, abs=0.03)
-    (balls,) = packed(blood.cells)
+    (balls,) = packed_populations(blood.cells)
     for plane in simulation.setup.vessel.sites.iolets:
         assert heights(simulation.setup.vessel.sites, plane, balls.vertices).min() >= layers[plane.name]
     assert len(balls.names) * volume / sites / blood.cells.reached == pytest.approx(0.1, abs=0.5 * volume / sites)

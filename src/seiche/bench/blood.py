@@ -21,7 +21,7 @@ from seiche.cells import Box, Cells, CellType, Contact, Packing, Repulsion, bico
 from seiche.cells.mesh import EVANS_FUNG_RADIUS
 from seiche.cells.red import MODEL
 from seiche.couple import Blood
-from seiche.couple.limits import settled
+from seiche.couple.limits import with_shortest_relaxation
 from seiche.domain import shapes
 from seiche.flow import FlowModel, Newtonian, Precision, Regularised, Solver, Trt
 from seiche.kernels.registry.ibm import SUPPORT, Delta
@@ -115,7 +115,7 @@ def red_cell(spacing: float, vertices: int, points: int) -> CellType:
     length = spacing * 1e-6
     dt = 0.5 * length**2 / (3 * 1.17e-6)
     model = replace(MODEL.in_units(length, 1025.0 * length**4 / dt**2, dt), points=points)  # type: ignore[arg-type]
-    return CellType("red", biconcave(vertices, EVANS_FUNG_RADIUS / spacing), settled(model, 1.0 / 6.0))
+    return CellType("red", biconcave(vertices, EVANS_FUNG_RADIUS / spacing), with_shortest_relaxation(model, 1.0 / 6.0))
 
 
 class Suspension:

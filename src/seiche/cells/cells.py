@@ -23,7 +23,7 @@ from seiche.kernels.registry.resident import OWNED_ONLY, OWNED_SHARED, REPLICATE
 from seiche.observe.stage import Stage
 
 Floats = npt.NDArray[np.float64]
-#: Launches of one type by mode and roles. The mode states what happens to the memory of surface viscosity: keep,
+#: Launches of one type by mode and roles. The mode states how the memory of surface viscosity changes: keep,
 #: advance or relax.
 _Launches: TypeAlias = dict[tuple[str, int], Callable[[], None]]
 
@@ -42,8 +42,8 @@ class Cells:
     - `relaxed` (planes, 3, stride) float64 or None: the memory of surface viscosity (theory/cells, eq. 17).
     - `measures` (cells, 2) float64: area and volume of each cell.
 
-    `blocks` are the ranges of the types. Coordinates of a cell are contiguous: in a periodic box they are not wrapped.
-    With Loop shells vertices are control points.
+    `blocks` are the ranges of the types. Coordinates of a cell are not wrapped in a periodic box, so that cells are not
+    split. With Loop shells vertices are control points.
     """
 
     def __init__(
@@ -54,24 +54,24 @@ class Cells:
         rotations: Sequence[npt.ArrayLike | None] | None = None,
         precision: Real = "float64",
     ) -> None:
-        """Put undeformed cells at `centers` (cells, 3) of each type, rotated by `rotations` (cells, 3, 3).
+        """Place undeformed cells at `centers` (cells, 3) of each type, rotated by `rotations` (cells, 3, 3).
 
         The center is the mean of the vertices of the type's mesh.
 
         Raises:
             CaseError: centers or rotations of another shape or number.
         """
-        turns = rotations if rotations is not None else [None] * len(types)
-        if not types or len(centers) != len(types) or len(turns) != len(types):
+        rotations_of_types = rotations if rotations is not None else [None] * len(types)
+        if not types or len(centers) != len(types) or len(rotations_of_types) != len(types):
             raise CaseError(
-                f"cells: {len(types)} types, but {len(centers)} sets of centers and {len(turns)} of rotations; "
-                "expected one per type"
+                f"cells: {len(types)} types, but {len(centers)} sets of centers and {len(rotations_of_types)} of "
+                "rotations; expected one per type"
             )
         if precision not in ("float32", "float64"):
             raise CaseError(f"cells: precision = {precision!r}: expected 'float32' or 'float64'")
         self.backend, self.types, self.precision = backend, tuple(types), precision
-        places, self.blocks, vertex, cell = [], [], 0, 0
-        for kind, positions, turn in zip(types, centers, turns, strict=True):
+        vertices, self.blocks, vertex, cell = [], [], 0, 0
+        for kind, positions, rotations_of_type in zip(types, centers, rotations_of_types, strict=True):
             rest = rest_state(kind)
             centers_of_type = np.asarray(positions, np.float64).reshape(-1, 3)
             if not np.isfinite(centers_of_type).all():
@@ -79,20 +79,24 @@ class Cells:
                     f"cells of type {kind.name!r}: a center is not finite; expected three finite numbers per cell"
                 )
             count = len(centers_of_type)
-            matrices = np.broadcast_to(np.eye(3), (count, 3, 3)) if turn is None else np.asarray(turn, float)
+            matrices = (
+                np.broadcast_to(np.eye(3), (count, 3, 3))
+                if rotations_of_type is None
+                else np.asarray(rotations_of_type, float)
+            )
             if matrices.shape != (count, 3, 3):
                 raise CaseError(
                     f"cells of type {kind.name!r}: rotations of shape {matrices.shape} do not match {count} cells"
                 )
-            middle = rest.control - kind.mesh.vertices.mean(axis=0)
-            places.append((np.einsum("nij,vj->nvi", matrices, middle) + centers_of_type[:, None, :]).reshape(-1, 3))
+            shape = rest.control - kind.mesh.vertices.mean(axis=0)
+            vertices.append((np.einsum("nij,vj->nvi", matrices, shape) + centers_of_type[:, None, :]).reshape(-1, 3))
             self.blocks.append(Block(rest, count, cell, vertex))
-            vertex, cell = vertex + len(places[-1]), cell + count
+            vertex, cell = vertex + len(vertices[-1]), cell + count
         self.stride = -(-max(vertex, 1) // ALIGNMENT) * ALIGNMENT
         #: On several ranks: the roles of the cell slots of this rank.
         self.resident: ResidentCells | None = None
         host = np.zeros((3, self.stride))
-        host[:, :vertex] = np.concatenate(places).T
+        host[:, :vertex] = np.concatenate(vertices).T
         self.place = backend.upload(host)
         self._mobility = 0.0
         self._allocate()
@@ -125,14 +129,14 @@ class Cells:
             blocks.append(Block(block.rest, cells, cell, vertex))
             vertex, cell = vertex + cells * block.vertices, cell + cells
         self.blocks = blocks
-        self.stride = (vertex // ALIGNMENT + 1) * ALIGNMENT  # the last column belongs to no cell
+        self.stride = (vertex // ALIGNMENT + 1) * ALIGNMENT  # the last column is not part of a cell
         self.resident = ResidentCells(self.backend, blocks, replicated)
         self.place = self.backend.zeros((3, self.stride), np.float64)
         self._allocate()
         return self.resident
 
     def set_slip_mobility(self, mobility: float) -> None:
-        """Compute `slip` with the forces from now on: `mobility` is velocity times length over force; 0: no slip."""
+        """Compute `slip` together with the forces: `mobility` is velocity times length over force; 0: no slip."""
         self._mobility = mobility
         self._bind()
 
@@ -157,9 +161,9 @@ class Cells:
 
     def stage(self, *, advance: bool = False) -> Stage:
         """Return the forces as a stage of a step."""
-        moved = self.vertex_count * 3 * (8 + (1 if self.slip is None else 2) * np.dtype(self.precision).itemsize)
-        moved += sum(48 * block.cells * block.elements for block in self.blocks if memory_planes(block.rest.cell))
-        return Stage("membrane forces", partial(self.forces, advance=advance), moved)
+        byte_count = self.vertex_count * 3 * (8 + (1 if self.slip is None else 2) * np.dtype(self.precision).itemsize)
+        byte_count += sum(48 * block.cells * block.elements for block in self.blocks if memory_planes(block.rest.cell))
+        return Stage("membrane forces", partial(self.forces, advance=advance), byte_count)
 
     def memory(self) -> int:
         """Return the bytes of vertices, forces and measures, and of the arrays of the types."""
@@ -224,14 +228,14 @@ class Cells:
             raise UnstableError(f"cell {problem[0]} {problem[1]}")
 
     def broken(self, step: int, cells: npt.NDArray[np.integer[Any]] | None = None) -> tuple[int, str] | None:
-        """Return the first of `cells` (all by default) that is torn or inverted, and a message about it."""
+        """Return the first of `cells` (all by default) that is torn or inverted, and a description."""
         cells = np.arange(self.count) if cells is None else cells
         volumes = self.backend.download(self.measures)[: self.count, 1][cells]
-        broken = np.flatnonzero(~(np.isfinite(volumes) & (volumes > 0)))
-        if not len(broken):
+        invalid = np.flatnonzero(~(np.isfinite(volumes) & (volumes > 0)))
+        if not len(invalid):
             return None
-        return int(cells[broken[0]]), (
-            f"is inverted at step {step}: volume {volumes[broken[0]]:.4g} ({len(broken)} of {len(volumes)} cells); "
+        return int(cells[invalid[0]]), (
+            f"is inverted at step {step}: volume {volumes[invalid[0]]:.4g} ({len(invalid)} of {len(volumes)} cells); "
             "use a smaller time step or smaller moduli"
         )
 
@@ -243,8 +247,8 @@ class Cells:
         capacity = min(size for size in CAPACITIES if size >= block.vertices)
         team = None
         if elements.loop and self.backend.multiprocessors:
-            load = block.cells / self.backend.multiprocessors if self.resident is None else math.inf
-            team = team_of(real, elements.slots, capacity, load)
+            cells_per_multiprocessor = block.cells / self.backend.multiprocessors if self.resident is None else math.inf
+            team = team_of(real, elements.slots, capacity, cells_per_multiprocessor)
         law = model.law.kernel.with_viscosity() if model.viscosity > 0 else model.law.kernel
         shell = loop_shell(law, real, model.points, elements.slots, team) if elements.loop else flat_shell(law, real)
         spec = membrane_force(shell, real, capacity, team)
@@ -319,39 +323,39 @@ class Cells:
             shell["law"]["arm"] = {**arm, "spring": model.spring, "vertices": block.vertices}
         if elements.loop:
             kind, weights = elements.kinds
-            numbers = np.concatenate([rest.metric, rest.curvature[..., None]], axis=-1)
+            rest_values = np.concatenate([rest.metric, rest.curvature[..., None]], axis=-1)
             shell["kind"] = self._upload(kind[padded].astype(np.uint16))
             rows = weights[:, :, 1:].reshape(*weights.shape[:2], -1)
             padding = [(0, 0), (0, 0), (0, -rows.shape[2] % 8)]
             shell["weights"] = self._upload(np.pad(rows, padding).astype(self.precision))
         else:
             angles = np.stack([np.cos(rest.hinge_angles), np.sin(rest.hinge_angles)], axis=-1)
-            numbers = np.concatenate([rest.metric[:, 0], angles.reshape(count, 6)], axis=1)
-        columns = np.ascontiguousarray(numbers.reshape(count, -1)[padded].T)
+            rest_values = np.concatenate([rest.metric[:, 0], angles.reshape(count, 6)], axis=1)
+        columns = np.ascontiguousarray(rest_values.reshape(count, -1)[padded].T)
         shell["rest"] = self._upload(columns.astype(self.precision))
         return shell
 
     def _upload(self, host: npt.NDArray[Any]) -> Array:
-        """Upload an array that a kernel's arguments point to."""
+        """Upload an array to which kernel arguments point."""
         self._arrays.append(self.backend.upload(host))
         return self._arrays[-1]
 
 
 def memory_planes(kind: CellType) -> int:
-    """Return the planes of the memory of surface viscosity of a type: three numbers an element, stored by vertices."""
+    """Return the planes of the memory of surface viscosity of a type: three numbers per element, stored by vertices."""
     return -(-len(kind.mesh.faces) // len(kind.mesh.vertices)) if kind.model.viscosity > 0 else 0
 
 
 def slip_mobility(rest: RestState, mobility: float) -> float:
-    """Return slip over the differences between neighbours, for `Cells.set_slip_mobility(mobility)`.
+    """Return the slip per difference of forces between neighbours, for `Cells.set_slip_mobility(mobility)`.
 
-    Membranes without bending stiffness have none: in compression they would buckle at their shortest wave.
+    Membranes without bending stiffness have no slip: in compression they would buckle at the shortest wavelength.
     """
     return mobility / (12 * rest.edge) if rest.cell.model.bending > 0 else 0.0
 
 
 def _ring_areas(rest: RestState) -> Floats:
-    """Return the rest area of the triangle between each neighbour in the rings and the next."""
+    """Return the rest area of the triangle between each neighbour in the rings and the next one."""
     areas = {}
     for (a, b, c), area in zip(rest.elements.faces.tolist(), rest.face_areas.tolist(), strict=True):
         areas[a, b], areas[b, c], areas[c, a] = area, area, area

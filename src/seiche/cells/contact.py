@@ -35,11 +35,11 @@ from seiche.observe.stage import Stage
 Floats = npt.NDArray[np.float64]
 Launch = Callable[[], None]
 
-#: Unit of the fixed-point sums over the greatest force of the law.
+#: Unit of the fixed-point sums, relative to the greatest force of the law.
 _UNIT = 2.0**-40
 #: List entries for each vertex, on average; vertices without space in the lists search the bins.
-_ROOM = 8
-#: Places in bins are rounded to 2^-16 of a bin, so lists reach slightly farther than their radius.
+_ENTRIES_PER_VERTEX = 8
+#: Positions in bins are rounded to 2^-16 of a bin, so lists extend slightly beyond their radius.
 _ROUNDING = 1 + 2.0**-12
 #: State of lists that must be rebuilt.
 _INVALID = np.array([1] + [0] * (CONTACT_STATE_WORDS - 1), np.uint32)
@@ -73,13 +73,13 @@ class Repulsion:
         """Validate the parameters.
 
         Raises:
-            CaseError: a number that is not positive or not finite, an exponent below 1 or above 12, or adhesion that
-                never attracts.
+            CaseError: a number that is not positive or not finite, an exponent below 1 or above 12, or adhesion without
+                attraction.
         """
-        numbers = {"strength": self.strength, "reach": self.reach}
+        parameters = {"strength": self.strength, "reach": self.reach}
         if self.morse is not None:
-            numbers |= dict(zip(("depth", "steepness", "rest", "morse reach"), astuple(self.morse), strict=True))
-        for name, value in numbers.items():
+            parameters |= dict(zip(("depth", "steepness", "rest", "morse reach"), astuple(self.morse), strict=True))
+        for name, value in parameters.items():
             if not (math.isfinite(value) and value > 0):
                 raise CaseError(f"contact: {name} = {value:g}: expected a positive number")
         if self.morse is not None and self.morse.rest >= self.morse.reach:
@@ -102,7 +102,7 @@ class Repulsion:
     def members(self) -> dict[str, float]:
         """Return the members of the kernel's law."""
         morse = self.morse or Morse(0.0, 0.0, 0.0, 0.0)
-        greatest = max(self.strength, 2 * morse.depth * morse.steepness)
+        largest_force = max(self.strength, 2 * morse.depth * morse.steepness)
         return {
             "strength": self.strength,
             "reach": self.reach,
@@ -111,7 +111,7 @@ class Repulsion:
             "steepness": morse.steepness,
             "rest": morse.rest,
             "morse_reach": morse.reach,
-            "whole": 1 / (_UNIT * greatest),
+            "whole": 1 / (_UNIT * largest_force),
         }
 
 
@@ -119,7 +119,7 @@ def contact_memory(vertices: int, points: int | None = None) -> int:
     """Return the bytes of the lists of `vertices` and of the bins of `points` of a wall, or of the vertices."""
     count = vertices if points is None else points
     at_rest = 0 if points is None else 28 * points
-    return (24 + 8 + 4 * _ROOM) * vertices + BIN_ENTRY_BYTES * count + 12 * _slots(count) + at_rest
+    return (24 + 8 + 4 * _ENTRIES_PER_VERTEX) * vertices + BIN_ENTRY_BYTES * count + 12 * _slots(count) + at_rest
 
 
 def _slots(count: int) -> int:
@@ -129,7 +129,7 @@ def _slots(count: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _ContactPoints:
-    """Points that act on vertices: `count` places (3, stride) and their cells; vertices or a wall at rest."""
+    """Points that exert forces on vertices: `count` positions (3, stride) and their cells; vertices or a fixed wall."""
 
     place: Array
     owner: Array
@@ -161,12 +161,12 @@ class Contact:
             cells: the cells, to whose `force` the contact forces are added.
             between: law between vertices of different cells.
             wall: law between vertices and points of the wall.
-            wall_points: points of the wall, no farther apart than half the reach of its law.
+            wall_points: points of the wall, at most half the reach of its law apart.
             lengths: period of the space along each axis, 0 where it is not periodic.
             skin: range of the lists beyond that of the law; by default the reach, or less with a short period.
 
         Raises:
-            CaseError: a period of less than three reaches, a negative skin, or a wall without points.
+            CaseError: a period below three times the reach, a negative skin, or a wall without points.
         """
         if skin is not None and not (math.isfinite(skin) and skin >= 0):
             raise CaseError(f"contact: skin = {skin:g}: expected a length of zero or more")
@@ -201,16 +201,18 @@ class Contact:
         self._states: list[Array] = []
         if self._between is not None:
             vertices = _ContactPoints(cells.place, self._owners, cells.stride, cells.vertex_count, at_rest=False)
-            moved, bins, forces = self._lists(self._between, vertices)
-            self._calls += [moved, *bins, *forces]
+            displacement_check, bins, forces = self._lists(self._between, vertices)
+            self._calls += [displacement_check, *bins, *forces]
         if self._wall is not None:
             count = self._points.shape[1]
             place = cells.backend.upload(self._points)
             owner = cells.backend.upload(np.full(count, -1, np.int32))
-            moved, bins, forces = self._lists(self._wall, _ContactPoints(place, owner, count, count, at_rest=True))
-            for call in bins:  # once: its points do not move
+            displacement_check, bins, forces = self._lists(
+                self._wall, _ContactPoints(place, owner, count, count, at_rest=True)
+            )
+            for call in bins:  # only once, since its points do not move
                 call()
-            self._calls += [moved, *forces]
+            self._calls += [displacement_check, *forces]
 
     def forces(self) -> None:
         """Add the contact forces to `cells.force`."""
@@ -218,7 +220,7 @@ class Contact:
             call()
 
     def invalidate(self) -> None:
-        """Have all lists rebuilt at the next call, after the arrays of the cells were rearranged."""
+        """Rebuild all lists at the next call, after the arrays of the cells were rearranged."""
         for state in self._states:
             self.cells.backend.assign(state, _INVALID)
 
@@ -238,28 +240,36 @@ class Contact:
         state = cells.backend.upload(_INVALID)
         self._states.append(state)
         self._arrays += [state, *([points.place, points.owner] if points.at_rest else [])]
-        compared = {"place": cells.place, "reference": lists["reference"], "stride": cells.stride, "state": state}
-        moved = self._over_vertices(contact_moved(), **compared, farthest=(0.5 * skin) ** 2)
+        check_members = {"place": cells.place, "reference": lists["reference"], "stride": cells.stride, "state": state}
+        displacement_check = self._over_vertices(contact_moved(), **check_members, farthest=(0.5 * skin) ** 2)
 
-        binned = {"place": points.place, "stride": points.stride, "bins": bins, "state": state}
+        bin_members = {"place": points.place, "stride": points.stride, "bins": bins, "state": state}
         launch = partial(self._by_group, number=points.count) if points.at_rest else self._over_vertices
-        count, fill = (launch(spec, **binned) for spec in (contact_count(), contact_fill()))
-        place = self._bound(contact_place(), _slots(points.count) // SLOT_GROUP, bins=bins, state=state)
+        count, fill = (launch(spec, **bin_members) for spec in (contact_count(), contact_fill()))
+        place_bins = self._bound(contact_place(), _slots(points.count) // SLOT_GROUP, bins=bins, state=state)
 
         search = self._bound(contact_search(), -(-vertices // VERTEX_GROUP), lists=lists, state=state, count=vertices)
-        acting: dict[str, Any] = {"force": cells.force, "other": points.place, "other_stride": points.stride}
-        acting |= {"law": law.members(), "lists": lists, "state": state}
+        force_members: dict[str, Any] = {"force": cells.force, "other": points.place, "other_stride": points.stride}
+        force_members |= {"law": law.members(), "lists": lists, "state": state}
         gather = contact_force(cells.precision)
         if resident is None:
-            return moved, [count, place, fill], [search, self._bound(gather, vertices, **acting)]
+            return (
+                displacement_check,
+                [count, place_bins, fill],
+                [search, self._bound(gather, vertices, **force_members)],
+            )
         reset = self._bound(contact_reset(), 1, state=state)
-        return moved, [count, place, fill], [search, resident.over_vertices(gather, **acting), reset]
+        return (
+            displacement_check,
+            [count, place_bins, fill],
+            [search, resident.over_vertices(gather, **force_members), reset],
+        )
 
     def _skin_of(self, law: Repulsion) -> tuple[float, float]:
         """Return the shortest period of the space, infinity without one, and the skin of the lists.
 
         Raises:
-            CaseError: a period of less than three reaches.
+            CaseError: a period below three times the reach.
         """
         periods = self._lengths[self._lengths > 0]
         shortest = float(periods.min()) if len(periods) else math.inf
@@ -285,19 +295,19 @@ class Contact:
             "counts": counts.astype(np.int32),
             "mask": slots - 1,
         }
-        room = max(_ROOM * cells.vertex_count, 1)
+        capacity = max(_ENTRIES_PER_VERTEX * cells.vertex_count, 1)
         lists: dict[str, Any] = {
             "place": cells.place,
             "reference": cells.backend.upload(np.full((3, cells.stride), np.inf)),
             "owner": self._owners,
             **{name: zeros(cells.stride, np.uint32) for name in ("first", "many")},
-            "pairs": zeros(room, np.uint32),
+            "pairs": zeros(capacity, np.uint32),
             "other_owner": points.owner,
             "bins": bins,
             "stride": cells.stride,
             "part": (size / 65535).astype(np.float32),
             "reach": reach**2,
-            "room": room,
+            "room": capacity,
         }
         self._arrays += [bins[name] for name in ("first", "count", "tally", "entries")]
         self._arrays += [lists[name] for name in ("reference", "first", "many", "pairs")]

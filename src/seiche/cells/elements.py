@@ -24,10 +24,10 @@ Integers = npt.NDArray[np.integer]
 
 @dataclass(frozen=True)
 class GatherLists:
-    """Where elements write forces on control points, and which of them each vertex adds up after each chunk.
+    """Where elements write forces on control points, and which of these each vertex sums after each chunk.
 
-    `entry` (elements, slots) is the place among the entries of the chunk, which are ordered by vertex, element and
-    slot; places of unused slots follow.
+    `entry` (elements, slots) is the position among the entries of the chunk, which are ordered by vertex, element and
+    slot; unused slots come last.
     """
 
     chunk_first: npt.NDArray[np.int32]

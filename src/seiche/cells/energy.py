@@ -30,14 +30,14 @@ class RestState:
         derived = self.elements.derivatives(self.free)
         vv, vw, ww = _metric(derived)
         determinant = vv * ww - vw**2
-        root = np.sqrt(determinant)
-        area = self.elements.shares * root
+        area_element = np.sqrt(determinant)
+        area = self.elements.shares * area_element
         self.metric = np.stack([ww / determinant, -vw / determinant, vv / determinant, area], axis=-1)
-        chosen = cell.model.spontaneous_curvature
+        spontaneous = cell.model.spontaneous_curvature
         if not self.elements.loop:
             self.curvature = np.zeros(area.shape)
         else:
-            self.curvature = _curvature(derived) if chosen == "rest" else np.full(area.shape, float(chosen))
+            self.curvature = _curvature(derived) if spontaneous == "rest" else np.full(area.shape, float(spontaneous))
         polyhedron = Surface(self.control, self._faces32)
         #: Area and volume of the polyhedron of control points, to which the penalties refer.
         self.area, self.volume = polyhedron.area, polyhedron.volume
@@ -51,7 +51,7 @@ class RestState:
 
     @cached_property
     def vertex_shares(self) -> Floats:
-        """Return the mean area of a vertex over that of each vertex (n,), undeformed."""
+        """Return the mean area per vertex over the area of each vertex (n,), undeformed."""
         areas = np.zeros(len(self.control))
         np.add.at(areas, self.elements.faces.reshape(-1), np.repeat(self.face_areas / 3, 3))
         shares: Floats = areas.mean() / areas
@@ -64,12 +64,12 @@ class RestState:
     @cached_property
     def hinge_angles(self) -> Floats:
         """Return the rest angle (elements, 3) of the hinges of flat triangles."""
-        chosen = self.cell.model.spontaneous_curvature
-        if chosen == "rest":
+        spontaneous = self.cell.model.spontaneous_curvature
+        if spontaneous == "rest":
             return _hinge_angles(self.elements, self.free)
         x = self.free[self.elements.faces]
         length = np.linalg.norm(np.roll(x, -1, axis=1) - x, axis=2)
-        angles: Floats = -float(chosen) * length / (2 * np.sqrt(3))  # equilateral triangles, a sphere with 2H = c0
+        angles: Floats = -float(spontaneous) * length / (2 * np.sqrt(3))  # equilateral triangles, a sphere with 2H = c0
         return angles
 
     def energies(self, vertices: Floats) -> Floats:
@@ -112,7 +112,7 @@ class RestState:
 
 @lru_cache(maxsize=16)
 def rest_state(cell: CellType) -> RestState:
-    """Return the rest state of a type; cached, because open vessels need it often."""
+    """Return the rest state of a type; cached, because open vessels use it often."""
     return RestState(cell)
 
 
@@ -138,9 +138,9 @@ def _hinge_angles(elements: Elements, vertices: Floats) -> Floats:
     x = vertices[..., elements.control, :]
     angles = []
     for k in range(3):
-        i, j, third, across = (x[..., c, :] for c in (k, (k + 1) % 3, (k + 2) % 3, 3 + k))
+        i, j, third, opposite = (x[..., c, :] for c in (k, (k + 1) % 3, (k + 2) % 3, 3 + k))
         edge = j - i
-        near, far = np.cross(edge, third - i), np.cross(across - i, edge)
-        sine = np.einsum("...i,...i->...", np.cross(near, far), edge) / np.linalg.norm(edge, axis=-1)
-        angles.append(np.arctan2(sine, np.einsum("...i,...i->...", near, far)))
+        normal, other_normal = np.cross(edge, third - i), np.cross(opposite - i, edge)
+        sine = np.einsum("...i,...i->...", np.cross(normal, other_normal), edge) / np.linalg.norm(edge, axis=-1)
+        angles.append(np.arctan2(sine, np.einsum("...i,...i->...", normal, other_normal)))
     return np.stack(angles, axis=-1)

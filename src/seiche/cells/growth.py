@@ -23,14 +23,15 @@ Integers = npt.NDArray[np.int64]
 
 #: Contact points on a cell, and nodes of a distance lattice along the longest axis of a cell or a vessel.
 _POINTS, _NODES, _WALL_NODES = 320, 48, 96
-#: Most nodes of the distance lattice of a vessel.
-_MOST_WALL_NODES = 2_000_000
+#: Maximum number of nodes of the distance lattice of a vessel.
+_MAX_WALL_NODES = 2_000_000
 #: Initial size, so small that cells are rarely interlocked, and growth factor.
 _SMALLEST, _GROWTH = 0.05, 1.02
-#: Most pushes between two growths, and at full size.
+#: Maximum number of pushes between two growths, and at full size.
 _PUSHES, _LAST_PUSHES = 30, 2000
-#: At full size cells are moved at random at this interval of pushes: displacement in least radii, rotation in radians.
-_SHAKE_INTERVAL, _KICK, _TURN = 250, 0.05, 0.1
+#: At full size cells are moved at random at this interval of pushes: displacement in smallest radii, rotation in
+#: radians.
+_SHAKE_INTERVAL, _SHAKE_DISTANCE, _SHAKE_ANGLE = 250, 0.05, 0.1
 
 
 def lengths_of(vessel: Vessel) -> Floats:
@@ -39,7 +40,7 @@ def lengths_of(vessel: Vessel) -> Floats:
 
 
 def centered(surface: Surface) -> Floats:
-    """Return the vertices less their mean."""
+    """Return the vertices relative to their mean."""
     points: Floats = surface.vertices - surface.vertices.mean(axis=0)
     return points
 
@@ -47,7 +48,7 @@ def centered(surface: Surface) -> Floats:
 def _wall_nodes(extent: Floats, radius: float) -> int:
     """Return the nodes along the longest side, enough to resolve the radius of a cell in a long thin vessel."""
     spacing = min(max(float(extent.max()) / (_WALL_NODES - 1), 0.1 * radius), 0.2 * radius)
-    spacing = max(spacing, float(np.prod(extent) / _MOST_WALL_NODES) ** (1 / 3))
+    spacing = max(spacing, float(np.prod(extent) / _MAX_WALL_NODES) ** (1 / 3))
     return max(int(np.ceil(float(extent.max()) / spacing)) + 1, 2)
 
 
@@ -65,7 +66,7 @@ class Growth:
         backend: Backend,
         start: Packing | None = None,
     ) -> None:
-        """Put cells of these `kinds` at random into the vessel, or where `start` has them."""
+        """Place cells of these `kinds` at random in the vessel, or as in `start`."""
         from scipy.spatial.transform import Rotation
 
         self.vessel, self.surfaces, self.gap, self.backend = vessel, surfaces, gap, backend
@@ -73,7 +74,7 @@ class Growth:
         self.lengths = lengths_of(vessel)
         if start is None:
             self.kinds = self.random.permutation(np.asarray(kinds, np.int64))
-            self.centers = self._places(len(self.kinds))
+            self.centers = self._random_points(len(self.kinds))
             self.turns = Rotation.random(len(self.kinds), rng=self.random)
         else:
             self.kinds, self.centers, self.turns = start.kinds, start.centers, Rotation.from_matrix(start.rotations)
@@ -84,8 +85,8 @@ class Growth:
         self.neighbors_scale = 0.0
         self._lists: tuple[Array, Array, Array]
 
-    def _places(self, count: int) -> Floats:
-        """Return random places (count, 3) inside the vessel."""
+    def _random_points(self, count: int) -> Floats:
+        """Return random points (count, 3) inside the vessel."""
         inside: list[Floats] = []
         extent = self.vessel.high - self.vessel.low
         while sum(map(len, inside)) < count:
@@ -105,7 +106,7 @@ class Growth:
         return {"origin": {"x": x, "y": y, "z": z}, "spacing": spacing, "first": first, "shape": (*shape.tolist(), 0)}
 
     def _prepare(self) -> None:
-        """Make the grids and points on the device."""
+        """Create the grids and points on the device."""
         rows = np.zeros(len(self.surfaces), argument_dtype(RIGID_KIND))
         points: list[Floats] = []
         margin = 3 * self.gap
@@ -137,7 +138,7 @@ class Growth:
         self.kernel = self.backend.load(pack_push())
 
     def packed(self, smallest: float = _SMALLEST) -> Packing:
-        """Grow the cells from a part of their size to full size and return their packing.
+        """Grow the cells from a fraction of their size to full size and return their packing.
 
         Raises:
             CaseError: overlaps remain.
@@ -174,8 +175,8 @@ class Growth:
         from scipy.spatial.transform import Rotation
 
         kicks = self.random.normal(size=(2, len(self.centers), 3))
-        self.centers = self._wrapped(self.centers + _KICK * self.radii.min() * kicks[0])
-        self.turns = Rotation.from_rotvec(_TURN * kicks[1]) * self.turns
+        self.centers = self._wrapped(self.centers + _SHAKE_DISTANCE * self.radii.min() * kicks[0])
+        self.turns = Rotation.from_rotvec(_SHAKE_ANGLE * kicks[1]) * self.turns
 
     def packing(self) -> Packing:
         """Return the present packing."""
@@ -188,37 +189,37 @@ class Growth:
 
         Interpolation smooths the ridge between two branches, and only some vertices are contact points.
         """
-        places = [np.zeros((0, 3))]
+        vertices = [np.zeros((0, 3))]
         for kind, surface in enumerate(self.surfaces):
             centers, rotations = packing.of_kind(kind)
             points = np.einsum("nij,pj->npi", rotations, centered(surface)) + centers[:, None]
-            places.append(points.reshape(-1, 3))
-        wall_points = np.concatenate(places)
+            vertices.append(points.reshape(-1, 3))
+        wall_points = np.concatenate(vertices)
         distance = self.vessel.distance(wall_points)
         if (distance < 0).all():
             return False
         if self.wall["spacing"]:
-            near = distance > -self.wall["spacing"]
-            self._lift(wall_points[near], distance[near])
+            near_wall = distance > -self.wall["spacing"]
+            self._lift(wall_points[near_wall], distance[near_wall])
         return True
 
-    def _lift(self, places: Floats, distance: Floats) -> None:
-        """Increase the wall's nodes around places (n, 3) to the exact distances (n,) there, outside by more."""
+    def _lift(self, points: Floats, distance: Floats) -> None:
+        """Increase the wall's nodes around points (n, 3) to the exact distances (n,) there, and further outside."""
         from scipy.ndimage import map_coordinates
 
         values = self._nodes[-1].reshape(self.wall["shape"][:3])
-        at = (places - list(self.wall["origin"].values())) / self.wall["spacing"]
-        error = distance - map_coordinates(values, at.T, order=1, mode="nearest")
+        node_coordinates = (points - list(self.wall["origin"].values())) / self.wall["spacing"]
+        error = distance - map_coordinates(values, node_coordinates.T, order=1, mode="nearest")
         error = np.where(distance >= 0, np.maximum(error, distance + 0.1 * self.gap), error)
-        low = np.clip(np.floor(at).astype(np.int64), 0, np.array(values.shape) - 2)
-        lifted = np.zeros_like(values)
+        low = np.clip(np.floor(node_coordinates).astype(np.int64), 0, np.array(values.shape) - 2)
+        increase = np.zeros_like(values)
         for corner in np.ndindex(2, 2, 2):
-            np.maximum.at(lifted, tuple((low + corner).T), error)
-        self._nodes[-1] = (values + lifted).reshape(-1)
+            np.maximum.at(increase, tuple((low + corner).T), error)
+        self._nodes[-1] = (values + increase).reshape(-1)
         self.nodes = self.backend.upload(np.concatenate(self._nodes))
 
     def push(self, scale: float) -> float:
-        """Move and rotate every cell away from its overlaps at this size; return the greatest depth before."""
+        """Move and rotate every cell away from its overlaps at this size; return the largest previous overlap."""
         from scipy.spatial.transform import Rotation
 
         first, neighbors, shifts = self._neighbors(scale)

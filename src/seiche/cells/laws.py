@@ -66,10 +66,10 @@ class Skalak(MembraneLaw):
 
     def alone(self) -> dict[str, MembraneLaw]:
         """Return the law with each of its two moduli; it is linear in G and in G C."""
-        found: dict[str, MembraneLaw] = {"shear modulus": replace(self, area_ratio=0.0)} if self.shear > 0 else {}
+        laws: dict[str, MembraneLaw] = {"shear modulus": replace(self, area_ratio=0.0)} if self.shear > 0 else {}
         if self.shear * self.area_ratio > 0:
-            found["area ratio"] = Skalak(self.shear * 1e-6, self.area_ratio * 1e6)
-        return found
+            laws["area ratio"] = Skalak(self.shear * 1e-6, self.area_ratio * 1e6)
+        return laws
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 """Loop subdivision surfaces: weights of the control points of a triangle at points of its patch of the limit surface.
 
 A patch depends on the triangle's vertices and their neighbours: n0 + n1 + n2 - 6 control points for valences n0, n1,
-n2, twelve in a regular mesh. There the weights are polynomials (theory/cells, eq. 1). Next to a vertex with another
-valence a point is followed through exact subdivisions until it is in a regular patch.
+n2, twelve in a regular mesh. In regular patches the weights are polynomials (theory/cells, eq. 1). Next to a vertex
+with another valence a point is located by exact subdivision until it is in a regular patch.
 
 Control points are in the order of `patches`: the corners, then the other neighbours of each corner.
 """
@@ -28,7 +28,7 @@ QUADRATURE: dict[int, tuple[Floats, Floats]] = {
     1: (np.full((1, 3), 1 / 3), np.ones(1)),
     3: (np.full((3, 3), 1 / 6) + 0.5 * np.eye(3), np.full(3, 1 / 3)),
 }
-#: Most subdivisions; a point that is still next to an irregular vertex then counts as that vertex.
+#: Maximum number of subdivisions; a point that is still next to an irregular vertex then counts as that vertex.
 _MAX_DEPTH = 60
 
 
@@ -57,8 +57,8 @@ def _box_splines() -> list[dict[tuple[int, int, int], int]]:
         "|004:1 013:2"
     )
     splines = []
-    for part in text.split("|"):
-        terms = (term.split(":") for term in part.split())
+    for entry in text.split("|"):
+        terms = (term.split(":") for term in entry.split())
         splines.append({(int(p[0]), int(p[1]), int(p[2])): int(c) for p, c in terms})
     return splines
 
@@ -103,7 +103,7 @@ def regular_weights(v: float, w: float) -> Floats:
     return weights
 
 
-class _Local:
+class _SubdivisionWeights:
     """Rows of weights over the control points of a triangle, for its vertices after one subdivision."""
 
     def __init__(self, valences: tuple[int, int, int]) -> None:
@@ -122,11 +122,11 @@ class _Local:
     def edge(self, k: int, other: int) -> Floats:
         """Return the weights of the new vertex on the edge from corner k to the control point `other` of its ring."""
         ring = self.rings[k]
-        place = ring.index(other)
+        position = ring.index(other)
         row = np.zeros(self.count)
         for point, weight in (
             *((k, 3 / 8), (other, 3 / 8)),
-            *((ring[place - 1], 1 / 8), (ring[(place + 1) % len(ring)], 1 / 8)),
+            *((ring[position - 1], 1 / 8), (ring[(position + 1) % len(ring)], 1 / 8)),
         ):
             row[point] += weight
         return row
@@ -144,7 +144,7 @@ def local_rings(valences: tuple[int, int, int]) -> list[list[int]]:
 @cache
 def _children(valences: tuple[int, int, int]) -> tuple[tuple[tuple[int, int, int], Floats], ...]:
     """Return valences and subdivision matrix of the three children at the corners and of the central one."""
-    local = _Local(valences)
+    local = _SubdivisionWeights(valences)
     children = []
     for k in range(3):
         p, q = (k + 1) % 3, (k + 2) % 3
@@ -171,10 +171,10 @@ def weights_at(valences: tuple[int, int, int], barycentric: Floats) -> Floats:
     """
     point = np.asarray(barycentric, np.float64)
     matrix = np.eye(sum(valences) - 6)
-    turn = np.eye(3)  # barycentric coordinates in the child from those in the triangle
+    to_child = np.eye(3)  # barycentric coordinates in the child from those in the triangle
     for _ in range(_MAX_DEPTH):
         if valences == (6, 6, 6):
-            return _turned(regular_weights(point[1], point[2]), turn) @ matrix
+            return _in_parent(regular_weights(point[1], point[2]), to_child) @ matrix
         if point.max() > 0.5:
             k = int(point.argmax())
             order = [k, (k + 1) % 3, (k + 2) % 3]
@@ -183,16 +183,16 @@ def weights_at(valences: tuple[int, int, int], barycentric: Floats) -> Floats:
         else:
             k = 3
             change = np.array([[1.0, 1.0, -1.0], [-1.0, 1.0, 1.0], [1.0, -1.0, 1.0]])
-        point, turn = change @ point, change @ turn
+        point, to_child = change @ point, change @ to_child
         valences, step = _children(valences)[k]
         matrix = step @ matrix
     raise ValueError("an irregular vertex has no second derivatives")
 
 
-def _turned(weights: Floats, turn: Floats) -> Floats:
+def _in_parent(weights: Floats, to_child: Floats) -> Floats:
     """Return derivatives by the coordinates of a triangle from those by the coordinates of a child triangle."""
     # Columns: derivatives of the child's v and w by v and w of the triangle, at constant sum of u, v and w.
-    j = turn[1:, 1:] - turn[1:, :1]
+    j = to_child[1:, 1:] - to_child[1:, :1]
     value, first = weights[:1], j.T @ weights[1:3]
     (vv, ww, vw), (a, c), (b, d) = weights[3:], (j[0, 0], j[1, 0]), (j[0, 1], j[1, 1])
     second = [

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Closed triangle meshes of cells: refined icosahedra in the shapes of cells, meshes from files, and their checks.
 
-Lengths in any one unit. A mesh is a `seiche.domain.surface.Surface` whose triangles face outwards.
+Lengths in any consistent unit. A mesh is a `seiche.domain.surface.Surface` whose triangles face outwards.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 EVANS_FUNG = (0.207161, 2.002558, -1.122762)
 #: Radius of that cell in micrometres: area 134.1 um^2, volume 94.1 um^3.
 EVANS_FUNG_RADIUS = 3.91
-#: Coordinates beyond which volumes overflow, and least height of a triangle over its longest edge.
+#: Coordinates beyond which volumes overflow, and minimum height of a triangle over its longest edge.
 FARTHEST, THINNEST = 1e60, 1e-6
 
 
@@ -32,7 +32,7 @@ def icosphere(vertices: int = 642) -> Surface:
     Consecutive vertices are mostly neighbours, for memory locality.
 
     Raises:
-        CaseError: another number of vertices.
+        CaseError: a number of vertices that is not in this list.
     """
     sizes = [10 * 4**level + 2 for level in range(6)]
     if vertices not in sizes:
@@ -59,7 +59,7 @@ def icosphere(vertices: int = 642) -> Surface:
 
 
 def _halved(points: Floats, faces: npt.NDArray[np.int64]) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Return the mesh whose triangles are quarters of the given ones."""
+    """Return the mesh in which every triangle is divided into four."""
     edges = np.sort(np.stack([faces, np.roll(faces, -1, axis=1)], axis=2).reshape(-1, 2), axis=1)
     unique, inverse = np.unique(edges, axis=0, return_inverse=True)
     middle = len(points) + inverse.reshape(-1, 3)
@@ -106,20 +106,20 @@ def read_mesh(path: str | os.PathLike[str]) -> Surface:
     """Read the closed mesh of a cell from an .off, .stl or Gmsh 2 .msh file, in the unit of the file.
 
     Raises:
-        CaseError: the mesh is open, inside out or no single closed surface, or the ending is unknown.
-        FormatError: the file is broken.
+        CaseError: the mesh is open, inverted or not a single closed surface, or the suffix is unknown.
+        FormatError: the file is invalid.
     """
     from seiche.io.formats.gmsh import read_gmsh
     from seiche.io.formats.off import read_off
     from seiche.io.formats.stl import read_stl
 
     readers = {".off": read_off, ".stl": read_stl, ".msh": read_gmsh}
-    ending = Path(path).suffix.lower()
-    if ending not in readers:
+    suffix = Path(path).suffix.lower()
+    if suffix not in readers:
         raise CaseError(
             f"{path}: unknown format of a mesh of cells; expected a file that ends with {', '.join(readers)}"
         )
-    surface = readers[ending](path)
+    surface = readers[suffix](path)
     if not np.isfinite(surface.vertices).all():
         raise FormatError(path, "whole file", "a coordinate is not finite")
     return checked(surface, str(path))
@@ -129,7 +129,7 @@ def checked(surface: Surface, name: str = "mesh") -> Surface:
     """Return `surface` if it is one closed surface whose triangles face outwards.
 
     Raises:
-        CaseError: it is open, inside out, in several parts, touches itself, a vertex has too few neighbours, a triangle
+        CaseError: it is open, inverted, in several parts, touches itself, a vertex has too few neighbours, a triangle
             has no area, or a coordinate is too large.
     """
     faces = surface.faces.astype(np.int64)
@@ -139,22 +139,22 @@ def checked(surface: Surface, name: str = "mesh") -> Surface:
     if not farthest < FARTHEST:
         raise CaseError(f"{name}: a coordinate is {farthest:.3g}; expected less than {FARTHEST:g}")
     edges = np.stack([faces, np.roll(faces, -1, axis=1)], axis=2).reshape(-1, 2)
-    _, times = np.unique(np.sort(edges, axis=1), axis=0, return_counts=True)
-    if (times != 2).any():
-        count = int((times == 1).sum()) or int((times > 2).sum())
-        defect = "the mesh is open" if (times == 1).any() else "the mesh branches"
-        belong = "one triangle only" if (times == 1).any() else "more than two triangles"
-        raise CaseError(f"{name}: {defect}: {count} edges belong to {belong}")
+    _, uses = np.unique(np.sort(edges, axis=1), axis=0, return_counts=True)
+    if (uses != 2).any():
+        count = int((uses == 1).sum()) or int((uses > 2).sum())
+        defect = "the mesh is open" if (uses == 1).any() else "the mesh branches"
+        membership = "one triangle only" if (uses == 1).any() else "more than two triangles"
+        raise CaseError(f"{name}: {defect}: {count} edges belong to {membership}")
     if len(np.unique(edges, axis=0)) != len(edges):
         raise CaseError(f"{name}: at {len(surface.clashes())} edges the adjacent triangles have opposite orientations")
-    used, valence = np.unique(faces, return_counts=True)
-    if len(used) != len(surface.vertices):
-        raise CaseError(f"{name}: {len(surface.vertices) - len(used)} vertices belong to no triangle")
+    used_vertices, valence = np.unique(faces, return_counts=True)
+    if len(used_vertices) != len(surface.vertices):
+        raise CaseError(f"{name}: {len(surface.vertices) - len(used_vertices)} vertices belong to no triangle")
     if valence.min() < 3:
         raise CaseError(
-            f"{name}: vertex {int(used[valence.argmin()])} has {valence.min()} neighbours; expected at least 3"
+            f"{name}: vertex {int(used_vertices[valence.argmin()])} has {valence.min()} neighbours; expected at least 3"
         )
-    euler = len(surface.vertices) - len(times) + len(faces)
+    euler = len(surface.vertices) - len(uses) + len(faces)
     if euler != 2 or not _connected(edges, len(surface.vertices)):
         raise CaseError(
             f"{name}: the mesh is not one closed surface without holes (Euler characteristic {euler}, not 2)"
@@ -201,8 +201,8 @@ def rings_of(faces: npt.NDArray[np.integer]) -> list[list[int]]:
     rings = []
     for number, next_of in enumerate(follow):
         ring = [min(next_of)]
-        while (after := next_of[ring[-1]]) != ring[0] and len(ring) <= len(next_of):
-            ring.append(after)
+        while (following := next_of[ring[-1]]) != ring[0] and len(ring) <= len(next_of):
+            ring.append(following)
         if len(ring) != len(next_of):
             raise CaseError(f"mesh: the surface touches itself at vertex {number}")
         rings.append(ring)
@@ -210,7 +210,7 @@ def rings_of(faces: npt.NDArray[np.integer]) -> list[list[int]]:
 
 
 def along_curve(points: Floats) -> npt.NDArray[np.int64]:
-    """Return the order of points (n, 3) along a Morton curve of 1024 boxes an axis."""
+    """Return the order of points (n, 3) along a Morton curve of 1024 boxes per axis."""
     extent = points.max(axis=0) - points.min(axis=0)
     boxes = ((points - points.min(axis=0)) / extent.max() * 1023).astype(np.int64)
     code = np.zeros(len(points), np.int64)

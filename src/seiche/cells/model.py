@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Membrane models and types of cells.
 
-Any units of length and energy: moduli are energies per area, forces energies per length. A coupled run uses lattice
-units.
+Units of length and energy are arbitrary: moduli are energies per area, forces energies per length. Coupled runs use
+lattice units.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from seiche.cells.laws import MembraneLaw
 from seiche.cells.mesh import checked
-from seiche.cells.overlap import own_crossing
+from seiche.cells.overlap import self_intersection
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError
 from seiche.kernels.registry.membrane import CAPACITIES, SLOTS
@@ -32,8 +32,8 @@ class MembraneModel:
     sign of twice the mean curvature (-2/R on a sphere); "rest" is that of the stress-free shape at each point. The
     penalties (eq. 10), energies per area or volume, are `area` (whole cell), `local_area` (each triangle) and `volume`.
 
-    `viscosity` is that of the surface (eqs. 16 to 19), force times time over length, 0 without. Its spring and dashpot
-    relax in the time `relaxation`; slower strains meet the full viscosity. Coupled to a flow, the unit of time is a
+    `viscosity` is the surface viscosity (eqs. 16 to 19), force times time over length; 0: none. Its spring and dashpot
+    relax in the time `relaxation`; the full viscosity resists slower strains. Coupled to a flow, the unit of time is a
     step.
 
     `shell` is "loop", a Loop subdivision surface with 1 or 3 integration points per element (`points`), or "flat",
@@ -58,7 +58,7 @@ class MembraneModel:
         for name in ("bending", "area", "local_area", "volume", "viscosity", "relaxation"):
             _nonnegative(name, getattr(self, name))
         if self.viscosity > 0 and self.relaxation == 0:
-            raise CaseError(f"relaxation = 0: a viscosity of {self.viscosity:g} needs a relaxation time")
+            raise CaseError(f"relaxation = 0: a viscosity of {self.viscosity:g} requires a relaxation time above 0")
         if self.spontaneous_curvature != "rest" and not math.isfinite(self.spontaneous_curvature):
             raise CaseError(f"spontaneous_curvature = {self.spontaneous_curvature}: expected a number or 'rest'")
         if self.shell not in ("loop", "flat"):
@@ -97,9 +97,9 @@ def _nonnegative(name: str, value: float) -> None:
 class CellType:
     """One kind of cell: its name, its undeformed `mesh` and its membrane.
 
-    The vertices of `mesh` are on the surface. With Loop shells the moving points are control points whose limit surface
-    passes through the vertices of `mesh`. `stress_free` is the shape without in-plane stress, with the same triangles;
-    that of `mesh` by default.
+    The vertices of `mesh` are on the surface. With Loop shells the vertices that move are control points whose limit
+    surface passes through the vertices of `mesh`. `stress_free` is the shape without in-plane stress, with the same
+    triangles; that of `mesh` by default.
     """
 
     name: str
@@ -111,7 +111,7 @@ class CellType:
         """Check the meshes.
 
         Raises:
-            CaseError: a mesh that is open, inverted or crosses itself, too many vertices or neighbours, or shapes
+            CaseError: a mesh that is open, inverted or intersects itself, too many vertices or neighbours, or shapes
                 with different triangles.
         """
         checked(self.mesh, f"cell type {self.name!r}: mesh")
@@ -119,7 +119,7 @@ class CellType:
             raise CaseError(
                 f"cell type {self.name!r}: {len(self.mesh.vertices)} vertices; the maximum is {CAPACITIES[-1]}"
             )
-        crossing = own_crossing(self.mesh)
+        crossing = self_intersection(self.mesh)
         if crossing is not None:
             raise CaseError(
                 f"cell type {self.name!r}: mesh: the surface intersects itself: triangles {crossing[0]} and "

@@ -11,7 +11,7 @@ Integers = npt.NDArray[np.int64]
 
 
 def neighbor_pairs(centers: Floats, lengths: Floats, reach: float) -> tuple[Integers, Floats]:
-    """Return the ordered pairs (p, 2) of places within `reach`, images included, and the shift (p, 3) of the second."""
+    """Return the ordered pairs (p, 2) of centers within `reach`, with images, and the shift (p, 3) of the second."""
     from scipy.spatial import cKDTree
 
     images = [
@@ -20,23 +20,23 @@ def neighbor_pairs(centers: Floats, lengths: Floats, reach: float) -> tuple[Inte
     ]
     steps = np.stack(np.meshgrid(*images, indexing="ij"), axis=-1).reshape(-1, 3) * lengths
     low, high = centers.min(axis=0) - reach, centers.max(axis=0) + reach
-    owners, shifts, places = [], [], []
+    originals, shifts, image_centers = [], [], []
     for step in steps:
-        moved = centers + step
-        in_reach = np.flatnonzero(((moved >= low) & (moved <= high)).all(axis=1))
-        owners.append(in_reach)
-        places.append(moved[in_reach])
+        shifted = centers + step
+        in_reach = np.flatnonzero(((shifted >= low) & (shifted <= high)).all(axis=1))
+        originals.append(in_reach)
+        image_centers.append(shifted[in_reach])
         shifts.append(np.broadcast_to(step, (len(in_reach), 3)))
-    owner, shift, place = np.concatenate(owners), np.concatenate(shifts), np.concatenate(places)
-    near_rows = cKDTree(centers).query_ball_tree(cKDTree(place), reach)
-    left = np.repeat(np.arange(len(centers)), [len(row) for row in near_rows])
-    right = np.fromiter((k for row in near_rows for k in sorted(row)), np.int64, len(left))
-    distinct = (owner[right] != left) | (shift[right] != 0).any(axis=1)
-    return np.stack([left[distinct], owner[right[distinct]]], axis=1), shift[right[distinct]]
+    original, shift, image_center = np.concatenate(originals), np.concatenate(shifts), np.concatenate(image_centers)
+    near_rows = cKDTree(centers).query_ball_tree(cKDTree(image_center), reach)
+    first = np.repeat(np.arange(len(centers)), [len(row) for row in near_rows])
+    second = np.fromiter((k for row in near_rows for k in sorted(row)), np.int64, len(first))
+    distinct = (original[second] != first) | (shift[second] != 0).any(axis=1)
+    return np.stack([first[distinct], original[second[distinct]]], axis=1), shift[second[distinct]]
 
 
 def spread_points(points: Floats, count: int) -> Floats:
-    """Return at most `count` of the points, each the farthest from those before it."""
+    """Return at most `count` of the points; each is the one farthest from those selected before."""
     if len(points) <= count:
         return points
     chosen = [int(np.linalg.norm(points, axis=1).argmax())]

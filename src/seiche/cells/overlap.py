@@ -20,7 +20,7 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Packing:
-    """Places of cells: `centers` (n, 3), `rotations` (n, 3, 3) from the frames of their meshes, types `kinds` (n,).
+    """Positions of cells: `centers` (n, 3), `rotations` (n, 3, 3) from the frames of their meshes, types `kinds` (n,).
 
     A center is the mean of the vertices. `hematocrit` is computed from the volumes of the meshes.
     """
@@ -35,9 +35,9 @@ class Packing:
         chosen = self.kinds == kind
         return self.centers[chosen], self.rotations[chosen]
 
-    def taken(self, chosen: npt.NDArray[Any], hematocrit: float) -> Packing:
-        """Return the packing of the `chosen` cells."""
-        return Packing(self.centers[chosen], self.rotations[chosen], self.kinds[chosen], hematocrit)
+    def taken(self, rows: npt.NDArray[Any], hematocrit: float) -> Packing:
+        """Return the packing of the cells in `rows`."""
+        return Packing(self.centers[rows], self.rotations[rows], self.kinds[rows], hematocrit)
 
 
 def overlapping_pairs(surfaces: Sequence[Surface], packing: Packing, lengths: Floats, margin: float = 0.0) -> Integers:
@@ -51,31 +51,31 @@ def overlapping_pairs(surfaces: Sequence[Surface], packing: Packing, lengths: Fl
     if not len(packing.centers):
         return np.zeros((0, 2), np.int64)
     pairs, shifts = neighbor_pairs(packing.centers, lengths, 2 * float(radii.max()) + margin)
-    once = pairs[:, 0] <= pairs[:, 1]
-    pairs, shifts = pairs[once], shifts[once]
-    kinds, centers, turns = packing.kinds, packing.centers, packing.rotations
-    between = centers[pairs[:, 1]] + shifts - centers[pairs[:, 0]]
-    in_reach = np.linalg.norm(between, axis=1) <= radii[kinds[pairs[:, 0]]] + radii[kinds[pairs[:, 1]]] + margin
+    is_ordered = pairs[:, 0] <= pairs[:, 1]
+    pairs, shifts = pairs[is_ordered], shifts[is_ordered]
+    kinds, centers, rotations = packing.kinds, packing.centers, packing.rotations
+    offsets = centers[pairs[:, 1]] + shifts - centers[pairs[:, 0]]
+    in_reach = np.linalg.norm(offsets, axis=1) <= radii[kinds[pairs[:, 0]]] + radii[kinds[pairs[:, 1]]] + margin
     overlapping = []
-    for (i, j), shift in zip(pairs[in_reach].tolist(), between[in_reach], strict=True):
+    for (i, j), shift in zip(pairs[in_reach].tolist(), offsets[in_reach], strict=True):
         first, second = bodies[kinds[i]], bodies[kinds[j]]
         # The second cell in the frame of the first.
-        moved = Surface((second.vertices @ turns[j].T + shift) @ turns[i], second.faces)
-        if meet(first, moved, margin):
+        second_in_first = Surface((second.vertices @ rotations[j].T + shift) @ rotations[i], second.faces)
+        if meet(first, second_in_first, margin):
             overlapping.append((min(i, j), max(i, j)))
     return np.unique(np.array(overlapping, np.int64).reshape(-1, 2), axis=0)
 
 
 def meet(one: Surface, two: Surface, margin: float) -> bool:
     """Return whether two closed surfaces overlap, or a vertex of one is closer than `margin` to the other."""
-    (low, high), (least, most) = bounds(one.vertices), bounds(two.vertices)
-    low, high = np.maximum(low, least) - margin, np.minimum(high, most) + margin
+    (low, high), (lowest, highest) = bounds(one.vertices), bounds(two.vertices)
+    low, high = np.maximum(low, lowest) - margin, np.minimum(high, highest) + margin
     if (low > high).any():
         return False
-    both = ((one, two), (two, one))
-    if _cut(one, two, low, high) or any(_contains(other, own) for own, other in both):
+    ordered = ((one, two), (two, one))
+    if _surfaces_intersect(one, two, low, high) or any(_contains(other, surface) for surface, other in ordered):
         return True
-    return margin > 0 and any(_close(own, other, margin) for own, other in both)
+    return margin > 0 and any(_close(surface, other, margin) for surface, other in ordered)
 
 
 def _contains(outer: Surface, inner: Surface) -> bool:
@@ -85,19 +85,19 @@ def _contains(outer: Surface, inner: Surface) -> bool:
     return bool(signed_distance(outer, inner.vertices[:1])[0] < 0)
 
 
-def _close(own: Surface, other: Surface, margin: float) -> bool:
+def _close(surface: Surface, other: Surface, margin: float) -> bool:
     """Return whether a vertex of one surface is closer than `margin` to another that it does not intersect."""
     from scipy.spatial import cKDTree
 
     corners = other.corners()
     longest = float(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max())
     # A point of a triangle is at most the longest edge away from the vertices.
-    reached, _ = cKDTree(other.vertices).query(own.vertices, distance_upper_bound=longest + margin)
-    close = own.vertices[np.isfinite(reached)]
-    return bool(len(close) and (signed_distance(other, close) < margin).any())
+    distances, _ = cKDTree(other.vertices).query(surface.vertices, distance_upper_bound=longest + margin)
+    candidates = surface.vertices[np.isfinite(distances)]
+    return bool(len(candidates) and (signed_distance(other, candidates) < margin).any())
 
 
-def _cut(one: Surface, two: Surface, low: Floats, high: Floats) -> bool:
+def _surfaces_intersect(one: Surface, two: Surface, low: Floats, high: Floats) -> bool:
     """Return whether a triangle of one surface intersects or touches one of the other, inside a box."""
     from igl.predicates import find_intersections
 
@@ -107,7 +107,7 @@ def _cut(one: Surface, two: Surface, low: Floats, high: Floats) -> bool:
     return bool(find_intersections(*_as_igl(bodies[0]), *_as_igl(bodies[1]), first_only=True)[0])
 
 
-def own_crossing(surface: Surface) -> tuple[int, int] | None:
+def self_intersection(surface: Surface) -> tuple[int, int] | None:
     """Return two triangles of a surface that intersect outside of common vertices, or None."""
     from igl.predicates import find_self_intersections
 

@@ -27,14 +27,15 @@ Integers = npt.NDArray[np.int64]
 
 #: Approximate limit of random packings of bodies as flat as red cells.
 HIGHEST_HEMATOCRIT = 0.6
-#: More cells than this are placed as copies of a tile of about TILE_CELLS at TILE_HEMATOCRIT.
-LARGEST_GROWN, TILE_CELLS, TILE_HEMATOCRIT = 2000, 216, 0.5
-#: Above this part of TILE_HEMATOCRIT the tile is denser than the vessel by this factor.
-_FULL, _DENSER = 0.9, 1.06
-#: Up to this number of cells, which may block each other in a narrow vessel, are grown from several random starts.
-_FEW, _STARTS = 100, 6
+#: More than this number of cells are placed as copies of a tile of about TILE_CELLS at TILE_HEMATOCRIT.
+MAX_GROWN_CELLS, TILE_CELLS, TILE_HEMATOCRIT = 2000, 216, 0.5
+#: Above this fraction of TILE_HEMATOCRIT the tile is denser than the vessel by this factor.
+_DENSE_FRACTION, _DENSITY_MARGIN = 0.9, 1.06
+#: Up to this number of cells, which may block each other in a narrow vessel, are grown from several random starts, at
+#: most this number.
+_MAX_RESTARTED_CELLS, _MAX_STARTS = 100, 6
 #: Initial size of cells that are pushed off the wall.
-_PRESSED = 0.75
+_PRESS_START_SCALE = 0.75
 
 
 def pack(
@@ -51,11 +52,11 @@ def pack(
 
     Args:
         vessel: the space.
-        surfaces: closed meshes, one a type.
+        surfaces: closed meshes, one per type.
         hematocrit: volume of the cells over that of the vessel.
-        shares: number of cells of each type over that of all; equal by default.
-        gap: least distance of cells from each other and from walls; 2 % of the largest radius by default.
-        seed: seed of the random places.
+        shares: fraction of the number of cells, by type; equal by default.
+        gap: minimum distance of cells from each other and from walls; 2 % of the largest radius by default.
+        seed: seed of the random positions.
         backend: device of the computation; the CPU by default.
 
     Returns:
@@ -67,12 +68,14 @@ def pack(
     refuse_tight(vessel, surfaces)
     if not 0 < hematocrit <= HIGHEST_HEMATOCRIT:
         raise CaseError(f"hematocrit = {hematocrit:g}: expected a number above 0 and at most {HIGHEST_HEMATOCRIT:g}")
-    parts = np.asarray(shares if shares is not None else np.ones(len(surfaces)), np.float64)
-    if len(parts) != len(surfaces) or not (np.isfinite(parts) & (parts >= 0)).all() or parts.sum() <= 0:
-        raise CaseError(f"shares {parts.tolist()}: expected one share, zero or more, for each of {len(surfaces)} types")
-    parts = parts / parts.sum()
+    fractions = np.asarray(shares if shares is not None else np.ones(len(surfaces)), np.float64)
+    if len(fractions) != len(surfaces) or not (np.isfinite(fractions) & (fractions >= 0)).all() or fractions.sum() <= 0:
+        raise CaseError(
+            f"shares {fractions.tolist()}: expected one share, zero or more, for each of {len(surfaces)} types"
+        )
+    fractions = fractions / fractions.sum()
     volumes = np.array([surface.volume for surface in surfaces])
-    counts = cell_counts(vessel.volume, volumes, parts, hematocrit)
+    counts = cell_counts(vessel.volume, volumes, fractions, hematocrit)
     count = int(counts.sum())
     if count < 1:
         raise CaseError(
@@ -81,25 +84,27 @@ def pack(
         )
     radius = max(float(np.linalg.norm(centered(surface), axis=1).max()) for surface in surfaces)
     distance = 0.02 * radius if gap is None else gap
-    # Cells thicker by half the gap must not overlap; this is a lower bound of their volume (Brunn-Minkowski).
-    needed = float(counts @ (np.cbrt(volumes) + np.cbrt(4 / 3 * np.pi) * 0.5 * distance) ** 3) / vessel.volume
-    if needed > 1:
+    # Cells enlarged by half the gap must not overlap; this is a lower bound of their volume (Brunn-Minkowski).
+    required = float(counts @ (np.cbrt(volumes) + np.cbrt(4 / 3 * np.pi) * 0.5 * distance) ** 3) / vessel.volume
+    if required > 1:
         raise CaseError(
-            f"gap: {count} cells with this gap need at least {needed:.3g} times the volume of the vessel; use a "
+            f"gap: {count} cells with this gap need at least {required:.3g} times the volume of the vessel; use a "
             "smaller gap or a lower hematocrit"
         )
     device = backend or open_backend("cpu")
-    if count <= LARGEST_GROWN:
+    if count <= MAX_GROWN_CELLS:
         return _grown(
             vessel, surfaces, np.repeat(np.arange(len(surfaces)), counts), distance, seed=seed, backend=device
         )
-    dense = max(TILE_HEMATOCRIT, _DENSER * hematocrit if hematocrit > _FULL * TILE_HEMATOCRIT else 0.0)
-    dense = min(dense, HIGHEST_HEMATOCRIT)
-    edge = float((TILE_CELLS * (parts @ volumes) / dense) ** (1 / 3))
+    tile_hematocrit = max(
+        TILE_HEMATOCRIT, _DENSITY_MARGIN * hematocrit if hematocrit > _DENSE_FRACTION * TILE_HEMATOCRIT else 0.0
+    )
+    tile_hematocrit = min(tile_hematocrit, HIGHEST_HEMATOCRIT)
+    edge = float((TILE_CELLS * (fractions @ volumes) / tile_hematocrit) ** (1 / 3))
     extent = vessel.high - vessel.low
-    fitting = extent / np.maximum(np.round(extent / edge), 1)
-    tile = Box(tuple(np.where(vessel.periodic, fitting, edge).tolist()))
-    packed = pack(tile, surfaces, dense, shares=parts.tolist(), gap=distance, seed=seed, backend=device)
+    fitted_edges = extent / np.maximum(np.round(extent / edge), 1)
+    tile = Box(tuple(np.where(vessel.periodic, fitted_edges, edge).tolist()))
+    packed = pack(tile, surfaces, tile_hematocrit, shares=fractions.tolist(), gap=distance, seed=seed, backend=device)
     try:
         return fill(vessel, surfaces, tile, packed, hematocrit, gap=distance, seed=seed)
     except CaseError:
@@ -109,10 +114,10 @@ def pack(
 def _grown(
     vessel: Vessel, surfaces: Sequence[Surface], kinds: Integers, gap: float, *, seed: int, backend: Backend
 ) -> Packing:
-    """Grow cells from random places; a few cells that jam are grown again from other places."""
+    """Grow cells from random positions; if few cells jam, retry from other positions."""
     starts: list[int | list[int]] = [
         seed,
-        *([seed, attempt] for attempt in range(1, _STARTS if len(kinds) <= _FEW else 1)),
+        *([seed, attempt] for attempt in range(1, _MAX_STARTS if len(kinds) <= _MAX_RESTARTED_CELLS else 1)),
     ]
     for start in starts:
         try:
@@ -133,12 +138,12 @@ def press(
     seed: int = 0,
     backend: Backend | None = None,
 ) -> Packing:
-    """Fill a vessel with copies of a packed periodic tile and push cells off its wall and each other.
+    """Fill a vessel with copies of a packed periodic tile and push cells away from its wall and from each other.
 
-    Of the cells with their centers inside `counts` of each type stay, the deepest ones.
+    Of the cells with centers inside the vessel, `counts` of each type are kept, preferably those far from the wall.
 
     Raises:
-        CaseError: there are fewer cells, or overlaps remain.
+        CaseError: too few cells are inside, or overlaps remain.
     """
     copies = _copies(vessel, tile, packed)
     depth, random = -vessel.distance(copies.centers), np.random.default_rng(seed)
@@ -158,7 +163,7 @@ def press(
         chosen.append(np.delete(rows, removed))
     start = copies.taken(np.sort(np.concatenate(chosen)), 0.0)
     device = backend or open_backend("cpu")
-    return Growth(vessel, surfaces, start.kinds, gap, seed=seed, backend=device, start=start).packed(_PRESSED)
+    return Growth(vessel, surfaces, start.kinds, gap, seed=seed, backend=device, start=start).packed(_PRESS_START_SCALE)
 
 
 def _copies(vessel: Vessel, tile: Box, packed: Packing) -> Packing:
@@ -185,7 +190,7 @@ def fill(
 ) -> Packing:
     """Fill a vessel with copies of a packed periodic tile and remove cells at random down to a hematocrit.
 
-    Cells closer to a wall than `gap` are left out. So are cells that overlap where the period of the vessel is not a
+    Cells closer to a wall than `gap` are omitted, as are cells that overlap where the period of the vessel is not a
     whole number of tiles.
 
     Raises:
@@ -196,40 +201,41 @@ def fill(
     seam = np.array(vessel.periodic) & (np.abs(copies * tile.high - extent) > 1e-9 * extent)
     all_copies = _copies(vessel, tile, packed)
     centers = all_copies.centers
-    keep = np.ones(len(centers), bool)
+    retained = np.ones(len(centers), bool)
     for kind, surface in enumerate(surfaces):
         rows = np.flatnonzero(all_copies.kinds == kind)
         points = centered(surface)
-        places = np.einsum("nij,pj->npi", all_copies.rotations[rows], points) + centers[rows][:, None]
-        nearest = vessel.distance(places.reshape(-1, 3)).reshape(len(rows), -1).max(axis=1)
-        crosses = ((places > vessel.high) & seam).any(axis=(1, 2))
-        keep[rows[(nearest > -gap) | crosses]] = False
-    inside = all_copies.taken(np.flatnonzero(keep), 0.0)
-    clashes = overlapping_pairs(surfaces, inside, lengths_of(vessel))
-    chosen = np.setdiff1d(np.arange(len(inside.centers)), clashes[:, 0])
+        vertices = np.einsum("nij,pj->npi", all_copies.rotations[rows], points) + centers[rows][:, None]
+        nearest = vessel.distance(vertices.reshape(-1, 3)).reshape(len(rows), -1).max(axis=1)
+        crosses = ((vertices > vessel.high) & seam).any(axis=(1, 2))
+        retained[rows[(nearest > -gap) | crosses]] = False
+    inside = all_copies.taken(np.flatnonzero(retained), 0.0)
+    overlaps = overlapping_pairs(surfaces, inside, lengths_of(vessel))
+    chosen = np.setdiff1d(np.arange(len(inside.centers)), overlaps[:, 0])
     volumes = np.array([surface.volume for surface in surfaces])[inside.kinds]
     order = np.random.default_rng(seed).permutation(chosen)
-    total = np.cumsum(volumes[order]) / vessel.volume
-    reached = float(total[-1]) if len(total) else 0.0
-    count = int(np.searchsorted(total, hematocrit * (1 + 1e-9)))
+    cumulative = np.cumsum(volumes[order]) / vessel.volume
+    achieved = float(cumulative[-1]) if len(cumulative) else 0.0
+    count = int(np.searchsorted(cumulative, hematocrit * (1 + 1e-9)))
     half = 0.5 * float(volumes.mean()) / vessel.volume if len(volumes) else 0.0
-    if reached < hematocrit - half:
+    if achieved < hematocrit - half:
         raise CaseError(
-            f"hematocrit = {hematocrit:g}: copies of a packed tile reach only {reached:.3f} in the vessel; use a "
+            f"hematocrit = {hematocrit:g}: copies of a packed tile reach only {achieved:.3f} in the vessel; use a "
             "lower hematocrit"
         )
-    if count < len(total) and total[count] - hematocrit <= half:
+    if count < len(cumulative) and cumulative[count] - hematocrit <= half:
         count += 1
-    return inside.taken(np.sort(order[:count]), float(total[count - 1]) if count else 0.0)
+    return inside.taken(np.sort(order[:count]), float(cumulative[count - 1]) if count else 0.0)
 
 
-def cell_counts(volume: float, volumes: Floats, part: Floats, hematocrit: float) -> Integers:
+def cell_counts(volume: float, volumes: Floats, fractions: Floats, hematocrit: float) -> Integers:
     """Return the number of cells of each type, of the `volumes` (types,), in a vessel of this `volume`.
 
-    Their sum is the closest to the hematocrit; their parts of all are `part` (types,), rounded to whole cells.
+    Their total is the one closest to the hematocrit; the types have the fractions `fractions` (types,), rounded to
+    whole cells.
     """
-    count = round(hematocrit * volume / float(part @ volumes))
-    exact = part * count
-    whole = np.floor(exact).astype(np.int64)
-    whole[np.argsort(whole - exact, kind="stable")[: count - whole.sum()]] += 1
-    return whole
+    count = round(hematocrit * volume / float(fractions @ volumes))
+    exact_counts = fractions * count
+    counts = np.floor(exact_counts).astype(np.int64)
+    counts[np.argsort(counts - exact_counts, kind="stable")[: count - counts.sum()]] += 1
+    return counts

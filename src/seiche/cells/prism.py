@@ -16,7 +16,7 @@ from seiche.errors import CaseError
 
 Floats = npt.NDArray[np.float64]
 
-#: Height of the cross-section behind the opening, and heights between which its sites are counted, in spacings.
+#: Height of the cross-section behind the opening, and range of heights in which its sites are counted, in spacings.
 _DEPTH, _SLAB = 2.0, (1.0, 3.0)
 
 
@@ -79,7 +79,7 @@ class Prism:
 
     def distance(self, points: Floats) -> Floats:
         """Return the distances (n,) of local points (n, 3) from the wall, negative inside."""
-        # The cross-section is constant: each of its points is computed once.
+        # The cross-section is constant: the distance of each of its points is computed once.
         across = np.ascontiguousarray(points[:, 1:], np.float64)
         _, first, inverse = np.unique(across.view(np.complex128).ravel(), return_index=True, return_inverse=True)
         section = np.column_stack([np.full(len(first), _DEPTH), across[first]])

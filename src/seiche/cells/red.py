@@ -15,9 +15,9 @@ from seiche.cells.model import CellType, MembraneModel
 DIAMETER = 7.57e-6
 #: G and C of Skalak's law.
 SHEAR, AREA_RATIO = 2.8e-6, 10.0
-#: Surface viscosity (N s/m): that of recovery, 0.3 to 0.7 uN s/m. In tank-treading about 0.1 uN s/m is found.
+#: Surface viscosity (N s/m) from recovery, 0.3 to 0.7 uN s/m; tank-treading gives about 0.1 uN s/m.
 VISCOSITY = 0.3e-6
-#: Relaxation time (s) of the spring in series with it, where none is chosen; far below the time of recovery.
+#: Relaxation time (s) of the spring in series with it, by default; far below the time of recovery.
 RELAXATION = 1e-3
 #: G = 2.8 uN/m, area modulus 0.2 mN/m, bending modulus 2e-19 J, stress-free in the biconcave shape. A third of the area
 #: modulus is Skalak's with C = 10, the rest that of each triangle; without it control points of Loop shells crumple.
@@ -38,7 +38,7 @@ def red_cell(
 ) -> CellType:
     """Return the red cell in units of `length` (m), `force` (N) and `time` (s): by default um, pN and s.
 
-    Its surface viscosity acts in a flow, where the unit of time is a step (`couple.limits.settled`).
+    Its surface viscosity acts in a flow, where the unit of time is a step (`couple.limits.with_shortest_relaxation`).
 
     Raises:
         CaseError: a number of vertices that `biconcave` does not support.

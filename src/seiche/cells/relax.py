@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Equilibrium shape of a membrane under given forces: the minimum of its energy less the work of the forces."""
+"""Equilibrium shape of a membrane under given forces: the minimum of its energy minus the work of the forces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Equilibrium:
-    """Equilibrium: `vertices` (n, 3), greatest component of the residual force, evaluations of the energy."""
+    """Equilibrium: `vertices` (n, 3), largest component of the residual force, number of evaluations of the energy."""
 
     vertices: Floats
     residual: float
@@ -26,14 +26,14 @@ class Equilibrium:
 def equilibrium(
     cells: Cells, loads: npt.ArrayLike, *, tolerance: float = 1e-4, evaluations: int = 20_000
 ) -> Equilibrium:
-    """Relax the only cell of `cells` (FP64) from its present shape under forces `loads` (n, 3) on its vertices.
+    """Relax the single cell of `cells` (float64) from its present shape under forces `loads` (n, 3) on its vertices.
 
-    The device computes the forces, the host the energies and the minimum, by L-BFGS. The cell is moved to the result.
-    `tolerance` bounds the components of the residual force over the greatest load, or over the shear modulus times the
-    mean edge without loads.
+    The device computes the forces; the host computes the energies and minimises them by L-BFGS. The cell is moved to
+    the result. `tolerance` bounds the components of the residual force over the largest load component, or over the
+    shear modulus times the mean edge without loads.
 
     Raises:
-        CaseError: several cells, single precision or loads that do not add up to zero.
+        CaseError: several cells, single precision, or loads whose sum is not zero.
         UnstableError: no convergence within the limit of evaluations.
     """
     from scipy.optimize import minimize
@@ -42,12 +42,12 @@ def equilibrium(
     start = cells.vertices()[0] if cells.count == 1 else np.empty((0, 3))
     if cells.count != 1 or cells.precision != "float64" or load.shape != start.shape:
         raise CaseError("equilibrium: expected one cell in float64 and a load for each of its vertices")
-    greatest = float(np.abs(load).max())
-    if np.abs(load.sum(axis=0)).max() > 1e-9 * max(greatest, 1e-300) * len(load):
+    force_scale = float(np.abs(load).max())
+    if np.abs(load.sum(axis=0)).max() > 1e-9 * max(force_scale, 1e-300) * len(load):
         raise CaseError("equilibrium: the sum of the loads is not zero, so the cell would accelerate")
     rest = cells.blocks[0].rest
-    if greatest == 0:
-        greatest = rest.cell.model.law.shear * float(np.sqrt(rest.face_areas.mean()))
+    if force_scale == 0:
+        force_scale = rest.cell.model.law.shear * float(np.sqrt(rest.face_areas.mean()))
 
     def potential(flat: Floats) -> tuple[float, Floats]:
         vertices = flat.reshape(start.shape)
@@ -56,11 +56,18 @@ def equilibrium(
         gradient = -(cells.vertex_forces()[0] + load)
         return float(rest.energies(vertices).sum() - (load * vertices).sum()), gradient.ravel()
 
-    options = {"maxfun": evaluations, "maxiter": evaluations, "gtol": tolerance * greatest, "ftol": 0.0, "maxcor": 30}
+    options = {
+        "maxfun": evaluations,
+        "maxiter": evaluations,
+        "gtol": tolerance * force_scale,
+        "ftol": 0.0,
+        "maxcor": 30,
+    }
     minimum = minimize(potential, start.ravel(), jac=True, method="L-BFGS-B", options=options)
     residual = float(np.abs(potential(minimum.x)[1]).max())
-    if not residual <= 10 * tolerance * greatest:
+    if not residual <= 10 * tolerance * force_scale:
         raise UnstableError(
-            f"equilibrium: not converged: the residual force is {residual:.3g} after {minimum.nfev} evaluations"
+            f"equilibrium: not converged: the residual force is {residual:.3g} after {minimum.nfev} evaluations; use "
+            "smaller loads or more evaluations"
         )
     return Equilibrium(minimum.x.reshape(start.shape), residual, int(minimum.nfev))

@@ -29,7 +29,7 @@ Numbers = npt.NDArray[np.integer[Any]]
 
 @dataclass(frozen=True)
 class Block:
-    """Cells of one type, or space for them: rest state, number of cells, first cell and first vertex in the arrays."""
+    """Cells of one type, or slots for them: rest state, number of cells, first cell and first vertex in the arrays."""
 
     rest: RestState
     cells: int
@@ -55,14 +55,14 @@ class Block:
 class ResidentCells:
     """Roles of the cells on a rank, owned ones and ghosts: `role` (capacity,) on the device, one for every cell slot.
 
-    A launch runs over all slots and skips cells in other roles than those given. Launches over replicated cells run
-    over lists of the cells of each type that other ranks have too.
+    A launch runs over all slots and skips cells whose role is not selected. Launches over replicated cells run over
+    lists of the cells of each type that are also on other ranks.
     """
 
     def __init__(self, backend: Backend, blocks: Sequence[Block], replicated: Sequence[int]) -> None:
-        """Make the roles of `blocks`, all empty, and lists for up to `replicated` cells of each type."""
+        """Allocate the roles of `blocks`, all empty, and lists for up to `replicated` cells of each type."""
         self.backend, self.blocks, self.replicated_capacities = backend, tuple(blocks), tuple(replicated)
-        #: For each type: number of listed cells, number of owned ones among them, the cells, owned ones first.
+        #: For each type: number of listed cells, number of owned cells among them, the cells, owned cells first.
         self._lists = [backend.zeros(2 + count, np.int32) for count in replicated]
         self.role: Array = backend.zeros(sum(block.cells for block in blocks), np.int32)
 
@@ -71,7 +71,7 @@ class ResidentCells:
         return in_order([self._bound(spec, roles, block, members, by_cell=False) for block in self.blocks])
 
     def over_cells(self, spec: KernelSpec, block: Block, roles: int = RESIDENT, **members: Any) -> Launch:
-        """Return the launch of a kernel whose items are the cells of a type, counted from its first one."""
+        """Return the launch of a kernel whose items are the cells of a type, counted from its first cell."""
         return self._bound(spec, roles, block, members, by_cell=True)
 
     def over_grouped_vertices(self, spec: KernelSpec, group: int, roles: int = RESIDENT, **members: Any) -> Launch:
@@ -88,7 +88,7 @@ class ResidentCells:
         return in_order(launches)
 
     def list_replicated(self, owned: Sequence[Numbers], ghosts: Sequence[Numbers]) -> None:
-        """List for each type the cells that other ranks have too, counted from its first one: owned ones and ghosts."""
+        """List the cells of each type that are also on other ranks, owned ones and ghosts, from its first cell."""
         for array, capacity, own, ghost_cells in zip(
             self._lists, self.replicated_capacities, owned, ghosts, strict=True
         ):
@@ -114,7 +114,7 @@ class ResidentCells:
         return in_order(launches)
 
     def over_replicated_cells(self, spec: KernelSpec, block: Block, *, own: bool = False, **members: Any) -> Launch:
-        """Return the launch of a kernel whose items are listed cells of a type, or `own` ones, from its first one."""
+        """Return the launch of a kernel whose items are the listed cells of a type, or only the `own` cells."""
         kernel, kind = self.backend.load(resident_list(spec)), self.blocks.index(block)
         arguments = self.backend.pack(kernel, inner=members, listed=self._listed(kind, own=own))
         return kernel.bind(arguments, 0, self.replicated_capacities[kind])

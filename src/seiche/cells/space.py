@@ -21,25 +21,25 @@ Floats = npt.NDArray[np.float64]
 
 #: Distance from a wall that does not exist.
 _FAR = 1e30
-#: Within this distance from the wall its normal determines the side, farther away the nearest site.
+#: Up to this distance from the wall its normal determines the side; beyond it, the nearest site does.
 _NEAR = 1.0
-#: Distances below the first value are exact. Larger ones are those from one wall point in each cube of the second edge,
-#: with a relative error up to the third.
+#: Distances below the first value are exact. Larger distances are measured from one wall point in each cube with the
+#: second value as edge, with a relative error up to the third.
 _EXACT, _COARSE, _ROUGH = 3.0, 3.0, 0.1
-#: Extent of an opening around its axis: this factor of its radius plus this many spacings.
+#: Extent of an opening around its axis: this factor times its radius, plus this number of spacings.
 _EXTENT, _EXTENT_SITES = 1.3, 2.0
 #: Approximate distance of wall points with contact forces.
 POINT_SPACING = 0.75
-#: Points in a query; more queries than one run on all threads.
+#: Points per query; several queries run on all threads.
 _BATCH = 10_000
-#: Sites that are sampled for the widest place of a vessel.
+#: Sites that are sampled to determine the largest sphere in a vessel.
 _SAMPLES = 20_000
 
 
 class FluidSpace:
     """The space of the fluid sites, one cube of volume 1 each.
 
-    If `closed`, openings count as walls: no cell is put across them. `free` are the depths (spacings) of layers behind
+    If `closed`, openings are treated as walls: no cell crosses them. `free` are the depths (spacings) of layers behind
     openings, by name, that are excluded from the space.
     """
 
@@ -105,10 +105,10 @@ class FluidSpace:
     def beyond(self, points: Floats, limit: float) -> npt.NDArray[np.bool_]:
         """Return which points (n, 3) are more than `limit` >= 0 outside; fast for points far from walls."""
         rows = self._find(np.floor(self._wrapped(points) + 0.5).astype(np.int64))
-        unclear = np.flatnonzero((rows < 0) | self._cut[rows] if not self._layers else np.ones(len(points), bool))
+        uncertain = np.flatnonzero((rows < 0) | self._cut[rows] if not self._layers else np.ones(len(points), bool))
         outside = np.zeros(len(points), bool)
-        if len(unclear):
-            outside[unclear] = self.distance(points[unclear]) > limit
+        if len(uncertain):
+            outside[uncertain] = self.distance(points[uncertain]) > limit
         return outside
 
     @cached_property
@@ -122,20 +122,20 @@ class FluidSpace:
         if not len(self.points):
             return np.full(len(points), -_FAR)
         wrapped = self._wrapped(points)
-        # In the center of a round vessel the whole wall is equally far, and a search of all points would be slow.
+        # In the center of a round vessel all wall points are equally far, and a search of all of them would be slow.
         rows, coarse = self._coarse
         distance, nearest = _nearest(coarse, wrapped, _ROUGH)
         nearest = rows[nearest]
-        close = np.flatnonzero(distance < (1 + _ROUGH) * (_EXACT + 2 * _COARSE))
-        distance[close], nearest[close] = _nearest(self._tree, wrapped[close])
-        between = wrapped - self._wrapped(self.points[nearest])
-        between -= np.where(self._lengths > 0, self._lengths * np.round(between / np.maximum(self._lengths, 1.0)), 0.0)
-        height = np.einsum("ij,ij->i", between, self._outwards[nearest])
+        near_rows = np.flatnonzero(distance < (1 + _ROUGH) * (_EXACT + 2 * _COARSE))
+        distance[near_rows], nearest[near_rows] = _nearest(self._tree, wrapped[near_rows])
+        offset = wrapped - self._wrapped(self.points[nearest])
+        offset -= np.where(self._lengths > 0, self._lengths * np.round(offset / np.maximum(self._lengths, 1.0)), 0.0)
+        height = np.einsum("ij,ij->i", offset, self._outwards[nearest])
         inside = self._find(np.floor(wrapped + 0.5).astype(np.int64)) >= 0
         return np.asarray(np.where(distance < _NEAR, height, np.where(inside, -distance, distance)))
 
     def may_fit(self, half_axes: Floats) -> bool:
-        """Return whether a cell fits into the bounding box and its least half axis into the largest sphere inside."""
+        """Return whether a cell fits into the bounding box, and its smallest half axis into the largest sphere."""
         extent = np.sort(0.5 * (self.high - self.low))
         return bool((extent >= half_axes).all() and half_axes[0] <= self._largest_sphere)
 
@@ -146,13 +146,13 @@ class FluidSpace:
         return 1.0 - float(self.distance(sample).min())
 
 
-def _nearest(tree: Any, points: Floats, rough: float = 0.0) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Return distance and row of the nearest point of a tree from points (n, 3), with a relative error `rough`."""
+def _nearest(tree: Any, points: Floats, tolerance: float = 0.0) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """Return distance and row of the nearest point of a tree from points (n, 3), with a relative error `tolerance`."""
     distance, nearest = np.empty(len(points)), np.empty(len(points), np.int64)
 
     def query(begin: int) -> None:
         batch = slice(begin, begin + _BATCH)
-        distance[batch], nearest[batch] = tree.query(points[batch], eps=rough)
+        distance[batch], nearest[batch] = tree.query(points[batch], eps=tolerance)
 
     begins = range(0, len(points), _BATCH)
     if len(begins) > 1:
@@ -163,39 +163,40 @@ def _nearest(tree: Any, points: Floats, rough: float = 0.0) -> tuple[Floats, npt
 
 
 def heights(sites: SiteSet, plane: IoletPlane, points: Floats) -> Floats:
-    """Return the heights of points (..., 3) among the sites behind an opening, infinite outside of its extent.
+    """Return the heights of points (..., 3) among the sites behind an opening, infinite outside its extent.
 
-    Points more than a few spacings in front of the opening belong to another part of the vessel: infinite, too.
+    Points more than a few spacings in front of the opening belong to another part of the vessel; their heights are
+    infinite too.
     """
     offset = points - (np.asarray(plane.center) - np.asarray(sites.origin)) / sites.spacing
     along = offset @ np.asarray(plane.normal)
     height = np.where(along > -_EXTENT_SITES, along, np.inf)
     if plane.radius is None:
         return height
-    aside = np.linalg.norm(offset - along[..., None] * np.asarray(plane.normal), axis=-1)
-    return np.where(aside < _EXTENT * plane.radius / sites.spacing + _EXTENT_SITES, height, np.inf)
+    radial = np.linalg.norm(offset - along[..., None] * np.asarray(plane.normal), axis=-1)
+    return np.where(radial < _EXTENT * plane.radius / sites.spacing + _EXTENT_SITES, height, np.inf)
 
 
 def wall_points(sites: SiteSet, *, openings: bool = False) -> tuple[Floats, Floats]:
     """Return the points where the wall cuts links, (n, 3), and unit vectors (n, 3) out of the fluid there.
 
-    With `openings` also those of inlets and outlets. Points of several sites are returned once.
+    With `openings` also the points of inlets and outlets. Points that several sites share are returned once.
     """
     kinds = [LinkKind.WALL, LinkKind.INLET, LinkKind.OUTLET] if openings else [LinkKind.WALL]
     row, link = np.nonzero(np.isin(sites.link_kind, kinds))
     if not len(row):
         return np.zeros((0, 3)), np.zeros((0, 3))
     vectors = LINK_VECTORS[link].astype(np.float64)
-    places = sites.coords[sites.boundary[row]] + sites.link_fraction[row, link].astype(np.float64)[:, None] * vectors
+    points = sites.coords[sites.boundary[row]] + sites.link_fraction[row, link].astype(np.float64)[:, None] * vectors
     sums = np.zeros((len(sites.boundary), 3))
     np.add.at(sums, row, vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
-    known = np.linalg.norm(sites.wall_normal, axis=1) > 0.5
-    plain = np.isin(sites.link_kind, kinds[1:]).any(axis=1) if openings else np.zeros(len(known), bool)
-    outwards = np.where((known & ~plain)[:, None], sites.wall_normal, sums)[row]
+    has_normal = np.linalg.norm(sites.wall_normal, axis=1) > 0.5
+    at_opening = np.isin(sites.link_kind, kinds[1:]).any(axis=1) if openings else np.zeros(len(has_normal), bool)
+    outwards = np.where((has_normal & ~at_opening)[:, None], sites.wall_normal, sums)[row]
     length = np.linalg.norm(outwards, axis=1, keepdims=True)
     outwards = np.where(length > 1e-9, outwards / np.maximum(length, 1e-9), vectors)
-    first = first_occurrences(np.round(places * 64).astype(np.int64))
-    return places[first], np.asarray(outwards[first], np.float64)
+    first = first_occurrences(np.round(points * 64).astype(np.int64))
+    return points[first], np.asarray(outwards[first], np.float64)
 
 
 def sparse_points(points: Floats) -> Floats:

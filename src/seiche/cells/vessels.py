@@ -99,7 +99,7 @@ class Inside:
     surface: Surface
 
     def __post_init__(self) -> None:
-        """Raise CaseError for a surface that is open or inside out."""
+        """Raise CaseError for a surface that is open or whose triangles face inwards."""
         if self.surface.boundary_loops():
             raise CaseError("vessel: the surface is open; close its ends")
         if self.surface.volume <= 0:
@@ -129,7 +129,7 @@ class Inside:
         return signed_distance(self.surface, points)
 
     def may_fit(self, half_axes: Floats) -> bool:
-        """Compare the least half axis with the largest sphere inside, on a coarse lattice."""
+        """Compare the smallest half axis with the largest sphere inside, on a coarse lattice."""
         return bool(half_axes[0] <= self._largest_sphere)
 
     @cached_property
@@ -146,15 +146,15 @@ def signed_distance(surface: Surface, points: Floats) -> Floats:
     import igl
 
     kind = igl.SIGNED_DISTANCE_TYPE_FAST_WINDING_NUMBER
-    found = igl.signed_distance(points, surface.vertices, surface.faces.astype(np.int64), kind)
-    return np.asarray(found[0], np.float64)
+    result = igl.signed_distance(points, surface.vertices, surface.faces.astype(np.int64), kind)
+    return np.asarray(result[0], np.float64)
 
 
 def refuse_tight(vessel: Vessel, surfaces: Sequence[Surface]) -> None:
     """Check that undeformed cells can fit into the vessel.
 
     Raises:
-        CaseError: a cell is larger than the vessel, or its mesh is open or inside out.
+        CaseError: a cell is larger than the vessel, or its mesh is open or inverted.
     """
     for number, surface in enumerate(surfaces):
         checked(surface, f"cell type {number}: mesh")

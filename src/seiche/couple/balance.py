@@ -67,8 +67,8 @@ def measure_blood_costs(blood: Blood, steps: int = 48) -> BloodCosts:
     The cost of a vertex is the time of the stages of cells on all ranks over their vertices, ghosts not counted.
     """
     sites, times = measure_times(blood.solver, steps)
-    own = (sum(times.get(name, 0.0) for name in CELL_STAGES), len(blood.own_vertices()))
-    seconds, vertices = np.sum(blood.solver.world.allgather(own), axis=0)
+    local_costs = (sum(times.get(name, 0.0) for name in CELL_STAGES), len(blood.own_vertices()))
+    seconds, vertices = np.sum(blood.solver.world.allgather(local_costs), axis=0)
     return BloodCosts(sites, float(seconds / vertices) if vertices else 0.0)
 
 
@@ -78,8 +78,8 @@ def repartitioned(blood: Blood, weights: Floats | None = None, **options: Any) -
     Args:
         blood: the present coupling; it is closed.
         weights: cost of every site, from `BloodCosts.weights`.
-        options: of the new `FlowSolver`: device, layout, partition, transport, threads. The partition is by METIS by
-            default; the others are those of the present solver.
+        options: arguments of the new `FlowSolver`: device, layout, partition, transport, threads. By default the
+            partition is by METIS and the others are those of the present solver.
     """
     old = blood.solver
     state, vertices = blood.state(), [blood.vertices(kind) for kind in range(len(blood.cells.types))]
@@ -87,11 +87,11 @@ def repartitioned(blood: Blood, weights: Floats | None = None, **options: Any) -
     new = FlowSolver(old.sites, old.model, precision=old.precision, world=old.world, weights=weights, **options)
     new.set_state(redistributed_state(old, new))
     old.close()
-    centers = [places.mean(axis=1) for places in vertices]
+    centers = [positions.mean(axis=1) for positions in vertices]
     cells = Cells(new.backend, blood.cells.types, centers, precision=blood.cells.precision)
-    for kind, places in enumerate(vertices):
-        cells.set_vertices(places, kind)
+    for kind, positions in enumerate(vertices):
+        cells.set_vertices(positions, kind)
     contact = blood.contact.of(cells) if blood.contact is not None else None
-    moved = Blood(new, cells, contact=contact, **blood.options)
-    moved.set_state(state)
-    return moved
+    result = Blood(new, cells, contact=contact, **blood.options)
+    result.set_state(state)
+    return result

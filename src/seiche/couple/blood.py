@@ -26,7 +26,7 @@ CELLS = "cells/"
 
 
 class Blood:
-    """Cells that move with a flow and act on it, in lattice units. A step of `solver` is then a step of both."""
+    """Cells that move with a flow and exert forces on it, in lattice units. A step of `solver` advances both."""
 
     def __init__(
         self,
@@ -41,12 +41,12 @@ class Blood:
         slip: float = SLIP,
         before: Blood | None = None,
     ) -> None:
-        """Put `cells` into the flow of `solver`; this and all methods are collective.
+        """Couple `cells` with the flow of `solver`; this and all methods are collective.
 
         Args:
             solver: the flow, on the device of the cells.
-            cells: in the compute precision of the flow and the coordinates of its sites. On several ranks every rank
-                passes all cells; `cells` and `contact` then contain those that it needs.
+            cells: the cells, in the compute precision of the flow and the coordinates of its sites. On several ranks
+                every rank passes all cells; `cells` and `contact` then contain those that it needs.
             contact: forces between the cells, and of walls on them.
             delta: smoothed delta function: hat, roma, peskin or cosine, of support 2, 3, 4 and 4.
             scheme: euler or adams-bashforth.
@@ -54,7 +54,7 @@ class Blood:
             mark_every: steps after which the sites inside cells are determined again: 1, 2, 4, 8, 16 or 32.
             slip: mobility of the shortest waves of membranes, which the delta function hides from the fluid, times
                 viscosity and length of edges (theory/coupling, eq. 18); 0: vertices move with the fluid.
-            before: a former coupling of this flow with other cells, whose fields of the sites are reused.
+            before: a former coupling of this flow with other cells; its fields of the sites are reused.
 
         Raises:
             CaseError: a combination that cannot be coupled.
@@ -124,16 +124,16 @@ class Blood:
                     f"{self._label(cell)} has a vertex with non-finite coordinates at step {step}; use a smaller "
                     "time step, or weaker forces (moduli, contact)"
                 )
-            where = ", ".join(f"{x:.4g}" for x in place)
+            coordinates = ", ".join(f"{x:.4g}" for x in place)
             return (
-                f"{self._label(cell)} has left the fluid at ({where}), step {step}; use a smaller time step, or a "
-                "stronger repulsion from the wall"
+                f"{self._label(cell)} has left the fluid at ({coordinates}), step {step}; use a smaller time step, or "
+                "a stronger repulsion from the wall"
             )
-        broken = self.cells.broken(step, None if self._sharing is None else self._sharing.own_cells())
-        return None if broken is None else f"{self._label(broken[0])} {broken[1]}"
+        problem = self.cells.broken(step, None if self._sharing is None else self._sharing.own_cells())
+        return None if problem is None else f"{self._label(problem[0])} {problem[1]}"
 
     def _label(self, cell: int) -> str:
-        """Return number and type of a cell on this rank, for messages."""
+        """Return the name and type of a cell on this rank, for messages."""
         kind = max(k for k, block in enumerate(self.cells.blocks) if block.first_cell <= cell)
         block = self.cells.blocks[kind]
         number = cell - block.first_cell if self._sharing is None else self._sharing.number(cell)
@@ -178,24 +178,24 @@ class Blood:
     def _by_vertex(self, relaxed: Sequence[npt.NDArray[np.float64] | None]) -> npt.NDArray[np.float64] | None:
         """Return the memory of all types as an array (planes, 3, n); None if that of a viscous type is missing."""
         blocks = self.cells.blocks
-        most = max(memory_planes(block.rest.cell) for block in blocks)
-        if not most:
+        planes = max(memory_planes(block.rest.cell) for block in blocks)
+        if not planes:
             return None
-        columns = []
+        by_kind = []
         for block, total, values in zip(blocks, self._total, relaxed, strict=True):
-            padded = np.zeros((total, most * block.vertices, 3))
+            padded = np.zeros((total, planes * block.vertices, 3))
             if memory_planes(block.rest.cell):
                 if values is None:
                     return None
                 padded[:, : block.elements] = values
-            by_plane = padded.reshape(total, most, block.vertices, 3).transpose(1, 3, 0, 2)
-            columns.append(by_plane.reshape(most, 3, total * block.vertices))
-        return np.concatenate(columns, axis=2)
+            by_plane = padded.reshape(total, planes, block.vertices, 3).transpose(1, 3, 0, 2)
+            by_kind.append(by_plane.reshape(planes, 3, total * block.vertices))
+        return np.concatenate(by_kind, axis=2)
 
     def edges(self) -> dict[str, float]:
-        """Return the mean length of the edges of each type of cell, undeformed, in sites.
+        """Return the mean edge length of each type of cell, undeformed, in sites.
 
-        The fluid penetrates membranes with much longer edges than 1.5, with a support of 4 than about 2.
+        The fluid leaks through membranes with edges much longer than 1.5 sites, or about 2 with a support of 4.
         """
         return {block.rest.cell.name: block.rest.edge for block in self.cells.blocks}
 
@@ -246,7 +246,7 @@ class Blood:
         return {f"{CELLS}{k}": np.arange(world.rank, count, world.size) for k, count in enumerate(self._total)}
 
     def set_state(self, state: State) -> None:
-        """Continue from `state`, after that of the flow was set; every row is on one of the ranks.
+        """Set the state of the cells, after that of the flow; every row is on one of the ranks.
 
         Raises:
             CaseError: an array is missing or has another shape, or a cell is missing.
@@ -269,10 +269,10 @@ class Blood:
             )
             order = np.argsort(numbers)
             if not np.array_equal(numbers[order], np.arange(total)):
-                raise CaseError(f"state: {len(numbers)} {row_set}; expected {total}, each once")
-            found = dict(zip(shapes, arrays, strict=True))
-            for name, of_types in values.items():
-                of_types.append(found[name][order] if name in found else None)
+                raise CaseError(f"state: {row_set} has {len(numbers)} rows; expected each of {total} cells once")
+            by_name = dict(zip(shapes, arrays, strict=True))
+            for name, by_type in values.items():
+                by_type.append(by_name[name][order] if name in by_name else None)
         self.move(values["place"], values["velocity"], values["relaxed"])
 
     def move(
@@ -281,10 +281,10 @@ class Blood:
         velocities: Sequence[npt.NDArray[Any]],
         relaxed: Sequence[npt.NDArray[np.float64] | None] | None = None,
     ) -> None:
-        """Put all cells at `vertices` with `velocities`, (cells, n, 3) for each type, the same on every rank.
+        """Set `vertices` and `velocities` of all cells, (cells, n, 3) for each type, the same on every rank.
 
         `relaxed` (cells, elements, 3) is the memory of their surface viscosity, None for types without. By default, and
-        if that of a viscous type is missing, it is that of cells at rest.
+        if the memory of a viscous type is missing, it is that of cells at rest.
 
         Raises:
             CaseError: an array has another shape.

@@ -18,18 +18,18 @@ from seiche.flow.tile_layout import TileLayout
 from seiche.kernels.registry.ibm import BRICK, Space
 
 _VOLUME = BRICK**3
-#: Values that CPU kernels address by 32-bit offsets.
-_CPU_NUMBERS = 1 << 31
+#: Number of values that CPU kernels can address by 32-bit offsets.
+_MAX_CPU_VALUES = 1 << 31
 
 
 class Bricks:
     """The bricks with sites of a rank, on its device.
 
-    There are `count` rows, and one without fluid for all other places. `slots` (n_owned,) are the places of the owned
+    There are `count` rows, and one without fluid for all other bricks. `slots` (n_owned,) are the slots of the owned
     sites: 512 row + x + 8 (y + 8 z). `members` are the kernel arguments; `corner` (count, 4) on the device are the
     coordinates of each brick's first site. Tiles of 8^3 sites are bricks: their items are the slots.
 
-    On several ranks the first `own` rows have sites of this rank and the others sites of other ranks only. One more
+    On several ranks the first `own` rows have sites of this rank and the other rows sites of other ranks only. One more
     row, full of fluid, represents all bricks farther away; `rows` is the total.
     """
 
@@ -60,19 +60,19 @@ class Bricks:
         corner = np.zeros((self.count, 4), np.int32)
         corner[row, :3] = BRICK * brick
         self.corner = backend.upload(corner)
-        numbers = np.full([extent + 1 for extent in extents[::-1]], -1, np.int32)
-        numbers.reshape(-1)[key] = row
-        fluid, numbers = self._fluid(numbers, territory)
+        brick_rows = np.full([extent + 1 for extent in extents[::-1]], -1, np.int32)
+        brick_rows.reshape(-1)[key] = row
+        fluid, brick_rows = self._fluid(brick_rows, territory)
         self.rows = len(fluid)
-        if not backend.is_gpu and 4 * _VOLUME * self.rows > _CPU_NUMBERS:
+        if not backend.is_gpu and 4 * _VOLUME * self.rows > _MAX_CPU_VALUES:
             raise CaseError(
                 f"cells in flow: {self.count} bricks of {BRICK}^3 sites on one rank are too many for the CPU; use "
                 "more ranks"
             )
         full = np.asarray(fluid.min(axis=1))
         masks = np.packbits(fluid.reshape(-1, 8, 64), axis=2, bitorder="little").view(np.uint64)
-        rows = np.asarray(2 * numbers + full[numbers], np.int32)
-        everywhere = all(sites.periodic) and len(sites) == np.prod(sites.shape)
+        rows = np.asarray(2 * brick_rows + full[brick_rows], np.int32)
+        fills_box = all(sites.periodic) and len(sites) == np.prod(sites.shape)
         self._arrays = backend.upload(rows), backend.upload(masks.reshape(-1))
         self.members: dict[str, Any] = {
             "rows": self._arrays[0],
@@ -83,32 +83,32 @@ class Bricks:
         }
         has_remainder = any(sites.periodic[axis] and sites.shape[axis] % BRICK for axis in range(3))
         #: The simplest addressing that this lattice allows.
-        self.space: Space = "odd" if has_remainder else ("open" if everywhere else "walled")
+        self.space: Space = "odd" if has_remainder else ("open" if fills_box else "walled")
         self._table: Array | None = None
         self._layout, self._backend = layout, backend
 
     def _fluid(
-        self, numbers: npt.NDArray[np.int32], territory: Territory | None
+        self, brick_rows: npt.NDArray[np.int32], territory: Territory | None
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
         """Return the fluid mask (rows, 512) and the row of every brick of the box.
 
-        `numbers` (box) are the rows of bricks with owned sites, -1 elsewhere.
+        `brick_rows` (box) are the rows of bricks with owned sites, -1 elsewhere.
         """
         if territory is None:
             fluid = np.zeros((self.count + 1, _VOLUME), np.uint8)
             fluid.reshape(-1)[self.slots] = 1
-            return fluid, np.where(numbers < 0, np.int32(self.count), numbers)
-        flat = numbers.reshape(-1)
-        remote = territory.known[flat[territory.known] < 0]
+            return fluid, np.where(brick_rows < 0, np.int32(self.count), brick_rows)
+        flat = brick_rows.reshape(-1)
+        remote = territory.needed[flat[territory.needed] < 0]
         flat[remote] = np.arange(self.count, self.count + len(remote))
         self.count += len(remote)
         fluid = np.zeros((self.count + 2, _VOLUME), np.uint8)
         fluid[: self.count], fluid[self.count + 1] = territory.fluid(flat, self.count), 1
-        elsewhere = np.where(territory.sets >= 0, np.int32(self.count + 1), np.int32(self.count))
-        return fluid, np.where(flat < 0, elsewhere, flat).reshape(numbers.shape)
+        default_row = np.where(territory.sets >= 0, np.int32(self.count + 1), np.int32(self.count))
+        return fluid, np.where(flat < 0, default_row, flat).reshape(brick_rows.shape)
 
     def slots_of(self, coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the slots of places (n, 3) in the bricks of this rank."""
+        """Return the slots of sites (n, 3) in the bricks of this rank."""
         brick, inside = np.divmod(coords, BRICK)
         rows = self._backend.download(self._arrays[0])[brick[:, 2], brick[:, 1], brick[:, 0]] >> 1
         lane = inside[:, 0] + BRICK * (inside[:, 1] + BRICK * inside[:, 2])

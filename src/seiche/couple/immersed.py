@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The immersed boundary: vertices that move with the fluid and act on it (theory/coupling).
+"""The immersed boundary: vertices that move with the fluid and exert forces on it (theory/coupling).
 
 The stages that it adds to a step of the flow, after those that advance the populations:
 
     interpolate velocity   V(X) = sum_x u(x) delta(x - X), X += V
     mark inside            with another viscosity inside cells
     (forces on the vertices)
-    list vertices          by bricks of sites in their support, when one has moved too far
+    list vertices          by bricks of sites in their support, if a vertex has moved too far
     spread force           g(x) = sum_X F(X) delta(x - X)
 """
 
@@ -34,13 +34,14 @@ from seiche.observe.stage import Stage
 
 Launch = Callable[[], None]
 
-#: `euler` moves vertices by the velocity at their place; `adams-bashforth` by 3/2 of it less 1/2 of the previous one.
+#: `euler` moves vertices by the velocity at their position; `adams-bashforth` by 3/2 of it minus 1/2 of the previous
+#: one.
 Scheme: TypeAlias = Literal["euler", "adams-bashforth"]
 
 #: Slip mobility of a membrane's shortest waves over the mobility in a fluid that resolves them (eq. 18).
 SLIP = 0.05
 
-#: First listed site of vertices that must be listed again.
+#: Value for the first listed site of vertices that must be listed again.
 _UNLISTED = -(1 << 30)
 
 
@@ -58,12 +59,12 @@ def check_coupling(solver: FlowSolver, markers: Markers, delta: str, scheme: str
 
 
 def viscosity_of(model: FlowModel) -> float:
-    """Return the kinematic viscosity of a model's fluid; of a shear-thinning fluid that at zero shear rate."""
+    """Return the kinematic viscosity of a model's fluid; for a shear-thinning fluid, at zero shear rate."""
     return float(model.rheology.limits[1])
 
 
 class Boundary:
-    """The fields of a coupling that belong to the sites, and the work common to one rank and several."""
+    """The fields of a coupling that belong to the sites, and what is common to one rank and several."""
 
     solver: FlowSolver
     bricks: Bricks
@@ -90,28 +91,28 @@ class Boundary:
             launch()
 
     def _locate_vertices(self) -> None:
-        """Find the sites around all vertices, and have all vertices listed again."""
+        """Find the sites around all vertices, and mark all vertices to be listed again."""
         raise NotImplementedError
 
-    def _act(self) -> None:
+    def _update_forces(self) -> None:
         """Compute all forces and spread them."""
         raise NotImplementedError
 
     def refresh(self) -> None:
-        """Update the coupling after places or forces of vertices were changed from outside."""
+        """Update the coupling after the caller has changed positions or forces of vertices."""
         self._locate_vertices()
         if self.inside is not None:
             self.inside.settle(self.solver.restored_inside)
-        self._act()
+        self._update_forces()
 
     def lost_vertex(self) -> int | None:
         """Return the column of a vertex without fluid around it, or with non-finite coordinates, if there is one."""
-        lost = int(self.solver.backend.download(self._vertices["state"])[2])
-        return lost - 1 if lost else None
+        vertex_plus_one = int(self.solver.backend.download(self._vertices["state"])[2])
+        return vertex_plus_one - 1 if vertex_plus_one else None
 
 
 class ImmersedBoundary(Boundary):
-    """Couples vertices with a flow, both ways, on one rank.
+    """Two-way coupling of vertices with a flow, on one rank.
 
     `velocity` (3, stride) on the device is that of the vertices in the last step.
     """
@@ -140,7 +141,7 @@ class ImmersedBoundary(Boundary):
             surfaces: the closed surfaces that the vertices form.
             viscosity_contrast: inner over outer viscosity of those surfaces, for all or for each kind.
             mark_every: steps after which the sites inside are determined again.
-            before: a former coupling of this flow with other vertices, whose fields of the sites are reused.
+            before: a former coupling of this flow with other vertices; its fields of the sites are reused.
 
         Raises:
             CaseError: several ranks, unknown names, another precision, an impossible contrast.
@@ -169,17 +170,17 @@ class ImmersedBoundary(Boundary):
         if set(contrasts) != {1.0}:
             self.inside = InsideMarker(self.backend, self.bricks, surfaces, contrasts, mark_every)
             self.inside.bind(markers, surfaces)
-        marking = [self.inside.stage()] if self.inside is not None else []
+        mark_stages = [self.inside.stage()] if self.inside is not None else []
         size = np.dtype(real).itemsize
-        moving = Stage("interpolate velocity", self._move, count * (92 + 17 * size), ("stream-collide interior",))
+        move_stage = Stage("interpolate velocity", self._move, count * (92 + 17 * size), ("stream-collide interior",))
         self._force_stages = [
             markers.stage(),
             *also,
             Stage("list vertices", self._list, 0, ("interpolate velocity",)),
             Stage("spread force", self._spread, 3 * size * BRICK**3 * rows, ("list vertices",)),
         ]
-        step = markers.stage(advance=True) if isinstance(markers, Cells) else markers.stage()
-        self.stages = [moving, *marking, step, *self._force_stages[1:]]
+        forces_and_advance = markers.stage(advance=True) if isinstance(markers, Cells) else markers.stage()
+        self.stages = [move_stage, *mark_stages, forces_and_advance, *self._force_stages[1:]]
         self.refresh()
         force, slots = self.bricks.slot_members()
         fields = {"field": self.field, "flow": self.flow, "touched": self.touched, "slots": slots}
@@ -212,35 +213,37 @@ class ImmersedBoundary(Boundary):
         lists: dict[str, Any] = {"lists": self._lists, "state": vertices["state"]}
         listed: dict[str, Any] = {**bricks, **lists, "listed": vertices["listed"], "stride": vertices["stride"]}
         self._locate_all = self._bound(registry.locate_vertices(delta, real, space), 0, count, **members)
-        moving = {"flow": self.flow, "velocity": self.velocity, "slip": self._slip, **members}
+        interpolation = {"flow": self.flow, "velocity": self.velocity, "slip": self._slip, **members}
         spec, teams = registry.interpolate_group(delta, real, space), -(-count // registry.GROUP)
         self._euler, self._adams_bashforth = (
-            self._bound(spec, 0, teams, one={**moving, "now": current_weight, "before": previous_weight}, count=count)
+            self._bound(
+                spec, 0, teams, one={**interpolation, "now": current_weight, "before": previous_weight}, count=count
+            )
             for current_weight, previous_weight in ((1.0, 0.0), (1.5, -0.5))
         )
         teams, sorters = -(-count // registry.RARE_GROUP), -(-rows // registry.SORT_GROUP)
-        counting, filling = (
+        count_spec, fill_spec = (
             grouped(spec, registry.RARE_GROUP) for spec in (registry.count_vertices(delta), registry.fill_lists(delta))
         )
         self._listing = [
-            self._bound(counting, 0, teams, item={**listed, "place": vertices["place"]}, count=count),
+            self._bound(count_spec, 0, teams, item={**listed, "place": vertices["place"]}, count=count),
             self._bound(registry.place_lists(), 0, rows + 1, **lists),
-            self._bound(filling, 0, teams, item=listed, count=count),
+            self._bound(fill_spec, 0, teams, item=listed, count=count),
             self._bound(registry.sort_lists(), 0, sorters, **lists, count=rows),
         ]
-        acting = {"corner": self.bricks.corner, "force": self.markers.force, "lists": self._lists}
-        written = {"field": self.field, "touched": self.touched}
-        self._spread = self._bound(registry.spread(delta, real), 0, rows, **members, **acting, **written)
+        sources = {"corner": self.bricks.corner, "force": self.markers.force, "lists": self._lists}
+        targets = {"field": self.field, "touched": self.touched}
+        self._spread = self._bound(registry.spread(delta, real), 0, rows, **members, **sources, **targets)
 
     def _move(self) -> None:
-        first = self._steps_moved == 0
+        is_first = self._steps_moved == 0
         self._steps_moved += 1
-        (self._euler if first or self.scheme == "euler" else self._adams_bashforth)()
+        (self._euler if is_first or self.scheme == "euler" else self._adams_bashforth)()
 
     def _locate_vertices(self) -> None:
         self._locate_all()
 
-    def _act(self) -> None:
+    def _update_forces(self) -> None:
         for stage in self._force_stages:
             stage.action()
 
@@ -253,24 +256,24 @@ class ImmersedBoundary(Boundary):
 
     def place_all(self, placement: Placement) -> None:
         """Set positions and velocities of the vertices, and the memory of surface viscosity of cells."""
-        hosts = []
+        host_arrays = []
         for values in (placement.place, placement.velocity):
-            hosts.append(np.zeros((3, self.markers.stride)))
+            host_arrays.append(np.zeros((3, self.markers.stride)))
             if values is not None:
-                hosts[-1][:, : values.shape[1]] = values
-        self.backend.assign(self.markers.place, hosts[0])
+                host_arrays[-1][:, : values.shape[1]] = values
+        self.backend.assign(self.markers.place, host_arrays[0])
         if isinstance(self.markers, Cells):
             self.markers.set_relaxed(placement.relaxed)
-        self.restart(None if placement.velocity is None else hosts[1])
+        self.restart(None if placement.velocity is None else host_arrays[1])
 
     def check(self) -> None:
-        """Raise UnstableError, with number and place, if a vertex has no fluid around it."""
-        lost = self.lost_vertex()
-        if lost is not None:
-            place = self.backend.download(self.markers.place)[:, lost]
-            where = ", ".join(f"{x:.4g}" for x in place)
+        """Raise UnstableError, with the number and position of the vertex, if a vertex has no fluid around it."""
+        vertex = self.lost_vertex()
+        if vertex is not None:
+            place = self.backend.download(self.markers.place)[:, vertex]
+            coordinates = ", ".join(f"{x:.4g}" for x in place)
             raise UnstableError(
-                f"vertex {lost} at ({where}) has left the fluid at step {self.solver.step}; use a smaller time "
+                f"vertex {vertex} at ({coordinates}) has left the fluid at step {self.solver.step}; use a smaller time "
                 "step, softer cells or a repulsion from the wall"
             )
 

@@ -22,18 +22,20 @@ from seiche.observe.stage import Stage
 
 
 def contrasts_of(contrast: float | Sequence[float], kinds: int) -> tuple[float, ...]:
-    """Return the viscosity inside surfaces of each kind over that of the fluid, from one for all or one for each.
+    """Return the inner over the outer viscosity of each kind of surface; `contrast` is one value or one for each.
 
     Raises:
-        CaseError: another number of them, or more different ones than sites can distinguish.
+        CaseError: a wrong number of values, or more distinct values than sites can distinguish.
     """
-    each = (float(contrast),) * kinds if isinstance(contrast, int | float) else tuple(map(float, contrast))
-    if len(each) != kinds:
-        raise CaseError(f"viscosity_contrast: {len(each)} values for {kinds} types of cells")
-    most = (1 << MOST_PLANES) - 1
-    if (different := len(set(each) - {1.0})) > most:
-        raise CaseError(f"viscosity_contrast: {different} different inner viscosities; at most {most} are possible")
-    return each
+    contrasts = (float(contrast),) * kinds if isinstance(contrast, int | float) else tuple(map(float, contrast))
+    if len(contrasts) != kinds:
+        raise CaseError(
+            f"viscosity_contrast: {len(contrasts)} values for {kinds} types of cells; expected one, or one for each"
+        )
+    max_distinct = (1 << MOST_PLANES) - 1
+    if (distinct := len(set(contrasts) - {1.0})) > max_distinct:
+        raise CaseError(f"viscosity_contrast: {distinct} different inner viscosities; the maximum is {max_distinct}")
+    return contrasts
 
 
 class InsideMarker:
@@ -55,12 +57,12 @@ class InsideMarker:
         if not surfaces:
             raise CaseError("a viscosity contrast requires closed surfaces, but there are none")
         self._backend, self._bricks, self.every, self._steps = backend, bricks, every, 0
-        different = list(dict.fromkeys(ratio for ratio in contrasts if ratio != 1.0))
-        self._index = [different.index(ratio) + 1 if ratio != 1.0 else 0 for ratio in contrasts]
-        self.planes = max(len(different).bit_length(), 1)
+        distinct = list(dict.fromkeys(ratio for ratio in contrasts if ratio != 1.0))
+        self._index = [distinct.index(ratio) + 1 if ratio != 1.0 else 0 for ratio in contrasts]
+        self.planes = max(len(distinct).bit_length(), 1)
         # Sites inside two cells that overlap have the bits of both.
         self.ratios = [1.0] + [
-            max([ratio for k, ratio in enumerate(different, start=1) if k & index == k], default=1.0)
+            max([ratio for number, ratio in enumerate(distinct, start=1) if number & index == number], default=1.0)
             for index in range(1, 1 << self.planes)
         ]
         self.words = bricks.rows * BRICK
@@ -121,7 +123,7 @@ class InsideMarker:
         return Stage("mark inside", action, int(self.bits.nbytes), ("interpolate velocity",))
 
     def begin(self, step: int) -> None:
-        """Set the number of steps done, which the host does not count during graphs of steps."""
+        """Set the number of steps done, which the host does not count while graphs of steps run."""
         self._steps = step
 
     def settle(self, sites: npt.NDArray[np.uint8] | None) -> None:

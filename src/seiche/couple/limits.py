@@ -24,16 +24,16 @@ Floats = npt.NDArray[np.float64]
 
 #: The product of stiffness and mobility at which a mode begins to grow (eq. 15).
 CRITICAL = 2.0
-#: One over the least mobility of a wave: a mode that decays within a step still moves vertices in that step.
+#: Inverse of the minimum mobility of a wave: a mode that decays within a step still moves vertices in that step.
 _MAX_DECAY = 2.0
-#: Most iterations of the eigenvalue, and the relative change at which they end.
+#: Maximum number of iterations for the eigenvalue, and the relative change at which they end.
 _ITERATIONS, _TOLERANCE = 60, 3e-3
-#: Most trial time steps, exponent of the damped update, and tolerance (logarithm) of the limit.
+#: Maximum number of trial time steps, exponent of the damped update, and tolerance (logarithm) of the limit.
 _TRIALS, _DAMPING, _CONVERGED = 8, 0.6, 0.02
-#: The search ends below this part of the time step.
+#: The search ends below this fraction of the time step.
 _MIN_RATIO = 1e-6
-#: Modulus of the spring in series with surface viscosity over the viscosity of the fluid (lattice units) that the time
-#: step allows with a margin. Alone it would be unstable at 7.5 (theory/cells, section 8).
+#: Modulus of the spring in series with surface viscosity over the viscosity of the fluid (lattice units) that is stable
+#: with a margin. By itself it would be unstable at 7.5 (theory/cells, section 8).
 SPRING = 1.5
 #: Displacement, in sites, for finite differences: linear, and much larger than rounding.
 _SMALL = 1e-4
@@ -41,7 +41,7 @@ _SMALL = 1e-4
 
 @dataclass(frozen=True)
 class StepLimit:
-    """`ratio`: longest stable time step over the present one; `shares`: contribution of each modulus, sum 1."""
+    """`ratio`: longest stable over present time step; `shares`: contribution of each modulus, with sum 1."""
 
     ratio: float
     shares: dict[str, float]
@@ -52,7 +52,7 @@ class StepLimit:
         return max(self.shares, key=lambda name: self.shares[name])
 
 
-def settled(model: MembraneModel, viscosity: float) -> MembraneModel:
+def with_shortest_relaxation(model: MembraneModel, viscosity: float) -> MembraneModel:
     """Return the membrane with the shortest relaxation time that the time step allows (theory/cells, section 8).
 
     `model` is in lattice units, `viscosity` the kinematic one of the fluid. Surface viscosity of any size is stable.
@@ -88,7 +88,7 @@ class Mobility:
     def __init__(
         self, vertices: Floats, delta: Delta, viscosity: float, collision: Collision, scheme: Scheme = "euler"
     ) -> None:
-        """Set up for `vertices` (n, 3) in lattice units that move by `scheme`, and a kinematic `viscosity`."""
+        """Prepare for `vertices` (n, 3) in lattice units, their time scheme, and a kinematic `viscosity`."""
         from scipy.fft import next_fast_len
 
         #: Slip velocities over forces (eq. 18): a sparse matrix (n, n).
@@ -115,16 +115,16 @@ class Mobility:
         from scipy.sparse import csr_array
 
         support = SUPPORT[delta]
-        first = np.floor(places - 0.5 * support).astype(np.int64) + 1
-        steps = np.arange(support + 1)
-        sites = first[:, :, None] + steps
-        weight = delta_function(delta, sites - places[:, :, None])
-        value = np.einsum("ni,nj,nk->nijk", weight[:, 0], weight[:, 1], weight[:, 2])
+        origins = np.floor(places - 0.5 * support).astype(np.int64) + 1
+        offsets = np.arange(support + 1)
+        sites = origins[:, :, None] + offsets
+        weights = delta_function(delta, sites - places[:, :, None])
+        values = np.einsum("ni,nj,nk->nijk", weights[:, 0], weights[:, 1], weights[:, 2])
         _, ny, nz = self._shape
-        index = (sites[:, 0, :, None, None] * ny + sites[:, 1, None, :, None]) * nz + sites[:, 2, None, None, :]
-        rows = np.broadcast_to(np.arange(len(places))[:, None, None, None], value.shape)
+        columns = (sites[:, 0, :, None, None] * ny + sites[:, 1, None, :, None]) * nz + sites[:, 2, None, None, :]
+        rows = np.broadcast_to(np.arange(len(places))[:, None, None, None], values.shape)
         size = int(np.prod(self._shape))
-        return csr_array((value.ravel(), (rows.ravel(), index.ravel())), (len(places), size))
+        return csr_array((values.ravel(), (rows.ravel(), columns.ravel())), (len(places), size))
 
     def __call__(self, forces: Floats) -> Floats:
         """Return velocities (n, 3) for forces (n, 3)."""
@@ -172,9 +172,9 @@ def step_limit(
         mobility = Mobility(stiffness.rest, delta, viscosity * ratio, collision or Trt(), scheme)
         mobility.slip = stiffness.slip(slip / (viscosity * ratio))
         growth, motion = _fastest(stiffness, mobility, motion)
-        distance = CRITICAL / (growth * ratio**2)
-        ratio *= distance**_DAMPING
-        if abs(np.log(distance)) < _CONVERGED or ratio < _MIN_RATIO:
+        ratio_to_limit = CRITICAL / (growth * ratio**2)
+        ratio *= ratio_to_limit**_DAMPING
+        if abs(np.log(ratio_to_limit)) < _CONVERGED or ratio < _MIN_RATIO:
             break
     shares = {name: max(float((motion * force(motion)).sum()), 0.0) for name, force in stiffness.by_modulus.items()}
     return StepLimit(ratio, {name: share / sum(shares.values()) for name, share in shares.items()})
@@ -182,25 +182,27 @@ def step_limit(
 
 def _fastest(stiffness: _Stiffness, mobility: Mobility, motion: Floats) -> tuple[float, Floats]:
     """Return the greatest eigenvalue of stiffness times mobility and its mode, beginning with `motion`."""
-    before = 0.0
+    previous = 0.0
     for _ in range(_ITERATIONS):
         force = stiffness(motion)
         velocity = mobility(force)
-        value = float((velocity * force).sum() / max(float((motion * force).sum()), 1e-300))
+        eigenvalue = float((velocity * force).sum() / max(float((motion * force).sum()), 1e-300))
         motion = velocity / np.linalg.norm(velocity)
-        if abs(value - before) < _TOLERANCE * value:
+        if abs(eigenvalue - previous) < _TOLERANCE * eigenvalue:
             break
-        before = value
-    return value, motion
+        previous = eigenvalue
+    return eigenvalue, motion
 
 
 class _Stiffness:
     """Forces that resist small displacements of the undeformed cell, in total and `by_modulus`."""
 
     def __init__(self, backend: Backend, cell: CellType) -> None:
-        self._total, self._state = _Linear(backend, cell), RestState(cell)
+        self._total, self._state = _ForceDerivative(backend, cell), RestState(cell)
         self.rest, models = self._total.rest, _single_moduli(cell.model)
-        self.by_modulus = {name: _Linear(backend, replace(cell, model=model)) for name, model in models.items()}
+        self.by_modulus = {
+            name: _ForceDerivative(backend, replace(cell, model=model)) for name, model in models.items()
+        }
 
     def __call__(self, motion: Floats) -> Floats:
         return self._total(motion)
@@ -211,13 +213,13 @@ class _Stiffness:
 
         rings = self._state.elements.rings
         counts = np.array([len(ring) for ring in rings])
-        begins, neighbours = np.concatenate([[0], np.cumsum(counts)]), np.concatenate(rings)
-        joined = csr_array((np.ones(len(neighbours)), neighbours, begins), (len(rings), len(rings)))
+        offsets, neighbours = np.concatenate([[0], np.cumsum(counts)]), np.concatenate(rings)
+        adjacency = csr_array((np.ones(len(neighbours)), neighbours, offsets), (len(rings), len(rings)))
         share = diags_array(self._state.vertex_shares)
-        return slip_mobility(self._state, mobility) * (share @ (diags_array(counts.astype(float)) - joined) @ share)
+        return slip_mobility(self._state, mobility) * (share @ (diags_array(counts.astype(float)) - adjacency) @ share)
 
 
-class _Linear:
+class _ForceDerivative:
     """Minus the derivative of the forces of one cell, along a displacement."""
 
     def __init__(self, backend: Backend, cell: CellType) -> None:
@@ -238,12 +240,12 @@ class _Linear:
 def _single_moduli(model: MembraneModel) -> dict[str, MembraneModel]:
     """Return the model with one modulus at a time, by the name of the modulus."""
     moduli = ("bending", "area", "local_area", "volume")
-    none = dict.fromkeys((*moduli, "viscosity", "relaxation"), 0.0)
-    zero = replace(model, law=replace(model.law, shear=0.0), **none)  # type: ignore[arg-type]
-    models = {name: replace(zero, law=law) for name, law in model.law.alone().items()}
+    disabled = dict.fromkeys((*moduli, "viscosity", "relaxation"), 0.0)
+    base = replace(model, law=replace(model.law, shear=0.0), **disabled)  # type: ignore[arg-type]
+    models = {name: replace(base, law=law) for name, law in model.law.alone().items()}
     if model.viscosity > 0:
-        models["surface viscosity"] = replace(zero, viscosity=model.viscosity, relaxation=model.relaxation)
+        models["surface viscosity"] = replace(base, viscosity=model.viscosity, relaxation=model.relaxation)
     for name in moduli:
         if (modulus := getattr(model, name)) > 0:
-            models[name.replace("_", " ")] = replace(zero, **{name: modulus})
+            models[name.replace("_", " ")] = replace(base, **{name: modulus})
     return models

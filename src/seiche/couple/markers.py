@@ -28,7 +28,7 @@ class Placement(NamedTuple):
 
     Attributes:
         place: positions, (3, n).
-        velocity: velocities in the previous step, (3, n); None: there was none.
+        velocity: velocities in the previous step, (3, n); None in the first step.
         relaxed: memory of the surface viscosity of cells, (planes, 3, n); None: that of cells at rest.
     """
 

@@ -19,9 +19,9 @@ from seiche.machine.in_use import predicted_transport_times
 
 Numbers = npt.NDArray[np.int64]
 
-#: Allocated size over required size.
+#: Ratio of allocated to required size.
 HEADROOM = 1.25
-#: Values of padding at the end of a message that one team fills in.
+#: Padding values at the end of a message that one team writes.
 _PADDING = 1 << 16
 
 
@@ -43,12 +43,12 @@ class CellMessages:
     def _open(self) -> None:
         peers = np.flatnonzero((self.sent > 0) | (self.received > 0))
         plan = plan_of_sizes(peers.tolist(), self.sent[peers].tolist(), self.received[peers].tolist())
-        device, world, by = self._backend, self._world, self._transport
-        self.places = HaloExchange(device, world, plan, "float64", by, predict=predicted_transport_times)
-        self.speeds = HaloExchange(device, world, plan, self._real, by, predict=predicted_transport_times)
+        device, world, transport = self._backend, self._world, self._transport
+        self.places = HaloExchange(device, world, plan, "float64", transport, predict=predicted_transport_times)
+        self.speeds = HaloExchange(device, world, plan, self._real, transport, predict=predicted_transport_times)
 
     def fits(self, sent: Numbers, received: Numbers) -> bool:
-        """Return whether messages to and from each rank are large enough for these numbers of values."""
+        """Return whether the messages to and from each rank can contain these numbers of values."""
         return bool((sent <= self.sent).all() and (received <= self.received).all())
 
     def grow(self, sent: Numbers, received: Numbers) -> None:
@@ -78,20 +78,20 @@ class CellMessages:
         Padding at the end of a message is read from and written to the last column of the first row.
         """
         sizes = (self.sent, self.received) if mode == "gather" else (self.received, self.sent)
-        ends = (sources, targets)
-        for slots, values, (first, vertices, rows_of) in zip(exchange.slots(mode), sizes, ends, strict=True):
-            entries, begin = [np.zeros((0, 4), np.int64)], 0
+        endpoints = (sources, targets)
+        for slots, values, (first, vertices, rows_of) in zip(exchange.slots(mode), sizes, endpoints, strict=True):
+            entries, offset = [np.zeros((0, 4), np.int64)], 0
             for peer in exchange.plan.peers:
-                rows, end = rows_of[peer], begin + int(values[peer])
+                rows, next_offset = rows_of[peer], offset + int(values[peer])
                 counts = 3 * vertices[rows]
                 entries.append(
-                    np.column_stack([begin + np.cumsum(counts) - counts, counts, first[rows], vertices[rows]])
+                    np.column_stack([offset + np.cumsum(counts) - counts, counts, first[rows], vertices[rows]])
                 )
-                padding = np.arange(begin + int(counts.sum()), end, _PADDING)
+                padding = np.arange(offset + int(counts.sum()), next_offset, _PADDING)
                 zero = np.zeros(len(padding), np.int64)
-                size = np.minimum(end - padding, _PADDING)
+                size = np.minimum(next_offset - padding, _PADDING)
                 entries.append(np.column_stack([padding, size, zero + stride - 1, zero]))
-                begin = end
+                offset = next_offset
             run_over_cells(self._backend, registry.write_slots(), np.concatenate(entries), slots=slots, stride=stride)
 
     def close(self) -> None:

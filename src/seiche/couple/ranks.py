@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The immersed boundary of cells on several ranks (docs/decisions/0019).
 
-The stages that it adds to a step of the flow. Those marked * are for cells that are on other ranks too ("shared"). They
+The stages that it adds to a step of the flow. Stages marked * treat cells that are on other ranks too ("shared"). They
 run, with their messages, in a second stream concurrently with the stages for the other cells:
 
     send velocities                 of the fluid, to neighbouring ranks
@@ -21,7 +21,7 @@ run, with their messages, in a second stream concurrently with the stages for th
     join shared stream              join the two streams
     mark inside                     with another viscosity inside cells
     contact forces
-    list vertices                   by bricks of sites in their support, when one has moved too far
+    list vertices                   by bricks of sites in their support, if a vertex has moved too far
     spread force                    g(x) = sum_X F(X) delta(x - X)
 """
 
@@ -170,7 +170,7 @@ class SharedBoundary(Boundary):
         self.refresh()
 
     def _connect(self) -> None:
-        """Prepare launches for the present arrays of the cells, and add the coupling to the flow."""
+        """Prepare the launches for the present arrays of the cells, and add the coupling to the flow."""
         cells, zeros = self.cells, self.backend.zeros
         if self.contact is not None:
             self.contact.bind()
@@ -204,18 +204,18 @@ class SharedBoundary(Boundary):
         brick_members: dict[str, Any] = {"bricks": bricks, "vertices": vertices}
         lists: dict[str, Any] = {"lists": self._lists, "state": vertices["state"]}
         listed: dict[str, Any] = {**lists, "bricks": bricks, "listed": vertices["listed"], "stride": vertices["stride"]}
-        moving = {"flow": self.flow, "velocity": self.velocity, "slip": slip, **brick_members}
+        interpolation = {"flow": self.flow, "velocity": self.velocity, "slip": slip, **brick_members}
         weights = ((1.0, 0.0), (1.5, -0.5))  # Euler, Adams-Bashforth
         spec = resident_kernels.interpolate_resident(delta, real, space)
         self._alone = [
             resident.over_groups(
-                spec, GROUP, 1 << OWNED_ONLY, one={**moving, "now": current_weight, "before": previous_weight}
+                spec, GROUP, 1 << OWNED_ONLY, one={**interpolation, "now": current_weight, "before": previous_weight}
             )
             for current_weight, previous_weight in weights
         ]
-        still = {**moving, "velocity": self._partial, "slip": None, "now": 0.0, "before": 0.0}
+        shared_interpolation = {**interpolation, "velocity": self._partial, "slip": None, "now": 0.0, "before": 0.0}
         spec = resident_kernels.interpolate_owned(delta, real, space)
-        self._interpolate = resident.over_replicated_groups(spec, GROUP, one=still, owned=self._owned)
+        self._interpolate = resident.over_replicated_groups(spec, GROUP, one=shared_interpolation, owned=self._owned)
         members = {"place": self.cells.place, "interpolated": self._partial, "velocity": self.velocity, "slip": slip}
         spec, shared = resident_kernels.move_vertices(real), 1 << OWNED_SHARED
         self._shared = [
@@ -239,9 +239,14 @@ class SharedBoundary(Boundary):
             self._bound(resident_kernels.clear_lists(), self.bricks.count, rows, tally=self._lists["tally"]),
             self._bound(registry.sort_lists(), 0, -(-self.bricks.count // registry.SORT_GROUP), **lists, **sorting),
         ]
-        acting = {"corner": self.bricks.corner, "force": self.cells.force, "field": self.field, "touched": self.touched}
+        sources = {
+            "corner": self.bricks.corner,
+            "force": self.cells.force,
+            "field": self.field,
+            "touched": self.touched,
+        }
         self._spread = self._bound(
-            registry.spread(delta, real), 0, self.bricks.own, **brick_members, lists=self._lists, **acting
+            registry.spread(delta, real), 0, self.bricks.own, **brick_members, lists=self._lists, **sources
         )
 
     def _stages(self) -> list[Stage]:
@@ -328,9 +333,9 @@ class SharedBoundary(Boundary):
 
     def _move_alone(self) -> None:
         """Interpolate the velocities of cells that are only on this rank and move them."""
-        second = self.scheme != "euler" and self._steps_moved > 0
+        second_order = self.scheme != "euler" and self._steps_moved > 0
         self._steps_moved += 1
-        self._alone[second]()
+        self._alone[second_order]()
 
     def _move_shared(self) -> None:
         self._shared[self.scheme != "euler" and self._steps_moved > 1]()
@@ -346,7 +351,7 @@ class SharedBoundary(Boundary):
         self._unlist()
         self._locate_all()
 
-    def _act(self) -> None:
+    def _update_forces(self) -> None:
         self.cells.forces()
         if self.contact is not None:
             self.contact.forces()
@@ -354,7 +359,7 @@ class SharedBoundary(Boundary):
         self._spread()
 
     def prepare(self, steps: int) -> int:
-        """Return for how many of `steps` every rank has the cells that it needs; redistributes them if necessary.
+        """Return for how many of `steps` every rank has the cells that it needs; redistribute them if necessary.
 
         Raises:
             UnstableError: on all ranks: a cell moved so fast that a rank lacked it.
@@ -366,4 +371,4 @@ class SharedBoundary(Boundary):
         if self.sharing.redistribute():
             self._connect()
         self._locate_vertices()
-        self._act()
+        self._update_forces()

@@ -11,17 +11,17 @@ from seiche.solver.replay import GRAPH_STEPS
 
 #: Sites that cells may move before the next check.
 RESERVE = 1
-#: Steps between two checks at most: slow cells may accelerate.
+#: Maximum number of steps between two checks: slow cells may accelerate.
 _MAX_WINDOW = 2 * GRAPH_STEPS
-#: Steps after which cells are redistributed in any case, so that each is owned by a rank close to it.
+#: Steps after which cells are redistributed in any case, so that each cell is owned by a rank near it.
 _MAX_AGE = 4096
 
 
 class RedistributionSchedule:
     """Ensures that every rank has the cells that it needs.
 
-    A check finds the number of steps for which this holds. If that is two graphs of steps, the next check is launched
-    before a graph and its reply is read after it, so that the device does not wait for the host.
+    A check determines the number of steps for which this holds. If that is at least two graphs of steps, the next check
+    is launched before a graph and its reply is read after it, so that the device does not wait for the host.
     """
 
     def __init__(self, sharing: CellSharing, redistribute: Callable[[], None]) -> None:
@@ -85,17 +85,17 @@ class RedistributionSchedule:
                 return
             self._redistribute()
             self._redistributed = step
-        wait = int(RESERVE / (1.25 * speed + 0.005))
-        self._window = max(1, min(wait, 2 * self._window, _MAX_WINDOW))
+        valid_steps = int(RESERVE / (1.25 * speed + 0.005))
+        self._window = max(1, min(valid_steps, 2 * self._window, _MAX_WINDOW))
         self._from, self.until = queried, queried + self._window
 
     def _reply(self, queried: int) -> tuple[bool, float]:
-        """Return whether a rank soon lacks a cell, and the greatest velocity; raise if it lacked one at `queried`."""
-        lacks, exchange_due, speed = self._sharing.reply()
-        since, self._queried = queried - self._from, None
-        if lacks:
+        """Return whether a rank will soon lack a cell, and the greatest velocity; raise if a rank lacked one."""
+        cell_missing, exchange_due, speed = self._sharing.reply()
+        elapsed, self._queried = queried - self._from, None
+        if cell_missing:
             raise UnstableError(
-                f"a cell moved too far within {since} steps (step {queried}, velocity {speed:.3g} sites per step) "
-                "for the ranks that share it; use a smaller time step"
+                f"a cell moved too far in {elapsed} steps (step {queried}, velocity {speed:.3g} sites per step): a "
+                "rank that needs it has no copy; use a smaller time step"
             )
         return exchange_due, speed

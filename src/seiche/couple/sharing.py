@@ -23,7 +23,7 @@ from seiche.kernels.registry.resident import GHOST, OWNED, OWNED_ONLY, OWNED_SHA
 
 Numbers = npt.NDArray[np.int64]
 
-#: Least capacity for cells of a type.
+#: Minimum capacity for cells of a type.
 _MIN_CAPACITY = 4
 
 
@@ -68,7 +68,7 @@ class CellSharing:
         transport: TransportName,
         before_closing: Callable[[], None],
     ) -> None:
-        """Allocate the least capacity; `place_all` sets the cells.
+        """Allocate the minimum capacity; `place_all` sets the cells.
 
         `before_closing` must discard graphs that use the messages.
         """
@@ -86,7 +86,7 @@ class CellSharing:
         self.reserve(*[[_MIN_CAPACITY] * len(self.total)] * 2)
 
     def reserve(self, capacities: Sequence[int], replicated: Sequence[int]) -> None:
-        """Allocate cell slots, `replicated` of them for cells on other ranks too; the arrays lose their content."""
+        """Allocate cell slots, `replicated` of them for cells on other ranks too; contents of arrays are lost."""
         self.resident = self.cells.reserve(capacities, replicated)
         zeros, slots, words = self.backend.zeros, self.cells.count, self.territory.words
         self.velocity = zeros((3, self.cells.stride), self._real)
@@ -125,8 +125,8 @@ class CellSharing:
     def reply(self) -> tuple[bool, bool, float]:
         """Return the result of the last `query` (collective).
 
-        Whether a rank lacked a cell, whether one soon may, and the largest displacement of a vertex in a step along an
-        axis.
+        It states whether a rank lacked a cell, whether one soon may, and the largest displacement of a vertex along an
+        axis in a step.
         """
         self.backend.await_event(self._result_event)
         reduced = np.min(np.stack(self.world.allgather(self._host_result * [-1, -1, 1])), axis=0)
@@ -196,7 +196,7 @@ class CellSharing:
         by_peer = [np.flatnonzero(outgoing.is_on(peer)) for peer in range(world.size)]
         rows = outgoing.rows()
         received_rows = world.alltoall([rows[k] if peer != rank else rows[:0] for peer, k in enumerate(by_peer)])
-        received_rows[rank] = rows[by_peer[rank]]  # most of them: they need no message
+        received_rows[rank] = rows[by_peer[rank]]  # most rows stay on this rank and need no message
         source = np.repeat(np.arange(world.size), [len(peer_rows) for peer_rows in received_rows])
         table_rows = np.concatenate(received_rows)
         order = np.lexsort((table_rows[:, 1], table_rows[:, 0]))
@@ -211,10 +211,10 @@ class CellSharing:
         grown = self._grow(old, table, sent, received)
         self._move(old, owned_cells, by_peer, table, source)
         self._set_roles(table)
-        at, stride, messages = self._vertices(table), self.cells.stride, self.messages
-        messages.write(messages.places, "gather", stride, (*at, owned), (*at, ghosts))
-        messages.write(messages.speeds, "gather", stride, (*at, owned), (*at, ghosts))
-        messages.write(messages.speeds, "scatter_add", stride, (*at, ghosts), (*at, owned))
+        table_vertices, stride, messages = self._vertices(table), self.cells.stride, self.messages
+        messages.write(messages.places, "gather", stride, (*table_vertices, owned), (*table_vertices, ghosts))
+        messages.write(messages.speeds, "gather", stride, (*table_vertices, owned), (*table_vertices, ghosts))
+        messages.write(messages.speeds, "scatter_add", stride, (*table_vertices, ghosts), (*table_vertices, owned))
         return grown
 
     def _lists(self, table: OwnerTable) -> tuple[list[Numbers], list[Numbers]]:
@@ -241,32 +241,34 @@ class CellSharing:
     def vertices(self, roles: int, *, divided: bool = False) -> int:
         """Return the number of vertices of the cells in these roles on this rank, a bit mask.
 
-        `divided` counts those of a replicated cell in equal parts on each of its ranks.
+        With `divided` those of a replicated cell are divided equally among its ranks.
         """
         table = self.table
-        positions = self._block_vertices[table.kind]
+        counts = self._block_vertices[table.kind]
         holders = np.unpackbits(np.ascontiguousarray(table.holders).view(np.uint8), axis=1).sum(axis=1)
         chosen = (roles >> self._roles(table) & 1).astype(bool)
-        return int(np.rint((positions / holders.clip(1) if divided else positions)[chosen].sum()))
+        return int(np.rint((counts / holders.clip(1) if divided else counts)[chosen].sum()))
 
     def _grow(self, table: OwnerTable, new: OwnerTable, sent: Numbers, received: Numbers) -> bool:
         """Increase capacities for the cells of `new` and their messages if a rank needs it; return whether one did."""
         kinds = len(self.total)
         counts = [np.bincount(kind, minlength=kinds) for kind in (new.kind, new.kind[self._replicated(new)])]
-        required = list(zip(counts, (self.capacities, self.resident.replicated_capacities), strict=True))
-        too_small = any((count > capacity).any() for count, capacity in required)
+        requirements = list(zip(counts, (self.capacities, self.resident.replicated_capacities), strict=True))
+        too_small = any((count > capacity).any() for count, capacity in requirements)
         if not any(self.world.allgather(too_small or not self.messages.fits(sent, received))):
             return False
         if too_small:
             (first, vertices), stride = self._vertices(table), self.cells.stride
-            before = self.cells.place, self.velocity, *self.cells.planes
-            grown = (
+            former_arrays = self.cells.place, self.velocity, *self.cells.planes
+            capacities = (
                 [_with_headroom(n) if n > old else old for n, old in zip(count.tolist(), capacity, strict=True)]
-                for count, capacity in required
+                for count, capacity in requirements
             )
-            self.reserve(*grown)
+            self.reserve(*capacities)
             entries = np.column_stack([first, self._vertices(table)[0], vertices])
-            for source, target in zip(before, (self.cells.place, self.velocity, *self.cells.planes), strict=True):
+            for source, target in zip(
+                former_arrays, (self.cells.place, self.velocity, *self.cells.planes), strict=True
+            ):
                 move_cells(self.backend, source, target, entries, (stride, self.cells.stride))
         self.messages.grow(sent, received)
         self.messages.prepare(self.cells.place, self.velocity)
@@ -276,22 +278,26 @@ class CellSharing:
         self, old: OwnerTable, owned_cells: Numbers, by_peer: list[Numbers], table: OwnerTable, source: Numbers
     ) -> None:
         """Copy the state of this rank's cells, rows `owned_cells` of `old`, to their new ranks."""
-        rank, stride, (at, vertices) = self.world.rank, self.cells.stride, self._vertices(table)
-        first, old_vertices = (column[owned_cells] for column in self._vertices(old))
+        rank, stride, (first_new, vertices) = self.world.rank, self.cells.stride, self._vertices(table)
+        first_old, old_vertices = (column[owned_cells] for column in self._vertices(old))
         empty = np.zeros(0, np.int64)
         outgoing = [empty if peer == rank else rows for peer, rows in enumerate(by_peer)]
         incoming = [empty if peer == rank else np.flatnonzero(source == peer) for peer in range(self.world.size)]
-        local, messages = np.flatnonzero(source == rank), self.messages
-        out = np.column_stack([first[by_peer[rank]], at[local], old_vertices[by_peer[rank]]])
-        back = np.column_stack([at[local], at[local], vertices[local]])
+        kept_rows, messages = np.flatnonzero(source == rank), self.messages
+        outgoing_entries = np.column_stack(
+            [first_old[by_peer[rank]], first_new[kept_rows], old_vertices[by_peer[rank]]]
+        )
+        returned_entries = np.column_stack([first_new[kept_rows], first_new[kept_rows], vertices[kept_rows]])
         planes = [(messages.places, plane) for plane in self.cells.planes]
         for exchange, array in ((messages.places, self.cells.place), (messages.speeds, self.velocity), *planes):
             buffer = self.backend.zeros((3, stride), array.dtype)
-            move_cells(self.backend, array, buffer, out, (stride, stride))
-            messages.write(exchange, "gather", stride, (first, old_vertices, outgoing), (at, vertices, incoming))
+            move_cells(self.backend, array, buffer, outgoing_entries, (stride, stride))
+            messages.write(
+                exchange, "gather", stride, (first_old, old_vertices, outgoing), (first_new, vertices, incoming)
+            )
             exchange.start(array, "gather")
             exchange.finish(array, "gather")
-            move_cells(self.backend, buffer, array, back, (stride, stride))
+            move_cells(self.backend, buffer, array, returned_entries, (stride, stride))
 
     def _set_roles(self, table: OwnerTable) -> None:
         """Copy the roles of the cells of a table to the device."""
@@ -323,9 +329,9 @@ class CellSharing:
         owned, own_by_kind = self.table.owner == self.world.rank, []
         first, _ = self._vertices(self.table)
         for kind, block in enumerate(self.cells.blocks):
-            mine = owned & (self.table.kind == kind)
-            columns = first[mine][:, None] + np.arange(block.vertices)
-            own_by_kind.append((self.table.number[mine], columns.reshape(-1)))
+            selected = owned & (self.table.kind == kind)
+            columns = first[selected][:, None] + np.arange(block.vertices)
+            own_by_kind.append((self.table.number[selected], columns.reshape(-1)))
         return own_by_kind
 
     def gathered(self, by_cell: Array) -> npt.NDArray[Any]:

@@ -23,8 +23,8 @@ Complex = npt.NDArray[np.complex128]
 
 #: Directions of waves and of forces across them.
 _WAVES = (((1, 0, 0), (0, 1, 0)), ((1, 1, 0), (0, 0, 1)), ((1, 1, 1), (1, -1, 0)))
-#: Wave numbers along an axis, and frequencies (radians a step) at which a wave may begin to grow.
-_NUMBERS, _FREQUENCIES = np.geomspace(0.05, np.pi, 16), np.geomspace(1e-5, np.pi, 300)
+#: Wave numbers along an axis, and frequencies (radians per step) at which a wave may begin to grow.
+_WAVE_NUMBERS, _FREQUENCIES = np.geomspace(0.05, np.pi, 16), np.geomspace(1e-5, np.pi, 300)
 #: Stiffness of waves that are stable at any stiffness.
 _MAX_STIFFNESS = 1e3
 #: Steps that are summed one by one.
@@ -57,7 +57,7 @@ def _along(model: FlowModel, scheme: Scheme, wave: Floats, force: Floats) -> tup
     """Return kappa and m of the waves k = q `wave`, for forces along `force`."""
     force = force / np.linalg.norm(force)
     collide, initial = _scheme(model, force)
-    k = _NUMBERS[:, None] * wave
+    k = _WAVE_NUMBERS[:, None] * wave
     phases = np.exp(-1j * (k @ D3Q19.vectors.T))  # (waves, Q): streaming
     momentum = D3Q19.vectors @ force
     populations, velocity = np.broadcast_to(initial, phases.shape), np.full((len(k), _STEPS), 0.5)
@@ -71,7 +71,7 @@ def _along(model: FlowModel, scheme: Scheme, wave: Floats, force: Floats) -> tup
     turn = np.exp(1j * _FREQUENCIES)[:, None]
     response = _powers() @ velocity.T + velocity[:, -1] * decay * turn**-_STEPS / (1 - decay / turn)
     stiffness = -(turn - 1) / (response * displacement_factor(scheme, turn))
-    critical = np.array([min(_critical(path), _MAX_STIFFNESS) for path in stiffness.T])
+    critical = np.array([min(_critical(row), _MAX_STIFFNESS) for row in stiffness.T])
     return (2 - 2 * np.cos(k)).sum(axis=1), 2.0 / critical
 
 
@@ -93,22 +93,22 @@ def _scheme(model: FlowModel, force: Floats) -> tuple[Floats, Floats]:
     even, odd = relaxation_rates(model.rheology.viscosity, model)
     identity = np.eye(len(c))
     equilibrium = w[:, None] * (1.0 + (c @ c.T) / CS2)
-    thrust = w * (c @ force) / CS2
+    forced = w * (c @ force) / CS2
     if isinstance(model.collision, Regularised):
         stress = np.einsum("ia,ib->iab", c, c)
-        second = stress - CS2 * np.eye(3)
-        filtered = 0.5 / CS2**2 * w[:, None] * np.einsum("iab,jab->ij", second, stress)
-        return equilibrium + (1 - even) * filtered @ (identity - equilibrium), thrust
-    back = identity[D3Q19.opposite]
-    relaxed = (0.5 * even * (identity + back) + 0.5 * odd * (identity - back)) @ (identity - equilibrium)
-    return identity - relaxed, thrust  # half of it through the equilibrium, (1 - odd/2) by eq. (12)
+        hermite = stress - CS2 * np.eye(3)
+        projection = 0.5 / CS2**2 * w[:, None] * np.einsum("iab,jab->ij", hermite, stress)
+        return equilibrium + (1 - even) * projection @ (identity - equilibrium), forced
+    reflection = identity[D3Q19.opposite]
+    relaxed = (0.5 * even * (identity + reflection) + 0.5 * odd * (identity - reflection)) @ (identity - equilibrium)
+    return identity - relaxed, forced  # half of it through the equilibrium, (1 - odd/2) by eq. (12)
 
 
 def _critical(stiffness: Complex) -> float:
     """Return the least positive real stiffness on a path of complex ones, by frequency."""
     real, imaginary = stiffness.real, stiffness.imag
-    row = np.flatnonzero((imaginary[:-1] * imaginary[1:] < 0) & (real[:-1] > 0) & (real[1:] > 0))
-    fraction = imaginary[row] / (imaginary[row] - imaginary[row + 1])
-    crossings = real[row] + fraction * (real[row + 1] - real[row])
-    last = real[-1:] if real[-1] > 0 else np.empty(0)  # two steps a period
-    return float(np.min(np.concatenate([crossings, last]), initial=np.inf))
+    rows = np.flatnonzero((imaginary[:-1] * imaginary[1:] < 0) & (real[:-1] > 0) & (real[1:] > 0))
+    fraction = imaginary[rows] / (imaginary[rows] - imaginary[rows + 1])
+    crossings = real[rows] + fraction * (real[rows + 1] - real[rows])
+    final = real[-1:] if real[-1] > 0 else np.empty(0)  # period of two steps
+    return float(np.min(np.concatenate([crossings, final]), initial=np.inf))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cells suspended in a flow, in lattice units: types, places, and transfer between host and flow."""
+"""Cells suspended in a flow, in lattice units: types, positions, and transfer between host and flow."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ class CellsSetup:
     """Cells in lattice units and their coupling to the flow."""
 
     types: tuple[CellType, ...]
-    surfaces: tuple[Surface, ...]  # undeformed polyhedra of the moving points; their volumes define the hematocrit
-    shares: tuple[float, ...]  # number of cells of each type over that of all
-    packing: Packing | None  # centers are means of the moving points; None after a restart
-    hematocrit: float | None  # the requested one, of the part `reached` of the fluid; None if places were given
-    gap: float  # least distance of packed cells from each other and from walls
+    surfaces: tuple[Surface, ...]  # undeformed polyhedra of the vertices; their volumes define the hematocrit
+    shares: tuple[float, ...]  # fraction of the number of cells, by type
+    packing: Packing | None  # centers are means of the vertices; None after a restart
+    hematocrit: float | None  # requested, in the fraction `reached` of the fluid; None if positions were read
+    gap: float  # minimum distance of packed cells from each other and from walls
     contrasts: tuple[float, ...]  # viscosity inside cells of each type over that of the fluid
     between: Repulsion
     wall: Repulsion
     limits: tuple[StepLimit, ...]  # longest stable time step, by type
-    reached: float  # part of the fluid in which cells are packed, without layers at openings
+    reached: float  # fraction of the fluid in which cells are packed, without layers at openings
     delta: Delta
     scheme: Scheme
     mark_every: int
     slip: float
     label: str  # name of the case, for messages
-    notes: tuple[str, ...]  # about places read from files
+    notes: tuple[str, ...]  # about positions read from files
 
     def volumes(self) -> Floats:
         """Return the volume of a cell of each type, in volumes of a site."""
         return np.array([surface.volume for surface in self.surfaces])
 
     def largest(self) -> float:
-        """Return the largest distance of a vertex from the middle of its cell, in spacings."""
+        """Return the largest distance of a vertex from the center of its cell, in sites."""
         return max(radius_of(surface) for surface in self.surfaces)
 
 
@@ -90,10 +90,12 @@ class Population:
         )
 
 
-def packed(cells: CellsSetup) -> list[Population]:
+def packed_populations(cells: CellsSetup) -> list[Population]:
     """Return the cells of the packing, undeformed and at rest."""
     if cells.packing is None:
-        raise CaseError("packing: the case defines no initial positions of the cells")
+        raise CaseError(
+            "packing: the case does not define initial positions of the cells; set a hematocrit or give positions"
+        )
     populations = []
     for kind, surface in enumerate(cells.surfaces):
         centers, rotations = cells.packing.of_kind(kind)
@@ -102,8 +104,8 @@ def packed(cells: CellsSetup) -> list[Population]:
     return populations
 
 
-def named(populations: Sequence[Population]) -> int:
-    """Number all cells in order as their names; return the next name."""
+def assign_names(populations: Sequence[Population]) -> int:
+    """Use consecutive numbers as permanent names of all cells; return the next name."""
     first = 0
     for population in populations:
         population.names = first + np.arange(len(population.vertices))
@@ -115,14 +117,14 @@ def couple(
     setup: CellsSetup,
     solver: FlowSolver,
     populations: Sequence[Population],
-    wall: Floats,
+    wall_points: Floats,
     *,
     fresh: bool = True,
     before: Blood | None = None,
 ) -> Blood:
-    """Put cells into the flow of `solver`, whose wall has the points `wall` (n, 3).
+    """Couple cells with the flow of `solver`, whose wall has the points `wall_points` (n, 3).
 
-    Without `fresh` the velocities of the populations are set too. The cells replace those of `before`.
+    Without `fresh` the velocities of the populations are set too. The cells replace those of the coupling `before`.
 
     Raises:
         CaseError: a combination that cannot be coupled.
@@ -137,8 +139,8 @@ def couple(
         contact = Contact(
             cells,
             setup.between,
-            wall=setup.wall if len(wall) else None,
-            wall_points=wall if len(wall) else None,
+            wall=setup.wall if len(wall_points) else None,
+            wall_points=wall_points if len(wall_points) else None,
             lengths=np.where(sites.periodic, sites.shape, 0),
         )
         blood = Blood(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sites of other ranks: their bricks, the fluid next to own sites, the velocities to be received (decision 19)."""
+"""Sites of other ranks: their bricks, the fluid next to own sites, and the halo of velocities (decision 19)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from seiche.kernels.registry.resident import MAX_RANKS
 
 Keys = npt.NDArray[np.int64]
 
-#: Sites between a site of a stencil and its farthest one along an axis.
+#: Largest distance between two sites of a stencil along an axis.
 _REACH = 3
-#: Places in each of the boxes that are searched for the halo of velocities.
+#: Points in each of the boxes that are searched for the halo of velocities.
 _SLAB = 1 << 25
+#: Sites that are processed together.
 _CHUNK = 1 << 20
 
 
@@ -28,7 +29,7 @@ class Territory:
     """The bricks of all ranks, by their keys in a box that has one brick more along each axis.
 
     `sets` (box) is the number of the set of ranks with sites in a brick, -1 without any; `ranks` (sets, words) are
-    these sets as bits and `homes` (sets,) the rank with most of a brick's sites. `known` are the keys of the bricks
+    these sets as bits and `homes` (sets,) the rank with most of a brick's sites. `needed` are the keys of the bricks
     whose fluid mask this rank needs.
     """
 
@@ -50,7 +51,7 @@ class Territory:
         bricks, row = np.unique(np.concatenate(keys_of), return_inverse=True)
         bits = np.zeros((len(bricks), self.words), np.uint32)
         np.bitwise_or.at(bits, (row, ranks // 32), np.uint32(1) << (ranks % 32).astype(np.uint32))
-        order = np.lexsort((-ranks, sites))  # the last assignment counts: most sites, the lowest rank among equals
+        order = np.lexsort((-ranks, sites))  # the last assignment wins: most sites, then lowest rank
         largest_share = np.zeros(len(bricks), np.int64)
         largest_share[row[order]] = ranks[order]
         sets, number = np.unique(np.column_stack([bits, largest_share]), axis=0, return_inverse=True)
@@ -58,7 +59,7 @@ class Territory:
         self.homes = sets[:, -1].astype(np.int32)
         self.sets = np.full(int(np.prod(self.extent + 1)), -1, np.int32)
         self.sets[bricks] = number.reshape(-1)
-        self.known = self._around(own)
+        self.needed = self._around(own)
 
     def key(self, brick: npt.NDArray[np.int64]) -> Keys:
         """Return the keys of bricks (n, 3), x fastest."""
@@ -88,13 +89,13 @@ class Territory:
         place, columns = self.place(own), []
         for axis, extent in enumerate(self.shape):
             begin = place[:, axis] * BRICK
-            reached = begin[:, None] + np.arange(-_REACH, BRICK + _REACH)
-            beyond = reached >= np.minimum(begin + BRICK, extent)[:, None] + _REACH
-            reached = np.where(beyond, begin[:, None], reached)
+            points = begin[:, None] + np.arange(-_REACH, BRICK + _REACH)
+            outside = points >= np.minimum(begin + BRICK, extent)[:, None] + _REACH
+            points = np.where(outside, begin[:, None], points)
             periodic = self.region.sites.periodic[axis]
-            reached = reached % extent if periodic else np.clip(reached, 0, extent - 1)
-            bricks = np.sort(reached // BRICK, axis=1)
-            # The few columns in which some row differs from the column before.
+            points = points % extent if periodic else np.clip(points, 0, extent - 1)
+            bricks = np.sort(points // BRICK, axis=1)
+            # Only the columns in which a row differs from the previous column.
             differs = np.concatenate([[True], (bricks[:, 1:] != bricks[:, :-1]).any(axis=0)])
             columns.append(list(bricks[:, differs].T))
         keys = np.unique(np.concatenate([self.key(np.stack(xyz, axis=1)) for xyz in product(*columns)]))
@@ -143,7 +144,7 @@ def halo_sites(region: Region, support: int) -> npt.NDArray[np.int64]:
 
 
 def _table(sites: SiteSet, low: npt.NDArray[np.int64], extent: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    """Return the site at every place of a box, with periodic images, -1 where there is none."""
+    """Return the site at every point of a box, with periodic images, -1 where there is none."""
     table = np.full(tuple(int(n) for n in extent), -1, np.int32)
     shape = np.array(sites.shape)
     for image in product(*(range(-2, 3) if periodic else range(1) for periodic in sites.periodic)):

@@ -22,7 +22,7 @@ from seiche.cells.packing import Packing, pack
 from seiche.cells.space import FluidSpace, heights
 from seiche.cells.vessels import refuse_tight
 from seiche.couple.inside import contrasts_of
-from seiche.couple.limits import StepLimit, settled, step_limit
+from seiche.couple.limits import StepLimit, step_limit, with_shortest_relaxation
 from seiche.couple.suspension import CellsSetup, radius_of
 from seiche.domain.occupancy import SizedSites
 from seiche.domain.sites import SiteSet
@@ -148,7 +148,7 @@ def membrane(table: CellTable, units: LatticeUnits, viscosity: float) -> Membran
         shell="loop" if table.model == "loop" else "flat",
         points=table.points,
     )
-    return model if relaxation is not None or not model.viscosity else settled(model, viscosity)
+    return model if relaxation is not None or not model.viscosity else with_shortest_relaxation(model, viscosity)
 
 
 def repulsions(case: BloodCase, units: LatticeUnits) -> tuple[Repulsion, Repulsion]:

@@ -19,7 +19,7 @@ from seiche.case.kind import Kind
 from seiche.case.load import check_tables
 from seiche.case.source import CaseFile
 from seiche.cells.space import sparse_points, wall_points
-from seiche.couple.suspension import couple, packed
+from seiche.couple.suspension import couple, packed_populations
 from seiche.domain.occupancy import SizedSites
 from seiche.domain.world import World
 from seiche.observe.plan import PlannedRank, planned_rank
@@ -69,7 +69,7 @@ class BloodPlan(FlowPlan):
         backend = solver.backend
         assert setup.cells is not None and isinstance(backend, PlannedBackend)
         backend.running = True  # the cells of a rank are determined by kernels on its device
-        couple(setup.cells, solver, packed(setup.cells), sparse_points(wall_points(setup.vessel.sites)[0]))
+        couple(setup.cells, solver, packed_populations(setup.cells), sparse_points(wall_points(setup.vessel.sites)[0]))
         backend.running = False
         kinds = [(1.0, stages) for stages in solver.phases]
         return planned_rank(backend, kinds, len(solver.owned)), solver.layout

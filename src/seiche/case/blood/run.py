@@ -17,7 +17,7 @@ from seiche.cells.space import sparse_points, wall_points
 from seiche.couple.open.inflow import VolumeInflow
 from seiche.couple.open.inlet_reservoir import population_of
 from seiche.couple.open.reservoir import Openings
-from seiche.couple.suspension import Population, couple, move, named, packed, present_cells
+from seiche.couple.suspension import Population, assign_names, couple, move, packed_populations, present_cells
 from seiche.errors import CaseError
 from seiche.flow.solver import FlowSolver
 
@@ -90,7 +90,7 @@ class BloodRun:
         self.openings: Openings | None = None
         #: Steps between two exchanges of cells at the openings, None in a closed vessel.
         self.interval: float | None = None
-        populations = packed(self.cells) if state is None else self._restored(state)
+        populations = packed_populations(self.cells) if state is None else self._restored(state)
         if setup.case.reservoir is not None and tubes:
             vessel = open_vessel(setup)
             self.openings = Openings(vessel, self.cells, planned(setup, self.cells, vessel), solver.world)
@@ -104,7 +104,7 @@ class BloodRun:
             left.update({plane.name: left.get(plane.name, 0) for plane in vessel.sites.iolets})
             entered.update({plane.name: entered.get(plane.name, 0) for plane in vessel.inlets})
         if state is None:
-            self.next_name = named(populations)
+            self.next_name = assign_names(populations)
         self.names = [population.names for population in populations]
         self._wall = sparse_points(wall_points(setup.vessel.sites)[0])
         self.blood = couple(self.cells, solver, populations, self._wall, fresh=state is None)

@@ -10,7 +10,7 @@ from seiche.case.blood.setup import BloodSetup, open_vessel
 from seiche.cells.packing import HIGHEST_HEMATOCRIT, pack
 from seiche.cells.prism import Prism
 from seiche.cells.space import FluidSpace
-from seiche.couple.open.tubes import MOST_SITES, MOST_VESSELS, TubePlan, most_sites, reservoir_plan
+from seiche.couple.open.tubes import MAX_SITE_RATIO, MAX_SITES, TubePlan, max_sites, reservoir_plan
 from seiche.couple.open.vessel import OpenVessel, inlets_of
 from seiche.couple.suspension import CellsSetup
 from seiche.errors import CaseError
@@ -33,12 +33,12 @@ def refuse_tubes(setup: BloodSetup) -> None:
         )
     for plane in inlets_of(sites) if table.length is not None else ():
         assert table.length is not None
-        area, limit = Prism(sites, plane, 1).area, most_sites(sites)
+        area, limit = Prism(sites, plane, 1).area, max_sites(sites)
         if area * table.length / sites.spacing > limit:
             raise CaseError(
                 f'{setup.source}: reservoir.length: {table.length:.3g} m at iolet["{plane.name}"] needs '
                 f"{area * table.length / sites.spacing:.2g} sites; the limit is {limit:,}, the larger of "
-                f"{MOST_SITES:,.0f} and {MOST_VESSELS} times the sites of the vessel; use at most "
+                f"{MAX_SITES:,.0f} and {MAX_SITE_RATIO} times the sites of the vessel; use at most "
                 f"{limit / area * sites.spacing:.3g} m"
             )
 

@@ -17,11 +17,11 @@ from seiche.domain.surface import Surface, bounds
 
 Floats = npt.NDArray[np.float64]
 
-#: Largest distance of a vertex beyond the wall, in sites: the contact force of the wall permits as much.
+#: Largest distance of a vertex beyond the wall, in sites: the contact force of the wall permits this distance.
 _BEYOND_WALL = 0.5
-#: Least distance of a vertex from another surface and from another vertex, in edges of the meshes.
+#: Minimum distance of a vertex from another surface and from another vertex, in edge lengths of the meshes.
 _FROM_SURFACE, _FROM_VERTEX = 0.05, 0.3
-#: One vertex in this number is compared with those of other cells before all are.
+#: Stride of the sample of vertices that is compared with other cells before all vertices are.
 _STRIDE = 16
 
 
@@ -42,7 +42,7 @@ class _Body:
 
 
 class FreeSpace:
-    """The cells of a part of a vessel, and the space that they leave."""
+    """The cells in a region of a vessel, and the space between them."""
 
     def __init__(self, walls: FluidSpace, surfaces: Sequence[Surface]) -> None:
         """Begin without cells; `surfaces` are undeformed cells by type, `walls` the vessel with open openings."""
@@ -73,14 +73,15 @@ class FreeSpace:
     def fits(self, kind: int, vertices: Floats, clear: bool = True, group: str | None = None, since: int = 0) -> bool:
         """Return whether a cell with the vertices (v, 3) is inside the vessel and overlaps no other cell.
 
-        With `clear` there must also be a gap of a part of an edge. Cells of the same `group` are not tested against
-        each other: their relative places are those of a flow. The first `since` cells and the wall are not tested.
+        With `clear` there must also be a gap of a fraction of an edge. Cells of the same `group` are not tested against
+        each other: their relative positions result from a flow. With `since` > 0 the wall and the first `since` cells
+        are not tested.
         """
         gap, vertex_gap = (self._from_surface, self._from_vertex) if clear else (0.0, 0.0)
         low, high = bounds(vertices)
         low, high = low - vertex_gap, high + vertex_gap
         candidates = [body for body in self._near(low, high, since) if group is None or body.group != group]
-        # The test that most places fail comes first: vertices close to each other, and of these a sample.
+        # The test that most positions fail comes first: distances between vertices, of a sample before all.
         for sample in (vertices[::_STRIDE], vertices) if clear else ():
             if any(body.is_close(sample, vertex_gap) for body in candidates):
                 return False

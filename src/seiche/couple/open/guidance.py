@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Guidance of entered cells: each follows its image cell in the reservoir as far as other cells permit.
+"""Guidance of entered cells: each follows its image cell in the reservoir unless other cells block it.
 
-The next cell then has the same free space behind it as in the reservoir. Without guidance cells form a single file at
-an inlet, and fewer can enter than pass a section of the reservoir.
+The next cell then has the same free space behind it as in the reservoir. Without guidance, cells form a single file at
+an inlet, and fewer can enter than pass a cross-section of the reservoir.
 """
 
 from __future__ import annotations
@@ -18,50 +18,54 @@ from seiche.couple.open.inlet_reservoir import InflowCell
 
 Floats = npt.NDArray[np.float64]
 
-#: Positions tried for a blocked cell, as parts of the way from its image to its present place.
+#: Positions tried for a blocked cell, as fractions of the distance from its image to its present position.
 _FALLBACKS = (0.25, 0.5, 0.75)
 
 
 def still_guided(
-    own: Mapping[int, Floats], images: Mapping[int, InflowCell], guided: float, apart: float
+    present: Mapping[int, Floats], images: Mapping[int, InflowCell], depth: float, max_distance: float
 ) -> dict[int, InflowCell]:
     """Return the images, by name, of the cells that are still guided.
 
-    Guidance of a cell with the vertices `own` (v, 3) ends when it is `guided` behind the seam, or `apart` from its
-    image.
+    Guidance of a cell with the vertices `present` (v, 3) ends when its image is `depth` behind the seam, or when the
+    cell is more than `max_distance` from its image.
     """
 
-    def near(name: int, image: InflowCell) -> bool:
-        between = image.vertices.mean(axis=0) - own[name].mean(axis=0)
-        return image.beyond < guided and float(np.linalg.norm(between)) <= apart
+    def is_guided(name: int, image: InflowCell) -> bool:
+        offset = image.vertices.mean(axis=0) - present[name].mean(axis=0)
+        return image.past_seam < depth and float(np.linalg.norm(offset)) <= max_distance
 
-    return {name: image for name, image in images.items() if near(name, image)}
+    return {name: image for name, image in images.items() if is_guided(name, image)}
 
 
-def guide(own: Mapping[int, Floats], images: Mapping[int, InflowCell], space: FreeSpace) -> dict[int, InflowCell]:
-    """Return the new places, by name, of the guided cells that are moved; `space` contains all other cells nearby.
+def guide(present: Mapping[int, Floats], images: Mapping[int, InflowCell], space: FreeSpace) -> dict[int, InflowCell]:
+    """Return the new positions, by name, of the guided cells that are moved; `space` contains all other cells nearby.
 
-    Each cell is put at its image. If another cell is there, it is put closer to its present place, or not moved. All
+    Each cell is moved to its image. If another cell is there, it is moved part of the distance, or not at all. All
     guided cells are added to `space`.
     """
-    unblocked, moved, since = dict(images), dict[int, InflowCell](), 0
+    unblocked, moved, tested = dict(images), dict[int, InflowCell](), 0
     while True:
         blocked = [
             name
             for name, image in unblocked.items()
-            if not space.fits(image.kind, image.vertices, clear=False, since=since)
+            if not space.fits(image.kind, image.vertices, clear=False, since=tested)
         ]
         if not blocked:
             break
-        since = len(space)
+        tested = len(space)
         for name in blocked:
             image = unblocked.pop(name)
-            behind = own[name].mean(axis=0) - image.vertices.mean(axis=0)
-            tried = (replace(image, vertices=image.vertices + part * behind, moved=True) for part in _FALLBACKS)
-            place = next((cell for cell in tried if space.fits(cell.kind, cell.vertices, clear=False)), None)
-            if place is not None:
-                moved[name] = place
-            space.add(image.kind, own[name] if place is None else place.vertices)
+            offset = present[name].mean(axis=0) - image.vertices.mean(axis=0)
+            fallbacks = (
+                replace(image, vertices=image.vertices + fraction * offset, moved=True) for fraction in _FALLBACKS
+            )
+            free_position = next(
+                (cell for cell in fallbacks if space.fits(cell.kind, cell.vertices, clear=False)), None
+            )
+            if free_position is not None:
+                moved[name] = free_position
+            space.add(image.kind, present[name] if free_position is None else free_position.vertices)
     for image in unblocked.values():
         space.add(image.kind, image.vertices, image.group)
     return moved | unblocked

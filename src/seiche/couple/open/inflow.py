@@ -14,12 +14,12 @@ Floats = npt.NDArray[np.float64]
 class VolumeInflow:
     """Volume flow from the mass flow and the density at the sites adjacent to each opening.
 
-    The pressure that drives blood through a long vessel compresses the lattice fluid by some per cent: the volume that
-    enters is smaller than the mass by as much.
+    The pressure that drives blood through a long vessel compresses the lattice fluid by a few per cent: the volume
+    that enters is smaller than the mass by this fraction.
     """
 
     def __init__(self, solver: FlowSolver) -> None:
-        """Find these sites among those of this rank."""
+        """Find the sites adjacent to the openings among those of this rank."""
         self._solver, sites = solver, solver.sites
         adjacent = [sites.boundary[(sites.link_iolet == k).any(axis=1)] for k in range(len(sites.iolets))]
         adjacent_sites = np.unique(np.concatenate([*adjacent, np.zeros(0, np.int64)]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Initial cells of an open vessel: behind its inlets cells of the reservoirs replace packed cells."""
+"""Initial cells of an open vessel: cells of the reservoirs replace packed cells behind its inlets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seiche.couple.open.free_space import FreeSpace
 from seiche.couple.open.inlet_reservoir import GOLDEN_TURN, InflowCell, InletReservoir
 
 Floats = npt.NDArray[np.float64]
-Keep = npt.NDArray[np.bool_]
+Mask = npt.NDArray[np.bool_]
 
 #: Radii of the largest cell beyond the guided layer within which cells of a reservoir may replace packed ones.
 _REPLACED = 3.0
@@ -25,60 +25,62 @@ def initial_cells(
     tubes: Collection[InletReservoir],
     packed: Sequence[Floats],
     space: FreeSpace,
-    behind: Callable[[int, float], Keep],
+    reaching: Callable[[int, float], Mask],
     *,
-    free: Mapping[str, float],
-    enter: float,
-    guided: float,
+    clear_depths: Mapping[str, float],
+    entry_height: float,
+    guided_depth: float,
     radius: float,
-) -> tuple[list[Keep], list[InflowCell]]:
-    """Return the packed cells that stay, by type, and the cells of the reservoirs in place of the others.
+) -> tuple[list[Mask], list[InflowCell]]:
+    """Return masks of the packed cells that remain, by type, and the cells of the reservoirs that replace the others.
 
-    Behind the height `enter` a layer of depth `guided` is filled from the reservoirs; packed cells in it or in the way
-    are removed. If more are removed than added, cells of the reservoirs farther along replace them as far as there is
-    space. Lengths are in sites.
+    Behind the height `entry_height` a layer of depth `guided_depth` is filled from the reservoirs; packed cells that
+    are in it or overlap the new cells are removed. If more are removed than added, cells of the reservoirs farther
+    along replace them where there is space. Lengths are in sites.
 
     Args:
         tubes: the reservoirs.
         packed: the packed cells (n, v, 3) of each type.
         space: the free space of the vessel.
-        behind: returns the cells of a type closer to an inlet than a height.
-        free: depth of the layer without cells behind each opening.
-        enter: height at which cells enter.
-        guided: depth of the guided layer.
+        reaching: returns a mask of the cells of a type that have a vertex closer to an inlet than a height.
+        clear_depths: depth of the layer without cells behind each opening.
+        entry_height: height at which cells enter.
+        guided_depth: depth of the guided layer.
         radius: radius of the largest cell.
     """
-    keep = [~behind(kind, enter + guided) for kind in range(len(packed))]
-    new, farther = list[InflowCell](), list[InflowCell]()
+    retained = [~reaching(kind, entry_height + guided_depth) for kind in range(len(packed))]
+    added, farther = list[InflowCell](), list[InflowCell]()
     for tube in tubes:
-        for cell in tube.beyond(enter, guided + _REPLACED * radius):
-            if enter + cell.beyond < free[tube.name]:
+        for cell in tube.cells_within(entry_height, guided_depth + _REPLACED * radius):
+            if entry_height + cell.past_seam < clear_depths[tube.name]:
                 continue
-            if cell.beyond >= guided:
+            if cell.past_seam >= guided_depth:
                 farther.append(cell)
             elif space.fits(cell.kind, cell.vertices, clear=False, group=cell.group):
-                new.append(cell)
+                added.append(cell)
                 space.add(cell.kind, cell.vertices, cell.group)
-    missing = np.zeros(len(packed), np.int64)
-    for kind, places in enumerate(packed):
-        replaced = np.flatnonzero(behind(kind, enter + guided + (_REPLACED + 2) * radius) & keep[kind])
-        keep[kind][replaced] = [space.fits(kind, places[row], clear=False) for row in replaced]
-        missing[kind] = len(replaced) - keep[kind][replaced].sum()
-        for row in replaced[keep[kind][replaced]]:
-            space.add(kind, places[row])
-    for cell in chain(farther, _rotated(tubes, enter + guided, radius)):
-        if not missing.any():
+    deficit = np.zeros(len(packed), np.int64)
+    for kind, vertices in enumerate(packed):
+        replaced = np.flatnonzero(
+            reaching(kind, entry_height + guided_depth + (_REPLACED + 2) * radius) & retained[kind]
+        )
+        retained[kind][replaced] = [space.fits(kind, vertices[row], clear=False) for row in replaced]
+        deficit[kind] = len(replaced) - retained[kind][replaced].sum()
+        for row in replaced[retained[kind][replaced]]:
+            space.add(kind, vertices[row])
+    for cell in chain(farther, _rotated(tubes, entry_height + guided_depth, radius)):
+        if not deficit.any():
             break
-        if missing[cell.kind] > 0 and space.fits(cell.kind, cell.vertices, clear=False):
-            new.append(cell)
+        if deficit[cell.kind] > 0 and space.fits(cell.kind, cell.vertices, clear=False):
+            added.append(cell)
             space.add(cell.kind, cell.vertices)
-            missing[cell.kind] -= 1
-    return keep, new
+            deficit[cell.kind] -= 1
+    return retained, added
 
 
-def _rotated(tubes: Collection[InletReservoir], nearest: float, radius: float) -> Iterator[InflowCell]:
+def _rotated(tubes: Collection[InletReservoir], first_depth: float, radius: float) -> Iterator[InflowCell]:
     """Yield copies of cells of the reservoirs at the same depths, rotated about the axes of the tubes."""
     for turn in range(_ANGLES):
-        for depth in nearest + np.arange(0.0, _REPLACED, _DISTANCE) * radius:
+        for depth in first_depth + np.arange(0.0, _REPLACED, _DISTANCE) * radius:
             for tube in tubes:
-                yield from tube.others(float(depth), turn * GOLDEN_TURN)
+                yield from tube.rotated_copies(float(depth), turn * GOLDEN_TURN)

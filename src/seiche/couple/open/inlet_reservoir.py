@@ -22,7 +22,7 @@ from seiche.cells.prism import Prism
 from seiche.cells.space import FluidSpace, sparse_points, wall_points
 from seiche.couple.open.state_names import present_names
 from seiche.couple.open.vessel import OpenVessel
-from seiche.couple.suspension import CellsSetup, Population, couple, packed, present_cells
+from seiche.couple.suspension import CellsSetup, Population, couple, packed_populations, present_cells
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -34,19 +34,19 @@ Floats = npt.NDArray[np.float64]
 
 #: Default velocity, in sites per step.
 _DEFAULT_SPEED = 0.02
-#: Initial guess of the viscosity of blood over that of its fluid.
+#: Initial guess of the viscosity of blood over that of plasma.
 _RELATIVE_VISCOSITY = 2.5
-#: Least target speed over the greatest so far: the blood never stops.
+#: Minimum target speed over the greatest so far: the blood never stops.
 _MIN_SPEED = 0.05
-#: Time in which a profile develops, in squares of the radius over the viscosity, and its most steps.
+#: Time in which a profile develops, in units of radius squared over viscosity, and its maximum in steps.
 _DEVELOPMENT_TIME, _MAX_DEVELOPMENT = 0.3, 2000
 #: Interval between changes of the force over the development time, rounded to multiples of this number of steps.
 _CONTROL_INTERVAL, _STEPS = 0.5, 32
-#: The force is not changed if the mean speed would differ from its target by less than this part.
+#: The force is not changed if the mean speed would differ from its target by less than this fraction.
 _SPEED_TOLERANCE = 0.05
-#: Least interval between changes of the force, in steps.
+#: Minimum interval between changes of the force, in steps.
 _MIN_INTERVAL = 8
-#: Most steps of the tube in one step of the vessel.
+#: Maximum number of steps of the tube per step of the vessel.
 _MAX_STEP_RATIO = 4.0
 
 #: Angle between successive rotated copies of cells: the fractions of a turn never repeat.
@@ -61,28 +61,28 @@ class InflowCell:
     number: int  # in the tube, among cells of its type
     vertices: Floats
     velocity: Floats
-    beyond: float  # distance of its last vertex from the seam
+    past_seam: float  # distance of its last vertex from the seam
     waits: bool = True  # False for a copy of a cell that is elsewhere in the tube
     rounds: float = 0.0  # distance travelled when it passed the seam: whole lengths of the tube, in sites
-    inlet: str | None = None  # of its tube; None for a copy of a cell that is elsewhere
-    moved: bool = False  # whether its place differs from that in the tube
+    inlet: str | None = None  # inlet of its tube; None for a copy of a cell that is elsewhere
+    moved: bool = False  # whether its position differs from that in the tube
     relaxed: Floats | None = None  # memory of its surface viscosity
 
     @property
     def group(self) -> str | None:
-        """Return the tube in which its neighbours are the same, None if its place is another one."""
+        """Return the tube in which it has the same neighbours; None if it was moved."""
         return None if self.moved else self.inlet
 
 
-def population_of(cells: Sequence[InflowCell], like: Population, first_name: int = 0) -> Population:
-    """Return cells of one type, that of `like`, with names from `first_name`."""
+def population_of(cells: Sequence[InflowCell], template: Population, first_name: int = 0) -> Population:
+    """Return cells of one type, that of `template`, with names from `first_name`."""
     vertices, velocity = (
-        np.array([getattr(cell, name) for cell in cells], np.float64).reshape(-1, *like.vertices.shape[1:])
+        np.array([getattr(cell, name) for cell in cells], np.float64).reshape(-1, *template.vertices.shape[1:])
         for name in ("vertices", "velocity")
     )
     relaxed = None
-    if like.relaxed is not None:
-        relaxed = np.array([cell.relaxed for cell in cells], np.float64).reshape(-1, *like.relaxed.shape[1:])
+    if template.relaxed is not None:
+        relaxed = np.array([cell.relaxed for cell in cells], np.float64).reshape(-1, *template.relaxed.shape[1:])
     return Population(vertices, velocity, first_name + np.arange(len(cells)), relaxed)
 
 
@@ -126,10 +126,10 @@ class InletReservoir:
         )
         self.hematocrit = packing.hematocrit
         self._wall = sparse_points(wall_points(self.sites)[0])
-        self.blood = couple(cells, self.solver, packed(replace(cells, packing=packing)), self._wall)
+        self.blood = couple(cells, self.solver, packed_populations(replace(cells, packing=packing)), self._wall)
         self._development = min(max(int(_DEVELOPMENT_TIME * prism.area / np.pi / viscosity), 2), _MAX_DEVELOPMENT)
         self._max_interval = _STEPS * max(round(_CONTROL_INTERVAL * self._development / _STEPS), 1)
-        #: Most steps until the next change of the force.
+        #: Maximum number of steps until the next change of the force.
         self._interval = self._max_interval
         #: Distance, in sites, by which the blood of the tube is behind that of the inlet.
         self._distance_due = 0.0
@@ -146,44 +146,44 @@ class InletReservoir:
         return _DEFAULT_SPEED if self._vessel.peak is None else 0.5 * self._vessel.peak
 
     def develop(self) -> None:
-        """Let the flow develop from the start, at the expected speed at the inlet."""
+        """Develop the flow from the initial state, at the expected speed at the inlet."""
         target = self.speed
         for first in range(0, self._development, self._max_interval):
             self._run(min(self._max_interval, self._development - first), target, self._max_interval)
         self._rounds = [self._rounds_of(population) for population in self.populations()]
 
     def advance(self, distance: float, steps: float) -> None:
-        """Advance until the blood has moved `distance` sites, as that of the vessel did in `steps` steps.
+        """Advance until the blood has moved by `distance` sites, as the blood of the vessel did in `steps` steps.
 
-        With backflow the tube does not move.
+        With backflow the tube is not advanced.
         """
         self._distance_due += distance
         self._max_speed = max(self._max_speed, distance / steps)
         target, remaining = max(distance / steps, _MIN_SPEED * self._max_speed), int(_MAX_STEP_RATIO * steps)
         interval = int(min(max(self._own_steps(target), _MIN_INTERVAL), self._max_interval))
         fewest_steps = 1  # fewer steps are deferred to the next call
-        while (own := min(self._own_steps(target), self._interval, remaining)) >= fewest_steps:
-            self._distance_due -= self._run(own, target, interval)
-            remaining, fewest_steps = remaining - own, _MIN_INTERVAL
+        while (tube_steps := min(self._own_steps(target), self._interval, remaining)) >= fewest_steps:
+            self._distance_due -= self._run(tube_steps, target, interval)
+            remaining, fewest_steps = remaining - tube_steps, _MIN_INTERVAL
 
     def _own_steps(self, target: float) -> int:
-        """Return the steps for the distance that is due, while the speed approaches its target."""
+        """Return the number of steps for the distance that is due, while the speed approaches its target."""
         return int(self._distance_due / max(0.5 * (self.speed + target), 0.5 * target))
 
     def _run(self, steps: int, target: float, interval: int) -> float:
         """Advance some steps with the present force; return the distance that the blood moved, in sites.
 
         Then the force is changed such that the mean speed reaches its target in `interval` steps. The resistance of the
-        blood, force less acceleration, is assumed to be constant.
+        blood, force minus acceleration, is assumed to be constant.
         """
-        self._populations, before, self._interval = None, self.speed, interval
+        self._populations, previous_speed, self._interval = None, self.speed, interval
         self.blood.advance(steps)
         self.speed = float(self.solver.measures.mean_velocity()[0])
-        force = self._force - (self.speed - before) / steps + (target - self.speed) / interval
+        force = self._force - (self.speed - previous_speed) / steps + (target - self.speed) / interval
         if abs(force - self._force) * interval > _SPEED_TOLERANCE * target:
             self._force = force
             self.solver.set_body_force((force, 0.0, 0.0))
-        return 0.5 * (before + self.speed) * steps
+        return 0.5 * (previous_speed + self.speed) * steps
 
     def populations(self) -> list[Population]:
         """Return the cells of the tube, which must not be changed."""
@@ -217,14 +217,14 @@ class InletReservoir:
             for number in np.flatnonzero(self._rounds_of(population) > self._rounds[kind]).tolist():
                 rounds = float(np.floor(last[number] / self.prism.length)) * self.prism.length
                 arrived.append(self._arrived(population, kind, number, shift, rounds))
-        return sorted(arrived, key=lambda cell: -cell.beyond)
+        return sorted(arrived, key=lambda cell: -cell.past_seam)
 
     def _arrived(self, population: Population, kind: int, number: int, shift: float, rounds: float) -> InflowCell:
         local = population.vertices[number] + self._origin
-        beyond = float(local[:, 0].min() - rounds)
+        past_seam = float(local[:, 0].min() - rounds)
         local[:, 0] += shift - rounds
         velocity = population.velocity[number] @ self.prism.frame
-        cell = InflowCell(kind, number, self.prism.world(local), velocity, beyond, rounds=rounds, inlet=self.name)
+        cell = InflowCell(kind, number, self.prism.world(local), velocity, past_seam, rounds=rounds, inlet=self.name)
         return replace(cell, relaxed=population.relaxed_of(number))
 
     def images(self, entered: Sequence[tuple[int, int, float]], shift: float) -> list[InflowCell]:
@@ -235,20 +235,20 @@ class InletReservoir:
         populations = self.populations()
         return [self._arrived(populations[kind], kind, number, shift, rounds) for kind, number, rounds in entered]
 
-    def beyond(self, shift: float, depth: float) -> list[InflowCell]:
+    def cells_within(self, shift: float, depth: float) -> list[InflowCell]:
         """Return the cells less than `depth` behind the seam, the nearest first."""
-        near = []
+        cells = []
         for kind, population in enumerate(self.populations()):
-            length, last = self.prism.length, self._last(population)
-            rounds = np.floor(last / length) * length
-            for number in np.flatnonzero(last - rounds < depth).tolist():
-                near.append(self._arrived(population, kind, number, shift, float(rounds[number])))
-        return sorted(near, key=lambda cell: cell.beyond)
+            length, positions = self.prism.length, self._last(population)
+            rounds = np.floor(positions / length) * length
+            for number in np.flatnonzero(positions - rounds < depth).tolist():
+                cells.append(self._arrived(population, kind, number, shift, float(rounds[number])))
+        return sorted(cells, key=lambda cell: cell.past_seam)
 
-    def others(self, shift: float, angle: float) -> list[InflowCell]:
+    def rotated_copies(self, shift: float, angle: float) -> list[InflowCell]:
         """Return copies of all cells, the farthest along the tube first.
 
-        They are moved, the last vertex to the seam, and rotated about the axis of the tube by `angle`.
+        They are moved such that the last vertex is at the seam, and rotated about the axis of the tube by `angle`.
         """
         rotation = np.eye(3)
         rotation[1:, 1:] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
@@ -269,8 +269,8 @@ class InletReservoir:
         entered = zip(self.populations(), self._rounds, strict=True)
         return [int(np.maximum(self._rounds_of(population) - rounds, 0).sum()) for population, rounds in entered]
 
-    def done(self, cell: InflowCell) -> None:
-        """Record that a waiting cell has entered, or is replaced by another one."""
+    def mark_entered(self, cell: InflowCell) -> None:
+        """Record that a waiting cell has entered, or that another one will enter in its place."""
         if cell.waits:
             self._rounds[cell.kind][cell.number] += 1
 
@@ -282,9 +282,9 @@ class InletReservoir:
             "place": np.concatenate([cells.vertices.reshape(-1, 3) for cells in self.populations()]).T,
             "velocity": np.concatenate([cells.velocity.reshape(-1, 3) for cells in self.populations()]).T,
         }
-        memory = {k: cells.relaxed for k, cells in enumerate(self.populations()) if cells.relaxed is not None}
-        cells |= {f"relaxed {kind}": relaxed for kind, relaxed in memory.items()}
-        note = {
+        memories = {k: cells.relaxed for k, cells in enumerate(self.populations()) if cells.relaxed is not None}
+        cells |= {f"relaxed {kind}": relaxed for kind, relaxed in memories.items()}
+        values = {
             "step": self.solver.step,
             "distance_due": self._distance_due,
             "speed": [self.speed, self._max_speed, self._force],
@@ -293,26 +293,29 @@ class InletReservoir:
             "cells": {name: list(rows.shape) for name, rows in cells.items()},
             "rounds": [rounds.tolist() for rounds in self._rounds],
         }
-        return [rows.ravel() for rows in (*state.values(), *cells.values())], note
+        return [rows.ravel() for rows in (*state.values(), *cells.values())], values
 
-    def load_state(self, numbers: Floats, note: dict[str, Any]) -> int:
-        """Restore a `state()` from the beginning of `numbers`; return how many were used.
+    def load_state(self, data: Floats, values: dict[str, Any]) -> int:
+        """Restore a `state()` from the beginning of `data`; return the number of values read.
 
         Raises:
             CaseError: the state is that of another tube.
         """
-        note, used = present_names(note), 0
+        values, offset = present_names(values), 0
         state: dict[str, dict[str, npt.NDArray[Any]]] = {"flow": {}, "cells": {}}
         for group, arrays in state.items():
-            for name, shape in note[group].items():
+            for name, shape in values[group].items():
                 size = int(np.prod(shape))
-                arrays[name] = numbers[used : used + size].reshape(shape)
-                used += size
-        sites = {shape[0] for shape in note["flow"].values()}
+                arrays[name] = data[offset : offset + size].reshape(shape)
+                offset += size
+        sites = {shape[0] for shape in values["flow"].values()}
         counts = [len(rounds) for rounds in self._rounds]
-        if sites != {len(self.sites)} or [len(rounds) for rounds in note["rounds"]] != counts:
-            raise CaseError(f"--restart: the reservoir in the checkpoint differs from that of {self._cells.label}")
-        self.solver.set_state(site_state(self.solver, state["flow"], int(note["step"])))
+        if sites != {len(self.sites)} or [len(rounds) for rounds in values["rounds"]] != counts:
+            raise CaseError(
+                f"--restart: the reservoir in the checkpoint differs from that of {self._cells.label}; restart with "
+                "the case that wrote the checkpoint"
+            )
+        self.solver.set_state(site_state(self.solver, state["flow"], int(values["step"])))
         place, velocity = (
             [state["cells"][name][:, b.slice].T.reshape(b.cells, b.vertices, 3) for b in self.blood.cells.blocks]
             for name in ("place", "velocity")
@@ -320,10 +323,10 @@ class InletReservoir:
         relaxed = [state["cells"].get(f"relaxed {kind}") for kind in range(len(place))]
         self.blood.move(place, velocity, relaxed)
         self._populations = None
-        self._distance_due = float(note["distance_due"])
-        if "speed" in note:
-            self.speed, self._max_speed, self._force = map(float, note["speed"])
+        self._distance_due = float(values["distance_due"])
+        if "speed" in values:
+            self.speed, self._max_speed, self._force = map(float, values["speed"])
             self.solver.set_body_force((self._force, 0.0, 0.0))
-            self._interval = int(note.get("control_interval", self._max_interval))
-        self._rounds = [np.array(rounds, np.int64) for rounds in note["rounds"]]
-        return used
+            self._interval = int(values.get("control_interval", self._max_interval))
+        self._rounds = [np.array(rounds, np.int64) for rounds in values["rounds"]]
+        return offset

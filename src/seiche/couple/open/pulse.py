@@ -13,13 +13,13 @@ from seiche.flow.model import Iolet, PressureIolet, TimeTable, VelocityIolet
 
 Floats = npt.NDArray[np.float64]
 
-#: Changes below this part of the greatest value are not pulses.
+#: Changes below this fraction of the greatest value are not pulses.
 _SMALL = 0.05
 
 
 def pulse_of(iolets: Sequence[Iolet]) -> float | None:
     """Return the shortest pulse in steps, None where nothing pulsates."""
-    return min((pulse for iolet in iolets for pulse in _pulses(iolet)), default=None)
+    return min((duration for iolet in iolets for duration in _pulses(iolet)), default=None)
 
 
 def _pulses(iolet: Iolet) -> Iterator[float]:
@@ -30,20 +30,25 @@ def _pulses(iolet: Iolet) -> Iterator[float]:
     elif isinstance(iolet, PressureIolet) and iolet.amplitude != 0:
         yield iolet.period
     elif isinstance(iolet, VelocityIolet):
-        sizes = np.abs(iolet.harmonics)
-        threshold = _SMALL * max(abs(iolet.mean), sizes.max(initial=0.0))
-        yield from (iolet.period / k for k, size in enumerate(sizes.tolist(), start=1) if size > threshold)
+        amplitudes = np.abs(iolet.harmonics)
+        threshold = _SMALL * max(abs(iolet.mean), amplitudes.max(initial=0.0))
+        yield from (
+            iolet.period / k for k, amplitude in enumerate(amplitudes.tolist(), start=1) if amplitude > threshold
+        )
 
 
-def _of_table(table: TimeTable, size: float) -> Iterator[float]:
-    """Yield the periods of a table: twice the times between its crossings of half of each rise and fall."""
+def _of_table(table: TimeTable, scale: float) -> Iterator[float]:
+    """Yield the periods of a table: twice the times between its crossings of half of each rise and fall.
+
+    Changes below a fraction of `scale` are ignored.
+    """
     times, values = table.times, table.values
     period = float(times[-1] - times[0])
     if table.repeat:  # begin at the minimum, so that no rise or fall crosses the ends
         first = int(values.argmin())
         times = np.concatenate([times[first:], times[: first + 1] + period])
         values = np.concatenate([values[first:], values[: first + 1]])
-    middles = list(_middles(times, values, _SMALL * size))
+    middles = list(_middles(times, values, _SMALL * scale))
     if table.repeat and middles:
         middles.append(middles[0] + period)
     yield from (2.0 * np.diff(middles)).tolist()

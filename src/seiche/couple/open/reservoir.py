@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Open vessels: cells leave at the openings, others enter from a reservoir at each inlet.
 
-A reservoir has a constant hematocrit. Every cell that its flow carries through a section is due to enter the vessel, at
-the place where it leaves the reservoir or, if that is blocked for long, at the first free place. The inflow of cells is
-therefore that of the reservoir (theory/coupling, eq. 17). Entered, left and waiting cells are counted.
+A reservoir has a constant hematocrit. Every cell that its flow carries through a cross-section is due to enter the
+vessel: where it leaves the reservoir or, if that position is blocked for long, at the first free position. The inflow
+    of
+cells is therefore that of the reservoir (theory/coupling, eq. 17). Cells that entered, left or wait are counted.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from seiche.couple.open.inlet_reservoir import GOLDEN_TURN, InflowCell, InletRes
 from seiche.couple.open.state_names import present_names
 from seiche.couple.open.tubes import TubePlan
 from seiche.couple.open.vessel import OpenVessel
-from seiche.couple.suspension import CellsSetup, Population, named
+from seiche.couple.suspension import CellsSetup, Population, assign_names
 from seiche.domain.surface import bounds
 from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
@@ -33,16 +34,16 @@ from seiche.flow.model import Iolet, VelocityIolet
 from seiche.flow.profiles import PARABOLA
 
 Floats = npt.NDArray[np.float64]
-Keep = npt.NDArray[np.bool_]
+Mask = npt.NDArray[np.bool_]
 
 #: Depth of the guided layer behind an inlet, in radii of the largest cell.
 _GUIDED = 3.0
-#: Depths, in these radii, at which overdue cells are inserted: behind the guided layer, and in it if more than a number
-#: of cells is overdue.
+#: Depths, in these radii, at which overdue cells are inserted: behind the guided layer, and also in it if more than
+#: `_CROWDED` cells are overdue.
 _DEPTHS, _SHALLOW_DEPTHS, _CROWDED = (3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0), (0.0, 0.5, 1.0, 1.5, 2.0, 2.5), 3
-#: Positions tried for a cell from the tube, as parts of the way back to the seam.
+#: Positions tried for a cell from the tube, as fractions of the distance back to the seam.
 _FALLBACKS = (0.0, 0.35, 0.7, 1.0)
-#: Most rotations that are tried in an exchange for overdue cells.
+#: Maximum number of rotations that are tried in an exchange for overdue cells.
 _MAX_ROTATIONS = 2
 
 
@@ -61,12 +62,12 @@ class OpeningFlux:
 
 @dataclass
 class CellExchange:
-    """The cells of each type that stay, those that enter, and their numbers at each opening.
+    """The cells of each type that remain, those that enter, and the numbers that enter and leave at each opening.
 
-    `guided` are the new places of guided cells, by type and row.
+    `guided` are the new positions of guided cells, by type and row.
     """
 
-    keep: list[Keep]
+    keep: list[Mask]
     guided: dict[tuple[int, int], InflowCell] = field(default_factory=dict)
     entering: list[InflowCell] = field(default_factory=list)
     entered: dict[str, int] = field(default_factory=dict)
@@ -113,7 +114,7 @@ class Openings:
         """Pack the tubes as planned, by inlet.
 
         Raises:
-            CaseError: a hematocrit or an inlet for which that is not possible.
+            CaseError: the cells of a tube cannot be packed.
         """
         sites = vessel.sites
         self._cells, self._walls, self.hematocrit = cells, vessel.walls, vessel.hematocrit
@@ -121,7 +122,7 @@ class Openings:
         self._planes = {plane.name: plane for plane in sites.iolets}
         self._numbers = {plane.name: number for number, plane in enumerate(sites.iolets)}
         self.tubes: dict[str, InletReservoir] = {}
-        #: Number of cells of each type to be inserted at any free place, by inlet.
+        #: Number of cells of each type to be inserted at any free position, by inlet.
         self._overdue = {plane.name: np.zeros(len(cells.types), np.int64) for plane in vessel.inlets}
         self.fluxes = {plane.name: OpeningFlux() for plane in sites.iolets}
         #: Flow through each opening at the last exchange, in sites per step; None before the first.
@@ -153,38 +154,38 @@ class Openings:
                 tube.develop()
         present, radius = _Cells([cells.vertices for cells in packed], []), self._cells.largest()
 
-        def behind(kind: int, height: float) -> Keep:
-            reaching = [self._reaching(name, present, kind, height) for name in self.tubes]
-            return np.asarray(np.logical_or.reduce(reaching))
+        def reaching_inlet(kind: int, height: float) -> Mask:
+            masks = [self._reaching(name, present, kind, height) for name in self.tubes]
+            return np.asarray(np.logical_or.reduce(masks))
 
-        keep, new = initial_cells(
+        retained, from_reservoirs = initial_cells(
             self.tubes.values(),
             present.vertices,
             FreeSpace(self._walls, self._cells.surfaces),
-            behind,
-            free=self._free,
-            enter=self._margins.enter,
-            guided=_GUIDED * radius,
+            reaching_inlet,
+            clear_depths=self._free,
+            entry_height=self._margins.entry,
+            guided_depth=_GUIDED * radius,
             radius=radius,
         )
-        by_kind = [[cell for cell in new if cell.kind == kind] for kind in range(len(packed))]
+        by_kind = [[cell for cell in from_reservoirs if cell.kind == kind] for kind in range(len(packed))]
         populations = []
-        for population, selected, cells in zip(packed, keep, by_kind, strict=True):
+        for population, selected, cells in zip(packed, retained, by_kind, strict=True):
             added = population_of(cells, population)
             populations.append(population.changed(selected, replace(added, velocity=np.zeros_like(added.velocity))))
-        named(populations)
+        assign_names(populations)
         for population, cells in zip(populations, by_kind, strict=True):
             for name, cell in zip(population.names[len(population.names) - len(cells) :].tolist(), cells, strict=True):
-                if cell.beyond < _GUIDED * radius:
+                if cell.past_seam < _GUIDED * radius:
                     self.register(cell, name)
         self.inside = self.measure([population.vertices for population in populations])
         return populations
 
-    def _near(self, name: str, points: Floats, height: float) -> Keep:
+    def _near(self, name: str, points: Floats, height: float) -> Mask:
         """Return which points (..., 3) are less than `height` behind an opening."""
         return np.asarray(heights(self._sites, self._planes[name], points) < height)
 
-    def _reaching(self, name: str, present: _Cells, kind: int, height: float) -> Keep:
+    def _reaching(self, name: str, present: _Cells, kind: int, height: float) -> Mask:
         """Return which cells of a type have a vertex less than `height` behind an opening."""
         plane, sites, (low, high) = self._planes[name], self._sites, present.boxes[kind]
         center = (np.asarray(plane.center) - np.asarray(sites.origin)) / sites.spacing
@@ -194,27 +195,29 @@ class Openings:
         reaches[reaches] = self._near(name, present.vertices[kind][reaches], height).any(axis=1)
         return np.asarray(reaches)
 
-    def _away(self, points: Floats) -> Keep:
-        """Return which points (n, 3) are farther from all openings than a cell there can extend."""
+    def _away(self, points: Floats) -> Mask:
+        """Return which points (n, 3) are farther from all openings than a cell at an opening extends."""
         largest, margins = self._cells.largest(), self._margins
-        away = np.ones(len(points), bool)
+        is_away = np.ones(len(points), bool)
         for name in self._planes:
-            away &= ~self._near(name, points, (margins.enter if name in self.tubes else margins.gone) + largest)
-        return away
+            is_away &= ~self._near(
+                name, points, (margins.entry if name in self.tubes else margins.outlet_exit) + largest
+            )
+        return is_away
 
     def measure(self, vertices: list[Floats]) -> float | None:
-        """Return the hematocrit away from the openings, from the centers of cells; None in a vessel too short."""
+        """Return the hematocrit away from the openings, from the centers of cells; None if the vessel is too short."""
         if not self._inner:
             return None
         counts = np.array([int(self._away(places.mean(axis=1)).sum()) for places in vertices])
         return float(counts @ self._cells.volumes()) / float(self._inner)
 
     def advance(self, flows: Floats) -> None:
-        """Advance the reservoirs by the inflow since the last call; `flows` (iolets,) is the present one a step."""
+        """Advance the reservoirs by the inflow since the last call; `flows` (iolets,): present inflow per step."""
         flows = np.asarray(flows, np.float64)
-        before = self._initial * flows if self._flows is None else self._flows
-        volumes, self._flows = 0.5 * (before + flows) * self._interval, flows
-        self._decrease = np.maximum(before - flows, 0.0)
+        previous_flows = self._initial * flows if self._flows is None else self._flows
+        volumes, self._flows = 0.5 * (previous_flows + flows) * self._interval, flows
+        self._decrease = np.maximum(previous_flows - flows, 0.0)
         for name, flux in self.fluxes.items():
             flux.blood += float(volumes[self._numbers[name]])
         for name, tube in self.tubes.items():
@@ -230,20 +233,20 @@ class Openings:
         velocity, in sites per step.
         """
         assert self._flows is not None
-        removal_depth = max(self._margins.gone, self._margins.free + self._interval * fastest)
+        removal_depth = max(self._margins.outlet_exit, self._margins.clear + self._interval * fastest)
         exchange, volumes = CellExchange([np.ones(len(places), bool) for places in vertices]), self._cells.volumes()
         self.inside = self.measure(vertices)
         present = _Cells(vertices, names)
         for name in self._planes:
-            limit = self._back(name) if name in self.tubes else removal_depth
+            limit = self._inlet_exit(name) if name in self.tubes else removal_depth
             for kind, keep in enumerate(exchange.keep):
-                out = self._reaching(name, present, kind, limit) & keep
-                if number := int(out.sum()):
-                    exchange.keep[kind] &= ~out
-                    exchange.left[name] = exchange.left.get(name, 0) + number
-                    self.fluxes[name].cells -= number * float(volumes[kind])
-                    if name in self.tubes:  # returns with the blood
-                        self._overdue[name][kind] += number
+                leaving = self._reaching(name, present, kind, limit) & keep
+                if count := int(leaving.sum()):
+                    exchange.keep[kind] &= ~leaving
+                    exchange.left[name] = exchange.left.get(name, 0) + count
+                    self.fluxes[name].cells -= count * float(volumes[kind])
+                    if name in self.tubes:  # it re-enters with the blood
+                        self._overdue[name][kind] += count
         self._exchanges += 1
         for name, tube in self.tubes.items():
             if self.is_outflow(name):
@@ -253,21 +256,28 @@ class Openings:
             for cell in self._candidates(name, tube):
                 if not cell.waits and overdue[cell.kind] <= 0:
                     continue
-                tried = self._places(cell, tube)
-                placed = next((x for x in tried if space.fits(x.kind, x.vertices, x.group is None, x.group)), None)
+                positions = self._places(cell, tube)
+                placed = next(
+                    (
+                        candidate
+                        for candidate in positions
+                        if space.fits(candidate.kind, candidate.vertices, candidate.group is None, candidate.group)
+                    ),
+                    None,
+                )
                 if placed is not None:
                     exchange.entering.append(placed)
                     exchange.entered[name] = exchange.entered.get(name, 0) + 1
                     self.fluxes[name].cells += float(volumes[cell.kind])
                     space.add(placed.kind, placed.vertices, placed.group)
-                    tube.done(cell)
+                    tube.mark_entered(cell)
                     overdue[cell.kind] -= not cell.waits
-                elif cell.beyond > self._max_wait:
-                    tube.done(cell)
+                elif cell.past_seam > self._max_wait:
+                    tube.mark_entered(cell)
                     overdue[cell.kind] += 1
         return exchange
 
-    def _back(self, name: str) -> float:
+    def _inlet_exit(self, name: str) -> float:
         """Return the height below which a cell has left through an inlet, or will have before the next exchange.
 
         The flow may change again by as much as since the last exchange.
@@ -275,30 +285,32 @@ class Openings:
         assert self._flows is not None
         number, area = self._numbers[name], self.tubes[name].prism.area
         outflow = max(float(self._decrease[number] - self._flows[number]), 0.0)
-        return self._margins.back + self._interval * PARABOLA * outflow / area
+        return self._margins.inlet_exit + self._interval * PARABOLA * outflow / area
 
     def _guide(self, name: str, tube: InletReservoir, present: _Cells, exchange: CellExchange) -> FreeSpace:
         """Move recently entered cells to their images in the tube; return the free space near the inlet."""
         space, radius = FreeSpace(self._walls, self._cells.surfaces), self._cells.largest()
         rows: dict[int, tuple[int, int]] = {}
-        guided, reach = self._guided[name], self._margins.enter + (max(_DEPTHS) + 3.0) * radius
-        for kind, (places, names, keep) in enumerate(zip(present.vertices, present.names, exchange.keep, strict=True)):
-            for row in np.flatnonzero(self._reaching(name, present, kind, reach) & keep).tolist():
+        guided, height = self._guided[name], self._margins.entry + (max(_DEPTHS) + 3.0) * radius
+        for kind, (vertices, names, keep) in enumerate(
+            zip(present.vertices, present.names, exchange.keep, strict=True)
+        ):
+            for row in np.flatnonzero(self._reaching(name, present, kind, height) & keep).tolist():
                 if int(names[row]) in guided:
                     rows[int(names[row])] = kind, row
                 else:  # possibly guided behind another inlet
-                    moved = exchange.guided.get((kind, row))
-                    space.add(kind, places[row] if moved is None else moved.vertices)
+                    new_place = exchange.guided.get((kind, row))
+                    space.add(kind, vertices[row] if new_place is None else new_place.vertices)
         for cell in exchange.entering:
             space.add(cell.kind, cell.vertices)
-        own = {key: present.vertices[kind][row] for key, (kind, row) in rows.items()}
-        images = dict(zip(rows, tube.images([guided[key] for key in rows], self._margins.enter), strict=True))
-        images = still_guided(own, images, _GUIDED * radius, radius)
+        guided_vertices = {key: present.vertices[kind][row] for key, (kind, row) in rows.items()}
+        images = dict(zip(rows, tube.images([guided[key] for key in rows], self._margins.entry), strict=True))
+        images = still_guided(guided_vertices, images, _GUIDED * radius, radius)
         self._guided[name] = {key: guided[key] for key in images}
         for key, (kind, _) in rows.items():
             if key not in images:
-                space.add(kind, own[key])
-        exchange.guided |= {rows[key]: place for key, place in guide(own, images, space).items()}
+                space.add(kind, guided_vertices[key])
+        exchange.guided |= {rows[key]: place for key, place in guide(guided_vertices, images, space).items()}
         return space
 
     def register(self, cell: InflowCell, name: int) -> None:
@@ -307,21 +319,21 @@ class Openings:
             self._guided[cell.inlet][name] = cell.kind, cell.number, cell.rounds
 
     def _candidates(self, name: str, tube: InletReservoir) -> Iterator[InflowCell]:
-        """Yield the cells that have passed the seam, then copies of others in place of overdue cells."""
-        yield from tube.arrivals(self._margins.enter)
+        """Yield the cells that have passed the seam, then rotated copies that may enter in place of overdue cells."""
+        yield from tube.arrivals(self._margins.entry)
         overdue = self._overdue[name]
         for turn in range(min(_MAX_ROTATIONS, int(overdue.sum()))):
             angle = (self._exchanges * _MAX_ROTATIONS + turn) * GOLDEN_TURN
             for depth in _DEPTHS + (_SHALLOW_DEPTHS if overdue.sum() > _CROWDED else ()):
                 if not (overdue > 0).any():
                     return
-                yield from tube.others(self._margins.enter + depth * self._cells.largest(), angle)
+                yield from tube.rotated_copies(self._margins.entry + depth * self._cells.largest(), angle)
 
     def _places(self, cell: InflowCell, tube: InletReservoir) -> Iterator[InflowCell]:
-        """Yield a cell at its place, then farther back, down to the seam: cells ahead of it may be slower."""
-        for part in _FALLBACKS if cell.waits else _FALLBACKS[:1]:
-            vertices = cell.vertices - part * cell.beyond * tube.prism.frame[0]
-            yield replace(cell, vertices=vertices, moved=part > 0)
+        """Yield a cell at its position in the tube, then closer to the seam: cells ahead of it may be slower."""
+        for fraction in _FALLBACKS if cell.waits else _FALLBACKS[:1]:
+            vertices = cell.vertices - fraction * cell.past_seam * tube.prism.frame[0]
+            yield replace(cell, vertices=vertices, moved=fraction > 0)
 
     def is_outflow(self, name: str) -> bool:
         """Return whether the last flow through an opening was outwards or zero."""
@@ -334,10 +346,10 @@ class Openings:
     def state(self) -> tuple[list[Floats], dict[str, Any]]:
         """Return the arrays and the JSON values of a checkpoint."""
         arrays: list[Floats] = []
-        notes = {}
+        tube_values = {}
         for name, tube in self.tubes.items():
-            numbers, notes[name] = tube.state()
-            arrays += numbers
+            tube_arrays, tube_values[name] = tube.state()
+            arrays += tube_arrays
         return arrays, {
             "overdue": {name: counts.tolist() for name, counts in self._overdue.items()},
             "fluxes": {name: [flux.blood, flux.cells] for name, flux in self.fluxes.items()},
@@ -345,18 +357,18 @@ class Openings:
             "exchanges": self._exchanges,
             "inside": self.inside,
             "guided": {name: [[cell, *image] for cell, image in of.items()] for name, of in self._guided.items()},
-            "tubes": notes,
+            "tubes": tube_values,
         }
 
-    def load_state(self, numbers: Floats, note: dict[str, Any]) -> None:
-        """Restore a `state()`."""
-        note = present_names(note)
-        self._overdue = {name: np.array(counts, np.int64) for name, counts in note["overdue"].items()}
-        self._flows = np.array(note["flows"], np.float64) if note["flows"] is not None else None
-        self.fluxes = {name: OpeningFlux(*volumes) for name, volumes in note["fluxes"].items()}
-        self._exchanges, self.inside = int(note.get("exchanges", 0)), note.get("inside")
-        for name, images in note.get("guided", {}).items():
+    def load_state(self, data: Floats, values: dict[str, Any]) -> None:
+        """Restore the arrays and values of `state()`."""
+        values = present_names(values)
+        self._overdue = {name: np.array(counts, np.int64) for name, counts in values["overdue"].items()}
+        self._flows = np.array(values["flows"], np.float64) if values["flows"] is not None else None
+        self.fluxes = {name: OpeningFlux(*volumes) for name, volumes in values["fluxes"].items()}
+        self._exchanges, self.inside = int(values.get("exchanges", 0)), values.get("inside")
+        for name, images in values.get("guided", {}).items():
             self._guided[name] = {cell: (kind, number, rounds) for cell, kind, number, rounds in images}
-        used = 0
+        offset = 0
         for name, tube in self.tubes.items():
-            used += tube.load_state(numbers[used:], note["tubes"][name])
+            offset += tube.load_state(data[offset:], values["tubes"][name])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names of the values of open vessels in checkpoints, and the former names under which they are still read."""
+"""Names of the values of open vessels in checkpoints; values under former names are still read."""
 
 from __future__ import annotations
 

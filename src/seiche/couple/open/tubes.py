@@ -17,15 +17,15 @@ from seiche.domain.sites import IoletPlane, SiteSet
 
 Floats = npt.NDArray[np.float64]
 
-#: Relative tolerance of the hematocrit of a tube that is longer for a rare type of cells, and the error below which a
-#: length is not improved.
-_TOLERANCE, _GOOD = 0.02, 0.002
-#: Least length in radii of the largest cell.
+#: Relative tolerance of the hematocrit of a tube that is lengthened for a rare type of cells, and the error at which
+#: the search for a length ends.
+_TOLERANCE, _SUFFICIENT = 0.02, 0.002
+#: Minimum length in radii of the largest cell.
 _MIN_RADII = 6.0
 #: Largest factor by which a tube is longer in order to contain every type of cells.
 _MAX_FACTOR = 12
-#: Most sites, absolute and over those of the vessel: every rank computes the whole tube.
-MOST_SITES, MOST_VESSELS = 5e6, 10
+#: Maximum number of sites, absolute and over that of the vessel: every rank computes the whole tube.
+MAX_SITES, MAX_SITE_RATIO = 5e6, 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +38,9 @@ class TubePlan:
     hematocrit: float
 
 
-def most_sites(sites: SiteSet) -> int:
-    """Return the most sites of a reservoir."""
-    return int(max(MOST_SITES, MOST_VESSELS * len(sites)))
+def max_sites(sites: SiteSet) -> int:
+    """Return the maximum number of sites of a reservoir."""
+    return int(max(MAX_SITES, MAX_SITE_RATIO * len(sites)))
 
 
 def reservoir_plan(vessel: OpenVessel, inlet: IoletPlane, cells: CellsSetup) -> TubePlan:
@@ -48,37 +48,37 @@ def reservoir_plan(vessel: OpenVessel, inlet: IoletPlane, cells: CellsSetup) -> 
     shares = np.array(cells.shares)
     length = math.ceil(_MIN_RADII * cells.largest() if vessel.length is None else vessel.length * (1 - 1e-9))
     prism = Prism(vessel.sites, inlet, length, vessel.walls)
-    return _fitting(prism, cells.volumes(), shares / shares.sum(), vessel.hematocrit, most_sites(vessel.sites))
+    return _fitting(prism, cells.volumes(), shares / shares.sum(), vessel.hematocrit, max_sites(vessel.sites))
 
 
-def _fitting(prism: Prism, volumes: Floats, part: Floats, hematocrit: float, limit: int) -> TubePlan:
+def _fitting(prism: Prism, volumes: Floats, fractions: Floats, hematocrit: float, limit: int) -> TubePlan:
     """Return the tube, up to twice as long, with the whole number of cells closest to the hematocrit.
 
     It may be longer, up to `limit` sites, if a type of cells with a positive share would be absent otherwise.
     """
     section = len(prism.sites()) / prism.length
 
-    def closest(lengths: range, every: bool) -> TubePlan | None:
+    def closest(lengths: range, all_types: bool) -> TubePlan | None:
         best: TubePlan | None = None
         for length in lengths:
-            counts = cell_counts(section * length, volumes, part, hematocrit)
-            if every and (counts < 1)[part > 0].any():
+            counts = cell_counts(section * length, volumes, fractions, hematocrit)
+            if all_types and (counts < 1)[fractions > 0].any():
                 continue
-            reached = float(counts @ volumes) / (section * length)
-            if best is None or abs(reached - hematocrit) < abs(best.hematocrit - hematocrit):
-                best = TubePlan(prism.longer(length), round(section * length), counts, reached)
-            if abs(reached / hematocrit - 1) < _GOOD:
+            achieved = float(counts @ volumes) / (section * length)
+            if best is None or abs(achieved - hematocrit) < abs(best.hematocrit - hematocrit):
+                best = TubePlan(prism.longer(length), round(section * length), counts, achieved)
+            if abs(achieved / hematocrit - 1) < _SUFFICIENT:
                 break
         return best
 
     short_lengths = range(prism.length, 2 * prism.length + 1)
     plan = closest(short_lengths, False)
     assert plan is not None
-    if (plan.cells > 0)[part > 0].all():
+    if (plan.cells > 0)[fractions > 0].all():
         return plan
     long_lengths = range(short_lengths.stop, min(_MAX_FACTOR * prism.length, int(limit / section)) + 1)
     for lengths in (short_lengths, long_lengths):
-        complete = closest(lengths, True)
-        if complete is not None and abs(complete.hematocrit / hematocrit - 1) <= _TOLERANCE:
-            return complete
+        candidate = closest(lengths, True)
+        if candidate is not None and abs(candidate.hematocrit / hematocrit - 1) <= _TOLERANCE:
+            return candidate
     return plan

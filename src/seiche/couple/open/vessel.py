@@ -15,13 +15,13 @@ from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.flow.model import FlowModel, Iolet, Precision, VelocityIolet
 from seiche.kernels.registry.ibm import SUPPORT, Delta
 
-#: Sites that cells may move between two exchanges, and least and most steps between two exchanges.
-_TRAVEL, _INTERVALS = 2.0, (8, 1024)
-#: Exchanges in a pulse of the flow: its integral is then accurate to 1.3 % of its amplitude.
-_A_PULSE = 16
+#: Sites that cells may move between two exchanges; minimum and maximum number of steps between two exchanges.
+_MAX_TRAVEL, _INTERVALS = 2.0, (8, 1024)
+#: Exchanges per pulse of the flow: its integral is then accurate to 1.3 % of its amplitude.
+_EXCHANGES_PER_PULSE = 16
 #: Distance, in sites, of the support of a vertex from an opening.
 _MARGIN = 1.5
-#: Default of the peak velocity.
+#: Default peak velocity, in sites per step.
 _DEFAULT_PEAK = 0.1
 
 
@@ -29,19 +29,19 @@ _DEFAULT_PEAK = 0.1
 class Margins:
     """Heights behind openings, in sites.
 
-    Vertices enter at `enter`; below `back` they have left through an inlet, below `gone` through an outlet. The support
-    of a vertex at `free` is entirely in the vessel.
+    Vertices enter at `entry`; below `inlet_exit` they have left through an inlet, below `outlet_exit` through an
+    outlet. The support of a vertex at `clear` is entirely in the vessel.
     """
 
-    enter: float
-    back: float
-    gone: float
-    free: float
+    entry: float
+    inlet_exit: float
+    outlet_exit: float
+    clear: float
 
 
 @dataclass(frozen=True, eq=False)
 class OpenVessel:
-    """A vessel whose openings cells pass, in lattice units.
+    """A vessel through whose openings cells enter and leave, in lattice units.
 
     Attributes:
         sites: its sites.
@@ -51,8 +51,8 @@ class OpenVessel:
         delta: smoothed delta function of the coupling of cells.
         every: steps between two exchanges of cells; chosen from the flow if None.
         hematocrit: hematocrit of the reservoirs.
-        length: least length of the reservoirs in sites; chosen from the size of the cells if None.
-        seed: seed of the random places in the reservoirs.
+        length: minimum length of the reservoirs in sites; chosen from the size of the cells if None.
+        seed: seed of the random positions in the reservoirs.
         precision: precision of their flow.
         device: device of their flow.
         threads: host threads of their flow.
@@ -88,11 +88,11 @@ class OpenVessel:
 
     @property
     def interval(self) -> float:
-        """Return the steps between two exchanges, in which cells move few sites."""
+        """Return the number of steps between two exchanges, in which cells move a few sites."""
         if self.every is not None:
             return float(self.every)
-        longest = _INTERVALS[1] if self.pulse is None else min(_INTERVALS[1], self.pulse / _A_PULSE)
-        return float(max(math.floor(min(_TRAVEL / self._speed, longest)), _INTERVALS[0]))
+        longest = _INTERVALS[1] if self.pulse is None else min(_INTERVALS[1], self.pulse / _EXCHANGES_PER_PULSE)
+        return float(max(math.floor(min(_MAX_TRAVEL / self._speed, longest)), _INTERVALS[0]))
 
     @property
     def _speed(self) -> float:
@@ -107,16 +107,20 @@ class OpenVessel:
     @property
     def margins(self) -> Margins:
         """Return the margins, from the width of the delta function and the motion of cells between two exchanges."""
-        free = 0.5 * SUPPORT[self.delta] + _MARGIN
-        return Margins(free + 1.0, 0.5 * free, free + self.travel, free)
+        clear = 0.5 * SUPPORT[self.delta] + _MARGIN
+        return Margins(clear + 1.0, 0.5 * clear, clear + self.travel, clear)
 
     def excluded_layers(self) -> dict[str, float]:
         """Return the depth of the layer behind each opening, in sites, in which no cell is packed."""
         margins, inlets = self.margins, {plane.name for plane in self.inlets}
         # With outflow from the start, no cell may leave before the first exchange.
-        deep = margins.free + max(self.travel - _TRAVEL, 0.0)
+        outflow_depth = margins.clear + max(self.travel - _MAX_TRAVEL, 0.0)
         return {
-            plane.name: margins.gone if plane.name not in inlets else deep if _may_leave(iolet) else margins.free
+            plane.name: margins.outlet_exit
+            if plane.name not in inlets
+            else outflow_depth
+            if _may_leave(iolet)
+            else margins.clear
             for plane, iolet in zip(self.sites.iolets, self.model.iolets, strict=True)
         }
 
@@ -132,8 +136,8 @@ def _may_leave(iolet: Iolet) -> bool:
 
 
 def speeds(iolet: VelocityIolet) -> tuple[float, float]:
-    """Return the least and the greatest mean velocity at an opening."""
+    """Return the minimum and the maximum mean velocity at an opening."""
     if iolet.table is not None:
         return float(iolet.table.values.min()), float(iolet.table.values.max())
-    swing = float(np.abs(iolet.harmonics).sum())
-    return iolet.mean - swing, iolet.mean + swing
+    amplitude = float(np.abs(iolet.harmonics).sum())
+    return iolet.mean - amplitude, iolet.mean + amplitude

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from seiche.cells import CellType, Repulsion, red_cell
 from seiche.cells.red import DIAMETER, VISCOSITY
-from seiche.couple.limits import settled
+from seiche.couple.limits import with_shortest_relaxation
 
 #: Half the diameter at rest (um).
 RADIUS = 0.5e6 * DIAMETER
@@ -46,7 +46,9 @@ class CellLattice:
         """Return the cell in lattice units; its surface has another `viscosity` (N s/m) if one is given."""
         kind = red_cell(vertices, length=1e-6 * self.spacing, force=1e-12 * self.force, time=self.step)
         model = replace(kind.model, viscosity=kind.model.viscosity * (viscosity / VISCOSITY))
-        return replace(kind, model=settled(model, self.viscosity) if viscosity else replace(model, relaxation=0.0))
+        return replace(
+            kind, model=with_shortest_relaxation(model, self.viscosity) if viscosity else replace(model, relaxation=0.0)
+        )
 
     def contact(self, reach: float = REACH) -> Repulsion:
         """Return the contact force that has a `reach` (um), in lattice units."""
