@@ -224,3 +224,19 @@ PositiveHeatCapacity = Annotated[float, _scalar("heat_capacity"), Field(gt=0)]
 Conductivity = Annotated[float, _scalar("conductivity"), Field(ge=0)]
 Perfusion = Annotated[float, _scalar("rate"), Field(ge=0)]
 Delay = Annotated[float, _scalar("time"), Field(ge=0)]
+
+
+def si_value(text: str) -> tuple[float, str] | None:
+    """Return the number in `text`, in SI base units if it has a unit, and this unit; None for anything else."""
+    import pint
+
+    match = _QUANTITY.fullmatch(text) if len(text) <= _MAX_CHARACTERS else None
+    if match is None or (match[2] and _UNIT.fullmatch(match[2]) is None):
+        return None
+    if not match[2]:
+        return float(match[1]), ""
+    try:
+        base = _registry().Quantity(1.0, match[2].replace("·", "*")).to_base_units()
+        return float(match[1]) * float(base.magnitude), f"{base.units:~C}".replace("**", "^")
+    except (pint.PintError, ValueError, ArithmeticError):
+        return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command `seiche`: run, check, new, schema, predict, convert, report, bench and validate.
+"""The command `seiche`: run, sweep, check, new, schema, predict, convert, report, bench and validate.
 
 Exit status: 0 if done, or stopped by SIGTERM, SIGINT or the wall-clock limit with a valid checkpoint; 1 if a validation
 failed; 2 after an error, which is one line on the standard error of one rank.
@@ -22,6 +22,7 @@ from seiche.cli import movement as movement  # adds commands to `bench`
 from seiche.cli.bench import bench
 from seiche.cli.options import world_of_command
 from seiche.cli.start import new, schema
+from seiche.cli.sweep import sweep
 from seiche.cli.validate import validate
 from seiche.errors import CaseError, SeicheError
 
@@ -131,6 +132,7 @@ def check(
 
 app.command()(new)
 app.command()(schema)
+app.command()(sweep)
 
 
 @app.command()

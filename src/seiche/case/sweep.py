@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The runs of a sweep: values of the keys of each, and its folder, which stays the same when the sweep is repeated."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seiche.case.folder import RECORD
+from seiche.case.kinds import kind_of
+from seiche.case.load import check_tables, read_source
+from seiche.case.quantities import shorten
+from seiche.errors import CaseError, FormatError
+from seiche.io.files import replacing
+
+#: File in the folder of a sweep that lists its runs.
+SWEEP = "sweep.json"
+#: A larger number of runs is most likely a mistake.
+LARGEST_SWEEP = 10_000
+_OPENING, _CLOSING = "[{(", "]})"
+
+
+@dataclass(frozen=True)
+class SweepRun:
+    """A run of a sweep: its folder, the values of the changed keys as text, and two of its files."""
+
+    folder: Path
+    values: Mapping[str, str]
+    checkpoint: Path
+    summary: Path
+
+    @property
+    def changes(self) -> list[str]:
+        """Return the changes of the case for `seiche run --set`."""
+        return [f"{key}={value}" for key, value in self.values.items()]
+
+    @property
+    def log(self) -> Path:
+        """Return the file with the messages of the run."""
+        return self.folder.with_suffix(".log")
+
+    def describe(self) -> str:
+        """Return the folder and the values in one line."""
+        return f"{self.folder.name} ({', '.join(self.changes)})"
+
+    @property
+    def state(self) -> str:
+        """Return "done", "stopped", "failed", "running" (also if it was killed), or "" before the first start."""
+        try:
+            return str(json.loads((self.folder / RECORD).read_text()).get("state", ""))
+        except (OSError, ValueError, AttributeError):
+            return ""
+
+
+def split_values(text: str) -> list[str]:
+    """Return the values between the commas of `text`, but not between those inside brackets and quotes.
+
+    Raises:
+        CaseError: an empty value.
+    """
+    parts, depth, quote = [""], 0, ""
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "\"'":
+            quote = letter
+        elif letter == "," and depth == 0:
+            parts.append("")
+            continue
+        depth += (letter in _OPENING) - (letter in _CLOSING) if not quote else 0
+        parts[-1] += letter
+    values = [part.strip() for part in parts]
+    if not all(values):
+        raise CaseError(f"sweep: {shorten(text)}: a value is missing; expected values such as 0.6,0.7,0.8")
+    return values
+
+
+def grid_of(settings: Sequence[str]) -> list[dict[str, str]]:
+    """Return the values of each run for all combinations of `settings` such as "lattice.tau=0.6,0.7".
+
+    The last setting varies fastest.
+
+    Raises:
+        CaseError: a setting without key or value, or a key that is given twice.
+    """
+    keys: dict[str, list[str]] = {}
+    for setting in settings:
+        key, equals, values = setting.partition("=")
+        if not equals or not key.strip():
+            raise CaseError(f"--set {shorten(setting)}: expected key=value,value such as lattice.tau=0.6,0.7")
+        if key.strip() in keys:
+            raise CaseError(f"--set {shorten(setting)}: the key is given twice; list all values in one --set")
+        keys[key.strip()] = split_values(values)
+    return [dict(zip(keys, values, strict=True)) for values in itertools.product(*keys.values())]
+
+
+def list_of(path: Path) -> list[dict[str, str]]:
+    """Return the values of each run from a CSV file: keys in the first row, then one row for each run.
+
+    Raises:
+        CaseError: the file cannot be read.
+        FormatError: a row has another number of values than the first, or an empty one.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = [row for row in csv.reader(file, skipinitialspace=True) if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise CaseError(f"{path}: cannot read the list: {getattr(error, 'strerror', None) or error}") from None
+    keys = [key.strip() for key in rows[0]] if rows else []
+    if len(rows) < 2 or not all(keys) or len(set(keys)) < len(keys):
+        raise FormatError(path, "first row", "expected different keys, and below them one row for each run")
+    for number, row in enumerate(rows[1:], start=2):
+        if len(row) != len(keys) or not all(value.strip() for value in row):
+            raise FormatError(path, f"row {number}", f"expected {len(keys)} values, one for each key")
+    return [dict(zip(keys, (value.strip() for value in row), strict=True)) for row in rows[1:]]
+
+
+def plan_sweep(case: Path, values: Sequence[Mapping[str, str]], folder: Path) -> list[SweepRun]:
+    """Return the runs for all `values` in `folder`, after a check of the case of each.
+
+    A run keeps its folder when the sweep is repeated with more or other values.
+
+    Raises:
+        CaseError: an invalid case, two equal runs, too many runs, or a case file that was changed since the first time.
+    """
+    if not 1 <= len(values) <= LARGEST_SWEEP:
+        raise CaseError(f"sweep: {len(values)} runs; expected 1 to {LARGEST_SWEEP}")
+    outputs = []
+    for number, row in enumerate(values):
+        changes = [f"{key}={value}" for key, value in row.items()]
+        if row in values[:number]:
+            raise CaseError(f"sweep: the run with {', '.join(changes)} occurs twice")
+        source = read_source(case, changes)
+        outputs.append(check_tables(source.tables, str(case), kind_of(source).schema).output)  # type: ignore[attr-defined]
+    digest = hashlib.sha256(case.read_bytes()).hexdigest()
+    known = _known(folder)
+    if known and known["case"] != digest:
+        raise CaseError(
+            f"{folder}: these runs belong to an earlier version of {case}; choose another folder with --output, or "
+            "remove this one"
+        )
+    folders = {_name(row): str(name) for name, row in known.get("runs", {}).items()}
+    for row in values:
+        folders.setdefault(_name(row), f"run-{len(folders) + 1:04d}")
+    content = {"case": digest, "runs": {name: dict(json.loads(row)) for row, name in folders.items()}}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with replacing(folder / SWEEP) as part:
+            part.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    except OSError as error:
+        raise CaseError(f"{folder}: cannot be written: {error.strerror}") from None
+    places = [folder / folders[_name(row)] for row in values]
+    return [
+        SweepRun(place, dict(row), place / output.checkpoint.file, place / output.summary)
+        for place, row, output in zip(places, values, outputs, strict=True)
+    ]
+
+
+def _name(row: Mapping[str, str]) -> str:
+    """Return the same text for the same values in any order."""
+    return json.dumps(dict(row), sort_keys=True)
+
+
+def _known(folder: Path) -> dict[str, Any]:
+    """Return the content of the list of runs, empty without one; CaseError for an unusable one."""
+    path = folder / SWEEP
+    if not path.exists():
+        if folder.is_dir() and any(folder.iterdir()):
+            raise CaseError(f"{folder}: exists and is no folder of a sweep; choose another one with --output")
+        return {}
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        assert isinstance(content["case"], str) and isinstance(content["runs"], dict)
+    except (OSError, ValueError, KeyError, TypeError, AssertionError):
+        raise CaseError(f"{path}: is not a list of the runs of a sweep; remove it, or choose another folder") from None
+    return dict(content)

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs the cases of a sweep, each in a process of its own, some at a time; continues those that were stopped."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from seiche.backend.host_threads import host_threads
+from seiche.case.folder import LOCK
+from seiche.case.quantities import si_value
+from seiche.case.sweep import SweepRun
+from seiche.errors import CaseError, FormatError
+from seiche.io.lock import FolderLock
+from seiche.report.summary import read_summary
+from seiche.report.sweep_table import SweepRow, SweepTable
+
+#: Lock of the folder of a sweep while its runs are made.
+SWEEP_LOCK = ".seiche-sweep.lock"
+#: Seconds between two looks at the processes.
+_INTERVAL = 0.05
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass
+class SweepProcess:
+    """A run in progress and its process."""
+
+    run: SweepRun
+    process: subprocess.Popen[bytes]
+    begin: float
+
+
+class SweepRuns:
+    """Makes the runs of a sweep that are not complete yet.
+
+    Attributes:
+        stopped: whether SIGINT or SIGTERM ended the sweep before its last run.
+    """
+
+    def __init__(self, case: Path, runs: Sequence[SweepRun], *, jobs: int = 1, device: str | None = None) -> None:
+        """Prepare the `runs` of a case file, `jobs` at a time."""
+        self._case, self._runs, self._jobs, self._device = case, runs, jobs, device
+        self._active: list[SweepProcess] = []
+        self.stopped = False
+
+    def make(self, tell: Callable[[str], None]) -> None:
+        """Make all runs that are not done; `tell` gets one line for each of them.
+
+        A failed run does not end the sweep. SIGINT and SIGTERM stop the runs in progress, which write checkpoints.
+
+        Raises:
+            CaseError: another sweep uses the folder.
+        """
+        with self._locked(), self._signals():
+            waiting = []
+            for run in self._runs:
+                if run.state == "done":
+                    tell(f"{run.describe()}: done before")
+                else:
+                    waiting.append(run)
+            try:
+                while self._active or (waiting and not self.stopped):
+                    while waiting and len(self._active) < self._jobs and not self.stopped:
+                        self._start(waiting.pop(0), tell)
+                    self._collect(tell)
+                    time.sleep(_INTERVAL)
+            finally:
+                self._stop(signal.SIGTERM)
+
+    def _start(self, run: SweepRun, tell: Callable[[str], None]) -> None:
+        self._wait_for_owner(run, tell)
+        if self.stopped:
+            return
+        words = ["run", str(self._case), "--output", str(run.folder)]
+        # Only files that an interrupted run of this folder lists are replaced.
+        words += ["--restart", str(run.checkpoint)] if run.checkpoint.is_file() else ["--replace"]
+        words += ["--device", self._device] if self._device is not None else []
+        words += [word for change in run.changes for word in ("--set", change)]
+        environment = os.environ | {"OMP_NUM_THREADS": str(host_threads(self._jobs))}
+        with run.log.open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "seiche", *words],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                start_new_session=True,  # Ctrl-C of a terminal reaches only this process, which stops its runs
+                preexec_fn=_stop_with_parent,
+            )
+        self._active.append(SweepProcess(run, process, time.monotonic()))
+
+    def _wait_for_owner(self, run: SweepRun, tell: Callable[[str], None]) -> None:
+        """Wait until no process writes into the folder of a run, such as one of a killed sweep that still stops."""
+        lock, told = FolderLock(run.folder / LOCK, str(self._case)), False
+        while not self.stopped and (owner := lock.owner()) is not None:
+            if not told:
+                tell(f"{run.describe()}: waits for {owner.describe()}")
+                told = True
+            time.sleep(_INTERVAL)
+
+    def _collect(self, tell: Callable[[str], None]) -> None:
+        for item in [item for item in self._active if item.process.poll() is not None]:
+            self._active.remove(item)
+            seconds, state = time.monotonic() - item.begin, item.run.state
+            if item.process.returncode == 0 and state in ("done", "stopped"):
+                tell(f"{item.run.describe()}: {state} after {seconds:.1f} s")
+            else:
+                tell(f"{item.run.describe()}: failed: {_last_line(item.run.log)}")
+
+    def _stop(self, number: int) -> None:
+        for item in self._active:
+            if item.process.poll() is None:
+                item.process.send_signal(number)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        folder = self._runs[0].folder.parent
+        lock = FolderLock(folder / SWEEP_LOCK, f"sweep {self._case}")
+        try:
+            owner = lock.acquire()
+        except OSError as error:
+            raise CaseError(f"{folder}: cannot lock the folder: {error.strerror}") from None
+        if owner is not None:
+            raise CaseError(f"{folder}: another sweep uses this folder ({owner.describe()}); wait until it ends")
+        try:
+            yield
+        finally:
+            lock.release()
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        def stop(number: int, _: FrameType | None) -> None:
+            self.stopped = True
+            self._stop(signal.SIGTERM)
+
+        earlier = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in earlier.items():
+                signal.signal(number, handler)
+
+
+def _stop_with_parent() -> None:
+    """Let Linux send SIGTERM to this process when its parent ends, so that a killed sweep leaves no runs behind."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _last_line(path: Path) -> str:
+    """Return the last line of the messages of a run, without "seiche: error:"."""
+    lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines() if path.is_file() else []
+    return lines[-1].removeprefix("seiche: ").removeprefix("error: ") if lines else "no message"
+
+
+def table_of(runs: Sequence[SweepRun]) -> SweepTable:
+    """Return the inputs and results of runs, of which none is in progress; those that are not done have no results."""
+    names = {"running": "interrupted"}
+    rows = [SweepRow(run.folder.name, names.get(run.state, run.state), run.values, _summary(run)) for run in runs]
+    return SweepTable(rows, si_value)
+
+
+def _summary(run: SweepRun) -> dict[str, Any]:
+    if run.state == "done":
+        with suppress(OSError, FormatError):
+            return read_summary(run.summary)
+    return {}

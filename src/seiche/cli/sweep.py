@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command `seiche sweep`: many runs of one case with different values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seiche.cli.options import world_of_command
+from seiche.errors import CaseError
+
+
+def sweep(
+    case: Annotated[Path, typer.Argument(help="Case file (TOML, or XML of HemeLB).", metavar="CASE")],
+    *,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=A,B", help="Values of a key; several make a grid.")
+    ] = None,
+    values: Annotated[
+        Path | None, typer.Option("--list", metavar="FILE", help="CSV with keys, then one row for each run.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help='Folder; "sweep" next to the case by default.')
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of simultaneous runs.")] = 1,
+    device: Annotated[str | None, typer.Option(help='"cpu", "cuda" or "cuda:1"; by default that of the case.')] = None,
+    plot: Annotated[
+        list[str] | None, typer.Option(metavar="RESULT", help="Column to draw; several are allowed.")
+    ] = None,
+) -> None:
+    """Run a case for many values of its keys, and write a table of the results; the same command continues it."""
+    from seiche.case.sweep import grid_of, list_of, plan_sweep
+    from seiche.case.sweep_runs import SweepRuns, table_of
+    from seiche.report.sweep_table import write_tables
+
+    if world_of_command(alone=True).size > 1:
+        raise CaseError("sweep: start it without mpiexec; each run has one rank, --jobs sets the simultaneous runs")
+    if (settings is None) == (values is None):
+        raise CaseError("sweep: give either --set KEY=A,B, or --list FILE")
+    folder = output if output is not None else case.parent / "sweep"
+    runs = plan_sweep(case, list_of(values) if values is not None else grid_of(settings or ()), folder)
+    batch = SweepRuns(case, runs, jobs=jobs, device=device)
+    batch.make(lambda line: print(f"seiche: {line}", flush=True))
+    written = write_tables(table_of(runs), folder, plot or ())
+    states = [run.state for run in runs]
+    print(f"seiche: {states.count('done')} of {len(runs)} runs are done; wrote {', '.join(map(str, written))}")
+    if batch.stopped or "stopped" in states:
+        print("seiche: stopped; the same command continues")
+    elif bad := [run for run in runs if run.state != "done"]:
+        more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
+        raise CaseError(f"sweep: {bad[0].folder.name}{more} failed: see {bad[0].log}; the same command tries again")
