@@ -22,10 +22,10 @@ LEFT_OUT = {".png", ".pdf", ".svg", ".gif", ".mp4", ".html", ".trace"}
 #: Attributes of HDF5 files that name programs, hosts and dates.
 ATTRIBUTES_LEFT_OUT = {"program", "created_by", "creation_date", "host_names", "last_modified"}
 #: Keys of summaries that describe speed, machine, versions or date of a run. Memory is that of the whole process; the
-#: values of `host_overhead`, such as `wait for output`, are seconds.
+#: values of `host_overhead`, such as `wait for output`, are measured times in s.
 KEYS_LEFT_OUT = {
     *("date", "device", "seconds", "mlups", "copy_bandwidth", "efficiency", "versions", "threads", "hosts"),
-    *("useful_s", "active_s", "waited_s", "steps_s", "memory_B", "beside", "seiche"),
+    *("useful_s", "active_s", "waited_s", "steps_s", "memory_B", "host_overhead", "seiche"),
 }
 #: Rows of the table of stages that appear only if they took time.
 ROWS_LEFT_OUT = {"other", "wait for output"}
@@ -115,7 +115,7 @@ def of_json_file(path: Path) -> Table:
         table["stages"] = [name for name in rows if name not in ROWS_LEFT_OUT]
         movement = content.get("movement") or {}
         table["movement.stages"] = [*movement.pop("stages", {})]
-        table["movement.not_useful"] = movement.pop("not_useful", [])
+        table["movement.message_stages"] = movement.pop("message_stages", [])
     return table | dict(_leaves(content, ""))
 
 
