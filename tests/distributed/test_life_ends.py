@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import shlex
 import signal
@@ -246,3 +248,18 @@ def test_the_command_that_continues_has_each_key_once(tmp_path: Path, capsys: py
     assert "wall-clock limit of 1e-06 s, before which no step was completed, at step 1 (" in stopped
     given = shlex.split(command)
     assert given[-4:] == ["--set", "time.steps=80", "--set", "run.wall_clock=1 us"] and given.count("--set") == 2
+
+
+@pytest.mark.ranks(2)
+def test_the_command_that_continues_starts_as_many_ranks() -> None:
+    world = World.from_mpi()
+    folder = Path(world.bcast(tempfile.mkdtemp() if world.rank == 0 else None))
+    if world.rank == 0:
+        runs.life_file(folder, "ultrasound")
+    world.barrier()
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        assert main(["run", str(folder / "case.toml"), "--set", "run.wall_clock=1 us"]) == 0
+    if world.rank == 0:
+        command = shlex.split(said.getvalue().partition("; continue with: ")[2])
+        assert command[:5] == ["mpiexec", "-n", "2", "seiche", "run"]

@@ -105,10 +105,11 @@ def run(
         command = (
             f"seiche run {quote(str(case))} --restart {quote(str(simulation.checkpoints.path))} {option_text}".rstrip()
         )
+        launcher = f"mpiexec -n {world.size} " if world.size > 1 else ""
         # The wall clock is first checked after one step.
         no_progress = outcome.stopped.startswith("wall-clock") and outcome.step <= simulation.first_step + 1
         note = ", before which no step was completed," if no_progress else ""
-        print(f"seiche: stopped by {outcome.stopped}{note} at {position}; continue with: {command}")
+        print(f"seiche: stopped by {outcome.stopped}{note} at {position}; continue with: {launcher}{command}")
 
 
 @app.command()
