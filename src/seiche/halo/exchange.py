@@ -17,6 +17,7 @@ from seiche.halo.choice import Decision, Predictor, decide, drifted
 from seiche.halo.launches import Action, Launch, message_launches
 from seiche.halo.plan import HaloPlan, Slots, all_distinct
 from seiche.halo.transports import MAX_IN_FLIGHT, Transport, TransportName, open_transport
+from seiche.halo.transports.emulated import is_emulated
 from seiche.halo.trial import timed_exchange
 from seiche.kernels.registry import Store
 from seiche.observe.repeat import Timing
@@ -249,6 +250,8 @@ class HaloExchange:
     def _times(self, outward: bool) -> dict[str, float]:
         """Return the predicted seconds by transport; empty without a predictor or if there is no choice."""
         if self._predict is None or self.transport != "auto" or self.world.size == 1:
+            return {}
+        if is_emulated(self.backend, self.world):  # a machine file of other hardware would be measured again
             return {}
         owned, copies = ([self._size * len(slots) for slots in lists] for lists in (self.plan.owned, self.plan.copies))
         sent, received = (owned, copies) if outward else (copies, owned)
