@@ -92,7 +92,7 @@ def test_a_reservoir_without_whole_cells_for_its_hematocrit_is_refused(tmp_path:
         describe(prepare(path), measure=False)
     assert str(caught.value) == (
         f'{path}: reservoir of iolet["inlet"]: hematocrit = 0.01: 1 cells in 49 um give 0.0177, which '
-        "deviates by more than 2%; use a greater reservoir.length"
+        "deviates by more than 2%; use a larger reservoir.length"
     )
     path.write_text(toml_of(changed(tables, "reservoir", {"hematocrit": 0.12})))
     (line,) = [line for line in describe(prepare(path), measure=False) if line.startswith("reservoir inlet")]
@@ -127,7 +127,7 @@ def test_a_reservoir_shorter_than_a_cell_is_refused(tmp_path: Path) -> None:
         describe(prepare(path), measure=False)
     assert str(caught.value) == (
         f'{path}: cells["ball"].shape: a cell of 2.8 x 2.8 x 2.8 um is larger than the tube of 1 um before '
-        'iolet["inlet"]; use smaller cells or a greater reservoir.length'
+        'iolet["inlet"]; use smaller cells or a larger reservoir.length'
     )
 
 
@@ -147,5 +147,5 @@ def test_contact_that_reaches_round_a_reservoir_is_refused(key: str, tmp_path: P
         describe(setup, measure=False)
     text = str(caught.value)
     assert text.startswith(f"{path}: contact.{key}: 2e-05 m is more than a third of the tube of ")
-    assert text.endswith('before iolet["inlet"]; use a shorter reach, or a greater reservoir.length')
+    assert text.endswith('before iolet["inlet"]; use a shorter reach, or a larger reservoir.length')
     assert text.count(str(path)) == 1

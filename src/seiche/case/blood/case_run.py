@@ -31,9 +31,9 @@ from seiche.flow.state import SITES
 from seiche.report.cells_figure import cells_figure
 from seiche.solver import State
 
-#: Fraction of the cells due at an inlet that may wait without a note.
-_WAITING = 0.1
-#: Name of the numbers of the cells in a state, and of their description (JSON).
+#: Largest fraction of the cells due at an inlet that may wait without a note.
+_MAX_WAITING = 0.1
+#: Name of the values of the cells in a state, and of their description (JSON).
 _CELLS = "cells"
 
 
@@ -77,8 +77,8 @@ class BloodCaseRun(FlowCaseRun):
 
     def state(self) -> State:
         """Return the state of flow and cells."""
-        numbers, note = self.blood.state()
-        return super().state().joined(State(self.solver.step, {}, {_CELLS: numbers}, {_CELLS: note}))
+        values, description = self.blood.state()
+        return super().state().joined(State(self.solver.step, {}, {_CELLS: values}, {_CELLS: description}))
 
     def labelled(self, names: Sequence[str], grid: GridRequest | None = None) -> LabelledParts:
         """Return fields and records of the flow, and the cells (see `labelled_cells`)."""
@@ -117,8 +117,8 @@ class BloodCaseRun(FlowCaseRun):
     def cell_line(self) -> str:
         """Return hematocrit and drift of the cells as text."""
         cells, count = self.blood.summary(), sum(map(len, self.blood.names))
-        wanted = cells["hematocrit_wanted"]
-        requested = "" if wanted is None else f" ({wanted:g} requested)"
+        target = cells["hematocrit_wanted"]
+        requested = "" if target is None else f" ({target:g} requested)"
         return (
             f"cells: {count:,}, hematocrit {cells['hematocrit']:.4f}{requested}, largest change of a volume "
             f"{cells['largest_volume_change']:.2%}, of an area {cells['largest_area_change']:.2%}"
@@ -135,7 +135,7 @@ class BloodCaseRun(FlowCaseRun):
         entered, lines = self.blood.statistics.entered, []
         for name, waiting in openings.waiting().items():
             total = waiting + entered[name]
-            if waiting > max(1.0, _WAITING * total) and not openings.is_outflow(name):
+            if waiting > max(1.0, _MAX_WAITING * total) and not openings.is_outflow(name):
                 lines.append(
                     f'note: {waiting} of {total} cells could not be inserted at iolet["{name}"]: the inflow hematocrit'
                     " is below target because the inlet is crowded"
@@ -157,7 +157,7 @@ class BloodMonitor(FlowMonitor):
 
 
 class Reservoirs(Scheduled):
-    """Advances the reservoirs of the inlets to the present step."""
+    """Advances the reservoirs of the inlets to the current step."""
 
     label = "reservoirs"
     early = True
@@ -169,7 +169,7 @@ class Reservoirs(Scheduled):
         self._blood = blood
 
     def take(self) -> None:
-        """Advance them."""
+        """Advance the reservoirs."""
         self._blood.advance_reservoirs()
 
 
@@ -204,7 +204,7 @@ class CellsPicture(Final):
 
 
 def cells_of(state: State, solver: FlowSolver) -> dict[str, Any]:
-    """Return the numbers and the description of the cells in a state (collective).
+    """Return the values and the description of the cells in a state (collective).
 
     Raises:
         CaseError: the state has no cells.
@@ -217,7 +217,7 @@ def cells_of(state: State, solver: FlowSolver) -> dict[str, Any]:
     if _CELLS in state.numbers:
         return {"numbers": state.numbers[_CELLS], "note": note}
     # Checkpoints of version 1 store the cells as rows of the sites.
-    parts = solver.world.allgather((solver.owned, state.rows[SITES].arrays[_CELLS][:]))
-    rows = np.concatenate([values for _, values in parts])
-    order = np.argsort(np.concatenate([sites for sites, _ in parts]), kind="stable")
+    by_rank = solver.world.allgather((solver.owned, state.rows[SITES].arrays[_CELLS][:]))
+    rows = np.concatenate([values for _, values in by_rank])
+    order = np.argsort(np.concatenate([sites for sites, _ in by_rank]), kind="stable")
     return {"numbers": rows[order].reshape(-1), "note": note}

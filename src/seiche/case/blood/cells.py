@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import open_backend
-from seiche.case.blood.positions import read_places
+from seiche.case.blood.positions import read_positions
 from seiche.case.blood.schema import Biconcave, BloodCase, CellTable, EllipsoidShape, MeshFile, SphereShape
 from seiche.case.blood.setup import BloodSetup, free_layers
 from seiche.case.flow.units import LatticeUnits
@@ -38,7 +38,7 @@ _DIRECTIONS = 400
 def cells_setup(setup: BloodSetup, folder: Path, *, place: bool = True) -> CellsSetup:
     """Return the cells of a blood case; files are relative to `folder`; without `place` no cells are packed.
 
-    Raises CaseError for impossible meshes, moduli or positions (with case file and key), FormatError for broken files.
+    Raises CaseError for impossible meshes, moduli or positions (with case file and key), FormatError for invalid files.
     """
     case, units, sites = setup.case, setup.units, setup.vessel.sites
     try:
@@ -61,7 +61,7 @@ def cells_setup(setup: BloodSetup, folder: Path, *, place: bool = True) -> Cells
         )
         _refuse_unstable(units, types, limits)
         free = {} if isinstance(sites, SizedSites) else free_layers(setup)
-        reached = _reached(case, sites, surfaces, free) if case.packing is not None else 1.0
+        reached = _fillable_fraction(case, sites, surfaces, free) if case.packing is not None else 1.0
         packing, notes = (
             _place(setup, folder, types, surfaces, gap=gap, reached=reached, free=free) if place else (None, ())
         )
@@ -199,7 +199,7 @@ def _place(
     """Return the cells, packed or read from files, and notes on cells of files."""
     case = setup.case
     space = FluidSpace(setup.vessel.sites, free=free if case.packing is not None else None)
-    refuse_large(space, types, surfaces, setup.units, container="the vessel", wide="a wider vessel")
+    refuse_large(space, types, surfaces, setup.units, container="the vessel", remedy="a wider vessel")
     if case.packing is not None:
         shares, seed = [table.share for table in case.cells], case.packing.seed
         requested = case.packing.hematocrit
@@ -209,7 +209,7 @@ def _place(
         except CaseError as error:
             message = str(error).replace(f"hematocrit = {reduced:g}:", f"hematocrit = {requested:g}:")
             raise CaseError(f"packing.{message}") from None
-    return read_places(setup, space, folder, types, surfaces)
+    return read_positions(setup, space, folder, types, surfaces)
 
 
 def refuse_large(
@@ -219,9 +219,9 @@ def refuse_large(
     units: LatticeUnits,
     *,
     container: str,
-    wide: str,
+    remedy: str,
 ) -> None:
-    """Raise a CaseError for cells that do not fit into a space; `container` names it, `wide` a remedy."""
+    """Raise a CaseError for cells that do not fit into a space; `container` and `remedy` are parts of its message."""
     for kind, surface in zip(types, surfaces, strict=True):
         try:
             refuse_tight(space, [surface])
@@ -229,7 +229,7 @@ def refuse_large(
             size = " x ".join(f"{n * units.spacing * 1e6:.3g}" for n in np.sort(np.ptp(surface.vertices, axis=0)))
             raise CaseError(
                 f'cells["{kind.name}"].shape: a cell of {size} um is larger than {container}; '
-                f"use smaller cells or {wide}"
+                f"use smaller cells or {remedy}"
             ) from None
 
 
@@ -242,7 +242,7 @@ def mean_half_width(surface: Surface) -> float:
     return float(((surface.vertices - surface.vertices.mean(axis=0)) @ directions).max(axis=0).mean())
 
 
-def _reached(case: BloodCase, sites: SiteSet, surfaces: Sequence[Surface], free: dict[str, float]) -> float:
+def _fillable_fraction(case: BloodCase, sites: SiteSet, surfaces: Sequence[Surface], free: dict[str, float]) -> float:
     """Return the fraction of the fluid that packed cells can fill, at least 1/2.
 
     Excluded at each opening are the layer `free` and one as thick as the mean half width of a cell, because no
@@ -250,7 +250,7 @@ def _reached(case: BloodCase, sites: SiteSet, surfaces: Sequence[Surface], free:
     """
     weights = np.array([table.share * surface.volume for table, surface in zip(case.cells, surfaces, strict=True)])
     depth = float(weights @ [mean_half_width(surface) for surface in surfaces]) / float(weights.sum())
-    places = sites.coords.astype(np.float64)
+    positions = sites.coords.astype(np.float64)
     layers = ((plane, free.get(plane.name, 0.0) + depth) for plane in sites.iolets)
-    excluded = sum(int((heights(sites, plane, places) < layer).sum()) for plane, layer in layers)
+    excluded = sum(int((heights(sites, plane, positions) < layer).sum()) for plane, layer in layers)
     return max(1.0 - excluded / len(sites), 0.5)

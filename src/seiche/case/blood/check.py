@@ -10,7 +10,7 @@ import numpy as np
 
 from seiche.case.blood.estimates import FULL_VISCOSITY, blood_estimates, viscosity_of_surface
 from seiche.case.blood.setup import BloodSetup
-from seiche.case.blood.tubes import missing_types, planned, refuse_unpackable
+from seiche.case.blood.tubes import missing_types, plan_tubes, refuse_unpackable
 from seiche.case.check import check_lines
 from seiche.case.flow.check import cost_rows, flow_rows
 from seiche.case.flow.limits import remarks
@@ -59,7 +59,7 @@ def _tubes(setup: BloodSetup) -> dict[str, TubePlan]:
     """Return the tubes of the reservoirs; CaseError if one cannot be packed."""
     if setup.cells is None or isinstance(setup.vessel.sites, SizedSites):
         return {}
-    plans = planned(setup, setup.cells)
+    plans = plan_tubes(setup, setup.cells)
     refuse_unpackable(setup, setup.cells, plans)
     return plans
 
@@ -92,8 +92,8 @@ def cell_rows(setup: BloodSetup, tubes: Mapping[str, TubePlan]) -> Iterator[tupl
             yield (
                 f"surface viscosity {kind.name}",
                 f"{spring.viscosity * 1e6:.4g} uN s/m, in series with a spring of {spring.modulus * 1e6:.4g} uN/m, "
-                f"relaxation time {spring.time:.3g} s: at least {FULL_VISCOSITY:.0%} of it up to "
-                f"{spring.fastest:.3g} 1/s of shear, recovery {spring.delay:.2g} slower",
+                f"relaxation time {spring.time:.3g} s: at least {FULL_VISCOSITY:.0%} of it acts up to "
+                f"a shear rate of {spring.fastest:.3g} 1/s, relative delay of recovery {spring.delay:.2g}",
             )
         limit = cells.limits[number]
         yield (
@@ -173,9 +173,9 @@ def memory_of_cells(setup: BloodSetup, cells: CellsSetup, counts: Sequence[int] 
     bricks = occupancy(sites, BRICK).tiles
     rows = float(np.prod([-(-extent // BRICK) + 1 for extent in sites.shape]))
     per_site = (bricks + 1) * (BRICK**3 * 7 * size + 64 + 8 + 12 + 16) + 4 * rows
-    velocities, chosen = VELOCITY_SETS[setup.model.velocity_set], setup.case.lattice.layout
+    velocities, requested = VELOCITY_SETS[setup.model.velocity_set], setup.case.lattice.layout
     storage, device = setup.precision.storage, setup.case.run.device
-    layout = choose_layout(sites, chosen, storage, device, velocities, model=setup.model, immersed=True)
+    layout = choose_layout(sites, requested, storage, device, velocities, model=setup.model, immersed=True)
     if layout not in ("tiles-8", "moments"):  # in these, items are the slots
         per_site += 4 * len(sites)
     per_site += (bricks + 1) * 64 * len(set(cells.contrasts) - {1.0}).bit_length()

@@ -31,8 +31,8 @@ CONTRAST_CHECKED = (1.0, 10.0)
 LIMIT_ADVISED = 2.0
 #: Largest advised product of mobility and contact stiffness of two vertices at half the reach; a vertex has several.
 CONTACT_ADVISED = 0.25
-#: Part of the surface viscosity that acts in the fastest advised shear, and the frequency at which a tank-treading
-#: membrane is strained over the shear rate.
+#: Fraction of the surface viscosity that acts at the highest advised shear rate, and the frequency at which a
+#: tank-treading membrane is strained over the shear rate.
 FULL_VISCOSITY, TREADING = 0.95, 0.44
 #: Largest advised relative delay of recovery: G over the modulus of the spring in series.
 SLOWEST_RECOVERY = 0.1
@@ -115,7 +115,7 @@ def tau_inside(setup: BloodSetup, contrast: float) -> float:
 def _inside(setup: BloodSetup, cells: CellsSetup) -> Iterator[Estimate]:
     low, high = CONTRAST_CHECKED
     for contrast in sorted(set(cells.contrasts) - {1.0}):
-        names = ", ".join(k.name for k, own in zip(cells.types, cells.contrasts, strict=True) if own == contrast)
+        names = ", ".join(k.name for k, value in zip(cells.types, cells.contrasts, strict=True) if value == contrast)
         yield Estimate(
             name="inner over outer viscosity",
             value=contrast,
@@ -165,12 +165,12 @@ def viscosity_of_surface(kind: CellType, units: LatticeUnits) -> SurfaceViscosit
 
 
 def _surface_viscosity(setup: BloodSetup, kind: CellType) -> Iterator[Estimate]:
-    """Yield the parts of the surface viscosity of a type that are lost, in the fastest shear and in recovery."""
+    """Yield the losses by the surface viscosity of a type, at the highest shear rate and in recovery."""
     if not kind.model.viscosity > 0:
         return
-    spring, numbers, where = viscosity_of_surface(kind, setup.units), setup.invariants, f'cells["{kind.name}"]'
-    if numbers.velocity_scale:
-        rate = 4 * numbers.velocity_scale / numbers.length_scale
+    spring, invariants, where = viscosity_of_surface(kind, setup.units), setup.invariants, f'cells["{kind.name}"]'
+    if invariants.velocity_scale:
+        rate = 4 * invariants.velocity_scale / invariants.length_scale
         yield Estimate(
             name="surface viscosity lost at the wall",
             value=1 - 1 / (1 + (TREADING * rate * spring.time) ** 2),

@@ -43,8 +43,8 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
     return shared_setup(world, make)
 
 
-def _sized(source: CaseFile) -> BloodSetup:
-    """Return the set-up for a check; the sites of a large vessel are not made, and no cells are packed there."""
+def _sized_setup(source: CaseFile) -> BloodSetup:
+    """Return the set-up for a check; a large vessel has neither sites nor packed cells."""
     case = check_tables(source.tables, str(source.path), BloodCase)
     flow = flow_setup(source, case, 1, sized=True)
     setup = BloodSetup(**{item.name: getattr(flow, item.name) for item in fields(flow)})
@@ -75,5 +75,5 @@ class BloodPlan(FlowPlan):
         return planned_rank(backend, kinds, len(solver.owned)), solver.layout
 
 
-_check = check_with(BloodCase, _sized, describe)
+_check = check_with(BloodCase, _sized_setup, describe)
 BLOOD = Kind("blood", BloodCase, prepare, BloodCaseRun, _check, BloodPlan, blood_estimates)

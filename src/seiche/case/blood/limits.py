@@ -17,12 +17,12 @@ from seiche.kernels.registry.ibm import BRICK, SUPPORT
 
 #: Largest distance (spacings) of the points of a wall; the force of the wall must reach at least as far.
 WALL_POINTS = 1.0
-#: Largest displacement (sites) of cells between two exchanges at the openings, and the least exchanges per pulse.
-_FARTHEST, _PER_PULSE = 8.0, 4
+#: Largest displacement (sites) of cells between two exchanges at the openings, and the fewest exchanges per pulse.
+_MAX_DISPLACEMENT, _EXCHANGES_PER_PULSE = 8.0, 4
 
 
 def refuse_impossible_cells(setup: BloodSetup) -> None:
-    """Raise a CaseError for the first reason why a blood case is impossible, before cells are made."""
+    """Raise a CaseError for the first reason why a blood case is impossible, before cells are created."""
     if not isinstance(setup.vessel.sites, SizedSites):
         refuse_reservoir(setup)
         refuse_tubes(setup)
@@ -74,18 +74,18 @@ def _opening_reasons(setup: BloodSetup) -> Iterator[str]:
         return
     vessel, key = open_vessel(setup), "reservoir.every"
     interval, pulse, travel = vessel.interval, vessel.pulse, vessel.travel
-    if travel > _FARTHEST:
+    if travel > _MAX_DISPLACEMENT:
         yield (
             f"{key}: cells move {travel:.3g} sites between two exchanges at the openings and could cross them "
-            f"undetected; use at most {max(1, int(interval * _FARTHEST / travel))} steps"
+            f"undetected; use at most {max(1, int(interval * _MAX_DISPLACEMENT / travel))} steps"
         )
-    if pulse is not None and interval > pulse / _PER_PULSE:
+    if pulse is not None and interval > pulse / _EXCHANGES_PER_PULSE:
         yield (
             f"{key}: the period of the flow is {pulse:.3g} steps, too short for this interval; use at most "
-            f"{max(1, int(pulse / _PER_PULSE))} steps"
+            f"{max(1, int(pulse / _EXCHANGES_PER_PULSE))} steps"
             if vessel.every is not None
             else f"reservoir: the period of the flow is {pulse:.3g} steps, but cells are exchanged every {interval:g} "
-            f"steps; at least {_PER_PULSE * interval:g} steps a period are needed: use a smaller time step"
+            f"steps; at least {_EXCHANGES_PER_PULSE * interval:g} steps a period are needed: use a smaller time step"
         )
 
 

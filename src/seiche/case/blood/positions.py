@@ -25,7 +25,7 @@ from seiche.io.formats.pos import Thin, read_pos
 Floats = npt.NDArray[np.float64]
 
 #: Largest distance (spacings) of a cell from the origin; it bounds positions in periodic vessels.
-_FARTHEST = 1e6
+_MAX_DISTANCE = 1e6
 
 
 def periods(sites: SiteSet) -> Floats:
@@ -55,13 +55,13 @@ def thin_axis(table: CellTable) -> Thin:
     return "y" if isinstance(table.shape, MeshFile) else "z"
 
 
-def middle_of(kind: CellType, surface: Surface) -> Floats:
+def center_offset(kind: CellType, surface: Surface) -> Floats:
     """Return the mean of the moving points (`surface`) relative to the center of the mesh's bounding box, (3,)."""
     mesh = kind.mesh.vertices
     return np.asarray(surface.vertices.mean(axis=0) - 0.5 * (mesh.min(axis=0) + mesh.max(axis=0)))
 
 
-def read_places(
+def read_positions(
     setup: BloodSetup, space: FluidSpace, folder: Path, types: Sequence[CellType], surfaces: Sequence[Surface]
 ) -> tuple[Packing, tuple[str, ...]]:
     """Return the cells of the .pos files, and notes on cells outside the fluid that were dropped.
@@ -71,10 +71,10 @@ def read_places(
     case, vessel, sites = setup.case, setup.vessel, setup.vessel.sites
     centers, rotations, kinds, notes = [], [], [], []
     for number, (table, kind, surface) in enumerate(zip(case.cells, types, surfaces, strict=True)):
-        positions, turns = read_pos(folder / (table.positions or ""), thin=thin_axis(table))
+        positions, orientations = read_pos(folder / (table.positions or ""), thin=thin_axis(table))
         shift = origin_of(vessel, table.positions_from) - np.asarray(sites.origin)
-        places = (positions + shift) / sites.spacing + turns @ middle_of(kind, surface)
-        inside = _inside(space, surface, places, turns)
+        shifted = (positions + shift) / sites.spacing + orientations @ center_offset(kind, surface)
+        inside = _inside(space, surface, shifted, orientations)
         key, count = f'cells["{table.name}"].positions: {table.positions}', int((~inside).sum())
         if count and (table.positions_outside == "refuse" or count == len(positions)):
             first = ", ".join(f"{1e6 * c:.4g}" for c in positions[inside.argmin()])
@@ -84,29 +84,29 @@ def read_places(
             )
         if count:
             notes.append(f"{key}: {count} of {len(positions)} cells are not inside the vessel and were dropped")
-        centers.append(places[inside])
-        rotations.append(turns[inside])
+        centers.append(shifted[inside])
+        rotations.append(orientations[inside])
         kinds.append(np.full(int(inside.sum()), number))
     packing = Packing(np.concatenate(centers), np.concatenate(rotations), np.concatenate(kinds), 0.0)
     # Overlaps are tested with the meshes: the polyhedra of control points of Loop shells are larger.
     pairs = zip(types, surfaces, strict=True)
     offsets = np.array([surface.vertices.mean(axis=0) - kind.mesh.vertices.mean(axis=0) for kind, surface in pairs])
-    middles = packing.centers - np.einsum("nij,nj->ni", packing.rotations, offsets[packing.kinds])
-    clashes = overlapping_pairs([kind.mesh for kind in types], replace(packing, centers=middles), periods(sites))
-    if len(clashes):
-        first, second = (_name(types, packing, int(cell)) for cell in clashes[0])
-        raise CaseError(f"cells: positions: {len(clashes)} pairs of cells overlap, the first are {first} and {second}")
+    mesh_centers = packing.centers - np.einsum("nij,nj->ni", packing.rotations, offsets[packing.kinds])
+    overlaps = overlapping_pairs([kind.mesh for kind in types], replace(packing, centers=mesh_centers), periods(sites))
+    if len(overlaps):
+        first, second = (_name(types, packing, int(cell)) for cell in overlaps[0])
+        raise CaseError(f"cells: positions: {len(overlaps)} pairs of cells overlap, the first are {first} and {second}")
     volume = float(np.array([surface.volume for surface in surfaces])[packing.kinds].sum())
     return Packing(packing.centers, packing.rotations, packing.kinds, volume / space.volume), tuple(notes)
 
 
-def _inside(space: FluidSpace, surface: Surface, places: Floats, turns: Floats) -> npt.NDArray[np.bool_]:
+def _inside(space: FluidSpace, surface: Surface, centers: Floats, rotations: Floats) -> npt.NDArray[np.bool_]:
     """Return which cells (n,) have all of their points in the fluid; distances from the origin are bounded."""
     points = surface.vertices - surface.vertices.mean(axis=0)
     return np.array(
         [
-            bool(np.abs(place).max() <= _FARTHEST and (space.distance(points @ turn.T + place) < 0).all())
-            for place, turn in zip(places, turns, strict=True)
+            bool(np.abs(center).max() <= _MAX_DISTANCE and (space.distance(points @ rotation.T + center) < 0).all())
+            for center, rotation in zip(centers, rotations, strict=True)
         ],
         bool,
     )

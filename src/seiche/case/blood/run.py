@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.blood.setup import BloodSetup, open_vessel
-from seiche.case.blood.tubes import planned
+from seiche.case.blood.tubes import plan_tubes
 from seiche.cells.space import sparse_points, wall_points
 from seiche.couple.open.inflow import VolumeInflow
 from seiche.couple.open.inlet_reservoir import population_of
@@ -23,8 +23,8 @@ from seiche.flow.solver import FlowSolver
 
 Floats = npt.NDArray[np.float64]
 
-#: Least ratio of net to total flow at an opening for which a discharge hematocrit is reported.
-_NET = 0.1
+#: Lowest ratio of net to total flow at an opening for which a discharge hematocrit is reported.
+_MIN_NET_FLOW = 0.1
 
 
 @dataclass
@@ -94,13 +94,13 @@ class BloodRun:
         populations = packed_populations(self.cells) if state is None else self._restored(state)
         if setup.case.reservoir is not None and tubes:
             vessel = open_vessel(setup)
-            self.openings = Openings(vessel, self.cells, planned(setup, self.cells, vessel), solver.world)
+            self.openings = Openings(vessel, self.cells, plan_tubes(setup, self.cells, vessel), solver.world)
             self.interval = vessel.interval
             self._inflow = VolumeInflow(solver)
             if state is None:
                 populations = self.openings.initial_cells(populations)
             else:
-                self.openings.load_state(state["numbers"][self._used :], state["note"]["openings"])
+                self.openings.load_state(state["numbers"][self._size_of_cells :], state["note"]["openings"])
             left, entered = self.statistics.left, self.statistics.entered
             left.update({plane.name: left.get(plane.name, 0) for plane in vessel.sites.iolets})
             entered.update({plane.name: entered.get(plane.name, 0) for plane in vessel.inlets})
@@ -112,11 +112,11 @@ class BloodRun:
         self.blood.names = self.names
 
     def populations(self) -> list[Population]:
-        """Return the present state of all cells."""
+        """Return the current state of all cells."""
         return present_cells(self.blood, self.names)
 
     def advance_reservoirs(self) -> None:
-        """Advance the reservoirs of an open vessel to the present step."""
+        """Advance the reservoirs of an open vessel to the current step."""
         if self.openings is not None:
             self.openings.advance(self._inflow.volumes())
 
@@ -163,10 +163,10 @@ class BloodRun:
             return
         measures, first = self.blood.measures(), 0
         for block, names in zip(self.blood.cells.blocks, self.names, strict=True):
-            own = measures[first : first + len(names)]
+            values = measures[first : first + len(names)]
             first += len(names)
-            if len(own):
-                drift = np.abs(own / [block.rest.area, block.rest.volume] - 1).max(axis=0)
+            if len(values):
+                drift = np.abs(values / [block.rest.area, block.rest.volume] - 1).max(axis=0)
                 statistics.area_drift = max(statistics.area_drift, float(drift[0]))
                 statistics.volume_drift = max(statistics.volume_drift, float(drift[1]))
         statistics.times.append(time)
@@ -176,7 +176,7 @@ class BloodRun:
                 statistics.openings.setdefault(name, []).append(value)
 
     def _history(self, openings: Openings) -> Iterator[tuple[str, float | None]]:
-        """Yield name and present value (SI units) of each time series of an open vessel."""
+        """Yield name and current value (SI units) of each time series of an open vessel."""
         yield "hematocrit_inside", openings.inside
         for name, tube in openings.tubes.items():
             yield f"reservoir {name}: hematocrit", tube.hematocrit
@@ -187,9 +187,9 @@ class BloodRun:
             yield f"{name}: cells_m3", flux.cells * volume
 
     def state(self) -> tuple[Floats, str]:
-        """Return the state for a restart: vertices and velocities as one row of numbers, and a description (JSON)."""
+        """Return the state for a restart: vertices and velocities as one array (n,), and a description (JSON)."""
         populations = self.populations()
-        parts = [
+        arrays = [
             rows.ravel()
             for p in populations
             for rows in (p.vertices, p.velocity, p.names.astype(np.float64), p.relaxed)
@@ -210,12 +210,12 @@ class BloodRun:
         }
         if self.openings is not None:
             rows, note["openings"] = self.openings.state()
-            parts += rows
-        return np.concatenate(parts), json.dumps(note)
+            arrays += rows
+        return np.concatenate(arrays), json.dumps(note)
 
     def _restored(self, state: dict[str, Any]) -> list[Population]:
-        """Return the cells of `state`: the numbers and the description that `state()` returned."""
-        note, numbers = state["note"], state["numbers"]
+        """Return the cells of `state`: the values and the description that `state()` returned."""
+        note, stored = state["note"], state["numbers"]
         expected = [(kind.name, len(kind.mesh.vertices)) for kind in self.cells.types]
         if list(zip(note["types"], note["vertices"], strict=True)) != expected:
             raise CaseError(f"--restart: the types of cells in the checkpoint differ from those of {self.setup.source}")
@@ -225,9 +225,9 @@ class BloodRun:
                     f'--restart: undeformed cells "{kind.name}" have {kind.mesh.volume / volume:.4g} times the '
                     f"volume of those in the checkpoint; the shape or size in {self.setup.source} differs"
                 )
-        before = note.get("given", {}).get("cells", {})
+        settings = note.get("given", {}).get("cells", {})
         for table in self.setup.case.cells:
-            model = before.get(table.name, {}).get("model", table.model)
+            model = settings.get(table.name, {}).get("model", table.model)
             if model != table.model:  # control points are no vertices of the surface
                 raise CaseError(
                     f'--restart: cells "{table.name}" have model = "{model}" in the checkpoint but "{table.model}" '
@@ -240,15 +240,15 @@ class BloodRun:
         self.next_name, self.series = int(note["next_name"]), dict(note.get("series", {}))
         populations, first = [], 0
         elements = note.get("relaxed", [0] * len(note["cells"]))  # absent in older checkpoints
-        for count, vertices, remembered in zip(note["cells"], note["vertices"], elements, strict=True):
+        for count, vertices, elements_per_cell in zip(note["cells"], note["vertices"], elements, strict=True):
             last = first + 2 * count * vertices * 3
-            places, velocities = numbers[first:last].reshape(2, count, vertices, 3).copy()
-            names = numbers[last : last + count].astype(np.int64)
-            first, last = last + count, last + count + 3 * count * remembered
-            relaxed = numbers[first:last].reshape(count, remembered, 3).copy() if remembered else None
-            populations.append(Population(places, velocities, names, relaxed))
+            positions, velocities = stored[first:last].reshape(2, count, vertices, 3).copy()
+            names = stored[last : last + count].astype(np.int64)
+            first, last = last + count, last + count + 3 * count * elements_per_cell
+            relaxed = stored[first:last].reshape(count, elements_per_cell, 3).copy() if elements_per_cell else None
+            populations.append(Population(positions, velocities, names, relaxed))
             first = last
-        self._used = first
+        self._size_of_cells = first
         return populations
 
     def summary(self) -> dict[str, Any]:
@@ -284,7 +284,7 @@ class BloodRun:
             half = len(blood) // 2
             net = blood[-1] - blood[half] if len(blood) else 0.0
             total = np.abs(np.diff(blood[half:])).sum()
-            return float((cells[-1] - cells[half]) / net) if abs(net) > _NET * total else None
+            return float((cells[-1] - cells[half]) / net) if abs(net) > _MIN_NET_FLOW * total else None
 
         return {
             "hematocrit_inside": mean("hematocrit_inside"),

@@ -49,11 +49,11 @@ class Biconcave(Table):
     """A red cell, z = +-(R/2) sqrt(1 - x^2)(c0 + c1 x^2 + c2 x^4), x = r/R."""
 
     kind: Literal["biconcave"]
-    diameter: PositiveLength = Field(default=DIAMETER, description="2 R; by default that of Mills et al. 2004, in m")
+    diameter: PositiveLength = Field(default=DIAMETER, description="2 R; that of Mills et al. 2004 by default (in m)")
     coefficients: Annotated[tuple[float, float, float], FromList] = Field(
         default=EVANS_FUNG, description="c0, c1 and c2; those of Evans and Fung by default"
     )
-    vertices: int = Field(default=642, description="12, 42, 162, 642 or 2562")
+    vertices: int = Field(default=642, description="number of vertices: 12, 42, 162, 642 or 2562")
 
 
 class SphereShape(Table):
@@ -61,7 +61,7 @@ class SphereShape(Table):
 
     kind: Literal["sphere"]
     diameter: PositiveLength = Field(description="diameter")
-    vertices: int = Field(default=642, description="12, 42, 162, 642 or 2562")
+    vertices: int = Field(default=642, description="number of vertices: 12, 42, 162, 642 or 2562")
 
 
 class EllipsoidShape(Table):
@@ -69,14 +69,14 @@ class EllipsoidShape(Table):
 
     kind: Literal["ellipsoid"]
     half_axes: Point = Field(description="half axes along x, y and z")
-    vertices: int = Field(default=642, description="12, 42, 162, 642 or 2562")
+    vertices: int = Field(default=642, description="number of vertices: 12, 42, 162, 642 or 2562")
 
 
 class MeshFile(Table):
     """A closed mesh of outward-facing triangles from an .off, .stl or Gmsh 2 .msh file."""
 
     kind: Literal["mesh"]
-    file: FileName = Field(description="the file, relative to the case file")
+    file: FileName = Field(description="mesh file, relative to the case file")
     unit: PositiveLength = Field(description='length of one unit of the file, such as "1 um"')
 
 
@@ -102,7 +102,7 @@ class CellTable(Table):
     )
     positions_outside: Literal["refuse", "drop"] = Field(
         default="refuse",
-        description="treatment of cells outside the vessel: an error, or drop them with a note (HemoCell drops them)",
+        description="cells outside the vessel are an error, or are dropped with a note, as in HemoCell",
     )
     model: Literal["loop", "triangles"] = Field(
         default="loop", description="smooth subdivision surface, or flat triangles with hinges (cheaper, less accurate)"
@@ -114,13 +114,15 @@ class CellTable(Table):
     )
     strain_modulus: PositiveModulus | None = Field(default=None, description="k_s = 3 G, instead of shear_modulus")
     area_ratio: float = Field(default=AREA_RATIO, ge=0, le=1e9, description="C of Skalak's law")
-    bending: BendingModulus = Field(default=MODEL.bending, description="bending modulus (Helfrich's energy), in J")
+    bending: BendingModulus = Field(
+        default=MODEL.bending, description="bending modulus (Helfrich's energy; default in J)"
+    )
     curvature: Literal["rest", "none"] = Field(
         default="rest", description="spontaneous curvature: that of the undeformed shape, or zero"
     )
-    area: Modulus = Field(default=MODEL.area, description="penalty on the area of the whole cell (N/m by default)")
+    area: Modulus = Field(default=MODEL.area, description="penalty on the area of the whole cell (default in N/m)")
     local_area: Modulus = Field(default=MODEL.local_area, description="penalty on the area of every triangle")
-    volume: VolumeModulus = Field(default=MODEL.volume, description="penalty on the volume (Pa by default)")
+    volume: VolumeModulus = Field(default=MODEL.volume, description="penalty on the volume (default in Pa)")
     surface_viscosity: SurfaceViscosity = Field(
         default=0.0,
         description=f"shear viscosity of the membrane; where shear_modulus is that of the default red cell, "
@@ -178,7 +180,7 @@ class Adhesion(Table):
 
     depth: PositiveEnergy = Field(description="depth of the potential of two vertices")
     steepness: PositiveWaveNumber = Field(description="b, the inverse of the width")
-    rest: PositiveLength = Field(description="r0, distance of least energy")
+    rest: PositiveLength = Field(description="r0, distance of minimum energy")
     reach: PositiveLength = Field(description="cut-off distance of the force")
     _attracts = ordered(
         "rest", "reach", "rest = {rest:.3g} m must be below reach = {reach:.3g} m, otherwise there is no attraction"
@@ -188,7 +190,7 @@ class Adhesion(Table):
 class ContactTable(Table):
     """Short-range forces between vertices of different cells, F = strength ((reach/d)^exponent - 1) for d < reach."""
 
-    strength: PositiveForce = Field(default=1e-12, description="scale of the force (N by default)")
+    strength: PositiveForce = Field(default=1e-12, description="scale of the force (default in N)")
     reach: PositiveLength | None = Field(default=None, description="cut-off distance; one spacing by default")
     exponent: float = Field(default=2.0, ge=1, le=12, description="exponent of the force")
     wall_strength: PositiveForce | None = Field(default=None, description="strength at walls; strength by default")
@@ -222,7 +224,9 @@ class Reservoir(Table):
     vessel.
     """
 
-    hematocrit: float | None = Field(default=None, gt=0, lt=1, description="of the tube; that of [packing] by default")
+    hematocrit: float | None = Field(
+        default=None, gt=0, lt=1, description="hematocrit of the tube; that of [packing] by default"
+    )
     length: PositiveLength | None = Field(
         default=None, description="minimum period of the tube; three of the largest cells by default"
     )
@@ -292,7 +296,9 @@ class BloodCase(FlowCase):
     solver: Literal["blood"] = Field(description="solver, which determines the kind of case")  # type: ignore[assignment]
     cells: Annotated[tuple[CellTable, ...], FromList] = Field(default=(), description="types of cells")
     packing: PackingTable | None = Field(default=None, description="random initial positions of the cells")
-    contact: ContactTable = Field(default=ContactTable(), description="forces between cells, and of walls")
+    contact: ContactTable = Field(
+        default=ContactTable(), description="forces between cells, and between cells and walls"
+    )
     coupling: Coupling = Field(default=Coupling(), description="coupling of cells and fluid")
     reservoir: Reservoir | None = Field(default=None, description="source of cells that enter an open vessel")
     output: BloodOutput = Field(default=BloodOutput(), description="output files")

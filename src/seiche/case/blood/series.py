@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.blood.positions import middle_of, origin_of, periods, thin_axis
+from seiche.case.blood.positions import center_offset, origin_of, periods, thin_axis
 from seiche.case.blood.run import BloodRun
 from seiche.case.blood.schema import CellsOutput
 from seiche.case.blood.setup import BloodSetup
@@ -61,21 +61,21 @@ class CellsFile(ScheduledSeries):
 
     def make(self, capacity: int) -> None:
         """Choose the file names; a restart continues the list of earlier states."""
-        before: list[tuple[Path, float]] | None = [] if self.path.suffix.lower() == ".vtkhdf" else None
+        earlier: list[tuple[Path, float]] | None = [] if self.path.suffix.lower() == ".vtkhdf" else None
         world, name = self._run.solver.world, self.path.name
         if self._first:
             self.path = on_root(world, self._continued_series)
-        if before is not None and self._first and list_path(self.path).exists():
+        if earlier is not None and self._first and list_path(self.path).exists():
             start = self._first * self._setup.units.step * (1 + 1e-9)
             try:
-                before = [(path, time) for path, time in read_list(self.path) if time <= start]
+                earlier = [(path, time) for path, time in read_list(self.path) if time <= start]
             except FormatError:
-                before = []
+                earlier = []
         if self._first and on_root(world, self._has_later_states):
             self.path = continued(self.path.with_name(name), self._first)
-        if before is not None and world.rank == 0 and (wall := wall_of(self._setup)) is not None:
+        if earlier is not None and world.rank == 0 and (wall := wall_of(self._setup)) is not None:
             write_surfaces(wall_path(self.path), wall)
-        self.writer = SurfaceFiles(self.path, self._store, before)
+        self.writer = SurfaceFiles(self.path, self._store, earlier)
         self._run.series[name] = self.path.name
 
     def _continued_series(self) -> Path:
@@ -108,11 +108,11 @@ class CellsFile(ScheduledSeries):
         shift = np.asarray(sites.origin) - origin_of(self._setup.vessel, self._from)
         tables, cells = self._setup.case.cells, self._run.cells
         for table, kind, surface, population in zip(tables, cells.types, cells.surfaces, values, strict=True):
-            centers, turns = places_of(population.vertices, surface.vertices)
-            centers -= turns @ middle_of(kind, surface)
+            centers, rotations = centers_and_rotations(population.vertices, surface.vertices)
+            centers -= rotations @ center_offset(kind, surface)
             centers -= _whole_periods(sites, centers)
             file = path.with_name(f"{path.stem}.{kind.name}{path.suffix}") if len(values) > 1 else path
-            write_pos(file, centers * sites.spacing + shift, turns, thin=thin_axis(table))
+            write_pos(file, centers * sites.spacing + shift, rotations, thin=thin_axis(table))
 
 
 def _whole_periods(sites: SiteSet, points: Floats) -> Floats:
@@ -128,10 +128,10 @@ def surfaces_of(run: BloodRun, populations: list[Population], time: float) -> Ce
     first = 0
     for number, (kind, population) in enumerate(zip(run.cells.types, populations, strict=True)):
         matrix = limit_matrix(rings_of(kind.mesh.faces)) if kind.model.shell == "loop" else None
-        places, velocity = (_on_surface(matrix, rows) for rows in (population.vertices, population.velocity))
-        places = places - _whole_periods(sites, places.mean(axis=1, keepdims=True))
-        count, size = places.shape[:2]
-        points.append(places.reshape(-1, 3) * sites.spacing + np.asarray(sites.origin))
+        vertices, velocity = (_on_surface(matrix, rows) for rows in (population.vertices, population.velocity))
+        vertices = vertices - _whole_periods(sites, vertices.mean(axis=1, keepdims=True))
+        count, size = vertices.shape[:2]
+        points.append(vertices.reshape(-1, 3) * sites.spacing + np.asarray(sites.origin))
         velocities.append(velocity.reshape(-1, 3))
         triangles = kind.mesh.faces.astype(np.int64)
         faces.append((triangles + first + size * np.arange(count)[:, None, None]).reshape(-1, 3))
@@ -165,21 +165,21 @@ def wall_of(setup: BloodSetup) -> CellSurfaces | None:
     vertices, faces = np.asarray(surface.vertices, np.float64), np.asarray(surface.faces)
     visible = np.ones(len(faces), bool)
     for axis in np.flatnonzero(sites.periodic):
-        place = (vertices[faces][:, :, axis].mean(axis=1) - sites.origin[axis]) / sites.spacing
+        height = (vertices[faces][:, :, axis].mean(axis=1) - sites.origin[axis]) / sites.spacing
         normals = np.abs(surface.vector_areas())
         lid = normals[:, axis] > 0.3 * np.linalg.norm(normals, axis=1)
-        visible &= ~lid | ((place > 2.0) & (place < sites.shape[axis] - 3.0))
+        visible &= ~lid | ((height > 2.0) & (height < sites.shape[axis] - 3.0))
     return CellSurfaces(0.0, vertices, faces[visible])
 
 
-def places_of(vertices: Floats, rest: Floats) -> tuple[Floats, Floats]:
+def centers_and_rotations(vertices: Floats, rest: Floats) -> tuple[Floats, Floats]:
     """Return the centers (n, 3) and rotations (n, 3, 3) of cells with `vertices` (n, v, 3).
 
     The rotation fits the undeformed vertices `rest` (v, 3) by least squares (Kabsch 1976).
     """
-    middle = vertices.mean(axis=1)
-    deformed, undeformed = vertices - middle[:, None], rest - rest.mean(axis=0)
+    centers = vertices.mean(axis=1)
+    deformed, undeformed = vertices - centers[:, None], rest - rest.mean(axis=0)
     left, _, right = np.linalg.svd(np.einsum("nvi,vj->nij", deformed, undeformed))
     mirror = np.ones((len(vertices), 3))
     mirror[:, 2] = np.sign(np.linalg.det(left @ right))
-    return middle, (left * mirror[:, None, :]) @ right
+    return centers, (left * mirror[:, None, :]) @ right

@@ -13,7 +13,7 @@ from seiche.couple.suspension import CellsSetup
 
 @dataclass(frozen=True)
 class BloodSetup(FlowSetup):
-    """A case of flow with `cells`, before a solver is made."""
+    """A case of flow with `cells`, before a solver is created."""
 
     case: BloodCase
     cells: CellsSetup | None = None

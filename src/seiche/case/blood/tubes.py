@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The periodic tubes that are the reservoirs of the inlets, and their limits; each is refused with one line."""
+"""The periodic tubes that are the reservoirs of the inlets, and errors for impossible ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEMATOCRIT_TOLERANCE = 0.02
 
 
 def refuse_tubes(setup: BloodSetup) -> None:
-    """Raise a CaseError for a reservoir that is too dense to pack or too long to compute, before cells are made."""
+    """Raise a CaseError for a reservoir that is too dense to pack or too long to compute, before cells are created."""
     table, packing, sites = setup.case.reservoir, setup.case.packing, setup.vessel.sites
     if table is None or packing is None:
         return
@@ -43,8 +43,8 @@ def refuse_tubes(setup: BloodSetup) -> None:
             )
 
 
-def planned(setup: BloodSetup, cells: CellsSetup, vessel: OpenVessel | None = None) -> dict[str, TubePlan]:
-    """Return the tubes of a case with a reservoir, by inlet; `vessel` is that of the case if it exists already.
+def plan_tubes(setup: BloodSetup, cells: CellsSetup, vessel: OpenVessel | None = None) -> dict[str, TubePlan]:
+    """Return the tubes of a case with a reservoir, by inlet; `vessel` is that of the case if it already exists.
 
     Raises:
         CaseError: no whole number of cells gives the hematocrit, or a tube is too short for a cell or its forces.
@@ -60,7 +60,7 @@ def planned(setup: BloodSetup, cells: CellsSetup, vessel: OpenVessel | None = No
             raise CaseError(
                 f'{setup.source}: reservoir of iolet["{plane.name}"]: hematocrit = {requested:g}: '
                 f"{plan.cells.sum()} cells in {length:.3g} um give {plan.hematocrit:.3g}, which deviates by more "
-                f"than {HEMATOCRIT_TOLERANCE:.0%}; use a greater reservoir.length"
+                f"than {HEMATOCRIT_TOLERANCE:.0%}; use a larger reservoir.length"
             )
         _refuse_short(setup, cells, plane.name, plan)
         _refuse_reach(setup, cells, plane.name, plan)
@@ -71,22 +71,22 @@ def planned(setup: BloodSetup, cells: CellsSetup, vessel: OpenVessel | None = No
 def _refuse_short(setup: BloodSetup, cells: CellsSetup, name: str, plan: TubePlan) -> None:
     """Refuse a tube in which a cell does not fit."""
     container = f'the tube of {plan.prism.length * setup.units.spacing * 1e6:.3g} um before iolet["{name}"]'
-    space, remedy = FluidSpace(plan.prism.sites()), "a greater reservoir.length"
+    space, remedy = FluidSpace(plan.prism.sites()), "a larger reservoir.length"
     try:
-        refuse_large(space, cells.types, cells.surfaces, setup.units, container=container, wide=remedy)
+        refuse_large(space, cells.types, cells.surfaces, setup.units, container=container, remedy=remedy)
     except CaseError as error:
         raise CaseError(f"{setup.source}: {error}") from None
 
 
 def _refuse_reach(setup: BloodSetup, cells: CellsSetup, name: str, plan: TubePlan) -> None:
-    """Refuse forces of so long a range that a cell of the periodic tube could interact with itself."""
+    """Refuse forces with a range so long that a cell of the periodic tube could interact with itself."""
     spacing = setup.units.spacing
     for key, law in (("reach", cells.between), ("wall_reach", cells.wall)):
         if plan.prism.length < 3 * law.farthest:
             raise CaseError(
                 f"{setup.source}: contact.{key if law.farthest == law.reach else 'adhesion.reach'}: "
                 f"{law.farthest * spacing:.3g} m is more than a third of the tube of "
-                f'{plan.prism.length * spacing:.3g} m before iolet["{name}"]; use a shorter reach, or a greater '
+                f'{plan.prism.length * spacing:.3g} m before iolet["{name}"]; use a shorter reach, or a larger '
                 "reservoir.length"
             )
 
@@ -113,5 +113,5 @@ def missing_types(setup: BloodSetup, counts: Mapping[str, Sequence[int]]) -> Ite
             if table.share > 0 and number < 1:
                 yield (
                     f'reservoir of iolet["{name}"]: none of its {sum(numbers)} cells is a "{table.name}", whose '
-                    f"share is {table.share:g}, so none enters; use a greater reservoir.length or share"
+                    f"share is {table.share:g}, so none enters; use a larger reservoir.length or share"
                 )
