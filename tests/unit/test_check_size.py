@@ -166,7 +166,7 @@ def test_a_sized_ultrasound_case_has_the_numbers_of_the_arrays(
     path = tmp_path / "case.toml"
     path.write_text(text)
     made = ultrasound.prepare(read_source(path))
-    monkeypatch.setattr(ultrasound_size, "MOST_MADE", 0)
+    monkeypatch.setattr(ultrasound_size, "MAX_CREATED_POINTS", 0)
     sized_case = ultrasound_size.sized_setup(read_source(path))
     assert sized_case is not None
     for name in ("shape", "dt", "steps", "reference_speed", "stored_samples"):

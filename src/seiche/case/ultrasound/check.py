@@ -39,7 +39,7 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> list[str]:
     rows.append(("scheme", f"{case.run.scheme}, {case.run.precision}, on {case.run.device}"))
     if ranks > 1:
         try:
-            lines, work = _shared(setup, ranks, frequencies)
+            lines, work = _rank_rows(setup, ranks, frequencies)
         except CaseError as error:
             raise CaseError(f"{setup.source}: {error}") from None
         rows += lines
@@ -53,7 +53,7 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> list[str]:
     return check_lines(rows, ultrasound_estimates(setup), setup.notes)
 
 
-def _shared(setup: UltrasoundSetup, ranks: int, frequencies: Sequence[float]) -> tuple[list[tuple[str, str]], float]:
+def _rank_rows(setup: UltrasoundSetup, ranks: int, frequencies: Sequence[float]) -> tuple[list[tuple[str, str]], float]:
     """Return the lines about several ranks, and the ratio of their total work to that of one."""
     problem, decomposition = setup.problem, decompose(setup, ranks)
     basis, overlap = decomposition.basis, decomposition.overlap

@@ -53,7 +53,7 @@ def medium_of(table: MediumTable, grid: Grid, folder: Path) -> Medium:
 
 
 def medium_with(values: Mapping[str, Any], table: MediumTable) -> Medium:
-    """Return a medium with properties by name; those of absorption are left out where nothing absorbs."""
+    """Return a medium with properties by name; those of absorption are omitted if nothing absorbs."""
     power = table.exponent
     absorbs = power is not None and np.any(values.get("alpha_coeff", 0.0))
     return Medium(

@@ -59,11 +59,11 @@ class ResultFile(Final):
         arrays |= self._image(arrays) | self._heat(arrays)
         self.arrays = arrays
         if solver.world.rank == 0:
-            with replacing(self._file) as part:
-                self._write_arrays(part, arrays)
+            with replacing(self._file) as temporary:
+                self._write_arrays(temporary, arrays)
             if self._picture is not None:
-                with replacing(self._picture) as part:
-                    self._draw(part, str(self._picture), arrays)
+                with replacing(self._picture) as temporary:
+                    self._draw(temporary, str(self._picture), arrays)
         return [self._file, *([self._picture] if self._picture is not None else [])]
 
     def _image(self, arrays: Arrays) -> Arrays:
@@ -102,7 +102,7 @@ class ResultFile(Final):
             state.run(table.cooling)
         return {"heat": heat, "temperature": hottest, "dose": state.dose}
 
-    def greatest(self) -> dict[str, Any]:
+    def maxima(self) -> dict[str, Any]:
         """Return the largest values of the recorded maps and their positions."""
         largest: dict[str, Any] = {}
         arrays, grid = self.arrays, self._setup.grid
@@ -110,35 +110,35 @@ class ResultFile(Final):
             if name not in arrays:
                 continue
             values = arrays[name][0] if name == "p_amplitude" else arrays[name]
-            place = np.unravel_index(int(np.argmax(values)), grid.shape)
+            index = np.unravel_index(int(np.argmax(values)), grid.shape)
             largest[f"greatest_{name}"] = {
-                "value": float(values[place]),
+                "value": float(values[index]),
                 "unit": unit_of(name),
-                "place_m": [float(grid.positions(axis)[k]) for axis, k in zip(grid.axes, place, strict=True)],
+                "place_m": [float(grid.positions(axis)[k]) for axis, k in zip(grid.axes, index, strict=True)],
             }
         return largest
 
     def foci(self) -> dict[str, dict[str, Any]]:
         """Return the focus of each curved source whose frequency is the first recorded one, by "sources.NUMBER"."""
-        arrays, case, found = self.arrays, self._setup.case, {}
+        arrays, case, foci = self.arrays, self._setup.case, {}
         for number, source in enumerate(case.source):
             if not isinstance(source, CurvedSource) or "p_amplitude" not in arrays:
                 continue
             if source.frequency == case.record.frequencies[0]:
                 focus = find_focus(arrays["p_amplitude"][0], self._setup.grid, source.position, source.curvature_center)
                 if focus is not None:
-                    found[f"sources.{number}"] = {
+                    foci[f"sources.{number}"] = {
                         "place_m": list(focus.position),
                         "pressure_Pa": focus.pressure,
                         "length_6dB_m": focus.length,
                         "width_6dB_m": focus.width,
                     }
-        return found
+        return foci
 
-    def _write_arrays(self, part: Path, arrays: Arrays) -> None:
+    def _write_arrays(self, path: Path, arrays: Arrays) -> None:
         grid, medium = self._setup.grid, self._setup.medium
         media = {name: getattr(medium, name) for name in ("sound_speed", "density", "alpha_coeff", "BonA")}
-        with h5py.File(part, "w", locking=False) as file:
+        with h5py.File(path, "w", locking=False) as file:
             file.attrs["program"] = f"Seiche {__version__}"
             file.attrs["spacing"] = grid.spacings
             file.attrs["time_step"] = grid.dt
@@ -152,7 +152,7 @@ class ResultFile(Final):
                 file[name] = np.asarray(values)
                 file[name].attrs["unit"] = unit_of(name)
 
-    def _draw(self, part: Path, name: str, arrays: Arrays) -> None:
+    def _draw(self, path: Path, name: str, arrays: Arrays) -> None:
         setup, grid = self._setup, self._setup.grid
         panels = []
         if setup.problem.initial_pressure is not None:
@@ -167,18 +167,18 @@ class ResultFile(Final):
             "dose": ("thermal dose", "equivalent min at 43 °C", 1.0),
             "image": ("image by time reversal", "Pa", 1.0),
         }
-        marks = tuple(Mark(tuple(each["place_m"]), label_of(each)) for each in self.foci().values())
+        marks = tuple(Mark(tuple(focus["place_m"]), label_of(focus)) for focus in self.foci().values())
         for key, (title, label, factor) in fields.items():
             if key in arrays:
                 values = arrays[key][0] if key == "p_amplitude" else arrays[key]
                 center = np.unravel_index(int(np.argmax(values)), grid.shape)
                 plane = factor * middle_slice(values, [int(k) for k in center])
-                shown = marks if key == "p_amplitude" else ()
-                panels.append(Panel(title, label, plane, both_signs=key == "p_final", marks=shown))
+                foci = marks if key == "p_amplitude" else ()
+                panels.append(Panel(title, label, plane, both_signs=key == "p_final", marks=foci))
         speed = np.asarray(setup.medium.sound_speed)
         background = middle_slice(speed) if speed.ndim else None
-        places = [grid.positions(axis) for axis in grid.axes[:2]]
-        ultrasound_figure(part, name, places, panels[:4], sound_speed=background, title=setup.case.title)
+        positions = [grid.positions(axis) for axis in grid.axes[:2]]
+        ultrasound_figure(path, name, positions, panels[:4], sound_speed=background, title=setup.case.title)
 
 
 def unit_of(name: str) -> str:

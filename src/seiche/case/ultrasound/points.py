@@ -34,7 +34,7 @@ def distance(grid: Grid, center: tuple[float, ...]) -> Floats:
     return np.asarray(np.sqrt(squares))
 
 
-def check_axes(name: str, place: tuple[float, ...], grid: Grid) -> None:
-    """Raise a CaseError unless `place` has one coordinate for each axis."""
-    if len(place) != len(grid.shape):
-        raise CaseError(f"{name}: has {len(place)} coordinates, the grid has {len(grid.shape)} axes")
+def check_axes(name: str, position: tuple[float, ...], grid: Grid) -> None:
+    """Raise a CaseError unless `position` has one coordinate for each axis."""
+    if len(position) != len(grid.shape):
+        raise CaseError(f"{name}: has {len(position)} coordinates, the grid has {len(grid.shape)} axes")

@@ -36,8 +36,8 @@ LARGEST_CHANGE = 1 / 8
 
 def check_region(region: Region, grid: Grid, name: str) -> None:
     """Raise a CaseError if the number of axes of a region is not the grid's, or if its radii are not in order."""
-    places = region.lower if isinstance(region, BoxRegion) else region.center
-    check_axes(f"{name}.{'lower' if isinstance(region, BoxRegion) else 'center'}", places, grid)
+    position = region.lower if isinstance(region, BoxRegion) else region.center
+    check_axes(f"{name}.{'lower' if isinstance(region, BoxRegion) else 'center'}", position, grid)
     if isinstance(region, BoxRegion):
         check_axes(f"{name}.upper", region.upper, grid)
     elif isinstance(region, ShellRegion) and region.inner >= region.outer:
@@ -84,11 +84,11 @@ def average_regions(regions: Sequence[Filled], values: Mapping[str, float], grid
         sharp = _sharpened(compressibility)
         result["sound_speed"] = np.where(sharp == compressibility, speed, 1 / np.sqrt(density * sharp))
     if "density" in result:
-        only = [
+        densities = [
             (region, {name: value for name, value in properties.items() if name == "density"})
             for region, properties in regions
         ]
-        fields = [_averaged(only, values, grid, axis)["density"] for axis in range(len(grid.shape))]
+        fields = [_averaged(densities, values, grid, axis)["density"] for axis in range(len(grid.shape))]
         return {**values, **result, "staggered_density": tuple(_sharpened(field) for field in fields)}
     return {**values, **result}
 
@@ -100,12 +100,12 @@ def _averaged(
     names = {name for _, properties in regions for name in properties}
     result = {name: np.full(grid.shape, values.get(name, 0.0), np.float64) for name in names}
     rows = max(1, _CHUNK // int(np.prod(grid.shape[1:], dtype=np.int64)))
-    found = np.zeros(len(regions), bool)
+    present = np.zeros(len(regions), bool)
     for first in range(0, grid.shape[0], rows):
         slab = _Slab(grid, slice(first, first + rows), regions, shifted)
-        found |= slab.fill({name: values[first : first + rows] for name, values in result.items()}, values)
-    if shifted is None and not found.all():
-        number = int(np.argmin(found))
+        present |= slab.fill({name: values[first : first + rows] for name, values in result.items()}, values)
+    if shifted is None and not present.all():
+        number = int(np.argmin(present))
         raise CaseError(f"medium.region[{number}]: the {regions[number][0].kind} contains no point of the grid")
     return result
 
@@ -119,21 +119,21 @@ def _sharpened(values: Floats) -> Floats:
     rows = max(1, _CHUNK // int(np.prod(values.shape[1:], dtype=np.int64)))
     for first in range(0, len(values), rows):
         last = min(first + rows, len(values))
-        some = values[max(first - 1, 0) : last + 1]
-        change = np.zeros_like(some)
+        padded = values[max(first - 1, 0) : last + 1]
+        change = np.zeros_like(padded)
         for axis in range(values.ndim):
-            slope = np.diff(some, axis=axis)
+            slope = np.diff(padded, axis=axis)
             pads = [(int(axis == k), int(axis == k)) for k in range(values.ndim)]
             change += np.diff(np.pad(slope, pads), axis=axis)
-        own = slice(first - max(first - 1, 0), first - max(first - 1, 0) + last - first)
-        part = result[first:last]
-        part -= np.clip(change[own] / 24, -LARGEST_CHANGE * part, LARGEST_CHANGE * part)
+        inner = slice(first - max(first - 1, 0), first - max(first - 1, 0) + last - first)
+        chunk = result[first:last]
+        chunk -= np.clip(change[inner] / 24, -LARGEST_CHANGE * chunk, LARGEST_CHANGE * chunk)
     return result
 
 
 @dataclass(frozen=True)
 class _Slab:
-    """Some rows of the grid along its first axis, and the regions with their properties.
+    """A range of rows of the grid along its first axis, and the regions with their properties.
 
     Points are half a spacing `shifted` along an axis.
     """
@@ -144,67 +144,67 @@ class _Slab:
     shifted: int | None
 
     def fill(self, values: Mapping[str, Floats], uniform: Mapping[str, float]) -> Flags:
-        """Write the medium of the slab to `values`, which contain that without regions; return the regions in it.
+        """Write the medium of the slab to `values`, which contain the uniform one; return flags of the regions in it.
 
         `uniform` is the medium without regions.
         """
         half = np.array(self.grid.spacings) / 2
-        places = [self.grid.positions(axis) for axis in self.grid.axes]
+        positions = [self.grid.positions(axis) for axis in self.grid.axes]
         if self.shifted is not None:
-            places[self.shifted] = places[self.shifted] + half[self.shifted]
-        places[0] = places[0][self.rows]
-        shape = tuple(len(x) for x in places)
-        spread = [x.reshape([-1 if k == a else 1 for k in range(len(shape))]) for a, x in enumerate(places)]
-        inside = [np.broadcast_to(_contains(region, spread), shape) for region, _ in self.regions]
-        low, high = ([x + sign * h for x, h in zip(spread, half, strict=True)] for sign in (-1, 1))
+            positions[self.shifted] = positions[self.shifted] + half[self.shifted]
+        positions[0] = positions[0][self.rows]
+        shape = tuple(len(x) for x in positions)
+        mesh = [x.reshape([-1 if k == a else 1 for k in range(len(shape))]) for a, x in enumerate(positions)]
+        inside = [np.broadcast_to(_contains(region, mesh), shape) for region, _ in self.regions]
+        low, high = ([x + sign * h for x, h in zip(mesh, half, strict=True)] for sign in (-1, 1))
         cut = [np.broadcast_to(_cuts(region, low, high), shape) for region, _ in self.regions]
-        found = np.array([mask.any() for mask in inside])
-        chosen = np.flatnonzero(reduce(np.logical_or, cut))
-        cells = np.stack(np.unravel_index(chosen, shape), axis=1)
+        present = np.array([mask.any() for mask in inside])
+        cut_cells = np.flatnonzero(reduce(np.logical_or, cut))
+        cells = np.stack(np.unravel_index(cut_cells, shape), axis=1)
         for mask, (_, properties) in zip(inside, self.regions, strict=True):
             for name, value in properties.items():
                 values[name][mask] = value
         step = max(1, _CHUNK // _SAMPLES[len(shape)] ** len(shape))
-        for start in range(0, len(chosen), step):
-            some = slice(start, start + step)
-            index = tuple(cells[some].T)
+        for start in range(0, len(cut_cells), step):
+            batch = slice(start, start + step)
+            index = tuple(cells[batch].T)
             flags = [(by_cut[index], by_point[index]) for by_cut, by_point in zip(cut, inside, strict=True)]
-            centres = [x[cells[some, axis]] for axis, x in enumerate(places)]
+            centres = [x[cells[batch, axis]] for axis, x in enumerate(positions)]
             names = set(values) | ({"density", "sound_speed"} if "sound_speed" in values else set())
             means, reached = self._means(centres, flags, {name: uniform.get(name, 0.0) for name in names})
-            found |= reached
+            present |= reached
             for name, (mean, differs) in means.items():
                 if name in values:
                     values[name][tuple(axis[differs] for axis in index)] = mean[differs]
-        return found
+        return present
 
     def _means(
-        self, centres: Sequence[Floats], flags: Sequence[tuple[Flags, Flags]], before: Mapping[str, float]
+        self, centres: Sequence[Floats], flags: Sequence[tuple[Flags, Flags]], uniform: Mapping[str, float]
     ) -> tuple[dict[str, tuple[Floats, Flags]], Flags]:
         """Return averages over cells, with flags of those that differ within the cell, and the regions in any cell.
 
-        `centres` are those of the cells along each axis; `flags` say whether a region cuts a cell, and whether it
-        contains its centre; `before` are the values without regions.
+        `centres` are those of the cells along each axis; `flags` are whether a region cuts a cell, and whether it
+        contains its centre; `uniform` are the values without regions.
         """
         dimensions = len(centres)
         lines = [self._line(axis, x) for axis, x in enumerate(centres)]
-        spread: list[Floats] = []
-        share: Floats = np.ones(1)
-        for axis, (place, part) in enumerate(lines):
-            shape = [-1, *(place.shape[1] if k == axis else 1 for k in range(dimensions))]
-            spread.append(place.reshape(shape))
-            share = share * part.reshape(shape)
-        samples = {name: np.full((len(share), share[0].size), value) for name, value in before.items()}
+        mesh: list[Floats] = []
+        product: Floats = np.ones(1)
+        for axis, (positions, fractions) in enumerate(lines):
+            shape = [-1, *(positions.shape[1] if k == axis else 1 for k in range(dimensions))]
+            mesh.append(positions.reshape(shape))
+            product = product * fractions.reshape(shape)
+        samples = {name: np.full((len(product), product[0].size), value) for name, value in uniform.items()}
         reached = np.zeros(len(self.regions), bool)
         for number, ((region, properties), (cut, inside)) in enumerate(zip(self.regions, flags, strict=True)):
             whole, partly = inside & ~cut, np.flatnonzero(cut)
-            contained = np.broadcast_to(_contains(region, [x[partly] for x in spread]), (len(partly), *share.shape[1:]))
-            contained = contained.reshape(len(partly), share[0].size)
+            contained = np.broadcast_to(_contains(region, [x[partly] for x in mesh]), (len(partly), *product.shape[1:]))
+            contained = contained.reshape(len(partly), product[0].size)
             reached[number] = contained.any()
             for name, value in properties.items():
                 samples[name][whole] = value
                 samples[name][partly] = np.where(contained, value, samples[name][partly])
-        weights = share.reshape(len(share), -1)
+        weights = product.reshape(len(product), -1)
 
         def mean(array: Floats) -> Floats:
             return np.asarray((weights * array).sum(1))
@@ -218,18 +218,18 @@ class _Slab:
         return {name: (value, varying[name]) for name, value in means.items()}, reached
 
     def _line(self, axis: int, centres: Floats) -> tuple[Floats, Floats]:
-        """Return places and shares of the samples of cells along an axis, (cells, samples) each."""
+        """Return positions and weights of the samples of cells along an axis, (cells, samples) each."""
         half, dimensions = self.grid.spacings[axis] / 2, len(self.grid.shape)
         low, high = centres - half, centres + half
-        planes = np.unique([place for region, _ in self.regions for place in _planes(region, axis, dimensions)])
+        planes = np.unique([plane for region, _ in self.regions for plane in _planes(region, axis, dimensions)])
         within = (planes > low[:, None]) & (planes < high[:, None])
-        most = int(within.sum(1).max(initial=0))
-        nearest = np.sort(np.where(within, planes, np.inf), axis=1)[:, :most]
-        return divided(low, high, np.where(np.isfinite(nearest), nearest, low[:, None]), _SAMPLES[dimensions])
+        count = int(within.sum(1).max(initial=0))
+        cuts = np.sort(np.where(within, planes, np.inf), axis=1)[:, :count]
+        return divided(low, high, np.where(np.isfinite(cuts), cuts, low[:, None]), _SAMPLES[dimensions])
 
 
 def _planes(region: Region, axis: int, dimensions: int) -> Sequence[float]:
-    """Return the places along an axis at which a region has plane boundaries across it."""
+    """Return the coordinates along an axis of the plane boundaries of a region normal to it."""
     if isinstance(region, BoxRegion):
         return region.lower[axis], region.upper[axis]
     if dimensions > 1:
@@ -238,12 +238,12 @@ def _planes(region: Region, axis: int, dimensions: int) -> Sequence[float]:
     return tuple(region.center[0] + sign * radius for radius in radii for sign in (-1, 1))
 
 
-def _contains(region: Region, places: Sequence[Floats]) -> Flags:
+def _contains(region: Region, coordinates: Sequence[Floats]) -> Flags:
     """Return whether a region contains points, given by arrays of coordinates that broadcast to each other."""
     if isinstance(region, BoxRegion):
-        parts = [(x >= a) & (x <= b) for x, a, b in zip(places, region.lower, region.upper, strict=True)]
-        return np.asarray(reduce(np.logical_and, parts))
-    radius = np.sqrt(reduce(np.add, [(x - c) ** 2 for x, c in zip(places, region.center, strict=True)]))
+        intervals = [(x >= a) & (x <= b) for x, a, b in zip(coordinates, region.lower, region.upper, strict=True)]
+        return np.asarray(reduce(np.logical_and, intervals))
+    radius = np.sqrt(reduce(np.add, [(x - c) ** 2 for x, c in zip(coordinates, region.center, strict=True)]))
     if isinstance(region, ShellRegion):
         return np.asarray((radius >= region.inner) & (radius <= region.outer))
     return np.asarray(radius <= region.radius)

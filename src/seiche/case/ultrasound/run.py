@@ -100,7 +100,7 @@ class UltrasoundCaseRun(CaseRun):
     def results(self, files: Iterable[Path]) -> Results:
         """Return the grid and the largest recorded values."""
         setup, solver, problem = self.setup, self.solver, self.setup.problem
-        largest, foci = self.records.greatest(), self.records.foci()
+        largest, foci = self.records.maxima(), self.records.foci()
         details = {
             "case_file": setup.source,
             "scheme": setup.case.run.scheme,
@@ -116,11 +116,11 @@ class UltrasoundCaseRun(CaseRun):
         }
         lines = []
         for name, entry in largest.items():
-            place = ", ".join(f"{1e3 * c:.4g}" for c in entry["place_m"])
-            lines.append(f"{name.replace('_', ' ', 1)}: {entry['value']:.5g} {entry['unit']} at ({place}) mm")
+            position = ", ".join(f"{1e3 * c:.4g}" for c in entry["place_m"])
+            lines.append(f"{name.replace('_', ' ', 1)}: {entry['value']:.5g} {entry['unit']} at ({position}) mm")
         for name, focus in foci.items():
-            place = ", ".join(f"{1e3 * c:.4g}" for c in focus["place_m"])
-            lines.append(f"focus of {name}: at ({place}) mm, {label_of(focus)}")
+            position = ", ".join(f"{1e3 * c:.4g}" for c in focus["place_m"])
+            lines.append(f"focus of {name}: at ({position}) mm, {label_of(focus)}")
         return Results(details=details, lines=lines)
 
 

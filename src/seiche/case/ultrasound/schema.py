@@ -35,17 +35,19 @@ class GridTable(Table):
     """Points in space and time. Positions are relative to the point n // 2 of each axis."""
 
     shape: Annotated[tuple[int, ...], FromList] = Field(
-        min_length=1, max_length=3, description="points along one to three axes; small prime factors are fast"
+        min_length=1,
+        max_length=3,
+        description="number of points along each of one to three axes; products of small primes are fast",
     )
     spacing: PositiveLength = Field(description="distance between points")
     cfl: float | None = Field(
         default=None, gt=0, le=2, description="time step times largest sound speed over spacing; 0.3 by default"
     )
-    time_step: PositiveTime | None = Field(default=None, description="instead of cfl")
+    time_step: PositiveTime | None = Field(default=None, description="time step, instead of cfl")
     duration: PositiveTime | None = Field(
-        default=None, description="by default, the time in which sound crosses the diagonal once"
+        default=None, description="duration of the run; by default the time in which sound crosses the diagonal"
     )
-    steps: int | None = Field(default=None, gt=0, le=2**31, description="instead of duration")
+    steps: int | None = Field(default=None, gt=0, le=2**31, description="number of steps, instead of duration")
 
     @model_validator(mode="after")
     def _one_of_each(self) -> GridTable:
@@ -57,13 +59,13 @@ class GridTable(Table):
 class LayerTable(Table):
     """The absorbing layer at all borders."""
 
-    points: int | None = Field(default=None, ge=0, le=1000, description="thickness; 20 by default, 10 in 3D")
-    strength: float = Field(default=2.0, ge=0, description="nepers per point")
+    points: int | None = Field(default=None, ge=0, le=1000, description="thickness in points; 20 by default, 10 in 3D")
+    strength: float = Field(default=2.0, ge=0, description="absorption in nepers per point")
     inside: bool = Field(default=True, description="layer inside the grid; otherwise the grid is extended by it")
 
 
 class Properties(Table):
-    """Properties of a part of the medium: those of a material, unless other keys replace them."""
+    """Properties of a medium: those of a material, unless other keys replace them."""
 
     material: MaterialName | None = Field(
         default=None, description="sound speed, density, absorption (500 kHz) of the transcranial benchmarks"
@@ -78,8 +80,8 @@ class BoxRegion(Properties):
     """Points in a box."""
 
     kind: Literal["box"]
-    lower: Position = Field(description="lowest corner")
-    upper: Position = Field(description="highest corner")
+    lower: Position = Field(description="corner with the lowest coordinates")
+    upper: Position = Field(description="corner with the highest coordinates")
 
 
 class BallRegion(Ball, Properties):
@@ -101,7 +103,7 @@ class CtTable(Table):
     """A skull from the porosity of a CT image; its bone replaces all other media."""
 
     file: FileName = Field(description="Hounsfield units, a .npy of the grid's shape")
-    threshold: float = Field(default=100.0, description="lowest value of bone")
+    threshold: float = Field(default=100.0, description="lowest Hounsfield value of bone")
 
 
 class MediumTable(Properties):
@@ -111,7 +113,7 @@ class MediumTable(Properties):
         default=None,
         gt=0,
         lt=3,
-        description="exponent y of the absorption; by default 2 for stokes, else no absorption",
+        description="exponent y of the absorption; by default 2 for stokes, otherwise there is no absorption",
     )
     alpha_mode: Literal["no_absorption", "no_dispersion", "stokes", "relaxation"] | None = Field(
         default=None, description="absorption model; relaxation also permits the exponent 1"
@@ -127,7 +129,7 @@ class MediumTable(Properties):
     ] = Field(default=(), description="regions with other properties")
     average: bool = Field(
         default=True,
-        description="average regions over the cells of points at their boundaries, but not with file, ct, relaxation",
+        description="average regions over the cells of points at their boundaries; not with file, ct or relaxation",
     )
     ct: CtTable | None = Field(default=None, description="a skull from a CT image")
 
@@ -164,7 +166,7 @@ class RecordTable(Table):
     frequencies: Annotated[tuple[PositiveFrequency, ...], FromList] = Field(
         default=(), description="frequencies f of maps of the pressure A cos(2 pi f t + phase): amplitude A and phase"
     )
-    periods: int = Field(default=4, ge=1, description="number of last periods used for these maps")
+    periods: int = Field(default=4, ge=1, description="number of periods at the end of the run used for these maps")
     start: StepsOrTime = Field(default=0, description="time or steps before the first record")
 
     @model_validator(mode="after")
@@ -188,7 +190,9 @@ class HeatTable(Table):
 class ImageTable(Table):
     """Image of the initial pressure by time reversal of the records of the ring."""
 
-    iterations: int = Field(default=1, ge=1, le=1000, description="iterations; more of them improve limited views")
+    iterations: int = Field(
+        default=1, ge=1, le=1000, description="number of iterations; more improve images from limited views"
+    )
 
 
 Pieces = Annotated[int, Field(ge=1, le=4096)]
@@ -218,7 +222,7 @@ class UltrasoundRun(RunTable):
         default=None,
         gt=0,
         lt=1,
-        description="instead of overlap: relative error; the smallest overlap that satisfies it is used",
+        description="relative error, instead of overlap; the smallest sufficient overlap is used",
     )
     split: Annotated[tuple[Pieces, ...], FromList] | None = Field(
         default=None, description="several ranks: pieces along each axis, by default from the machine file or the work"

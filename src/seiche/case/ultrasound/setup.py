@@ -70,16 +70,16 @@ class UltrasoundSetup(Setup):
 
 #: Ranges of sound speed (m/s) and density (kg/m^3) that include all gases, liquids and solids.
 _SPEEDS, _DENSITIES = (10.0, 1e5), (1e-3, 1e5)
-#: Range of Courant numbers; the greatest is that of `grid.cfl`.
+#: Range of Courant numbers; the highest is that of `grid.cfl`.
 _COURANT = (1e-5, 2.0)
-#: Points per wavelength above which a frequency is in a wrong unit.
-_MOST_PPW = 1e4
+#: Points per wavelength above which a frequency must have a wrong unit.
+_MAX_PPW = 1e4
 #: Overlaps (points) tried for `run.error`, in ascending order.
 WIDTHS = (4, 6, 8, 10, 12, 16, 20, 24, 32)
 
 
 def prepare(source: CaseFile, world: World | None = None, *, place: bool = True) -> UltrasoundSetup:
-    """Make the problem of a case on every rank; nothing is allocated on a device.
+    """Create the problem of a case on every rank; nothing is allocated on a device.
 
     Raises:
         CaseError: a key or value is wrong, or the case is impossible.
@@ -160,10 +160,10 @@ def refuse_frequencies(case: UltrasoundCase, problem: Problem) -> None:
                 f"source[{number}].frequency: {frequency:g} Hz has {resolved:.2f} points per wavelength at the lowest"
                 f" sound speed; at least {MIN_PPW:g} are needed"
             )
-        if resolved > _MOST_PPW:
+        if resolved > _MAX_PPW:
             raise CaseError(
                 f"source[{number}].frequency: {frequency:g} Hz has {resolved:.2g} points per wavelength, more than"
-                f" {_MOST_PPW:g}; check its unit and that of grid.spacing"
+                f" {_MAX_PPW:g}; check its unit and that of grid.spacing"
             )
 
 
@@ -228,9 +228,9 @@ def shape_of(tone: Signal, grid: Grid, name: str) -> Shape:
     """Return the shape of a source; CaseError, beginning with `name`, if it does not fit the axes of the grid."""
     keys = dict(tone)
     for key, value in keys.items():
-        if isinstance(value, tuple) and value:  # a place, or a list of them
-            for place in value if isinstance(value[0], tuple) else (value,):
-                check_axes(f"{name}.{key}", place, grid)
+        if isinstance(value, tuple) and value:  # a position, or a list of them
+            for position in value if isinstance(value[0], tuple) else (value,):
+                check_axes(f"{name}.{key}", position, grid)
     if tone.axes not in (None, len(grid.shape)):
         raise CaseError(f"{name}: kind {keys['kind']} needs a grid of {tone.axes} axes, not {len(grid.shape)}")
     return tone.shape()
@@ -253,8 +253,8 @@ def sensor_of(case: UltrasoundCase, grid: Grid, mask: npt.NDArray[np.bool_] | No
     record = case.record
     assert grid.dt is not None and grid.steps is not None
     start = record.start if isinstance(record.start, int) else round(record.start / grid.dt)
-    for number, place in enumerate(record.points):
-        check_axes(f"record.points[{number}]", place, grid)
+    for number, position in enumerate(record.points):
+        check_axes(f"record.points[{number}]", position, grid)
     has_sensors = record.points or record.ring is not None
     window = None
     if record.frequencies:
@@ -276,7 +276,7 @@ def sensor_of(case: UltrasoundCase, grid: Grid, mask: npt.NDArray[np.bool_] | No
 
 
 def decompose(setup: UltrasoundSetup, ranks: int) -> Decomposition:
-    """Return the partition of the grid; with `run.error`, the least overlap whose predicted error is small enough.
+    """Return the partition of the grid; with `run.error`, the smallest overlap whose predicted error is small enough.
 
     If there is none, "auto" becomes "global".
 

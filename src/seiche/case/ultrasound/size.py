@@ -37,11 +37,11 @@ from seiche.ultrasound.records import Request
 from seiche.ultrasound.shapes import Shape
 from seiche.ultrasound.simulate import Layers, check_stability, request_of
 
-#: Number of points above which `seiche check` makes no array over the grid.
-MOST_MADE = 2_000_000
+#: Number of points above which `seiche check` creates no array over the grid.
+MAX_CREATED_POINTS = 2_000_000
 #: Points along a source from which its size on the grid is estimated.
-_ALONG = 64
-_NOTE = "about {0:.3g} points: media and sources are sized from their tables, not made on the grid"
+_POINTS_ALONG = 64
+_NOTE = "about {0:.3g} points: the sizes of media and sources are estimated from their tables"
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,9 @@ def sized_setup(source: CaseFile) -> UltrasoundSetup | None:
     """
     case, path = check_tables(source.tables, str(source.path), UltrasoundCase), source.path
     shape, medium = case.grid.shape, case.medium
-    if math.prod(shape) <= MOST_MADE or medium.file is not None or medium.ct is not None:
+    if math.prod(shape) <= MAX_CREATED_POINTS or medium.file is not None or medium.ct is not None:
         return None
-    if any(not isinstance(one, Signal | BallSource) for one in case.source):
+    if any(not isinstance(table, Signal | BallSource) for table in case.source):
         return None
     try:
         return _setup(case, path)
@@ -145,8 +145,8 @@ def _refuse_outside(region: Any, grid: Grid, name: str) -> None:
         low = tuple(c - radius for c in region.center)
         high = tuple(c + radius for c in region.center)
     for axis, first, last in zip(grid.axes, low, high, strict=True):
-        places = along(grid, axis)
-        if not ((places >= first) & (places <= last)).any():
+        positions = along(grid, axis)
+        if not ((positions >= first) & (positions <= last)).any():
             raise CaseError(f"{name}: the {region.kind} contains no point of the grid")
 
 
@@ -157,7 +157,7 @@ def _problem(case: UltrasoundCase, grid: Grid, medium: Medium, layers: Layers) -
     if (relaxation := medium.relaxation(classes)) is not None:
         speed = on_grid("medium.sound_speed", relaxation.unrelaxed_speeds[relaxation.labels], classes)
     reference = float(np.max(speed)) if medium.sound_speed_ref is None else float(medium.sound_speed_ref)
-    sources, more = _sources(case, grid, float(np.min(speed)))
+    sources, delayed_samples = _sources(case, grid, float(np.min(speed)))
     return SizedProblem(
         axes=grid.axes,
         shape=tuple(n + 2 * m for n, m in zip(grid.shape, layers.outside, strict=True)),
@@ -169,13 +169,13 @@ def _problem(case: UltrasoundCase, grid: Grid, medium: Medium, layers: Layers) -
         density=on_grid("medium.density", medium.density, classes),
         staggered_density=None
         if medium.staggered_density is None
-        else tuple(on_grid("medium.staggered_density", one, classes) for one in medium.staggered_density),
+        else tuple(on_grid("medium.staggered_density", field, classes) for field in medium.staggered_density),
         BonA=None if medium.BonA is None else on_grid("medium.BonA", medium.BonA, classes),
         absorption=medium.absorption(classes),
         relaxation=relaxation,
         pml=tuple(Pml(size, alpha) for size, alpha in zip(layers.sizes, layers.alphas, strict=True)),
         sources=sources,
-        delayed_samples=more,
+        delayed_samples=delayed_samples,
     )
 
 
@@ -187,7 +187,7 @@ def _sources(case: UltrasoundCase, grid: Grid, speed: float) -> tuple[tuple[Mask
             check_axes(f"source[{number}].center", ball.center, grid)
     if not case.source:
         raise CaseError("source: has neither p0 nor a signal p, ux, uy or uz")
-    sources, more = [], 0
+    sources, delayed_samples = [], 0
     for emitter, numbers in enumerate(signals_of(case)):
         tones = {number: cast(Signal, case.source[number]) for number in numbers}
         shapes = [shape_of(tone, grid, f"source[{number}]") for number, tone in tones.items()]
@@ -199,9 +199,9 @@ def _sources(case: UltrasoundCase, grid: Grid, speed: float) -> tuple[tuple[Mask
         points = np.broadcast_to(np.zeros(1, np.int64), (count,))
         if np.ptp([tone.delay for tone in tones.values()]) > 0:
             longest = max(tone.delay for tone in tones.values()) / grid.dt
-            more += count * (len(samples) + math.ceil(min(longest, grid.steps or longest)))
+            delayed_samples += count * (len(samples) + math.ceil(min(longest, grid.steps or longest)))
         sources.append(MaskSource("p", points, samples[:, None], "additive", len(samples), origin=name))
-    return tuple(sources), more
+    return tuple(sources), delayed_samples
 
 
 def points_of(shape: Shape, grid: Grid, name: str) -> int:
@@ -212,11 +212,11 @@ def points_of(shape: Shape, grid: Grid, name: str) -> int:
     """
     spacing, dimensions = min(grid.spacings), len(grid.shape)
     width = 2 * HALF_WIDTH
-    found = quadrature_of(shape, grid, name, max(spacing, shape.size() / _ALONG))
-    across = 1.5 if found.normals is None else np.abs(found.normals).sum(axis=1)
-    swept = float((found.shares * across).sum()) / spacing**found.dimension
-    rim = math.pi * shape.size() / spacing * width**2 / 2 if found.dimension == 2 else width**dimensions
-    count = swept * float(width) ** (dimensions - found.dimension) + rim
+    quadrature = quadrature_of(shape, grid, name, max(spacing, shape.size() / _POINTS_ALONG))
+    across = 1.5 if quadrature.normals is None else np.abs(quadrature.normals).sum(axis=1)
+    swept = float((quadrature.shares * across).sum()) / spacing**quadrature.dimension
+    rim = math.pi * shape.size() / spacing * width**2 / 2 if quadrature.dimension == 2 else width**dimensions
+    count = swept * float(width) ** (dimensions - quadrature.dimension) + rim
     return min(math.prod(grid.shape), int(count))
 
 

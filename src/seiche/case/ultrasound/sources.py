@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sources of an ultrasound case: tables with a shape and a tone, or with a pressure at the start."""
+"""Sources of an ultrasound case: tables with a shape and a tone, or with an initial pressure."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class LineSource(Signal):
 
 
 class InitialPressure(SourceTable):
-    """Pressure at the start of the run."""
+    """Initial pressure of the run."""
 
     @abstractmethod
     def field(self, name: str, grid: Grid, folder: Path) -> Floats:
