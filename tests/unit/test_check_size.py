@@ -79,13 +79,13 @@ from pathlib import Path
 from seiche.cli import main
 status = main(["check", sys.argv[1]])
 (peak,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
-print("peak", int(peak.split()[1]) * 1024)  # ru_maxrss would include what the parent had before
+print("peak-memory", int(peak.split()[1]) * 1024)  # ru_maxrss would include what the parent had before
 sys.exit(status)
 """
 
 
 def rows_of_check(path: Path) -> dict[str, str]:
-    """Return the first row of each word of a check in a process of its own, and its `peak` of memory in bytes."""
+    """Return the first row of each word of a check in a process of its own, and its `peak-memory` in bytes."""
     done = subprocess.run([sys.executable, "-c", RUN, str(path)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     words = [line.split(maxsplit=2) for line in done.stdout.splitlines() if " " in line.strip()]
@@ -97,7 +97,7 @@ def test_a_billion_sites_are_sized_in_a_gigabyte(kind: str, tmp_path: Path) -> N
     path = tmp_path / "case.toml"
     path.write_text(toml_of(large_case(kind)))
     rows = rows_of_check(path)
-    assert int(rows["peak"].split()[1]) < 1 << 30
+    assert int(rows["peak-memory"].split()[1]) < 1 << 30
     assert "ranks: at most 2^32 populations each" in rows["layout list-aa"]
     assert 0.9e9 < int(rows["fluid sites"].split()[2].replace(",", "")) < 1.1e9
 
@@ -137,7 +137,7 @@ def test_an_ultrasound_grid_of_a_billion_points_is_sized_without_an_array_over_i
     path = tmp_path / "case.toml"
     path.write_text(CUBE)
     rows = rows_of_check(path)
-    assert int(rows["peak"].split()[1]) < 256 << 20
+    assert int(rows["peak-memory"].split()[1]) < 256 << 20
     assert "1,073,741,824" in rows["points"]
     assert float(rows["memory"].split()[1]) > 1e4
     assert rows["sound"].startswith("sound speed 1414.21 to 2993.33 m/s")
