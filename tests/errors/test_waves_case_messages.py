@@ -117,7 +117,7 @@ def test_one_line_says_what_is_wrong(
 
 
 BROKEN = {
-    "is missing; needed are the data sets x, y, density, cp, cs": {"x": [0.0, 1.0], "y": [0.0, 1.0]},
+    "is missing; expected data sets x, y, density, cp, cs": {"x": [0.0, 1.0], "y": [0.0, 1.0]},
     "must be a list of at least two ascending numbers": {"x": [1.0, 0.0]},
     "has the shape (3, 2), but the axes have (2, 2)": {"cp": np.ones((3, 2))},
     "is not finite at [1, 0]": {"cs": np.array([[1.0, 1.0], [np.nan, 1.0]])},
@@ -236,9 +236,9 @@ def test_a_file_of_media_that_is_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("0 1\n1 x\n", "line 2: needs two numbers"),
-        ("0 1\n0 2\n", "line 2: needs finite numbers and ascending times"),
-        ("# nothing\n", "needs at least two lines"),
+        ("0 1\n1 x\n", "line 2: expected two numbers"),
+        ("0 1\n0 2\n", "line 2: expected finite numbers and ascending times"),
+        ("# nothing\n", "expected at least two lines"),
     ],
 )
 def test_a_broken_pulse_is_named(text: str, message: str, tmp_path: Path) -> None:

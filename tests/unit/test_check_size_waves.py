@@ -60,7 +60,7 @@ def test_a_sampled_mesh_has_the_numbers_of_the_mesh(
 ) -> None:
     source = read_source(cases(tmp_path)[name], overrides)
     made = waves.prepare(source)
-    monkeypatch.setattr(elements, "MOST_MADE", 0)
+    monkeypatch.setattr(elements, "MAX_GENERATED_NODES", 0)
     sample = waves.prepare(source, sampled=True)
     assert isinstance(sample.mesh, SampledMesh)
     assert not isinstance(made.mesh, SampledMesh)

@@ -22,11 +22,11 @@ from seiche.waves.sampled_mesh import SampledMesh
 
 def describe(setup: WaveSetup, ranks: int = 1, *, measure: bool = True) -> list[str]:
     """Return the lines of the check for `ranks` ranks; `measure` measures the bandwidth to predict the run time."""
-    rows = [*_mesh(setup), *_media(setup), *_cost(setup, ranks, measure)]
+    rows = [*_mesh_rows(setup), *_medium_rows(setup), *_cost_rows(setup, ranks, measure)]
     return check_lines(rows, wave_estimates(setup), setup.notes)
 
 
-def _mesh(setup: WaveSetup) -> Iterator[tuple[str, str]]:
+def _mesh_rows(setup: WaveSetup) -> Iterator[tuple[str, str]]:
     mesh, n = setup.mesh, setup.case.mesh.nodes
     yield "case", setup.source + (f": {setup.case.title}" if setup.case.title else "")
     lower, upper = mesh.extent
@@ -36,7 +36,7 @@ def _mesh(setup: WaveSetup) -> Iterator[tuple[str, str]]:
     yield "element sides", f"{sizes.min():.4g} to {sizes.max():.4g} m"
     hanging = (mesh.neighbours[:, :, 1] >= 0).sum(1)
     if isinstance(mesh, SampledMesh):
-        yield "mesh tables", f"{table_bytes(mesh.total) / 1e6:.3g} MB on all ranks while the mesh is made"
+        yield "mesh tables", f"{table_bytes(mesh.total) / 1e6:.3g} MB on all ranks while the mesh is generated"
         hanging = mesh.shares @ hanging
     if number := round(float(hanging.sum())):
         yield "hanging faces", f"{number:,}"
@@ -48,7 +48,7 @@ def _side(setup: WaveSetup, face: int) -> str:
     return f"{name} " + ("periodic" if setup.mesh.brick.periodic[face // 2] else setup.sides[face])
 
 
-def _media(setup: WaveSetup) -> Iterator[tuple[str, str]]:
+def _medium_rows(setup: WaveSetup) -> Iterator[tuple[str, str]]:
     material = setup.material
     for name, unit in (("density", "kg/m^3"), ("cp", "m/s"), ("cs", "m/s")):
         values = getattr(material, name)
@@ -63,7 +63,7 @@ def _media(setup: WaveSetup) -> Iterator[tuple[str, str]]:
         yield "point sources", f"{len(setup.sources) - len(setup.deltas)} incident fields, {len(setup.deltas)} deltas"
 
 
-def _cost(setup: WaveSetup, ranks: int, measure: bool) -> Iterator[tuple[str, str]]:
+def _cost_rows(setup: WaveSetup, ranks: int, measure: bool) -> Iterator[tuple[str, str]]:
     case, mesh = setup.case, setup.mesh
     medium = "elastic" if setup.material.has_solid else "acoustic"
     flux = FLUXES[case.mesh.flux].kernel
@@ -87,5 +87,5 @@ def _cost(setup: WaveSetup, ranks: int, measure: bool) -> Iterator[tuple[str, st
         bandwidth = copy_bandwidth(open_backend(case.run.device, world.threads(case.run.threads), 0), world)
     except BackendUnavailable:
         return
-    moved = words * size * nodes * setup.steps
-    yield "at least", f"{moved / bandwidth / ranks:.3g} s at the copy bandwidth of {bandwidth / 1e9:.1f} GB/s"
+    traffic = words * size * nodes * setup.steps
+    yield "at least", f"{traffic / bandwidth / ranks:.3g} s at the copy bandwidth of {bandwidth / 1e9:.1f} GB/s"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The mesh of a case: impossible ones are refused before they are made, large ones sampled for a check."""
+"""The mesh of a case: impossible ones are refused before they are generated, large ones sampled for a check."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from seiche.waves.sampled_mesh import SampledMesh
 from seiche.waves.sizes import Generator, elements_per_wavelength
 
 #: Largest number of elements; their faces have 32-bit numbers.
-_MOST = 2**31 / 6
-#: Bytes of the tables of an element while the mesh is made.
-_TABLES = 500
-#: Number of nodes above which `seiche check` does not make the mesh.
-MOST_MADE = 1_000_000
+_MAX_ELEMENTS = 2**31 / 6
+#: Bytes of the tables of an element while the mesh is generated.
+_BYTES_PER_ELEMENT = 500
+#: Number of nodes above which `seiche check` does not generate the mesh.
+MAX_GENERATED_NODES = 1_000_000
 #: Nodes of the elements of a sample, and the range of their number.
-_SAMPLED_NODES, _FEWEST_SAMPLED, _MOST_SAMPLED = 300_000, 60, 1000
-_SAMPLED = "about {0:.3g} elements: sizes, media and time step are those of a sample; the mesh is not made"
+_SAMPLED_NODES, _MIN_SAMPLED, _MAX_SAMPLED = 300_000, 60, 1000
+_SAMPLED = "about {0:.3g} elements: sizes, media and time step are those of a sample of them"
 
 
 def make_mesh(
@@ -45,8 +45,8 @@ def make_mesh(
         sizes = media.sizes(elements_per_wavelength(table.nodes, table.error), table.frequency, lower, tree)
     brick = Brick(tuple(int(count) for count in trees), table.periodic or (False,) * case.dim)
     count, nodes = refuse_many(sizes, brick, source), table.nodes**case.dim
-    if sampled is not None and count * nodes > MOST_MADE:
-        number = min(_MOST_SAMPLED, max(_FEWEST_SAMPLED, _SAMPLED_NODES // nodes))
+    if sampled is not None and count * nodes > MAX_GENERATED_NODES:
+        number = min(_MAX_SAMPLED, max(_MIN_SAMPLED, _SAMPLED_NODES // nodes))
         return SampledMesh.sample(
             brick,
             sizes,
@@ -69,11 +69,11 @@ def refuse_many(sizes: SizeField, brick: Brick, source: str) -> float:
     """Return the estimated number of elements; CaseError for too many."""
     sides = np.maximum(0.0, np.minimum(sizes.upper, brick.trees) - np.maximum(sizes.lower, 0.0))
     count = max(np.max(np.prod(sides / sizes.size[:, None], axis=1)), np.prod(np.array(brick.trees, float)))
-    if count <= _MOST:  # at least so many; the estimate needs elements that are possible
+    if count <= _MAX_ELEMENTS:  # at least so many; the estimate needs elements that are possible
         count = max(count, Generator(brick, sizes).estimated_leaves())
-    if count > _MOST:
+    if count > _MAX_ELEMENTS:
         raise CaseError(
-            f"{source}: mesh: has more than {count:.2g} elements; the maximum is {_MOST:.2g}; use larger ones"
+            f"{source}: mesh: has more than {count:.2g} elements; the maximum is {_MAX_ELEMENTS:.2g}; use larger ones"
         )
     return float(count)
 
@@ -89,5 +89,5 @@ def refuse_large(count: float, source: str, ranks: int) -> None:
 
 
 def table_bytes(count: float) -> float:
-    """Return the bytes of the tables of elements while the mesh is made."""
-    return count * _TABLES
+    """Return the bytes of the tables of elements while the mesh is generated."""
+    return count * _BYTES_PER_ELEMENT

@@ -43,14 +43,14 @@ def _near_deltas(setup: WaveSetup) -> Iterator[Estimate]:
             unit="elements",
             where=f"source[{number}], a delta",
             least=DELTA_REACH,
-            effect="velocities there may be wrong by tens of per cent",
+            effect="velocities at this receiver may be wrong by tens of per cent",
             remedy="use smaller elements, or put the source where it can have an incident field",
             source="theory/waves.md#13-waves-near-point-sources",
         )
 
 
 def _cut(setup: WaveSetup) -> Iterator[Estimate]:
-    """Yield the share of elements that interfaces cut."""
+    """Yield the fraction of elements that interfaces cut."""
     if setup.cut:
         averaged = setup.case.mesh.material == "average"
         yield Estimate(

@@ -39,7 +39,7 @@ def crossed(where: Region, lower: Floats, upper: Floats) -> Flags:
 
 
 def planes(regions: Iterable[Region], dim: int) -> list[list[float]]:
-    """Return along each axis the coordinates of boundaries across it."""
+    """Return for each axis the coordinates of plane boundaries normal to it."""
     across: list[set[float]] = [set() for _ in range(dim)]
     for where in regions:
         if isinstance(where, Layer):
@@ -47,7 +47,7 @@ def planes(regions: Iterable[Region], dim: int) -> list[list[float]]:
         elif isinstance(where, BoxBody):
             for axis in range(dim):
                 across[axis] |= {where.lower[axis], where.upper[axis]}
-    return [sorted(places) for places in across]
+    return [sorted(coordinates) for coordinates in across]
 
 
 def varying(values: Floats) -> Flags:

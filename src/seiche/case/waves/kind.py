@@ -16,12 +16,12 @@ from seiche.observe.plan import PlannedRank, planned_rank
 
 
 def _check(source: CaseFile, world: World, ranks: int) -> list[str]:
-    """Return the lines of the check; rank 0 makes the whole mesh, or a sample of a large one."""
+    """Return the lines of the check; rank 0 generates the whole mesh, or a sample of a large one."""
     return on_root(world, lambda: describe(prepare(source, sampled=True), ranks))
 
 
 class WavePlan(PlannedCase):
-    """A wave case whose runs can be planned; every rank makes its own mesh."""
+    """A wave case whose runs can be planned; every rank generates its own mesh."""
 
     item = "elements"
 

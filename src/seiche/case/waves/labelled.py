@@ -43,8 +43,8 @@ def labelled_waves(setup: WaveSetup, solver: WaveSolver, fields: Fields, grid: G
             arrays[f"receiver_{name}"] = Labelled(samples[:, :, k], ("record_time", "receiver"), unit_of(name))
         coordinates["record_time"] = Labelled(times, ("record_time",), "s")
         coordinates["receiver"] = texts(setup.names, "receiver")
-        for axis, places in zip(axes, np.array(setup.receivers).T, strict=True):
-            coordinates[f"receiver_{axis}"] = Labelled(places, ("receiver",), "m")
+        for axis, positions in zip(axes, np.array(setup.receivers).T, strict=True):
+            coordinates[f"receiver_{axis}"] = Labelled(positions, ("receiver",), "m")
         if offset > 0:
             coordinates["receiver_velocity_time"] = Labelled(times - offset, ("record_time",), "s")
     return arrays, coordinates
@@ -57,8 +57,8 @@ def unit_of(name: str) -> str:
 
 def _at_nodes(solver: WaveSolver, fields: Fields, axes: str) -> LabelledParts:
     world, numbers = solver.world, solver.mesh.number
-    places = in_order(world, numbers, solver.positions)
-    coordinates = {axis: Labelled(places[..., k], _NODES, "m") for k, axis in enumerate(axes)}
+    positions = in_order(world, numbers, solver.positions)
+    coordinates = {axis: Labelled(positions[..., k], _NODES, "m") for k, axis in enumerate(axes)}
     arrays = {}
     for name, values in fields.items():
         dims = _NODES if values.ndim == 2 else ("element", "component", "node")

@@ -61,8 +61,8 @@ class PropertyGrid:
         ):
             if wrong.any():
                 index = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
-                place = ", ".join(f"{axis[i]:g}" for axis, i in zip(self.axes, index, strict=True))
-                raise FormatError(*source, f"{value[index]:g} at ({place}) m {rule}")
+                position = ", ".join(f"{axis[i]:g}" for axis, i in zip(self.axes, index, strict=True))
+                raise FormatError(*source, f"{value[index]:g} at ({position}) m {rule}")
 
 
 def read_grid(path: Path, dim: int) -> PropertyGrid:
@@ -77,7 +77,7 @@ def read_grid(path: Path, dim: int) -> PropertyGrid:
         with hdf5_file(path, "not a readable HDF5 file") as file:
             for name in (*names, *NAMES):
                 if name not in file:
-                    raise FormatError(path, name, f"is missing; needed are the data sets {', '.join((*names, *NAMES))}")
+                    raise FormatError(path, name, f"is missing; expected data sets {', '.join((*names, *NAMES))}")
             axes = tuple(_unpacked(file, name) for name in names)
             values = [_in_order(file, name, names) for name in NAMES]
     except FileNotFoundError:
@@ -90,8 +90,8 @@ def read_grid(path: Path, dim: int) -> PropertyGrid:
         if value.shape != shape:
             raise FormatError(path, name, f"has the shape {value.shape}, but the axes have {shape}")
         if not np.isfinite(value).all():
-            place = np.unravel_index(int(np.argmax(~np.isfinite(value))), shape)
-            raise FormatError(path, name, f"is not finite at {[int(index) for index in place]}")
+            index = np.unravel_index(int(np.argmax(~np.isfinite(value))), shape)
+            raise FormatError(path, name, f"is not finite at {[int(k) for k in index]}")
     grid = PropertyGrid(axes, np.stack(values))
     grid.refuse_impossible([(path, name) for name in NAMES])
     return grid
@@ -129,8 +129,8 @@ def read_segy_grid(table: SegyTable, dim: int, folder: Path) -> PropertyGrid:
             grids.append(np.zeros_like(grids[0]))
             continue
         path = folder / name
-        places, values = read_segy(path)
-        columns = [np.unique(places[:, axis], return_inverse=True) for axis in range(dim - 1)]
+        positions, values = read_segy(path)
+        columns = [np.unique(positions[:, axis], return_inverse=True) for axis in range(dim - 1)]
         shape = tuple(len(column) for column, _ in columns)
         number = np.ravel_multi_index([rows.reshape(-1) for _, rows in columns], shape)
         complete = len(np.unique(number)) == len(values) == np.prod(shape)
@@ -230,7 +230,7 @@ class Media:
         ]
 
     def _extent(self, table: MaterialTable, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
-        """Return the corners of the part of a medium inside a box; they cross for a medium outside."""
+        """Return the corners of the intersection of a medium with a box; lower exceeds upper if there is none."""
         lows, highs = _boxes(table.where, self._dim)
         return np.maximum(lows.min(0), lower), np.minimum(highs.max(0), upper)
 
@@ -298,15 +298,15 @@ class Media:
         or at their nodes in a medium from a file. Where no element varies, the media are by element.
         """
         center = mesh.lower[: mesh.count] + mesh.sizes[: mesh.count] / 2
-        chosen = np.nonzero(self.crossed(mesh))[0]
+        crossed_elements = np.nonzero(self.crossed(mesh))[0]
         sampled = np.zeros(mesh.count, np.bool_)
         for table, grid in zip(self._tables, self._grids, strict=True):
             sampled = np.where(_inside(table.where, center), grid is not None, sampled)
         values = np.repeat(self.at(center)[:, :, None], nodes**self._dim, axis=2)
         values[:, sampled] = self._at_nodes(center[sampled], positions[sampled])
-        if len(chosen):
+        if len(crossed_elements):
             across = planes([table.where for table in self._tables if table.where is not None], self._dim)
-            values[:, chosen] = averages(NodeCells(mesh, nodes, chosen, across), self.at)
+            values[:, crossed_elements] = averages(NodeCells(mesh, nodes, crossed_elements, across), self.at)
         differ = abs(values - values[:, :, :1]).max() > _SAME * abs(values).max() if mesh.count else False
         by_node = world.allreduce_max(np.array([float(differ)]))[0] > 0
         return Material(*(values if by_node else self.at(center)))
@@ -340,8 +340,8 @@ class Media:
             if grid is not None:
                 density, cp, cs = grid.values
                 slow = np.where(cs > 0, cs, cp)
-                for place in (np.argmin(slow), np.argmax(cp), np.argmin(density), np.argmax(density)):
-                    index = np.unravel_index(int(place), cp.shape)
+                for flat_index in (np.argmin(slow), np.argmax(cp), np.argmin(density), np.argmax(density)):
+                    index = np.unravel_index(int(flat_index), cp.shape)
                     points.append(np.array([[axis[i] for axis, i in zip(grid.axes, index, strict=True)]]))
         return np.concatenate(points)
 

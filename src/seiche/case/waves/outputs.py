@@ -101,7 +101,7 @@ class SnapshotFile(Scheduled):
         return SeriesFile(self.path, shapes, attributes, self._capacity)
 
     def take(self) -> None:
-        """Append the present state (collective)."""
+        """Append the current state (collective)."""
         dim, fields = self._setup.mesh.dim, self._solver.fields(("velocity", "pressure"))
         state = np.concatenate([fields["velocity"], fields["pressure"][:, None]], 1)
         values = self._grid.gather(state, self._solver.world)
@@ -142,7 +142,7 @@ class SnapshotFile(Scheduled):
 
 
 def _reporting(work: Any, path: Path) -> Any:
-    """Return `work` with errors of the disk as CaseError, which all ranks can raise."""
+    """Return `work` with disk errors as CaseError, which all ranks can raise."""
 
     def guarded() -> Any:
         try:
@@ -182,7 +182,7 @@ class Seismograms(Final):
         setup, solver, every = self._setup, self._solver, self._receivers.every
         numbers = self._receivers.first + 1 + np.arange(len(samples), dtype=np.float64)
         times: npt.NDArray[np.float64] = solver.dt * every * numbers
-        with replacing(self.path) as part, h5py.File(part, "w", locking=False) as file:
+        with replacing(self.path) as temporary, h5py.File(temporary, "w", locking=False) as file:
             file.attrs["title"] = setup.title
             file["time"], file["position"] = times, np.array(setup.receivers)
             file.attrs["velocities_earlier_by"] = solver.velocity_time_offset
@@ -204,7 +204,7 @@ class Seismograms(Final):
         setup, solver = self._setup, self._solver
         folder, written = self.path.with_name(self.path.name + ".sac"), []
         folder.mkdir(exist_ok=True)
-        for number, (name, place) in enumerate(zip(setup.names, setup.receivers, strict=True)):
+        for number, (name, position) in enumerate(zip(setup.names, setup.receivers, strict=True)):
             for field in velocity:
                 component = solver.unknowns[field]
                 written.append(folder / f"{name}.{component}.sac")
@@ -215,7 +215,7 @@ class Seismograms(Final):
                     begin=begin - solver.velocity_time_offset,
                     station=name,
                     component=component,
-                    place=place,
+                    place=position,
                 )
         return written
 
@@ -242,13 +242,13 @@ class Peaks(Final):
 
     def _write(self, gathered: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None) -> list[Path]:
         assert gathered is not None and self._solver.peak is not None
-        (places, peaks), setup = gathered, self._setup
-        with replacing(self.path) as part, h5py.File(part, "w", locking=False) as file:
+        (positions, peaks), setup = gathered, self._setup
+        with replacing(self.path) as temporary, h5py.File(temporary, "w", locking=False) as file:
             file.attrs["title"] = setup.title
-            file["position"], file["velocity"], file["horizontal_velocity"] = places, peaks[:, 0], peaks[:, 1]
+            file["position"], file["velocity"], file["horizontal_velocity"] = positions, peaks[:, 0], peaks[:, 1]
         if self._picture is None:
             return [self.path]
         along = [axis for axis in range(setup.mesh.dim) if axis != self._solver.peak.face // 2]
         stations = np.array(setup.receivers)[:, along] if setup.receivers else None
-        map_figure(self._picture, places[:, along], peaks[:, 0], [AXES[axis] for axis in along], stations)
+        map_figure(self._picture, positions[:, along], peaks[:, 0], [AXES[axis] for axis in along], stations)
         return [self.path, self._picture]

@@ -66,16 +66,16 @@ def read_pulse(path: Path) -> Sampled:
         try:
             time, value = (float(word) for word in words)
         except ValueError:
-            raise FormatError(path, f"line {number}", "needs two numbers, a time in s and a value") from None
+            raise FormatError(path, f"line {number}", "expected two numbers, a time in s and a value") from None
         if not (np.isfinite(time) and np.isfinite(value)) or (rows and time <= rows[-1][0]):
-            raise FormatError(path, f"line {number}", "needs finite numbers and ascending times")
+            raise FormatError(path, f"line {number}", "expected finite numbers and ascending times")
         rows.append((time, value))
     if len(rows) < 2:
-        raise FormatError(path, "whole file", "needs at least two lines of a time and a value")
+        raise FormatError(path, "whole file", "expected at least two lines of a time and a value")
     return Sampled(*np.array(rows).T)
 
 
-def _highest(pulse: Sampled) -> float:
+def _highest_frequency(pulse: Sampled) -> float:
     """Return the frequency above which the spectrum of samples is below a hundredth of its maximum."""
     length = float(pulse.times[-1] - pulse.times[0])
     count = int(np.clip(4 * length / np.diff(pulse.times).min(), 256, 2**17))
@@ -94,7 +94,7 @@ class PulseTable(SourceTable):
 
     @abstractmethod
     def highest(self, pulse: TimeFunction) -> float:
-        """Return the frequency (Hz) above which the spectrum of the pulse `made` is negligible."""
+        """Return the frequency (Hz) above which the spectrum of the `pulse` is negligible."""
 
 
 class RickerPulse(PulseTable):
@@ -115,7 +115,7 @@ class RickerPulse(PulseTable):
 
 
 class UnitAreaPulse(PulseTable):
-    """A pulse that is defined with area one; forces have one with peak one."""
+    """A pulse defined with area one; for forces it is scaled to a peak of one."""
 
     @abstractmethod
     def unit_area(self) -> tuple[TimeFunction, float]:
@@ -148,7 +148,7 @@ class BrunePulse(UnitAreaPulse):
     """(t/T^2) exp(-t/T): of peak one for forces, of area one for the rates of moments and volumes."""
 
     kind: Literal["brune"]
-    duration: PositiveTime = Field(description="T")
+    duration: PositiveTime = Field(description="time constant T")
 
     def unit_area(self) -> tuple[TimeFunction, float]:
         """Return the pulse, and the area of that with peak one."""
@@ -172,7 +172,7 @@ class FilePulse(PulseTable):
     def highest(self, pulse: TimeFunction) -> float:
         """Return the highest frequency."""
         assert isinstance(pulse, Sampled)
-        return _highest(pulse)
+        return _highest_frequency(pulse)
 
 
 #: Pulses by `kind`; more may be added (docs/howto/add-a-source.md).

@@ -45,10 +45,10 @@ class WaveCaseRun(CaseRun):
         """Return mesh, media, scheme, boundary and time step (collective)."""
         setup, solver, case = self.setup, self.solver, self.setup.case
         mesh, material = setup.mesh, setup.material
-        places = mesh.keys[: mesh.count] * np.uint64(32) + mesh.level[: mesh.count].astype(np.uint64)
+        leaves = mesh.keys[: mesh.count] * np.uint64(32) + mesh.level[: mesh.count].astype(np.uint64)
         values = np.stack([material.density, material.cp, material.cs]).reshape(3, mesh.count, -1)
-        bits = np.ascontiguousarray(values).view(np.uint64) * (2 * places[:, None] + np.uint64(1))
-        sums = [_mixed(places).sum(dtype=np.uint64), _mixed(bits).sum(dtype=np.uint64)]
+        bits = np.ascontiguousarray(values).view(np.uint64) * (2 * leaves[:, None] + np.uint64(1))
+        sums = [_hashed(leaves).sum(dtype=np.uint64), _hashed(bits).sum(dtype=np.uint64)]
         # Integer sums with wrap-around do not depend on the order or the number of ranks.
         geometry, media = setup.world.allreduce_sum(np.array(sums, np.uint64)).tolist()
         extent = [bound.tolist() for bound in mesh.extent]
@@ -92,7 +92,7 @@ class WaveCaseRun(CaseRun):
         return Results({"energy": solver.energy()}, details=details)
 
 
-def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def _hashed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Return hashes of 64-bit numbers; every bit depends on all bits of the number."""
-    mixed = (numbers ^ (numbers >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
-    return np.asarray(mixed ^ (mixed >> np.uint64(29)))
+    hashes = (values ^ (values >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
+    return np.asarray(hashes ^ (hashes >> np.uint64(29)))

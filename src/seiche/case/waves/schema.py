@@ -49,7 +49,7 @@ class MeshTable(Table):
     lower: Position = Field(description="lower corner of the box, with two or three axes")
     upper: Position = Field(description="upper corner; the last axis points upwards")
     trees: Annotated[tuple[int, ...], FromList] = Field(
-        default=(), description="boxes along each axis that are halved into elements; one each by default"
+        default=(), description="number of trees along each axis, boxes that are halved into elements; 1 by default"
     )
     periodic: Annotated[tuple[bool, ...], FromList] = Field(default=(), description="periodic axes; none by default")
     nodes: int = Field(
@@ -62,7 +62,9 @@ class MeshTable(Table):
         default="average",
         description="media of elements cut by interfaces: averages around each node, or the values at centres or nodes",
     )
-    flux: Annotated[str, one_of(FLUXES)] = Field(default="upwind", description="exact Riemann flux, or averages")
+    flux: Annotated[str, one_of(FLUXES)] = Field(
+        default="upwind", description="numerical flux: exact Riemann solution, or central average"
+    )
     _has_extent = ordered("lower", "upper", _EXTENT)
 
     @model_validator(mode="after")
@@ -80,7 +82,7 @@ class MeshTable(Table):
 
 
 class Layer(Table):
-    """Between two heights along the last axis."""
+    """The region between two heights along the last axis."""
 
     kind: Literal["layer"]
     bottom: Length = Field(description="lower boundary")
@@ -149,7 +151,7 @@ class MaterialTable(Table):
         if self.density is not None and self.cp is None:
             raise ValueError("cp is missing; it is the speed of longitudinal waves")
         if self.density is None and (self.cp is not None or self.cs is not None):
-            raise ValueError("cp and cs are given by the file; omit them here")
+            raise ValueError("cp and cs are in the file; omit the keys")
         return self
 
 
@@ -162,14 +164,16 @@ class AttenuationTable(Table):
     reference: PositiveRate | None = Field(
         default=None, description="frequency of the speeds cp and cs; the geometric mean of the band by default"
     )
-    mechanisms: int = Field(default=3, ge=1, le=6, description="relaxation mechanisms; more of them fit Q better")
+    mechanisms: int = Field(
+        default=3, ge=1, le=6, description="number of relaxation mechanisms; more approximate Q better"
+    )
 
 
 class PointSourceTable(Table):
     """A point source: exactly one of `force`, `moment` (solids) and `volume` (fluids); in 2D, per metre."""
 
     position: Position = Field(description="position")
-    time: Pulse = Field(description="function of time")
+    time: Pulse = Field(description="pulse, the function of time")
     force: ForceVector | None = Field(default=None, description="force for a pulse value of one")
     moment: Energy | None = Field(default=None, description="seismic moment; its rate follows the pulse")
     tensor: Annotated[tuple[Annotated[tuple[float, ...], FromList], ...], FromList] = Field(
@@ -198,14 +202,14 @@ class PlaneWaveTable(Table):
         description="reference point, in the medium of the wave; the velocity there follows the pulse"
     )
     velocity: PositiveVelocity = Field(description="velocity for a pulse value of one")
-    time: Pulse = Field(description="the pulse, with peak one; at the start the wave has not yet reached the position")
+    time: Pulse = Field(description="pulse with peak one; initially the wave has not reached the position")
 
 
 class ReceiverTable(Table):
     """A point at which the unknowns are sampled, or `count` points along a line."""
 
     name: str = Field(
-        min_length=1, max_length=8, pattern=r"^[A-Za-z0-9_-]+$", description="station, up to 8 characters"
+        min_length=1, max_length=8, pattern=r"^[A-Za-z0-9_-]+$", description="name of the station, up to 8 characters"
     )
     position: Position | None = Field(default=None, description="position")
     start: Position | None = Field(default=None, description="first point of a line; a number is appended to the names")
@@ -238,7 +242,7 @@ class WaveTime(Table):
     step: PositiveTime | None = Field(default=None, description="time step; 0.9 of the largest stable one by default")
     integrator: Literal["runge-kutta", "leapfrog"] = Field(
         default="runge-kutta",
-        description='five stages of fourth order, or one of second order with smaller steps and mesh.flux = "central"',
+        description='fourth order in five stages, or second order in one, with smaller steps and mesh.flux = "central"',
     )
 
     @model_validator(mode="after")
@@ -274,7 +278,7 @@ class SnapshotOutput(Table):
 
     file: OutputName = Field(description="HDF5 file in the output folder")
     every: StepsOrTime = Field(description="time or steps between two states")
-    normal: Axis = Field(default="y", description="axis across the plane")
+    normal: Axis = Field(default="y", description="axis normal to the plane")
     at: Length | None = Field(default=None, description="position of the plane on that axis; the middle by default")
     points: int = Field(default=200, ge=8, le=4000, description="points along the longer side of the plane")
     picture: PictureName | None = Field(default=None, description="picture of the last state")
@@ -286,7 +290,7 @@ class PeakOutput(Table):
 
     file: OutputName = Field(default="peak.h5", description="HDF5 file in the output folder")
     side: Literal["x-", "x+", "y-", "y+", "z-", "z+"] | None = Field(
-        default=None, description="side; by default the upper one of the last axis"
+        default=None, description="side of the box; the upper side of the last axis by default"
     )
     picture: PictureName | None = Field(default=None, description="map of the peak velocities")
 
@@ -317,7 +321,9 @@ class WaveCase(CaseTable):
 
     solver: Literal["waves"] = Field(description="solver, which determines the kind of case")
     mesh: MeshTable = Field(description="the box and its elements")
-    material: Annotated[tuple[MaterialTable, ...], FromList] = Field(min_length=1, description="the media, first below")
+    material: Annotated[tuple[MaterialTable, ...], FromList] = Field(
+        min_length=1, description="the media; the first fills the box"
+    )
     attenuation: AttenuationTable | None = Field(default=None, description="frequency band of the quality factors")
     boundary: BoundaryTable = Field(default=BoundaryTable(), description="the sides of the box")
     source: Annotated[tuple[PointSourceTable, ...], FromList] = Field(default=(), description="point sources")
@@ -328,7 +334,7 @@ class WaveCase(CaseTable):
     output: WaveOutput = Field(default=WaveOutput(), description="output files")
 
     @model_validator(mode="after")
-    def _whole(self) -> WaveCase:
+    def _media_are_complete(self) -> WaveCase:
         first = self.material[0]
         if first.where is not None:
             raise ValueError(f'material: the first, "{first.name}", must fill the box; omit its where')
@@ -339,7 +345,7 @@ class WaveCase(CaseTable):
             )
         if lossy is None and self.attenuation is not None:
             raise ValueError("attenuation: no material has qp or qs")
-        refuse_duplicate_names("receiver: two have", self.receiver)
+        refuse_duplicate_names("receiver: two receivers have", self.receiver)
         return self
 
     @property

@@ -54,12 +54,12 @@ def _misfits(case: WaveCase) -> Iterator[str]:
     if case.time.integrator == "leapfrog":
         if case.attenuation is not None:
             yield "time.integrator: leapfrog does not support attenuation"
-        for name, value, needed in (
+        for name, value, required in (
             ("mesh.flux", case.mesh.flux, "central"),
             ("run.ghosts", case.run.ghosts, "traces"),
         ):
-            if value != needed:
-                yield f'time.integrator: leapfrog needs {name} = "{needed}", not "{value}"'
+            if value != required:
+                yield f'time.integrator: leapfrog needs {name} = "{required}", not "{value}"'
     vectors: list[tuple[str, Table, tuple[str, ...]]] = []
     vectors += [(f"source[{n}]", table, ("position", "force")) for n, table in enumerate(case.source)]
     if case.plane_wave is not None:
@@ -100,8 +100,8 @@ class WaveSetup(Setup):
         names, receivers: names and positions of the receivers.
         steps, dt: number and duration (s) of time steps.
         limit: the largest stable time step (s).
-        resolution: least nodes per wavelength, the advised number, and the highest frequency (Hz); None if no frequency
-            is known.
+        resolution: smallest number of nodes per wavelength, the advised one, and the highest frequency (Hz); None if no
+            frequency is known.
         remarks: notes on the media.
         start: a plane wave as initial condition, or None.
         deltas: why sources are represented as deltas, by their numbers.
@@ -198,8 +198,8 @@ class WaveSetup(Setup):
         """Yield notes on sources represented as deltas."""
         for reason in dict.fromkeys(self.deltas.values()):
             numbers = [number for number, other in self.deltas.items() if other == reason]
-            others = f" (and {len(numbers) - 1} more)" if len(numbers) > 1 else ""
-            yield f"source[{numbers[0]}]{others} {reason}, so it is a delta, whose waves are inexact near it"
+            more = f" (and {len(numbers) - 1} more)" if len(numbers) > 1 else ""
+            yield f"source[{numbers[0]}]{more} {reason}, so it is a delta, whose waves are inexact near it"
 
     def distance(self, number: int) -> float:
         """Return the distance of a source from the nearest receiver, in elements at the source (infinite: none)."""
@@ -215,21 +215,21 @@ class WaveSetup(Setup):
         layer = thickness * ((kinds == "absorbing") & ~np.array(self.mesh.brick.periodic)[:, None])
         lower, upper = self.mesh.extent
         inner = lower + layer[:, 0], upper - layer[:, 1]
-        for places in (
+        for points in (
             {f"source[{n}]": source.position for n, source in enumerate(self.sources)},
-            {f'receiver["{name}"]': place for name, place in zip(self.names, self.receivers, strict=True)},
+            {f'receiver["{name}"]': point for name, point in zip(self.names, self.receivers, strict=True)},
         ):
-            damped = [key for key, place in places.items() if not _within(place, *inner)]
+            damped = [key for key, point in points.items() if not _within(point, *inner)]
             if damped:
-                others_text = f" and {len(damped) - 1} more are" if len(damped) > 1 else " is"
-                yield f"{damped[0]}{others_text} in the layer of boundary.sponge, which damps all waves"
+                more = f" and {len(damped) - 1} more are" if len(damped) > 1 else " is"
+                yield f"{damped[0]}{more} in the layer of boundary.sponge, which damps all waves"
 
 
 def prepare(source: CaseFile, world: World | None = None, *, place: bool = True, sampled: bool = False) -> WaveSetup:
-    """Make this rank's mesh of a case; no field is allocated (collective).
+    """Generate this rank's mesh of a case; no field is allocated (collective).
 
-    With `sampled` a large mesh is not made; some of its elements represent it, on one rank. Raises the same CaseError
-    or FormatError on every rank for an invalid case.
+    With `sampled` a large mesh is not generated; a sample of its elements represents it, on one rank. Raises the same
+    CaseError or FormatError on every rank for an invalid case.
     """
     world = world or World.serial()
     path, folder = source.path, source.folder
@@ -243,11 +243,11 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True,
     table = case.mesh
     lower, upper = np.array(table.lower), np.array(table.upper)
     mesh = make_mesh(case, media, str(path), world, [source.position for source in sources] if sampled else None)
-    places = _nodes(mesh, table.nodes)
+    positions = _nodes(mesh, table.nodes)
     if table.material == "average":
-        slow = material = media.averaged(mesh, table.nodes, places, world)
+        slow = material = media.averaged(mesh, table.nodes, positions, world)
     else:
-        slow = material = media.material(mesh, places if table.material == "node" else None)
+        slow = material = media.material(mesh, positions if table.material == "node" else None)
     attenuation = None
     if case.attenuation is not None:
         material, attenuation = media.attenuated(mesh, slow, case.attenuation)
@@ -267,8 +267,8 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True,
                 f"{path}: {key}: {_meters(point)} is outside the mesh, which extends from {_meters(lower)} to "
                 f"{_meters(upper)}"
             )
-    scene = mesh, material, table.nodes, step, world
-    deltas = _deltas(case, sources, Surroundings(*scene, attenuation is not None))
+    surroundings = Surroundings(mesh, material, table.nodes, step, world, attenuation is not None)
+    deltas = _deltas(case, sources, surroundings)
     return WaveSetup(
         read=source,
         case=case,
@@ -284,8 +284,8 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True,
         limit=limit,
         resolution=_resolution(case, frequency, mesh, slow, world),
         attenuation=attenuation,
-        remarks=(*sample_notes(mesh), *media.notes(lower, upper), *_unused(table, media, mesh, places, world)),
-        cut=media.cut(mesh, slow, places, world, mesh.shares if isinstance(mesh, SampledMesh) else None),
+        remarks=(*sample_notes(mesh), *media.notes(lower, upper), *_unused(table, media, mesh, positions, world)),
+        cut=media.cut(mesh, slow, positions, world, mesh.shares if isinstance(mesh, SampledMesh) else None),
         start=start,
         deltas=deltas,
         element_sizes=[size_at(point.position, mesh, world) for point in sources],
@@ -303,11 +303,11 @@ def _deltas(case: WaveCase, sources: Sequence[PointSource], around: Surroundings
     return boxes_of(sources, around)[1]
 
 
-def _unused(table: MeshTable, media: Media, mesh: Mesh, places: Floats, world: World) -> list[str]:
+def _unused(table: MeshTable, media: Media, mesh: Mesh, positions: Floats, world: World) -> list[str]:
     """Return notes on media that no element contains (collective); averages include the thinnest ones."""
     if table.material == "average" or isinstance(mesh, SampledMesh):
         return []
-    return media.unused(mesh, places if table.material == "node" else None, world)
+    return media.unused(mesh, positions if table.material == "node" else None, world)
 
 
 def _time_steps(case: WaveCase, limit: float, source: str) -> tuple[float, int]:
@@ -326,7 +326,7 @@ def _time_steps(case: WaveCase, limit: float, source: str) -> tuple[float, int]:
 def _resolution(
     case: WaveCase, frequency: float | None, mesh: Mesh, material: Material, world: World
 ) -> tuple[float, float, float] | None:
-    """Return the least nodes per wavelength of a frequency, the advised number, and the frequency (collective)."""
+    """Return the smallest number of nodes per wavelength, the advised one, and the frequency (collective)."""
     if not frequency:
         return None
     speed = np.where(material.cs > 0, material.cs, material.cp).reshape(mesh.count, -1).min(1)
@@ -335,12 +335,12 @@ def _resolution(
     return fewest * case.mesh.nodes, elements_per_wavelength(case.mesh.nodes, COARSE) * case.mesh.nodes, frequency
 
 
-def _meters(place: Sequence[float] | Floats) -> str:
-    return "(" + ", ".join(f"{c:g}" for c in place) + ") m"
+def _meters(point: Sequence[float] | Floats) -> str:
+    return "(" + ", ".join(f"{c:g}" for c in point) + ") m"
 
 
-def _within(place: Sequence[float], lower: Floats, upper: Floats) -> bool:
-    return bool(np.all(np.array(place) >= lower) and np.all(np.array(place) <= upper))
+def _within(point: Sequence[float], lower: Floats, upper: Floats) -> bool:
+    return bool(np.all(np.array(point) >= lower) and np.all(np.array(point) <= upper))
 
 
 def _nodes(mesh: Mesh, n: int) -> Floats:
@@ -351,18 +351,18 @@ def _nodes(mesh: Mesh, n: int) -> Floats:
 
 
 def _receivers(case: WaveCase) -> tuple[tuple[str, ...], tuple[tuple[float, ...], ...]]:
-    names, places = [], []
+    names, positions = [], []
     for table in case.receiver:
         if table.position is not None:
             names.append(table.name)
-            places.append(table.position)
+            positions.append(table.position)
             continue
         assert table.start is not None and table.end is not None and table.count is not None
         width = len(str(table.count))
-        for number, place in enumerate(np.linspace(table.start, table.end, table.count), 1):
+        for number, point in enumerate(np.linspace(table.start, table.end, table.count), 1):
             names.append(f"{table.name}{number:0{width}d}")
-            places.append(tuple(float(c) for c in place))
+            positions.append(tuple(float(c) for c in point))
     duplicate = next((name for name, count in Counter(names).items() if count > 1), None)
     if duplicate:
-        raise CaseError(f'receiver: two have the name "{duplicate}"')
-    return tuple(names), tuple(places)
+        raise CaseError(f'receiver: two receivers have the name "{duplicate}"')
+    return tuple(names), tuple(positions)
