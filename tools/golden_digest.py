@@ -21,11 +21,12 @@ Table = dict[str, Any]
 LEFT_OUT = {".png", ".pdf", ".svg", ".gif", ".mp4", ".html", ".trace"}
 #: Attributes of HDF5 files that name programs, hosts and dates.
 ATTRIBUTES_LEFT_OUT = {"program", "created_by", "creation_date", "host_names", "last_modified"}
-#: Keys of summaries that describe speed, machine, versions or date of a run. Memory is that of the whole process; the
-#: values of `host_overhead`, such as `wait for output`, are measured times in s.
+#: Keys of summaries for speed, machine, versions and date of a run, and for the prose of estimates. Memory is that of
+#: the whole process; the values of `host_overhead`, such as `wait for output`, are measured times in s.
 KEYS_LEFT_OUT = {
     *("date", "device", "seconds", "mlups", "copy_bandwidth", "efficiency", "versions", "threads", "hosts"),
     *("useful_s", "active_s", "waited_s", "steps_s", "memory_B", "host_overhead", "seiche"),
+    *("effect", "remedy", "source"),
 }
 #: Rows of the table of stages that appear only if they took time.
 ROWS_LEFT_OUT = {"other", "wait for output"}
