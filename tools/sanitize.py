@@ -40,10 +40,10 @@ def prepare(folder: Path, compiler: list[str]) -> Path:
     sys.path.insert(0, str(folder))
     from seiche.backend.host_compiler import flags_of
     from seiche.native.levels import cpu_field, levels_of
-    from seiche.native.make_table import headers_hash, load_registry, table_headers
+    from seiche.native.make_table import load_registry, table_hash
 
     kernels = package / "kernels"
-    headers = headers_hash(kernels, table_headers(load_registry(kernels).built_kernels()))
+    headers = table_hash(kernels, load_registry(kernels), "common")
     source = (
         '#include "row.hpp"\nnamespace seiche {\nconst Row* const tables[] = {nullptr};\n'
         "const int none = 0;\nconst int* const table_sizes[] = {&none};\nconst int table_count = 0;\n"

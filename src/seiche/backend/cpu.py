@@ -22,9 +22,10 @@ from seiche.backend.host_compiler import ROW, compiled_row
 from seiche.backend.host_threads import host_threads
 from seiche.backend.transforms import Transforms, cpu_transforms
 from seiche.errors import BackendUnavailable, KernelCompileError
-from seiche.kernels.registry import KernelSpec, built_kernels
+from seiche.kernels import registry
+from seiche.kernels.registry import KernelSpec
 from seiche.native.levels import LEVELS, cpu_field, levels_of
-from seiche.native.make_table import headers_hash, table_headers
+from seiche.native.make_table import TABLES, table_hash
 
 _NATIVE = Path(__file__).resolve().parent.parent / "native"
 
@@ -67,8 +68,8 @@ def _table() -> tuple[ctypes.CDLL, str]:
     os.environ.setdefault("GOMP_SPINCOUNT", "20000")
     library = ctypes.CDLL(str(path))
     library.seiche_headers_hash.restype = ctypes.c_char_p
-    headers = headers_hash(_NATIVE.parent / "kernels", table_headers(built_kernels()))
-    if library.seiche_headers_hash().decode() != headers:
+    hashes = (table_hash(_NATIVE.parent / "kernels", registry, table) for table in TABLES)
+    if library.seiche_headers_hash().decode() not in hashes:
         raise BackendUnavailable(f"{path} was built from other kernel headers: reinstall Seiche (pip install .)")
     library.seiche_find.argtypes, library.seiche_find.restype = [ctypes.c_char_p], ctypes.POINTER(_Row)
     library.seiche_launch.argtypes = [ctypes.POINTER(_Row), ctypes.c_void_p, *[ctypes.c_longlong] * 2, ctypes.c_int]

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write the C++ sources of the CPU kernel table from the registry: `make_table.py KERNELS OUTPUT_FOLDER PARTS`.
+"""Write the C++ sources of the CPU kernel table from the registry: `make_table.py KERNELS OUTPUT_FOLDER PARTS TABLE`.
+
+TABLE is `common`, or `defaults` for the kernels of the defaults of all solvers too.
 
 A hash of the included kernel headers is added, to reject a library built from other headers.
 """
@@ -43,6 +45,23 @@ def load_registry(kernels: Path) -> ModuleType:
     return module
 
 
+#: Tables: the kernels of most runs, and in wheels those of the defaults of every solver too.
+TABLES = ("common", "defaults")
+
+
+def rows_of(registry: ModuleType, table: str) -> list[KernelRow]:
+    """Return the kernels of a table, each once."""
+    rows: list[KernelRow] = list(registry.built_kernels())
+    if table == "defaults":
+        rows += registry.default_kernels()
+    return list(dict.fromkeys(rows))
+
+
+def table_hash(folder: Path, registry: ModuleType, table: str) -> str:
+    """Return the hash of the headers of a table; `folder` contains them."""
+    return headers_hash(folder, table_headers(rows_of(registry, table)))
+
+
 def table_headers(kernels: Iterable[KernelRow]) -> list[str]:
     """Return the headers that a table of these kernels includes."""
     return ["launch.hpp", *sorted({kernel.header for kernel in kernels})]
@@ -83,10 +102,11 @@ def parts_of(kernels: Iterable[KernelRow], count: int) -> list[list[KernelRow]]:
     return parts + [[] for _ in range(count - len(parts))]
 
 
-def main(kernels_folder: str, output: str, parts: str) -> None:
+def main(kernels_folder: str, output: str, parts: str, table: str) -> None:
     """Write one source file per part, and the table of the parts."""
     source = Path(kernels_folder)
-    kernels: list[KernelRow] = list(load_registry(source).built_kernels())
+    registry = load_registry(source)
+    kernels = rows_of(registry, table)
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     count = int(parts)
@@ -102,9 +122,7 @@ def main(kernels_folder: str, output: str, parts: str) -> None:
     text += "const Row* const tables[] = {" + ", ".join(f"table_{p}" for p in range(count)) + "};\n"
     text += "const int* const table_sizes[] = {" + ", ".join(f"&table_{p}_size" for p in range(count)) + "};\n"
     text += f"const int table_count = {count};\n"
-    text += (
-        f'const char* const headers_hash = "{headers_hash(source, table_headers(kernels))}";\n}}  // namespace seiche\n'
-    )
+    text += f'const char* const headers_hash = "{table_hash(source, registry, table)}";\n}}  // namespace seiche\n'
     write_if_changed(folder / "tables.cpp", text)
 
 

@@ -2,8 +2,9 @@
 """Registry of kernel specialisations: C++ type, header and layout of the argument struct.
 
 There is one module per folder of kernels. Its functions return the `KernelSpec`s that solvers load. The build writes
-the CPU table from `built_kernels()`, the GPU gate compiles `all_kernels()`; other kernels are compiled on first use.
-The package imports only the standard library, because the build imports it.
+the CPU table from `built_kernels()`, and that of a wheel also from `default_kernels()`. The GPU gate compiles
+`all_kernels()`. Other kernels are compiled on first use. The package imports only the standard library, because the
+build imports it.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from .spec import CPP_TYPE, KernelSpec, Member, Members, Real, Store, grouped
 
 __all__ = ["CPP_TYPE", "KernelSpec", "Member", "Members", "Real", "Store", "grouped"]
 
-#: Folders below `kernels/` with their modules; most waves and ultrasound kernels are compiled on first use.
+#: Folders below `kernels/` with their modules.
 _FOLDERS = {m.__name__.rpartition(".")[2]: m for m in (dg, flow, halo, ibm, kspace, membrane, reduce)}
 _BUILT = (flow, halo, ibm, membrane, reduce)
+_DEFAULT = (dg, ibm, kspace, kspace_ranks, resident)
 _OTHER = (dg, flow, halo, ibm, kspace, membrane, resident, kspace_lines, kspace_passes, kspace_ranks)
 
 
@@ -27,6 +29,12 @@ def built_kernels() -> Iterator[KernelSpec]:
         yield from module.built_kernels()
 
 
+def default_kernels() -> Iterator[KernelSpec]:
+    """Yield what the defaults of all solvers need beyond the table: a wheel runs them without a compiler."""
+    for module in _DEFAULT:
+        yield from module.default_kernels()
+
+
 def other_kernels() -> Iterator[KernelSpec]:
     """Yield representatives of kernels compiled on first use: of each family those that need the most registers."""
     for module in _OTHER:
@@ -34,7 +42,7 @@ def other_kernels() -> Iterator[KernelSpec]:
 
 
 def all_kernels() -> Iterator[KernelSpec]:
-    """Yield the kernels of the GPU gate: the CPU table and representatives of all others."""
+    """Yield the kernels of the GPU gate: the smaller CPU table and representatives of all others."""
     yield from built_kernels()
     yield from other_kernels()
 

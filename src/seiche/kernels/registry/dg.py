@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Literal, get_args
 
 from .dg_teams import LEAP_BLOCKS, LEAPS, NODES_AHEAD
@@ -21,7 +22,9 @@ Variant = Literal["fused", "fused-flux", "separate"]
 Half = Literal["velocities", "stresses"]
 
 #: Description of the kernels in the CPU table.
-BUILT = "no kernels for waves"
+BUILT = "those of wheels: five nodes, the upwind flux and the Runge-Kutta scheme of five stages"
+#: Defaults of case files: nodes of an element along an axis, relaxation mechanisms of attenuation.
+NODES, MECHANISMS = 5, 3
 
 
 @dataclass(frozen=True)
@@ -304,6 +307,21 @@ def peak_motion(of: Discretisation) -> KernelSpec:
 def advance_clock() -> KernelSpec:
     """The clock of sources and receivers."""
     return KernelSpec("AdvanceClock", "dg/points.hpp", pointers("clock"), threads=32)
+
+
+def default_kernels() -> Iterator[KernelSpec]:
+    """Yield the kernels of meshes with the default number of nodes, the default flux and the default scheme."""
+    yield advance_clock()
+    choices = product(get_args(Medium), (2, 3), get_args(Real), (False, True), (False, True))
+    for medium, dim, real, nodal, hanging in choices:
+        of = Discretisation(medium, dim, NODES, UPWIND, real, nodal, hanging)
+        for position in get_args(Position):
+            yield from (fused_stage(of, position), integrate_attenuated(of, position, MECHANISMS))
+        yield from (rates(of), damp_memory(of, MECHANISMS), damp(of), peak_motion(of))
+        yield from (write_traces(of), add_sources(of), record(of))
+        yield from (add_incident(of), add_contrast(of), incident_motion(of))
+        if hanging:
+            yield from (mortar_traces(of), mortar_corrections(of))
 
 
 def other_kernels() -> Iterator[KernelSpec]:

@@ -121,6 +121,15 @@ def built_kernels() -> Iterator[KernelSpec]:
                 yield interpolate_group(delta, real, space)
 
 
+def default_kernels() -> Iterator[KernelSpec]:
+    """Yield the sweeps of flow with cells, of the layouts that are chosen on a CPU."""
+    for layout, slots in (("list-aa-even", "table"), ("list-aa-odd", "table"), ("tiles-8", "own")):
+        for real in REALS:
+            for relaxation in ("constant", f"inside-{slots}"):
+                yield stream_collide(layout, real, real, relaxation, f"immersed-{slots}")
+                yield observe(layout, real, real, relaxation, f"immersed-{slots}")
+
+
 def other_kernels() -> Iterator[KernelSpec]:
     """Yield representatives of kernels compiled on first use: of each family those that need the most registers."""
     deltas: tuple[Delta, ...] = ("hat", "cosine")

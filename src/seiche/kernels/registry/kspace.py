@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Literal
 
 from .spec import CPP_TYPE, KernelSpec, Members, Real, numbers, pointers
 
 #: Description of the kernels in the CPU table.
-BUILT = "no kernels for ultrasound"
+BUILT = "those of wheels: all of the exact scheme"
 
 Finish = Literal["lossless", "stokes", "power-law", "store-rate", "store-sum", "relaxation", "start-relaxation"]
 DensityKind = Literal["uniform", "mean", "staggered"]
@@ -228,6 +229,20 @@ def _every(reals: tuple[Real, ...], dimensions: tuple[int, ...]) -> Iterator[Ker
                     for finish in finishes:
                         yield density(d, varying, nonlinear, finish, real)
                         yield state_of_density(d, varying, nonlinear, finish, real)
+
+
+def default_kernels() -> Iterator[KernelSpec]:
+    """Yield the kernels of the exact scheme with the transforms of a library, for all media, sources and records."""
+    yield advance()
+    for d in (1, 2, 3):
+        yield from (bioheat(d, corrects) for corrects in (False, True))
+    reals: tuple[Real, ...] = ("float32", "float64")
+    yield from _every(reals, (1, 2, 3))
+    finishes: tuple[Finish, ...] = ("relaxation", "start-relaxation")
+    for real, d, varying, nonlinear, finish in product(reals, (1, 2, 3), (False, True), (False, True), finishes):
+        yield state_of_density(d, varying, nonlinear, finish, real)
+        if finish == "relaxation":
+            yield density(d, varying, nonlinear, finish, real)
 
 
 def other_kernels() -> Iterator[KernelSpec]:

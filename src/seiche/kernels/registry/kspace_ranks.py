@@ -15,7 +15,12 @@ def taper(real: Real) -> KernelSpec:
     return KernelSpec(f"kspace::Taper<{CPP_TYPE[real]}>", "kspace/taper.hpp", members, threads=128, team=True)
 
 
-def other_kernels() -> Iterator[KernelSpec]:
-    """Yield representatives of kernels compiled on first use."""
+def default_kernels() -> Iterator[KernelSpec]:
+    """Yield the kernels of the local basis."""
     yield taper("float32")
     yield taper("float64")
+
+
+def other_kernels() -> Iterator[KernelSpec]:
+    """Yield all: the GPU gate compiles them."""
+    yield from default_kernels()

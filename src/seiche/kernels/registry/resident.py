@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 
 from . import ibm, membrane
 from .ibm import Delta, Space
@@ -101,6 +102,25 @@ def move_cells(real: Real) -> KernelSpec:
 def unlist() -> KernelSpec:
     """Mark vertices that must be listed again."""
     return KernelSpec("Unlist", "ibm/sharing.hpp", pointers("listed"))
+
+
+def default_kernels() -> Iterator[KernelSpec]:
+    """Yield the kernels of cells on several ranks, with the default delta function and red cells."""
+    yield from (clear_lists(), write_slots(), unlist(), membrane.contact_reset(), resident(ibm.mark_inside()))
+    for spec in (membrane.contact_moved(), membrane.contact_count(), membrane.contact_fill()):
+        yield resident_groups(spec, membrane.POINT_GROUP)
+    for spec in (ibm.count_vertices("peskin"), ibm.fill_lists("peskin")):
+        yield resident_groups(spec, ibm.RARE_GROUP)
+    for real in REALS:
+        yield from (resident_items(move_vertices(real)), resident(find_holders(real)), move_cells(real))
+        yield resident(membrane.contact_force(real))
+        for capacity, law in product(membrane.CAPACITIES[:2], (membrane.SKALAK, membrane.SKALAK.with_viscosity())):
+            force = membrane.membrane_force(membrane.loop_shell(law, real, 3, 12), real, capacity)
+            yield from (resident(force), resident_list(force))
+        for space in ("open", "walled"):
+            locate = ibm.locate_vertices("peskin", real, space)
+            yield from (interpolate_resident("peskin", real, space), interpolate_owned("peskin", real, space))
+            yield from (resident(locate), resident_items(locate))
 
 
 def other_kernels() -> Iterator[KernelSpec]:
