@@ -265,12 +265,12 @@ def test_the_kernel_of_the_how_to_compiles_and_fits_its_registration(tmp_path: P
     assert run.returncode == 0, run.stderr
 
 
-CLI = ("cli/__init__.py", "cli/bench.py", "cli/movement.py", "cli/options.py", "cli/validate.py", "cli/start.py")
+CLI = sorted((ROOT / "src" / "seiche" / "cli").glob("*.py"))
 
 
 def test_commands_of_make_and_options_of_seiche_exist() -> None:
     targets = set(re.findall(r"^(\w[\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    options = "".join((ROOT / "src" / "seiche" / name).read_text() for name in CLI)
+    options = "".join(path.read_text() for path in CLI)
     for page in PAGES:
         text = page.read_text()
         assert set(re.findall(r"(?:^|`)make ([a-z-]+)", text, re.MULTILINE)) <= targets, page
