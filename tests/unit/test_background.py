@@ -19,7 +19,7 @@ from seiche.cli import main
 from seiche.domain import shapes
 from seiche.domain.world import World
 from seiche.flow import FlowModel, Newtonian, Solver, observation
-from seiche.flow.snapshot import PIECE
+from seiche.flow.snapshot import PIECE_ROWS
 from seiche.io import parallel
 from seiche.io.background import BackgroundWriter, Job, write_now
 from seiche.report.summary import read_summary
@@ -148,7 +148,7 @@ def test_a_snapshot_keeps_its_moment_while_the_flow_goes_on(device: str):
 
 def test_one_viscosity_is_told_of_all_sites_of_many_pieces(device: str):
     sites = shapes.box((40, 40, 24))
-    assert len(sites) > 2 * PIECE
+    assert len(sites) > 2 * PIECE_ROWS
     solver = Solver(sites, FlowModel(Newtonian(0.2)), device=device, threads=1)
     for rows in (None, np.arange(5, len(sites), 2)):
         found = solver.measures.snapshot(solver.measures.snapshots(("viscosity", "density"), rows)).fields()

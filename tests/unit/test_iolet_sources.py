@@ -30,7 +30,7 @@ from seiche.flow import (
 )
 from seiche.flow.iolets import BLOCK, density_excess, mode_values
 from seiche.flow.section import developed_profile, flow_of_profile, opening_area
-from seiche.flow.windkessel import circuit_numbers
+from seiche.flow.windkessel import circuit_coefficients
 from seiche.io.formats.columns import read_time_table, read_weights
 
 WATER = Newtonian(0.1)
@@ -138,7 +138,7 @@ def test_weights_multiply_the_velocity_site_by_site():
 
 
 def test_numbers_of_a_circuit():
-    decay, gain, rest, proximal, response, start = circuit_numbers(
+    decay, gain, rest, proximal, response, start = circuit_coefficients(
         WindkesselIolet(0.02, 500.0, 0.01, distal_density=0.99, initial_density=1.01), 3.0
     )
     assert decay == pytest.approx(math.exp(-0.1))
@@ -214,11 +214,14 @@ def narrow() -> SiteSet:
 @pytest.mark.parametrize(
     ("sites", "message"),
     [
-        (without_sites(), "iolet 'inlet': no site touches it, so its profile cannot be computed"),
+        (
+            without_sites(),
+            "iolet 'inlet': no site is adjacent to it, so its profile cannot be computed; use a finer spacing",
+        ),
         (
             narrow(),
-            "iolet 'inlet': a computed profile in a periodic geometry needs a normal along a lattice axis that is not "
-            "periodic",
+            "iolet 'inlet': a computed profile in a periodic geometry requires a normal along a lattice axis that is "
+            "not periodic",
         ),
     ],
 )

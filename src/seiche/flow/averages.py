@@ -38,7 +38,7 @@ class WallAverages:
         self._length[:] = 0.0
 
     def means(self) -> tuple[Floats, Floats]:
-        """Return the mean magnitude (n_owned,) and mean vector (n_owned, 3) of the samples, zero off the wall.
+        """Return the mean magnitude (n_owned,) and mean vector (n_owned, 3) of the samples, zero away from walls.
 
         Raises:
             ValueError: there is no sample.
@@ -49,7 +49,7 @@ class WallAverages:
         return state[:, 0], state[:, 1:]
 
     def state(self) -> dict[str, Floats]:
-        """Return the sums of all owned sites, `wall_averages` (n_owned, 4): magnitude and vector, zero off the wall."""
+        """Return the sums of all owned sites, `wall_averages` (n_owned, 4): magnitude and vector, zero elsewhere."""
         sums = np.zeros((len(self._solver.owned), 4))
         sums[self._rows, 0] = self._solver.backend.download(self._length)
         sums[self._rows, 1:] = self._solver.backend.download(self._vector).reshape(-1, 3)

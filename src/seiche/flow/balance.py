@@ -56,13 +56,13 @@ def measure_costs(solver: FlowSolver, steps: int = 48) -> SiteCosts:
 def measure_times(solver: FlowSolver, steps: int = 48) -> tuple[SiteCosts, dict[str, float]]:
     """Return the result of `measure_costs`, and the shortest time of every stage of this rank in seconds."""
     timers = StageTimers(solver.backend.clock(), every=1, skip=8)
-    before, solver.timers = solver.timers, timers
+    previous, solver.timers = solver.timers, timers
     try:
         for _ in range(steps):
-            solver.start(1)  # never a graph
+            solver.start(1)  # no graph of steps
         solver.backend.synchronize()
     finally:
-        solver.timers = before
+        solver.timers = previous
     times = {name: time.minimum for name, time in timers.times().items() if time.samples}
     rows = [row for rank_rows in solver.world.allgather(_equations(solver, times)) for row in rank_rows]
     return fit_costs(np.array(rows).reshape(-1, 4)), times
@@ -72,14 +72,14 @@ def redistributed_state(old: FlowSolver, new: FlowSolver) -> State:
     """Return the state of `old` redistributed to the partition of `new`, a solver of the same sites (collective)."""
     state = old.state()
     sites = state.rows[SITES]
-    present = {name: values[:] for name, values in sites.arrays.items()}
-    target = new.region.owner[old.owned]
-    by_rank = [np.flatnonzero(target == rank) for rank in range(old.world.size)]
+    present_arrays = {name: values[:] for name, values in sites.arrays.items()}
+    destination = new.region.owner[old.owned]
+    by_rank = [np.flatnonzero(destination == rank) for rank in range(old.world.size)]
     received = old.world.alltoall(
-        [(old.owned[rows], {name: values[rows] for name, values in present.items()}) for rows in by_rank]
+        [(old.owned[rows], {name: values[rows] for name, values in present_arrays.items()}) for rows in by_rank]
     )
     order = np.argsort(np.concatenate([keys for keys, _ in received]))
-    arrays = {name: np.concatenate([rows[name] for _, rows in received])[order] for name in present}
+    arrays = {name: np.concatenate([rows[name] for _, rows in received])[order] for name in present_arrays}
     return replace(state, rows={SITES: RowSet(new.owned, sites.total, arrays)})
 
 
@@ -99,7 +99,7 @@ def _equations(solver: FlowSolver, times: dict[str, float]) -> list[tuple[float,
 
 
 def fit_costs(rows: Floats) -> SiteCosts:
-    """Return the non-negative costs that fit `rows` (n, 4: fluid, wall and iolet sites, seconds) best."""
+    """Return the non-negative costs with the best fit to `rows` (n, 4: fluid, wall and iolet sites, seconds)."""
     from scipy.optimize import nnls
 
     rows = rows[rows[:, 3] > 0.0]

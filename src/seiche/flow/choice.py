@@ -76,10 +76,10 @@ def step_bytes(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: V
     in a 32-byte run that contains fluid, 112 B of table per tile, 4 B of mask per site of tiles with walls. Moments:
     tiles with 10 numbers per site (14 halves); repeated reads by neighbours are assumed to hit the cache.
     """
-    return sum(_moved(sites, layout, storage, velocity_set))
+    return sum(_moved_bytes(sites, layout, storage, velocity_set))
 
 
-def _moved(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: VelocitySet) -> tuple[float, float]:
+def _moved_bytes(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: VelocitySet) -> tuple[float, float]:
     """Return the bytes of `step_bytes` in two parts: tiles without walls (or lists), and tiles with walls."""
     size = np.dtype(storage).itemsize
     populations = 2 * size * (numbers_of(storage) if layout == "moments" else velocity_set.Q)
@@ -90,16 +90,16 @@ def _moved(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: Veloc
         return float("inf"), 0.0
     # Memory moves in runs of 32 bytes: a run is moved if it contains a fluid site.
     run = run_of(storage) if layout == "moments" else max(1, 32 // size)
-    found, lanes = occupancy(sites, edge, run), edge**3
-    free = (lanes * populations + 112.0) * (found.tiles - found.walled)
-    total = found.lanes * populations + 112.0 * found.tiles + 4.0 * lanes * found.walled
-    return free / len(sites), (total - free) / len(sites)
+    counts, lanes = occupancy(sites, edge, run), edge**3
+    without_walls = (lanes * populations + 112.0) * (counts.tiles - counts.walled)
+    total = counts.lanes * populations + 112.0 * counts.tiles + 4.0 * lanes * counts.walled
+    return without_walls / len(sites), (total - without_walls) / len(sites)
 
 
 def step_time(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: VelocitySet = D3Q19) -> float:
     """Return the predicted time per step and fluid site on a GPU, in bytes that a plain copy moves in that time."""
-    (free, walled), shares = _moved(sites, layout, storage, velocity_set), SHARES[layout][storage]
-    return free / shares[0] + walled / shares[1]
+    (without_walls, with_walls), shares = _moved_bytes(sites, layout, storage, velocity_set), SHARES[layout][storage]
+    return without_walls / shares[0] + with_walls / shares[1]
 
 
 def choose_layout(
@@ -117,7 +117,7 @@ def choose_layout(
     `immersed`: bodies will be immersed in the fluid.
 
     Raises CaseError for an unknown name, periodic extents that are not multiples of the tile, and "moments" with
-    another collision than the regularised one.
+    a collision other than the regularised one.
     """
     allowed = layouts_for(model)
     if layout == "moments" and layout not in allowed:
@@ -133,11 +133,11 @@ def choose_layout(
     if layout != "auto":
         raise CaseError(f"layout {layout!r} is not one of auto, {', '.join(allowed)}")
     if immersed and not parse_device(device).is_gpu:
-        return _beside_bodies(sites)
+        return _with_bodies(sites)
     return min(candidates(device, model), key=lambda name: step_time(sites, name, storage, velocity_set))
 
 
-def _beside_bodies(sites: SiteSet) -> LayoutName:
+def _with_bodies(sites: SiteSet) -> LayoutName:
     """Return the layout on a CPU for a fluid with immersed bodies: tiles-8 unless too few of their sites are fluid.
 
     The sweep of tiles is vectorised with forces of bodies, that of lists is not.
@@ -178,7 +178,7 @@ def recommendation(
 def candidates(device: str, model: FlowModel | None) -> tuple[LayoutName, ...]:
     """Return the layouts from which "auto" selects on a device.
 
-    On the CPU only the in-place list: the others are hardly faster, and it needs one copy of the populations.
+    On the CPU only the in-place list: the others are hardly faster, and it stores one copy of the populations.
     """
     if not parse_device(device).is_gpu:
         return ("list-aa",)

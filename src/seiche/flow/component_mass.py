@@ -27,9 +27,9 @@ class ComponentMass:
         rows = rows[np.argsort(label[rows], kind="stable")]
         #: First entry of `_items` of each component, and the end of the last.
         self._first = np.searchsorted(label[rows], np.arange(len(measured) + 1))
-        everything = len(measured) == 1 and bool(measured.all())
+        is_single = len(measured) == 1 and bool(measured.all())
         self._items: Array = (
-            observation.items if everything else backend.upload(observation.layout.item[observation.order[rows]])
+            observation.items if is_single else backend.upload(observation.layout.item[observation.order[rows]])
         )
         blocks = max(1, -(-int(np.diff(self._first).max(initial=1)) // BLOCK))
         words, count = WORDS["Totals"], len(measured)
@@ -43,17 +43,17 @@ class ComponentMass:
         return self._observation.backend.pinned(self._total.size, np.int64)
 
     def start(self, phase: int, host: npt.NDArray[Any]) -> None:
-        """Start to sum the observed state into `host`, see `excess_of`; halos must be current."""
+        """Start the sum of the observed state into `host`, see `excess_of`; halos must be current."""
         observation, backend, words = self._observation, self._observation.backend, WORDS["Totals"]
-        for part in range(len(self._first) - 1):
-            first, last = int(self._first[part]), int(self._first[part + 1])
+        for component in range(len(self._first) - 1):
+            first, last = int(self._first[component]), int(self._first[component + 1])
             for begin, end, out in observation.chunks(phase, self._items, first, last):
-                to = backend.pointer(self._partial) + 8 * words * ((begin - first) // BLOCK)
+                target = backend.pointer(self._partial) + 8 * words * ((begin - first) // BLOCK)
                 columns = {"observed": backend.pointer(out), "stride": observation.stride, "count": end - begin}
-                packed = backend.pack(self._reduce, rule={**columns, "out": to, "first": begin})
+                packed = backend.pack(self._reduce, rule={**columns, "out": target, "first": begin})
                 self._reduce.bind(packed, 0, -(-(end - begin) // BLOCK))()
             if last > first:
-                total = backend.pointer(self._total) + 8 * words * part
+                total = backend.pointer(self._total) + 8 * words * component
                 rows = {"partial": self._partial, "count": -(-(last - first) // BLOCK), "out": total}
                 self._fold.bind(backend.pack(self._fold, rule=rows), 0, 1)()
         backend.copy_to_host(self._total, host)

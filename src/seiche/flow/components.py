@@ -24,11 +24,11 @@ def components(region: Region, world: World) -> tuple[Rows, int]:
     label, remote_links = _local(region)
     first = np.full(int(label.max(initial=-1)) + 1, len(region.sites), np.int64)
     np.minimum.at(first, label, region.owned)
-    name = first[label]
-    pairs = _across(region, world, name, remote_links)
-    names = np.unique(np.concatenate([np.concatenate(world.allgather(first)), pairs.reshape(-1)]))
-    component = _join(len(names), *(np.searchsorted(names, pairs[:, k]) for k in (0, 1)))
-    return component[np.searchsorted(names, name)], int(component.max(initial=-1)) + 1
+    first_site = first[label]
+    pairs = _across(region, world, first_site, remote_links)
+    first_sites = np.unique(np.concatenate([np.concatenate(world.allgather(first)), pairs.reshape(-1)]))
+    component = _join(len(first_sites), *(np.searchsorted(first_sites, pairs[:, k]) for k in (0, 1)))
+    return component[np.searchsorted(first_sites, first_site)], int(component.max(initial=-1)) + 1
 
 
 def closed_components(region: Region, world: World, component: Rows, count: int) -> npt.NDArray[np.bool_]:
@@ -39,21 +39,21 @@ def closed_components(region: Region, world: World, component: Rows, count: int)
     return np.asarray((openings == 0) & (walls > 0))
 
 
-def sparse_sites(region: Region, world: World, component: Rows, wanted: npt.NDArray[np.bool_]) -> Rows:
-    """Return rows in `owned` of some wall sites of each `wanted` component (count,), the same on any ranks; collective.
+def sparse_sites(region: Region, world: World, component: Rows, selected: npt.NDArray[np.bool_]) -> Rows:
+    """Return rows in `owned` of wall sites of each `selected` component (count,), the same for any ranks; collective.
 
-    Every eighth site at a wall, otherwise all of those.
+    They are every eighth site at a wall or, if a component has none of these, all its sites at walls.
     """
     at_wall = _at_wall(region)
-    chosen, missing = np.zeros(len(region.owned), bool), wanted.copy()
+    result, pending = np.zeros(len(region.owned), bool), selected.copy()
     for candidates in (at_wall & (region.owned % 8 == 0), at_wall):
-        chosen |= candidates & missing[component]
-        missing &= world.allreduce_sum(np.bincount(component[chosen], minlength=len(wanted))) == 0
-    return np.flatnonzero(chosen)
+        result |= candidates & pending[component]
+        pending &= world.allreduce_sum(np.bincount(component[result], minlength=len(selected))) == 0
+    return np.flatnonzero(result)
 
 
 def _at_wall(region: Region) -> npt.NDArray[np.bool_]:
-    """Return flags (n_owned,) of the sites with a link that a wall cuts."""
+    """Return flags (n_owned,) of the sites with a link that is cut by a wall."""
     at_wall = np.zeros(len(region.owned), bool)
     at_wall[region.boundary_sites] = np.any(region.sites.link_kind[region.boundary_rows] == LinkKind.WALL, axis=1)
     return at_wall
@@ -62,8 +62,8 @@ def _at_wall(region: Region) -> npt.NDArray[np.bool_]:
 def _local(region: Region) -> tuple[Rows, Rows]:
     """Return the component of each owned site on this rank, and links to other ranks as rows (row, global site)."""
     count, directions = len(region.owned), range(1, region.velocity_set.Q)
-    along = next(q for q in directions if tuple(region.velocity_set.vectors[q]) == (0, 0, 1))
-    following = region.rows_of(region.neighbour(along))[: count - 1]
+    z_direction = next(q for q in directions if tuple(region.velocity_set.vectors[q]) == (0, 0, 1))
+    following = region.rows_of(region.neighbour(z_direction))[: count - 1]
     begins = np.ones(count, bool)
     begins[following[following == np.arange(1, count)]] = False
     run = np.cumsum(begins) - 1
@@ -80,13 +80,13 @@ def _local(region: Region) -> tuple[Rows, Rows]:
     return _join(runs, joined // max(runs, 1), joined % max(runs, 1))[run], np.concatenate(remote_links)
 
 
-def _across(region: Region, world: World, name: Rows, remote_links: Rows) -> Rows:
-    """Return the pairs (n, 2) of component names that links between ranks join, on all ranks."""
+def _across(region: Region, world: World, first_site: Rows, remote_links: Rows) -> Rows:
+    """Return the pairs (n, 2) of components, by first site, that links between ranks join, on all ranks."""
     owner = region.owner[remote_links[:, 1]]
     by_rank = [remote_links[owner == rank] for rank in range(world.size)]
-    received = world.alltoall([np.stack([name[links[:, 0]], links[:, 1]], axis=1) for links in by_rank])
+    received = world.alltoall([np.stack([first_site[links[:, 0]], links[:, 1]], axis=1) for links in by_rank])
     links = np.concatenate(received)
-    pairs = np.stack([links[:, 0], name[region.rows_of(links[:, 1])]], axis=1) if len(links) else links
+    pairs = np.stack([links[:, 0], first_site[region.rows_of(links[:, 1])]], axis=1) if len(links) else links
     return np.concatenate(world.allgather(np.unique(pairs, axis=0)))
 
 

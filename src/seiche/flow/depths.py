@@ -21,7 +21,7 @@ from seiche.kernels.registry import flow as registry
 from seiche.machine.in_use import predicted_transport_times
 
 #: Maximum distance of an interior neighbour in lattice vectors.
-FARTHEST = 4
+MAX_VECTORS = 4
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
@@ -35,8 +35,8 @@ def depths_of(region: Region, rows: Rows, iolet: Rows, planes: Sequence[IoletPla
     columns = lattice.link_rows
     through = sites.link_kind[boundary][:, columns] > LinkKind.WALL
     normals = np.array([plane.normal for plane in planes])[iolet]
-    along = -normals @ lattice.vectors[1:].T * sites.link_fraction[boundary][:, columns]
-    mean = np.where(through, along, 0.0).sum(axis=1) / np.maximum(through.sum(axis=1), 1)
+    distances = -normals @ lattice.vectors[1:].T * sites.link_fraction[boundary][:, columns]
+    mean = np.where(through, distances, 0.0).sum(axis=1) / np.maximum(through.sum(axis=1), 1)
     return np.asarray(np.maximum(mean, 0.0), np.float64)
 
 
@@ -47,22 +47,22 @@ def inner_sites(
 
     It lies along the lattice vector closest to the normal and touches no opening.
     """
-    neighbour, farther, find = np.full(len(coords), -1, np.int64), np.ones(len(coords)), sites.finder()
+    neighbour, added_depth, find = np.full(len(coords), -1, np.int64), np.ones(len(coords)), sites.finder()
     at_opening = np.zeros(len(sites), bool)
     at_opening[sites.boundary] = (sites.link_iolet >= 0).any(axis=1)
     for number in np.unique(iolet):
         rise = LINK_VECTORS @ np.array(planes[number].normal)
-        straight = rise / np.linalg.norm(LINK_VECTORS, axis=1)
-        for vector in np.argsort(-straight, kind="stable")[: np.count_nonzero(straight > 0.5)]:
-            for times in range(1, FARTHEST + 1):
+        alignment = rise / np.linalg.norm(LINK_VECTORS, axis=1)
+        for vector in np.argsort(-alignment, kind="stable")[: np.count_nonzero(alignment > 0.5)]:
+            for multiple in range(1, MAX_VECTORS + 1):
                 pending = np.flatnonzero((iolet == number) & (neighbour < 0))
                 if not len(pending):
                     break
-                inside = find(coords[pending] + times * LINK_VECTORS[vector].astype(np.int64))
+                inside = find(coords[pending] + multiple * LINK_VECTORS[vector].astype(np.int64))
                 valid = (inside >= 0) & ~at_opening[inside]
                 neighbour[pending[valid]] = inside[valid]
-                farther[pending[valid]] = times * rise[vector]
-    return neighbour, farther
+                added_depth[pending[valid]] = multiple * rise[vector]
+    return neighbour, added_depth
 
 
 class Depths:
@@ -91,25 +91,25 @@ class Depths:
         self._backend, self._layout, self._region, self._precision = backend, layout, region, precision
         rows, iolet, masks = openings
         planes, Q = region.sites.iolets, region.velocity_set.Q
-        site, farther = inner_sites(region.sites, region.coords[rows], iolet, planes)
+        site, added_depth = inner_sites(region.sites, region.coords[rows], iolet, planes)
         isolated = np.flatnonzero(site < 0)
         problem = None
         if len(isolated):
-            place = region.coords[rows[isolated[0]]].tolist()
+            coordinates = region.coords[rows[isolated[0]]].tolist()
             problem = (
-                f"iolet {planes[iolet[isolated[0]]].name!r}: no interior site within {FARTHEST} spacings of its site at"
-                f' {place}, which scheme = "plane" needs; use scheme = "anti-bounce-back"'
+                f"iolet {planes[iolet[isolated[0]]].name!r}: no interior site within {MAX_VECTORS} spacings of its "
+                f'site at {coordinates}, which scheme = "plane" needs; use scheme = "anti-bounce-back"'
             )
         raise_together(world, problem, CaseError)
         depth = depths_of(region, rows, iolet, planes)
-        self.share: Floats = farther / (depth + farther)
+        self.share: Floats = added_depth / (depth + added_depth)
         flags = (masks[:, None] >> np.arange(1, Q, dtype=np.uint32)) & 1
-        at, direction = np.nonzero(flags)
-        self.first_link = np.searchsorted(at, np.arange(len(rows))).astype(np.int32)
-        keys = np.concatenate([site * Q, site[at] * Q + direction + 1])
+        site_of_link, direction = np.nonzero(flags)
+        self.first_link = np.searchsorted(site_of_link, np.arange(len(rows))).astype(np.int32)
+        keys = np.concatenate([site * Q, site[site_of_link] * Q + direction + 1])
         distinct, number = np.unique(keys, return_inverse=True)
-        places = self._connect(distinct, world, transport)[number]
-        self.density, self.pairs = places[: len(rows)], places[len(rows) :]
+        value_index = self._connect(distinct, world, transport)[number]
+        self.density, self.pairs = value_index[: len(rows)], value_index[len(rows) :]
         self._arrays: list[Any] = []  # referenced by bound kernels
 
     def _connect(self, keys: Rows, world: World, transport: str) -> npt.NDArray[np.uint32]:
@@ -124,10 +124,10 @@ class Depths:
             record = [records.setdefault(int(row), len(records)) for row in region.rows_of(requests // Q)]
             return np.asarray(copies + np.array(record, np.int64) * Q + requests % Q)
 
-        places = np.cumsum(remote) - 1
-        places[~remote] = locate(keys[~remote])
+        value_index = np.cumsum(remote) - 1
+        value_index[~remote] = locate(keys[~remote])
         peers = np.unique(owner[remote])
-        requests = {int(peer): (keys[owner == peer], places[owner == peer].astype(np.uint32)) for peer in peers}
+        requests = {int(peer): (keys[owner == peer], value_index[owner == peer].astype(np.uint32)) for peer in peers}
         plan = build_plan(world, requests, locate)
         rows, record = (np.array(list(column), np.int64) for column in (records, records.values()))
         edge = self._layout.item[rows] >= self._layout.interior
@@ -147,7 +147,7 @@ class Depths:
             real = self._precision[0]
             self.exchange = HaloExchange(self._backend, world, plan, real, transport, predict=predicted_transport_times)  # type: ignore[arg-type]
             self.exchange.prepare(self.values)
-        return places.astype(np.uint32)
+        return value_index.astype(np.uint32)
 
     def outgoing(self, phase: int) -> Action | None:
         """Return the call that samples outgoing populations of this rank's sites before all sweeps, if any."""
@@ -175,7 +175,7 @@ class Depths:
         family: Callable[..., Any],
         columns: Sequence[npt.NDArray[Any]],
         span: tuple[int, int],
-        **more: Any,
+        **further: Any,
     ) -> Action | None:
         begin, end = span
         if begin == end:
@@ -184,5 +184,5 @@ class Depths:
         self._arrays.append(self._backend.upload(np.stack(columns)))
         values = self._backend.pointer(self.values) + self._first * np.dtype(self._precision[0]).itemsize
         members = {"slots": self._arrays[-1], "row": self._record, "values": values, "stride": len(self._rows)}
-        arguments = self._backend.pack(kernel, f=self._layout.boundary(phase), **members, **more)
+        arguments = self._backend.pack(kernel, f=self._layout.boundary(phase), **members, **further)
         return kernel.bind(arguments, begin, end)

@@ -19,7 +19,7 @@ Action = Callable[[], None]
 
 
 class IoletStages:
-    """Creates the stages of the iolets; `annotate` puts an action into a profiler range."""
+    """Creates the stages of the iolets; `annotate` wraps an action in a profiler range."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class IoletStages:
         return [Stage("outgoing depths", self._annotate("outgoing depths", action))] if action is not None else []
 
     def depths_incoming(self, phase: int, *, edge: bool) -> list[Stage]:
-        """Return the stage that samples their incoming populations after the walls; at edges it starts the exchange."""
+        """Return the stage that samples incoming populations after the walls; at edges it starts the exchange."""
         depths = self._iolets.depths
         if depths is None:
             return []
@@ -113,9 +113,9 @@ class IoletStages:
 
     def _replacement(self, group: IoletGroup, phase: int) -> Action:
         physics, precision = self._physics, self._precision
-        make = group.rule.kernel if group.rule is not None else registry.ladd_velocity
+        spec_of = group.rule.kernel if group.rule is not None else registry.ladd_velocity
         name = self._layout.kernel_name(phase)
-        spec = make(name, *precision, physics.other_force, velocity_set=physics.options["velocity_set"])
+        spec = spec_of(name, *precision, physics.other_force, velocity_set=physics.options["velocity_set"])
         kernel = self._backend.load(spec)
         force = {"force": physics.other_force_members} if group.rule is None or group.rule.force else {}
         arguments = self._backend.pack(kernel, layout=self._layout.members(phase), **force, **group.members)

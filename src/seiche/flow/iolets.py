@@ -176,7 +176,7 @@ class Iolets:
         inflow = self._backend.zeros(len(rows), real)
         width = sum(self._modes(k) for k in chosen)
         values = self._backend.zeros((BLOCK, width), real) if timed else None
-        at = {
+        site_members = {
             "sites": upload(items),
             "links": upload(links.mask[rows]),
             "iolet": upload(position),
@@ -186,8 +186,8 @@ class Iolets:
             "value_count": width,
         }
         if self.windkessels is not None and not timed:
-            at |= {"values": self.windkessels.values, "value_count": 0}
-        members = {"at": at, **self._rule_members(rule, chosen, links, rows)}
+            site_members |= {"values": self.windkessels.values, "value_count": 0}
+        members = {"at": site_members, **self._rule_members(rule, chosen, links, rows)}
         observed = members.get("observed")
         self.groups.append(IoletGroup(rule, chosen, position, inflow, values, members, interior, observed))
 
@@ -206,8 +206,8 @@ class Iolets:
                 "modes": weights.shape[1],
             }
         normals = np.array([links.planes[k].normal for k in chosen])
-        place = np.searchsorted(self._depth_rows, rows)
-        return rule.members(RuleSites(self._backend, real, normals, len(rows), self.depths, place))
+        depth_rows = np.searchsorted(self._depth_rows, rows)
+        return rule.members(RuleSites(self._backend, real, normals, len(rows), self.depths, depth_rows))
 
     def _modes(self, iolet: int) -> int:
         condition = self._model[iolet]
@@ -221,7 +221,7 @@ class Iolets:
         site, direction = np.nonzero(flags)
         q = direction + 1
         coords = region.coords[links.row[rows][site]]
-        middle = coords + 0.5 * lattice.vectors[q]
+        midpoints = coords + 0.5 * lattice.vectors[q]
         numbers = np.unique(links.iolet[rows])
         weights = np.zeros((len(q), max(self._modes(int(k)) for k in numbers)))
         for iolet in numbers:
@@ -229,17 +229,17 @@ class Iolets:
             plane, condition = planes[iolet], self._model[iolet]
             assert isinstance(condition, VelocityIolet)
             normal = np.array(plane.normal)
-            push = -6.0 * lattice.weights[q[selected]] * (lattice.vectors[q[selected]] @ normal)
+            factor = -6.0 * lattice.weights[q[selected]] * (lattice.vectors[q[selected]] @ normal)
             if condition.profile is not None:
-                profile = push * values_at(condition.profile, coords[selected], plane.name)
+                profile = factor * values_at(condition.profile, coords[selected], plane.name)
                 weights[selected, : self._modes(int(iolet))] = profile[:, None]
                 continue
             if plane.radius is None:
                 raise CaseError(f"iolet {plane.name!r}: a velocity profile requires a radius")
-            offset = middle[selected] - (np.array(plane.center) - np.array(region.sites.origin)) / spacing
-            across = offset - (offset @ normal)[:, None] * normal
-            profiles = mode_profiles(condition, plane.radius / spacing, np.sqrt(np.sum(across**2, axis=1)))
-            weights[selected, : profiles.shape[1]] = push[:, None] * profiles
+            offset = midpoints[selected] - (np.array(plane.center) - np.array(region.sites.origin)) / spacing
+            radial = offset - (offset @ normal)[:, None] * normal
+            profiles = mode_profiles(condition, plane.radius / spacing, np.sqrt(np.sum(radial**2, axis=1)))
+            weights[selected, : profiles.shape[1]] = factor[:, None] * profiles
         return weights, np.searchsorted(site, np.arange(len(rows)))
 
     def set_condition(self, number: int, condition: Iolet) -> None:
@@ -247,7 +247,7 @@ class Iolets:
         if isinstance(condition, WindkesselIolet) and self.windkessels is not None:
             self.windkessels.set_outlet(self._numbers(WindkesselIolet).index(number), condition)
         self._model[number] = condition
-        self._row = BLOCK  # forces new values: those of later steps are invalid
+        self._row = BLOCK  # forces an upload: the values of later steps are invalid
 
     def prepare(self, step: int, steps: int) -> None:
         """Upload the values of the next `steps` steps (at most `BLOCK`), which hold at t + 1/2."""
@@ -296,8 +296,12 @@ class _IoletLinks:
         self.mask = (flags.astype(np.uint32) << bits).sum(axis=1, dtype=np.uint32)
         self.iolet = np.where(flags, numbers, -1).max(axis=1).astype(np.int64) if len(flags) else np.zeros(0, np.int64)
         lowest = np.where(flags, numbers, np.iinfo(np.int16).max).min(axis=1) if len(flags) else self.iolet
-        mixed = np.flatnonzero(lowest != self.iolet)
-        if len(mixed):
-            place = region.coords[self.row[mixed[0]]].tolist()
-            names = [region.sites.iolets[k].name for k in (int(lowest[mixed[0]]), int(self.iolet[mixed[0]]))]
-            raise CaseError(f"the site at {place} touches two iolets, {names[0]!r} and {names[1]!r}; move them apart")
+        conflicting = np.flatnonzero(lowest != self.iolet)
+        if len(conflicting):
+            coordinates = region.coords[self.row[conflicting[0]]].tolist()
+            names = [
+                region.sites.iolets[k].name for k in (int(lowest[conflicting[0]]), int(self.iolet[conflicting[0]]))
+            ]
+            raise CaseError(
+                f"the site at {coordinates} touches two iolets, {names[0]!r} and {names[1]!r}; move them apart"
+            )

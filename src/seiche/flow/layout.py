@@ -204,10 +204,10 @@ class Layout(ABC):
 
 
 #: Number of populations that 32-bit slot numbers of a rank can address.
-MOST_SLOTS = 1 << 32
+MAX_SLOTS = 1 << 32
 
 
 def check_slots(count: int) -> None:
     """Raise ValueError for more populations on one rank than 32-bit slot numbers (2^32)."""
-    if count >= MOST_SLOTS:
+    if count >= MAX_SLOTS:
         raise ValueError(f"{count} populations on one rank are more than 2^32; use more ranks")

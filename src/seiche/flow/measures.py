@@ -86,7 +86,7 @@ class Measures:
         return snapshots.take(self._solver.phase)
 
     def start_monitor(self, *, totals: bool = True) -> PendingMonitor:
-        """Start to reduce totals of the current state, or its flow only; the copy overlaps the following steps."""
+        """Start the reduction of totals of the current state, or of its flow only; the copy overlaps later steps."""
         if totals:
             self._refresh_halo()
         return self._reader.take(self._solver.phase, self._solver.step, totals=totals)
@@ -96,7 +96,7 @@ class Measures:
         return self.start_monitor(totals=False).flow()
 
     def observe_outgoing(self, observe: Callable[[], None]) -> None:
-        """Call `observe` for the state in which every wall returns populations as half-way walls at rest do.
+        """Call `observe` for the state in which every wall returns populations like a half-way wall at rest.
 
         The sum of the densities is then the mass of the outgoing populations.
         """
@@ -114,7 +114,7 @@ class Measures:
     def wall_forces(self) -> dict[str, npt.NDArray[np.float64]]:
         """Return force and torque (6,) of the fluid on each body of `model.walls.bodies` in the next step.
 
-        In lattice units; the pressure counts above that of density 1. Empty without bodies.
+        In lattice units; pressure is relative to that of density 1. Empty without bodies.
         """
         pending = self.start_wall_forces()
         return pending.result() if pending is not None else {}

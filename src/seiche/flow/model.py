@@ -92,8 +92,8 @@ class PowerLaw:
     @property
     def limits(self) -> tuple[float, float]:
         """Return the minimum and maximum viscosity."""
-        ends = self.viscosity(self.shear_lowest), self.viscosity(self.shear_highest)
-        return min(ends), max(ends)
+        bounds = self.viscosity(self.shear_lowest), self.viscosity(self.shear_highest)
+        return min(bounds), max(bounds)
 
 
 ShearThinning = CarreauYasuda | Casson | PowerLaw
@@ -152,8 +152,8 @@ class TimeTable:
     def at(self, time: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return the values at `time` (steps), of the same shape."""
         first, last = float(self.times[0]), float(self.times[-1])
-        place = first + np.mod(time - first, last - first) if self.repeat and last > first else time
-        return np.asarray(np.interp(place, self.times, self.values))
+        wrapped = first + np.mod(time - first, last - first) if self.repeat and last > first else time
+        return np.asarray(np.interp(wrapped, self.times, self.values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +242,7 @@ class MovingWall:
 
 @dataclass(frozen=True)
 class Body:
-    """A part of the wall on which force and torque are measured; without a patch, the whole wall.
+    """A part of the wall for which force and torque are measured; without a patch, the whole wall.
 
     The torque is about `center` (in spacings). On several ranks the patch must be picklable, as for `MovingWall`.
     """

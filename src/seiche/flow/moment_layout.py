@@ -115,17 +115,19 @@ class MomentLayout(TileLayout):
         if not self._tables:
             backend, links = self.backend, self._links
             masks = backend.download(self._walls_array).reshape(-1)
-            valued = links.taken != 0
+            valued = links.read_links != 0
             item = self.item[links.sites[valued]]
-            place = self._mask_rows[item // self.volume] * self.volume + item % self.volume
-            masks[place] |= _VALUED
+            position = self._mask_rows[item // self.volume] * self.volume + item % self.volume
+            masks[position] |= _VALUED
             backend.assign(self._walls_array, masks.reshape(self._walls_array.shape))
-            numbers = np.zeros(masks.size, np.uint32)
-            numbers[place] = np.flatnonzero(valued)
-            taken, state = (mask if len(links.sites) else np.zeros(1, np.uint32) for mask in (links.taken, links.state))
+            row_of_site = np.zeros(masks.size, np.uint32)
+            row_of_site[position] = np.flatnonzero(valued)
+            read_links, state = (
+                mask if len(links.sites) else np.zeros(1, np.uint32) for mask in (links.read_links, links.state)
+            )
             self._tables = {
-                "link_rows": backend.upload(numbers),
-                "link_masks": backend.upload(taken),
+                "link_rows": backend.upload(row_of_site),
+                "link_masks": backend.upload(read_links),
                 "link_values": backend.zeros(max(links.slots, self.velocity_set.Q), self.boundary_store),
             }
             self._state_masks = backend.upload(state)
@@ -192,9 +194,9 @@ class MomentLayout(TileLayout):
         arrays = {
             "sites": upload(self.item[links.sites[rows]]),
             "leaving": upload(leaving[rows]),
-            "first_leaving": upload(links.first_left[rows]),
+            "first_leaving": upload(links.first_outgoing[rows]),
             "arriving": upload(arriving[rows]),
-            "first_arriving": upload(links.first_arrived[rows]),
+            "first_arriving": upload(links.first_incoming[rows]),
         }
         self._arrays.append(arrays)
         return kernel.bind(self.backend.pack(kernel, layout=self.members(phase), **arrays), 0, len(rows))
@@ -202,13 +204,13 @@ class MomentLayout(TileLayout):
     def _slot(self, q: int | npt.NDArray[np.int64], item: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the slot of stored number q within its group; the two halves of a float32 are adjacent."""
         widths = np.array(GROUPS[self.store])
-        begin = np.cumsum(widths) - widths
+        group_starts = np.cumsum(widths) - widths
         number = np.asarray(q)
-        group = np.searchsorted(begin, number, side="right") - 1
-        width, first = widths[group], begin[group]
+        group = np.searchsorted(group_starts, number, side="right") - 1
+        width, first = widths[group], group_starts[group]
         tile, lane = np.divmod(item, self.volume)
-        inside = first * self.volume + lane * width + number - first
-        return np.asarray(tile * (self.numbers * self.volume) + inside)
+        offset = first * self.volume + lane * width + number - first
+        return np.asarray(tile * (self.numbers * self.volume) + offset)
 
     def _stored(self, phase: int, number: int) -> npt.NDArray[Any]:
         """Return stored number `number` of the owned sites, (n_owned,), in the storage precision."""
@@ -298,5 +300,5 @@ class MomentLayout(TileLayout):
 def _iolet_links(region: Region) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the links through iolets: the rows in `owned` of their sites and the directions."""
     kinds = region.sites.link_kind[region.boundary_rows][:, region.velocity_set.link_rows]
-    place, direction = np.nonzero((kinds == LinkKind.INLET) | (kinds == LinkKind.OUTLET))
-    return region.boundary_sites[place], direction + 1
+    boundary_row, direction = np.nonzero((kinds == LinkKind.INLET) | (kinds == LinkKind.OUTLET))
+    return region.boundary_sites[boundary_row], direction + 1

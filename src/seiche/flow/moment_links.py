@@ -35,15 +35,15 @@ class MomentLinks:
     def reserve(self, use: Use, rows: Rows, q: npt.NDArray[Any]) -> None:
         """Reserve slots for the populations along `q` (n,) of the sites `rows` (n,) of the region."""
         sites = np.union1d(self.sites, rows)
-        place = np.searchsorted(sites, self.sites)
+        position = np.searchsorted(sites, self.sites)
         for kind, masks in self._masks.items():
             self._masks[kind] = np.zeros(len(sites), np.uint32)
-            self._masks[kind][place] = masks
+            self._masks[kind][position] = masks
         self.sites = sites
         np.bitwise_or.at(self._masks[use], np.searchsorted(sites, rows), _BIT << q.astype(np.uint32))
 
     @property
-    def taken(self) -> Masks:
+    def read_links(self) -> Masks:
         """Return the links whose values the sweep reads from the table."""
         return self.state | self._masks[Use.RETURNED]
 
@@ -69,12 +69,12 @@ class MomentLinks:
         return np.where(needed, ~self.state, np.uint32(0)) & np.uint32((1 << self._Q) - 1)
 
     @property
-    def first_left(self) -> Masks:
+    def first_outgoing(self) -> Masks:
         """Return the slot (m,) of the outgoing rest population of each site."""
         return np.arange(len(self.sites), dtype=np.uint32) * np.uint32(self._Q)
 
     @property
-    def first_arrived(self) -> Masks:
+    def first_incoming(self) -> Masks:
         """Return the slot (m,) of the first incoming population of each site."""
         counts = _count(self.arriving)
         return (len(self.sites) * self._Q + np.cumsum(counts) - counts).astype(np.uint32)
@@ -88,14 +88,14 @@ class MomentLinks:
         """Return the slots (m,) of the populations leaving the sites `rows` (m,) along q, NO_SLOT without a row."""
         if not len(self.sites):
             return np.full(len(rows), NO_SLOT)
-        place = np.minimum(np.searchsorted(self.sites, rows), len(self.sites) - 1)
-        return np.where(self.sites[place] == rows, self.first_left[place] + np.uint32(q), NO_SLOT)
+        position = np.minimum(np.searchsorted(self.sites, rows), len(self.sites) - 1)
+        return np.where(self.sites[position] == rows, self.first_outgoing[position] + np.uint32(q), NO_SLOT)
 
     def arriving_slots(self, q: int, rows: Rows) -> Masks:
         """Return the slots (n,) of the populations arriving along q at `rows`; they must be reserved."""
-        place = np.searchsorted(self.sites, rows)
-        preceding = _count(self.arriving[place] & np.uint32((1 << q) - 1))
-        return self.first_arrived[place] + preceding.astype(np.uint32)
+        position = np.searchsorted(self.sites, rows)
+        preceding = _count(self.arriving[position] & np.uint32((1 << q) - 1))
+        return self.first_incoming[position] + preceding.astype(np.uint32)
 
 
 def _count(masks: Masks) -> Rows:

@@ -42,7 +42,7 @@ class Observation:
         self.order, items = in_memory_order(layout.item)
         self.items = backend.upload(items)
         self._wall: WallStress | None = None
-        self._velocity_before: Array | None = None
+        self._previous_velocity: Array | None = None
         self._change: npt.NDArray[Any] | None = None
         self._velocity_words: npt.NDArray[Any] | None = None
         #: Kernels bound to their arguments; packing takes longer than a step of a small vessel.
@@ -104,13 +104,13 @@ class Observation:
 
     def velocity_change(self, phase: int) -> tuple[float, float]:
         """Return the sums over sites of |u - u'|^2 and |u|^2, u' of the previous call; infinity at the first call."""
-        first_call = self._velocity_before is None
-        if self._velocity_before is None:
-            self._velocity_before = self.backend.zeros(3 * self.count, self.real)
-        before, size = self.backend.pointer(self._velocity_before), np.dtype(self.real).itemsize
+        first_call = self._previous_velocity is None
+        if self._previous_velocity is None:
+            self._previous_velocity = self.backend.zeros(3 * self.count, self.real)
+        previous, size = self.backend.pointer(self._previous_velocity), np.dtype(self.real).itemsize
         if self._change is None:
             self._change = self.backend.pinned(WORDS["VelocityChange"], np.float64)
-        members = lambda begin: {"before": before + size * begin, "before_stride": self.count}  # noqa: E731
+        members = lambda begin: {"before": previous + size * begin, "before_stride": self.count}  # noqa: E731
         self._start("VelocityChange", phase, members, self._change)
         self.backend.current().synchronize()
         change, square = self._change
@@ -119,18 +119,18 @@ class Observation:
     @property
     def reference_velocity(self) -> npt.NDArray[Any] | None:
         """Return the velocity (n_owned, 3) at the last call of `velocity_change`, None before the first."""
-        if self._velocity_before is None:
+        if self._previous_velocity is None:
             return None
         velocity = np.empty((self.count, 3), self.real)
-        velocity[self.order] = self.backend.download(self._velocity_before).reshape(3, -1).T
+        velocity[self.order] = self.backend.download(self._previous_velocity).reshape(3, -1).T
         return velocity
 
     @reference_velocity.setter
     def reference_velocity(self, velocity: npt.NDArray[Any] | None) -> None:
-        self._velocity_before = None
+        self._previous_velocity = None
         if velocity is not None:
             columns = np.ascontiguousarray(velocity[self.order].T, self.real)
-            self._velocity_before = self.backend.upload(columns.reshape(-1))
+            self._previous_velocity = self.backend.upload(columns.reshape(-1))
 
     def velocity_sum(self, phase: int) -> npt.NDArray[np.float64]:
         """Return the sum of the site velocities, (3,), with the same order of summation on every device."""
@@ -145,7 +145,7 @@ class Observation:
         return self.backend.pinned(WORDS["Totals"], np.int64)
 
     def start_totals(self, phase: int, host: npt.NDArray[Any]) -> None:
-        """Start to reduce the totals of the current state into `host`, see `totals_of`."""
+        """Start the reduction of the totals of the current state into `host`, see `totals_of`."""
         self._start("Totals", phase, lambda begin: {"first": begin}, host)
 
     def totals_of(self, host: npt.NDArray[Any]) -> tuple[int, int, float, int | None]:
@@ -157,7 +157,7 @@ class Observation:
         row = int(self.order[NOT_FINITE - bad_site]) if bad_site else None
         return coarse, fine, float(np.int64(fastest).view(np.float64)), row
 
-    def _start(self, rule: Rule, phase: int, more: Callable[[int], dict[str, int]], host: npt.NDArray[Any]) -> None:
+    def _start(self, rule: Rule, phase: int, further: Callable[[int], dict[str, int]], host: npt.NDArray[Any]) -> None:
         """Start a sum over all sites into `host`; `more(begin)` returns further members for the rows from `begin`."""
         backend, words = self.backend, WORDS[rule]
         if rule not in self._sums:
@@ -169,9 +169,9 @@ class Observation:
         kernel = backend.load(reduce(rule, self.real))
         for begin, end, out in self.chunks(phase, self.items, 0, self.count):
             blocks = -(-(end - begin) // BLOCK)
-            to = backend.pointer(partial) + 8 * words * (begin // BLOCK)
+            target = backend.pointer(partial) + 8 * words * (begin // BLOCK)
             observed, count = backend.pointer(out), end - begin
-            members = {"observed": observed, "stride": self.stride, "count": count, "out": to, **more(begin)}
+            members = {"observed": observed, "stride": self.stride, "count": count, "out": target, **further(begin)}
             key = (-1, *members.values())
             if key not in self._launches:
                 self._launches[key] = kernel.bind(backend.pack(kernel, rule=members), 0, blocks)

@@ -32,7 +32,7 @@ from seiche.kernels.registry.flow import INSIDE, PRECISIONS, observe
 
 
 def relaxation_rates(viscosity: float, model: FlowModel) -> tuple[float, float]:
-    """Return omega+ and omega- (theory/flow, eq. 8), equal for BGK and the regularised collision."""
+    """Return omega+ and omega- (theory/flow, eq. 8); they are equal for BGK and the regularised collision."""
     even = 1.0 / (0.5 + viscosity / CS2)
     if isinstance(model.collision, Bgk | Regularised):
         return even, even
@@ -60,13 +60,15 @@ def check_physics(model: FlowModel) -> None:
     """Raise CaseError for an unknown velocity set or an impossible fluid or collision."""
     if model.velocity_set not in VELOCITY_SETS:
         raise CaseError(f"velocity set {model.velocity_set!r} is not one of {', '.join(VELOCITY_SETS)}")
-    fluid, collision = model.rheology, model.collision
-    if isinstance(fluid, PowerLaw) and not 0 < fluid.shear_lowest <= fluid.shear_highest < np.inf:
-        rates = f"{fluid.shear_lowest} to {fluid.shear_highest} (1/step)"
+    rheology, collision = model.rheology, model.collision
+    if isinstance(rheology, PowerLaw) and not 0 < rheology.shear_lowest <= rheology.shear_highest < np.inf:
+        rates = f"{rheology.shear_lowest} to {rheology.shear_highest} (1/step)"
         raise CaseError(f"power law: shear rates {rates} must be positive and ascending")
-    if isinstance(fluid, Casson) and not 0 <= fluid.yield_stress < np.inf:
-        raise CaseError(f"Casson fluid: yield stress {fluid.yield_stress} (lattice units) is negative or not a number")
-    for viscosity in fluid.limits:
+    if isinstance(rheology, Casson) and not 0 <= rheology.yield_stress < np.inf:
+        raise CaseError(
+            f"Casson fluid: yield stress {rheology.yield_stress} (lattice units) is negative or not a number"
+        )
+    for viscosity in rheology.limits:
         if not (np.isfinite(viscosity) and viscosity > 0):
             raise CaseError(f"viscosity {viscosity} (lattice units) is not positive, so tau would be <= 1/2")
     if isinstance(collision, Bgk | Regularised):

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 #: Damping per step of the tangential velocity by the rule "plane"; 0.1 is unstable in a tilted tube at tau 0.51.
 DAMPING = 0.05
-#: Weight of the density of the site itself in that of the rule "plane"; without it a checkerboard in the plane of the
-#: opening grows below tau 0.52, above 0.6 longer waves do (theory/flow, section 8).
+#: Weight of the density of the site itself in that of the rule "plane". Without it a checkerboard mode in the plane of
+#: the opening grows below tau 0.52; with more than 0.6, longer waves grow (theory/flow, section 8).
 OWN_DENSITY = 0.2
 
 
@@ -50,7 +50,7 @@ class PressureRule:
         kernel: function of (layout, real, store, force, velocity_set=); its members are `layout`, `at`, those of the
             flags below, and those returned by `bind`.
         observed: the kernel reads density, velocity and stress of its sites before the sweep: `observed`, `stride`.
-        depths: the kernel needs values of interior sites.
+        depths: the kernel requires values of interior sites.
         force: the kernel reads the body force.
         normals: the kernel reads the normals of the openings.
         bind: further arguments of the kernel, by name.

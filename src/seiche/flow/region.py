@@ -47,9 +47,9 @@ class Region:
     def rows_of(self, sites: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int32]:
         """Return the rows in `owned` of global sites, -1 for those of other ranks and for -1."""
         first, table = self._row_table
-        place = sites.astype(np.int64) - first
-        inside = (place >= 0) & (place < len(table))
-        return np.where(inside, table[np.where(inside, place, 0)], np.int32(-1))
+        offset = sites.astype(np.int64) - first
+        inside = (offset >= 0) & (offset < len(table))
+        return np.where(inside, table[np.where(inside, offset, 0)], np.int32(-1))
 
     @cached_property
     def coords(self) -> npt.NDArray[np.int64]:
@@ -102,7 +102,7 @@ class Region:
 
     @cached_property
     def _padded(self) -> npt.NDArray[np.int32] | None:
-        """Return the site index of every cell of the rank's box with periodic images, None if the box is too large."""
+        """Return the site index at every point of the rank's box with periodic images, None if the box is too large."""
         low, extent, strides = self._box
         size = math.prod(int(n) for n in extent)
         if size > max(32 * len(self.owned), 1 << 22):
@@ -115,7 +115,7 @@ class Region:
             first, end = np.searchsorted(along_x, [low[0] - shift, low[0] + extent[0] - shift])
             for begin in range(int(first), int(end), _CHUNK):
                 coords = self.sites.coords[begin : min(begin + _CHUNK, int(end))]
-                place = (coords[:, 0] + (shift - low[0])) * strides[0]
+                offset = (coords[:, 0] + (shift - low[0])) * strides[0]
                 for shift_y, shift_z in product(*images[1:]):
                     y = coords[:, 1] + (shift_y - low[1])
                     inside = np.flatnonzero((y >= 0) & (y < extent[1]))
@@ -123,5 +123,5 @@ class Region:
                         z = coords[inside, 2] + (shift_z - low[2])
                         in_range = (z >= 0) & (z < extent[2])
                         inside, z = inside[in_range], z[in_range]
-                        table[place[inside] + y[inside] * strides[1] + z] = begin + inside
+                        table[offset[inside] + y[inside] * strides[1] + z] = begin + inside
         return table

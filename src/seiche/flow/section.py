@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 
 #: Maximum number of grid points of a section.
-MOST_POINTS = 4_000_000
+MAX_POINTS = 4_000_000
 #: Tolerance for a normal along a lattice axis.
 _ALIGNED = 1e-6
 
@@ -50,26 +50,28 @@ def developed_profile(sites: SiteSet, iolet: int, lattice: VelocitySet = D3Q19) 
     name = sites.iolets[iolet].name
     places, passing = _passing(sites, iolet, lattice)
     if not len(places):
-        raise CaseError(f"iolet {name!r}: no site touches it, so its profile cannot be computed")
+        raise CaseError(
+            f"iolet {name!r}: no site is adjacent to it, so its profile cannot be computed; use a finer spacing"
+        )
     normal = np.array(sites.iolets[iolet].normal)
     first, second = _axes(normal)
     wraps = _wraps(sites, normal, name)
     offset = places - places[0]
-    place = np.stack([offset @ first, offset @ second], axis=1)
-    low = np.floor(place.min(axis=0) + 1e-9).astype(np.int64) - 2
-    shape = np.ceil(place.max(axis=0) - 1e-9).astype(np.int64) + 3 - low
+    plane_coordinates = np.stack([offset @ first, offset @ second], axis=1)
+    low = np.floor(plane_coordinates.min(axis=0) + 1e-9).astype(np.int64) - 2
+    shape = np.ceil(plane_coordinates.max(axis=0) - 1e-9).astype(np.int64) + 3 - low
     for k, axis in enumerate((first, second)):
         if wraps[k]:
-            along = int(np.argmax(axis))
-            low[k], shape[k] = -places[0, along], sites.shape[along]
-    if shape[0] * shape[1] > MOST_POINTS:
-        raise CaseError(f"iolet {name!r}: its section has more than {MOST_POINTS} grid points")
+            lattice_axis = int(np.argmax(axis))
+            low[k], shape[k] = -places[0, lattice_axis], sites.shape[lattice_axis]
+    if shape[0] * shape[1] > MAX_POINTS:
+        raise CaseError(f"iolet {name!r}: its section has more than {MAX_POINTS} grid points; use a coarser spacing")
     inside = _inside(sites, iolet, places[0], (first, second), low=low, shape=shape)
-    speed = _poisson(_reached(inside, np.rint(place - low).astype(np.int64)), wraps)
-    values = np.asarray(map_coordinates(speed, (place - low).T, order=1, mode="constant"), np.float64)
+    speed = _poisson(_connected_to(inside, np.rint(plane_coordinates - low).astype(np.int64)), wraps)
+    values = np.asarray(map_coordinates(speed, (plane_coordinates - low).T, order=1, mode="constant"), np.float64)
     flow = float(passing @ values)
     if not flow > 0.0:
-        raise CaseError(f"iolet {name!r}: its section is too narrow for a computed profile")
+        raise CaseError(f"iolet {name!r}: its section is too narrow for a computed profile; use a finer spacing")
     return SiteProfile(places, values * (opening_area(sites, iolet) / flow))
 
 
@@ -100,9 +102,9 @@ def _passing(sites: SiteSet, iolet: int, lattice: VelocitySet) -> tuple[Places, 
 
 def _axes(normal: Floats) -> tuple[Floats, Floats]:
     """Return two directions perpendicular to `normal`: lattice axes if it is a lattice axis."""
-    along = int(np.argmax(np.abs(normal)))
-    tangential = [axis for axis in range(3) if axis != along]
-    if abs(normal[along]) > 1.0 - _ALIGNED:
+    axis_of_normal = int(np.argmax(np.abs(normal)))
+    tangential = [axis for axis in range(3) if axis != axis_of_normal]
+    if abs(normal[axis_of_normal]) > 1.0 - _ALIGNED:
         return np.eye(3)[tangential[0]], np.eye(3)[tangential[1]]
     first = np.cross(normal, np.eye(3)[int(np.argmin(np.abs(normal)))])
     first /= np.linalg.norm(first)
@@ -114,12 +116,12 @@ def _wraps(sites: SiteSet, normal: Floats, name: str) -> tuple[bool, bool]:
     aligned = int(np.argmax(np.abs(normal)))
     if any(sites.periodic) and (abs(normal[aligned]) <= 1.0 - _ALIGNED or sites.periodic[aligned]):
         raise CaseError(
-            f"iolet {name!r}: a computed profile in a periodic geometry needs a normal along a lattice axis that is "
+            f"iolet {name!r}: a computed profile in a periodic geometry requires a normal along a lattice axis that is "
             "not periodic"
         )
     first, second = (sites.periodic[axis] for axis in range(3) if axis != aligned)
     if first and second:
-        raise CaseError(f"iolet {name!r}: a computed profile needs a wall on one side at least")
+        raise CaseError(f"iolet {name!r}: a computed profile requires a wall on at least one side")
     return first, second
 
 
@@ -137,8 +139,8 @@ def _inside(
     return np.asarray(sites.find(np.rint(points).astype(np.int64)) >= 0)
 
 
-def _reached(inside: npt.NDArray[np.bool_], seeds: Places) -> npt.NDArray[np.bool_]:
-    """Return the components of `inside` that contain a point of `seeds`: another vessel may cross the same plane."""
+def _connected_to(inside: npt.NDArray[np.bool_], seeds: Places) -> npt.NDArray[np.bool_]:
+    """Return the components of `inside` that contain a point of `seeds`; another vessel may cross the same plane."""
     from scipy.ndimage import label
 
     labels, _ = label(inside)
@@ -157,7 +159,7 @@ def _poisson(inside: npt.NDArray[np.bool_], wraps: tuple[bool, bool] = (False, F
     number = np.full(inside.shape, -1, np.int64)
     count = int(np.count_nonzero(inside))
     number[inside] = np.arange(count)
-    diagonal = np.full(count, 8.0)  # the value beyond the rim is minus that of the point
+    diagonal = np.full(count, 8.0)  # the value outside the rim is minus that of the point
     rows, columns = [], []
     for axis in (0, 1):
         last = number.shape[axis] - (not wraps[axis])
@@ -168,9 +170,9 @@ def _poisson(inside: npt.NDArray[np.bool_], wraps: tuple[bool, bool] = (False, F
         columns += [upper[both], lower[both]]
     np.subtract.at(diagonal, np.concatenate(rows), 1.0)
     index = np.arange(count)
-    places = (np.concatenate([*rows, index]), np.concatenate([*columns, index]))
-    entries = np.concatenate([np.full(len(places[0]) - count, -1.0), diagonal])
-    matrix = csc_array(coo_array((entries, places), shape=(count, count)))
+    indices = (np.concatenate([*rows, index]), np.concatenate([*columns, index]))
+    entries = np.concatenate([np.full(len(indices[0]) - count, -1.0), diagonal])
+    matrix = csc_array(coo_array((entries, indices), shape=(count, count)))
     result = np.zeros(inside.shape)
     if count:
         result[inside] = spsolve(matrix, np.ones(count))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fields of the current state, computed on the device and copied to the host while the next steps run."""
+"""Fields of the current state, computed on the device and copied to the host during the next steps."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ COLUMNS = {"density": (0, 1), "velocity": (1, 4), "stress": (4, 10), "shear_rate
 #: Fields of wall sites, three components each.
 ON_WALL = ("wall_shear_stress", "traction")
 #: Rows sorted per pass; these and the resulting fields fit in the cache of a core.
-PIECE = 1 << 14
+PIECE_ROWS = 1 << 14
 
 
 def check_names(names: Sequence[str]) -> None:
     """Raise a KeyError for an unknown field."""
-    known = [*COLUMNS, *ON_WALL, "viscosity"]
-    if unknown := sorted(set(names) - set(known)):
-        raise KeyError(f"unknown fields {unknown}; available are {known}")
+    available = [*COLUMNS, *ON_WALL, "viscosity"]
+    if unknown := sorted(set(names) - set(available)):
+        raise KeyError(f"unknown fields {unknown}; available are {available}")
 
 
 class Staging:
@@ -51,7 +51,7 @@ class Staging:
         return self._memory
 
     def wait_for_copies(self) -> None:
-        """Make later work of the current stream wait for all copies so far."""
+        """Let later work of the current stream wait for all copies started so far."""
         if self._copy_end is not None:
             self.observation.backend.current().wait(self._copy_end)
 
@@ -106,8 +106,8 @@ class Snapshots:
         self.wall_rows = np.zeros(0, np.int64)
         if any(name in ON_WALL for name in names):
             self._choose_walls(rows)
-        needed = len(self.columns) * self.count * np.dtype(observation.real).itemsize
-        scarce = not backend.host_memory and needed > backend.free_memory() // 2
+        required_bytes = len(self.columns) * self.count * np.dtype(observation.real).itemsize
+        scarce = not backend.host_memory and required_bytes > backend.free_memory() // 2
         self._chunk = min(self.count, CHUNK) if bounded or scarce else self.count
         #: Offsets in the host memory of a snapshot: columns, observed values and shear stress of walls, rates.
         walls, rates = len(self.wall_rows), self.count if self.has_rates else 0
@@ -145,9 +145,9 @@ class Snapshots:
             self.wall_stress.observe(phase)
             count, stride = self.wall_stress.count, self.wall_stress.stride
             for k, column in enumerate(TRACTION_COLUMNS):
-                at = self.offsets[1] + k * count
+                offset = self.offsets[1] + k * count
                 source = self.wall_stress.observed[column * stride : column * stride + count]
-                pairs.append((source, host[at : at + count]))
+                pairs.append((source, host[offset : offset + count]))
             pairs.append((self.wall_stress.shear_stress(), host[self.offsets[2] : self.offsets[3]]))
         if self.has_rates:
             rates: Array = observation.physics.rates
@@ -158,7 +158,7 @@ class Snapshots:
         return Snapshot(self, host, event, self._rates_inside())
 
     def _rates_inside(self) -> npt.NDArray[Any] | None:
-        """Return a copy of the current rates if they depend on the cells, which move while copies are in flight."""
+        """Return a copy of the current rates if they depend on cells, which move while copies are in flight."""
         physics = self.staging.observation.physics
         if "viscosity" not in self.names or self.has_rates or physics.even_rate is not None:
             return None
@@ -210,8 +210,8 @@ class Snapshot:
         if self._event is not None:
             observation.backend.await_event(self._event)
         walls = {name: self._on_wall(name) for name in plan.names if name in ON_WALL}
-        for begin in range(0, max(plan.count, 1), PIECE):
-            rows = slice(begin, min(begin + PIECE, plan.count))
+        for begin in range(0, max(plan.count, 1), PIECE_ROWS):
+            rows = slice(begin, min(begin + PIECE_ROWS, plan.count))
             yield rows, {name: walls[name][rows] if name in walls else self._piece(name, rows) for name in plan.names}
         plan.free.append(self._host)
 
@@ -236,8 +236,8 @@ class Snapshot:
         columns = range(*COLUMNS[name])
         values = np.empty((len(place), len(columns)), host.dtype)
         for k, column in enumerate(columns):
-            at = plan.columns.index(column) * plan.count
-            values[:, k] = host[at : at + plan.count][place] + (1.0 if name == "density" else 0.0)
+            offset = plan.columns.index(column) * plan.count
+            values[:, k] = host[offset : offset + plan.count][place] + (1.0 if name == "density" else 0.0)
         return values[:, 0] if len(columns) == 1 else values
 
     def _on_wall(self, name: str) -> npt.NDArray[Any]:

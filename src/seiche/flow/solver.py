@@ -216,7 +216,7 @@ class FlowSolver(SolverBase):
         """Return mass (in sites of density 1) and maximum Mach number over all ranks.
 
         Raises:
-            UnstableError: a population is not finite; on every rank, with the place of the first such site.
+            UnstableError: a population is not finite; on every rank, with the coordinates of the first such site.
         """
         monitor = self.monitor()
         return Health(monitor.step, {"mass": monitor.mass, "mach": monitor.mach})
@@ -225,7 +225,7 @@ class FlowSolver(SolverBase):
         """Return mass, Mach number and flow over all ranks; the mass does not depend on the number of ranks.
 
         Raises:
-            UnstableError: a population is not finite; on every rank, with the place of the first such site.
+            UnstableError: a population is not finite; on every rank, with the coordinates of the first such site.
         """
         return self.start_monitor().monitor()
 
@@ -239,7 +239,7 @@ class FlowSolver(SolverBase):
         return mass.created() if mass is not None else np.zeros(0)
 
     def start_monitor(self, *, totals: bool = True) -> PendingMonitor:
-        """Start to reduce totals of the current state, or its flow only; the copy overlaps later steps (collective)."""
+        """Start the reduction of totals of the current state, or of its flow only; the copy overlaps later steps."""
         return self.measures.start_monitor(totals=totals)
 
     def state(self) -> State:
@@ -278,16 +278,16 @@ class FlowSolver(SolverBase):
             CaseError: an array is missing or has another shape.
         """
         rows = state.rows.get(SITES)
-        needed: dict[str, tuple[int, ...]] = {"populations": (self.populations.velocity_set.Q,)}
+        shapes: dict[str, tuple[int, ...]] = {"populations": (self.populations.velocity_set.Q,)}
         if self._physics.has_rates:
-            needed["relaxation"] = ()
+            shapes["relaxation"] = ()
         optional: dict[str, tuple[int, ...]] = {"reference_velocity": (3,), "inside": ()}
         if self.layout == "moments":
             optional["moments"] = (COEFFICIENTS,)
-        present = rows.arrays if rows is not None else {}
-        needed |= {name: shape for name, shape in optional.items() if name in present}
-        check_row_shapes(rows, needed, self.items, SITES)
-        arrays = {name: np.asarray(present[name][:]) for name in needed}
+        available = rows.arrays if rows is not None else {}
+        shapes |= {name: shape for name, shape in optional.items() if name in available}
+        check_row_shapes(rows, shapes, self.items, SITES)
+        arrays = {name: np.asarray(available[name][:]) for name in shapes}
         self.restored_inside = arrays["inside"].astype(np.uint8) if "inside" in arrays else None
         self._walls.restore()
         self.phase, self.step = 0, state.step

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names of the parts of a flow state (docs/decisions/0003)."""
+"""Names of the components of a flow state (docs/decisions/0003)."""
 
 from __future__ import annotations
 

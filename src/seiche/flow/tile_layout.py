@@ -21,7 +21,7 @@ from seiche.flow.list_layout import merged
 from seiche.flow.region import Region
 from seiche.halo.plan import build_plan
 
-_AROUND = [(dx, dy, dz) for dz in (-1, 0, 1) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
+_NEIGHBOUR_OFFSETS = [(dx, dy, dz) for dz in (-1, 0, 1) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
 #: Mask row of a tile without walls.
 _NO_WALLS = (1 << 32) - 1
 #: Sites processed per pass.
@@ -89,24 +89,26 @@ class TileLayout(Layout):
         edge, shape, periodic = self.edge, region.sites.shape, region.sites.periodic
         self._extent = [-(-extent // edge) for extent in shape]
         owned = np.unique(self._key(region.coords))
-        place = np.stack(np.unravel_index(owned, self._extent[::-1])[::-1], axis=1)
-        around = np.empty((len(owned), 27), np.int64)
-        for column, step in enumerate(_AROUND):
-            neighbour = place + step
+        tile_coordinates = np.stack(np.unravel_index(owned, self._extent[::-1])[::-1], axis=1)
+        neighbour_keys = np.empty((len(owned), 27), np.int64)
+        for column, step in enumerate(_NEIGHBOUR_OFFSETS):
+            neighbour = tile_coordinates + step
             inside = np.ones(len(owned), bool)
             for axis in range(3):
                 if periodic[axis]:
                     neighbour[:, axis] %= self._extent[axis]
                 inside &= (neighbour[:, axis] >= 0) & (neighbour[:, axis] < self._extent[axis])
             neighbour[~inside] = 0
-            around[:, column] = np.where(inside, np.ravel_multi_index(tuple(neighbour.T[::-1]), self._extent[::-1]), -1)
-        tiles, first = self._tiles_among(np.unique(around[around >= 0]), region)
+            neighbour_keys[:, column] = np.where(
+                inside, np.ravel_multi_index(tuple(neighbour.T[::-1]), self._extent[::-1]), -1
+            )
+        tiles, first = self._tiles_with_sites(np.unique(neighbour_keys[neighbour_keys >= 0]), region)
         tile_owner = region.owner[first]
-        index = np.minimum(np.searchsorted(tiles, around), len(tiles) - 1)
-        row = np.where(tiles[index] == around, index, -1)
+        index = np.minimum(np.searchsorted(tiles, neighbour_keys), len(tiles) - 1)
+        row = np.where(tiles[index] == neighbour_keys, index, -1)
         remote = (row >= 0) & (tile_owner[row] != region.rank)
         at_boundary = remote.any(axis=1)
-        order = self._order(place, at_boundary)
+        order = self._order(tile_coordinates, at_boundary)
         copies = np.unique(row[remote])
         self._keys = np.concatenate([owned[order], tiles[copies]])
         self._sorted = np.argsort(self._keys)
@@ -117,15 +119,15 @@ class TileLayout(Layout):
         self.items = len(owned) * self.volume
         self.interior = int(np.count_nonzero(~at_boundary)) * self.volume
 
-    def _tiles_among(self, candidates: npt.NDArray[np.int64], region: Region) -> tuple[Any, Any]:
+    def _tiles_with_sites(self, candidates: npt.NDArray[np.int64], region: Region) -> tuple[Any, Any]:
         """Return the tiles among the ascending keys `candidates` that contain sites, and the first site of each."""
         first = np.full(len(candidates), -1, np.int64)
         for begin in range(0, len(region.sites), _CHUNK):
             coords = region.sites.coords[begin : begin + _CHUNK].astype(np.int64)
             keys, sites = np.unique(self._key(coords), return_index=True)
-            at = np.minimum(np.searchsorted(candidates, keys), len(candidates) - 1)
-            new = (candidates[at] == keys) & (first[at] < 0)
-            first[at[new]] = begin + sites[new]
+            index = np.minimum(np.searchsorted(candidates, keys), len(candidates) - 1)
+            is_new = (candidates[index] == keys) & (first[index] < 0)
+            first[index[is_new]] = begin + sites[is_new]
         return candidates[first >= 0], first[first >= 0]
 
     def _tile_rows(self, coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -197,10 +199,10 @@ class TileLayout(Layout):
 
     def arriving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
         """Return the slots of the upwind sites, in the same tile or a neighbour of it."""
-        place = self._coords[rows] % self.edge - self.velocity_set.vectors[q]
-        around = 13 + place // self.edge @ np.array([1, 3, 9])
-        tile = self._neighbours[self.item[rows] // self.volume, around]
-        return self._slot(q, tile * self.volume + self._lane(place)).astype(np.uint32)
+        position = self._coords[rows] % self.edge - self.velocity_set.vectors[q]
+        neighbour = 13 + position // self.edge @ np.array([1, 3, 9])
+        tile = self._neighbours[self.item[rows] // self.volume, neighbour]
+        return self._slot(q, tile * self.volume + self._lane(position)).astype(np.uint32)
 
     @property
     def addressing_bytes(self) -> int:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Force and torque of the fluid on parts of the wall (theory/flow, eqs. 38b and 38c).
 
-Momentum that links give to the wall is summed on the device as integer multiples of 2^-44, so the result does not
+Momentum that links transfer to the wall is summed on the device as integer multiples of 2^-44, so the result does not
 depend on layout, ranks, threads or device. Nothing is computed in steps without a measurement.
 """
 
@@ -71,25 +71,27 @@ class WallForces:
         self._backend, self._layout, self._precision, self._world = backend, layout, precision, world
         self.names = [body.name for body in bodies]
         sites, lattice = region.sites, region.velocity_set
-        place, direction = np.nonzero(sites.link_kind[region.boundary_rows][:, lattice.link_rows] == LinkKind.WALL)
-        boundary = region.boundary_rows[place]
+        boundary_row, direction = np.nonzero(
+            sites.link_kind[region.boundary_rows][:, lattice.link_rows] == LinkKind.WALL
+        )
+        boundary = region.boundary_rows[boundary_row]
         points = wall_places(sites, boundary, lattice.link_rows[direction])
-        first = np.asarray(sites.origin) / sites.spacing
-        at = first + sites.coords[sites.boundary[boundary]]
-        corners = [first, first + np.asarray(sites.shape)]
+        origin = np.asarray(sites.origin) / sites.spacing
+        site_positions = origin + sites.coords[sites.boundary[boundary]]
+        corners = [origin, origin + np.asarray(sites.shape)]
         distance = [np.abs(corner - np.array(body.center)).max() for body in bodies for corner in corners]
         self._unit = 2.0 ** float(np.ceil(np.log2(max([1.0, *distance]))))
-        chosen, levers, numbers = [np.zeros(0, np.int64)], [np.zeros((0, 3))], [np.zeros(0, np.int64)]
+        links_of_bodies, levers, numbers = [np.zeros(0, np.int64)], [np.zeros((0, 3))], [np.zeros(0, np.int64)]
         for number, body in enumerate(bodies):
             inside = np.ones(len(points), bool) if body.patch is None else np.asarray(body.patch(points), bool)
             links = np.flatnonzero(inside)
             # In the order of items, so that neighbouring links read neighbouring populations.
-            links = links[np.lexsort((layout.item[region.boundary_sites[place[links]]], direction[links]))]
-            chosen.append(links)
-            levers.append((at[links] - np.array(body.center)) / self._unit)
+            links = links[np.lexsort((layout.item[region.boundary_sites[boundary_row[links]]], direction[links]))]
+            links_of_bodies.append(links)
+            levers.append((site_positions[links] - np.array(body.center)) / self._unit)
             numbers.append(np.full(len(links), number))
-        links = np.concatenate(chosen)
-        self._row, self._q = region.boundary_sites[place[links]], direction[links] + 1
+        links = np.concatenate(links_of_bodies)
+        self._row, self._q = region.boundary_sites[boundary_row[links]], direction[links] + 1
         self._lever, self._body = np.concatenate(levers), np.concatenate(numbers)
         self._code = ((lattice.vectors[self._q] + 1) << np.array([0, 2, 4])).sum(axis=1).astype(np.uint32)
         counts = world.allreduce_sum(np.bincount(self._body, minlength=len(bodies)))
@@ -103,9 +105,9 @@ class WallForces:
         self._free: list[npt.NDArray[np.int64]] = []
 
     def start(self, phase: int, replace: Callable[[Callable[[], None] | None], None]) -> PendingForces:
-        """Start to measure the forces in the next step, of this phase, without waiting; halos must be current.
+        """Start the measurement of the forces in the next step, of this phase, without waiting; halos must be current.
 
-        `replace(before)` applies the returns of the walls to the state, after a call of `before`.
+        `replace(before)` calls `before`, then replaces the populations that walls return.
         """
         backend = self._backend
         calls = self._calls_of(phase) if len(self._row) else None
@@ -126,14 +128,14 @@ class WallForces:
         return dict(zip(self.names, sums * scale, strict=True))
 
     def _calls_of(self, phase: int) -> _Calls:
-        """Return the bound kernels of a phase, made at the first use."""
+        """Return the bound kernels of a phase, created at the first use."""
         if phase not in self._calls:
             backend, layout, upload = self._backend, self._layout, self._backend.upload
-            own = np.zeros(len(self._row), np.uint32)
+            outgoing_slots = np.zeros(len(self._row), np.uint32)
             for q in np.unique(self._q):
-                along = self._q == q
-                own[along] = layout.leaving_slots(phase, int(q), self._row[along])
-            source, slots, count = layout.boundary(phase), upload(own), len(own)
+                same_direction = self._q == q
+                outgoing_slots[same_direction] = layout.leaving_slots(phase, int(q), self._row[same_direction])
+            source, slots, count = layout.boundary(phase), upload(outgoing_slots), len(outgoing_slots)
             outgoing = backend.zeros(count, self._precision[1])
             first, body, _ = blocks(self._body, count)
             members = {

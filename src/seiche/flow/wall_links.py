@@ -51,11 +51,11 @@ def patches_of(walls: Sequence[MovingWall], places: Floats) -> npt.NDArray[np.in
     number = np.full(len(places), -1, np.int64)
     for k, wall in enumerate(walls):
         selected = np.ones(len(places), bool) if wall.patch is None else np.asarray(wall.patch(places), bool)
-        twice = np.flatnonzero(selected & (number >= 0))
-        if len(twice):
-            at = ", ".join(f"{value:.4g}" for value in places[twice[0]])
-            names = f"{walls[number[twice[0]]].name!r} and {wall.name!r}"
-            raise CaseError(f"moving walls {names} overlap at ({at}) spacings")
+        overlapping = np.flatnonzero(selected & (number >= 0))
+        if len(overlapping):
+            coordinates = ", ".join(f"{value:.4g}" for value in places[overlapping[0]])
+            names = f"{walls[number[overlapping[0]]].name!r} and {wall.name!r}"
+            raise CaseError(f"moving walls {names} overlap at ({coordinates}) spacings")
         number[selected] = k
     return number
 
@@ -91,11 +91,11 @@ class WallLinks:
     interior: int
 
     def chosen(self, selection: npt.NDArray[np.bool_], item: npt.NDArray[np.int64], interior: int) -> WallLinks:
-        """Return the links flagged in `selection`, those of other ranks last, by component, direction and item."""
+        """Return the links in `selection` by component, direction and item; those at rank boundaries come last."""
         rows = np.flatnonzero(selection)
-        at = item[self.row[rows]]
-        edge = self.arrives[rows] & (at >= interior)
-        order = rows[np.lexsort((at, self.q[rows], self.component[rows], edge))]
+        items = item[self.row[rows]]
+        edge = self.arrives[rows] & (items >= interior)
+        order = rows[np.lexsort((items, self.q[rows], self.component[rows], edge))]
         arrays = {name: values[order] for name, values in vars(self).items() if name != "interior"}
         return WallLinks(**arrays, interior=int(np.count_nonzero(~edge)))
 
@@ -106,40 +106,42 @@ def links_of(
     """Return all wall links of the rank, unordered, and flags of the moving ones; CaseError on all ranks together."""
     sites, lattice = region.sites, region.velocity_set
     columns = lattice.link_rows
-    place, direction = np.nonzero(sites.link_kind[region.boundary_rows][:, columns] == LinkKind.WALL)
-    row, q, link = region.boundary_sites[place], direction + 1, columns[direction]
+    boundary_row, direction = np.nonzero(sites.link_kind[region.boundary_rows][:, columns] == LinkKind.WALL)
+    row, q, link = region.boundary_sites[boundary_row], direction + 1, columns[direction]
     half, rim = np.ones(len(row), bool), np.zeros(len(row), bool)
     fraction = np.full(len(row), 0.5)
     if walls.kind == "bouzidi":
-        fraction = sites.link_fraction[region.boundary_rows[place], link].astype(np.float64)
+        fraction = sites.link_fraction[region.boundary_rows[boundary_row], link].astype(np.float64)
         for k in range(1, lattice.Q):
             rows = np.flatnonzero(q == k)
-            back = int(lattice.opposite[k])
-            rim[rows] = sites.link_kind[region.boundary_rows[place[rows]], columns[back - 1]] > LinkKind.WALL
-            half[rows] = (region.neighbour(back, row[rows]) < 0) & ~rim[rows]
+            opposite = int(lattice.opposite[k])
+            rim[rows] = sites.link_kind[region.boundary_rows[boundary_row[rows]], columns[opposite - 1]] > LinkKind.WALL
+            half[rows] = (region.neighbour(opposite, row[rows]) < 0) & ~rim[rows]
         half |= fraction == 0.5
         rim &= ~half
-    double = np.where(half, 1.0, 2.0 * fraction)
-    beyond = rim & (double > 1.0)
+    twice_fraction = np.where(half, 1.0, 2.0 * fraction)
+    late = rim & (twice_fraction > 1.0)
     push, number = np.zeros(len(row)), np.full(len(row), -1, np.int64)
     problem, speed = None, np.zeros(len(walls.moving))
     if walls.moving:
-        places = wall_places(sites, region.boundary_rows[place], link)
+        places = wall_places(sites, region.boundary_rows[boundary_row], link)
         try:
             number = patches_of(walls.moving, places)
         except CaseError as error:
             problem = str(error)
-        half |= beyond & (number >= 0)
-        beyond &= ~half
-        double[half] = 1.0
+        half |= late & (number >= 0)
+        late &= ~half
+        twice_fraction[half] = 1.0
         for k, wall in enumerate(walls.moving):
             rows = np.flatnonzero(number == k)
             velocity = velocity_at(wall, places[rows])
             push[rows] = -6.0 * lattice.weights[q[rows]] * np.sum(velocity * lattice.vectors[q[rows]], axis=1)
-            push[rows] /= np.maximum(double[rows], 1.0)
+            push[rows] /= np.maximum(twice_fraction[rows], 1.0)
             speed[k] = np.sqrt(np.sum(velocity**2, axis=1).max(initial=0.0))
         raise_together(world, problem, CaseError)
         counts = world.allreduce_sum(np.bincount(number[number >= 0], minlength=len(walls.moving)))
         check_moving(walls.moving, counts, world.allreduce_max(np.where(np.isfinite(speed), speed, np.inf)))
-    share = np.where(double < 1.0, double, 1.0 / double)
-    return WallLinks(row, q, share, push, ~half & ~rim & (double < 1.0), half, beyond, component[row], 0), number >= 0
+    share = np.where(twice_fraction < 1.0, twice_fraction, 1.0 / twice_fraction)
+    return WallLinks(
+        row, q, share, push, ~half & ~rim & (twice_fraction < 1.0), half, late, component[row], 0
+    ), number >= 0

@@ -6,9 +6,9 @@ not cancel over the links. Collisions in single precision create mass by roundin
 populations of sites at the wall, which preserves momentum and the physical flux along the walls.
 
 The mass created at links is summed in every step. The sums of a window reach every rank one window later; the
-correction assumes that a window creates as much mass as the last known one, and also reduces the remaining error. The
-total mass of components without openings is compared with the initial one every `CHECKED` steps, if numbers are rounded
-to less than double precision.
+correction assumes that a window creates as much mass as the last one whose sums are available, and also reduces the
+remaining error. The total mass of components without openings is compared with the initial one every `CHECK_INTERVAL`
+steps, if numbers are rounded to less than double precision.
 
 All sums are integer multiples of 2^-44, independent of the numbers of ranks and threads.
 """
@@ -32,14 +32,14 @@ WINDOW = 16
 #: Steps of a window if only rounding is corrected.
 LONG_WINDOW = 32
 #: Steps between two comparisons of the total mass, a multiple of both.
-CHECKED = 1024
+CHECK_INTERVAL = 1024
 #: Sums of a component: mass created at links, and change of the rest populations.
 CREATED, CORRECTED = 0, 1
-#: A window corrects 1/SHARE of the remaining error: it lowers the density at the wall, which creates more mass, so that
-#: a larger fraction would overshoot.
+#: A window corrects 1/SHARE of the remaining error. The correction lowers the density at the wall, which creates more
+#: mass, so a larger fraction would overshoot.
 SHARE = 4
-#: Rows of the restart data, and those of a checkpoint without total mass.
-ROWS, EARLIER_ROWS = 10, 6
+#: Rows of the restart data, and of former checkpoints without total mass.
+ROWS, FORMER_ROWS = 10, 6
 
 Units = npt.NDArray[np.int64]
 
@@ -73,18 +73,18 @@ class WallMass:
         #: Sums for measurements, which do not change the state; discarded.
         self.unused: Array = backend.zeros(self._count, np.int64)
         self.amount: Array = backend.zeros(self._count, np.float64)
-        #: Starts to sum the total mass of the current state into host memory, see `ComponentMass`.
+        #: Starts the sum of the total mass of the current state into host memory, see `ComponentMass`.
         self.measure: Callable[[npt.NDArray[Any]], None] | None = None
         self._host = backend.pinned(2 * self._count, np.int64)
         self._host_total: npt.NDArray[Any] | None = None
         self._pending: list[Any] = []  # the event after which the host has the sums
         self._measuring = False  # whether they include the total mass
-        none = np.zeros((ROWS, self._count), np.int64)
-        self._last = none[:2]  # sums at the beginning of this window, once available
-        self._previous = none[:2]  # sums at the beginning of the previous window
-        self._correction = none[0]  # of this window
-        self._rounding = none[0]  # mass created by rounding up to the last comparison
-        self._initial, self._known = none[:EXCESS], False  # the first excess of mass, if known
+        zeros = np.zeros((ROWS, self._count), np.int64)
+        self._last = zeros[:2]  # sums at the beginning of this window, once available
+        self._previous = zeros[:2]  # sums at the beginning of the previous window
+        self._correction = zeros[0]  # of this window
+        self._rounding = zeros[0]  # mass created by rounding up to the last comparison
+        self._initial, self._has_initial = zeros[:EXCESS], False  # the first excess of mass, once measured
 
     def sums_of(self, row: int) -> Array:
         """Return the device sums (components,) of this rank; `row` is CREATED or CORRECTED."""
@@ -98,24 +98,24 @@ class WallMass:
         """At the beginning of a window, set its correction and start the copy of its sums to the host; collective."""
         if step % self.window:
             return
-        last = self._received()
-        opened = last[CREATED] + last[CORRECTED] + self._rounding
+        latest = self._received_sums()
+        remaining_error = latest[CREATED] + latest[CORRECTED] + self._rounding
         if self._creates:
-            created = last[CREATED] - self._previous[CREATED]
-            correction = created + opened // SHARE
-        else:  # the known error is that of the last comparison
-            correction = opened if step % CHECKED == self.window else np.zeros_like(opened)
-        self._previous, changed = last, bool(np.any(correction != self._correction))
+            created_in_window = latest[CREATED] - self._previous[CREATED]
+            correction = created_in_window + remaining_error // SHARE
+        else:  # the error is available from the last comparison
+            correction = remaining_error if step % CHECK_INTERVAL == self.window else np.zeros_like(remaining_error)
+        self._previous, is_changed = latest, bool(np.any(correction != self._correction))
         self._correction = correction
-        if changed:
+        if is_changed:
             self._set_amount()
-        compared = bool(self.closed.any()) and (step % CHECKED == 0 or not self._known)
-        if self._creates or compared:
-            self._start_copy(compared)
+        compares_total = bool(self.closed.any()) and (step % CHECK_INTERVAL == 0 or not self._has_initial)
+        if self._creates or compares_total:
+            self._start_copy(compares_total)
 
-    def _start_copy(self, compared: bool) -> None:
-        """Start the copy of the sums to the host, with the total mass if it is `compared`."""
-        if compared and self.measure is not None:
+    def _start_copy(self, compares_total: bool) -> None:
+        """Start the copy of the sums to the host, with the total mass if `compares_total`."""
+        if compares_total and self.measure is not None:
             if self._host_total is None:
                 self._host_total = self._backend.pinned(4 * self._count, np.int64)
             self.measure(self._host_total)
@@ -123,20 +123,20 @@ class WallMass:
         self._backend.copy_to_host(self._sums, self._host)
         self._pending = [self._backend.current().record()]
 
-    def _received(self) -> Units:
+    def _received_sums(self) -> Units:
         """Return the sums (2, components) over all ranks at the beginning of this window."""
         while self._pending:
             self._backend.await_event(self._pending.pop())
             self._last = self._over_ranks(self._host.copy(), 2)
             if self._measuring and self._host_total is not None:
                 self._measuring = False
-                self._compare(self._over_ranks(excess_of(self._host_total).reshape(-1), EXCESS))
+                self._compare_total(self._over_ranks(excess_of(self._host_total).reshape(-1), EXCESS))
         return self._last
 
-    def _compare(self, excess: Units) -> None:
+    def _compare_total(self, excess: Units) -> None:
         """Set the mass created by rounding, from the excess of mass at the last copy of the sums."""
-        if not self._known:
-            self._initial, self._known = excess, True
+        if not self._has_initial:
+            self._initial, self._has_initial = excess, True
         coarse, fine = excess - self._initial
         gained = coarse * (1 << 20) + (fine >> 16)
         self._rounding = np.where(self.closed, gained - self._last[CREATED] - self._last[CORRECTED], 0)
@@ -149,29 +149,29 @@ class WallMass:
 
     def created(self) -> npt.NDArray[np.float64]:
         """Return the mass created by walls since the start, in sites of density 1, (components,); collective."""
-        now = self._over_ranks(self._backend.download(self._sums), 2)
-        return np.asarray(now[CREATED] / WALL_MASS_SCALE)
+        current = self._over_ranks(self._backend.download(self._sums), 2)
+        return np.asarray(current[CREATED] / WALL_MASS_SCALE)
 
     def state(self) -> Units:
         """Return the restart data, (ROWS, components), the same on every rank; collective."""
-        now = self._over_ranks(self._backend.download(self._sums), 2)
-        last, known = self._received(), np.full((1, self._count), self._known, np.int64)
-        rows = [self._previous[CREATED][None], self._correction[None], self._rounding[None], self._initial, known]
-        return np.concatenate([now, last, *rows])
+        current = self._over_ranks(self._backend.download(self._sums), 2)
+        latest, has_initial = self._received_sums(), np.full((1, self._count), self._has_initial, np.int64)
+        rows = [self._previous[CREATED][None], self._correction[None], self._rounding[None], self._initial, has_initial]
+        return np.concatenate([current, latest, *rows])
 
     def set_state(self, state: Units | None) -> None:
         """Restore the result of `state`; None or a state of other components restores zero."""
         rows = np.zeros((ROWS, self._count), np.int64)
-        if state is not None and np.shape(state) in (rows.shape, (EARLIER_ROWS, self._count)):
+        if state is not None and np.shape(state) in (rows.shape, (FORMER_ROWS, self._count)):
             rows[: len(state)] = state
         self._restore(rows)
 
     def _restore(self, rows: Units) -> None:
         self._pending, self._measuring, self._last, self._correction = [], False, rows[2:4], rows[5]
         self._previous = np.stack([rows[4], np.zeros_like(rows[4])])
-        self._rounding, self._initial, self._known = rows[6], rows[7:9], bool(rows[9].any())
-        now = rows[:2].reshape(-1)
-        self._backend.assign(self._sums, now if self._world.rank == 0 else np.zeros_like(now))
+        self._rounding, self._initial, self._has_initial = rows[6], rows[7:9], bool(rows[9].any())
+        current = rows[:2].reshape(-1)
+        self._backend.assign(self._sums, current if self._world.rank == 0 else np.zeros_like(current))
         self._set_amount()
 
 
@@ -181,9 +181,9 @@ def blocks(component: npt.NDArray[np.int64], interior: int) -> tuple[Units, npt.
     The first `interior` items are interior. No block mixes interior and other items, or two components.
     """
     count = len(component)
-    new = np.zeros(count + 1, bool)
-    new[[0, min(interior, count), count]] = True
-    new[1:count] |= component[1:] != component[:-1]
-    limits = [np.arange(begin, end, WALL_BLOCK) for begin, end in pairwise(np.flatnonzero(new))]
+    is_limit = np.zeros(count + 1, bool)
+    is_limit[[0, min(interior, count), count]] = True
+    is_limit[1:count] |= component[1:] != component[:-1]
+    limits = [np.arange(begin, end, WALL_BLOCK) for begin, end in pairwise(np.flatnonzero(is_limit))]
     first = np.concatenate([*limits, [count]]).astype(np.int64)
     return first, component[first[:-1]].astype(np.uint32), int(np.searchsorted(first, interior))

@@ -48,7 +48,7 @@ class _Phase:
     rim_traffic: int = 0
 
     def add(self, edge: bool, action: Action, traffic: int, measuring: Action | None = None) -> None:
-        """Append an action and its variant for measurements, which counts no mass."""
+        """Append an action and its variant for measurements, which does not account for mass."""
         self.actions[edge].append(action)
         self.measuring[edge].append(measuring or action)
         self.traffic[edge] += traffic
@@ -79,17 +79,21 @@ class WallStages:
         self.mass: WallMass | None = None
         #: Component (n_owned,) of each site, if mass is corrected.
         self.component = np.zeros(0, np.int64)
-        rounds = precision[0] != "float64" or layout.store != "float64"
+        has_rounding = precision[0] != "float64" or layout.store != "float64"
         has_walls = bool(np.any(region.sites.link_kind == LinkKind.WALL))
-        if walls.kind == "bounce-back" and not walls.moving and (region.sites.iolets or not (rounds and has_walls)):
+        if (
+            walls.kind == "bounce-back"
+            and not walls.moving
+            and (region.sites.iolets or not (has_rounding and has_walls))
+        ):
             return
         self.component, count = components(region, world)
         component = self.component
-        closed = closed_components(region, world, component, count) & rounds
+        closed = closed_components(region, world, component, count) & has_rounding
         all_links, is_moving = links_of(region, walls, world, component)
-        rest = ~is_moving & ~all_links.alone & ~all_links.late
+        is_resting = ~is_moving & ~all_links.alone & ~all_links.late
         resting, rim, moving = (
-            all_links.chosen(mask, layout.item, layout.interior) for mask in (rest, all_links.late, is_moving)
+            all_links.chosen(mask, layout.item, layout.interior) for mask in (is_resting, all_links.late, is_moving)
         )
         wall_sites = np.unique(np.concatenate([links.row for links in (resting, moving, rim)]))
         present = world.allreduce_sum(np.bincount(component[wall_sites], minlength=count)) > 0
@@ -107,9 +111,9 @@ class WallStages:
         """Upload the arrays of the links, and list the kernels of each kind of step."""
         backend, layout, precision, component = self._backend, self._layout, self._precision, self.component
         # Same order as the links: sites that need another rank last, then by component and item.
-        at = layout.item[wall_sites]
-        wall_sites = wall_sites[np.lexsort((at, component[wall_sites], at >= layout.interior))]
-        own = int(np.count_nonzero(at < layout.interior))
+        items = layout.item[wall_sites]
+        wall_sites = wall_sites[np.lexsort((items, component[wall_sites], items >= layout.interior))]
+        interior_count = int(np.count_nonzero(items < layout.interior))
         self._reserve(resting, moving, rim, wall_sites)
         sites, site_of = np.unique(moving.row, return_inverse=True)
         excess = backend.zeros(len(sites), precision[0])
@@ -128,11 +132,18 @@ class WallStages:
             self._add(plan, registry.wall_return(*precision), resting_members, resting.component, resting.interior)
             members = {"wall": moving_members, "push": push, "row": row, "excess": excess}
             self._add(plan, registry.moving_wall_return(*precision), members, moving.component, moving.interior)
-            self._add(plan, registry.mass_correction(*precision), correction, component[wall_sites], own, row=CORRECTED)
+            self._add(
+                plan,
+                registry.mass_correction(*precision),
+                correction,
+                component[wall_sites],
+                interior_count,
+                row=CORRECTED,
+            )
             # After the sweep the populations are in the slots of the next phase.
-            following = (phase + 1) % layout.phases
-            rim_members, _ = self._wall_members(rim, share[2], following)
-            self._add_after(plan, rim_members, rim, layout.rebuild(following, "late"))
+            next_phase = (phase + 1) % layout.phases
+            rim_members, _ = self._wall_members(rim, share[2], next_phase)
+            self._add_rim(plan, rim_members, rim, layout.rebuild(next_phase, "late"))
             self._phases.append(plan)
 
     def _reserve(self, resting: WallLinks, moving: WallLinks, rim: WallLinks, sites: npt.NDArray[np.int64]) -> None:
@@ -148,18 +159,18 @@ class WallStages:
     ) -> tuple[dict[str, Any], list[tuple[Action, ...]]]:
         """Return the members of `WallReturn` in this phase, and calls that save and restore the replaced values."""
         layout, opposite = self._layout, self._layout.velocity_set.opposite
-        own, other = np.zeros(len(links.row), np.uint32), np.zeros(len(links.row), np.uint32)
+        own_slots, other_slots = np.zeros(len(links.row), np.uint32), np.zeros(len(links.row), np.uint32)
         for q in np.unique(links.q):
             selected = links.q == q
             rows = links.row[selected]
-            own[selected] = layout.leaving_slots(phase, int(q), rows)
+            own_slots[selected] = layout.leaving_slots(phase, int(q), rows)
             outgoing = layout.leaving_slots(phase, int(opposite[q]), rows)
-            other[selected] = np.where(links.alone[selected], own[selected], outgoing)
+            other_slots[selected] = np.where(links.alone[selected], own_slots[selected], outgoing)
             incoming = selected & links.arrives
-            other[incoming] = layout.arriving_slots(phase, int(q), links.row[incoming])
-        source, count = layout.boundary(phase), len(own)
-        slots, buffer = self._backend.upload(own), self._backend.zeros(count, self._precision[1])
-        members = {"f": source, "own": slots, "other": self._backend.upload(other), "share": share}
+            other_slots[incoming] = layout.arriving_slots(phase, int(q), links.row[incoming])
+        source, count = layout.boundary(phase), len(own_slots)
+        slots, buffer = self._backend.upload(own_slots), self._backend.zeros(count, self._precision[1])
+        members = {"f": source, "own": slots, "other": self._backend.upload(other_slots), "share": share}
         self._arrays += [members, buffer]
         return members, self._saving(source, slots, buffer)
 
@@ -221,7 +232,7 @@ class WallStages:
         self._arrays.append(members)
         return first, members, interior_blocks
 
-    def _add_after(self, plan: _Phase, rule: dict[str, Any], links: WallLinks, rebuild: Action | None) -> None:
+    def _add_rim(self, plan: _Phase, rule: dict[str, Any], links: WallLinks, rebuild: Action | None) -> None:
         """Add the returns along `late` links: computed before the iolet stages replace values, stored after them."""
         count = len(links.row)
         if not count:
@@ -268,7 +279,7 @@ class WallStages:
     def replace(self, phase: int, before: Action | None = None) -> None:
         """Apply the wall returns before a step of this phase so that the state can be observed; `restore` undoes it.
 
-        `before` is called when the outgoing populations are complete, and none is replaced.
+        `before` is called when the outgoing populations are complete and before any is replaced.
         """
         if before is None and (not self._phases or self._replaced is not None):
             return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Totals of a state and the flow through its openings, copied to the host while the next steps run."""
+"""Totals of a state and the flow through its openings, copied to the host during the next steps."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _HostBuffers:
 
 
 class MonitorReader:
-    """Takes totals and inflow of states of a rank."""
+    """Reads totals and inflow of states of a rank."""
 
     def __init__(self, backend: Backend, world: World, observation: Observation, iolets: Iolets) -> None:
         self.backend, self.world, self.observation, self.iolets = backend, world, observation, iolets
@@ -44,7 +44,7 @@ class MonitorReader:
         self._free: list[_HostBuffers] = []
 
     def take(self, phase: int, step: int, *, totals: bool = True) -> PendingMonitor:
-        """Start to monitor state number `step` before a step of this phase, without waiting; halos must be current.
+        """Start the reduction of state `step` before a step of this phase, without waiting; halos must be current.
 
         With `totals` False only the flow through the openings is read.
         """
@@ -79,13 +79,13 @@ class PendingMonitor:
     def monitor(self) -> Monitor:
         """Return the monitored values (collective); the mass does not depend on the number of ranks.
 
-        Raises UnstableError if a population is not finite, on every rank, with the place of the first such site.
+        Raises UnstableError if a population is not finite, on every rank, with the coordinates of the first such site.
         """
         reader = self._reader
         buffers = self._wait()
         coarse, fine, square, row = reader.observation.totals_of(buffers.totals)
-        place = [int(x) for x in reader.observation.region.coords[row]] if row is not None else None
-        gathered = reader.world.allgather((coarse, fine, square, place, self._inflow(buffers)))
+        coordinates = [int(x) for x in reader.observation.region.coords[row]] if row is not None else None
+        gathered = reader.world.allgather((coarse, fine, square, coordinates, self._inflow(buffers)))
         for rank, (*_, bad_site, _) in enumerate(gathered):
             if bad_site is not None:
                 raise UnstableError(f"populations are not finite at site {bad_site}, rank {rank}, step {self.step}")

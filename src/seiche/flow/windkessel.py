@@ -28,7 +28,7 @@ SLOTS = 64
 Floats = npt.NDArray[np.float64]
 
 
-def circuit_numbers(outlet: WindkesselIolet, response: float) -> list[float]:
+def circuit_coefficients(outlet: WindkesselIolet, response: float) -> list[float]:
     """Return decay, gain, distal, proximal, response and start of theory/flow, eqs. 19 and 20.
 
     `response` is the decrease of the outflow for a unit increase of the outlet density.
@@ -91,10 +91,12 @@ class Windkessels:
             self._host[:] = 0
 
     def _host_coefficients(self) -> Floats:
-        return np.array([circuit_numbers(o, r) for o, r in zip(self.outlets.values(), self._responses, strict=True)])
+        return np.array(
+            [circuit_coefficients(o, r) for o, r in zip(self.outlets.values(), self._responses, strict=True)]
+        )
 
     def set_outlet(self, number: int, outlet: WindkesselIolet) -> None:
-        """Use the elements of `outlet` from the next step on; pressures and flow are unchanged. May raise CaseError."""
+        """Use the elements of `outlet` from the next step on; pressures and flow do not change. May raise CaseError."""
         name = list(self.outlets)[number]
         _refuse_impossible(name, outlet)
         self.outlets[name] = outlet

@@ -13,7 +13,7 @@ from seiche.case.flow.memory import predict
 from seiche.case.flow.setup import FlowSetup
 from seiche.errors import BackendUnavailable
 from seiche.flow.choice import recommendation
-from seiche.flow.layout import MOST_SLOTS
+from seiche.flow.layout import MAX_SLOTS
 from seiche.flow.model import VelocityIolet
 from seiche.flow.velocity_set import VELOCITY_SETS
 
@@ -73,9 +73,9 @@ def cost_rows(setup: FlowSetup, ranks: int, measure: bool, remark: str = "") -> 
         cost += f", {row.traffic:.0f} B per site and step"
         if row.seconds is not None:
             cost += f", at least {_duration(row.seconds)}"
-        if row.populations >= ranks * MOST_SLOTS:
+        if row.populations >= ranks * MAX_SLOTS:
             cost += (
-                f"; needs {math.ceil(row.populations * _IMBALANCE / MOST_SLOTS)} ranks: at most 2^32 populations each"
+                f"; needs {math.ceil(row.populations * _IMBALANCE / MAX_SLOTS)} ranks: at most 2^32 populations each"
             )
         yield f"layout {row.layout}", cost
     if setup.case.lattice.layout == "auto":
