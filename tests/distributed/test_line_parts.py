@@ -12,7 +12,7 @@ from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.kernels.registry import Real
 from seiche.ultrasound.extents import line_precision, widened
-from seiche.ultrasound.local_basis import least_overlap, parts_of
+from seiche.ultrasound.local_basis import min_overlap, parts_of
 from seiche.ultrasound.plan import Decomposition
 from seiche.ultrasound.problem import Absorption, MaskSource, Mode, Pml, Problem
 from seiche.ultrasound.records import Request
@@ -60,7 +60,7 @@ def fields(problem: Problem, world: World, transforms: str, **options: Any) -> t
 def same_as_a_library(problem: Problem, world: World, precision: Real, **options: Any) -> None:
     given = {"precision": precision, "overlap": 4, **options}
     found, parts = fields(problem, world, "lines", **given)
-    wanted, _ = fields(problem, world, "library", **(given | {"overlap": least_overlap(parts) or 4}))
+    wanted, _ = fields(problem, world, "library", **(given | {"overlap": min_overlap(parts) or 4}))
     for name, values in wanted.items():
         assert np.abs(found[name] - values).max() <= ROUND_OFF[precision] * np.abs(values).max(), name
 

@@ -64,11 +64,11 @@ def complaint(**change: Any) -> str:
         ),
         (
             {"medium": Medium(1500.0, alpha_coeff=0.5, alpha_power=np.ones(SHAPE))},
-            'medium.alpha_power: an array needs alpha_mode = "relaxation"; otherwise use one number',
+            'medium.alpha_power: an array requires alpha_mode = "relaxation"; otherwise use one number',
         ),
         (
             {"medium": Medium(1500.0, alpha_mode="relaxation")},
-            'medium.alpha_coeff, alpha_power: alpha_mode = "relaxation" needs both',
+            'medium.alpha_coeff, alpha_power: alpha_mode = "relaxation" requires both',
         ),
         (
             {"medium": Medium(1500.0, alpha_coeff=0.5, alpha_power=2.5, alpha_mode="relaxation")},
@@ -240,7 +240,7 @@ def test_impossible_grid_is_named(arguments, words):
             lambda: Sensor(MASK, frequencies=(1e6,), frequency_window=5),  # type: ignore[arg-type]
             "sensor.frequency_window: 5 is not a first and a last step",
         ),
-        (lambda: Source(emitters=("bowl",)), "source.emitters: not every item is an Emitter"),  # type: ignore[arg-type]
+        (lambda: Source(emitters=("bowl",)), "source.emitters: every item must be an Emitter"),  # type: ignore[arg-type]
     ],
 )
 def test_impossible_arguments_are_named(make, words):

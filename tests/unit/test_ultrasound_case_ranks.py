@@ -38,10 +38,10 @@ def test_check_for_several_ranks_tells_work_error_and_memory(tmp_path, capsys):
     text = capsys.readouterr().out
     assert "40 ranks" in text and "transforms of the whole grid" in text
     assert main(["check", str(path), "--ranks", "64"]) == 2
-    words = "basis: 96x80 points cannot be cut into slabs for 64 ranks"
+    words = "basis: 96x80 points cannot be cut into slabs for 64 ranks; use fewer"
     assert capsys.readouterr().err == f"seiche: error: {path}: {words}\n"
     assert main(["check", str(path), "--ranks", "64", "--set", "run.basis=local"]) == 2
-    words = "split: 96x80 points cannot be cut for 64 ranks with overlap 12"
+    words = "split: 96x80 points cannot be cut for 64 ranks with overlap 12; use fewer ranks or a smaller overlap"
     assert capsys.readouterr().err == f"seiche: error: {path}: {words}\n"
 
 

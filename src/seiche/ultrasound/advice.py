@@ -17,12 +17,12 @@ from seiche.ultrasound.problem import Field, Problem
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.source_stages import on_density
 
-#: Points per wavelength: a warning below the second number, no waves at all below the first.
+#: Points per wavelength: the grid represents no waves below the first number; a warning is issued below the second.
 MIN_PPW, ADVISED_PPW = 2.0, 4.0
 #: Phase error in radians across the grid above which the scheme is unsuitable.
-PHASE_ADVISED = 0.1
-#: Share of the greatest spectral amplitude from which a frequency is significant.
-_SIGNIFICANT = 0.1
+MAX_PHASE_ERROR = 0.1
+#: Fraction of the greatest spectral amplitude from which a frequency is significant.
+_SIGNIFICANT_FRACTION = 0.1
 #: Bytes of the ring of one series (records.py).
 _RING_BYTES = 8 << 20
 
@@ -30,7 +30,7 @@ _RING_BYTES = 8 << 20
 def highest_frequency(problem: Problem) -> tuple[float, float] | None:
     """Return the peak frequency (Hz) of the sources and the highest significant one; None without sources.
 
-    Only the strongest signal of every source counts.
+    Only the strongest signal of every source is considered.
     """
     peaks, highest = [], []
     for source in problem.sources:
@@ -42,7 +42,7 @@ def highest_frequency(problem: Problem) -> tuple[float, float] | None:
             continue
         frequencies = np.fft.rfftfreq(length, problem.dt)
         peaks.append(float(frequencies[np.argmax(spectrum)]))
-        highest.append(float(frequencies[np.flatnonzero(spectrum >= _SIGNIFICANT * spectrum.max())[-1]]))
+        highest.append(float(frequencies[np.flatnonzero(spectrum >= _SIGNIFICANT_FRACTION * spectrum.max())[-1]]))
     return (max(peaks), max(highest)) if peaks else None
 
 
@@ -108,18 +108,20 @@ def _at(problem: Problem, scheme: str, peak: float, highest: float) -> Iterator[
 def _phase(problem: Problem, scheme: str, frequency: float) -> Estimate:
     error, reference = phase_error(problem, frequency, scheme), problem.reference_speed
     cause = f"the sound speed differs from the reference {reference:g} m/s of scheme {scheme}"
-    better = f"scheme local4 ({phase_error(problem, frequency, 'local4'):.1g} rad) or "
+    alternative = f"scheme local4 ({phase_error(problem, frequency, 'local4'):.1g} rad) or "
     if scheme == "local4":
-        cause, better = "the time step is long", ""
-    shorter = problem.dt * (PHASE_ADVISED / error) ** (0.25 if scheme == "local4" else 0.5) if error > 0 else problem.dt
+        cause, alternative = "the time step is long", ""
+    shorter_step = (
+        problem.dt * (MAX_PHASE_ERROR / error) ** (0.25 if scheme == "local4" else 0.5) if error > 0 else problem.dt
+    )
     return Estimate(
         name="phase error in time of waves that cross the grid",
         value=error,
         unit="rad",
         where=f"{frequency:.4g} Hz",
-        greatest=PHASE_ADVISED,
+        greatest=MAX_PHASE_ERROR,
         effect=cause,
-        remedy=f"use {better}a time step of {shorter:.2g} s",
+        remedy=f"use {alternative}a time step of {shorter_step:.2g} s",
         source="theory/ultrasound.md#4-axis-wise-schemes",
     )
 

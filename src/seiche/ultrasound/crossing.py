@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 Complexes = npt.NDArray[np.complex128]
 #: Standard deviation of the packet in wavelengths.
 _WIDTH = 1.2
-#: Points per wavelength: limits of the bands in which the error counts as equal. The bell resolves none of them.
+#: Points per wavelength: limits of the bands in each of which one error is used. The bell resolves none of them.
 _BANDS = (2.0, 2.2, 2.5, 3.0, 4.0)
 
 
@@ -35,36 +35,36 @@ def crossing_error(points_per_wavelength: float, overlap: int, cfl: float = 0.3)
         overlap: points of the neighbour on each side.
         cfl: Courant number, c0 dt / spacing.
     """
-    spread = _WIDTH * points_per_wavelength
-    core = max(2 * overlap, int(10 * spread))
-    total, places = 2 * core, (0, core)
-    windows = [Window(total, start, core, overlap) for start in places]
+    deviation = _WIDTH * points_per_wavelength
+    core = max(2 * overlap, int(10 * deviation))
+    total, starts = 2 * core, (0, core)
+    windows = [Window(total, start, core, overlap) for start in starts]
     taper = bell(windows[0])
     indices = [window.indices(clipped=False) for window in windows]
 
-    def parts(factor: Complexes, values: Floats) -> Floats:
-        cut = [np.fft.ifft(factor * np.fft.fft(taper * values[k])).real[overlap : overlap + core] for k in indices]
-        return np.concatenate(cut)
+    def on_parts(factor: Complexes, values: Floats) -> Floats:
+        divided = [np.fft.ifft(factor * np.fft.fft(taper * values[k])).real[overlap : overlap + core] for k in indices]
+        return np.concatenate(divided)
 
-    def whole(factor: Complexes, values: Floats) -> Floats:
+    def on_whole(factor: Complexes, values: Floats) -> Floats:
         return np.fft.ifft(factor * np.fft.fft(values)).real
 
     def packet(x: Floats) -> Floats:
         y = x - core / 2
-        wave: Floats = np.exp(-(y**2) / (2 * spread**2)) * np.cos(2 * np.pi * y / points_per_wavelength)
+        wave: Floats = np.exp(-(y**2) / (2 * deviation**2)) * np.cos(2 * np.pi * y / points_per_wavelength)
         return wave
 
-    def after(derivative: Callable[[Complexes, Floats], Floats], length: int) -> Floats:
-        forward, back = (_factors(length, sign, cfl) for sign in (1, -1))
+    def final_pressure(derivative: Callable[[Complexes, Floats], Floats], length: int) -> Floats:
+        forward, backward = (_factors(length, sign, cfl) for sign in (1, -1))
         x = np.arange(total, dtype=np.float64)
         pressure, velocity = packet(x), packet(x + 0.5 + 0.5 * cfl)
         for _ in range(int(core / cfl)):
             velocity = velocity - cfl * derivative(forward, pressure)
-            pressure = pressure - cfl * derivative(back, velocity)
+            pressure = pressure - cfl * derivative(backward, velocity)
         return pressure
 
-    cut, uncut = after(parts, windows[0].extent), after(whole, total)
-    return float(np.linalg.norm(cut - uncut) / np.linalg.norm(uncut))
+    divided, undivided = final_pressure(on_parts, windows[0].extent), final_pressure(on_whole, total)
+    return float(np.linalg.norm(divided - undivided) / np.linalg.norm(undivided))
 
 
 def onset_error(problem: Problem, overlap: int, cfl: float = 0.3) -> float:
@@ -78,19 +78,19 @@ def onset_error(problem: Problem, overlap: int, cfl: float = 0.3) -> float:
     for source in problem.sources:
         samples = np.asarray(source.samples, np.float64)
         signal = samples[:, int(np.argmax(np.abs(samples).max(axis=0)))].copy()
-        if len(signal) >= problem.steps:  # it ends with the run, so its end is no signal: taper it
-            half = max(1, len(signal) // 2)
-            signal[-half:] *= 0.5 * (1 + np.cos(np.pi * np.arange(1, half + 1) / half))
+        if len(signal) >= problem.steps:  # the signal is cut off by the end of the run: taper it
+            taper_length = max(1, len(signal) // 2)
+            signal[-taper_length:] *= 0.5 * (1 + np.cos(np.pi * np.arange(1, taper_length + 1) / taper_length))
         energy = np.abs(np.fft.rfft(signal, 4 * len(signal))) ** 2
         frequencies = np.fft.rfftfreq(4 * len(signal), problem.dt)
-        resolved = float(np.min(problem.sound_speed)) / (np.maximum(frequencies, 1e-300) * max(problem.spacing))
-        resolved_energy = energy[resolved >= _BANDS[0]].sum()
-        in_bands = [energy[(resolved >= low) & (resolved < high)].sum() for low, high in pairwise(_BANDS)]
+        resolution = float(np.min(problem.sound_speed)) / (np.maximum(frequencies, 1e-300) * max(problem.spacing))
+        resolved_energy = energy[resolution >= _BANDS[0]].sum()
+        in_bands = [energy[(resolution >= low) & (resolution < high)].sum() for low, high in pairwise(_BANDS)]
         shares = np.maximum(shares, np.array(in_bands) / resolved_energy if resolved_energy > 0 else 0.0)
-    middles = [float(np.sqrt(low * high)) for low, high in pairwise(_BANDS)]
+    centers = [float(np.sqrt(low * high)) for low, high in pairwise(_BANDS)]
     squares = [
         share * crossing_error(frequency, overlap, cfl=cfl) ** 2
-        for frequency, share in zip(middles, shares, strict=True)
+        for frequency, share in zip(centers, shares, strict=True)
     ]
     return float(np.sqrt(sum(squares)))
 

@@ -22,7 +22,7 @@ class BoneModel:
         densities: the same, kg/m3.
         attenuations: of soft tissue, and minimum and maximum of bone, dB/(MHz^y cm).
         exponent: of the growth of attenuation with porosity.
-        hounsfield: values of no bone and of compact bone.
+        hounsfield: values without bone and of compact bone.
         threshold: values below are soft tissue.
     """
 
@@ -43,30 +43,35 @@ def medium_of_ct(
 ) -> Medium:
     """Return the medium of a CT image in Hounsfield units: an array in the shape of the grid (eq. 31).
 
-    Values above compact bone (metal, artefacts) count as compact bone. Without `alpha_power` there is no absorption.
+    Values above that of compact bone (metal, artefacts) are treated as compact bone. Without `alpha_power` there is no
+    absorption.
 
     Raises:
-        CaseError: not numbers, or none above the threshold.
+        CaseError: the image is not an array of numbers, or no value is above the threshold.
     """
     bone = model or BoneModel()
     image = real_numbers("hounsfield", hounsfield)
     if not image.ndim or not np.isfinite(image).all():
         raise CaseError("hounsfield: is not an array of finite numbers")
-    low, high = bone.hounsfield
-    if not low < high:
-        raise CaseError(f"hounsfield: the value without bone, {low:g}, must be below that of compact bone, {high:g}")
+    no_bone, compact_bone = bone.hounsfield
+    if not no_bone < compact_bone:
+        raise CaseError(
+            f"hounsfield: the value without bone, {no_bone:g}, must be below that of compact bone, {compact_bone:g}"
+        )
     is_bone = image >= bone.threshold
     if not is_bone.any():
         raise CaseError(
             f"hounsfield: no value reaches the threshold {bone.threshold:g}; the maximum is {image.max():g}"
         )
-    compact = np.where(is_bone, np.clip((image - low) / (high - low), 0.0, 1.0), 0.0)
-    soft, lowest, highest = bone.attenuations
-    attenuation = np.where(is_bone, lowest + (highest - lowest) * (1 - compact) ** bone.exponent, soft)
-    (slow, fast), (light, heavy) = bone.sound_speeds, bone.densities
+    bone_fraction = np.where(is_bone, np.clip((image - no_bone) / (compact_bone - no_bone), 0.0, 1.0), 0.0)
+    soft_attenuation, bone_minimum, bone_maximum = bone.attenuations
+    attenuation = np.where(
+        is_bone, bone_minimum + (bone_maximum - bone_minimum) * (1 - bone_fraction) ** bone.exponent, soft_attenuation
+    )
+    (soft_speed, bone_speed), (soft_density, bone_density) = bone.sound_speeds, bone.densities
     return Medium(
-        slow + (fast - slow) * compact,
-        light + (heavy - light) * compact,
+        soft_speed + (bone_speed - soft_speed) * bone_fraction,
+        soft_density + (bone_density - soft_density) * bone_fraction,
         BonA=BonA,
         alpha_coeff=None if alpha_power is None else attenuation,
         alpha_power=alpha_power,

@@ -20,7 +20,7 @@ from seiche.ultrasound.shapes import Floats, Quadrature, Shape
 #: more are reproduced to 2e-4, of three to 2e-3 (found by trying all positions between two points).
 HALF_WIDTH, WINDOW = 6, 8.0
 #: Quadrature points for each spacing of the grid, along each direction of a shape.
-_FINENESS = 3.0
+_POINTS_PER_SPACING = 3.0
 #: Contributions in one chunk of the sum.
 _CHUNK = 1 << 22
 #: Zeros before and after an interpolated signal.
@@ -114,8 +114,8 @@ class Emitter:
             return MaskSource(axis, points, samples[:, None], self.mode, len(samples), matrix.sum(axis=0))
         delayed_signals = [delayed(signal, float(one)) for one in delays]
         longest = max(len(one) for one in delayed_signals)
-        whole = np.stack([np.pad(one, (0, longest - len(one))) for one in delayed_signals])
-        return MaskSource(axis, points, np.ascontiguousarray(whole.T @ matrix), self.mode, longest)
+        padded_signals = np.stack([np.pad(one, (0, longest - len(one))) for one in delayed_signals])
+        return MaskSource(axis, points, np.ascontiguousarray(padded_signals.T @ matrix), self.mode, longest)
 
     def _elements(self, name: str, count: int) -> tuple[Floats, Floats]:
         arrays = []
@@ -141,29 +141,29 @@ def quadrature_of(shape: Shape, grid: Grid, name: str, spacing: float | None = N
         size = shape.size()
         if not size <= (1 + 1e-9) * extent:  # before quadrature: metres instead of millimetres give too many points
             raise CaseError(f"a {kind} of {size:g} m does not lie inside the grid, whose diagonal is {extent:g} m")
-        quadrature = shape.quadrature(spacing or min(grid.spacings) / _FINENESS)
+        quadrature = shape.quadrature(spacing or min(grid.spacings) / _POINTS_PER_SPACING)
     except CaseError as error:
         raise CaseError(f"{name}: {error}") from None
     except (TypeError, ValueError):
         raise CaseError(f"{name}: positions and lengths of a {kind} are not numbers") from None
     if quadrature.points.shape[1] != dimensions:
         raise CaseError(f"{name}: a {kind} in {quadrature.points.shape[1]} dimensions on a grid of {dimensions}")
-    places = quadrature.points / grid.spacings + np.array([n // 2 for n in grid.shape])
-    if not ((places >= 0) & (places <= np.array(grid.shape) - 1)).all():
+    indices = quadrature.points / grid.spacings + np.array([n // 2 for n in grid.shape])
+    if not ((indices >= 0) & (indices <= np.array(grid.shape) - 1)).all():
         raise CaseError(f"{name}: a {kind} does not lie inside the grid")
     return quadrature
 
 
 def weights_at(
-    grid: Grid, places: Floats, shares: Floats, *, staggered: int | None = None
+    grid: Grid, positions: Floats, shares: Floats, *, staggered: int | None = None
 ) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Return indices (n,) in C order and weights (n,) on the grid of band-limited points at `places` (m, D), eq. 27.
+    """Return indices (n,) in C order and weights (n,) on the grid of band-limited points at `positions` (m, D), eq. 27.
 
     Each point is spread over the 12 nearest points along every axis; contributions outside the grid are dropped. With
     `staggered` the points of that axis are shifted by half a cell.
     """
     shape = np.array(grid.shape)
-    scaled = places / grid.spacings + np.array([n // 2 for n in grid.shape])
+    scaled = positions / grid.spacings + np.array([n // 2 for n in grid.shape])
     if staggered is not None:
         scaled = scaled - 0.5 * (np.arange(len(shape)) == staggered)
     offsets = np.arange(1 - HALF_WIDTH, HALF_WIDTH + 1)
@@ -173,22 +173,22 @@ def weights_at(
     )
     extents = last - first + 1  # of the box around all contributions
     total = np.zeros(int(np.prod(extents)))
-    portion = max(1, _CHUNK // len(offsets) ** len(shape))
-    for begin in range(0, len(scaled), portion):
-        chunk = slice(begin, begin + portion)
-        below = np.floor(scaled[chunk]).astype(np.int64)
-        index, value = np.zeros((len(below), 1), np.int64), shares[chunk, None]
+    chunk_points = max(1, _CHUNK // len(offsets) ** len(shape))
+    for begin in range(0, len(scaled), chunk_points):
+        chunk = slice(begin, begin + chunk_points)
+        lower = np.floor(scaled[chunk]).astype(np.int64)
+        index, value = np.zeros((len(lower), 1), np.int64), shares[chunk, None]
         for axis, points in enumerate(shape):
-            nodes = below[:, axis, None] + offsets
+            nodes = lower[:, axis, None] + offsets
             kernel = _kernel(nodes - scaled[chunk, axis, None])
             kernel[(nodes < 0) | (nodes >= points)] = 0.0
-            place = np.clip(nodes, first[axis], last[axis]) - first[axis]
-            index = (index[:, :, None] * extents[axis] + place[:, None, :]).reshape(len(below), -1)
-            value = (value[:, :, None] * kernel[:, None, :]).reshape(len(below), -1)
+            offset = np.clip(nodes, first[axis], last[axis]) - first[axis]
+            index = (index[:, :, None] * extents[axis] + offset[:, None, :]).reshape(len(lower), -1)
+            value = (value[:, :, None] * kernel[:, None, :]).reshape(len(lower), -1)
         total += np.bincount(index.ravel(), value.ravel(), minlength=total.size)
     used = np.flatnonzero(np.abs(total) > 1e-9 * max(np.abs(total).max(), 1e-300))
-    places_used = tuple(np.add(np.unravel_index(used, extents), first[:, None]))
-    return np.asarray(np.ravel_multi_index(places_used, tuple(shape)), np.int64), total[used]
+    indices_used = tuple(np.add(np.unravel_index(used, extents), first[:, None]))
+    return np.asarray(np.ravel_multi_index(indices_used, tuple(shape)), np.int64), total[used]
 
 
 def _kernel(distance: Floats) -> Floats:

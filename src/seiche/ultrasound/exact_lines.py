@@ -45,18 +45,18 @@ class ExactLinesScheme(ExactScheme):
             raise CaseError(
                 f'transforms: "lines" requires two or three axes with factors of at most 7, not {tuple(problem.shape)}'
             )
-        self._across = [Axis(state, axis) for axis in range(3 - problem.dimensions, 2)]
-        self._along = Axis(state, 2)
-        self._rows = rows = LineRows(state, self._along)
+        self._other_axes = [Axis(state, axis) for axis in range(3 - problem.dimensions, 2)]
+        self._last_axis = Axis(state, 2)
+        self._rows = rows = LineRows(state, self._last_axis)
         self._overlaps = state.local.overlaps if state.local is not None and rows.cut else None
-        p, u = self._exchanged(state.p.reshape(1, -1)), self._exchanged(state.u)
+        p, u = self._exchanges_of(state.p.reshape(1, -1)), self._exchanges_of(state.u)
         last = state.work[self._dimensions - 1 :]
-        start, spectrum = self._spectra(state.p, last, 1, p)
-        self._gradient = [*start, *spectrum, self._gradient_pass(), *self._back()]
+        start, spectrum = self._forward_transforms(state.p, last, 1, p)
+        self._gradient = [*start, *spectrum, self._gradient_pass(), *self._inverse_transforms()]
         # Unless a source acts in between, rows of a whole grid or slab are updated and transformed in one pass.
-        start, forward = self._spectra(state.u, state.work, self._dimensions, u)
-        _, transformed = self._spectra(state.u, state.work, self._dimensions, u, ready=rows.slabs)
-        middle = [self._divergence_pass(), *self._back()]
+        start, forward = self._forward_transforms(state.u, state.work, self._dimensions, u)
+        _, transformed = self._forward_transforms(state.u, state.work, self._dimensions, u, ready=rows.slabs)
+        middle = [self._divergence_pass(), *self._inverse_transforms()]
         layer, dt = self._staggered_layer, problem.dt
         self._velocity = {
             True: self._row_velocity(layer, dt, [], transform=False),
@@ -72,13 +72,13 @@ class ExactLinesScheme(ExactScheme):
     def _dimensions(self) -> int:
         return self._state.problem.dimensions
 
-    def _exchanged(self, fields: Array, *, padded: bool = False) -> list[tuple[Bound, Bound]]:
+    def _exchanges_of(self, fields: Array, *, padded: bool = False) -> list[tuple[Bound, Bound]]:
         """Return start and end of the messages of each field; empty where no part has overlaps."""
         if self._overlaps is None:
             return []
         return [self._overlaps.exchange(one.reshape(-1), padded=padded) for one in fields]
 
-    def _spectra(
+    def _forward_transforms(
         self,
         fields: Array,
         spectra: Array,
@@ -98,17 +98,17 @@ class ExactLinesScheme(ExactScheme):
         planes = rows.planes(early_rows)
         forward: dict[str, Any] = {"fields": fields, "spectra": spectra, "padded": padded}
         bound = [] if ready else self._row_forward(early_rows, components, **forward)
-        bound += self._sides(planes, components, spectra)
+        bound += self._side_transforms(planes, components, spectra)
         if early_rows.count:
             bound += [end for _, end in messages]
             bound += self._row_forward(early_rows.rest, components, **forward)
-            return starts, [*bound, *self._sides(planes.rest, components, spectra)]
+            return starts, [*bound, *self._side_transforms(planes.rest, components, spectra)]
         for k, (_, end) in enumerate(messages):  # each is transformed while the later ones are in flight
             single = range(k, k + 1)
             bound += [
                 end,
                 *self._row_forward(rows.all, single, **forward),
-                *self._sides(rows.all_planes, single, spectra),
+                *self._side_transforms(rows.all_planes, single, spectra),
             ]
         return starts, bound
 
@@ -116,7 +116,7 @@ class ExactLinesScheme(ExactScheme):
         self, span: ItemSpan, components: range, *, fields: Array, spectra: Array, padded: bool
     ) -> list[Bound]:
         """Return the transforms along rows of some fields."""
-        state, axis, overlaps = self._state, self._along, self._overlaps
+        state, axis, overlaps = self._state, self._last_axis, self._overlaps
         if not span.count:
             return []
         spec = passes.row_forward(axis.shape, tapered=overlaps is not None)
@@ -126,10 +126,12 @@ class ExactLinesScheme(ExactScheme):
         weight = {} if overlaps is None else {"bell": overlaps.bell, "rows": state.rows}
         return [state.bind(spec, begin=begin, items=items, **members, apart=apart, weight=weight, range=span.members)]
 
-    def _sides(self, planes: ItemSpan, components: range, spectra: Array, *, inverse: bool = False) -> list[Bound]:
+    def _side_transforms(
+        self, planes: ItemSpan, components: range, spectra: Array, *, inverse: bool = False
+    ) -> list[Bound]:
         """Return the transforms of some spectra along the axes between the first and the last."""
         state, bound = self._state, []
-        for axis in self._across[1:] if planes.count else ():
+        for axis in self._other_axes[1:] if planes.count else ():
             span = planes.times(axis.batches)
             spec = passes.side_transform(axis.shape, inverse=inverse)
             begin, items = components.start * span.count, len(components) * span.count
@@ -137,36 +139,36 @@ class ExactLinesScheme(ExactScheme):
             bound.append(state.bind(spec, begin=begin, items=items, **members))
         return bound
 
-    def _back(self, spectra: Array | None = None, count: int | None = None) -> list[Bound]:
+    def _inverse_transforms(self, spectra: Array | None = None, count: int | None = None) -> list[Bound]:
         """Return the inverse transforms along these axes, before the update of rows."""
         components = range(self._dimensions if count is None else count)
-        return self._sides(
+        return self._side_transforms(
             self._rows.own_planes, components, self._state.work if spectra is None else spectra, inverse=True
         )
 
     def _first_axis(self) -> dict[str, Any]:
         """Return the members of passes along the first axis."""
-        state, axis = self._state, self._across[0]
+        state, axis = self._state, self._other_axes[0]
         return {"work": state.work, "roots": axis.roots, "rows": state.rows, "lines": axis.lines}
 
     def _row_members(self) -> dict[str, Any]:
-        return {"work": self._state.work, "roots": self._along.roots, "rows": self._state.rows}
+        return {"work": self._state.work, "roots": self._last_axis.roots, "rows": self._state.rows}
 
     def _gradient_pass(self) -> Bound:
-        axis = self._across[0]
+        axis = self._other_axes[0]
         spec = passes.gradient_pass(axis.shape, self._dimensions)
         tables = {"derivative": self._forward_table, "kappa": self._kappa}
         return self._state.bind(spec, items=axis.batches, **self._first_axis(), **tables)
 
     def _divergence_pass(self) -> Bound:
-        axis = self._across[0]
+        axis = self._other_axes[0]
         spec = passes.divergence_pass(axis.shape, self._dimensions)
         factor = {"derivative": self._back_table, "kappa": self._kappa}
         return self._state.bind(spec, items=self._dimensions * axis.batches, **self._first_axis(), factor=factor)
 
     def _row_velocity(self, layer: Array, dt: float, starts: list[Bound], *, transform: bool) -> list[Bound]:
         """Return the momentum equation; messages of a component start when it is complete."""
-        state, axis, own = self._state, self._along, self._rows.own
+        state, axis, own = self._state, self._last_axis, self._rows.own
         kind, density = self._medium.staggered()
         spec = passes.row_velocity(axis.shape, self._dimensions, kind, onward=transform)
         members = {**self._row_members(), "u": state.u, "pml": layer, "density": density, "dt": dt}
@@ -193,7 +195,7 @@ class ExactLinesScheme(ExactScheme):
         state, problem = self._state, self._state.problem
         absorption = problem.absorption
         varying, medium = self._medium.members(*coefficients_of(state, finish))
-        kind = self._along.shape, self._dimensions, varying, problem.BonA is not None
+        kind = self._last_axis.shape, self._dimensions, varying, problem.BonA is not None
         if transform and absorption is not None:
             spec = passes.row_density_onward(*kind, losses=absorption.losses, dispersion=absorption.dispersion)
             results: dict[str, object] = {"p": state.p, "rates": state.work[0], "densities": state.work[1]}
@@ -215,18 +217,18 @@ class ExactLinesScheme(ExactScheme):
         end = [self._power_law_pressure()]
         if not count:
             return {True: end, False: end}
-        end = [self._laplacian_pass(active, first), *self._back(active, count), *end]
-        messages = self._exchanged(active.reshape(count, -1).view(state.real), padded=True)
+        end = [self._laplacian_pass(active, first), *self._inverse_transforms(active, count), *end]
+        messages = self._exchanges_of(active.reshape(count, -1).view(state.real), padded=True)
 
         def bound(*, ready: bool) -> list[Bound]:
-            starts, spectra = self._spectra(active, active, count, messages, ready=ready, padded=True)
+            starts, spectra = self._forward_transforms(active, active, count, messages, ready=ready, padded=True)
             return [*starts, *spectra, *end]
 
         return {True: bound(ready=False), False: bound(ready=self._rows.slabs)}
 
     def _laplacian_pass(self, active: Array, first: int) -> Bound:
         """Return the operators on the spectra `active`; without the operator of losses `first` is 1."""
-        axis, problem = self._across[0], self._state.problem
+        axis, problem = self._other_axes[0], self._state.problem
         assert problem.absorption is not None
         factor = {"squares": self._state.upload(operators.square_table(problem)), "scale": 1 / problem.points}
         return self._state.bind(
@@ -241,6 +243,6 @@ class ExactLinesScheme(ExactScheme):
         assert absorption is not None
         varying, medium = self._medium.members("c0", "tau")
         losses, dispersion = absorption.losses, absorption.dispersion
-        spec = passes.row_power_law(self._along.shape, varying, losses=losses, dispersion=dispersion)
+        spec = passes.row_power_law(self._last_axis.shape, varying, losses=losses, dispersion=dispersion)
         members = {**self._row_members(), "p": state.p, "medium": medium, "tangent": absorption.tangent}
         return state.bind(spec, begin=self._rows.own.first, items=self._rows.own.count, **members)

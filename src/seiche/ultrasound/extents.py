@@ -14,19 +14,19 @@ from seiche.ultrasound.local_basis import Part
 from seiche.ultrasound.numbers import largest_prime_factor
 from seiche.ultrasound.problem import Problem, Window
 
-#: An extent may increase by a tenth, or by `_FEWEST` points, to one whose lines can be transformed.
-_LARGEST_SHARE, _FEWEST = 10, 4
-#: Relative cost within which extents count as equally cheap; the widest overlap has the smallest error.
-_AS_CHEAP = 1.02
+#: An extent may increase by a tenth, or by `_MIN_WIDENING` points, to one whose lines can be transformed.
+_WIDENING_DIVISOR, _MIN_WIDENING = 10, 4
+#: Relative cost within which extents are considered equally cheap; the widest overlap has the smallest error.
+_COST_TOLERANCE = 1.02
 #: Libraries have kernels for prime factors up to this one; transforms of others take several times as long.
 _LARGEST_PRIME = 11
-#: Prime factors of the extents that are advised: those of Seiche's own transforms.
+#: Largest prime factor of the advised extents, that of Seiche's own transforms.
 _ADVISED_PRIME = 7
 
 
 def slow_extents(problem: Problem) -> tuple[str, ...]:
     """Return advice for the axes of a grid whose extents have a large prime factor; transforms of these are slow."""
-    advice = []
+    messages = []
     for name, extent in zip(problem.axes, problem.shape, strict=True):
         prime = largest_prime_factor(extent)
         if prime > _LARGEST_PRIME:
@@ -35,11 +35,11 @@ def slow_extents(problem: Problem) -> tuple[str, ...]:
                 lower -= 1
             while largest_prime_factor(upper) > _ADVISED_PRIME:
                 upper += 1
-            advice.append(
+            messages.append(
                 f"{extent} points along {name}, absorbing layers included, have the prime factor {prime}, for which "
                 f"the transforms are slow; {lower} or {upper} points would be faster"
             )
-    return tuple(advice)
+    return tuple(messages)
 
 
 def line_precision(options: Mapping[str, Any]) -> Real | None:
@@ -52,17 +52,17 @@ def line_precision(options: Mapping[str, Any]) -> Real | None:
 
 
 def widened(parts: Sequence[Part], real: Real) -> list[Part] | None:
-    """Return parts with overlaps at least as wide, all of whose lines can be transformed; None without any nearby.
+    """Return the parts with overlaps widened until all lines can be transformed; None if impossible.
 
     The extent is the cheapest one nearby; rows have even lengths.
     """
     result = []
     for part in parts:
         windows = [_window(window, axis, len(part.windows), real) for axis, window in enumerate(part.windows)]
-        possible = tuple(window for window in windows if window is not None)
-        if len(possible) < len(windows) or len(windows) < 2:
+        widened_windows = tuple(window for window in windows if window is not None)
+        if len(widened_windows) < len(windows) or len(windows) < 2:
             return None
-        result.append(replace(part, windows=possible))
+        result.append(replace(part, windows=widened_windows))
     return result
 
 
@@ -70,12 +70,12 @@ def _window(window: Window, axis: int, dimensions: int, real: Real) -> Window | 
     smallest, last = window.extent, axis == dimensions - 1
     if not window.overlap:
         return window if fixed_transform(smallest, last, real) is not None else None
-    largest = smallest + max(_FEWEST, smallest // _LARGEST_SHARE)
+    largest = smallest + max(_MIN_WIDENING, smallest // _WIDENING_DIVISOR)
     candidates = range(smallest, max(smallest, min(largest, window.total, 2 * window.core)) + 1)  # as `parts_of` allows
     costs = {extent: extent * step_cost(extent, last, real) for extent in candidates if not last or extent % 2 == 0}
     cheapest = min(costs.values(), default=float("inf"))
     if cheapest == float("inf"):
         return None
-    extent = max(extent for extent, cost in costs.items() if cost <= _AS_CHEAP * cheapest)
+    extent = max(extent for extent, cost in costs.items() if cost <= _COST_TOLERANCE * cheapest)
     overlap, more = divmod(extent - window.core, 2)
     return replace(window, overlap=overlap, more=more)

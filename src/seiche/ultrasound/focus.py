@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The focus of a curved source in a map of pressure amplitudes: place, pressure and -6 dB size."""
+"""The focus of a curved source in a map of pressure amplitudes: position, pressure and -6 dB size."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy.typing as npt
 from seiche.ultrasound.grid import Grid
 
 Floats = npt.NDArray[np.float64]
-#: The focus is searched for within this share of the distance between source and geometric focus.
-SEARCHED = 0.25
+#: The focus is searched within this fraction of the focal length around the geometric focus.
+SEARCH_FRACTION = 0.25
 #: Half of the pressure is -6 dB.
-HALF = 0.5
+HALF_PRESSURE = 0.5
 #: Samples per spacing along a line.
-_FINE = 8
+_SAMPLES_PER_SPACING = 8
 
 
 class Focus(NamedTuple):
@@ -47,7 +47,7 @@ def find_focus(
     Args:
         amplitude: pressure amplitudes (Pa) with the shape of the grid.
         grid: the grid; 2D or 3D.
-        source: middle of the source, m.
+        source: center of the source, m.
         geometric: centre of curvature of the source, m.
 
     Returns:
@@ -58,46 +58,46 @@ def find_focus(
     values = np.asarray(amplitude, np.float64)
     beam = np.asarray(geometric, np.float64) - np.asarray(source, np.float64)
     focal_length = float(np.linalg.norm(beam))
-    places = [grid.positions(axis) for axis in grid.axes]
-    squares = [(place - middle) ** 2 for place, middle in zip(places, geometric, strict=True)]
-    near = sum(np.ix_(*squares)) <= (SEARCHED * focal_length) ** 2
-    candidates = np.where(near & (values >= maximum_filter(values, size=3)) & (values > 0), values, -np.inf)
-    place = np.unravel_index(int(np.argmax(candidates)), values.shape)
-    if not np.isfinite(candidates[place]):
+    coordinates = [grid.positions(axis) for axis in grid.axes]
+    squares = [(index - middle) ** 2 for index, middle in zip(coordinates, geometric, strict=True)]
+    in_region = sum(np.ix_(*squares)) <= (SEARCH_FRACTION * focal_length) ** 2
+    candidates = np.where(in_region & (values >= maximum_filter(values, size=3)) & (values > 0), values, -np.inf)
+    index = np.unravel_index(int(np.argmax(candidates)), values.shape)
+    if not np.isfinite(candidates[index]):
         return None
     directions = _orthonormal(beam / focal_length)
-    extents = [_extent(values, place, direction / np.asarray(grid.spacings)) for direction in directions]
-    across = [extent for extent in extents[1:] if extent is not None]
-    width = max(across) if len(across) == len(extents) - 1 else None
-    position = tuple(float(axis[k]) for axis, k in zip(places, place, strict=True))
-    return Focus(position, float(values[place]), extents[0], width)
+    extents = [_extent(values, index, direction / np.asarray(grid.spacings)) for direction in directions]
+    widths = [extent for extent in extents[1:] if extent is not None]
+    width = max(widths) if len(widths) == len(extents) - 1 else None
+    position = tuple(float(axis[k]) for axis, k in zip(coordinates, index, strict=True))
+    return Focus(position, float(values[index]), extents[0], width)
 
 
 def _orthonormal(first: Floats) -> Floats:
     """Return unit vectors as rows; the first is `first`, the others are perpendicular to it."""
     basis, _ = np.linalg.qr(np.column_stack([first, np.eye(len(first))]))
-    basis[:, 0] = first  # the sign is free in qr
+    basis[:, 0] = first  # qr may change the sign
     return np.asarray(basis.T[: len(first)])
 
 
-def _extent(values: Floats, place: Sequence[Any], direction: Floats) -> float | None:
-    """Return the length (m) of the line through `place` on which the values exceed half of that there.
+def _extent(values: Floats, index: Sequence[Any], direction: Floats) -> float | None:
+    """Return the length (m) of the line through `index` on which values exceed half of the value at the point.
 
     `direction` is the change of the indices per metre. None if an end of the line is not inside the grid.
     """
     from scipy.ndimage import map_coordinates
 
-    step = 1.0 / (_FINE * float(np.abs(direction).max()))
-    count = int(_FINE * np.ceil(np.linalg.norm(values.shape))) + 1
-    half, total = HALF * values[tuple(place)], 0.0
+    step = 1.0 / (_SAMPLES_PER_SPACING * float(np.abs(direction).max()))
+    count = int(_SAMPLES_PER_SPACING * np.ceil(np.linalg.norm(values.shape))) + 1
+    threshold, total = HALF_PRESSURE * values[tuple(index)], 0.0
     for sign in (1.0, -1.0):
-        along = np.arange(count) * step
-        points = np.asarray(place, np.float64)[:, None] + sign * direction[:, None] * along
+        distances = np.arange(count) * step
+        points = np.asarray(index, np.float64)[:, None] + sign * direction[:, None] * distances
         inside = np.all((points >= 0) & (points <= np.asarray(values.shape)[:, None] - 1), axis=0)
         line = map_coordinates(values, points[:, inside], order=1)
-        below = np.flatnonzero(line < half)
-        if not below.size:
+        indices_below = np.flatnonzero(line < threshold)
+        if not indices_below.size:
             return None
-        k = int(below[0])
-        total += along[k - 1] + step * float((line[k - 1] - half) / (line[k - 1] - line[k]))
+        k = int(indices_below[0])
+        total += distances[k - 1] + step * float((line[k - 1] - threshold) / (line[k - 1] - line[k]))
     return total

@@ -45,14 +45,14 @@ class GatheredRows:
         self._blocks = {}
         gathered = self._world.gather(local_rows)
         for name in dict.fromkeys(name for rank in gathered or () for name in rank):
-            parts = [
+            blocks_of_ranks = [
                 (chosen, *rank[name]) for chosen, rank in zip(self._owners, gathered or (), strict=True) if name in rank
             ]
-            row, first = parts[0][1], parts[0][2]
-            whole = np.zeros((len(first), self._sensors), first.dtype)
-            for chosen, _, values in parts:
-                whole[:, chosen] = values
-            self._sink(name, row, whole)
+            row, first = blocks_of_ranks[0][1], blocks_of_ranks[0][2]
+            all_sensors = np.zeros((len(first), self._sensors), first.dtype)
+            for chosen, _, values in blocks_of_ranks:
+                all_sensors[:, chosen] = values
+            self._sink(name, row, all_sensors)
 
 
 class Records:
@@ -65,7 +65,7 @@ class Records:
     """
 
     def __init__(self, partition: Partition, state: DeviceState, request: Request) -> None:
-        """Bind the records of this rank (collective); raise CaseError for requests that are impossible here."""
+        """Bind the records of this rank (collective); raise CaseError for an impossible request."""
         self._partition, self._request, self.sensors = partition, request, request.sensors
         self._rows: GatheredRows | None = None
         self.keys = np.arange(self.sensors)
@@ -114,10 +114,10 @@ class Records:
 
     def _all_sensors(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the values at all sensors, (sensors, ...)."""
-        whole = np.zeros((self.sensors, *values.shape[1:]), values.dtype)
+        all_values = np.zeros((self.sensors, *values.shape[1:]), values.dtype)
         for keys, rows in self._partition.world.allgather((self.keys, values)):
-            whole[keys] = rows
-        return whole
+            all_values[keys] = rows
+        return all_values
 
     def raw_aggregate(self, name: str) -> npt.NDArray[Any]:
         """Return the accumulator of an aggregate, flat: the sum of squares for a root mean square."""

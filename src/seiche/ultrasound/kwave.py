@@ -165,13 +165,13 @@ def source_of(source: Any, grid: Grid) -> Source:
         arguments["p0"] = _field("source.p0", pressure, grid.shape, as_array=True)
     for kind, signals in (("p", ("p",)), ("u", ("ux", "uy", "uz"))):
         mask = getattr(source, f"{kind}_mask", None)
-        present = {name: getattr(source, name, None) for name in signals}
-        present = {name: value for name, value in present.items() if value is not None and np.any(value)}
-        if mask is None and present:
+        signals_set = {name: getattr(source, name, None) for name in signals}
+        signals_set = {name: value for name, value in signals_set.items() if value is not None and np.any(value)}
+        if mask is None and signals_set:
             raise CaseError(
-                f"source.{kind}_mask: is missing; required for {' and '.join(f'source.{one}' for one in present)}"
+                f"source.{kind}_mask: is missing; required for {' and '.join(f'source.{key}' for key in signals_set)}"
             )
-        if mask is None or not present:
+        if mask is None or not signals_set:
             continue
         mode = getattr(source, f"{kind}_mode", None) or "additive"
         frequency = getattr(source, f"{kind}_frequency_ref", None)
@@ -180,7 +180,7 @@ def source_of(source: Any, grid: Grid) -> Source:
             factor, mode = float(np.cos(np.pi * frequency * dt)), "additive-no-correction"
         arguments[f"{kind}_mask"] = np.asarray(_field(f"source.{kind}_mask", mask, grid.shape, as_array=True)) != 0
         arguments[f"{kind}_mode"] = mode
-        for name, value in present.items():
+        for name, value in signals_set.items():
             samples = np.asarray(value, np.float64)
             arguments[name] = factor * samples.reshape(-1, samples.shape[-1])
     return Source(**arguments)
@@ -213,10 +213,10 @@ def _requested(sensor: Any, grid: Grid) -> list[str]:
         expanded = (
             [f"{kind}{axis}{'_' if suffix else ''}{suffix}" for axis in grid.axes] if kind in ("u", "I") else [name]
         )
-        for one in expanded:
-            if one not in valid:
+        for component in expanded:
+            if component not in valid:
                 raise CaseError(f"sensor.record: {name!r} is not one of {', '.join(sorted(valid))}")
-            names.append(one)
+            names.append(component)
     return list(dict.fromkeys(names))
 
 

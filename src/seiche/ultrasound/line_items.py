@@ -70,7 +70,7 @@ class LineRows:
 
     Attributes:
         own, own_planes: batches with rows that this rank updates, and their planes.
-        cut: whether there are overlaps at all.
+        cut: whether there are overlaps.
         slabs: whether overlaps consist of whole rows, along the first axis only.
     """
 
@@ -106,9 +106,9 @@ class LineRows:
         """Return the batches of complete rows; with `behind_sent` without those sent to neighbours."""
         if not self.slabs:
             return ItemSpan(0, 0, self.all.whole)
-        inside = self._reach if behind_sent else 0
-        begin, whole = -(-(self._begin + inside) * self._plane // self._batch), self.all.whole
-        rows = (self._end - inside) * self._plane
+        margin = self._reach if behind_sent else 0
+        begin, whole = -(-(self._begin + margin) * self._plane // self._batch), self.all.whole
+        rows = (self._end - margin) * self._plane
         end = whole if rows == self._rows else rows // self._batch
         return ItemSpan(begin, max(0, end - begin), whole) if end > begin else ItemSpan(0, 0, whole)
 

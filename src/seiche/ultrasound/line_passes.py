@@ -121,9 +121,9 @@ class _Lines:
 
     def __init__(self, state: DeviceState, axis: int, fixed: bool) -> None:
         problem = state.problem
-        place = axis + 3 - problem.dimensions
+        padded_axis = axis + 3 - problem.dimensions
         self.axis, self.length, self.spacing = axis, int(problem.shape[axis]), problem.spacing[axis]
-        self.last = place == 2
+        self.last = padded_axis == 2
         shape = line_registry.fixed_lines(self.length, self.last, state.precision) if fixed else None
         shape = shape or line_registry.any_lines(self.length, self.last, state.precision)
         if shape is None:
@@ -133,12 +133,12 @@ class _Lines:
             )
         self.shape = shape
         size = 2 * shape.lanes
-        inner = int(np.prod(state.extents[place + 1 :], dtype=np.int64))
+        inner = int(np.prod(state.extents[padded_axis + 1 :], dtype=np.int64))
         outer = problem.points // (inner * self.length)
         lines = outer if self.last else inner
         batches = -(-lines // size)
         self.items = batches if self.last else outer * batches
-        self.table = sum(state.extents[:place])
+        self.table = sum(state.extents[:padded_axis])
         factors = prime_factors(self.length)
         radix = np.ones(16, np.int32)
         radix[: len(factors)] = factors

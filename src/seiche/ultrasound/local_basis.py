@@ -55,17 +55,17 @@ def parts_of(shape: tuple[int, ...], split: tuple[int, ...], overlap: int) -> li
         width = overlap if count > 1 else 0
         if count > 1 and min(sizes) < 2 * width:
             raise CaseError(
-                f"split: {count} pieces of axis {'xyz'[axis]} have {min(sizes)} points; an overlap of {width} needs"
+                f"split: {count} pieces of axis {'xyz'[axis]} have {min(sizes)} points; an overlap of {width} requires"
                 f" at least {2 * width}"
             )
         pieces.append([Window(points, int(s), int(n), width) for s, n in zip(starts, sizes, strict=True)])
     return [
-        Part(rank, tuple(piece[k] for piece, k in zip(pieces, place, strict=True)))
-        for rank, place in enumerate(np.ndindex(*split))
+        Part(rank, tuple(piece[k] for piece, k in zip(pieces, indices, strict=True)))
+        for rank, indices in enumerate(np.ndindex(*split))
     ]
 
 
-def least_overlap(parts: Iterable[Part]) -> int:
+def min_overlap(parts: Iterable[Part]) -> int:
     """Return the width of the narrowest overlap of any part, 0 where no axis is cut."""
     return min((window.overlap for part in parts for window in part.windows if window.overlap), default=0)
 
@@ -73,12 +73,13 @@ def least_overlap(parts: Iterable[Part]) -> int:
 def best_split(shape: tuple[int, ...], ranks: int, overlap: int) -> tuple[int, ...]:
     """Return the split into `ranks` pieces whose largest part has the fewest points; raise CaseError without any split.
 
-    Of equal splits it is the one that cuts the first axes most, which leaves rows and planes whole.
+    Among equal splits it is the one with the most cuts of the first axes, which leaves rows and planes whole.
     """
     splits = possible_splits(shape, ranks, overlap)
     if not splits:
         raise CaseError(
-            f"split: {'x'.join(map(str, shape))} points cannot be cut for {ranks} ranks with overlap {overlap}"
+            f"split: {'x'.join(map(str, shape))} points cannot be cut for {ranks} ranks with overlap {overlap}; use "
+            "fewer ranks or a smaller overlap"
         )
     return min(
         splits, key=lambda split: (max(int(np.prod(part.shape)) for part in splits[split]), *(-n for n in split))
@@ -96,9 +97,9 @@ def possible_splits(shape: tuple[int, ...], ranks: int, overlap: int) -> dict[tu
 
 
 def _check_overlap(overlap: int) -> None:
-    least, most = OVERLAPS
-    if not least <= overlap <= most:
-        raise CaseError(f"overlap: {overlap} points is not between {least} and {most}")
+    smallest, largest = OVERLAPS
+    if not smallest <= overlap <= largest:
+        raise CaseError(f"overlap: {overlap} points is not between {smallest} and {largest}")
 
 
 def _factorizations(number: int, count: int) -> Iterator[tuple[int, ...]]:
@@ -145,7 +146,7 @@ def part_problem(problem: Problem, part: Part) -> Problem:
     windows = part.windows
 
     def medium(value: Field) -> Field:
-        return taken(np.asarray(value), windows, clipped=True) if np.ndim(value) else value
+        return values_on_part(np.asarray(value), windows, clipped=True) if np.ndim(value) else value
 
     absorption, relaxation, pressure = problem.absorption, problem.relaxation, problem.initial_pressure
     staggered = problem.staggered_density
@@ -159,14 +160,16 @@ def part_problem(problem: Problem, part: Part) -> Problem:
         staggered_density=None if staggered is None else tuple(medium(one) for one in staggered),
         absorption=None if absorption is None else replace(absorption, alpha_coeff=medium(absorption.alpha_coeff)),
         relaxation=(
-            None if relaxation is None else replace(relaxation, labels=taken(relaxation.labels, windows, clipped=True))
+            None
+            if relaxation is None
+            else replace(relaxation, labels=values_on_part(relaxation.labels, windows, clipped=True))
         ),
-        initial_pressure=None if pressure is None else taken(pressure, windows, clipped=False),
+        initial_pressure=None if pressure is None else values_on_part(pressure, windows, clipped=False),
         sources=tuple(one for source in problem.sources if (one := _source(source, problem.shape, part)) is not None),
     )
 
 
-def taken(values: npt.NDArray[Any], windows: tuple[Window, ...], *, clipped: bool) -> npt.NDArray[Any]:
+def values_on_part(values: npt.NDArray[Any], windows: tuple[Window, ...], *, clipped: bool) -> npt.NDArray[Any]:
     """Return values over the grid on a part of it; beyond the ends they are periodic, or constant if `clipped`."""
     for axis, window in enumerate(windows):
         if window.core != window.total:
@@ -179,15 +182,15 @@ def points_in(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return which points (indices of the grid) are in a part, or in its `core`, and their indices there."""
     inside = np.ones(len(points), bool)
-    places = []
-    for place, window in zip(np.unravel_index(points, shape), part.windows, strict=True):
-        local = (place - window.start + window.overlap) % window.total
+    local_indices = []
+    for coordinate, window in zip(np.unravel_index(points, shape), part.windows, strict=True):
+        local = (coordinate - window.start + window.overlap) % window.total
         low, high = (window.overlap, window.overlap + window.core) if core else (0, window.extent)
         inside &= (local >= low) & (local < high)
-        places.append(np.minimum(local, window.extent - 1))
-    chosen = np.flatnonzero(inside)
-    local = np.ravel_multi_index(tuple(place[chosen] for place in places), part.shape)
-    return chosen, np.asarray(local, np.int64)
+        local_indices.append(np.minimum(local, window.extent - 1))
+    rows = np.flatnonzero(inside)
+    local = np.ravel_multi_index(tuple(coordinate[rows] for coordinate in local_indices), part.shape)
+    return rows, np.asarray(local, np.int64)
 
 
 def _source(source: MaskSource, shape: tuple[int, ...], part: Part) -> MaskSource | None:

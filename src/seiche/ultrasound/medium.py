@@ -29,11 +29,12 @@ class Medium:
         density: rho0, kg/m3.
         BonA: parameter of nonlinearity B/A.
         alpha_coeff, alpha_power: absorption alpha_coeff f^alpha_power in dB/(MHz^y cm).
-        alpha_mode: "no_absorption" or "no_dispersion" omit one of the two terms. "stokes" has the exponent 2 without
+        alpha_mode: "no_absorption" or "no_dispersion" omits one of the two terms. "stokes" has the exponent 2 without
             transforms. "relaxation" fits relaxation processes, without transforms, for exponents up to 2 that may vary
             in space. The sound speed is then that at the geometric mean of the band.
         sound_speed_ref: c_ref of the k-space correction; the greatest sound speed by default.
-        staggered_density: density half a spacing further along each axis, for momentum; means of neighbours by default.
+        staggered_density: density at points half a spacing further along each axis, for the momentum equation; means of
+            neighbours by default.
         relaxation_band: frequencies (Hz) in which relaxation processes follow the power law.
     """
 
@@ -68,7 +69,7 @@ class Medium:
         if power is None:
             raise CaseError("medium.alpha_power: is missing; alpha_coeff is set")
         if np.ndim(power):
-            raise CaseError('medium.alpha_power: an array needs alpha_mode = "relaxation"; otherwise use one number')
+            raise CaseError('medium.alpha_power: an array requires alpha_mode = "relaxation"; otherwise use one number')
         exponent = float(real_numbers("medium.alpha_power", power))
         coefficient = on_grid("medium.alpha_coeff", self.alpha_coeff, shape)
         if exponent == 2.0 and self.alpha_mode == "no_absorption":
@@ -85,12 +86,13 @@ class Medium:
         """Return the relaxation processes on a grid, None in other modes.
 
         Raises:
-            CaseError: coefficient or exponent is missing or has another shape, or no processes follow the power law.
+            CaseError: coefficient or exponent is missing or has another shape, or no processes approximate the power
+                law.
         """
         if self.alpha_mode != "relaxation":
             return None
         if self.alpha_coeff is None or self.alpha_power is None:
-            raise CaseError('medium.alpha_coeff, alpha_power: alpha_mode = "relaxation" needs both')
+            raise CaseError('medium.alpha_coeff, alpha_power: alpha_mode = "relaxation" requires both')
         coefficient = on_grid("medium.alpha_coeff", self.alpha_coeff, shape)
         power = on_grid("medium.alpha_power", self.alpha_power, shape)
         speed = on_grid("medium.sound_speed", self.sound_speed, shape)
@@ -139,14 +141,14 @@ def _limit_of_losses(problem: Problem) -> float:
     if absorption.dispersion and not absorption.stokes:
         speed = as_double(problem.sound_speed)
         eta = 2 * np.asarray(neper_coefficient(absorption)) * np.asarray(speed) ** y * np.tan(np.pi * y / 2)
-    slowing = 1 - float(np.min(eta)) * wave_number ** (y - 1)
-    if slowing <= 0:
+    stiffness_factor = 1 - float(np.min(eta)) * wave_number ** (y - 1)
+    if stiffness_factor <= 0:
         return 0.0
     correction = 1.0
     dt = 0.0
     for _ in range(50):
         loss = highest * float(np.min(tau)) * correction * wave_number ** (y - 1)
-        dt = (loss + np.sqrt(loss**2 + 4 * slowing)) / (slowing * wave_number * correction * highest)
+        dt = (loss + np.sqrt(loss**2 + 4 * stiffness_factor)) / (stiffness_factor * wave_number * correction * highest)
         updated = float(np.sinc(reference * wave_number * min(dt, 2 * np.pi / (reference * wave_number)) / 2 / np.pi))
         if updated < 0.05:
             return float(dt)

@@ -52,15 +52,15 @@ class MediumArrays:
         absorption = problem.absorption
         self._varying["tau"] = absorption is not None and (varies(absorption.alpha_coeff) or self._varying["c0"])
 
-    def members(self, *used: str) -> tuple[bool, dict[str, Any]]:
-        """Return whether any of the coefficients `used` varies, and the kernel members of the medium with them."""
-        varying = any(self._varying[name] for name in used)
+    def members(self, *names: str) -> tuple[bool, dict[str, Any]]:
+        """Return whether any of the coefficients `names` varies, and the kernel members of the medium with them."""
+        varying = any(self._varying[name] for name in names)
         members: dict[str, Any] = {}
-        for name, varies_here in self._varying.items():
+        for name, is_varying in self._varying.items():
             if varying:
-                members[name] = self._array(name) if name in used else None
+                members[name] = self._array(name) if name in names else None
             else:
-                members[name] = 0.0 if varies_here else self._number(name)
+                members[name] = 0.0 if is_varying else self._number(name)
         return varying, members
 
     def _number(self, name: str) -> float:

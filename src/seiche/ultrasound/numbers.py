@@ -21,7 +21,7 @@ def real_numbers(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 
 def one_number(name: str, value: npt.ArrayLike) -> float:
-    """Return a real number; raise CaseError for none or several."""
+    """Return a real number; raise CaseError for another count."""
     array = real_numbers(name, value)
     if array.size != 1:
         raise CaseError(f"{name}: shape {array.shape} is not one number")

@@ -73,7 +73,7 @@ class LocalBasis:
             self._transport,  # type: ignore[arg-type]
             predict=predicted_transport_times,
         )
-        exchange.replayed = False  # steps on several ranks are never graphs
+        exchange.replayed = False  # steps on several ranks are not replayed as graphs
         self.exchanges.append(exchange)
         return (
             MessageAction("send halo", lambda: exchange.start(array), exchange.sent("overlaps")),
@@ -81,7 +81,7 @@ class LocalBasis:
         )
 
     def taper(self, field: Array | None, spectra: Array, components: int) -> Bound:
-        """Return the product of fields and bell in padded rows of spectra; without fields, of these rows themselves."""
+        """Return the product of fields and bell in padded rows of spectra; without fields, of these rows in place."""
         real: Any = self._state.real.name
         return self._state.bind(
             registry.taper(real),
@@ -108,17 +108,17 @@ class LocalBasis:
         inside = np.zeros(self.part.shape, bool)
         inside[self.part.core] = True
         overlap = np.flatnonzero(~inside)
-        places = [
+        coordinates = [
             window.indices(clipped=False)[place]
             for window, place in zip(self.part.windows, np.unravel_index(overlap, self.part.shape), strict=True)
         ]
         owner = np.full(len(overlap), -1)
         for part in self.parts:
             inside_part = np.ones(len(overlap), bool)
-            for window, place in zip(part.windows, places, strict=True):
+            for window, place in zip(part.windows, coordinates, strict=True):
                 inside_part &= (place >= window.start) & (place < window.start + window.core)
             owner[inside_part] = part.rank
-        points = np.ravel_multi_index(tuple(places), shape).astype(np.int64)
+        points = np.ravel_multi_index(tuple(coordinates), shape).astype(np.int64)
         requested = {}
         for peer in np.unique(owner):
             chosen = owner == peer

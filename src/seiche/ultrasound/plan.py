@@ -36,7 +36,7 @@ _PASSES, _TRANSFORM = {False: 120, True: 180}, 24
 _BY_LINES = {False: 220, True: 328}
 _TRANSFORMS = {False: 10, True: 14}
 #: Bytes read and written to pack a message's half spectrum, or to taper a field.
-_PACKED = 8
+_PACK_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def choose(
         lines: precision of line transforms in kernels, if they are used.
 
     Raises:
-        CaseError: the grid can be cut in neither way.
+        CaseError: the grid can be cut neither into slabs nor for a local basis.
     """
     slabs: Sequence[Part] | None
     try:
@@ -134,22 +134,22 @@ def choose(
         return Plan("global")
     if machine is None:
         return Plan("local")
-    local = {
+    seconds_by_split = {
         split: _local_seconds(problem, parts, machine, places, size, lines=lines) for split, parts in splits.items()
     }
-    split = min(local, key=lambda split: local[split])
-    times = {"local": local[split]}
+    split = min(seconds_by_split, key=lambda split: seconds_by_split[split])
+    seconds_by_basis = {"local": seconds_by_split[split]}
     if slabs is not None:
-        times["global"] = _global_seconds(problem, slabs, machine, places, size)
-    finite = {name: seconds for name, seconds in times.items() if np.isfinite(seconds)}
-    if not finite:
+        seconds_by_basis["global"] = _global_seconds(problem, slabs, machine, places, size)
+    predicted = {name: seconds for name, seconds in seconds_by_basis.items() if np.isfinite(seconds)}
+    if not predicted:
         return Plan("local")
-    basis = min(finite, key=lambda name: finite[name])
-    return Plan(basis, finite, split if basis == "local" else None)
+    basis = min(predicted, key=lambda name: predicted[name])
+    return Plan(basis, predicted, split if basis == "local" else None)
 
 
 def _memory_seconds(machine: Machine, size: int, gpus: bool, points: int, bytes_a_point: float) -> float:
-    """Return the time of a rank's memory for bytes that are given for single precision."""
+    """Return the time of a rank's memory traffic; `bytes_a_point` is for single precision."""
     kind = "device" if gpus else "host"
     if kind not in machine.memory:
         return float("inf")
@@ -172,7 +172,7 @@ def _local_seconds(
     fields = 1 + problem.dimensions + 2 * power
     points = max(int(np.prod(part.shape)) for part in parts)
     by_lines = lines is not None and widened(parts, lines) is not None
-    library = _PASSES[power] + _TRANSFORM * _TRANSFORMS[power] + _PACKED * fields
+    library = _PASSES[power] + _TRANSFORM * _TRANSFORMS[power] + _PACK_BYTES * fields
     work = _BY_LINES[power] if by_lines else library
     total = _memory_seconds(machine, size, gpus, points, work)
     slowest = 0.0
@@ -192,7 +192,7 @@ def _global_seconds(
 
     gpus, power = all(place.gpu for place in places), problem.has_fractional_terms
     points = max(int(np.prod(part.shape)) for part in slabs)
-    work = _PASSES[power] + (_TRANSFORM + _PACKED) * _TRANSFORMS[power]
+    work = _PASSES[power] + (_TRANSFORM + _PACK_BYTES) * _TRANSFORMS[power]
     message = points * size / len(slabs)
     times = exchange_times(machine, layout_of(places), message, whole_messages=True, gpus=gpus)
     exchange = min(times.values(), default=float("inf"))
@@ -222,8 +222,8 @@ def plan_of(problem: Problem, world: World, decomposition: Decomposition, option
 
     machine = machine_in_use(world, None)
     lines = line_precision(options)
-    possible = possible_splits(problem.shape, world.size, decomposition.overlap)
-    splits = {cut: _for_lines(parts, lines) for cut, parts in possible.items()}
+    splits_by_axes = possible_splits(problem.shape, world.size, decomposition.overlap)
+    splits = {cut: _for_lines(parts, lines) for cut, parts in splits_by_axes.items()}
     backend = open_backend(options.get("device", "cpu"), options.get("threads"), world.local_rank)
     size = np.dtype(options.get("precision", "float32")).itemsize
     return choose(problem, splits, machine, rank_places(backend, world), size, lines=lines)

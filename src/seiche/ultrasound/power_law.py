@@ -35,21 +35,22 @@ def power_law_errors(absorption: Absorption, sound_speed: Field, frequency: floa
     y, omega = absorption.alpha_power, 2 * np.pi * frequency
     strength = np.asarray(neper_coefficient(absorption)) * omega ** (y - 1) * np.asarray(as_double(sound_speed))
     loss = float(np.max(strength))  # in nepers per radian
-    turning = 0.0 if absorption.stokes or not absorption.dispersion else loss * float(np.tan(np.pi * y / 2))
-    k = complex_wave_number(loss if absorption.losses else 0.0, turning, y)
-    speed = (1 + turning) / k.real - 1 if 1 + turning > 0 else np.nan
+    dispersive = 0.0 if absorption.stokes or not absorption.dispersion else loss * float(np.tan(np.pi * y / 2))
+    k = complex_wave_number(loss if absorption.losses else 0.0, dispersive, y)
+    speed = (1 + dispersive) / k.real - 1 if 1 + dispersive > 0 else np.nan
     attenuation = k.imag / loss - 1 if absorption.losses and loss > 0 else 0.0
     return PowerLawErrors(attenuation, speed)
 
 
-def complex_wave_number(loss: float, turning: float, y: float) -> complex:
-    """Return k c0/w of a wave in the model: k^2 (1 - 2i `loss` k^(y-2) - 2 `turning` k^(y-1)) = 1; nan without one.
+def complex_wave_number(loss: float, dispersive: float, y: float) -> complex:
+    """Return k c0/w of a wave in the model: k^2 (1 - 2i `loss` k^(y-2) - 2 `dispersive` k^(y-1)) = 1; nan without one.
 
-    `loss` is a0 w^(y-1) c0, `turning` the same times tan(pi y/2). The root is continued from that without absorption.
+    `loss` is a0 w^(y-1) c0, `dispersive` the same times tan(pi y/2). The root is continued from that without
+    absorption.
     """
     k = complex(1.0)
-    for share in np.linspace(0.05, 1.0, 20):
-        a, b = 2j * share * loss, 2 * share * turning
+    for fraction in np.linspace(0.05, 1.0, 20):
+        a, b = 2j * fraction * loss, 2 * fraction * dispersive
         for _ in range(_ITERATIONS):
             value = k**2 - a * k**y - b * k ** (y + 1) - 1
             slope = 2 * k - a * y * k ** (y - 1) - b * (y + 1) * k**y

@@ -34,7 +34,7 @@ class Sink(Protocol):
     """Destination for the rows of a series."""
 
     def __call__(self, name: str, row: int, values: npt.NDArray[Any]) -> None:
-        """Take rows `row`, `row + 1` ... of series `name`: (rows, sensors)."""
+        """Receive rows `row`, `row + 1` ... of series `name`: (rows, sensors)."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,10 @@ class Recorder:
         for harmonic in request.harmonics:
             name = f"harmonics at {harmonic.frequency:g} Hz"
             if not 0 <= harmonic.first < harmonic.last <= self._state.problem.steps or not harmonic.frequency > 0:
-                raise CaseError(f"record: {name} over steps {harmonic.first} to {harmonic.last}")
+                raise CaseError(
+                    f"record: {name} over steps {harmonic.first} to {harmonic.last}; expected a positive frequency and "
+                    "steps of the run"
+                )
             highest = 0.5 / self._state.problem.dt
             if harmonic.frequency > highest:
                 raise CaseError(f"record: {name} exceed the Nyquist frequency, {highest:g} Hz")
@@ -226,20 +229,20 @@ class Recorder:
         run = state.bind(spec, items=state.problem.points, sensor={"field": state.p}, **members)
         self._harmonic_work.append(run)
 
-    def due(self, t: int) -> tuple[bool, bool]:
-        """Return whether sensors, and whether harmonics, record step t."""
-        sensed = bool(self._work) and self.request.first <= t < self._state.problem.steps
-        return sensed, any(harmonic.first <= t < harmonic.last for harmonic in self.request.harmonics)
+    def is_recording(self, t: int) -> tuple[bool, bool]:
+        """Return whether sensors, and whether harmonics, are recorded in step t."""
+        sensors = bool(self._work) and self.request.first <= t < self._state.problem.steps
+        return sensors, any(harmonic.first <= t < harmonic.last for harmonic in self.request.harmonics)
 
-    def work(self, sensed: bool, harmonics: bool) -> Bound:
+    def work(self, sensors: bool, harmonics: bool) -> Bound:
         """Return the work that records the present fields for sensors and for harmonics."""
-        return ActionSequence([*(self._work if sensed else ()), *(self._harmonic_work if harmonics else ())])
+        return ActionSequence([*(self._work if sensors else ()), *(self._harmonic_work if harmonics else ())])
 
     def recorded_of(self, steps: int) -> int:
-        """Return how many of the first `steps` steps the sensors record."""
+        """Return how many of the first `steps` steps are recorded at the sensors."""
         return max(0, steps - self.request.first)
 
-    def done(self, steps: int) -> None:
+    def after_steps(self, steps: int) -> None:
         """Flush full rings after `steps` steps."""
         self.recorded = self.recorded_of(steps)
         for series in self._series.values():

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from seiche.errors import CaseError
 from seiche.kernels.registry.kspace import PROCESSES
 
-#: Maximum rate of a process over the top of the band. Faster processes follow y = 2 better, but increase the unrelaxed
-#: speed.
+#: Maximum rate of a process over the upper limit of the band. Faster processes approximate y = 2 better, but increase
+#: the unrelaxed speed.
 _FASTEST = 10.0
 #: Number of tissues with labels of 8 bits.
 MAX_TISSUES = 256
@@ -61,7 +61,7 @@ def fit(
 ) -> tuple[Array, Array, float]:
     """Return strengths, times and the unrelaxed speed that follow a power law within `band` (Hz).
 
-    The speed is exact at the geometric mean of the band. CaseError if the absorption deviates by more than a fifth.
+    The speed is exact at the geometric mean of the band. CaseError if the absorption deviates by more than 20 %.
     """
     from scipy.optimize import least_squares, nnls
 
@@ -79,24 +79,24 @@ def fit(
         _, unscaled_speed = response(np.array([centre]), strengths, times, 1.0)
         return strengths, times, float(sound_speed / unscaled_speed[0])
 
-    def misfit(x: Array) -> Array:
+    def residuals(x: Array) -> Array:
         absorption, phase_speed = response(f, *unpack(x))
         return np.asarray(np.nan_to_num(np.concatenate([absorption / alpha - 1, phase_speed / speed - 1]), nan=10.0))
 
     lowest = np.log(np.repeat([1e-9, 1 / (_FASTEST * w[-1])], PROCESSES))
     highest = np.log(np.repeat([0.9, _FASTEST / w[0]], PROCESSES))
     best = None
-    for spread in (1.0, 2.0, 4.0):
-        times = 1 / np.geomspace(w[0] / spread, w[-1] * spread, PROCESSES)
+    for width in (1.0, 2.0, 4.0):
+        times = 1 / np.geomspace(w[0] / width, w[-1] * width, PROCESSES)
         columns = w[:, None] ** 2 * times / (1 + (w[:, None] * times) ** 2) / (2 * sound_speed) / alpha[:, None]
         strengths, _ = nnls(columns, np.ones(len(f)))
         start = np.log(np.concatenate([np.maximum(strengths, 1e-3 * strengths.max()), times]))
-        result = least_squares(misfit, np.clip(start, lowest, highest), bounds=(lowest, highest), max_nfev=300)
+        result = least_squares(residuals, np.clip(start, lowest, highest), bounds=(lowest, highest), max_nfev=300)
         if best is None or result.cost < best.cost:
             best = result
     assert best is not None
     strengths, times, unrelaxed = unpack(np.asarray(best.x))
-    if not np.abs(misfit(best.x)[: len(f)]).max() < 0.2 or strengths.sum() >= 1:
+    if not np.abs(residuals(best.x)[: len(f)]).max() < 0.2 or strengths.sum() >= 1:
         raise CaseError(
             f"alpha_coeff: {PROCESSES} relaxation processes cannot approximate {alpha_coeff:g} "
             f"dB/(MHz^{alpha_power:g} cm) from {low:g} to {high:g} Hz; use a narrower band"

@@ -56,14 +56,14 @@ class Sensor:
             object.__setattr__(self, "frequency_window", window)
 
     def check(self, grid: Grid) -> None:
-        """Raise CaseError for unknown records, and unless there is exactly one of the three kinds of sensor."""
+        """Raise CaseError for unknown records, several kinds of sensor, or records at points without a sensor."""
         for name in self.record:
             if name not in RECORDS:
                 raise CaseError(f"sensor.record: {name!r} is not one of {', '.join(RECORDS)}")
-        kinds = [name for name in ("mask", "corners", "positions") if getattr(self, name) is not None]
-        if len(kinds) > 1:
-            raise CaseError(f"sensor: has {' and '.join(kinds)}; use only one of them")
-        if not kinds and any(not name.endswith(("_all", "_final")) for name in self.record):
+        defined = [name for name in ("mask", "corners", "positions") if getattr(self, name) is not None]
+        if len(defined) > 1:
+            raise CaseError(f"sensor: has {' and '.join(defined)}; use only one of them")
+        if not defined and any(not name.endswith(("_all", "_final")) for name in self.record):
             raise CaseError("sensor.mask: is missing; records at points require a mask, corners or positions")
         if grid.steps is not None and not 0 <= self.first < grid.steps:
             raise CaseError(f"sensor.first: {self.first} is not one of the {grid.steps} steps")
@@ -109,17 +109,17 @@ class Sensor:
         if self.positions is None:
             return None
         dimensions = len(grid.shape)
-        places = np.atleast_2d(real_numbers("sensor.positions", self.positions))
-        if places.ndim != 2 or places.shape[1] != dimensions:
-            raise CaseError(f"sensor.positions: shape {places.shape} is not (n, {dimensions})")
-        scaled = places / grid.spacings + np.array([n // 2 for n in grid.shape])
+        positions = np.atleast_2d(real_numbers("sensor.positions", self.positions))
+        if positions.ndim != 2 or positions.shape[1] != dimensions:
+            raise CaseError(f"sensor.positions: shape {positions.shape} is not (n, {dimensions})")
+        scaled = positions / grid.spacings + np.array([n // 2 for n in grid.shape])
         if not ((scaled >= 0) & (scaled <= np.array(grid.shape) - 1)).all():
             raise CaseError("sensor.positions: a position lies outside the grid")
-        below = np.minimum(np.floor(scaled).astype(np.int64), np.array(grid.shape) - 2)
-        fraction = scaled - below
+        lower = np.minimum(np.floor(scaled).astype(np.int64), np.array(grid.shape) - 2)
+        fraction = scaled - lower
         indices, weights = [], []
         for corner in np.ndindex((2,) * dimensions):
-            up = np.array(corner)
-            indices.append(np.ravel_multi_index(tuple((below + up).T), grid.shape))
-            weights.append(np.prod(np.where(up == 1, fraction, 1 - fraction), axis=1))
+            is_upper = np.array(corner)
+            indices.append(np.ravel_multi_index(tuple((lower + is_upper).T), grid.shape))
+            weights.append(np.prod(np.where(is_upper == 1, fraction, 1 - fraction), axis=1))
         return np.stack(indices, 1).astype(np.int64), np.stack(weights, 1)

@@ -66,10 +66,10 @@ class Arc(_Curved):
 
     def quadrature(self, spacing: float) -> Quadrature:
         """Return Gauss points in the angle."""
-        half = _half_angle("arc", self.radius, self.diameter)
+        half_angle = _half_angle("arc", self.radius, self.diameter)
         axis = _direction("arc", self.position, self.focus, 2)
         side = np.array([-axis[1], axis[0]])
-        angles, weights = _gauss(-half, half, self.radius, spacing)
+        angles, weights = _gauss(-half_angle, half_angle, self.radius, spacing)
         normals = np.cos(angles)[:, None] * axis - np.sin(angles)[:, None] * side
         points = np.asarray(self.position) + self.radius * (axis - normals)
         return Quadrature(points, self.radius * weights, normals, 1)
@@ -81,12 +81,12 @@ class Bowl(_Curved):
 
     def quadrature(self, spacing: float) -> Quadrature:
         """Return rings at Gauss points of the polar angle."""
-        half = _half_angle("bowl", self.radius, self.diameter)
+        half_angle = _half_angle("bowl", self.radius, self.diameter)
         axis = _direction("bowl", self.position, self.focus, 3)
-        angles, weights = _gauss(0.0, half, self.radius, spacing)
-        ring, turn = _rings(self.radius * np.sin(angles), spacing)
-        across = np.stack(_across(axis))
-        outward = np.cos(turn)[:, None] * across[0] + np.sin(turn)[:, None] * across[1]
+        angles, weights = _gauss(0.0, half_angle, self.radius, spacing)
+        ring, azimuth = _rings(self.radius * np.sin(angles), spacing)
+        perpendicular = np.stack(_perpendicular(axis))
+        outward = np.cos(azimuth)[:, None] * perpendicular[0] + np.sin(azimuth)[:, None] * perpendicular[1]
         polar = angles[ring]
         normals = np.cos(polar)[:, None] * axis - np.sin(polar)[:, None] * outward
         counts = np.bincount(ring)
@@ -118,10 +118,10 @@ class Disc:
             raise CaseError(f"disc: diameter {self.diameter:g} m is not positive")
         axis = _direction("disc", self.position, self.focus, 3)
         radii, weights = _gauss(0.0, self.diameter / 2, 1.0, spacing)
-        ring, turn = _rings(radii, spacing)
-        first, second = _across(axis)
+        ring, azimuth = _rings(radii, spacing)
+        first, second = _perpendicular(axis)
         points = np.asarray(self.position) + radii[ring, None] * (
-            np.cos(turn)[:, None] * first + np.sin(turn)[:, None] * second
+            np.cos(azimuth)[:, None] * first + np.sin(azimuth)[:, None] * second
         )
         shares = (2 * np.pi * radii * weights / np.bincount(ring))[ring]
         return Quadrature(points, shares, np.broadcast_to(axis, points.shape), 2)
@@ -189,7 +189,9 @@ def _gauss(low: float, high: float, scale: float, spacing: float) -> tuple[Float
     """Return Gauss points and weights of an interval whose length times `scale` is in m."""
     from scipy.special import roots_legendre
 
-    count = max(4, int(np.ceil(1.6 * (high - low) * scale / spacing)))  # inside, their distance is 1.57 times the mean
+    count = max(
+        4, int(np.ceil(1.6 * (high - low) * scale / spacing))
+    )  # in the middle, their distance is 1.57 times the mean
     nodes, weights = roots_legendre(count)
     return low + (high - low) / 2 * (np.asarray(nodes) + 1), np.asarray(weights) * (high - low) / 2
 
@@ -202,7 +204,7 @@ def _rings(radii: Floats, spacing: float) -> tuple[npt.NDArray[np.int64], Floats
     return ring, 2 * np.pi * (within / counts[ring] + ring * 0.6180339887498949)
 
 
-def _across(axis: Floats) -> tuple[Floats, Floats]:
+def _perpendicular(axis: Floats) -> tuple[Floats, Floats]:
     """Return two orthonormal vectors perpendicular to an axis in three dimensions."""
     helper = np.eye(3)[int(np.argmin(np.abs(axis)))]
     first = np.cross(axis, helper)

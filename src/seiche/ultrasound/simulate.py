@@ -82,11 +82,11 @@ def simulate(
 ) -> dict[str, npt.NDArray[Any]]:
     """Return the records of the sensor by name, on every rank; no argument is changed. Collective.
 
-    Rank 0 warns of weaknesses such as too few points per wavelength or an unsuitable scheme.
+    Rank 0 issues warnings, for example about too few points per wavelength or an unsuitable scheme.
 
     Series are (n_sensors, n_times), aggregates (n_sensors,), whole-grid records have the grid's shape (without layers
     outside). Velocities have one entry per axis ("ux"). Series of cuboids are in the order of the cuboids, each in C
-    order. "I" is the intensity p u at equal places and times, "I_avg" its mean. With frequencies, "p_amplitude" and
+    order. "I" is the intensity p u at the same points and times, "I_avg" its mean. With frequencies, "p_amplitude" and
     "p_phase" are (n_frequencies, *grid).
 
     Args:
@@ -208,30 +208,32 @@ def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, sm
         relaxation=relaxation,
         pml=tuple(Pml(size, alpha) for size, alpha in zip(layers.sizes, layers.alphas, strict=True)),
         initial_pressure=pressure,
-        sources=tuple(replace(one, points=_moved(one.points, shape, grow)) for one in sources),
+        sources=tuple(replace(one, points=_enlarged_indices(one.points, shape, grow)) for one in sources),
     )
 
 
 def _staggered(medium: Medium, grid: Grid, enlarged: Callable[[Field], Field]) -> tuple[Field, ...] | None:
     """Return the density at staggered points of the enlarged grid, None for means; CaseError for a wrong count."""
-    given = medium.staggered_density
-    if given is None:
+    densities = medium.staggered_density
+    if densities is None:
         return None
-    if len(given) != len(grid.shape):
+    if len(densities) != len(grid.shape):
         raise CaseError(
-            f"medium.staggered_density: {len(given)} arrays; expected one for each of {len(grid.shape)} axes"
+            f"medium.staggered_density: {len(densities)} arrays; expected one for each of {len(grid.shape)} axes"
         )
-    return tuple(enlarged(on_grid("medium.staggered_density", one, grid.shape)) for one in given)
+    return tuple(enlarged(on_grid("medium.staggered_density", density, grid.shape)) for density in densities)
 
 
-def _moved(points: npt.NDArray[np.int64], shape: tuple[int, ...], grow: tuple[int, ...]) -> npt.NDArray[np.int64]:
+def _enlarged_indices(
+    points: npt.NDArray[np.int64], shape: tuple[int, ...], grow: tuple[int, ...]
+) -> npt.NDArray[np.int64]:
     """Return indices in the grid enlarged at both ends."""
     if not any(grow):
         return points
-    places = np.unravel_index(points, shape)
-    larger = tuple(n + 2 * m for n, m in zip(shape, grow, strict=True))
-    moved = tuple(place + m for place, m in zip(places, grow, strict=True))
-    return np.asarray(np.ravel_multi_index(moved, larger), np.int64)
+    indices = np.unravel_index(points, shape)
+    enlarged_shape = tuple(n + 2 * m for n, m in zip(shape, grow, strict=True))
+    shifted = tuple(place + m for place, m in zip(indices, grow, strict=True))
+    return np.asarray(np.ravel_multi_index(shifted, enlarged_shape), np.int64)
 
 
 def request_of(grid: Grid, sensor: Sensor, layers: Layers) -> Request:
@@ -244,8 +246,8 @@ def request_of(grid: Grid, sensor: Sensor, layers: Layers) -> Request:
         quantities += ["p", "u_non_staggered"]
     window = sensor.frequency_window or (sensor.first, grid.steps)
     return Request(
-        points=None if points is None else _moved(points, grid.shape, grow),
-        nodes=None if nodes is None else _moved(nodes[0], grid.shape, grow),
+        points=None if points is None else _enlarged_indices(points, grid.shape, grow),
+        nodes=None if nodes is None else _enlarged_indices(nodes[0], grid.shape, grow),
         weights=None if nodes is None else nodes[1],
         quantities=tuple(dict.fromkeys(quantities)),
         first=sensor.first,

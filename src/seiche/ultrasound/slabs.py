@@ -32,7 +32,9 @@ def slabs_of(shape: tuple[int, ...], ranks: int) -> list[Part]:
     if len(shape) == 1:
         raise CaseError("basis: a grid with one axis cannot be cut into slabs; use the local basis")
     if min(shape[0], _divided(shape)) < ranks:
-        raise CaseError(f"basis: {'x'.join(map(str, shape))} points cannot be cut into slabs for {ranks} ranks")
+        raise CaseError(
+            f"basis: {'x'.join(map(str, shape))} points cannot be cut into slabs for {ranks} ranks; use fewer"
+        )
     bounds = _bounds(shape[0], ranks)
     other_axes = tuple(Window(n, 0, n, 0) for n in shape[1:])
     return [Part(rank, (Window(shape[0], a, b - a, 0), *other_axes)) for rank, (a, b) in enumerate(pairwise(bounds))]
@@ -59,12 +61,16 @@ def slab_problem(problem: Problem, parts: Sequence[Part], rank: int, *, axis_wis
     density = problem.density
     staggered = problem.staggered_density
     if staggered is None and varies(density) and not axis_wise:
-        staggered = tuple(_between(density, axis) for axis in range(problem.dimensions))
+        staggered = tuple(_midpoint_means(density, axis) for axis in range(problem.dimensions))
     slab = part_problem(replace(problem, staggered_density=staggered, sources=()), parts[rank])
     local_sources = (part_problem(replace(problem, sources=(one,)), parts[rank]).sources for one in problem.sources)
-    sources = [_everywhere(whole, parts_here) for whole, parts_here in zip(problem.sources, local_sources, strict=True)]
+    sources = [
+        _on_every_rank(whole, local_parts) for whole, local_parts in zip(problem.sources, local_sources, strict=True)
+    ]
     if axis_wise:
-        sources = [_silent(whole) if one is None else one for whole, one in zip(problem.sources, sources, strict=True)]
+        sources = [
+            _without_points(whole) if one is None else one for whole, one in zip(problem.sources, sources, strict=True)
+        ]
     return replace(
         slab, share=Share(1, bounds[rank], bounds[rank + 1]), sources=tuple(one for one in sources if one is not None)
     )
@@ -76,7 +82,7 @@ def column_problem(problem: Problem, ranks: int, rank: int) -> Problem:
     windows = [Window(n, 0, n, 0) for n in problem.shape]
     windows[1] = Window(problem.shape[1], bounds[rank], bounds[rank + 1] - bounds[rank], 0)
     staggered, absorption = problem.staggered_density, problem.absorption
-    needed = replace(
+    reduced = replace(
         problem,
         staggered_density=None if staggered is None else staggered[:1],
         absorption=None if absorption is None else replace(absorption, alpha_coeff=0.0),
@@ -84,10 +90,10 @@ def column_problem(problem: Problem, ranks: int, rank: int) -> Problem:
         initial_pressure=None,
         sources=(),
     )
-    return part_problem(needed, Part(rank, tuple(windows)))
+    return part_problem(reduced, Part(rank, tuple(windows)))
 
 
-def _between(density: Field, axis: int) -> Field:
+def _midpoint_means(density: Field, axis: int) -> Field:
     """Return the means of neighbours along an axis (eq. 5)."""
     values = np.asarray(density)
     last = values.take([-1], axis)
@@ -96,35 +102,35 @@ def _between(density: Field, axis: int) -> Field:
     return means
 
 
-def _everywhere(source: MaskSource, local_sources: tuple[MaskSource, ...]) -> MaskSource | None:
-    """Return a source on a slab; one that needs transforms acts on every rank, with zero weights if need be."""
+def _on_every_rank(source: MaskSource, local_sources: tuple[MaskSource, ...]) -> MaskSource | None:
+    """Return a source on a slab; one that requires transforms is on every rank, with zero weights if necessary."""
     if source.mode != "additive":
         return local_sources[0] if local_sources else None
-    single = source.samples.shape[1] == 1
+    has_one_signal = source.samples.shape[1] == 1
     if not local_sources:
-        samples = source.samples if single else np.zeros((len(source.samples), 2))
+        samples = source.samples if has_one_signal else np.zeros((len(source.samples), 2))
         delays = None if source.delays is None else np.zeros(samples.shape[1], np.int64)
         count = samples.shape[1]
         return replace(
             source, points=np.zeros(count, np.int64), samples=samples, weights=np.zeros(count), delays=delays
         )
-    source_here = local_sources[0]
-    if single or len(source_here.points) > 1:
-        return source_here
-    # A single signal would count as that of all points; a second, silent one prevents this.
+    local_source = local_sources[0]
+    if has_one_signal or len(local_source.points) > 1:
+        return local_source
+    # One signal would apply to all points; a second point with a zero signal prevents this.
     return replace(
-        source_here,
-        points=np.repeat(source_here.points, 2),
-        samples=np.concatenate([source_here.samples, np.zeros_like(source_here.samples)], axis=1),
-        weights=None if source_here.weights is None else np.repeat(source_here.weights, 2),
-        delays=None if source_here.delays is None else np.repeat(source_here.delays, 2),
+        local_source,
+        points=np.repeat(local_source.points, 2),
+        samples=np.concatenate([local_source.samples, np.zeros_like(local_source.samples)], axis=1),
+        weights=None if local_source.weights is None else np.repeat(local_source.weights, 2),
+        delays=None if local_source.delays is None else np.repeat(local_source.delays, 2),
     )
 
 
-def _silent(source: MaskSource) -> MaskSource:
+def _without_points(source: MaskSource) -> MaskSource:
     """Return a source without points."""
-    nowhere = np.zeros(0, np.int64)
-    return replace(source, points=nowhere, samples=source.samples[:, :1], weights=None, delays=None)
+    no_points = np.zeros(0, np.int64)
+    return replace(source, points=no_points, samples=source.samples[:, :1], weights=None, delays=None)
 
 
 class Slabs:
@@ -161,7 +167,7 @@ class Slabs:
 
 
 class SlabTransforms(Transforms):
-    """Transforms of the whole grid. A spectrum has `_room` complex numbers, more than this rank has points."""
+    """Transforms of the whole grid. A spectrum has `_spectrum_size` complex numbers, more than this rank has points."""
 
     def __init__(
         self, world: World, state: DeviceState, parts: Sequence[Part], *, strategy: Any, exchanges: list[Exchange]
@@ -172,18 +178,18 @@ class SlabTransforms(Transforms):
         whole = state.problem.whole_shape
         self._planes = state.backend.transforms((1,) * (4 - len(whole)) + whole[1:], state.real.name)  # type: ignore[arg-type]
         self.name = f"{self._planes.name}, slabs"
-        self._room = state.rows["spectrum"]
+        self._spectrum_size = state.rows["spectrum"]
         self._heights = [part.windows[0].core for part in parts]
         self._bounds = _bounds(_divided(whole), world.size)
         self._inner = self.half if len(whole) == 3 else 1
-        self._messages = state.backend.zeros(self._room, self.complex)
+        self._messages = state.backend.zeros(self._spectrum_size, self.complex)
         self._bound_exchanges: dict[tuple[int, bool], MessageAction] = {}
         self._pointer = state.backend.pointer
 
     @property
     def spectrum_shape(self) -> tuple[int, ...]:  # type: ignore[override]
         """Return the allocated size of one spectrum."""
-        return (self._room,)
+        return (self._spectrum_size,)
 
     def _layouts(self, field: Array) -> tuple[Array, Array, list[tuple[Array, Array]]]:
         """Return a field as planes, as columns, and pairs of its pieces by rank: in the messages, in the planes."""
@@ -199,7 +205,7 @@ class SlabTransforms(Transforms):
         return planes.reshape(height, *self._planes.spectrum_shape), columns, pairs
 
     def _exchange(self, field: Array, columns: Array, back: bool) -> MessageAction:
-        """Return the transposition of a field to columns or back, made once."""
+        """Return the transposition of a field to columns or back, created once."""
         key = (self._pointer(field), back)
         if key not in self._bound_exchanges:
             height, width = self._heights[self._world.rank], columns.shape[1]

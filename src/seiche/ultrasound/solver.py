@@ -3,7 +3,7 @@
 
 gradient, velocity               momentum
 velocity sources
-divergence, density              mass, and the pressure that follows
+divergence, density              mass, and the resulting pressure
 pressure sources, pressure       instead, in a step in which a source acts on the density
 absorption                       fractional Laplacians of power-law media
 record                           sensor records
@@ -31,7 +31,7 @@ from seiche.ultrasound.axis_wise import AxisWiseScheme
 from seiche.ultrasound.exact import ExactScheme
 from seiche.ultrasound.exact_lines import ExactLinesScheme, has_lines
 from seiche.ultrasound.gathered import Records, check_rank_support
-from seiche.ultrasound.local_basis import least_overlap
+from seiche.ultrasound.local_basis import min_overlap
 from seiche.ultrasound.overlaps import LocalBasis
 from seiche.ultrasound.partition import partition_of
 from seiche.ultrasound.plan import Decomposition
@@ -73,7 +73,7 @@ class UltrasoundSolver(SolverBase):
         sources: those in the part of this rank.
 
     Raises:
-        CaseError: an unknown option, an unsupported record, or a grid that `decomposition` cannot cut.
+        CaseError: an unknown option, an unsupported record, or a grid that cannot be cut by `decomposition`.
         BackendUnavailable: the device is missing, or has too little memory.
     """
 
@@ -106,7 +106,7 @@ class UltrasoundSolver(SolverBase):
         self.step, self.dt, self.backend = 0, problem.dt, open_backend(device, threads, self.world.local_rank)
         self.timers = StageTimers(self.backend.clock())
         self.plan, self.parts, self.part = partition.plan, partition.parts, partition.part
-        self.overlap = least_overlap(self.parts)
+        self.overlap = min_overlap(self.parts)
         basis = partition.basis
         self._state = DeviceState(self.backend, partition.problem, precision, basis)
         self._scheme = self._open_scheme(partition.transforms)
@@ -150,28 +150,28 @@ class UltrasoundSolver(SolverBase):
     @property
     def stages(self) -> list[Stage]:
         """Return the stages of the next step."""
-        *active, sensed, harmonics = kind = self._kind()
-        if self._begins:
+        *active, sensors, harmonics = kind = self._kind()
+        if self._starts_from_pressure:
             start = Stage("initial pressure", self._set_initial_pressure)
-            return [start, *self._scheme.start(), *self._last(sensed, harmonics)]
+            return [start, *self._scheme.start(), *self._final_stages(sensors, harmonics)]
         if kind not in self._lists:
             velocity, pressure = self.sources.velocity(active), self.sources.pressure(active)
             step = self._scheme.step(stages("velocity sources", *velocity), stages("pressure sources", *pressure))
-            self._lists[kind] = [*step, *self._last(sensed, harmonics)]
+            self._lists[kind] = [*step, *self._final_stages(sensors, harmonics)]
         return self._lists[kind]
 
     def _kind(self) -> tuple[bool, ...]:
         """Return the kind of the next step: the sources that act, and the records."""
-        return *self.sources.active(self.step), *self._recorder.due(self.step)
+        return *self.sources.active(self.step), *self._recorder.is_recording(self.step)
 
     @property
-    def _begins(self) -> bool:
+    def _starts_from_pressure(self) -> bool:
         """Return whether the next step starts from an initial pressure."""
         return self.step == 0 and self.problem.initial_pressure is not None
 
     @property
     def phases(self) -> tuple[list[Stage], ...]:
-        """Return the stages of each kind of step so far, except the start from an initial pressure."""
+        """Return the stages of each kind of step so far, without the start from an initial pressure."""
         return tuple(self._lists[kind] for kind in self._counts)
 
     @property
@@ -179,8 +179,8 @@ class UltrasoundSolver(SolverBase):
         """Return the number of steps of each kind so far."""
         return tuple(self._counts.values())
 
-    def _last(self, sensed: bool, harmonics: bool) -> list[Stage]:
-        record = [Stage("record", self._recorder.work(sensed, harmonics))] if sensed or harmonics else []
+    def _final_stages(self, sensors: bool, harmonics: bool) -> list[Stage]:
+        record = [Stage("record", self._recorder.work(sensors, harmonics))] if sensors or harmonics else []
         return [*record, Stage("advance clock", self._clock)]
 
     def _set_initial_pressure(self) -> None:
@@ -193,12 +193,12 @@ class UltrasoundSolver(SolverBase):
 
     def _may_replay(self) -> bool:
         """Return whether a graph of the next step may be captured: not on first use, which allocates memory."""
-        return self._partition.basis is None and not self._begins and self._kind() in self._counts
+        return self._partition.basis is None and not self._starts_from_pressure and self._kind() in self._counts
 
     def _before_launch(self, steps: int) -> Hashable:
         """Count the next step; return its kind."""
         kind = self._kind()
-        if not self._begins:
+        if not self._starts_from_pressure:
             self._counts[kind] = self._counts.get(kind, 0) + 1
         return kind
 
@@ -208,7 +208,7 @@ class UltrasoundSolver(SolverBase):
 
     def _after_launch(self, steps: int) -> None:
         """Flush full rings of series."""
-        self._recorder.done(self.step)
+        self._recorder.after_steps(self.step)
 
     def _after(self, steps: int) -> None:
         """Check the pressure at intervals."""
@@ -221,8 +221,8 @@ class UltrasoundSolver(SolverBase):
         Raises:
             UnstableError: on every rank, if the pressure is not finite.
         """
-        own = self._state.p.reshape(self.part.shape)[self.part.core]
-        largest = float(self.world.allreduce_max(np.array([self.backend.max(own)]))[0])
+        own_pressure = self._state.p.reshape(self.part.shape)[self.part.core]
+        largest = float(self.world.allreduce_max(np.array([self.backend.max(own_pressure)]))[0])
         if not np.isfinite(largest):
             raise UnstableError(
                 f"pressure is not finite after step {self.step} of {self.problem.steps}: the time step {self.dt:g} "
@@ -289,8 +289,8 @@ class UltrasoundSolver(SolverBase):
     def state(self) -> State:
         """Return fields and records as rows of points and of sensors.
 
-        Overlaps are not included; they are filled from the neighbours before use. A run restarted from the state in the
-        same parts is bitwise identical to one without a stop. In other parts the initial state is identical; later
+        Overlaps are not included; they are filled from the neighbours before use. With the same parts a restarted run
+        is bitwise identical to an uninterrupted one. In other parts the initial state is identical; later
         steps differ as the decompositions do, by round-off for slabs. Series with a sink are not included.
         """
         self._collect()

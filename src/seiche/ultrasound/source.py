@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sources of the user, and their signals scaled for the solver (theory/ultrasound, section 5)."""
+"""Sources given by the user, and their signals scaled for the solver (theory/ultrasound, section 5)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Source:
         if isinstance(self.emitters, Emitter):
             object.__setattr__(self, "emitters", (self.emitters,))
         if not all(isinstance(one, Emitter) for one in self.emitters):
-            raise CaseError("source.emitters: not every item is an Emitter")
+            raise CaseError("source.emitters: every item must be an Emitter")
 
     def on(self, grid: Grid, sound_speed: Field) -> tuple[MaskSource, ...]:
         """Return the sources with scaled signals (eq. 15).
@@ -118,7 +118,7 @@ def _at(field: Field, points: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
 
 
 def _delays(name: str, delays: npt.ArrayLike | None, count: int, grid: Grid) -> npt.NDArray[np.int64] | None:
-    """Return delays in steps, limited to the length of the run: a later start has no effect."""
+    """Return delays in steps, limited to the duration of the run: a later start has no effect."""
     if delays is None:
         return None
     steps = np.asarray(delays)
@@ -165,9 +165,9 @@ def _source(
 
 
 def smoothed(field: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return a field over the grid, low-pass filtered by a rotated Blackman window and rescaled to its old maximum.
+    """Return a field over the grid, low-pass filtered by a rotated Blackman window and rescaled to its maximum.
 
-    This avoids ringing of sharp edges; by default an initial pressure is smoothed (theory/ultrasound, eq. 18).
+    This avoids ringing at sharp edges; by default an initial pressure is smoothed (theory/ultrasound, eq. 18).
     """
     array = np.asarray(field, np.float64)
     radius = max(n // 2 for n in array.shape)
@@ -179,5 +179,5 @@ def smoothed(field: npt.ArrayLike) -> npt.NDArray[np.float64]:
     table = 0.42 + 0.5 * np.cos(angles) + 0.08 * np.cos(2 * angles)
     window = np.interp(np.sqrt(np.asarray(squares)) * radius, np.arange(radius + 1), table)
     smooth = np.fft.ifftn(np.fft.fftn(array) * window).real
-    highest, new_highest = np.abs(array).max(), np.abs(smooth).max()
-    return np.asarray(smooth * (highest / new_highest if new_highest > 0 else 1.0))
+    maximum, smooth_maximum = np.abs(array).max(), np.abs(smooth).max()
+    return np.asarray(smooth * (maximum / smooth_maximum if smooth_maximum > 0 else 1.0))

@@ -48,7 +48,7 @@ class SourceStages:
 
     def _bind(self, source: MaskSource) -> Bound:
         state = self._state
-        if not source.points.size:  # all of its points are on other ranks
+        if not source.points.size:  # all its points are on other ranks
             return _no_points
         target, fields = state.rho, state.problem.dimensions
         if not on_density(source):
@@ -95,8 +95,8 @@ class SourceStages:
     def _corrected_mask(self, source: MaskSource) -> Array:
         """Return F^-1[cos(a) F w] (points,) for the weights w at the source's points; equal masks are shared."""
         state = self._state
-        for other, mask in self._masks:
-            if other.points is source.points and other.weights is source.weights:
+        for former_source, mask in self._masks:
+            if former_source.points is source.points and former_source.weights is source.weights:
                 return mask
         weights = np.ones(source.points.size) if source.weights is None else source.weights
         clock = state.backend.zeros(1, np.int64)
@@ -104,8 +104,8 @@ class SourceStages:
             "samples": state.backend.upload(np.ascontiguousarray(weights, state.real)),
             **{"weight": None, "delay": None, "clock": clock, "stride": 0, "column": 1},
         }
-        for one in self._spread(source, signal):
-            one()
+        for action in self._spread(source, signal):
+            action()
         half_rows = state.backend.download(state.work[1]).reshape(-1)[: state.row_count * state.rows["half"]]
         reals = half_rows.reshape(state.row_count, -1).view(state.real)[:, : state.extents[2]]
         mask = state.backend.upload(np.ascontiguousarray(reals).reshape(-1))

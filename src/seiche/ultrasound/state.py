@@ -22,15 +22,15 @@ Bound = Callable[[], None]
 
 
 class DeviceAction:
-    """Bound work with the `bytes` of memory traffic that it must cause."""
+    """A bound action, with the `bytes` of its minimum memory traffic."""
 
     __slots__ = ("_run", "bytes")
 
-    def __init__(self, run: Bound, moved: int) -> None:
-        self._run, self.bytes = run, moved
+    def __init__(self, run: Bound, byte_count: int) -> None:
+        self._run, self.bytes = run, byte_count
 
     def __call__(self) -> None:
-        """Run it."""
+        """Run the action."""
         self._run()
 
 
@@ -45,7 +45,7 @@ class MessageAction(DeviceAction):
 
 
 class ActionSequence:
-    """Bound work in order; some of it may be messages."""
+    """Bound actions in order; some may be messages."""
 
     __slots__ = ("actions",)
 
@@ -53,18 +53,18 @@ class ActionSequence:
         self.actions = tuple(actions)
 
     def __call__(self) -> None:
-        """Run all of it."""
+        """Run all actions."""
         for action in self.actions:
             action()
 
 
-def _declared(run: Bound, moved: int) -> Bound:
-    """Return work with its memory traffic; messages in it are unchanged."""
+def _declared(run: Bound, byte_count: int) -> Bound:
+    """Return actions with their memory traffic; messages among them are unchanged."""
     if not isinstance(run, ActionSequence):
-        return DeviceAction(run, moved)
+        return DeviceAction(run, byte_count)
     count = sum(not isinstance(action, MessageAction) for action in run.actions)
     return ActionSequence(
-        [one if isinstance(one, MessageAction) else DeviceAction(one, moved // count) for one in run.actions]
+        [one if isinstance(one, MessageAction) else DeviceAction(one, byte_count // count) for one in run.actions]
     )
 
 

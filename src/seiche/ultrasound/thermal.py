@@ -51,7 +51,7 @@ class Tissue:
         density: kg/m3.
         heat_capacity: J/(kg K).
         conductivity: W/(m K).
-        perfusion: volume of blood through a volume of tissue a second, 1/s.
+        perfusion: volume flow of blood per volume of tissue, 1/s.
         blood_density, blood_heat_capacity, blood_temperature: of the inflowing blood, degrees Celsius.
     """
 

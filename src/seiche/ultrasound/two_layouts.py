@@ -57,7 +57,7 @@ class Transposer:
         return [self._exchange(columns, self._buffer, self._received, self._sent), self._copies(self._pairs(planes))]
 
     def _pairs(self, field: Array) -> list[tuple[Array, Array]]:
-        """Return the parts of a field of planes by rank of their columns, each with its place in the messages."""
+        """Return the parts of a field of planes by rank of their columns, each with its section of the messages."""
         planes, pairs, offset = field.reshape(self._shape), [], 0
         for (first, last), size in zip(pairwise(self._ends), self._sent, strict=True):
             message = self._buffer[offset : offset + size].reshape(self._shape[0], last - first, self._shape[2])
@@ -159,19 +159,19 @@ class TwoLayoutScheme(AxisWiseScheme):
             middle += stages("velocity sources", *self._velocity_out)
             middle += stages("density", columns.step(0, corrected, momentum=False), *self._density_back)
         middle += [*self._along(driven), *mass_source]
-        changed = stages("pressure sources", *self._density_out) if mass_source else []
-        return [*middle, *changed, *stages("pressure", *self._pressure)]
+        density_updates = stages("pressure sources", *self._density_out) if mass_source else []
+        return [*middle, *density_updates, *stages("pressure", *self._pressure)]
 
     def start(self) -> list[Stage]:
         """Return the stages that set density and velocity from the pressure at time zero (eq. 14)."""
-        half: dict[str, Any] = {"mass": False, "layers": False, "dt": -self._state.problem.dt / 2}
-        along = self._first.step(0, self._column_corrected, **half)
-        slab = [self._passes.step(k, self._corrected, **half) for k in self._passes.axes]
+        half_step: dict[str, Any] = {"mass": False, "layers": False, "dt": -self._state.problem.dt / 2}
+        first_axis = self._first.step(0, self._column_corrected, **half_step)
+        slab = [self._passes.step(k, self._corrected, **half_step) for k in self._passes.axes]
         return [
             initial_density(self._state, self._passes.medium),
             *stages("initial density", *self._density_out),
             *stages("correction", *self._correct),
-            *stages("initial velocity", along, *self._corrected_back, *slab),
+            *stages("initial velocity", first_axis, *self._corrected_back, *slab),
             *super().after_restore(),
         ]
 

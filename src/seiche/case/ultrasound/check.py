@@ -13,7 +13,7 @@ from seiche.case.ultrasound.setup import UltrasoundSetup, decompose, error_of_ra
 from seiche.errors import CaseError
 from seiche.ultrasound.advice import memory, shared_fields
 from seiche.ultrasound.crossing import cuts_along_diagonal
-from seiche.ultrasound.local_basis import least_overlap
+from seiche.ultrasound.local_basis import min_overlap
 from seiche.ultrasound.slabs import slabs_of
 
 
@@ -69,7 +69,7 @@ def _rank_rows(setup: UltrasoundSetup, ranks: int, frequencies: Sequence[float])
     parts = local_parts(setup, ranks, decomposition.split, overlap)
     shape = max(parts, key=lambda part: int(np.prod(part.shape))).shape
     work = ranks * int(np.prod(shape)) / problem.points
-    extents, width = " x ".join(map(str, shape)), least_overlap(parts)
+    extents, width = " x ".join(map(str, shape)), min_overlap(parts)
     wider = f" ({overlap} requested; widened for the transforms)" if width > overlap else ""
     rows = [(f"{ranks} ranks", f"{extents} points with overlaps of {width}{wider}, {work:.2f} times the work of one")]
     cuts = cuts_along_diagonal(parts)

@@ -25,7 +25,7 @@ from seiche.ultrasound.advice import MIN_PPW, points_per_wavelength
 from seiche.ultrasound.crossing import crossing_error, cuts_along_diagonal, onset_error
 from seiche.ultrasound.extents import line_precision, slow_extents
 from seiche.ultrasound.gathered import check_rank_support
-from seiche.ultrasound.local_basis import Part, least_overlap
+from seiche.ultrasound.local_basis import Part, min_overlap
 from seiche.ultrasound.plan import OVERLAP, Decomposition, basis_of, parts_for
 from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.records import Request
@@ -326,7 +326,7 @@ def error_of_ranks(problem: Problem, parts: Sequence[Part], frequency: float) ->
     """Return the predicted relative error of a wave and its onset that cross the cuts of the local basis."""
     cfl = problem.dt * problem.reference_speed / min(problem.spacing)
     resolved = points_per_wavelength(problem, frequency)
-    width = least_overlap(parts)
+    width = min_overlap(parts)
     per_cut = np.hypot(crossing_error(resolved, width, cfl=cfl), onset_error(problem, width, cfl))
     return float(cuts_along_diagonal(parts) * per_cut)
 
