@@ -59,7 +59,7 @@ size = "10 m" | size = "1 nm" | mesh: has more than 1.2e+21 elements; the maximu
 size = "10 m" |  | give exactly one of size, frequency; none is given
 upper = ["40 m", "30 m"] | upper = ["40 m", "0 m"] | upper must exceed lower along every axis
 upper = ["40 m", "30 m"] | upper = ["40 m", "1 m", "1 m"] | lower has 2 axes and upper 3
-force = ["1 N", "0 N"] | volume = "1 m^3" | source: volume is for the acoustic medium
+force = ["1 N", "0 N"] | volume = "1 m^3" | source: volume requires the acoustic medium
 force = ["1 N", "0 N"] | moment = "1 J"\ntensor = [[1.0, 0.0]] | source[0].tensor: needs 2 rows of 2 numbers
 force = ["1 N", "0 N"] |  | give exactly one of force, moment, volume; none is given
 force = ["1 N", "0 N"] | force = ["1 N", "0 N"]\ntensor = [[1.0]] | tensor is only allowed with moment
@@ -69,7 +69,7 @@ name = "TOP" | name = "TOO LONG NAME" | receiver["TOO LONG NAME"].name
 name = "TOP" | name = "TOP"\ncount = 3 | a line of receivers needs start, end and count
 [time] | [boundary]\nlower = ["free"]\n[time] | boundary.lower: has 1 kinds, the mesh has 2 axes
 [time] | [boundary]\nlower = ["open", "free"]\n[time] | "open" is not known; expected "free", "rigid"
-[time] | [boundary]\nsponge = "31 m"\n[time] | sponge of thickness 31: the box is only 30 wide
+[time] | [boundary]\nsponge = "31 m"\n[time] | sponge of thickness 31: must be below the width of the box, 30
 [time] | [output.peak]\nside = "z+"\n[time] | output.peak.side: the mesh has no side z+
 [time] | [output.peak]\nfile = "receivers.h5"\n[time] | two outputs have the same file name "receivers.h5"
 name = "rock" | name = "rock"\nwhere = { kind = "layer", bottom = "1 m", top = "0 m" } | bottom = 1 m must be

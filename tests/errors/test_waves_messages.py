@@ -46,21 +46,27 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (lambda: solver(precision="float16"), "precision: 'float16' is not one of float64, float32"),
     (lambda: solver(medium="fluid"), "medium: 'fluid' is not one of acoustic, elastic"),
     (lambda: solver(boundaries="open"), "boundaries: 'open' is not one of free, rigid, absorbing"),
-    (lambda: solver(boundaries=["free"]), "boundaries: 1 kinds for the 4 sides of the box"),
+    (
+        lambda: solver(boundaries=["free"]),
+        "boundaries: 1 kinds for the 4 sides of the box; expected one, or one for each",
+    ),
     (lambda: solver(material=ROCK, medium="acoustic"), "cs > 0 in some elements requires the elastic medium"),
-    (lambda: solver(material=Material.uniform(3, 1.0, 1.0)), "the mesh of 4 elements with 3 nodes per direction needs"),
+    (
+        lambda: solver(material=Material.uniform(3, 1.0, 1.0)),
+        "the mesh of 4 elements with 3 nodes per direction requires",
+    ),
     (lambda: solver(dt=1.0), "time step 1: must be positive and at most 0."),
     (lambda: solver(dt=-1.0), "time step -1: must be positive"),
     (
         lambda: solver(receivers=[(3.0, 1.0)]),
         "receiver [3.0, 1.0] is outside the mesh, which extends from [0.0, 0.0]",
     ),
-    (lambda: solver(receivers=[(1.0, 1.0)], sample_every=0), "samples every 0 steps: must be at least 1"),
+    (lambda: solver(receivers=[(1.0, 1.0)], sample_every=0), "sample interval of 0 steps: must be at least 1"),
     (lambda: solver(sources=[PointSource((0.0, 9.0), PULSE, volume=1.0)]), "source [0.0, 9.0] is outside the mesh"),
     (lambda: solver(sources=one_source()), "expected exactly one of force, moment and volume, got none"),
     (lambda: solver(sources=one_source(force=(1.0,))), "force (1.0,) requires 2 components"),
-    (lambda: solver(sources=one_source(moment=np.eye(2))), "moment is for the elastic medium"),
-    (lambda: solver(material=ROCK, sources=one_source(volume=1.0)), "volume is for the acoustic medium"),
+    (lambda: solver(sources=one_source(moment=np.eye(2))), "moment requires the elastic medium"),
+    (lambda: solver(material=ROCK, sources=one_source(volume=1.0)), "volume requires the acoustic medium"),
     (lambda: solver(material=ROCK, sources=one_source(moment=[[1, 2], [3, 4]])), "must be a symmetric 2 x 2 matrix"),
     (
         lambda: solver(material=SEA, sources=one_source(moment=[[0, 1], [1, 0]])),
@@ -74,8 +80,11 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (lambda: Mesh.of_forest(FOREST, origin=np.nan), "mesh: origin [nan, nan] must be finite"),
     (lambda: Experiment(MESH, 0.1, 2, [], [(1.0, 1.0)], options={"sponge": 0.5}), "the option sponge is not supported"),
     (lambda: Experiment(MESH, 0.1, 2, [], [(1.0, 1.0)], options={"attenuation": 1}), "option attenuation is not"),
-    (lambda: solver().samples(), "samples were requested, but there are no receivers"),
-    (lambda: solver().start_from(np.zeros((4, 3, 8))), "initial state of shape (4, 3, 8): the solver needs (4, 3, 9)"),
+    (lambda: solver().samples(), "samples require receivers, but there are none"),
+    (
+        lambda: solver().start_from(np.zeros((4, 3, 8))),
+        "initial state of shape (4, 3, 8): the solver requires (4, 3, 9)",
+    ),
     (lambda: Solver(Mesh.of_forest(FOREST, ranks=2), Material.uniform(2, 1.0, 1.0)), "2 elements, but the mesh has 4"),
     (lambda: Ricker(0.0, 1.0), "Ricker pulse: frequency = 0 must be positive"),
     (lambda: Gaussian(-1.0, 1.0), "Gaussian pulse: sigma = -1 must be positive"),
@@ -93,26 +102,29 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (lambda: Mesh.of_forest(FOREST, tree_size=(1.0, -1.0)), "sides of a tree [1.0, -1.0] must be positive"),
     (lambda: Mesh.of_forest(FOREST, tree_size=([1.0], 1.0)), "1 widths along axis 0, but the brick has 2 trees"),
     (lambda: Mesh.of_forest(FOREST, tree_size=([1.0, 1.0],)), "sides of trees along 1 axes, but the brick has 2"),
-    (lambda: stretched(0, 1.0, (1, 1)), "stretched axis: too few trees: 0, with 1 before and 1 after"),
+    (lambda: stretched(0, 1.0, (1, 1)), "stretched axis: 0 trees are too few for 1 before and 1 after"),
     (lambda: stretched(2, 1.0, (1, 1), 3.0), "stretched axis: growth 3 must be between 1 and 2"),
     (lambda: Mesh.of_forest(FOREST, tree_size=(1.0, 1.0, 1.0)), "sides of a tree: (1.0, 1.0, 1.0) requires 2 numbers"),
     (lambda: Mesh.of_forest(FOREST, ranks=5), "5 ranks are more than the 4 elements of the mesh"),
     (lambda: cuts(np.zeros(3), 2), "weights of elements must be positive"),
-    (lambda: Brick((1,), (False,)), "both need two or three entries"),
+    (lambda: Brick((1,), (False,)), "both require two or three entries"),
     (lambda: Brick((0, 1), (False, False)), "trees: 1 to"),
     (lambda: SizeField([[0, 0]], [[1, 1]], [0.0]), "element sizes: 0 is not positive"),
     (lambda: SizeField([[2, 0]], [[1, 1]], [1.0]), "lower corner of a box is above its upper corner"),
-    (lambda: SizeField([[0, 0]], [[1, 1]], [1.0, 2.0]), "differ in number"),
+    (
+        lambda: SizeField([[0, 0]], [[1, 1]], [1.0, 2.0]),
+        "the numbers of lower corners, upper corners and sizes of boxes differ",
+    ),
     (lambda: slabs([0.0, 0.0], [1.0], 0, 2), "layer boundaries [0.0, 0.0] must increase"),
     (
         lambda: Generator(Brick((1, 1), (False,) * 2), SizeField([[0.3, 0.3]], [[0.3, 0.3]], [1e-9])).leaves(),
         "smaller than 2^-19 of a tree, the finest level",
     ),
-    (lambda: elements_per_wavelength(11, 1e-3), "11 nodes per direction, but only 2 to 10 are tabulated"),
+    (lambda: elements_per_wavelength(11, 1e-3), "11 nodes per direction, expected 2 to 10"),
     (lambda: elements_per_wavelength(5, 0.5), "error 0.5 per wavelength must be between 1e-5 and 0.1"),
     (lambda: PlaneWave("p", (0.0, 0.0), 1.0, 1.0), "direction [0.0, 0.0] has zero length"),
     (lambda: PlaneWave("s", (1.0, 0.0), 1.0, 2.0, 1.0, (0.0, 0.0)), "polarization [0.0, 0.0] has zero length"),
-    (lambda: PlaneWave("s", (1.0, 0.0), 1.0, 1.0), "an s wave requires cs > 0"),
+    (lambda: PlaneWave("s", (1.0, 0.0), 1.0, 1.0), "an s wave requires a solid, cs > 0"),
     (lambda: PlaneWave("s", (1.0, 0.0), 1.0, 2.0, 1.0, (1.0, 0.0)), "is not perpendicular to the direction"),
 ]
 
@@ -142,7 +154,7 @@ def test_a_layer_needs_room_before_absorbing_sides_only() -> None:
     tall = Mesh.of_forest(Forest.uniform(Brick((1, 6), (True, False)), 0))
     layer = Solver(tall, Material.uniform(6, 1.0, 1.5), nodes=3, sponge=2.0).sponge
     assert layer is not None and layer.items == 4
-    with pytest.raises(CaseError, match="sponge of thickness 6: the box is only 6 wide"):
+    with pytest.raises(CaseError, match="sponge of thickness 6: must be below the width of the box, 6"):
         Solver(tall, Material.uniform(6, 1.0, 1.5), nodes=3, sponge=6.0)
 
 

@@ -13,7 +13,7 @@ from seiche.errors import CaseError
 from seiche.validate.waves.point_sources import stokes_velocity
 from seiche.waves import Brick, Forest, Gaussian, Material, Mesh, PointSource, Solver
 from seiche.waves.basis import Basis
-from seiche.waves.boxes import MOST_BOXES, Surroundings, boxes_of
+from seiche.waves.boxes import MAX_BOXES, Surroundings, boxes_of
 from seiche.waves.incident import TabulatedPulse, Uniform, coefficients, interpolated_columns, stress, unknowns
 
 Floats = npt.NDArray[np.float64]
@@ -317,8 +317,8 @@ def test_sources_without_a_box_say_why() -> None:
     assert reason((0.1, 0.2, 0.7), soft) == ""
     assert "jump" in reason((0.1, 0.2, 0.3), pulse=lambda t: np.cos(3 * t))
     assert "attenuation" in reason((0.1, 0.2, 0.3), attenuated=True)
-    assert "absorbing side" in reason((0.1, 0.2, 2.3), avoided=(False,) * 5 + (True,))
-    many = [PointSource((0.1, 0.2, 0.3), PULSE, **explosion)] * (MOST_BOXES + 1)
+    assert "absorbing side" in reason((0.1, 0.2, 2.3), excluded_sides=(False,) * 5 + (True,))
+    many = [PointSource((0.1, 0.2, 0.3), PULSE, **explosion)] * (MAX_BOXES + 1)
     assert len(boxes_of(many, surroundings(mesh, uniform))[1]) == len(many)
     periodic = Mesh.of_forest(Forest.uniform(Brick((4, 8, 8), (True, False, False)), 0), origin=-2.0)
     material = Material.uniform(periodic.count, 2.0, 3.0, 1.0)

@@ -22,9 +22,9 @@ Floats = npt.NDArray[np.float64]
 #: Number of frequencies in the band at which Q is fitted.
 _POINTS = 100
 #: Smallest quality factor: below it the mechanisms would exceed the modulus.
-LEAST = 3.0
+MIN_QUALITY = 3.0
 #: Largest number of relaxation mechanisms.
-MOST = 6
+MAX_MECHANISMS = 6
 
 
 @dataclass(frozen=True)
@@ -81,13 +81,13 @@ def attenuated(
         mechanisms: number of relaxation mechanisms, 1 to MOST.
 
     Raises:
-        CaseError: an invalid quality factor or band, or qp so large relative to qs that the bulk would gain energy.
+        CaseError: an invalid quality factor or band, or qp so large relative to qs that compression would gain energy.
     """
     low, high = band
     if not (np.isfinite(high) and 0 < low < high):
-        raise CaseError(f"attenuation: band {low:g} to {high:g}: must be two positive frequencies, the lower one first")
-    if not 1 <= mechanisms <= MOST:
-        raise CaseError(f"attenuation: mechanisms = {mechanisms}: must be 1 to {MOST}")
+        raise CaseError(f"attenuation: band {low:g} to {high:g}: must be two positive frequencies in ascending order")
+    if not 1 <= mechanisms <= MAX_MECHANISMS:
+        raise CaseError(f"attenuation: mechanisms = {mechanisms}: must be 1 to {MAX_MECHANISMS}")
     middle = float(np.sqrt(low * high))
     reference = middle if reference is None else reference
     if not (np.isfinite(reference) and reference > 0):
@@ -95,10 +95,12 @@ def attenuated(
     shape = material.density.shape
     qualities = [np.broadcast_to(np.asarray(q, np.float64), shape) for q in (np.nan if qp is None else qp, qs)]
     for name, q in zip(("qp", "qs"), qualities, strict=True):
-        invalid = ~(q >= LEAST) & ~(np.isnan(q) & (name == "qp"))
+        invalid = ~(q >= MIN_QUALITY) & ~(np.isnan(q) & (name == "qp"))
         if invalid.any():
             element = int(np.argwhere(invalid)[0][0])
-            raise CaseError(f"attenuation: {name} = {q[invalid][0]:g} in element {element}: must be at least {LEAST:g}")
+            raise CaseError(
+                f"attenuation: {name} = {q[invalid][0]:g} in element {element}: must be at least {MIN_QUALITY:g}"
+            )
     frequencies = 2 * np.pi * (np.array([middle]) if mechanisms == 1 else np.geomspace(low, high, mechanisms))
     stiff, mu, part = material.longitudinal, material.mu, 2 - 2 / dim
     of_shear = np.where(mu > 0, part * mu / qualities[1], 0.0)
@@ -109,7 +111,7 @@ def attenuated(
         largest_qp = stiff[place] * qualities[1][place] / (part * mu[place])
         raise CaseError(
             f"attenuation: qp = {qualities[0][place]:g} with qs = {qualities[1][place]:g} in element "
-            f"{int(place[0])}, but qp must be at most {largest_qp:.4g}; otherwise the bulk modulus would gain energy"
+            f"{int(place[0])}, but qp must be at most {largest_qp:.4g}; otherwise compression would gain energy"
         )
     bulk_loss = np.maximum(inverse, 0.0) / (stiff - part * mu)
     shear_loss = np.where(mu > 0, 1 / qualities[1], 0.0)
@@ -135,7 +137,7 @@ def _shares(loss: Floats, frequencies: Floats, band: tuple[float, float]) -> Flo
     fits = np.stack([fitted_shares(np.inf if value == 0 else 1 / value, frequencies, band) for value in values])
     if fits.sum(1).max() >= 0.999:
         raise CaseError(
-            f"attenuation: the bulk or shear modulus alone would need Q = {1 / values[-1]:.2g}, so its relaxed "
+            f"attenuation: the bulk or shear modulus alone would require Q = {1 / values[-1]:.2g}, so its relaxed "
             "value would vanish; use a greater Q"
         )
     return np.asarray(fits[where.reshape(loss.shape)], np.float64)
@@ -152,7 +154,7 @@ class MemoryVariables:
         shape = (mesh.count, self.count, nodes)[: 3 if disc.nodal else 2]
         for shares in (attenuation.bulk, attenuation.shear):
             if shares.shape != shape:
-                raise CaseError(f"attenuation: shares of shape {shares.shape}, but the material needs {shape}")
+                raise CaseError(f"attenuation: shares of shape {shares.shape}, but the material requires {shape}")
         self.shape = (mesh.count, self.count * (disc.fields - disc.dim), nodes)
         self.stress, self._register = (operator.backend.zeros(self.shape, disc.real) for _ in range(2))
         self._shares = operator.real_array(np.stack([attenuation.bulk, attenuation.shear], 2))
@@ -189,7 +191,7 @@ class MemoryVariables:
         """Set the anelastic stresses, by default zero; CaseError for another shape."""
         stress = np.zeros(self.shape) if stress is None else stress
         if np.shape(stress) != self.shape:
-            raise CaseError(f"memory of shape {np.shape(stress)}, the solver has {self.shape}")
+            raise CaseError(f"memory of shape {np.shape(stress)}; the solver requires {self.shape}")
         self._operator.backend.assign(self.stress, np.asarray(stress).astype(self._operator.disc.real))
 
     def products(self, state: Floats) -> Floats:

@@ -18,11 +18,11 @@ Integers = npt.NDArray[np.int64]
 #: Function that returns density, cp and cs, (3, points), at points (points, dim).
 Medium = Callable[[Floats], Floats]
 
-#: Least number of samples along a side of an element, whatever the number of nodes.
+#: Minimum number of samples along a side of an element, for any number of nodes.
 _SAMPLES = 12
-#: Points at which a medium is evaluated at a time.
+#: Number of points at which a medium is evaluated at a time.
 _CHUNK = 1 << 20
-#: Points of an element just inside its sides count as inside.
+#: Points of an element just inside its sides are treated as inside.
 _INWARD = 1e-9
 
 

@@ -20,19 +20,19 @@ Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 
-#: Least distance of the faces of a box from the source, in elements: points two elements away are inside.
+#: Minimum distance of the faces of a box from the source, in elements: points two elements away are inside.
 REACH = 2.1
-#: The same in a medium that varies near the source, where every node of the box costs time.
+#: The same in a medium that varies near the source, where every node of the box adds cost.
 SHORT_REACH = 1.5
-#: Relative difference of media that counts.
-SAME = 1e-9
+#: Relative difference below which media are treated as equal.
+MEDIA_TOLERANCE = 1e-9
 #: Largest number of sources with boxes, which bounds the memory of their factors.
-MOST_BOXES = 64
+MAX_BOXES = 64
 #: Distance in elements within which the medium must be nearly that of the source, and no side may be.
-CLEAR = 0.5
+CLEARANCE = 0.5
 #: Largest relative difference of a modulus or the density from that at the source within this distance.
 LARGEST_CONTRAST = 0.2
-#: Largest amplitude at time zero, relative to the largest, that counts as a start from zero.
+#: Largest amplitude at time zero, relative to the largest, that is accepted as a start from zero.
 _START = 2e-2
 _TINY = 1e-6
 
@@ -58,14 +58,14 @@ class SourceBox:
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """What decides whether a source has a box.
+    """The mesh and media around a source, which determine whether it has a box.
 
     Attributes:
         mesh, material, nodes: elements, media and nodes per direction.
         dt: duration of a step.
         world: the ranks.
         attenuated: whether the media have attenuation.
-        avoided: sides of the mesh that no box may touch, (2 dim,); none if empty.
+        excluded_sides: flags of the sides of the mesh that no box may touch, (2 dim,); empty: none.
     """
 
     mesh: Mesh
@@ -74,7 +74,7 @@ class Surroundings:
     dt: float
     world: World
     attenuated: bool = False
-    avoided: tuple[bool, ...] = ()
+    excluded_sides: tuple[bool, ...] = ()
 
 
 def offsets(mesh: Mesh, position: Floats, points: Floats) -> Floats:
@@ -96,7 +96,7 @@ def size_at(position: Sequence[float], mesh: Mesh, world: World) -> Floats:
 
 
 def box_of(number: int, source: PointSource, around: Surroundings) -> SourceBox | str:
-    """Return the box of a source, or why it has none (collective).
+    """Return the box of a source, or the reason why it has none (collective).
 
     The result does not depend on the number of ranks.
     """
@@ -119,21 +119,21 @@ def box_of(number: int, source: PointSource, around: Surroundings) -> SourceBox 
 
     reach = reached(REACH)
     inner = np.nonzero(np.all(gap[own] < reach - _TINY * size, axis=1))[0]
-    varies = bool(len(inner)) and bool((differences(around.material, inner, medium) > SAME).any())
+    varies = bool(len(inner)) and bool((differences(around.material, inner, medium) > MEDIA_TOLERANCE).any())
     if world.allreduce_max(np.array([float(varies)]))[0]:
         reach = reached(SHORT_REACH)
     lower, upper = mesh.extent
     periodic = np.array(mesh.brick.periodic)
     room = np.minimum(position - lower, upper - position)
-    if np.any(~periodic & (room < (CLEAR - _TINY) * size)):
+    if np.any(~periodic & (room < (CLEARANCE - _TINY) * size)):
         return "is nearer than half an element to a side of the mesh"
     if np.any(periodic & (upper - lower < 2 * reach + 2 * largest(np.all(gap < reach, axis=1)))):
         return "is in a periodic mesh that is too short for a box around it"
-    if contrast(position, CLEAR * size, medium, around) > LARGEST_CONTRAST:
+    if contrast(position, CLEARANCE * size, medium, around) > LARGEST_CONTRAST:
         return "is nearer than half an element to a change of the medium"
     inside = np.asarray((gap < reach - _TINY * size).all(1))
-    if around.avoided:
-        touching = (mesh.kinds[inside[own], :, 0] == NONE) & np.array(around.avoided)
+    if around.excluded_sides:
+        touching = (mesh.kinds[inside[own], :, 0] == NONE) & np.array(around.excluded_sides)
         if world.allreduce_max(np.array([float(touching.any())]))[0]:
             return "is near an absorbing side, with leapfrog"
     return SourceBox(number, medium, inside, size, reach)
@@ -143,7 +143,7 @@ def _medium_at(position: Floats, around: Surroundings) -> Uniform:
     """Return the medium at a position, from the first element along the curve that touches it (collective)."""
     mesh, material = around.mesh, around.material
     elements, places = mesh.elements_at(position.tolist(), "source")
-    found = []
+    candidates = []
     for element, place in zip(elements, places, strict=True):
         values = np.stack([getattr(material, name)[element] for name in ("density", "cp", "cs")])
         if material.by_node:
@@ -152,8 +152,8 @@ def _medium_at(position: Floats, around: Surroundings) -> Uniform:
             for values_along in along[1:]:  # nodes count along x first
                 weight = np.outer(values_along, weight).ravel()
             values = np.clip(values @ weight, values.min(1), values.max(1))
-        found.append((int(mesh.number[element]), *map(float, values)))
-    _, density, cp, cs = min(entry for part in around.world.allgather(found) for entry in part)
+        candidates.append((int(mesh.number[element]), *map(float, values)))
+    _, density, cp, cs = min(entry for part in around.world.allgather(candidates) for entry in part)
     return Uniform(density, cp, cs)
 
 
@@ -196,7 +196,7 @@ def starts_from_zero(source: PointSource, dt: float) -> bool:
 
 
 def boxes_of(sources: Sequence[PointSource], around: Surroundings) -> tuple[list[SourceBox], dict[int, str]]:
-    """Return the boxes of sources, and by number why the other sources have none (collective)."""
+    """Return the boxes of sources, and by number the reasons why the other sources have none (collective)."""
     boxes, reasons = [], {}
     for number, source in enumerate(sources):
         box: SourceBox | str
@@ -204,8 +204,8 @@ def boxes_of(sources: Sequence[PointSource], around: Surroundings) -> tuple[list
             box = "is in a medium with attenuation"
         elif around.mesh.dim == 2:
             box = "is in a mesh of two dimensions"
-        elif len(sources) > MOST_BOXES:
-            box = f"is one of more than {MOST_BOXES} sources"
+        elif len(sources) > MAX_BOXES:
+            box = f"is one of more than {MAX_BOXES} sources"
         elif not starts_from_zero(source, around.dt):
             box = "has a function of time that begins with a jump"
         else:

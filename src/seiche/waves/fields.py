@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fields of elements by name: the unknowns with the incident fields of point sources, and what is derived from them."""
+"""Fields of elements by name: the unknowns with the incident fields of point sources, and derived fields."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Brick:
     def __post_init__(self) -> None:
         """Raise CaseError unless there are two or three axes with a valid number of trees."""
         if len(self.trees) not in _BITS or len(self.periodic) != len(self.trees):
-            raise CaseError(f"mesh: {self.trees} trees, periodic {self.periodic}: both need two or three entries")
+            raise CaseError(f"mesh: {self.trees} trees, periodic {self.periodic}: both require two or three entries")
         if min(self.trees) < 1 or max(self.trees) >= 1 << (_BITS[self.dim] - 4):
             raise CaseError(f"mesh: {self.trees} trees: 1 to {(1 << (_BITS[self.dim] - 4)) - 1} along each axis")
 
@@ -123,7 +123,9 @@ class Forest:
     def refined(self, flags: Flags) -> Forest:
         """Return the forest with the flagged leaves split; CaseError for a flagged leaf of the finest level."""
         if np.any(flags & (self.level >= self.brick.depth)):
-            raise CaseError(f"mesh: refinement beyond level {self.brick.depth}, the finest of {self.brick.trees} trees")
+            raise CaseError(
+                f"mesh: refinement beyond level {self.brick.depth}, the finest level of {self.brick.trees} trees"
+            )
         children = self.brick.children
         copies = np.where(flags, len(children), 1)
         parent = np.repeat(np.arange(len(self)), copies)
@@ -164,12 +166,12 @@ class Forest:
 def cuts(weights: npt.NDArray[np.float64], ranks: int) -> npt.NDArray[np.int64]:
     """Return the first leaf of each rank, then the number of leaves, for equal shares of weight along the curve.
 
-    With equal weights rank r owns the leaves floor(r N/P) ... floor((r + 1) N/P) - 1; every rank gets at least one.
+    With equal weights rank r owns the leaves floor(r N/P) ... floor((r + 1) N/P) - 1; every rank owns at least one.
     Raises CaseError for more ranks than leaves and for weights that are not positive.
     """
     count = len(weights)
     if count < ranks:
-        raise CaseError(f"{ranks} ranks are more than the {count} elements of the mesh")
+        raise CaseError(f"{ranks} ranks are more than the {count} elements of the mesh; use fewer ranks")
     if not np.all(weights > 0):
         raise CaseError("partition: weights of elements must be positive")
     ends = np.cumsum(weights)

@@ -44,7 +44,7 @@ def check_ghosts(kind: str) -> None:
 
 
 def _merged(pairs: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Return (peer, bytes) with the bytes of each peer added up."""
+    """Return (peer, bytes) with the total bytes of each peer."""
     sums: dict[int, int] = {}
     for peer, size in pairs:
         sums[peer] = sums.get(peer, 0) + size

@@ -13,7 +13,7 @@ from seiche.backend import Array
 from seiche.kernels.registry import dg
 from seiche.observe.stage import Stage
 from seiche.waves.basis import LSRK_B, LSRK_C
-from seiche.waves.boxes import SAME, SourceBox, differences, nodes_of, offsets
+from seiche.waves.boxes import MEDIA_TOLERANCE, SourceBox, differences, nodes_of, offsets
 from seiche.waves.incident import (
     COLUMNS,
     PER_STEP,
@@ -35,7 +35,8 @@ _Record = tuple[int, int, int, int, bool]
 
 #: Numbers of factors of a component at a point.
 _FACTORS = 2 * COLUMNS
-#: Distance from a source, in elements, between which the contrast of media sets in, and within which fields are cut.
+#: Distances from a source, in elements, between which the contrast of media sets in; below the first, fields are
+#: limited.
 _TAPER = (0.25, 0.5)
 
 
@@ -65,8 +66,8 @@ class Incident:
         self._spacing = self._dt / PER_STEP
         self._offsets: tuple[float, ...] = (0.0, 0.5) if leapfrog else LSRK_C
         self._weights: tuple[float, ...] = (1.0, 1.0) if leapfrog else LSRK_B
-        #: Steps by which velocities are earlier than the other unknowns.
-        self._lead = 0.5 if leapfrog else 0.0
+        #: Number of steps by which velocities are earlier than the other unknowns.
+        self._velocity_lead = 0.5 if leapfrog else 0.0
         self._tables = [TabulatedPulse(sources[box.source].time, self._spacing) for box in boxes]
         reach = [np.linalg.norm(box.reach + 2 * box.size) / min(box.medium.speeds) for box in boxes]
         self._longest = int(np.ceil(max(reach, default=0.0) / self._spacing)) + 4
@@ -76,7 +77,7 @@ class Incident:
         self._device_rows = backend.zeros((max(len(boxes), 1), self._length, ROW), np.float64)
         self._origin = backend.zeros(2, np.int64)
         #: Arrays to which launches have pointers.
-        self._kept: list[dict[str, Any]] = []
+        self._members_in_use: list[dict[str, Any]] = []
         self._faces = self._face_records()
         self._media = self._media_records()
 
@@ -94,7 +95,7 @@ class Incident:
         self._first = -1
 
     def _load(self, step: int) -> int:
-        """Make the rows of the window that starts at `step`; return the number of the first row."""
+        """Compute the rows of the window that starts at `step`; return the number of the first row."""
         base = PER_STEP * step - self._longest - 2
         if self._first != step:
             self._rows = np.stack([table.rows(base, self._length) for table in self._tables])
@@ -135,12 +136,12 @@ class Incident:
             "clock": self._clock,
             "delays": self._operator.backend.upload(np.ascontiguousarray(delays)),
         }
-        self._kept.append(arrays)
+        self._members_in_use.append(arrays)
         return {"at": {**arrays, "length": self._length, "spacing": self._spacing}}
 
     def _upload(self, **arrays: npt.NDArray[Any]) -> dict[str, Any]:
         uploaded = {name: self._operator.backend.upload(np.ascontiguousarray(a)) for name, a in arrays.items()}
-        self._kept.append(uploaded)
+        self._members_in_use.append(uploaded)
         return uploaded
 
     def _delays(self, box: SourceBox, x: Floats) -> Floats:
@@ -230,7 +231,7 @@ class Incident:
         for number, box in enumerate(self._boxes):
             inner = np.nonzero(box.inside[: mesh.count])[0]
             if len(inner):
-                differ = differences(operator.material, inner, box.medium).max(1) > SAME
+                differ = differences(operator.material, inner, box.medium).max(1) > MEDIA_TOLERANCE
                 parts += [(int(element), number) for element in inner[differ]]
         if not parts:
             return None
@@ -307,23 +308,23 @@ class Incident:
             tables=np.array([number for _, number in parts], np.int32),
             factors=np.stack(factors),
         )
-        members.update(self._columns(np.concatenate(delays)), motion=motion, offset=1.0 - self._lead)
+        members.update(self._columns(np.concatenate(delays)), motion=motion, offset=1.0 - self._velocity_lead)
         return operator.launch(dg.incident_motion(disc), 0, len(items), **members)[0]
 
-    def at(self, number: int, points: Floats, steps: Floats, *, cut: bool = False) -> Floats:
+    def at(self, number: int, points: Floats, steps: Floats, *, limited: bool = False) -> Floats:
         """Return the unknowns of the incident field of a box at points and times, (times, fields, points).
 
         Args:
             number: number of the box.
             points: positions, (points, dim).
             steps: times in steps, all in one window.
-            cut: use the values at a quarter of an element for nearer points. Otherwise only the field at the source
+            limited: use the values at a quarter of an element for closer points. Otherwise only the field at the source
                 itself, which is infinite, is left out.
         """
         box, acoustic = self._boxes[number], self._operator.disc.medium == "acoustic"
         source = self._sources[box.source]
         x = self._tapered(box, points)[0]
-        if not cut:
+        if not limited:
             exact = offsets(self._operator.mesh, np.asarray(source.position, np.float64), points)
             singular = np.linalg.norm(exact / box.size, axis=1) < 1e-9
             x = np.where(singular[:, None], x, exact)
@@ -334,14 +335,14 @@ class Incident:
         first = int(steps.min()) - int(steps.min()) % self._window
         if self._first < 0 or not self._first <= steps.min() <= steps.max() <= self._first + self._window:
             self._load(first)
-        base = PER_STEP * self._first - self._longest - 2
+        first_row = PER_STEP * self._first - self._longest - 2
         result = np.zeros((len(steps), len(factors), len(points)))
         moving = np.array([name.startswith("v") for name in self._operator.fields])
-        for fields, lead in ((moving, self._lead), (~moving, 0.0)):
-            places = PER_STEP * (steps[:, None, None] - lead) - delays
-            columns = interpolated_columns(self._rows[number], base, places, self._spacing)
+        for fields, time_lead in ((moving, self._velocity_lead), (~moving, 0.0)):
+            places = PER_STEP * (steps[:, None, None] - time_lead) - delays
+            columns = interpolated_columns(self._rows[number], first_row, places, self._spacing)
             result[:, fields] = np.einsum("fpwc,tpwc->tfp", factors[fields], columns)
-        return np.where(singular, 0.0, result) if not cut else result
+        return np.where(singular, 0.0, result) if not limited else result
 
     def samples(self, elements: npt.NDArray[Any], positions: Floats, steps: Floats) -> Floats:
         """Return the incident fields at receivers in their elements after steps, (times, parts, fields)."""
@@ -365,7 +366,7 @@ class Incident:
             mine = np.nonzero(box.inside[elements])[0]
             if len(mine):
                 nodes = nodes_of(operator.mesh, operator.basis, elements[mine])
-                added = self.at(number, nodes.reshape(-1, operator.mesh.dim), np.array([float(step)]), cut=True)[0]
+                added = self.at(number, nodes.reshape(-1, operator.mesh.dim), np.array([float(step)]), limited=True)[0]
                 values[mine] += added.reshape(len(added), len(mine), -1).swapaxes(0, 1).astype(values.dtype)
 
 

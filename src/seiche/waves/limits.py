@@ -23,7 +23,7 @@ _SPEED_RATIOS = (1.7, 2.05)
 #: Factor by which it may be longer, by dimension.
 _STEP_FACTOR = {2: 1.25, 3: 1.35}
 #: Upwind flux, media by node: fraction of sqrt(kappa/rho), of the stiffest and the lightest node of an element, that
-#: counts as a speed (spectra of random media with contrasts to 100).
+#: is used as a speed (spectra of random media with contrasts to 100).
 _NODAL_FRACTION = 0.65
 
 #: Factor of the speed on the large side of a hanging face (measured spectral radii; theory/waves, section 7). With the
@@ -36,7 +36,7 @@ def largest_step(
 ) -> float:
     """Return the time step above which the fastest mode of any element is unstable (collective).
 
-    An element with sides h counts as a cube of side 3/(1/h_x + 1/h_y + 1/h_z). With the central flux the squared
+    An element with sides h is treated as a cube of side 3/(1/h_x + 1/h_y + 1/h_z). With the central flux the squared
     frequencies of the axes add up, so its side is sqrt(3/(1/h_x^2 + 1/h_y^2 + 1/h_z^2)).
     """
     world = world or World.serial()

@@ -24,7 +24,7 @@ from seiche.waves.trees import Trees, TreeSize
 #: Kinds of a neighbour: an element of this rank, one of another rank, none.
 LOCAL, GHOST, NONE = 0, 1, 2
 
-#: Distance, in units of the finest element, below which a point counts as on a face.
+#: Distance, in units of the finest element, below which a point is treated as on a face.
 _ON_FACE = 1e-6
 
 #: Function that returns the corners and levels of the leaves that contain points.
@@ -147,7 +147,7 @@ class Mesh:
         starts, costs = (np.append(0, np.cumsum(np.concatenate(counts))) for counts in zip(*gathered, strict=True))
         total, total_cost = int(starts[-1]), int(costs[-1])
         if total < world.size:
-            raise CaseError(f"{world.size} ranks are more than the {total} elements of the mesh")
+            raise CaseError(f"{world.size} ranks are more than the {total} elements of the mesh; use fewer ranks")
         begin = int(np.searchsorted(world.size * costs, total_cost * world.rank, side="right")) - 1
         end = int(np.searchsorted(world.size * costs, total_cost * (world.rank + 1)))
         ghost_leaves = generator.leaves(int(boxes[begin]), int(boxes[end]))
@@ -155,7 +155,7 @@ class Mesh:
         owner = (world.size * (costs[begin] + np.cumsum(_costs(ghost_leaves, weights))) - 1) // total_cost
         first, last = np.searchsorted(owner, [world.rank, world.rank + 1])
         if (fewest := min(world.allgather(int(last - first)))) < 1:
-            raise CaseError(f"partition: the weights leave one of {world.size} ranks with {fewest} elements")
+            raise CaseError(f"partition: with these weights one of {world.size} ranks has {fewest} elements")
         own = ghost_leaves.interval(int(first), int(last))
         cut_keys = np.array(world.allgather(own.key[0]), np.uint64)
         before, locate, rank = int(starts[begin] + first), generator.leaves_of, world.rank
@@ -203,7 +203,7 @@ class Mesh:
         """
         at = np.asarray(point, np.float64)
         fine = self.trees.in_units(at) * (1 << self.brick.depth) if at.shape == (self.dim,) else np.array([-np.inf])
-        # Sides are sums of tree widths: a point on a side may be outside by rounding.
+        # Sides are sums of tree widths, so a point on a side may be outside due to rounding.
         if not np.all((fine > -_ON_FACE) & (fine < self.brick.extent + _ON_FACE)):
             lower, upper = self.extent
             raise CaseError(
@@ -323,7 +323,7 @@ class Mesh:
         self.corner = np.concatenate([own.corner, corners_of(remote, self.dim)])
 
     def _across(self, own: Forest, face: int, child: int) -> Integers:
-        """Return a point just beyond each element's face, in the part of the face that belongs to `child`."""
+        """Return a point just outside each element's face, in the part of the face that belongs to `child`."""
         axis, side = face // 2, own.side
         points = own.corner.copy()
         points[:, axis] += side if face % 2 else -1

@@ -56,7 +56,7 @@ def interpolated(values: Floats, matrix: Floats) -> Floats:
 
 
 def _of_child(halves: _Halves, child: int, dim: int) -> Floats:
-    """Return the interpolation to a child of a face, made from those to the halves of a line."""
+    """Return the interpolation to a child of a face, from those to the halves of a line."""
     first = halves[child & 1]
     return np.asarray(first if dim == 2 else np.kron(halves[child >> 1 & 1], first), np.float64)
 
@@ -116,7 +116,7 @@ class Operator:
         if self.material.density.shape != shape:
             problem = (
                 f"material: arrays of shape {self.material.density.shape}, but the mesh of {self.mesh.count} elements"
-                f" with {nodes} nodes per direction needs {shape}"
+                f" with {nodes} nodes per direction requires {shape}"
             )
         count = sum(world.allgather(self.mesh.count))
         if count != self.mesh.total:

@@ -40,7 +40,7 @@ class PlaneWave:
             if vector is not None and not np.linalg.norm(vector) > 0:
                 raise CaseError(f"plane wave: {name} {list(vector)} has zero length")
         if self.kind == "s" and not self.cs > 0:
-            raise CaseError("plane wave: an s wave requires cs > 0")
+            raise CaseError("plane wave: an s wave requires a solid, cs > 0")
         across = self.polarization
         if across is not None and abs(np.dot(self._along, across)) > 1e-9 * np.linalg.norm(across):
             raise CaseError(f"plane wave: polarization {list(across)} is not perpendicular to the direction")

@@ -37,10 +37,10 @@ class PlaneGrid:
         self.points[:, self.axes[0]] = np.tile(ticks[0], self.shape[0])
         self.points[:, self.axes[1]] = np.repeat(ticks[1], self.shape[1])
         elements, place = mesh.locate(self.points)
-        self._mine = np.nonzero(elements >= 0)[0]
-        self._elements, row = np.unique(elements[self._mine], return_inverse=True)
+        self._own_points = np.nonzero(elements >= 0)[0]
+        self._elements, row = np.unique(elements[self._own_points], return_inverse=True)
         self._row = row.reshape(-1)
-        place = place[self._mine]
+        place = place[self._own_points]
         self._along = [self._basis.values(place[:, axis]) for axis in self.axes]
         self._across: Floats | None = None
         self._normal = normal
@@ -52,7 +52,7 @@ class PlaneGrid:
         """Return values of this rank's fields (elements, fields, nodes) at its points, (own points, fields)."""
         n, dim = self._basis.n, self._mesh.dim
         values = np.asarray(fields[self._elements], np.float64).reshape(-1, fields.shape[1], *(n,) * dim)
-        if self._across is not None:  # nodes count along x first: the axes of the array are z, y, x
+        if self._across is not None:  # x varies fastest among nodes: the axes of the array are z, y, x
             values = np.moveaxis(values, -1 - self._normal, -1)
             values = np.einsum("efabm,em->efab", values, self._across)
         lines = np.einsum("pfba,pa->pfb", values[self._row], self._along[0])
@@ -60,7 +60,7 @@ class PlaneGrid:
 
     def gather(self, fields: Floats, world: World) -> Floats | None:
         """Return values at all points on rank 0, (fields, *shape), None elsewhere (collective)."""
-        gathered = world.gather((self._mine, self.sample(fields).astype(np.float32)))
+        gathered = world.gather((self._own_points, self.sample(fields).astype(np.float32)))
         if gathered is None:
             return None
         result = np.zeros((len(self.points), fields.shape[1]), np.float32)

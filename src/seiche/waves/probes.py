@@ -128,7 +128,7 @@ class Receivers:
         Raises CaseError for a receiver outside the mesh or an interval of less than one step.
         """
         if every < 1:
-            raise CaseError(f"receivers: samples every {every} steps: must be at least 1")
+            raise CaseError(f"receivers: sample interval of {every} steps: must be at least 1")
         self._backend, self._operator, self.count, self.every = operator.backend, operator, len(positions), every
         self._world = world
         self._points = share_out(operator.mesh, operator.basis, positions, "receiver", world)
@@ -143,7 +143,7 @@ class Receivers:
         self._rows: list[npt.NDArray[Any]] = []
         #: Number of samples before the first one stored, and the samples of the runs that this one continues.
         self.first = 0
-        self._earlier = np.zeros((0, self.count, disc.fields))
+        self._previous_samples = np.zeros((0, self.count, disc.fields))
         self._members = {
             "elements": self._backend.upload(self._points.element),
             "weights": self._backend.upload(self._points.values.astype(disc.real)),
@@ -165,12 +165,12 @@ class Receivers:
         self.resume(np.zeros((0, self.count, self._shape[2])), 0)
 
     def resume(self, samples: npt.NDArray[np.float64] | None, step: int) -> None:
-        """Continue after `samples` (rows, receivers, fields) taken before `step`; None: samples begin at `step`."""
+        """Continue from `samples` (rows, receivers, fields) before `step`; None: samples begin at `step`."""
         self._rows.clear()
         self.first = 0 if samples is not None else step // self.every
-        self._earlier = np.zeros((0, self.count, self._shape[2])) if samples is None else samples
+        self._previous_samples = np.zeros((0, self.count, self._shape[2])) if samples is None else samples
 
-    def fetch(self, first: int, last: int, window: int) -> None:
+    def download_samples(self, first: int, last: int, window: int) -> None:
         """Download the samples of the steps first ... last - 1 of the window that starts at step `window`."""
         rows = slice(first // self.every, last // self.every)
         if rows.start < rows.stop:
@@ -191,4 +191,4 @@ class Receivers:
         result = np.zeros((len(rows), self.count, self._shape[2]))
         for k in np.lexsort((point, number)):  # along the curve: the same sum on any number of ranks
             result[:, point[k]] += share[k] * parts[:, k]
-        return np.concatenate([self._earlier, result])
+        return np.concatenate([self._previous_samples, result])

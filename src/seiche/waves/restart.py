@@ -21,7 +21,7 @@ from seiche.waves.steps import Parts
 ELEMENTS = "elements"
 #: Names of arrays besides the unknowns: largest squared velocities on a side, anelastic stresses, samples.
 PEAK, MEMORY, SAMPLES = "peak", "memory", "samples"
-#: Steps and factors of changed amplitudes of sources.
+#: Steps and factors of changes of source amplitudes.
 AMPLITUDES = "amplitudes"
 
 

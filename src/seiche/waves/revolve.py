@@ -12,7 +12,7 @@ from math import comb
 
 
 def places(begin: int, end: int, free: int) -> Iterator[int]:
-    """Yield the steps at which to store `free` states before `end` is reversed; the state of `begin` is stored."""
+    """Yield the steps at which to store `free` states before `end` is reversed; that of `begin` is already stored."""
     while free > 0 and end - begin > 1:
         begin += _forward(end - begin, free)
         free -= 1

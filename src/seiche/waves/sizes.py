@@ -33,9 +33,9 @@ ELEMENTS_PER_WAVELENGTH = {
     10: (0.49, 0.58, 0.68),
 }
 
-#: Number of boxes of a size field from which nearby ones are searched, for at most so many groups of points.
+#: Number of boxes of a size field from which nearby boxes are searched, and maximum number of groups of points.
 _MANY, _GROUPS = 64, 256
-#: Pairs of points and boxes that are compared at a time.
+#: Number of pairs of points and boxes that are compared at a time.
 _PAIRS = 1 << 18
 
 
@@ -45,7 +45,7 @@ def elements_per_wavelength(nodes: int, error: float) -> float:
     Raises CaseError for a number of nodes that is not tabulated and for an error out of range.
     """
     if nodes not in ELEMENTS_PER_WAVELENGTH:
-        raise CaseError(f"refinement by wavelength: {nodes} nodes per direction, but only 2 to 10 are tabulated")
+        raise CaseError(f"refinement by wavelength: {nodes} nodes per direction, expected 2 to 10")
     if not 1e-5 <= error <= 0.1:
         raise CaseError(f"refinement by wavelength: error {error:g} per wavelength must be between 1e-5 and 0.1")
     numbers = np.log(ELEMENTS_PER_WAVELENGTH[nodes])
@@ -67,7 +67,7 @@ class SizeField:
         self.upper = np.atleast_2d(np.asarray(upper, np.float64))
         self.size = np.atleast_1d(np.asarray(size, np.float64))
         if self.lower.shape != self.upper.shape or len(self.size) != len(self.lower) or not len(self.size):
-            raise CaseError("element sizes: lower corners, upper corners and sizes of the boxes differ in number")
+            raise CaseError("element sizes: the numbers of lower corners, upper corners and sizes of boxes differ")
         if np.any(self.lower > self.upper):
             raise CaseError("element sizes: the lower corner of a box is above its upper corner")
         if not np.all(self.size > 0):
@@ -90,7 +90,7 @@ class SizeField:
         dim = brick.dim
         lower, upper = ((places + images[:, None]).reshape(-1, dim) for places in (lower, upper))
         size = np.tile(self.size, len(images))
-        # A box that is farther away than the side of a tree splits none, but those that are no images stay.
+        # A box farther away than the side of a tree splits none; boxes that are not images are kept.
         used = size + np.maximum(np.maximum(lower - brick.trees, -upper).max(1), 0.0) < 1.0
         used[len(images) // 2 * len(self.size) :][: len(self.size)] = True
         return SizeField(lower[used], upper[used], size[used])
@@ -98,7 +98,7 @@ class SizeField:
     def below(self, lower: Floats, side: float) -> npt.NDArray[np.bool_]:
         """Return whether the smallest size in each of the closed boxes [lower, lower + side] is below `side`, (n,).
 
-        Boxes of the field that are too far from a whole group of the closed boxes are left out.
+        Boxes of the field that are too far from a whole group of the closed boxes are skipped.
         """
         result = np.zeros(len(lower), np.bool_)
         for rows in _groups(lower, side) if len(self.size) > _MANY else [np.arange(len(lower))]:

@@ -170,7 +170,7 @@ class WaveSolver(SolverBase):
         return SourceTerms(self.operator, sources, timing, self.world, options) if sources else None
 
     def _add_probes(self, receivers: Sequence[Sequence[float]], every: int, peak_side: int | None) -> None:
-        """Make receivers and peak velocities, both of which include the incident fields of the sources."""
+        """Create receivers and peak velocities; both include the incident fields of the sources."""
         incident = self.sources.incident if self.sources is not None else None
         self.receivers: Receivers | None = None
         self.peak: Peak | None = None
@@ -250,7 +250,7 @@ class WaveSolver(SolverBase):
         return 0.0 if self._leap is None else self.dt / 2
 
     def values(self) -> npt.NDArray[Any]:
-        """Return the unknowns of this rank's elements, (elements, unknowns, nodes); nodes count along x first.
+        """Return the unknowns of this rank's elements, (elements, unknowns, nodes); x varies fastest among nodes.
 
         Row i belongs to element `mesh.number[i]` of all ranks. With leapfrog, velocities are half a step earlier. In
         boxes around sources this is the scattered field (theory/waves, section 13).
@@ -289,7 +289,7 @@ class WaveSolver(SolverBase):
         shape = (self.mesh.count, self.disc.fields, self.positions.shape[1])
         if np.shape(values) != shape:
             raise CaseError(
-                f"initial state of shape {np.shape(values)}: the solver needs {shape} (elements, fields, nodes)"
+                f"initial state of shape {np.shape(values)}: the solver requires {shape} (elements, fields, nodes)"
             )
         self.backend.assign(self.u, np.asarray(values).astype(self.disc.real, copy=False))
         self.step = step
@@ -350,13 +350,15 @@ class WaveSolver(SolverBase):
             CaseError: there are no receivers.
         """
         if self.receivers is None:
-            raise CaseError("waves: samples were requested, but there are no receivers")
+            raise CaseError("waves: samples require receivers, but there are none")
         return self.receivers.samples()
 
     def check(self) -> Health:
         """Return the health of the present state (collective); UnstableError if it is not finite on some rank."""
         if not np.isfinite(self.world.allreduce_max(np.array([abs(self.backend.sum(self.u))])))[0]:
-            raise UnstableError(f"waves: the state is not finite after step {self.step}, time step {self.dt:g}")
+            raise UnstableError(
+                f"waves: the state is not finite after step {self.step}, time step {self.dt:g}; use a shorter time step"
+            )
         return Health(self.step)
 
     def _before(self, steps: int) -> int:
@@ -371,7 +373,7 @@ class WaveSolver(SolverBase):
         """Download the samples of a window."""
         if self.receivers is not None:
             first = (self.step - steps) % self._window
-            self.receivers.fetch(first, first + steps, self.step - steps - first)
+            self.receivers.download_samples(first, first + steps, self.step - steps - first)
 
 
 def _check_scheme(nodes: int, flux: str, variant: str, integrator: str, *, ghosts: str, attenuated: bool) -> None:

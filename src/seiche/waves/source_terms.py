@@ -57,7 +57,7 @@ class SourceTerms:
         world: World,
         options: SourceOptions,
     ) -> None:
-        """Choose the representations and upload what they need (collective).
+        """Choose the representations and upload their data (collective).
 
         Args:
             operator: the right-hand side.
@@ -72,12 +72,12 @@ class SourceTerms:
         clock, window, dt = timing
         check_sources(operator, sources, world)
         leapfrog = options.leapfrog
-        avoided = tuple(kind == "absorbing" for kind in operator.boundaries) if leapfrog else ()
+        excluded_sides = tuple(kind == "absorbing" for kind in operator.boundaries) if leapfrog else ()
         boxes: list[SourceBox] = []
         self.reasons = dict[int, str]()
         if options.model == "incident":
             scene = operator.mesh, operator.material, operator.basis.n, dt, world
-            boxes, self.reasons = boxes_of(sources, Surroundings(*scene, options.attenuated, avoided))
+            boxes, self.reasons = boxes_of(sources, Surroundings(*scene, options.attenuated, excluded_sides))
         self.factors = np.ones(len(sources))
         self.history: list[tuple[int, npt.NDArray[np.float64]]] = [(0, self.factors.copy())]
         self._deltas = np.array(sorted(set(range(len(sources))) - {box.source for box in boxes}), np.int64)
@@ -111,7 +111,7 @@ class SourceTerms:
                 self.incident.set_factor(source, step, float(factor))
 
     def restore(self, rows: npt.NDArray[np.float64]) -> None:
-        """Continue after the factors of `record`."""
+        """Restore the factors of `record`."""
         for step, *factors in rows:
             self._change(int(step), np.array(factors))
 

@@ -55,7 +55,7 @@ class Ricker(Pulse):
 
 @dataclass(frozen=True)
 class Gaussian(Pulse):
-    """exp(-(t - delay)^2/(2 sigma^2))/(sigma sqrt(2 pi)), of area 1; with delay >= 6 sigma it starts from zero."""
+    """exp(-(t - delay)^2/(2 sigma^2))/(sigma sqrt(2 pi)), of area 1; with delay >= 6 sigma it starts near zero."""
 
     scale = "sigma"
 
@@ -116,12 +116,12 @@ class PointSource:
             fields[1 if acoustic else 0 :][:dim] = self.force
         elif self.volume is not None:
             if not acoustic:
-                raise CaseError("source: volume is for the acoustic medium; use moment in an elastic one")
+                raise CaseError("source: volume requires the acoustic medium; use moment in an elastic one")
             fields[0] = self.volume
         else:
             m = np.asarray(self.moment, np.float64)
             if acoustic:
-                raise CaseError("source: moment is for the elastic medium; use volume in an acoustic one")
+                raise CaseError("source: moment requires the elastic medium; use volume in an acoustic one")
             if m.shape != (dim, dim) or not np.array_equal(m, m.T):
                 raise CaseError(f"source: moment {m.tolist()} must be a symmetric {dim} x {dim} matrix")
             rows = [(0, 0), (1, 1), (0, 1)] if dim == 2 else [(0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1)]

@@ -36,7 +36,9 @@ def decay_rates(operator: Operator, thickness: float, periodic: tuple[bool, ...]
         if kind != "absorbing" or periodic[axis]:
             continue
         if thickness >= upper[axis] - lower[axis]:
-            raise CaseError(f"sponge of thickness {thickness:g}: the box is only {upper[axis] - lower[axis]:g} wide")
+            raise CaseError(
+                f"sponge of thickness {thickness:g}: must be below the width of the box, {upper[axis] - lower[axis]:g}"
+            )
         distance = places[..., axis] - lower[axis] if face % 2 == 0 else upper[axis] - places[..., axis]
         depth = np.maximum(0.0, 1.0 - distance / thickness)
         rates += -1.5 * np.log(REFLECTION) / thickness * speed * depth**2
@@ -53,7 +55,7 @@ class Sponge:
         elements = np.nonzero((rates > 0).any(1))[0]
         self.items = len(elements)
         if not any(world.allgather(self.items)):
-            raise CaseError("sponge: no side of the box is absorbing")
+            raise CaseError("sponge: requires an absorbing side of the box, but there is none")
         self._elements = operator.backend.upload(elements.astype(np.int32))
         self._factors = operator.real_array(np.exp(-rates[elements] * dt))
 

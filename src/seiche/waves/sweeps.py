@@ -123,7 +123,7 @@ class Sweeps:
                 return []
             stages = []
             for kernel, spec, scale, members in kernels:
-                # One item is one element for some kernels, but a team of `scale` elements for others.
+                # An item is one element for some kernels, a team of `scale` elements for others.
                 first, last = begin * scale, min(end * scale, operator.mesh.count) if scale > 1 else end
                 launch = operator.launch(spec, first, last, **members)
                 stages.append(Stage(f"{name} {kernel}".strip(), *launch, after))

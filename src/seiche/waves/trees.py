@@ -33,7 +33,7 @@ def stretched(count: int, width: float, beyond: tuple[int, int], growth: float =
         CaseError: no trees in the middle, or a growth that is not between 1 and 2.
     """
     if count < 1 or min(beyond) < 0:
-        raise CaseError(f"stretched axis: too few trees: {count}, with {beyond[0]} before and {beyond[1]} after")
+        raise CaseError(f"stretched axis: {count} trees are too few for {beyond[0]} before and {beyond[1]} after")
     if not 1.0 <= growth <= _STEEPEST:
         raise CaseError(f"stretched axis: growth {growth:g} must be between 1 and {_STEEPEST:g}")
     before, after = ([width * growth ** (place + 1) for place in range(number)] for number in beyond)
@@ -50,7 +50,7 @@ class Trees:
     """
 
     def __init__(self, brick: Brick, tree_size: TreeSize, origin: Sequence[float] | float) -> None:
-        """Compute the edges; CaseError for a tree without extent or numbers of axes or trees unlike the brick's."""
+        """Compute the edges; CaseError for a tree without extent, or numbers that differ from those of the brick."""
         self.origin = sequence_of(origin, brick.dim, "mesh: origin")
         sides: Sequence[float | Sequence[float]]
         if isinstance(tree_size, int | float) or all(np.ndim(side) == 0 for side in tree_size):

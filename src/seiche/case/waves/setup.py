@@ -299,7 +299,7 @@ def _deltas(case: WaveCase, sources: Sequence[PointSource], around: Surroundings
     if case.time.integrator == "leapfrog":
         boundary, dim = case.boundary, case.dim
         pairs = zip(*(sides or ("absorbing",) * dim for sides in (boundary.lower, boundary.upper)), strict=True)
-        around = replace(around, avoided=tuple(side == "absorbing" for pair in pairs for side in pair))
+        around = replace(around, excluded_sides=tuple(side == "absorbing" for pair in pairs for side in pair))
     return boxes_of(sources, around)[1]
 
 
