@@ -14,6 +14,8 @@ import numpy.typing as npt
 from seiche.domain.sharing import shared_from_root
 from seiche.domain.world import World
 from seiche.errors import BackendUnavailable, CaseError
+from seiche.report.result_figure import ResultFigure, result_figure
+from seiche.report.result_meshes import result_meshes
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +85,27 @@ class LabelledArrays(Mapping[str, Labelled]):
         groups = (self.arrays, self.coordinates)
         data, coords = ({name: _variable(item) for name, item in group.items()} for group in groups)
         return xarray.Dataset(data, coords, {"title": self.title, "time": self.time, "time_units": "s"})
+
+    def to_pyvista(self) -> Any:
+        """Return the fields as meshes of PyVista, in metres (see `seiche.report.result_meshes.result_meshes`).
+
+        A grid is an ImageData, a vessel an UnstructuredGrid of its voxels, elements of waves an UnstructuredGrid. Cells
+        of blood are a PolyData, in a MultiBlock with "fluid" and "cells".
+
+        Raises:
+            BackendUnavailable: PyVista is not installed.
+        """
+        return result_meshes(self)
+
+    def plot(self, name: str | None = None) -> ResultFigure:
+        """Return a picture of a field, by default of the speed or the pressure, and of the records over time.
+
+        Notebooks display it. `figure` is the figure of Matplotlib, `save(path)` writes it.
+
+        Raises:
+            CaseError: an unknown name.
+        """
+        return result_figure(self, name)
 
     def __repr__(self) -> str:
         """Return a line for each array and coordinate."""

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The default picture of a result: a field in a plane, with cells, and the records over time."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.errors import CaseError
+from seiche.report.result_arrays import (
+    AXES,
+    NamedArray,
+    ResultArrays,
+    axes_of,
+    is_at_nodes,
+    is_field,
+    node_positions,
+    node_values,
+    nodes_along,
+)
+from seiche.report.style import COLORS, DOUBLE_COLUMN, new_figure, paper_style, store
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Floats = npt.NDArray[np.float64]
+
+#: Fields that are drawn without a choice of the caller, and records; the first that exists.
+_FIELDS = ("p_max_all", "image", "velocity", "pressure")
+_RECORDS = ("flow_rate", "p", "receiver_vz", "receiver_vy", "receiver_p")
+#: Records are drawn as lines up to this number, and as an image above.
+_LINES = 8
+#: Fraction of the values inside the colour scale where others are more than twice as large, as at sources of waves.
+_SHOWN = 0.995
+_LENGTHS = ((1.0, "m"), (1e-3, "mm"), (1e-6, "um"))
+
+
+class ResultFigure:
+    """A picture that notebooks display.
+
+    Attributes:
+        figure: the figure of Matplotlib.
+    """
+
+    def __init__(self, figure: Figure) -> None:
+        """Show a figure."""
+        self.figure = figure
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture in the format of its suffix: PNG, PDF, SVG."""
+        store(self.figure, path)
+
+    def _repr_png_(self) -> bytes:
+        stream = io.BytesIO()
+        self.figure.savefig(stream, format="png", dpi=150, facecolor="white")
+        return stream.getvalue()
+
+
+def result_figure(result: ResultArrays, name: str | None = None) -> ResultFigure:
+    """Return a picture of the field `name`, by default of the speed or the pressure, and of the records over time.
+
+    Three axes of a grid are cut in the plane across the shortest of them in which most values lie. At nodes of elements
+    in three dimensions the top is drawn. Vectors are drawn by their magnitude; cells by their outlines in the plane.
+
+    Raises:
+        CaseError: an unknown name, or one of an array without positions.
+    """
+    known = [key for key, item in result.arrays.items() if is_field(item)]
+    if name is None:
+        name = next((key for key in (*_FIELDS, *known) if key in known), None)
+    elif name not in known:
+        raise CaseError(f"plot: {name!r} is not a field of this result; it has {', '.join(known) or 'none'}")
+    record = next((key for key in _RECORDS if key in result.arrays and result.arrays[key].values.size > 1), None)
+    if name is None and record is None:
+        raise CaseError("plot: the result has no fields and no records")
+    with paper_style():
+        figure = new_figure(DOUBLE_COLUMN, 2.8)
+        count = (name is not None) + (record is not None)
+        panels = list(figure.subplots(1, count, squeeze=False).flat)
+        figure.suptitle(f"{result.title}, {result.time:.4g} s")
+        if name is not None:
+            draw = _draw_nodes if is_at_nodes(result.arrays[name]) else _draw_grid
+            draw(panels[0], result, name)
+        if record is not None:
+            _draw_record(panels[-1], result, record)
+    return ResultFigure(figure)
+
+
+def _magnitude(name: str, item: NamedArray, values: npt.NDArray[Any], components: bool) -> tuple[Floats, str]:
+    """Return scalars to draw and their label; the last axis of `values` may have components."""
+    label = "speed" if components and name == "velocity" else name.replace("_", " ")
+    scalars = np.linalg.norm(values, axis=-1) if components else values
+    return np.asarray(scalars, np.float64), f"{label} ({item.unit})" if item.unit not in ("", "1") else label
+
+
+def _colors(values: Floats) -> dict[str, Any]:
+    """Return colour map and limits: diverging around zero for values of both signs; a few large values are clipped."""
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        return {"cmap": "viridis"}
+    largest = float(np.abs(finite).max())
+    usual = float(np.quantile(np.abs(finite), _SHOWN))
+    limit = usual if 0 < 2 * usual < largest else largest
+    if finite.min() < 0 < finite.max():
+        return {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
+    return {"cmap": "viridis", **({"vmax": limit} if 0 < limit < largest else {})}
+
+
+def _length_unit(places: Sequence[Floats]) -> tuple[float, str]:
+    extent = max(float(np.ptp(values)) for values in places)
+    return next((item for item in _LENGTHS if extent >= 2 * item[0]), _LENGTHS[-1])
+
+
+def _draw_grid(panel: Any, result: ResultArrays, name: str) -> None:
+    item = result.arrays[name]
+    axes, values = axes_of(item), item.values
+    scalars, label = _magnitude(name, item, values, values.ndim > len(axes))
+    ticks = {axis: np.asarray(result.coordinates[axis].values, np.float64) for axis in axes}
+    scale, unit = _length_unit(list(ticks.values()))
+    if len(axes) == 1:
+        panel.plot(ticks[axes[0]] / scale, scalars)
+        panel.set_xlabel(f"{axes[0]} ({unit})")
+        panel.set_ylabel(label)
+        return
+    if len(axes) == 3:
+        across = min(range(3), key=lambda k: (np.ptp(ticks[axes[k]]), -k))
+        row = _fullest(scalars, across)
+        place = float(ticks[axes[across]][row])
+        scalars, axes = np.take(scalars, row, across), tuple(axis for k, axis in enumerate(axes) if k != across)
+        panel.set_title(f"{AXES[across]} = {place / scale:.4g} {unit}")
+        if "vertex_position" in result.arrays:
+            _draw_cells(panel, result, across, place, scale)
+    x, y = (ticks[axis] / scale for axis in axes)
+    mesh = panel.pcolormesh(x, y, scalars.T, shading="nearest", rasterized=True, **_colors(scalars))
+    panel.set_xlim(x.min(), x.max())
+    panel.set_ylim(y.min(), y.max())
+    _finish(panel, mesh, axes, unit, label)
+
+
+def _fullest(values: Floats, across: int) -> int:
+    """Return the row along an axis with most finite values, the one in the middle of several."""
+    counts = np.isfinite(np.moveaxis(values, across, 0)).reshape(values.shape[across], -1).sum(axis=1)
+    rows = np.flatnonzero(counts == counts.max())
+    return int(rows[len(rows) // 2])
+
+
+def _draw_cells(panel: Any, result: ResultArrays, across: int, place: float, scale: float) -> None:
+    """Draw the lines in which the surfaces of the cells meet a plane."""
+    from matplotlib.collections import LineCollection
+
+    lines = cuts(result.arrays["vertex_position"].values[result.arrays["triangle_vertices"].values], across, place)
+    panel.add_collection(LineCollection(list(lines / scale), colors="white", linewidths=0.8))
+
+
+def cuts(corners: Floats, across: int, place: float) -> Floats:
+    """Return the lines (n, 2, 2) in which triangles (f, 3, 3) meet the plane at `place` of the axis `across`.
+
+    Coordinates are those of the two other axes.
+    """
+    height = corners[:, :, across] - place
+    above = height > 0
+    cut = (above.sum(axis=1) % 3) != 0
+    corners, height, above = corners[cut], height[cut], above[cut]
+    # The corner alone on its side: the edges from it to the other two cross the plane.
+    alone = np.where(above.sum(axis=1) == 1, above.argmax(axis=1), (~above).argmax(axis=1))
+    rows, points = np.arange(len(corners)), []
+    for step in (1, 2):
+        other = (alone + step) % 3
+        share = height[rows, alone] / (height[rows, alone] - height[rows, other])
+        points.append(corners[rows, alone] + share[:, None] * (corners[rows, other] - corners[rows, alone]))
+    return np.delete(np.stack(points, axis=1), across, axis=2)
+
+
+def _draw_nodes(panel: Any, result: ResultArrays, name: str) -> None:
+    """Draw values at the nodes of elements, in two dimensions all of them, in three those of the top."""
+    item, places = result.arrays[name], node_positions(result)
+    scalars, label = _magnitude(name, item, node_values(item), item.values.ndim == 3)
+    dim = places.shape[2]
+    n = nodes_along(places.shape[1], dim)
+    if dim == 3:
+        top = places[..., 2].max()
+        at_top = np.isclose(places[:, -1, 2], top, rtol=0.0, atol=1e-9 * np.ptp(places[..., 2]))
+        places, scalars = places[at_top, -n * n :, :2], scalars[at_top, -n * n :]
+        panel.set_title(f"z = {top:.4g} m")
+    scale, unit = _length_unit([places[..., 0], places[..., 1]])
+    first = np.arange(n * n).reshape(n, n)[:-1, :-1].reshape(-1)
+    triangles = np.concatenate([first[:, None] + [0, 1, n + 1], first[:, None] + [0, n + 1, n]])
+    every = (triangles + n * n * np.arange(len(places))[:, None, None]).reshape(-1, 3)
+    x, y = (places.reshape(-1, 2) / scale).T
+    mesh = panel.tripcolor(x, y, every, scalars.reshape(-1), shading="gouraud", rasterized=True, **_colors(scalars))
+    _finish(panel, mesh, AXES[:2], unit, label)
+
+
+def _finish(panel: Any, mesh: Any, axes: Sequence[str], unit: str, label: str) -> None:
+    panel.set_aspect("equal")
+    panel.set_xlabel(f"{axes[0]} ({unit})")
+    panel.set_ylabel(f"{axes[1]} ({unit})")
+    panel.figure.colorbar(mesh, ax=panel, label=label, shrink=0.8)
+
+
+def _draw_record(panel: Any, result: ResultArrays, name: str) -> None:
+    """Draw a record of places over time: lines, or an image of many places."""
+    item, times = result.arrays[name], np.asarray(result.coordinates["record_time"].values, np.float64)
+    across = next(dim for dim in item.dims if dim != "record_time")
+    values = np.moveaxis(item.values, item.dims.index("record_time"), -1)
+    label = f"{name.replace('_', ' ')} ({item.unit})"
+    panel.set_xlabel("time (s)")
+    if len(values) > _LINES:
+        mesh = panel.pcolormesh(
+            times, np.arange(len(values)), values, shading="nearest", rasterized=True, **_colors(values)
+        )
+        panel.set_ylabel(across)
+        panel.figure.colorbar(mesh, ax=panel, label=label, shrink=0.8)
+        return
+    names = result.coordinates[across].values if across in result.coordinates else np.arange(len(values))
+    for number, (line, word) in enumerate(zip(values, names, strict=True)):
+        panel.plot(times, line, color=COLORS[number % len(COLORS)], label=str(word))
+    panel.set_ylabel(label)
+    panel.legend(title=across)
