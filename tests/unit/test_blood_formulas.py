@@ -11,7 +11,7 @@ from seiche.validate.cells.capsule_table import TABLE, extrapolated
 from seiche.validate.cells.capsules import deformation
 from seiche.validate.cells.one_cell import CellMotion
 from seiche.validate.cells.red_cells import DEXTRAN, PLASMA, CellLattice
-from seiche.validate.cells.tubes import Flowing, TubeSuspension, hematocrit_ratio, relative_viscosity, swollen
+from seiche.validate.cells.tubes import TubeMeasurements, TubeSuspension, hematocrit_ratio, relative_viscosity, swollen
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_what_was_seen_of_a_tube_is_put_together() -> None:
     rows = np.stack(
         [step, np.full(20, 0.005), 0.006 * step, np.full(20, 2.0), np.full(20, 0.3), 2 * drift, drift], axis=1
     )
-    found = Flowing(tube, 0.01, rows)
+    found = TubeMeasurements(tube, 0.01, rows)
     assert found.viscosity == pytest.approx(2.0)
     assert found.discharge_hematocrit == pytest.approx(0.36)
     assert found.effective_hematocrit > 1.4 * 0.36

@@ -68,7 +68,9 @@ def test_some_families_alone_are_run_and_what_is_stored_is_not_complete(
     assert not stored["complete"]
     capsys.readouterr()
     assert main(["validate", "flow", "--only", "famly"]) == 2
-    assert "--only famly: no check has this in its name; the names are decay shear wave," in capsys.readouterr().err
+    assert (
+        "--only famly: no check has this text in its name; the names are decay shear wave," in capsys.readouterr().err
+    )
 
 
 def test_results_replace_results_of_their_kind_only(

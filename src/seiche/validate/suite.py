@@ -78,7 +78,7 @@ def selected_families(families: Sequence[Family], only: Sequence[str]) -> Sequen
     texts = [text.lower().replace("_", " ").strip() for text in only]
     for text, argument in zip(texts, only, strict=True):
         if not any(text in name for name in names):
-            raise CaseError(f"--only {argument}: no check has this in its name; the names are {', '.join(names)}")
+            raise CaseError(f"--only {argument}: no check has this text in its name; the names are {', '.join(names)}")
     pairs = zip(families, names, strict=True)
     return [family for family, name in pairs if not texts or any(text in name for text in texts)]
 
@@ -111,8 +111,8 @@ def results_table(checks: Sequence[Check], title: str) -> Table:
     for check in checks:
         bound = {"below": "<= ", "above": ">= ", "recorded": ""}[check.sense]
         bound += "" if check.sense == "recorded" else f"{check.bound:g}"
-        word = "recorded" if check.passed and check.sense == "recorded" else "pass" if check.passed else "FAIL"
-        table.add_row(check.name, f"{check.value:.3g} {check.unit}".rstrip(), bound, word)
+        result = "recorded" if check.passed and check.sense == "recorded" else "pass" if check.passed else "FAIL"
+        table.add_row(check.name, f"{check.value:.3g} {check.unit}".rstrip(), bound, result)
     return table
 
 
@@ -135,8 +135,8 @@ def store(path: Path, checks: Sequence[Check], **run: Any) -> None:
         "passed": all(check.passed for check in checks),
         "checks": results,
     }
-    with replacing(path) as part:
-        Path(part).write_text(json_format.dumps(document, indent=2) + "\n")
+    with replacing(path) as temporary:
+        Path(temporary).write_text(json_format.dumps(document, indent=2) + "\n")
 
 
 def picture_name(name: str) -> str:

@@ -18,9 +18,9 @@ from seiche.validate.check import Check, Floats, Setting
 _RADIUS, _EDGE, _STRAIN, _VISCOSITY, _CAPILLARY = 4.0, 20.0, 0.01, 0.5, 0.3
 
 
-def _vertices(setting: Setting, scheme: Scheme, parts: int) -> Floats:
-    """Return the vertices at the strain 1, with `parts` times shorter steps on the same lattice."""
-    viscosity, rate = _VISCOSITY / parts, _STRAIN / parts
+def _vertices(setting: Setting, scheme: Scheme, divisions: int) -> Floats:
+    """Return the vertices at the strain 1, with `divisions` times shorter steps on the same lattice."""
+    viscosity, rate = _VISCOSITY / divisions, _STRAIN / divisions
     solver = sheared(setting, (_EDGE,) * 3, rate, viscosity)
     model = MembraneModel(NeoHookean(viscosity * rate * _RADIUS / _CAPILLARY))
     kind = CellType("capsule", ellipsoid((_RADIUS,) * 3, 162), model)
@@ -33,8 +33,8 @@ def _vertices(setting: Setting, scheme: Scheme, parts: int) -> Floats:
     return vertices
 
 
-def _distance(one: Floats, other: Floats) -> float:
-    return float(np.sqrt(((one - other) ** 2).sum(axis=1).mean()))
+def _distance(first: Floats, second: Floats) -> float:
+    return float(np.sqrt(((first - second) ** 2).sum(axis=1).mean()))
 
 
 def order_in_time(setting: Setting) -> list[Check]:
@@ -42,11 +42,11 @@ def order_in_time(setting: Setting) -> list[Check]:
 
     Euler is compared with Adams-Bashforth because its first-order term is smaller than the second-order ones.
     """
-    parts = (1, 2, 4) if setting.quick else (1, 2, 4, 8)
-    euler, adams = ([_vertices(setting, scheme, n) for n in parts] for scheme in ("euler", "adams-bashforth"))
-    halved = [_distance(adams[i], adams[i + 1]) for i in range(len(parts) - 1)]
-    between = [_distance(one, other) for one, other in zip(euler, adams, strict=True)][: len(halved)]
-    steps = [round(n / _STRAIN) for n in parts[:-1]]
+    divisions = (1, 2, 4) if setting.quick else (1, 2, 4, 8)
+    euler, adams = ([_vertices(setting, scheme, n) for n in divisions] for scheme in ("euler", "adams-bashforth"))
+    halved = [_distance(adams[i], adams[i + 1]) for i in range(len(divisions) - 1)]
+    between = [_distance(first, second) for first, second in zip(euler, adams, strict=True)][: len(halved)]
+    steps = [round(n / _STRAIN) for n in divisions[:-1]]
     plot = partial(
         convergence_figure,
         sizes=steps,
@@ -56,6 +56,6 @@ def order_in_time(setting: Setting) -> list[Check]:
         y_label="distance of vertices (sites)",
     )
     return [
-        Check("order in time, Adams-Bashforth", observed_order(parts[:-1], halved), 1.9, "above", plot=plot),
-        Check("order in time, Euler", observed_order(parts[:-1], between), 0.9, "above"),
+        Check("order in time, Adams-Bashforth", observed_order(divisions[:-1], halved), 1.9, "above", plot=plot),
+        Check("order in time, Euler", observed_order(divisions[:-1], between), 0.9, "above"),
     ]

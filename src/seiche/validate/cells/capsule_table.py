@@ -111,5 +111,5 @@ def _figure(path: Path, *, results: list[tuple[PublishedCapsule, list[float], fl
     axes.set_xlabel("capillary number")
     axes.set_ylabel("deformation D")
     axes.legend()
-    with replacing(path) as part:
-        save(figure, part, str(path))
+    with replacing(path) as temporary:
+        save(figure, temporary, str(path))

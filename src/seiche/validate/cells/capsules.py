@@ -25,7 +25,7 @@ from seiche.validate.check import Check, Floats, Setting, positions, post_collis
 _FIRST_ORDER = "Barthes-Biesel, Rallison 1981, J. Fluid Mech. 113, 251"
 #: Slope of the deformation over the capillary number mu g a / G, for equal viscosities and both laws.
 SLOPE = 25 / 12
-#: Greatest Reynolds number g a^2 / nu of a capsule, and the distance of the walls in radii.
+#: Largest Reynolds number g a^2 / nu of a capsule, and the distance of the walls in radii.
 REYNOLDS, DISTANCE = 0.05, 10
 #: Strain between two samples of a steady deformation.
 SAMPLED = 0.25
@@ -57,8 +57,8 @@ class Capsule:
         shear = self.viscosity * self.shear_rate * self.radius / self.capillary
         law = NeoHookean(shear) if self.law == "neo-Hookean" else Skalak(shear, self.area_ratio)
         kind = CellType("capsule", ellipsoid((self.radius,) * 3, self.vertices), MembraneModel(law))
-        middle = solver.sites.coords.mean(axis=0)
-        cells = Cells(solver.backend, [kind], [[middle]], precision=precision.compute)
+        center = solver.sites.coords.mean(axis=0)
+        cells = Cells(solver.backend, [kind], [[center]], precision=precision.compute)
         return Blood(solver, cells, delta=self.delta, scheme=self.scheme)
 
     def deformed(self, setting: Setting, strain: float, samples: int = 1) -> float:
@@ -96,14 +96,14 @@ def sheared(
     return solver
 
 
-def low_plate(places: Floats) -> npt.NDArray[np.bool_]:
-    """Return which places on a wall are on the lower plate, z = 0."""
-    return np.asarray(places[:, 2] < 0.25)
+def low_plate(points: Floats) -> npt.NDArray[np.bool_]:
+    """Return which `points` of the walls are on the lower plate, z = 0."""
+    return np.asarray(points[:, 2] < 0.25)
 
 
-def high_plate(height: float, places: Floats) -> npt.NDArray[np.bool_]:
-    """Return which are on the upper one, z = `height`."""
-    return np.asarray(places[:, 2] > height - 0.25)
+def high_plate(height: float, points: Floats) -> npt.NDArray[np.bool_]:
+    """Return which `points` of the walls are on the upper plate, z = `height`."""
+    return np.asarray(points[:, 2] > height - 0.25)
 
 
 def deformation(vertices: Floats, faces: npt.NDArray[np.integer]) -> float:
@@ -116,9 +116,9 @@ def deformation(vertices: Floats, faces: npt.NDArray[np.integer]) -> float:
     a, b, c = (vertices[faces[:, k]] for k in range(3))
     volume = np.einsum("ij,ij->i", a, np.cross(b, c)) / 6
     total = a + b + c
-    middle = (volume @ total) / (4 * volume.sum())
-    parts = [np.einsum("i,ij,ik->jk", volume, x, x) for x in (a, b, c, total)]
-    second = np.sum(parts, axis=0) / (20 * volume.sum()) - np.outer(middle, middle)
+    center = (volume @ total) / (4 * volume.sum())
+    moments = [np.einsum("i,ij,ik->jk", volume, x, x) for x in (a, b, c, total)]
+    second = np.sum(moments, axis=0) / (20 * volume.sum()) - np.outer(center, center)
     half_axes = np.sqrt(5 * np.linalg.eigvalsh(second[np.ix_((0, 2), (0, 2))]))
     return float((half_axes[1] - half_axes[0]) / half_axes.sum())
 
@@ -126,8 +126,8 @@ def deformation(vertices: Floats, faces: npt.NDArray[np.integer]) -> float:
 def small_deformation(setting: Setting) -> list[Check]:
     """D over the capillary number 0.02, extrapolated linearly in one over the radius from the two finest lattices.
 
-    The greatest error is that the delta function enlarges a capsule by a part of a spacing. Walls ten radii apart and
-    the finite capillary number change D by less than one per cent.
+    The largest error is that the delta function enlarges a capsule by a fraction of a spacing. Walls ten radii apart
+    and the finite capillary number change D by less than one per cent.
     """
     capillary = 0.02
     laws = ("Skalak",) if setting.quick else ("Skalak", "neo-Hookean")

@@ -45,10 +45,10 @@ class CellInShear:
         length, width, height = (float(round(size / self.spacing)) for size in self.size)
         precision = Precision("float32", "float32")
         solver = sheared(setting, (length, width, height), self.strain, self.viscosity, precision=precision)
-        middle = solver.sites.coords.mean(axis=0)
-        turn = [[np.cos(self.tilt), 0, np.sin(self.tilt)], [0, 1, 0], [-np.sin(self.tilt), 0, np.cos(self.tilt)]]
+        center = solver.sites.coords.mean(axis=0)
+        rotation = [[np.cos(self.tilt), 0, np.sin(self.tilt)], [0, 1, 0], [-np.sin(self.tilt), 0, np.cos(self.tilt)]]
         kind = self.lattice.red_cell(self.vertices, self.surface)
-        cells = Cells(solver.backend, [kind], [[middle]], [[turn]], precision=solver.precision.compute)
+        cells = Cells(solver.backend, [kind], [[center]], [[rotation]], precision=solver.precision.compute)
         return Blood(solver, cells, viscosity_contrast=self.inner / self.outer)
 
     def motion(self, setting: Setting, total: float) -> CellMotion:
@@ -90,8 +90,8 @@ class CellMotion:
         angle = self.inclination()
         x = self.vertices - self.vertices.mean(axis=1, keepdims=True)
         cos, sin = np.cos(angle)[:, None], np.sin(angle)[:, None]
-        turned = [x[:, :, 0] * cos + x[:, :, 2] * sin, x[:, :, 2] * cos - x[:, :, 0] * sin, x[:, :, 1]]
-        return np.stack([0.5 * self.spacing * np.ptp(axis, axis=1) for axis in turned], axis=1)
+        axes = [x[:, :, 0] * cos + x[:, :, 2] * sin, x[:, :, 2] * cos - x[:, :, 0] * sin, x[:, :, 1]]
+        return np.stack([0.5 * self.spacing * np.ptp(axis, axis=1) for axis in axes], axis=1)
 
     def treading_rate(self) -> float:
         """Return the angular velocity of the membrane, radians a unit of strain, in the second half of the time.
@@ -99,8 +99,8 @@ class CellMotion:
         It is the mean of vertices near the plane of shear about the center, with the rotation of the whole cell.
         """
         x = self.vertices - self.vertices.mean(axis=1, keepdims=True)
-        near = np.abs(x[0, :, 1]) < 0.35 * np.abs(x[0, :, 1]).max()
-        angles = np.unwrap(np.arctan2(x[:, near, 2], x[:, near, 0]), axis=0)
+        selected = np.abs(x[0, :, 1]) < 0.35 * np.abs(x[0, :, 1]).max()
+        angles = np.unwrap(np.arctan2(x[:, selected, 2], x[:, selected, 0]), axis=0)
         half = len(angles) // 2
         return float(np.abs(angles[-1] - angles[half]).mean() / (self.strain * (len(angles) - 1 - half)))
 

@@ -24,7 +24,7 @@ from seiche.validate.cells.tweezers import END
 from seiche.validate.check import Check, Floats, Setting
 
 _HOCHMUTH = "Hochmuth, Worthy, Evans 1979, Biophys. J. 26, 101: 100 to 130 ms"
-#: Part of the recovery to which the time is fitted, by length over width: a hardening law is faster before.
+#: Range of length over width in which the time is fitted; a strain-hardening law recovers faster before it.
 TAIL = (1.3, 1.1)
 
 
@@ -46,9 +46,12 @@ class Recovery:
         """Return the vertices (n, 3) in equilibrium with the force along x, in um."""
         cells = Cells(open_backend("cpu", 1), [red_cell(self.vertices)], [np.zeros((1, 3))])
         along = np.argsort(cells.vertices()[0, :, 0])
-        few = round(END * len(along))
+        count_at_end = round(END * len(along))
         loads = np.zeros((len(along), 3))
-        loads[along[:few], 0], loads[along[-few:], 0] = -self.force / few, self.force / few
+        loads[along[:count_at_end], 0], loads[along[-count_at_end:], 0] = (
+            -self.force / count_at_end,
+            self.force / count_at_end,
+        )
         return equilibrium(cells, loads, tolerance=3e-4).vertices
 
     def ratios(self, setting: Setting, duration: float, samples: int = 100) -> tuple[Floats, Floats]:
@@ -59,9 +62,9 @@ class Recovery:
             sites, FlowModel(Newtonian(lattice.viscosity)), precision=Precision("float32", "float32")
         )
         kind = lattice.red_cell(self.vertices, self.surface)
-        middle = sites.coords.mean(axis=0)
-        cells = Cells(solver.backend, [kind], [[middle]], precision="float32")
-        cells.set_vertices((self.stretched() / self.spacing + middle)[None])
+        center = sites.coords.mean(axis=0)
+        cells = Cells(solver.backend, [kind], [[center]], precision="float32")
+        cells.set_vertices((self.stretched() / self.spacing + center)[None])
         blood = Blood(solver, cells, viscosity_contrast=CYTOSOL / PLASMA)
         every, ratios = round(duration / (samples * self.step)), []
         for _ in range(samples):
@@ -74,11 +77,11 @@ class Recovery:
 
 def recovery_time(times: Floats, ratios: Floats) -> float:
     """Return the time of Evans' form, (L/W - 1)/(L/W + 1) = q exp(-t/time), fitted to `TAIL` (theory/cells, eq. 20)."""
-    chosen = (ratios < TAIL[0]) & (ratios > TAIL[1])
-    if chosen.sum() < 5:
+    tail = (ratios < TAIL[0]) & (ratios > TAIL[1])
+    if tail.sum() < 5:
         return float("nan")
-    logarithm = np.log((ratios - 1) / (ratios + 1))[chosen]
-    return float(-1 / np.polynomial.Polynomial.fit(times[chosen], logarithm, 1).convert().coef[1])
+    logarithm = np.log((ratios - 1) / (ratios + 1))[tail]
+    return float(-1 / np.polynomial.Polynomial.fit(times[tail], logarithm, 1).convert().coef[1])
 
 
 def recovery(setting: Setting) -> list[Check]:
@@ -88,12 +91,17 @@ def recovery(setting: Setting) -> list[Check]:
         name: Recovery(surface, **coarse).ratios(setting, duration)  # type: ignore[arg-type]
         for name, surface, duration in (("viscous", VISCOSITY, 0.16), ("elastic", 0.0, 0.03))
     }
-    found = {name: recovery_time(*curve) for name, curve in curves.items()}
+    times_of_recovery = {name: recovery_time(*curve) for name, curve in curves.items()}
     plot = partial(_figure, curves=curves)
     name = "stretched red cell, released in plasma: time of recovery, minus 115 ms"
     return [
-        Check(name, abs(found["viscous"] - 0.115), 0.015, unit="s", reference=_HOCHMUTH, plot=plot),
-        Check("the same without surface viscosity: time of recovery", found["elastic"], sense="recorded", unit="s"),
+        Check(name, abs(times_of_recovery["viscous"] - 0.115), 0.015, unit="s", reference=_HOCHMUTH, plot=plot),
+        Check(
+            "the same without surface viscosity: time of recovery",
+            times_of_recovery["elastic"],
+            sense="recorded",
+            unit="s",
+        ),
     ]
 
 
@@ -107,5 +115,5 @@ def _figure(path: Path, *, curves: Mapping[str, tuple[Floats, Floats]]) -> None:
     axes.set_xlabel("time (ms)")
     axes.set_ylabel("(L/W − 1)/(L/W + 1)")
     axes.legend()
-    with replacing(path) as part:
-        save(figure, part, str(path))
+    with replacing(path) as temporary:
+        save(figure, temporary, str(path))

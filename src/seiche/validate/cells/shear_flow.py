@@ -18,8 +18,8 @@ from seiche.validate.check import Check, Setting
 
 _TRAN = "Tran-Son-Tay, Sutera, Rao 1984, Biophys. J. 46, 65"
 _KELLER = "Keller, Skalak 1982, J. Fluid Mech. 120, 27"
-#: Surface viscosity (N s/m) that the literature finds in tank-treading (docs/theory/cells.md, section 8).
-OF_TREADING = 0.1e-6
+#: Surface viscosity (N s/m) inferred from tank-treading experiments (docs/theory/cells.md, section 8).
+TREADING_VISCOSITY = 0.1e-6
 
 
 def _tank_treading(setting: Setting, rate: float = 57.1, surface: float = VISCOSITY) -> CellMotion:
@@ -40,8 +40,8 @@ def _tumbling(setting: Setting) -> CellMotion:
 def one_red_cell(setting: Setting) -> list[Check]:
     """The cell with the viscosities of cytosol and recovery treads in the viscous fluid, and tumbles in plasma.
 
-    Its rate of tank-treading is recorded beside the measured one of 0.22: no surface viscosity gives both this and the
-    time of recovery. The rate with the viscosity that the literature finds in tank-treading is recorded too.
+    Its rate of tank-treading is recorded for comparison with the measured 0.22: no surface viscosity gives both this
+    rate and the time of recovery. The rate with the viscosity inferred from tank-treading experiments is recorded too.
     """
     treading, tumbling = _tank_treading(setting), _tumbling(setting)
     motions = {"57 1/s in 35 mPa s": treading, f"{100 if setting.quick else 30} 1/s in plasma": tumbling}
@@ -59,10 +59,10 @@ def one_red_cell(setting: Setting) -> list[Check]:
         Check("red cell in shear: change of volume", max(treading.drift[1], tumbling.drift[1]), 0.015),
     ]
     if not setting.quick:
-        for rate, surface in ((57.1, OF_TREADING), (57.1, 0.0), (171.4, VISCOSITY), (171.4, OF_TREADING)):
+        for rate, surface in ((57.1, TREADING_VISCOSITY), (57.1, 0.0), (171.4, VISCOSITY), (171.4, TREADING_VISCOSITY)):
             motion = _tank_treading(setting, rate, surface)
             checks.append(_rate(motion, int(rate), surface))
-            if surface == OF_TREADING:
+            if surface == TREADING_VISCOSITY:
                 name = f"red cell at {rate:.0f} 1/s in 35 mPa s, 0.1 uN s/m: the same, minus 0.22"
                 checks.append(Check(name, abs(motion.treading_rate() - 0.22), 0.03, reference=_TRAN))
     return checks
@@ -85,5 +85,5 @@ def _figure(path: Path, *, motions: Mapping[str, CellMotion]) -> None:
     axes.set_xlabel("shear rate times time")
     axes.set_ylabel("inclination (degrees)")
     axes.legend()
-    with replacing(path) as part:
-        save(figure, part, str(path))
+    with replacing(path) as temporary:
+        save(figure, temporary, str(path))

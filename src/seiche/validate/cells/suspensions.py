@@ -13,7 +13,7 @@ import numpy as np
 from seiche.io.files import replacing
 from seiche.report.style import COLORS, SINGLE_COLUMN, new_figure, paper_style, save
 from seiche.validate.cells.red_cells import PLASMA, CellLattice
-from seiche.validate.cells.tubes import Flowing, TubeSuspension, hematocrit_ratio, relative_viscosity
+from seiche.validate.cells.tubes import TubeMeasurements, TubeSuspension, hematocrit_ratio, relative_viscosity
 from seiche.validate.check import Check, Setting
 
 _PRIES = "Pries et al. 1992, doi:10.1152/ajpheart.1992.263.6.H1770"
@@ -38,20 +38,20 @@ def tubes(setting: Setting) -> list[Check]:
     Quick: one coarse narrow tube, where cells must be faster than the plasma and leave a layer at the wall.
     """
     if setting.quick:
-        found = _NARROW.run(setting)
-        ratio = found.tube_hematocrit / found.discharge_hematocrit
+        measured = _NARROW.run(setting)
+        ratio = measured.tube_hematocrit / measured.discharge_hematocrit
         return [
             Check("tube of 10 um: tube hematocrit over discharge hematocrit", ratio, 0.98, reference=_FAHRAEUS),
-            Check("tube of 10 um: cell-free layer", found.layer, 0.5, "above", "um"),
-            Check("tube of 10 um: viscosity over that of plasma", found.viscosity, 1.0, "above", reference=_PRIES),
-            Check("tube of 10 um: change of volume of a cell", found.drift[1], 0.005),
+            Check("tube of 10 um: cell-free layer", measured.layer, 0.5, "above", "um"),
+            Check("tube of 10 um: viscosity over that of plasma", measured.viscosity, 1.0, "above", reference=_PRIES),
+            Check("tube of 10 um: change of volume of a cell", measured.drift[1], 0.005),
         ]
     runs = [replace(tube, lattice=_FINE).run(setting) for tube in _TUBES]
     checks = [check for run in runs for check in _against_pries(run)]
     return [replace(checks[0], plot=partial(_figure, runs=runs)), *checks[1:]]
 
 
-def _against_pries(run: Flowing) -> list[Check]:
+def _against_pries(run: TubeMeasurements) -> list[Check]:
     diameter, hematocrit = run.suspension.diameter, run.effective_hematocrit
     name = f"tube of {diameter:g} um"
     viscosity = abs(run.viscosity / relative_viscosity(diameter, hematocrit) - 1)
@@ -100,16 +100,16 @@ def endurance(setting: Setting) -> list[Check]:
     dense = replace(_MIDDLE, hematocrit=0.45, gap=0.2, transits=32.01)
     if setting.quick:
         dense = replace(dense, lattice=_QUICK, vertices=162, length=20.0, transits=0.1, samples=2)
-    found = dense.run(setting)
-    name = f"{dense.steps} steps at hematocrit {found.tube_hematocrit:.2f}"
+    measured = dense.run(setting)
+    name = f"{dense.steps} steps at hematocrit {measured.tube_hematocrit:.2f}"
     return [
-        Check(f"{name}: change of volume of a cell", found.drift[1], 0.005),
-        Check(f"{name}: change of area of a cell", found.drift[0], sense="recorded"),
+        Check(f"{name}: change of volume of a cell", measured.drift[1], 0.005),
+        Check(f"{name}: change of area of a cell", measured.drift[0], sense="recorded"),
     ]
 
 
 @paper_style()
-def _figure(path: Path, *, runs: Sequence[Flowing]) -> None:
+def _figure(path: Path, *, runs: Sequence[TubeMeasurements]) -> None:
     """Draw the published viscosity over the diameter, and the computed one with its discharge hematocrit."""
     figure = new_figure(SINGLE_COLUMN, 0.78 * SINGLE_COLUMN)
     axes = figure.add_subplot()
@@ -118,12 +118,12 @@ def _figure(path: Path, *, runs: Sequence[Flowing]) -> None:
         curve = [relative_viscosity(float(diameter), hematocrit) for diameter in diameters]
         axes.semilogx(diameters, curve, color=COLORS[number], label=f"Pries et al. 1992, hematocrit {hematocrit:g}")
     for run in runs:
-        place = run.suspension.diameter, run.viscosity
-        axes.plot(*place, "o", color="0.2", markersize=4)
-        axes.annotate(f"{run.effective_hematocrit:.2f}", place, xytext=(4, 4), textcoords="offset points")
+        point = run.suspension.diameter, run.viscosity
+        axes.plot(*point, "o", color="0.2", markersize=4)
+        axes.annotate(f"{run.effective_hematocrit:.2f}", point, xytext=(4, 4), textcoords="offset points")
     axes.set_xlabel("diameter (µm)")
     axes.set_ylabel("viscosity over that of plasma")
     axes.set_xticks([10, 20, 40, 80], ["10", "20", "40", "80"])
     axes.legend()
-    with replacing(path) as part:
-        save(figure, part, str(path))
+    with replacing(path) as temporary:
+        save(figure, temporary, str(path))

@@ -43,8 +43,8 @@ def relative_viscosity(diameter: float, hematocrit: float) -> float:
 
 def hematocrit_ratio(diameter: float, hematocrit: float) -> float:
     """Return the hematocrit in a tube (`diameter` in um) over that of its discharge, `hematocrit` (Pries 1990)."""
-    narrow = 1 + 1.7 * math.exp(-0.415 * diameter) - 0.6 * math.exp(-0.011 * diameter)
-    return hematocrit + (1 - hematocrit) * narrow
+    factor = 1 + 1.7 * math.exp(-0.415 * diameter) - 0.6 * math.exp(-0.011 * diameter)
+    return hematocrit + (1 - hematocrit) * factor
 
 
 def swollen(surface: Surface, distance: float) -> float:
@@ -114,10 +114,10 @@ class TubeSuspension:
         lattice, solver = self.lattice, self.solver(setting)
         kind = lattice.red_cell(self.vertices)
         radius, length = 0.5 * self.diameter / lattice.spacing, float(self.sites.shape[0])
-        narrow = Tube(radius - self.gap / lattice.spacing, length)
-        cell_count = self.hematocrit * math.pi * radius**2 * length / narrow.volume
+        packing_tube = Tube(radius - self.gap / lattice.spacing, length)
+        cell_count = self.hematocrit * math.pi * radius**2 * length / packing_tube.volume
         shape = lattice.red_cell(min(self.vertices, _PACKED)).moving_mesh()
-        packing = pack(narrow, [shape], cell_count, seed=self.seed, backend=solver.backend)
+        packing = pack(packing_tube, [shape], cell_count, seed=self.seed, backend=solver.backend)
         centers = packing.centers + np.array([0.0, *self.axis])
         cells = Cells(solver.backend, [kind], [centers], [packing.rotations], precision=solver.precision.compute)
         contact = Contact(
@@ -163,7 +163,7 @@ class TubeSuspension:
         occupied = outer[outer.max(axis=1) > 0]
         return float(0.5 * self.diameter - self.lattice.spacing * occupied.mean())
 
-    def run(self, setting: Setting) -> Flowing:
+    def run(self, setting: Setting) -> TubeMeasurements:
         """Run the suspension and return the measurements."""
         blood = self.blood(setting)
         plasma, rest = self.plasma_speed(setting), blood.cells.blocks[0].rest
@@ -173,18 +173,18 @@ class TubeSuspension:
             vertices, measures = blood.vertices(), blood.measures()
             drift = np.abs(measures / [rest.area, rest.volume] - 1).max(axis=0)
             speed = float(blood.solver.fields(["velocity"])["velocity"][:, 0].mean())
-            place = float(vertices[:, :, 0].mean())
-            rows.append((blood.solver.step, speed, place, self.layer(vertices), blood.hematocrit(), *drift))
+            position = float(vertices[:, :, 0].mean())
+            rows.append((blood.solver.step, speed, position, self.layer(vertices), blood.hematocrit(), *drift))
         blood.solver.close()
-        return Flowing(self, plasma, np.array(rows))
+        return TubeMeasurements(self, plasma, np.array(rows))
 
 
 @dataclass(frozen=True, eq=False)
-class Flowing:
+class TubeMeasurements:
     """Measurements of a suspension.
 
-    `rows`: step, mean velocity of the whole, mean place of the cells along the tube, layer without cells (um), tube
-    hematocrit, greatest relative changes of area and volume of a cell. `plasma` is the mean velocity without cells.
+    `rows`: step, mean velocity of the suspension, mean position of the cells along the tube, layer without cells (um),
+    tube hematocrit, largest relative changes of area and volume of a cell. `plasma` is the mean velocity without cells.
     """
 
     suspension: TubeSuspension
@@ -192,13 +192,13 @@ class Flowing:
     rows: Floats
 
     @property
-    def _late(self) -> Floats:
+    def _second_part(self) -> Floats:
         return self.rows[-max(round(self.suspension.share * len(self.rows)), 2) :]
 
     @property
     def speed(self) -> float:
         """Return the mean velocity, on the lattice."""
-        return float(self._late[1:, 1].mean())
+        return float(self._second_part[1:, 1].mean())
 
     @property
     def viscosity(self) -> float:
@@ -208,12 +208,12 @@ class Flowing:
     @property
     def tube_hematocrit(self) -> float:
         """Return the volume of the cells over that of the tube."""
-        return float(self._late[:, 4].mean())
+        return float(self._second_part[:, 4].mean())
 
     @property
     def discharge_hematocrit(self) -> float:
         """Return the volume flow of cells over that of the suspension."""
-        late = self._late
+        late = self._second_part
         cells = (late[-1, 2] - late[0, 2]) / (late[-1, 0] - late[0, 0])
         return self.tube_hematocrit * float(cells) / self.speed
 
@@ -228,7 +228,7 @@ class Flowing:
     def layer(self) -> float:
         """Return the hydrodynamic width of the layer without cells, um."""
         suspension = self.suspension
-        return float(self._late[:, 3].mean()) - EXCESS[suspension.delta] * suspension.lattice.spacing
+        return float(self._second_part[:, 3].mean()) - EXCESS[suspension.delta] * suspension.lattice.spacing
 
     @property
     def drift(self) -> tuple[float, float]:

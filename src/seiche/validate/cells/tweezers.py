@@ -29,7 +29,7 @@ MEASURED = np.array(
         (193.1, 16.28, 1.79, 4.37, 0.62),
     ]
 )
-#: Part of the vertices at each end to which the force is applied.
+#: Fraction of the vertices at each end to which the force is applied.
 END = 0.05
 
 
@@ -74,5 +74,5 @@ def _figure(path: Path, *, results: Floats) -> None:
     axes.set_xlabel("force (pN)")
     axes.set_ylabel("diameter (µm)")
     axes.legend()
-    with replacing(path) as part:
-        save(figure, part, str(path))
+    with replacing(path) as temporary:
+        save(figure, temporary, str(path))

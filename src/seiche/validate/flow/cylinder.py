@@ -27,15 +27,15 @@ SHEDDING = {"drag": (3.22, 3.24), "lift": (0.99, 1.01), "Strouhal number": (0.29
 def _run(setting: Setting, name: str, *changes: str) -> tuple[dict[str, Any], float]:
     """Run a case file with `changes` of its keys.
 
-    Return what its summary has on the force on the cylinder, and the pressure difference along it at the end (Pa).
+    Return the entry of the cylinder in its summary, and the pressure difference along it at the end (Pa).
     """
     with tempfile.TemporaryDirectory() as folder:
         path = examples_folder() / "cylinder" / name
         device = f'run.device="{setting.device}"'
         threads = [] if setting.threads is None or setting.device != "cpu" else [f"run.threads={setting.threads}"]
         simulation = load(path, overrides=[device, *threads, *changes], output=Path(folder))
-        found: dict[str, Any] = simulation.run(visible=False).summary["details"]["forces"]["cylinder"]
-        return found, pressure_difference(simulation.result("pressure"))
+        forces: dict[str, Any] = simulation.run(visible=False).summary["details"]["forces"]["cylinder"]
+        return forces, pressure_difference(simulation.result("pressure"))
 
 
 def pressure_difference(result: LabelledArrays) -> float:
@@ -48,9 +48,9 @@ def pressure_difference(result: LabelledArrays) -> float:
     pressure = np.asarray(result["pressure"].values, np.float64)[:, :, 0]
     line = pressure[:, np.abs(y - 0.2) < 0.6 * (y[1] - y[0])].mean(axis=1)
 
-    def at(place: float, sites: npt.NDArray[np.intp]) -> float:
+    def at(position: float, sites: npt.NDArray[np.intp]) -> float:
         slope = (line[sites[1]] - line[sites[0]]) / (x[sites[1]] - x[sites[0]])
-        return float(line[sites[0]] + slope * (place - x[sites[0]]))
+        return float(line[sites[0]] + slope * (position - x[sites[0]]))
 
     return at(0.15, np.flatnonzero(x < 0.15)[-2:]) - at(0.25, np.flatnonzero(x > 0.25)[:2])
 
@@ -66,26 +66,26 @@ def cylinder(setting: Setting) -> list[Check]:
     runs = (("10 mm", 0.1),) if setting.quick else (("10 mm", 0.1), ("10 mm", 0.05), ("5 mm", 0.05))
     for spacing, mach in runs:
         changes = [f'geometry.spacing="{spacing}"', f"lattice.mach={mach}"]
-        found, difference = _run(setting, "case.toml", *changes)
+        forces, difference = _run(setting, "case.toml", *changes)
         name = f"cylinder, Re = 20, spacing {spacing}, Mach {mach:g}"
         values = {
-            "drag coefficient": abs(found["drag_coefficient"] / STEADY["drag coefficient"] - 1),
-            "lift coefficient": abs(found["lift_coefficient"] - STEADY["lift coefficient"]),
+            "drag coefficient": abs(forces["drag_coefficient"] / STEADY["drag coefficient"] - 1),
+            "lift coefficient": abs(forces["lift_coefficient"] - STEADY["lift coefficient"]),
             "pressure difference": abs(difference / STEADY["pressure difference"] - 1),
         }
         bounds = {"drag coefficient": 0.05, "lift coefficient": 0.003, "pressure difference": 0.05}
         checks += [
-            Check(f"{name}: error of the {part}", value, bounds[part], reference=_NABH)
-            for part, value in values.items()
+            Check(f"{name}: error of the {quantity}", value, bounds[quantity], reference=_NABH)
+            for quantity, value in values.items()
         ]
     return checks if setting.quick else checks + _shedding(setting)
 
 
 def _shedding(setting: Setting) -> list[Check]:
-    found, _ = _run(setting, "case-re-100.toml", 'geometry.spacing="5 mm"')
+    forces, _ = _run(setting, "case-re-100.toml", 'geometry.spacing="5 mm"')
     pressure = 0.5 * 1.0**2 * 0.1 * 0.01
-    late = np.asarray(found["history"]["force_N"])[-200:] / pressure  # the last second, about three periods
-    values = {"drag": late[:, 0].max(), "lift": late[:, 1].max(), "Strouhal number": found["strouhal"]}
+    last_second = np.asarray(forces["history"]["force_N"])[-200:] / pressure  # the last second, about three periods
+    values = {"drag": last_second[:, 0].max(), "lift": last_second[:, 1].max(), "Strouhal number": forces["strouhal"]}
     bounds = {"drag": 0.05, "lift": 0.05, "Strouhal number": 0.03}
     return [
         Check(

@@ -20,12 +20,12 @@ _TAYLOR = "Taylor, Green 1937, doi:10.1098/rspa.1937.0036"
 _KRUGER = "Krueger et al. 2017, doi:10.1007/978-3-319-44649-3, appendix A.3"
 
 
-def vortices(size: int, speed: float, place: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return density excess, velocity and velocity gradient at the points `place` (n, 3)."""
+def vortices(size: int, speed: float, points: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return density excess, velocity and velocity gradient at `points` (n, 3)."""
     k = 2 * np.pi / size
-    x, y = k * place[:, 0], k * place[:, 1]
+    x, y = k * points[:, 0], k * points[:, 1]
     velocity = speed * np.stack([np.cos(x) * np.sin(y), -np.sin(x) * np.cos(y), 0 * x], axis=1)
-    gradient = np.zeros((len(place), 3, 3))
+    gradient = np.zeros((len(points), 3, 3))
     gradient[:, 0, 0], gradient[:, 1, 1] = -np.sin(x) * np.sin(y), np.sin(x) * np.sin(y)
     gradient[:, 1, 0], gradient[:, 0, 1] = np.cos(x) * np.cos(y), -np.cos(x) * np.cos(y)
     excess = -0.75 * speed**2 * (np.cos(2 * x) + np.cos(2 * y))
@@ -96,11 +96,11 @@ def shear_wave_error(setting: Setting, model: Callable[[float], FlowModel], *, w
         solver = setting.solver(sites, flow, **options)
         start = post_collision_state(np.zeros(len(sites)), wave, gradient, tau, VELOCITY_SETS[flow.velocity_set])
         solver.set_state(site_state(solver, {"populations": start}))
-        amplitudes, span = [], int((0.1 if setting.quick and width > 1 else 0.5) / (viscosity * k**2))
+        amplitudes, interval = [], int((0.1 if setting.quick and width > 1 else 0.5) / (viscosity * k**2))
         for _ in range(2):
-            solver.advance(span)
+            solver.advance(interval)
             amplitudes.append(float(solver.fields(["velocity"])["velocity"][:, 1] @ np.sin(x)))
-        worst = max(worst, abs(np.log(amplitudes[0] / amplitudes[1]) / (span * k**2) / viscosity - 1))
+        worst = max(worst, abs(np.log(amplitudes[0] / amplitudes[1]) / (interval * k**2) / viscosity - 1))
     return worst
 
 

@@ -78,13 +78,13 @@ def devices(setting: Setting) -> list[Check]:
     if not parse_device(setting.device).is_gpu:
         return []
     sites, model = everything_at_once(setting.quick)
-    wrong = 0
+    differing = 0
     for layout in LAYOUT_NAMES:
         cpu, other = FlowSolver(sites, model, layout=layout), setting.solver(sites, model, layout=layout)
         for solver in (cpu, other):
             solver.advance(3 * _STEPS)
-        wrong += different(other, cpu.state())
-    return [Check(f"cpu and {setting.device}: values that differ", wrong, 0, unit="numbers")]
+        differing += different(other, cpu.state())
+    return [Check(f"cpu and {setting.device}: values that differ", differing, 0, unit="numbers")]
 
 
 def state_digest(world: World, layout: LayoutName, quick: bool) -> str:
@@ -116,12 +116,12 @@ def ranks(setting: Setting) -> list[Check]:
         reason = next(lines, "no reason given")
         return [Check(f"ranks 1, 2, 3, 4: not compared, mpiexec does not start: {reason}", 0, 0, "recorded")]
     expected = [state_digest(World.serial(), layout, setting.quick) for layout in LAYOUT_NAMES]
-    wrong = int(len(set(expected)) != 1)
+    differing = int(len(set(expected)) != 1)
     for number in (1, 2, 3, 4):
-        words = [command, "-n", str(number), sys.executable, "-c", module, "quick" if setting.quick else "full"]
-        process = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=600, check=False)
-        wrong += process.stdout.split() != expected
-    return [Check("ranks 1, 2, 3, 4: jobs that differ from one process", wrong, 0, unit="jobs")]
+        arguments = [command, "-n", str(number), sys.executable, "-c", module, "quick" if setting.quick else "full"]
+        process = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=600, check=False)
+        differing += process.stdout.split() != expected
+    return [Check("ranks 1, 2, 3, 4: jobs that differ from one process", differing, 0, unit="jobs")]
 
 
 def print_digests() -> None:

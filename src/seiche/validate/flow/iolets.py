@@ -36,8 +36,8 @@ def _gradient(setting: Setting, sites: SiteSet, axis: tuple[float, ...], length:
     return float(-slope * length / excess - 1)
 
 
-def _beyond(sites: SiteSet, axis: tuple[float, ...]) -> float:
-    """Return the mean distance (sites) of opening sites from their plane, summed over both ends."""
+def _distance_beyond(sites: SiteSet, axis: tuple[float, ...]) -> float:
+    """Return the mean distance (sites) of the sites of an opening from its plane, summed over both ends."""
     direction, total = np.array(axis) / np.linalg.norm(axis), 0.0
     for number, plane in enumerate(sites.iolets):
         opening = sites.boundary[(sites.link_iolet == number).any(axis=1)]
@@ -55,7 +55,7 @@ def pressure_schemes(setting: Setting) -> list[Check]:
     """
     radii = (6.0, 12.0) if setting.quick else (6.0, 12.0, 24.0)
     checks = []
-    for name, axis, least, nearest in (
+    for name, axis, min_order, bound in (
         ("along the lattice", (1.0, 0.0, 0.0), 1.0, 1e-3),
         ("tilted", _TILTED, 0.8, 0.02),
     ):
@@ -66,12 +66,18 @@ def pressure_schemes(setting: Setting) -> list[Check]:
             sites = shapes.tube(radius, length, 1.0, axis=axis)
             for scheme, series in errors.items():
                 series.append(abs(_gradient(setting, sites, axis, length, scheme)))
-            between = abs((1 + errors["anti-bounce-back"][-1]) * (1 - _beyond(sites, axis) / length) - 1)
-        nash, second = (observed_order(radii, errors[scheme]) for scheme in errors)
+            between = abs((1 + errors["anti-bounce-back"][-1]) * (1 - _distance_beyond(sites, axis) / length) - 1)
+        nash, anti_bounce_back = (observed_order(radii, errors[scheme]) for scheme in errors)
         checks += [
             Check(f"Nash pressure, {name}: order of the gradient", nash, 0.6, reference=_NASH),
-            Check(f"anti-bounce-back, {name}: order of the gradient", second, least, "above", reference=_GINZBURG),
-            Check(f"anti-bounce-back, {name}: gradient between the end sites", between, nearest, reference=_GINZBURG),
+            Check(
+                f"anti-bounce-back, {name}: order of the gradient",
+                anti_bounce_back,
+                min_order,
+                "above",
+                reference=_GINZBURG,
+            ),
+            Check(f"anti-bounce-back, {name}: gradient between the end sites", between, bound, reference=_GINZBURG),
         ]
     return checks
 
@@ -107,21 +113,21 @@ def circuit_pressure(outlet: WindkesselIolet, flow: Floats) -> Floats:
 
     The flow is interpolated linearly.
     """
-    ground = CS2 * (outlet.distal_density - 1)
-    charge, result = CS2 * (outlet.initial_density - 1), np.empty(len(flow))
+    distal = CS2 * (outlet.distal_density - 1)
+    stored, result = CS2 * (outlet.initial_density - 1), np.empty(len(flow))
 
     def rate(pressure: float, outflow: float) -> float:
-        return (outflow - (pressure - ground) / outlet.resistance) / outlet.compliance
+        return (outflow - (pressure - distal) / outlet.resistance) / outlet.compliance
 
-    before = 0.0
-    for k, now in enumerate(flow):
-        half = 0.5 * (before + now)
-        a = rate(charge, before)
-        b = rate(charge + 0.5 * a, half)
-        c = rate(charge + 0.5 * b, half)
-        d = rate(charge + c, now)
-        charge += (a + 2 * b + 2 * c + d) / 6
-        result[k], before = charge + outlet.proximal_resistance * now, now
+    previous = 0.0
+    for k, current in enumerate(flow):
+        half = 0.5 * (previous + current)
+        a = rate(stored, previous)
+        b = rate(stored + 0.5 * a, half)
+        c = rate(stored + 0.5 * b, half)
+        d = rate(stored + c, current)
+        stored += (a + 2 * b + 2 * c + d) / 6
+        result[k], previous = stored + outlet.proximal_resistance * current, current
     return result
 
 
@@ -132,10 +138,10 @@ def windkessel(setting: Setting) -> list[Check]:
     """
     sites = shapes.tube(4.0, 12.0, 1.0)
     steps, checks = (2500 if setting.quick else 6000), []
-    courses = {"step": VelocityIolet(0.002), "swing": VelocityIolet(0.002, (0.0015,), 800.0, 0.3)}
+    inlets = {"step": VelocityIolet(0.002), "swing": VelocityIolet(0.002, (0.0015,), 800.0, 0.3)}
     schemes: tuple[str, ...] = ("nash", "anti-bounce-back")
     for scheme in schemes:
-        for name, inlet in courses.items():
+        for name, inlet in inlets.items():
             outlet = WindkesselIolet(0.01, 5e4, 0.002, 0.999, 0.9995, scheme=scheme)
             solver = setting.solver(sites, FlowModel(Newtonian(0.3), iolets=(inlet, outlet)))
             flow, pressure = np.empty(steps), np.empty(steps)

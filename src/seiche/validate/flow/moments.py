@@ -68,8 +68,8 @@ def walls(setting: Setting) -> list[Check]:
             model = FlowModel(Newtonian(viscosity), Regularised(), body_force=(_FORCE, 0.0, 0.0))
             solver = _solver(setting, pipe, model)
             solver.advance(int(np.log(1e5) / (5.783 * viscosity / radius**2)))
-            place = positions(pipe)
-            exact = 0.25 * _FORCE / viscosity * (radius**2 - (place[:, 1] - y) ** 2 - (place[:, 2] - z0) ** 2)
+            points = positions(pipe)
+            exact = 0.25 * _FORCE / viscosity * (radius**2 - (points[:, 1] - y) ** 2 - (points[:, 2] - z0) ** 2)
             samples.append(relative_error(velocity(solver), exact))
         errors.append(float(np.mean(samples)))
     plot = partial(convergence_by_radius, sizes=radii, errors={"velocity": errors}, order=1.0)
@@ -114,22 +114,22 @@ def equality(setting: Setting) -> list[Check]:
     sites, model = everything_at_once(setting.quick)
     model = FlowModel(model.rheology, Regularised(), model.iolets, model.body_force)
     solvers = [setting.solver(sites, model, layout=layout) for layout in ("list-ab", "moments", "moments", "list-ab")]
-    populations, moments, repeated, back = solvers
+    populations, moments, restarted, as_populations = solvers
     for solver in (populations, moments):
         solver.advance(21)
-    repeated.set_state(moments.state())
-    back.set_state(moments.state())
+    restarted.set_state(moments.state())
+    as_populations.set_state(moments.state())
     for solver in solvers:
         solver.advance(20)
-    reference, other = populations.state(), []
+    reference, device_checks = populations.state(), []
     if parse_device(setting.device).is_gpu:
         cpu = FlowSolver(sites, model, layout="moments")
         cpu.advance(41)
         name = f"moments, cpu and {setting.device}: values that differ"
-        other = [Check(name, different(moments, cpu.state()), 0, unit="numbers")]
+        device_checks = [Check(name, different(moments, cpu.state()), 0, unit="numbers")]
     return [
-        *other,
+        *device_checks,
         Check("moments and populations: values that differ after 41 steps", different(moments, reference), 0),
-        Check("moments, restart: values that differ", different(repeated, reference), 0),
-        Check("moments, restart as populations: values that differ", different(back, reference), 0),
+        Check("moments, restart: values that differ", different(restarted, reference), 0),
+        Check("moments, restart as populations: values that differ", different(as_populations, reference), 0),
     ]

@@ -28,8 +28,8 @@ _SAMPLES = 40
 
 def _from_axis(sites: SiteSet) -> Floats:
     """Return the distance from the x axis in sites."""
-    place = positions(sites)
-    return np.asarray(np.hypot(place[:, 1], place[:, 2]))
+    points = positions(sites)
+    return np.asarray(np.hypot(points[:, 1], points[:, 2]))
 
 
 def pressure_tube(setting: Setting) -> list[Check]:
@@ -51,19 +51,19 @@ def pressure_tube(setting: Setting) -> list[Check]:
     through, density = solver.measures.iolet_flow(), solver.fields(["density"])["density"]
     x = sites.coords[:, 0]
     middle = np.arange(length // 4, length - length // 4)
-    gradient = -CS2 * float(np.polyfit(middle, [density[x == place].mean() for place in middle], 1)[0])
+    gradient = -CS2 * float(np.polyfit(middle, [density[x == plane].mean() for plane in middle], 1)[0])
     imposed = CS2 * excess / length
     model = FlowModel(Newtonian(viscosity), body_force=(imposed, 0.0, 0.0))
     periodic = setting.solver(shapes.tube(radius, 1.0, 1.0, periodic=True), model)
     periodic.advance(steps)
     staircase_flow = float(velocity(periodic).sum())
     round_flow = np.pi * radius**4 * imposed / (8 * viscosity)
-    shorter = 0.5 * length * (1 - imposed / gradient)
+    shortening = 0.5 * length * (1 - imposed / gradient)
     error, excess_flow = abs(through[0] / staircase_flow * imposed / gradient - 1), through[0] / round_flow - 1
     return [
         Check("pressure iolets: flow rate for the gradient at half length", error, 0.01, reference=_NASH),
         Check("pressure iolets: inflow relative to outflow", abs(through.sum() / through[0]), 1e-6, reference=_NASH),
-        Check("pressure iolets: effective shortening of the tube per end", shorter, sense="recorded", unit="sites"),
+        Check("pressure iolets: effective shortening of the tube per end", shortening, sense="recorded", unit="sites"),
         Check("pressure iolets: flow rate relative to the round tube, minus 1", excess_flow, sense="recorded"),
     ]
 
@@ -104,9 +104,9 @@ def _pulse(setting: Setting, alpha: float, viscosity: float) -> tuple[Floats, Co
     shape = womersley(r, alpha)
     iolets = (VelocityIolet(0.0, (mean,), float(period), viscosity), PressureIolet())
     solver = setting.solver(sites, FlowModel(Newtonian(viscosity), iolets=iolets))
-    start = np.zeros((len(sites), 3))
-    start[:, 0] = mean * shape.real
-    solver.set_state(site_state(solver, {"populations": D3Q19.equilibrium(np.zeros(len(sites)), start)}))
+    initial = np.zeros((len(sites), 3))
+    initial[:, 0] = mean * shape.real
+    solver.set_state(site_state(solver, {"populations": D3Q19.equilibrium(np.zeros(len(sites)), initial)}))
     solver.advance(period if setting.quick else 3 * period)
     middle = sites.coords[:, 0] == length // 2
     measured = np.zeros(np.count_nonzero(middle), np.complex128)

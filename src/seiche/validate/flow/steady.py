@@ -69,9 +69,9 @@ def square_duct_ratio() -> float:
     """Return u_max/u_mean of a square duct from its Fourier series (2.0962)."""
     k = np.arange(1, 400, 2)
     sign = (-1.0) ** ((k - 1) // 2)
-    greatest = np.sum(sign / k**3 * (1 - 1 / np.cosh(np.minimum(0.5 * k * np.pi, 700))))
+    maximum = np.sum(sign / k**3 * (1 - 1 / np.cosh(np.minimum(0.5 * k * np.pi, 700))))
     mean = np.pi**3 / 48 * (1 - 192 / np.pi**5 * np.sum(np.tanh(0.5 * k * np.pi) / k**5))
-    return float(greatest / mean)
+    return float(maximum / mean)
 
 
 def square_duct(setting: Setting) -> list[Check]:
@@ -116,8 +116,8 @@ def round_pipe(setting: Setting) -> list[Check]:
         for y, z in random.uniform(0, 1, (6 if setting.quick else 12, 2)):
             sites = shifted_pipe(radius, y, z)
             u = settled(setting, sites, model, 5.783 / radius**2)
-            place = positions(sites)
-            exact = 0.25 * _FORCE * (radius**2 - (place[:, 1] - y) ** 2 - (place[:, 2] - z) ** 2)
+            x = positions(sites)
+            exact = 0.25 * _FORCE * (radius**2 - (x[:, 1] - y) ** 2 - (x[:, 2] - z) ** 2)
             rate = u.sum() / (np.pi * radius**4 * _FORCE / 8)
             errors.append((relative_error(u, exact), abs(rate - 1)))
         profile.append(float(np.mean([error for error, _ in errors])))
@@ -164,11 +164,11 @@ def plates_profile(fluid: ShearThinning, force: float, height: float, z: Floats)
     from scipy.optimize import brentq
 
     def shear(stress: float) -> float:
-        top = 1.01 * stress / fluid.limits[0] + 1e-30
-        return float(brentq(lambda g: fluid.viscosity(g) * g - stress, 0.0, top, xtol=1e-20, rtol=1e-14))
+        highest = 1.01 * stress / fluid.limits[0] + 1e-30
+        return float(brentq(lambda g: fluid.viscosity(g) * g - stress, 0.0, highest, xtol=1e-20, rtol=1e-14))
 
     fine = np.linspace(0.0, 0.5 * height, 4001)
-    rates = np.array([shear(force * (0.5 * height - place)) for place in fine])
+    rates = np.array([shear(force * (0.5 * height - distance)) for distance in fine])
     profile = cumulative_simpson(rates, x=fine, initial=0.0)
     return np.asarray(np.interp(np.minimum(z, height - z), fine, profile))
 
@@ -176,7 +176,7 @@ def plates_profile(fluid: ShearThinning, force: float, height: float, z: Floats)
 def plates_plot(
     fluid: ShearThinning, force: float, height: int, measured: tuple[Floats, Floats]
 ) -> Callable[[Path], None]:
-    """Return a function that plots a `measured` profile (places, velocities) between plates and that by quadrature."""
+    """Return a function that plots a `measured` profile (positions, velocities) and that by quadrature."""
     line = np.linspace(0.0, height, 200)
     return partial(
         profile_figure,

@@ -36,10 +36,13 @@ def flow_split(setting: Setting) -> list[Check]:
     solver = setting.solver(sites, FlowModel(Newtonian(0.3), iolets=iolets))
     solver.advance(int(30 * radius**2))
     inflow, *outflow = solver.measures.iolet_flow()
-    share = outflow[0] / sum(outflow)
+    fraction = outflow[0] / sum(outflow)
     return [
         Check(
-            "symmetric bifurcation: share of one daughter minus one half", abs(share - 0.5), 1e-3, reference=_SYMMETRY
+            "symmetric bifurcation: share of one daughter minus one half",
+            abs(fraction - 0.5),
+            1e-3,
+            reference=_SYMMETRY,
         ),
         Check("symmetric bifurcation: inflow minus outflow", abs(sum(outflow) / inflow + 1), 1e-3, reference=_SYMMETRY),
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks of the models of data movement and of what explains a run."""
+"""Checks of the models of data movement and of the observation of runs."""
 
 from __future__ import annotations
 

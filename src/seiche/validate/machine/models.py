@@ -29,20 +29,22 @@ _CROSSOVERS = {
 
 
 def protocols(setting: Setting) -> list[Check]:
-    """Return whether two protocols are found in noisy times, and how often intervals hold the truth."""
+    """Return how often two protocols are identified from noisy times, and how often intervals contain the truth."""
     random = np.random.default_rng(1)
     sizes = 2.0 ** np.arange(2, 22)
-    tries = 50 if setting.quick else 400
-    right = inside = 0
-    for seed in range(tries):
+    trials = 50 if setting.quick else 400
+    identified = contained = 0
+    for seed in range(trials):
         noisy = _TWO.seconds(sizes) * (1 + 0.005 * random.standard_normal(len(sizes)))
-        right += [sizes[k] for k in segment(sizes, noisy)] == [4, 16384]
+        identified += [sizes[k] for k in segment(sizes, noisy)] == [4, 16384]
         line = (2e-6 + 1e-10 * sizes[4:]) * (1 + 0.01 * random.standard_normal(len(sizes) - 4))
         interval = fit(sizes[4:], line, cuts=[], seed=seed).pieces[0].beta_interval
-        inside += interval is not None and interval[0] <= 1e-10 <= interval[1]
+        contained += interval is not None and interval[0] <= 1e-10 <= interval[1]
     return [
-        Check("protocols found in times with 0.5 % noise", right / tries, 0.95, "above", reference="synthetic times"),
-        Check("true beta inside its 95 % interval", inside / tries, 0.85, "above", reference="synthetic times"),
+        Check(
+            "protocols found in times with 0.5 % noise", identified / trials, 0.95, "above", reference="synthetic times"
+        ),
+        Check("true beta inside its 95 % interval", contained / trials, 0.85, "above", reference="synthetic times"),
     ]
 
 
@@ -70,7 +72,7 @@ def recovered_terms(setting: Setting) -> list[Check]:
 
 
 def printed_tables(setting: Setting) -> list[Check]:
-    """Return how far the crossovers of staging are from those of the published tables."""
+    """Return the largest differences of the crossovers of staging from those of the published tables."""
     del setting
     checks = []
     for name, expected in _CROSSOVERS.items():
@@ -89,8 +91,8 @@ def printed_tables(setting: Setting) -> list[Check]:
             )
         )
     curve = read_machine("summit").curve("host", "off-node")
-    alone = abs(max_rate(curve, 65536, 2, 33.4e9) / float(curve.seconds(65536)) - 1)
-    checks.append(Check("postal law below the injection limit", alone, 1e-12, reference=_PAPER))
+    difference = abs(max_rate(curve, 65536, 2, 33.4e9) / float(curve.seconds(65536)) - 1)
+    checks.append(Check("postal law below the injection limit", difference, 1e-12, reference=_PAPER))
     return checks
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks of what explains a run: published efficiencies, traces with known answers, plans, and what timers cost."""
+"""Checks of the observation of runs: published efficiencies, traces with known results, plans, cost of timers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from seiche.solver.replay import GRAPH_STEPS
 from seiche.validate.check import Check, Setting
 
 _POP = "HemeLB_GPU on JUWELS, POP2_AR_065 (2020)"
-#: Of 1 to 32 nodes without writing: GPUs, seconds, parallel and global efficiency as printed.
+#: Runs on 1 to 32 nodes without output: GPUs, seconds, parallel and global efficiency as printed.
 _PUBLISHED = (
     (4, 137.73, 0.68, 0.68),
     (8, 82.33, 0.57, 0.57),
@@ -51,43 +51,47 @@ def efficiencies(setting: Setting) -> list[Check]:
     del setting
     count, seconds, parallel, _ = _PUBLISHED[0]
     first = Efficiency(count, seconds, parallel, 1.0)
-    found = [Efficiency(n, elapsed, pe, 1.0).against(first).overall for n, elapsed, pe, _ in _PUBLISHED]
-    worst = float(np.abs(np.array(found) - [row[3] for row in _PUBLISHED]).max())
+    overall = [Efficiency(n, elapsed, pe, 1.0).against(first).overall for n, elapsed, pe, _ in _PUBLISHED]
+    worst = float(np.abs(np.array(overall) - [row[3] for row in _PUBLISHED]).max())
     kernels = [(0.0, 4.0), (3.0, 6.0), (5.5, 6.66)]
     tree = efficiency([covered(kernels)], 6.66)
-    one, other = _one_after_the_other()
-    taken, ideal = ideal_seconds([[one], [other]])
-    turn = efficiency([2.0, 2.0], taken, ideal=ideal)
-    assert turn.serialisation is not None and turn.transfer is not None
+    first_rank, second_rank = _alternating_ranks()
+    taken, ideal = ideal_seconds([[first_rank], [second_rank]])
+    alternating = efficiency([2.0, 2.0], taken, ideal=ideal)
+    assert alternating.serialisation is not None and alternating.transfer is not None
     return [
         Check("global efficiencies from times and counts", worst, 0.015, reference=_POP),
         Check("communication efficiency of kernels that overlap", tree.communication, 1.0, reference="union"),
-        Check("serialisation of two alternating ranks", abs(turn.serialisation - 0.5), 1e-12, reference="by hand"),
-        Check("transfer of two alternating ranks", abs(turn.transfer - 4.0 / 4.5), 1e-12, reference="by hand"),
+        Check(
+            "serialisation of two alternating ranks", abs(alternating.serialisation - 0.5), 1e-12, reference="by hand"
+        ),
+        Check("transfer of two alternating ranks", abs(alternating.transfer - 4.0 / 4.5), 1e-12, reference="by hand"),
     ]
 
 
-def _one_after_the_other() -> tuple[Sample, Sample]:
-    """Return steps in which rank 1 begins its two seconds when rank 0 is done with its own, half a second later."""
-    sent, came = Messages("halo", sent=((1, 8),)), Messages("halo", received=((0, 8),))
+def _alternating_ranks() -> tuple[Sample, Sample]:
+    """Return steps of two ranks: both work for two seconds, rank 1 half a second after rank 0 has finished."""
+    sent, received = Messages("halo", sent=((1, 8),)), Messages("halo", received=((0, 8),))
     first = (Span("work", 0.0, 2.0, True, None), Span("send", 2.0, 2.0, False, sent))
-    second = (Span("receive", 0.0, 2.5, False, came), Span("work", 2.5, 4.5, True, None))
+    second = (Span("receive", 0.0, 2.5, False, received), Span("work", 2.5, 4.5, True, None))
     return Sample(0, 0.0, first), Sample(0, 0.0, second)
 
 
 def plans(setting: Setting) -> list[Check]:
-    """Return in what the plan of a run differs from the run, and from itself on several ranks."""
+    """Return differences between a run and its plan, and between plans on one rank and on several."""
     edge, device = _QUICK_EDGE if setting.quick else _EDGE, parse_device(setting.device).planned
     real = _solver(setting.device, edge, World.serial())
-    alone, *_ = emulate_ranks(1, lambda world: _planned(device, edge, world))
+    single_rank, *_ = emulate_ranks(1, lambda world: _planned(device, edge, world))
     declared = [stage.bytes for stages in real.phases for stage in stages]
-    planned = [stage.bytes for _, stages in alone.steps for stage in stages]
+    planned = [stage.bytes for _, stages in single_rank.steps for stage in stages]
     ranks = emulate_ranks(_RANKS, lambda world: _planned(device, edge, world))
     net = dict.fromkeys([(a, b) for a in range(_RANKS) for b in range(_RANKS)], 0)
     for number, rank in enumerate(ranks):
-        for peer, out, into in (row for _, kind in rank.steps for stage in kind for x in stage.exchanges for row in x):
+        for peer, out, received in (
+            row for _, kind in rank.steps for stage in kind for x in stage.exchanges for row in x
+        ):
             net[number, peer] += out
-            net[peer, number] -= into
+            net[peer, number] -= received
     real.close()
     return [
         Check(
@@ -149,26 +153,26 @@ def overhead(setting: Setting) -> list[Check]:
 
     def replayed() -> None:
         for _ in range(rounds):
-            timers.replay(GRAPH_STEPS, _nothing)
+            timers.replay(GRAPH_STEPS, _no_work)
         solver.backend.synchronize()
 
-    bare = 0.0 if graphs else min(_seconds(plain) for _ in range(5))
-    spent = (min(_seconds(replayed if graphs else timed) for _ in range(5)) - bare) / (rounds * GRAPH_STEPS)
+    baseline = 0.0 if graphs else min(_seconds(plain) for _ in range(5))
+    timing = (min(_seconds(replayed if graphs else timed) for _ in range(5)) - baseline) / (rounds * GRAPH_STEPS)
     solver.close()
     return [
         Check("duration of the timed step", step * 1e6, sense="recorded", unit="us"),
-        Check("overhead of timing the stages", max(0.0, spent) / step, _OVERHEAD),
+        Check("overhead of timing the stages", max(0.0, timing) / step, _OVERHEAD),
         Check("overhead of writing a trace", _trace_seconds(kinds, solver.backend, step) / step, _TRACE_OVERHEAD),
     ]
 
 
 def _trace_seconds(kinds: Sequence[Sequence[Stage]], backend: Backend, step: float) -> float:
-    """Return the seconds a step of writing the trace of many steps of `step` seconds; on a GPU they are graphs."""
+    """Return the time per step (s) of writing the trace of many steps of `step` seconds; on a GPU they are graphs."""
     timers = StageTimers(backend.clock())
     timers.set_sample_limit(KEPT)
     for number in range(_TRACED):
         if backend.has_graphs:
-            timers.replay(GRAPH_STEPS, _nothing)
+            timers.replay(GRAPH_STEPS, _no_work)
         else:
             timers.step(kinds[number % len(kinds)])
     ranks = gather_trace(timers, World.serial(), timers.steps * step)
@@ -179,11 +183,11 @@ def _trace_seconds(kinds: Sequence[Sequence[Stage]], backend: Backend, step: flo
 
 
 def _idle(stages: Sequence[Stage]) -> list[Stage]:
-    return [replace(stage, action=_nothing) for stage in stages]
+    return [replace(stage, action=_no_work) for stage in stages]
 
 
-def _nothing() -> None:
-    """Do what a stage does in no time."""
+def _no_work() -> None:
+    """Do nothing, instead of the work of a stage."""
 
 
 def _seconds(work: Callable[[], None]) -> float:

@@ -61,9 +61,9 @@ def _on_axis(setting: Setting, name: str, size: float) -> tuple[Floats, Floats]:
     emitter = Emitter(shape_of_source, _ramped_sine(grid, _FREQUENCY, 3))
     sensor = Sensor(record=(), frequencies=(_FREQUENCY,), frequency_window=(steps - 4 * period, steps))
     options: dict[str, Any] = {"pml_size": layer, "device": setting.device}
-    found = simulate(grid, Medium(C), Source(emitters=(emitter,)), sensor, **options)["p_amplitude"][0]
+    amplitude = simulate(grid, Medium(C), Source(emitters=(emitter,)), sensor, **options)["p_amplitude"][0]
     inside = slice(before + 8, shape[0] - layer - 2)
-    axis = found[inside, shape[1] // 2, shape[2] // 2]
+    axis = amplitude[inside, shape[1] // 2, shape[2] // 2]
     return grid.positions("x")[inside] - start, np.asarray(axis, np.float64)
 
 
@@ -127,8 +127,8 @@ def bone(setting: Setting) -> list[Check]:
 def _transmitted(setting: Setting, layers: Any, last_medium: str, scheme: str) -> float:
     """Return the transmission computed in one dimension, with absorption by relaxation around the frequency."""
     dx = 0.125e-3 if setting.quick else 0.0625e-3
-    spread = round(0.125e-3 / dx)
-    n, first = 640 * spread, 240 * spread
+    refinement = round(0.125e-3 / dx)
+    n, first = 640 * refinement, 240 * refinement
     period = int(np.ceil(1 / _FREQUENCY / ((0.15 if setting.quick else 0.08) * dx / 2800.0)))
     steps = int(60e-6 * _FREQUENCY * period)
     grid = Grid((n,), dx, 1 / _FREQUENCY / period, steps)
@@ -136,19 +136,23 @@ def _transmitted(setting: Setting, layers: Any, last_medium: str, scheme: str) -
     amplitudes = []
     for present in (False, True):
         speed, density, alpha = np.full(n, C), np.full(n, RHO), np.zeros(n)
-        at = first
+        begin = first
         for material, thick in [*layers, (last_medium, None)]:
-            end = n if thick is None else at + round(thick / dx)
+            end = n if thick is None else begin + round(thick / dx)
             properties = MATERIALS[material]
             if present:
                 absorbed = 0.0 if thick is None else properties.alpha_coeff(2.0)
-                speed[at:end], density[at:end], alpha[at:end] = properties.sound_speed, properties.density, absorbed
-            at = end
+                speed[begin:end], density[begin:end], alpha[begin:end] = (
+                    properties.sound_speed,
+                    properties.density,
+                    absorbed,
+                )
+            begin = end
         medium = Medium(speed, density, alpha_coeff=alpha, alpha_power=2.0, sound_speed_ref=2800.0)
         if not present:
             medium = Medium(speed, density, sound_speed_ref=2800.0)
-        source = Source(p_mask=x == 120 * spread, p=_ramped_sine(grid, _FREQUENCY, 3))
-        sensor = Sensor(x == 400 * spread)
+        source = Source(p_mask=x == 120 * refinement, p=_ramped_sine(grid, _FREQUENCY, 3))
+        sensor = Sensor(x == 400 * refinement)
         options: dict[str, Any] = {"pml_size": 60, "device": setting.device, "precision": "float64", "scheme": scheme}
         p = simulate(grid, medium, source, sensor, **options)["p"][0]
         amplitudes.append(np.abs((p[-period:] * np.exp(-2j * np.pi * np.arange(period) / period)).sum()))
@@ -167,15 +171,15 @@ def contrast(setting: Setting) -> list[Check]:
 
 def orders(setting: Setting) -> list[Check]:
     """Orders in time in a medium with varying sound speed, and the remaining error in space."""
-    checks, numbers = [], np.array([0.4, 0.2, 0.1])
+    checks, courants = [], np.array([0.4, 0.2, 0.1])
     for scheme, order in (("exact", 2.0), ("local4", 4.0)):
         fine = _across(setting, scheme if scheme == "local4" else "local4", 0.0125, smooth=True)
-        errors = [relative_error(_across(setting, scheme, cfl, smooth=True), fine) for cfl in numbers]
+        errors = [relative_error(_across(setting, scheme, cfl, smooth=True), fine) for cfl in courants]
         plot = partial(
-            convergence_figure, sizes=1 / numbers, errors={scheme: errors}, order=order, x_label="1 / Courant number"
+            convergence_figure, sizes=1 / courants, errors={scheme: errors}, order=order, x_label="1 / Courant number"
         )
-        order_found = observed_order(1 / numbers, errors)
-        checks.append(Check(f"{scheme}: order in time", order_found, order - 0.2, "above", plot=plot))
+        observed = observed_order(1 / courants, errors)
+        checks.append(Check(f"{scheme}: order in time", observed, order - 0.2, "above", plot=plot))
     return checks
 
 

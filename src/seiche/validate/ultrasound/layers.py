@@ -89,7 +89,7 @@ class Plates:
 
 
 def bowl_behind(
-    plates: Plates, front: float, radius: float, diameter: float, places: tuple[npt.ArrayLike, npt.ArrayLike]
+    plates: Plates, front: float, radius: float, diameter: float, points: tuple[npt.ArrayLike, npt.ArrayLike]
 ) -> Complexes:
     """Return the pressure of a bowl behind plates, over that which its surface sends as a large plane.
 
@@ -103,20 +103,23 @@ def bowl_behind(
         front: m.
         radius: radius of curvature, m.
         diameter: aperture, m.
-        places: x and distance from the axis (m), of equal shapes.
+        points: x and distance from the axis (m), of equal shapes.
     """
     from scipy.special import j0, roots_legendre
 
     k = plates.wave_number(plates.first).real
     nodes, weights = roots_legendre(6000)
-    angle, share = np.pi / 4 * (nodes + 1), np.pi / 4 * weights
-    beyond, rest = roots_legendre(1500)
+    angle, angle_weights = np.pi / 4 * (nodes + 1), np.pi / 4 * weights
+    beyond, growth_weights = roots_legendre(1500)
     growth = 0.4 * (beyond + 1)
     along = np.concatenate([k * np.sin(angle), k * np.cosh(growth)])
     across = plates.normal_wave_number(plates.first, along)
     # dk/k_normal of the substitutions k sin(angle) and k cosh(growth)
     measure = (
-        along * np.concatenate([share, 1j * 0.4 * rest]) * k * np.concatenate([np.cos(angle), -1j * np.sinh(growth)])
+        along
+        * np.concatenate([angle_weights, 1j * 0.4 * growth_weights])
+        * k
+        * np.concatenate([np.cos(angle), -1j * np.sinh(growth)])
     )
     measure = measure / across
     rings, ring_weights = roots_legendre(600)
@@ -128,11 +131,11 @@ def bowl_behind(
     for area, away, distance in zip(areas, radius * np.sin(polar), depth, strict=True):
         spectrum += area * j0(along * away) * np.exp(-1j * across * distance)
     spectrum *= plates.transmission(along) * measure * k / (2 * np.pi)
-    x, r = (np.asarray(one, np.float64).ravel() for one in places)
+    x, r = (np.asarray(item, np.float64).ravel() for item in points)
     behind = plates.normal_wave_number(plates.last, along)
     back = front + plates.thickness
     field = [
-        (spectrum * j0(along * away) * np.exp(-1j * behind * (place - back))).sum()
-        for place, away in zip(x, r, strict=True)
+        (spectrum * j0(along * away) * np.exp(-1j * behind * (depth_x - back))).sum()
+        for depth_x, away in zip(x, r, strict=True)
     ]
-    return np.asarray(field, np.complex128).reshape(np.shape(places[0]))
+    return np.asarray(field, np.complex128).reshape(np.shape(points[0]))

@@ -44,7 +44,7 @@ CASES: dict[str, tuple[tuple[tuple[str, float], ...], str]] = {
 def plates_of(name: str) -> Plates:
     """Return the layers of a case, in water."""
     layers, last = CASES[name]
-    return Plates([(_FLUIDS[one], thick) for one, thick in layers], _FLUIDS["water"], _FLUIDS[last], _FREQUENCY)
+    return Plates([(_FLUIDS[fluid], thick) for fluid, thick in layers], _FLUIDS["water"], _FLUIDS[last], _FREQUENCY)
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class ObliquePackets:
         before, behind = 10 * self.widths.max() + 2 * self.wavelength, self.plates.thickness + 2 * self.wavelength
         count = int((before + behind) / self.spacing) + 2 * self._layer
         speed = self.plates.first.sound_speed
-        fastest = max(one.sound_speed for one in MATERIALS.values())
+        fastest = max(fluid.sound_speed for fluid in MATERIALS.values())
         slowest = 0.4 * speed * np.cos(np.radians(self.angles.max()))
         reverberation = 20 / self.plates.frequency if self.plates.layers else 0.0
         duration = (5 * self.widths.max() + 3 * self.wavelength) / slowest + reverberation
@@ -120,7 +120,7 @@ class ObliquePackets:
             lower, upper = ([f"{x!r} m", f"{float(y)!r} m"] for x, y in ((-far, end), (far, end + thick)))
             regions.append({"kind": "box", "lower": lower, "upper": upper, **_properties(material)})
             end += thick
-        absorbing = any(one["alpha_coeff"] for one in regions)
+        absorbing = any(fluid["alpha_coeff"] for fluid in regions)
         table = {**_properties(self.plates.first), "region": regions, **({"alpha_power": 2.0} if absorbing else {})}
         return medium_of(MediumTable.model_validate(table), grid, Path())
 
@@ -198,10 +198,10 @@ def plane_layers(setting: Setting) -> list[Check]:
             packets = ObliquePackets(plates_of(name), per_wavelength)
             computed, exact = packets.coefficients(setting), packets.exact()
             bound = (2 * 2 * np.pi / per_wavelength) ** 2 / 24
-            for part, found, true in zip(("reflection", "transmission"), computed, exact, strict=True):
+            for part, values, reference in zip(("reflection", "transmission"), computed, exact, strict=True):
                 title = f"{name}, 0 to 60 degrees, {per_wavelength} points: largest error of the {part}"
                 labels = ("angle (degrees)", f"{part} of the pressure")
-                plot = computed_plot(packets.angles, np.abs(true), np.abs(found), every=1, labels=labels)
-                error = float(np.abs(found - true).max())
+                plot = computed_plot(packets.angles, np.abs(reference), np.abs(values), every=1, labels=labels)
+                error = float(np.abs(values - reference).max())
                 checks.append(Check(title, error, round(bound, 4), reference=_REFERENCE, plot=plot))
     return checks

@@ -33,14 +33,14 @@ def computed_plot(
 def photoacoustic_gaussian(setting: Setting) -> list[Check]:
     """A Gaussian of pressure: p = p0/(2r) [f(r - ct) + f(r + ct)], f(x) = x exp(-x^2/2s^2)."""
     n, dx, width = (60, 1e-4, 3e-4) if setting.quick else (128, 1e-4, 3e-4)
-    away, steps = (16, 80) if setting.quick else (48, 220)
+    offset, steps = (16, 80) if setting.quick else (48, 220)
     grid = Grid((n,) * 3, dx, 0.3 * dx / C, steps)
     x = np.meshgrid(*[grid.positions(axis) for axis in grid.axes], indexing="ij", sparse=True)
     pressure = np.exp(-(x[0] ** 2 + x[1] ** 2 + x[2] ** 2) / (2 * width**2))
     mask = np.zeros(grid.shape, bool)
-    mask[n // 2 + away, n // 2, n // 2] = True
+    mask[n // 2 + offset, n // 2, n // 2] = True
     p = simulate(grid, Medium(C), Source(p0=pressure), Sensor(mask), smooth_p0=False, **_options(setting))["p"][0]
-    t, r = np.asarray(np.arange(steps) * (0.3 * dx / C), np.float64), away * dx
+    t, r = np.asarray(np.arange(steps) * (0.3 * dx / C), np.float64), offset * dx
 
     def f(x: Floats) -> Floats:
         return np.asarray(x * np.exp(-(x**2) / (2 * width**2)))
@@ -53,15 +53,15 @@ def photoacoustic_gaussian(setting: Setting) -> list[Check]:
 
 def photoacoustic_sphere(setting: Setting) -> list[Check]:
     """A ball of pressure: an N-wave p0 (r - ct)/(2r), with edges as wide as the filter of the initial pressure."""
-    n, radius, away, steps = (72, 12e-4, 24, 120) if setting.quick else (160, 30e-4, 60, 300)
+    n, radius, offset, steps = (72, 12e-4, 24, 120) if setting.quick else (160, 30e-4, 60, 300)
     dx = 1e-4
     grid = Grid((n,) * 3, dx, 0.3 * dx / C, steps)
     x = np.meshgrid(*[grid.positions(axis) for axis in grid.axes], indexing="ij", sparse=True)
     ball = np.sqrt(x[0] ** 2 + x[1] ** 2 + x[2] ** 2) < radius
     mask = np.zeros(grid.shape, bool)
-    mask[n // 2 + away, n // 2, n // 2] = True
+    mask[n // 2 + offset, n // 2, n // 2] = True
     p = simulate(grid, Medium(C), Source(p0=ball), Sensor(mask), **_options(setting))["p"][0]
-    t, r = np.arange(steps) * (0.3 * dx / C), away * dx
+    t, r = np.arange(steps) * (0.3 * dx / C), offset * dx
     arrival = r - C * t
     exact = np.where(np.abs(arrival) < radius, arrival / (2 * r), 0.0)
     smooth = (np.abs(np.abs(arrival) - radius) > 4 * dx) & (arrival > -1.5 * radius)
@@ -92,10 +92,10 @@ def power_laws(setting: Setting) -> list[Check]:
         plot = computed_plot(f / 1e6, exact, computed, every=8, labels=("frequency (MHz)", "absorption (Np/m)"))
         kind = f"power law y = {y:g}{', by relaxation' if mode else ''}"
         error = float(np.abs(computed / exact - 1).max())
-        slower = float(np.abs(speed * (1 / C + dispersion) - 1).max())
+        speed_error = float(np.abs(speed * (1 / C + dispersion) - 1).max())
         checks += [
             Check(f"{kind}: relative error of the absorption", error, losses, reference=_SZABO, plot=plot),
-            Check(f"{kind}: relative error of the phase speed", slower, 0.002 if mode else 4e-4, reference=_SZABO),
+            Check(f"{kind}: relative error of the phase speed", speed_error, 0.002 if mode else 4e-4, reference=_SZABO),
         ]
     return checks
 
@@ -119,8 +119,8 @@ def _spectra(setting: Setting, y: float, mode: str | None) -> tuple[Floats, Floa
     length = 200 * dx
     absorbed = np.log(np.abs(spectrum[0, band] / spectrum[1, band])) / length
     phase = np.unwrap(np.angle(spectrum[0] * spectrum[1].conj()))[band]
-    shown = np.asarray(f[band], np.float64)
-    return absorbed, 2 * np.pi * shown * length / phase, shown
+    frequencies = np.asarray(f[band], np.float64)
+    return absorbed, 2 * np.pi * frequencies * length / phase, frequencies
 
 
 def absorbing_layer(setting: Setting) -> list[Check]:

@@ -62,9 +62,9 @@ def plane_wave_error(
 def orders(setting: Setting) -> list[Check]:
     """Orders of plane waves: the number of nodes with the upwind flux, about one less with averages at odd degree."""
     checks = []
-    numbers = (3, 4, 5) if setting.quick else tuple(_LEVELS)
+    node_counts = (3, 4, 5) if setting.quick else tuple(_LEVELS)
     kinds: tuple[tuple[Medium, str], ...] = (("acoustic", "p"), ("elastic", "p"), ("elastic", "s"))
-    for (medium, kind), nodes in product(kinds, numbers):
+    for (medium, kind), nodes in product(kinds, node_counts):
         errors = {
             flux: [
                 plane_wave_error(setting, periodic(2, level), kind, medium, flux=flux, nodes=nodes)

@@ -61,18 +61,18 @@ class Size:
     @property
     def sponge(self) -> float:
         """Return the thickness of the absorbing layer, m: that of the growing trees."""
-        return sum(self._across[: self.beyond])
+        return sum(self._widths[: self.beyond])
 
     @property
-    def _across(self) -> list[float]:
+    def _widths(self) -> list[float]:
         return stretched(2 * self.half, self.tree, (self.beyond, self.beyond), self.growth)
 
     def mesh(self, world: World) -> Mesh:
         """Return the mesh of a rank; the source is below its middle and the ground is at z = 0."""
-        across = self._across
+        widths = self._widths
         down = stretched(self.deep, self.tree, (self.beyond, 0), self.growth)
         down += [THICKNESS / self.layers] * self.layers
-        first, last, ground, wide = self.beyond, self.beyond + 2 * self.half, len(down), len(across)
+        first, last, ground, wide = self.beyond, self.beyond + 2 * self.half, len(down), len(widths)
         middle, source = first + self.half, ground - self.layers - (DEPTH - THICKNESS) / self.tree
         # Boxes of fine elements end in the middle of trees: they must not touch, and split, the trees outside.
         boxes = [
@@ -81,11 +81,11 @@ class Size:
             ([middle - 0.5, middle - 0.5, source - 0.5], [middle + 0.5, middle + 0.5, source + 0.5], 0.501),
         ]
         lower, upper, sizes = zip(*boxes[: 3 if self.halved else 1], strict=True)
-        side = -sum(across) / 2
+        side = -sum(widths) / 2
         return Mesh.generate(
             Brick((wide, wide, ground), (False,) * 3),
             SizeField(lower, upper, np.array(sizes) / 2**self.splits),
-            tree_size=(across, across, down),
+            tree_size=(widths, widths, down),
             origin=(side, side, -sum(down)),
             world=world,
         )
@@ -128,7 +128,7 @@ def seismograms(
     if np.isfinite(layer.qs):
         qp, qs = values("qp"), values("qs")
         material, loss = attenuated(material, qp, qs, dim=3, band=layer.band, reference=layer.reference, mechanisms=3)
-    places = [(600.0 * k, 800.0 * k, 0.0) for k in range(1, size.receivers + 1)]
+    positions = [(600.0 * k, 800.0 * k, 0.0) for k in range(1, size.receivers + 1)]
     pulse = Gaussian(size.sigma, 6 * size.sigma)
     couple = [[0.0, MOMENT, 0.0], [MOMENT, 0.0, 0.0], [0.0, 0.0, 0.0]]
     solver = Solver(
@@ -140,7 +140,7 @@ def seismograms(
         device=device,
         threads=threads,
         sources=[PointSource((0.0, 0.0, -DEPTH), pulse, moment=couple)],
-        receivers=places,
+        receivers=positions,
         sponge=size.sponge,
         attenuation=loss,
         world=world,
@@ -149,11 +149,11 @@ def seismograms(
     samples = solver.samples()
     times: Floats = solver.dt * np.arange(len(samples) + 1, dtype=np.float64)
     solver.close()
-    at = np.array(places)[:, :2]
-    x, y = (at / np.linalg.norm(at, axis=1)[:, None]).T
+    points = np.array(positions)[:, :2]
+    x, y = (points / np.linalg.norm(points, axis=1)[:, None]).T
     east, north = samples[..., 0], samples[..., 1]
     computed = np.stack([x * east + y * north, x * north - y * east, samples[..., 2]], -1)
-    exact = Layered(layer, below, THICKNESS, DEPTH).velocity(times, at, MOMENT, size.sigma, pulse.delay)[1:]
+    exact = Layered(layer, below, THICKNESS, DEPTH).velocity(times, points, MOMENT, size.sigma, pulse.delay)[1:]
     return ComparedSeismograms(times[1:], computed, exact, mesh.total * size.nodes**3)
 
 
@@ -174,7 +174,7 @@ def _checks(setting: Setting, size: Size, name: str, media: tuple[LayerMedium, L
     dt = float(result.times[1] - result.times[0])
     misfits = (misfit(*by_receiver), misfit(computed, exact), *envelope_and_phase(computed, exact, dt, size.band))
     millions = result.nodes / 1e6
-    texts = (
+    quantities = (
         "relative error of a receiver",
         "relative error of a component",
         "misfit of a component's envelope",
@@ -182,13 +182,13 @@ def _checks(setting: Setting, size: Size, name: str, media: tuple[LayerMedium, L
     )
     return [
         Check(
-            f"{name}, {millions:.2g} million nodes, sigma {size.sigma:g} s: largest {text} ({_worst(values)})",
+            f"{name}, {millions:.2g} million nodes, sigma {size.sigma:g} s: largest {quantity} ({_worst(values)})",
             float(values.max()),
             bound,
             reference=_DAY if number < 2 else f"{_DAY}; {KRISTEKOVA}",
             plot=plot if number == 0 else None,
         )
-        for number, (text, values, bound) in enumerate(zip(texts, misfits, size.bounds, strict=True))
+        for number, (quantity, values, bound) in enumerate(zip(quantities, misfits, size.bounds, strict=True))
     ]
 
 

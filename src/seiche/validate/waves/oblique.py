@@ -104,7 +104,7 @@ class ObliquePacket:
         Sides are so far away that what they reflect arrives after the end.
         """
         media, top = self.case.layers.media, self.case.layers.top
-        slowest = min(speed for one in media for speed in one[1:] if speed > 0)
+        slowest = min(speed for item in media for speed in item[1:] if speed > 0)
         size = slowest * 2 * np.pi / self.omegas.max() / self.across
         lengths = [max(media[0].cp * self.duration / 2, 10.5 * self.width + 1)]
         lengths.append(media[-1].cp * (self.duration - 3 * self.width / self.speed) / 2 + 0.5)
@@ -120,7 +120,7 @@ class ObliquePacket:
         forest = Forest.uniform(Brick((wide, len(tall)), (True, False)), 0)
         mesh = Mesh.of_forest(forest, tree_size=(period / wide, list(tall)), origin=(0.0, -float(widths[0].sum())))
         layer = np.searchsorted(edges, mesh.lower[:, 1] + 1e-9)
-        material = Material(*(np.array([getattr(one, name) for one in media])[layer] for name in Solid._fields))
+        material = Material(*(np.array([getattr(item, name) for item in media])[layer] for name in Solid._fields))
         solver = Solver(
             mesh,
             material,
@@ -209,7 +209,7 @@ def amplitudes(
     scale = np.array([1.0, 1.0, *3 * [1 / (medium.density * medium.cp)]]) / omega
     matrix = np.stack([scale * wave.fields for wave in waves], axis=1)
     found = np.linalg.lstsq(matrix, scale * fields, rcond=None)[0]
-    return {(wave.kind, wave.upwards): (complex(one), wave.number) for wave, one in zip(waves, found, strict=True)}
+    return {(wave.kind, wave.upwards): (complex(item), wave.number) for wave, item in zip(waves, found, strict=True)}
 
 
 def plane_layers(setting: Setting) -> list[Check]:

@@ -95,15 +95,15 @@ class PlaneLayers:
         """
         edges = np.concatenate([[0.0], np.cumsum(self.thicknesses)])
         columns: list[tuple[int, LayerWave]] = []
-        arriving: LayerWave | None = None
+        incident_wave: LayerWave | None = None
         for number, medium in enumerate(self.media):
             for wave in waves_of(medium, along, omega):
                 outside = (number == 0 and wave.upwards) or (number == len(self.media) - 1 and not wave.upwards)
                 if not outside:
                     columns.append((number, wave))
                 elif number == 0 and wave.kind == incident:
-                    arriving = wave
-        assert arriving is not None
+                    incident_wave = wave
+        assert incident_wave is not None
         rows, right = [], []
         for edge in range(len(edges)):
             pair = self.media[edge], self.media[edge + 1]
@@ -116,7 +116,7 @@ class PlaneLayers:
                     for number, wave in columns
                 ]
                 rows.append(row)
-                right.append(-scale * arriving.fields[field] if edge == 0 and 0 in sides else 0.0)
+                right.append(-scale * incident_wave.fields[field] if edge == 0 and 0 in sides else 0.0)
         amplitudes = np.linalg.solve(np.array(rows, np.complex128), np.array(right, np.complex128))
         found = {}
         for (number, wave), amplitude in zip(columns, amplitudes, strict=True):
@@ -127,8 +127,8 @@ class PlaneLayers:
     @staticmethod
     def _at(edge: int, number: int, wave: LayerWave, edges: npt.NDArray[np.float64]) -> complex:
         """Return a wave at an edge: upward waves are one at the lower edge of their medium, others at the upper."""
-        own = number - 1 if wave.upwards else number
-        return complex(np.exp(1j * wave.number * (edges[edge] - edges[own])))
+        reference_edge = number - 1 if wave.upwards else number
+        return complex(np.exp(1j * wave.number * (edges[edge] - edges[reference_edge])))
 
     def flux(self, medium: int, kind: str, omega: float, along: float) -> float:
         """Return the energy flux along y of a wave of unit displacement, over rho omega^2 / 2; zero if it decays."""

@@ -21,7 +21,7 @@ _PEKERIS = "Pekeris 1955, doi:10.1073/pnas.41.7.469"
 
 def draw_traces(path: Path, times: Floats, computed: Floats, exact: Floats, label: str) -> None:
     """Draw computed and exact values (times, traces)."""
-    with paper_style(), replacing(path) as part:
+    with paper_style(), replacing(path) as temporary:
         figure = new_figure(DOUBLE_COLUMN, 2.6)
         axes = figure.add_subplot()
         for number in range(computed.shape[1]):
@@ -30,20 +30,20 @@ def draw_traces(path: Path, times: Floats, computed: Floats, exact: Floats, labe
             axes.plot(times, computed[:, number], color=color, linewidth=0.8)
         axes.set_xlabel("time")
         axes.set_ylabel(f"{label} (wide: exact)")
-        save(figure, part, path.name)
+        save(figure, temporary, path.name)
 
 
 def stokes_velocity(
-    place: Floats, force: Floats, times: Floats, medium: tuple[float, float, float], pulse: Any
+    position: Floats, force: Floats, times: Floats, medium: tuple[float, float, float], pulse: Any
 ) -> Floats:
-    """Return the velocity (times, 3) at `place` of a point force `force` times pulse(t) at the origin.
+    """Return the velocity (times, 3) at `position` of a point force `force` times pulse(t) at the origin.
 
     `medium` is (density, cp, cs). The displacement is that of Aki and Richards (2002), eq. 4.23, differentiated by
     central differences.
     """
     density, cp, cs = medium
-    r = float(np.linalg.norm(place))
-    gamma = place / r
+    r = float(np.linalg.norm(position))
+    gamma = position / r
     along, across = gamma * (gamma @ force), force - gamma * (gamma @ force)
 
     def displacement(t: Floats) -> Floats:
