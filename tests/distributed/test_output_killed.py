@@ -54,7 +54,7 @@ def write_forever(folder: str) -> None:
 def write_beside_steps_forever(folder: str) -> None:
     from seiche.domain.world import World
     from seiche.io.background import BackgroundWriter
-    from seiche.io.checkpoint import checkpoint_job
+    from seiche.io.checkpoint import create_checkpoint_job
     from seiche.io.fields import FieldSeries, VoxelCells
 
     world = World.from_mpi()
@@ -67,7 +67,7 @@ def write_beside_steps_forever(folder: str) -> None:
             writer.submit(series.step(float(step), lambda value=step: {"u": np.full(len(owned), value)}))
             if step % 5 == 0:
                 writer.drain()
-                writer.submit(checkpoint_job(f"{folder}/state", world, _state(step, owned), attributes={}))
+                writer.submit(create_checkpoint_job(f"{folder}/state", world, _state(step, owned), attributes={}))
             writer.poll()
         writer.stop()
 

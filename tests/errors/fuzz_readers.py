@@ -41,7 +41,7 @@ from seiche.cells.mesh import icosphere, read_mesh
 from seiche.domain.world import World
 from seiche.errors import FormatError, SeicheError
 from seiche.io import lock
-from seiche.io.arrays import DAMAGE, one_line, read_npy, read_npz
+from seiche.io.arrays import HDF5_ERRORS, one_line, read_npy, read_npz
 from seiche.io.cell_files import CellSurfaces, read_list, read_surfaces, write_surfaces
 from seiche.io.checkpoint import ALL, read_checkpoint, write_checkpoint
 from seiche.io.formats import kwave_output
@@ -115,7 +115,7 @@ def complete_snapshots(path: Path) -> None:
     content = path.read_bytes()
     try:
         complete_series(path.with_suffix(""), 2.0)
-    except DAMAGE as error:  # which a restart takes for no file
+    except HDF5_ERRORS as error:  # which a restart takes for no file
         raise FormatError(path, "file", one_line(error)) from None
     path.write_bytes(content)
 

@@ -148,7 +148,7 @@ def _refused(path: Path, content: bytes, reason: str) -> None:
         (lambda f: f["sets"][2].update(name="sites"), "a row set appears twice"),
         (lambda f: f["sets"][2].update(name=["sites"]), "not a name"),
         (lambda f: f["sets"].pop(), "the arrays end at byte"),
-        (lambda f: f["sets"].append([]), "not understood"),
+        (lambda f: f["sets"].append([]), "invalid"),
         (lambda f: f["sets"][0]["arrays"][0].update(shape=[10**12]), "the arrays end at byte"),
         (lambda f: f["sets"][0]["arrays"][0].update(shape=[10**4000]), "not a count"),
         (lambda f: f["sets"][0]["arrays"][0].update(shape=[1] * 40 + [3]), "too large"),
@@ -158,7 +158,7 @@ def _refused(path: Path, content: bytes, reason: str) -> None:
         (lambda f: f["sets"][0]["arrays"].append(f["sets"][0]["arrays"][0]), "an array appears twice"),
         (lambda f: f["sets"][0]["arrays"][0].update(dtype="O"), "has type 'O'"),
         (lambda f: f["sets"][0]["arrays"][0].update(dtype="(1000,)f8"), "has type"),
-        (lambda f: f["sets"][0]["arrays"][0].update(dtype=["<f8"]), "not understood"),
+        (lambda f: f["sets"][0]["arrays"][0].update(dtype=["<f8"]), "invalid"),
         (lambda f: f["sets"][0]["chunks"][0].__setitem__(1, 10**9), "chunk of 1000000000 sites"),
         (lambda f: f["sets"][0]["chunks"][0].__setitem__(3, 10**9), "for 0..1000000000"),
         (lambda f: f["sets"][0]["chunks"][0].pop(), "1 checksums for 2 arrays"),
@@ -167,7 +167,7 @@ def _refused(path: Path, content: bytes, reason: str) -> None:
         (lambda f: f["numbers"][0].pop("checksum"), "checksum"),
         (lambda f: f["numbers"][0].update(name=None), "not a name"),
         (lambda f: f.pop("attributes"), "attributes"),
-        (lambda f: f.update(attributes=[[1, 2]]), "not understood"),
+        (lambda f: f.update(attributes=[[1, 2]]), "invalid"),
         (lambda f: f["attributes"].update(a=[1]), "neither text nor number"),
         (lambda f: f.update(step=1.5), "1.5 is not a count"),
     ],
@@ -197,7 +197,7 @@ def test_absurd_header_of_version_1_is_refused(
 
 def test_header_nested_without_end_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "state").write_bytes(_sealed(content, b"[" * 100_000))
-    with pytest.raises(FormatError, match="footer: not understood"):
+    with pytest.raises(FormatError, match="footer: invalid"):
         _read(tmp_path / "state")
 
 

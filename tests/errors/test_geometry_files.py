@@ -86,7 +86,7 @@ def test_the_hand_made_site_is_good(tmp_path):
         (gmy_file((0, 1, 1), 8, []), "byte 12: 0 x 1 x 1 blocks"),
         (gmy_file((2**31, 2**31, 2**31), 8, [(1, 1, 1)]), "byte 12: a table of"),
         (gmy_file((1, 1, 1), 2**32 - 1, [(1, 10, 4000)], bytes(10)), "byte 12: .* are too many"),
-        (gmy_file((1, 1, 1), 8, [(1, 100, 2160)], b"x"), "byte 32: .* cut short or damaged"),
+        (gmy_file((1, 1, 1), 8, [(1, 100, 2160)], b"x"), "byte 32: .* truncated or damaged"),
         (gmy_file((1, 1, 1), 8, [(600, 1, 60000)], b"x"), r"block 0 \(byte 32\): .* contradict each other"),
         (gmy_file((1, 1, 1), 64, [(262144, 4, 29360128)], b"abcd"), r"block 0 \(byte 32\): .* contradict each other"),
         (gmy_file((1, 1, 1), 8, [(0, 0, 0)]), "no block contains a fluid site"),
@@ -99,8 +99,8 @@ def test_the_hand_made_site_is_good(tmp_path):
         (lone_site(q=float("nan")), r"fraction is not in \(0, 1\]"),
         (lone_site(normal=(float("inf"), 0.0, 0.0)), "wall normal that is not finite"),
         (lone_site(flag=0, normal=()), "a normal but no wall link, or a wall link but no normal"),
-        (lone_site(kind=2, iolet=(5,), flag=0, normal=()), "no link meets inlet 0, but one meets 5"),
-        (lone_site(kind=3, iolet=(2**32 - 1,), flag=0, normal=()), "no link meets outlet 0, but one meets 4294967295"),
+        (lone_site(kind=2, iolet=(5,), flag=0, normal=()), "no link cuts inlet 0, but one cuts 5"),
+        (lone_site(kind=3, iolet=(2**32 - 1,), flag=0, normal=()), "no link cuts outlet 0, but one cuts 4294967295"),
     ],
 )
 def test_damaged_gmy_is_named_by_place_and_reason(tmp_path, data, message):

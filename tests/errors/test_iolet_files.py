@@ -59,10 +59,10 @@ def test_a_broken_file_is_named_by_line_and_reason(
 def test_too_much_is_refused_before_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "columns.txt"
     path.write_text("0 1\n1 2\n2 3\n")
-    monkeypatch.setattr(columns, "MOST_ROWS", 2)
+    monkeypatch.setattr(columns, "MAX_ROWS", 2)
     with pytest.raises(FormatError, match=r"line 3: more than 2 rows$"):
         read_time_table(path)
-    monkeypatch.setattr(columns, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(columns, "MAX_BYTES", 1 << 20)
     path.write_bytes(b"0 1\n" * (1 << 18) + b"#")
     with pytest.raises(FormatError, match=r"byte 1048576: a table has at most 1 MiB$"):
         read_time_table(path)

@@ -52,7 +52,7 @@ def test_a_peer_that_is_not_installed_is_said(
 ) -> None:
     monkeypatch.setitem(sys.modules, "kwave", None)  # so that it is not found where it is installed
     assert main(["bench", "ultrasound", "--size", "24", "--peer"]) == 2
-    assert "--peer needs k-wave-python: pip install k-wave-python" in capsys.readouterr().err
+    assert "--peer requires k-wave-python: pip install k-wave-python" in capsys.readouterr().err
 
 
 #: In a process of its own: in an old one memory may come from what was freed before, and is there already.

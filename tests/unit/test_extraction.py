@@ -109,7 +109,7 @@ def test_offsets_go_into_a_file_and_back(tmp_path: Path) -> None:
         (72, struct.pack(">I", 0), "byte 60: a field of 0 components, type 0 and 1 offsets is not possible"),
         (76, struct.pack(">I", 6), "byte 60: a field of 1 components, type 6"),
         (80, struct.pack(">I", 2), "byte 60: a field of 1 components, type 0 and 2 offsets"),
-        (204, struct.pack(">Q", 7), r"record 1 \(byte 204\): its step 7 does not come after the one before"),
+        (204, struct.pack(">Q", 7), r"record 1 \(byte 204\): its step 7 is not greater than the previous step"),
         (204, struct.pack(">Q", 0), r"record 1 \(byte 204\): its step 0 .* an unfinished record"),
         (212, struct.pack(">I", 5), "records: their sites differ"),
     ],

@@ -152,7 +152,7 @@ ROW = "CPU 0 and CPU 1:\t" + "\t".join(["1e-6"] * 18) + "\t\n"
     [
         ("", "no times in this file"),
         ("Profiling Standard CPU Ping-Pongs:\nCPU 0 and CPU 1:\t1e-6\t\n", "line 2: 1 times; a row has 2 to 40"),
-        (ROW + ROW.replace("\t1e-6", "", 1), "line 2: 17 times, but 18 in the rows before"),
+        (ROW + ROW.replace("\t1e-6", "", 1), "line 2: 17 times, but earlier rows have 18"),
         (ROW.replace("CPU 1:", "CPU 1:\twarning:"), "line 1: a column is not a number"),
         (ROW.replace("CPU 1", "disk"), "line 1: 'CPU 0 and disk:' is not a pair of ranks"),
         (ROW.replace("1e-6", "fast", 1), "line 1: a column is not a number"),

@@ -25,8 +25,8 @@ from seiche.machine.laws.models import Locality
 from seiche.observe.origin import commit
 
 _MESSAGES: dict[str, PathName] = {"cpu": "host", "gpu": "device_mpi"}
-#: Least number of sizes of a protocol whose messages count for the injection rate.
-_LEAST_POINTS = 3
+#: Minimum number of sizes of a protocol whose messages count for the injection rate.
+_MIN_POINTS = 3
 
 
 def main(
@@ -59,19 +59,17 @@ def main(
     if gpus < 1 or not 1 <= sockets <= gpus:
         raise CaseError(f"--gpus {gpus} --sockets {sockets}: a node has at least one GPU on each socket")
     messages = read_ping_pongs(ping_pong, gpus, sockets)
-    paths = [_measured(_MESSAGES[kind], where, data) for (kind, where), data in messages.items()]
-    for (kind, near), data in (read_copies(memcpy, gpus, sockets) if memcpy is not None else {}).items():
+    paths = [_measured(_MESSAGES[kind], pair_locality, data) for (kind, pair_locality), data in messages.items()]
+    for (kind, locality), data in (read_copies(memcpy, gpus, sockets) if memcpy is not None else {}).items():
         if kind != "d2d":  # between two GPUs, with one wait for a copy there and back
-            paths.append(_measured(kind, "on-socket" if near == "on-socket" else "on-node", data))
+            paths.append(_measured(kind, "on-socket" if locality == "on-socket" else "on-node", data))
     by_path = {(entry.path, entry.locality): entry for entry in paths}
     injection = []
     for kind, rows in (read_injection(node_pong, shared=True) if node_pong is not None else {}).items():
-        single = by_path.get((_MESSAGES[kind], "off-node"))
-        if single is None:
-            raise FormatError(
-                ping_pong, "whole file", f"no {kind} messages between nodes, to which {node_pong} belongs"
-            )
-        injection.append(_injected(node_pong, single, rows))
+        one_sender = by_path.get((_MESSAGES[kind], "off-node"))
+        if one_sender is None:
+            raise FormatError(ping_pong, "whole file", f"no {kind} messages between nodes, which {node_pong} requires")
+        injection.append(_injected(node_pong, one_sender, rows))
     files = ", ".join(path.name for path in (ping_pong, memcpy, node_pong) if path is not None)
     machine = Machine(
         schema_=SCHEMA,
@@ -90,12 +88,12 @@ def main(
     return machine
 
 
-def _measured(path: str, where: str, data: Minima) -> Measured:
+def _measured(path: str, locality: str, data: Minima) -> Measured:
     sizes, seconds = data.sizes.tolist(), data.seconds
     curve = fit(sizes, seconds)
     return Measured(
         path=path,  # type: ignore[arg-type]
-        locality=where,  # type: ignore[arg-type]
+        locality=locality,  # type: ignore[arg-type]
         pieces=[FittedPiece(**vars(piece)) for piece in curve.pieces],
         sizes=sizes,
         seconds=seconds.tolist(),
@@ -103,21 +101,21 @@ def _measured(path: str, where: str, data: Minima) -> Measured:
     )
 
 
-def _injected(source: Path | None, single: Measured, rows: Injection) -> Injected:
-    where: Locality = "off-node"
-    least = min(terms.SATURATING_SENDERS, int(rows.senders.max()))
+def _injected(source: Path | None, one_sender: Measured, rows: Injection) -> Injected:
+    locality: Locality = "off-node"
+    min_senders = min(terms.SATURATING_SENDERS, int(rows.senders.max()))
     # A last protocol of one or two sizes has no reliable latency.
-    protocol = next((p for p in reversed(single.pieces) if p.points >= _LEAST_POINTS), single.pieces[0])
+    protocol = next((p for p in reversed(one_sender.pieces) if p.points >= _MIN_POINTS), one_sender.pieces[0])
     try:
         rate, points = terms.injection_rate(
             rows.senders,
             rows.size,
             rows.seconds,
-            single.curve,
+            one_sender.curve,
             total=rows.total,
-            least_senders=least,
+            least_senders=min_senders,
             least_size=protocol.begin,
         )
     except ValueError as error:
         raise FormatError(source, "whole file", f"no injection rate: {error}") from None
-    return Injected(path=single.path, locality=where, rate=rate, senders=int(rows.senders.max()), points=points)
+    return Injected(path=one_sender.path, locality=locality, rate=rate, senders=int(rows.senders.max()), points=points)

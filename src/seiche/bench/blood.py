@@ -32,7 +32,7 @@ from seiche.solver.replay import GRAPH_STEPS
 #: Uniform velocity in sites per step: 0.1 m/s for a spacing of 0.25 um and a relaxation time of 1.
 DRIFT = (0.003, 0.002, 0.001)
 #: Hematocrit of the densest packing; others are selected from it.
-DENSEST = 0.45
+MAX_HEMATOCRIT = 0.45
 #: Edge of the packed tile that a larger box repeats, um.
 TILE = 32.0
 #: Stages of a step that belong to the cells, as named in the summary.
@@ -87,24 +87,24 @@ def packing_of(edge: float, seed: int = 0, backend: Backend | None = None, verti
 
     Edges longer than a tile repeat a tile a whole number of times.
     """
-    times = max(1, round(edge / TILE))
-    tile = pack(Box((edge / times,) * 3), [biconcave(vertices)], DENSEST, seed=seed, backend=backend)
-    return repeated(tile, np.full(3, edge / times), (times,) * 3)
+    tiles = max(1, round(edge / TILE))
+    tile = pack(Box((edge / tiles,) * 3), [biconcave(vertices)], MAX_HEMATOCRIT, seed=seed, backend=backend)
+    return repeated(tile, np.full(3, edge / tiles), (tiles,) * 3)
 
 
 def repeated(packing: Packing, extent: npt.NDArray[np.float64], counts: tuple[int, int, int]) -> Packing:
     """Return a packing of a periodic box of this extent, repeated `counts` times along the axes."""
     shift = np.stack(np.meshgrid(*map(np.arange, counts), indexing="ij"), axis=-1).reshape(-1, 1, 3) * extent
     centers = (packing.centers[None] + shift).reshape(-1, 3)
-    turns = np.tile(packing.rotations, (len(shift), 1, 1))
-    return Packing(centers, turns, np.tile(packing.kinds, len(shift)), packing.hematocrit)
+    rotations = np.tile(packing.rotations, (len(shift), 1, 1))
+    return Packing(centers, rotations, np.tile(packing.kinds, len(shift)), packing.hematocrit)
 
 
-def thinned(packing: Packing, hematocrit: float, volume: float, cell: float, seed: int = 0) -> Packing:
-    """Return a random subset of a packing whose `cell` volumes fill the fraction `hematocrit` of `volume`."""
-    count = min(len(packing.centers), round(hematocrit * volume / cell))
-    chosen = np.sort(np.random.default_rng(seed).permutation(len(packing.centers))[:count])
-    return packing.taken(chosen, count * cell / volume)
+def random_subset(packing: Packing, hematocrit: float, volume: float, cell_volume: float, seed: int = 0) -> Packing:
+    """Return a random subset of a packing whose `cell_volume` volumes fill the fraction `hematocrit` of `volume`."""
+    count = min(len(packing.centers), round(hematocrit * volume / cell_volume))
+    selected = np.sort(np.random.default_rng(seed).permutation(len(packing.centers))[:count])
+    return packing.taken(selected, count * cell_volume / volume)
 
 
 def red_cell(spacing: float, vertices: int, points: int) -> CellType:
@@ -170,18 +170,18 @@ def measure(
     vertices: int = 642,
     points: int = 3,
     steps: int = 96,
-    alone: float,
+    flow_seconds: float,
     reach: float = 1.0,
 ) -> BloodRow:
-    """Add cells to the flow and time steps and stages; `alone`: seconds per step of the flow without cells.
+    """Add cells to the flow and time steps and stages; `flow_seconds`: seconds per step of the flow without cells.
 
     Cells repel each other at distances below `reach` sites.
     """
     solver, backend = flow.solver, flow.backend
-    kind = red_cell(spacing, vertices, points)
-    centers, turns = packing.centers / spacing, packing.rotations
-    cells = Cells(backend, [kind], [centers], [turns], precision=flow.precision)  # type: ignore[arg-type]
-    law = Repulsion(kind.model.law.shear, reach)
+    cell_type = red_cell(spacing, vertices, points)
+    centers, rotations = packing.centers / spacing, packing.rotations
+    cells = Cells(backend, [cell_type], [centers], [rotations], precision=flow.precision)  # type: ignore[arg-type]
+    law = Repulsion(cell_type.model.law.shear, reach)
     contact = Contact(cells, law, lengths=(float(flow.edge),) * 3)
     blood = Blood(solver, cells, contact=contact, delta=delta)
     step = flow.step_seconds(steps)
@@ -207,9 +207,9 @@ def measure(
         vertices=vertices,
         points=points,
         steps=steps,
-        flow_microseconds=alone * 1e6,
+        flow_microseconds=flow_seconds * 1e6,
         step_microseconds=step * 1e6,
-        ratio=step / alone,
+        ratio=step / flow_seconds,
         stages={name: seconds * 1e6 for name, seconds in stages.items()},
         vertices_per_second={name: count / stages[stage] for name, stage in operations.items()},
         bytes_per_cell=cell_memory / cells.count,
@@ -245,22 +245,24 @@ def main(
     edge = size or (256 if on_gpu else 64)
     count = steps or (96 if on_gpu else 10)
     flow = Suspension(edge, device, precision, layout or ("moments" if on_gpu else "tiles-8"), threads)
-    alone = flow.step_seconds(count)
+    flow_seconds = flow.step_seconds(count)
     packing = packing_of(edge * spacing, backend=flow.backend)
     volume = (edge * spacing) ** 3
-    cell = red_cell(spacing, vertices, points).mesh.volume * spacing**3
+    cell_volume = red_cell(spacing, vertices, points).mesh.volume * spacing**3
     rows = []
     for hematocrit in hematocrits:
-        chosen = thinned(packing, hematocrit, volume, cell)
+        selected = random_subset(packing, hematocrit, volume, cell_volume)
         for delta in deltas:
-            row = measure(flow, chosen, spacing, delta, vertices=vertices, points=points, steps=count, alone=alone)
+            row = measure(
+                flow, selected, spacing, delta, vertices=vertices, points=points, steps=count, flow_seconds=flow_seconds
+            )
             rows.append(row)
-    described = flow.backend.describe()
-    results.show(described, _COLUMNS, rows)
+    device_name = flow.backend.describe()
+    results.show(device_name, _COLUMNS, rows)
     print("flow, step, sweep and stages in us; rates in 10^6 vertices per second")
-    results.store(output, results.document("blood", described, rows))
+    results.store(output, results.document("blood", device_name, rows))
     if figure is not None:
-        draw(figure, {described: rows})
+        draw(figure, {device_name: rows})
     return rows
 
 
@@ -272,16 +274,16 @@ def draw(path: Path, results: Mapping[str, Sequence[BloodRow]]) -> None:
     shares: dict[str, dict[str, dict[str, float]]] = {}
     for name, rows in results.items():
         widest = max((row.support, row.points) for row in rows)
-        chosen = sorted((row for row in rows if (row.support, row.points) == widest), key=lambda row: row.hematocrit)
-        shares[name] = {f"{row.hematocrit:.2f}": _shares(row) for row in chosen}
+        selected = sorted((row for row in rows if (row.support, row.points) == widest), key=lambda row: row.hematocrit)
+        shares[name] = {f"{row.hematocrit:.2f}": _shares(row) for row in selected}
     shares_figure(path, shares=shares, x_label="hematocrit")
 
 
 def _shares(row: BloodRow) -> dict[str, float]:
     """Return the stages as named in the figure; the remainder of a step is list rebuilding and waiting."""
-    times = {"fluid": row.sweep, "interpolation": row.stages[INTERPOLATE], "membranes": row.stages[FEM]}
-    times |= {"contact": row.stages[CONTACT], "spreading": row.stages[SPREAD]}
-    return {**times, "lists, waiting": max(row.step_microseconds - sum(times.values()), 0.0)}
+    microseconds = {"fluid": row.sweep, "interpolation": row.stages[INTERPOLATE], "membranes": row.stages[FEM]}
+    microseconds |= {"contact": row.stages[CONTACT], "spreading": row.stages[SPREAD]}
+    return {**microseconds, "lists, waiting": max(row.step_microseconds - sum(microseconds.values()), 0.0)}
 
 
 #: Headings of the table and formats of their values.

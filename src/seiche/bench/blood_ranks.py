@@ -16,7 +16,7 @@ import numpy as np
 
 from seiche.backend import parse_device
 from seiche.bench import results
-from seiche.bench.blood import DENSEST, DRIFT, TILE, red_cell, repeated, thinned
+from seiche.bench.blood import DRIFT, MAX_HEMATOCRIT, TILE, random_subset, red_cell, repeated
 from seiche.bench.results import sizes_of
 from seiche.bench.without_messages import seconds_without_messages
 from seiche.cells import Box, Cells, Contact, Packing, Repulsion, biconcave, pack
@@ -30,7 +30,7 @@ from seiche.halo.exchange import HaloExchange
 from seiche.kernels.registry.ibm import SUPPORT, Delta
 
 #: Cells repel each other at distances below this, um.
-_REACH = 0.25
+_REPULSION_RANGE = 0.25
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,10 @@ class BloodRanksRow:
 def tiled(load: Load, ranks: int, tile: Packing, counts: tuple[int, int, int]) -> Packing:
     """Return the cells of `ranks` ranks in um: those of one rank, made of copies of a tile, repeated for each rank."""
     extent = np.array(load.shape) * load.spacing
-    cell = red_cell(load.spacing, load.vertices, 3).mesh.volume * load.spacing**3
-    suspension = thinned(repeated(tile, extent / counts, counts), load.hematocrit, float(extent.prod()), cell)
+    cell_volume = red_cell(load.spacing, load.vertices, 3).mesh.volume * load.spacing**3
+    suspension = random_subset(
+        repeated(tile, extent / counts, counts), load.hematocrit, float(extent.prod()), cell_volume
+    )
     return repeated(suspension, extent, (ranks, 1, 1))
 
 
@@ -101,7 +103,7 @@ def tile_of(load: Load, seed: int = 0) -> tuple[Packing, tuple[int, int, int]]:
     extent = np.array(load.shape) * load.spacing
     counts = np.maximum(1, np.round(extent / TILE)).astype(int)
     box = Box(tuple((extent / counts).tolist()))
-    return pack(box, [biconcave(162)], DENSEST, seed=seed), tuple(counts.tolist())
+    return pack(box, [biconcave(162)], MAX_HEMATOCRIT, seed=seed), tuple(counts.tolist())
 
 
 class WeakScaling:
@@ -165,25 +167,25 @@ class WeakScaling:
         """Add cells to the flow and time steps, with and without messages (collective)."""
         solver, load, world = self.solver, self.load, self.world
         begin = time.perf_counter()
-        kind = red_cell(load.spacing, load.vertices, points)
+        cell_type = red_cell(load.spacing, load.vertices, points)
         precision: Any = self.precision
         centers = [packing.centers / load.spacing]
-        cells = Cells(solver.backend, [kind], centers, [packing.rotations], precision=precision)
-        law = Repulsion(kind.model.law.shear, _REACH / load.spacing)
+        cells = Cells(solver.backend, [cell_type], centers, [packing.rotations], precision=precision)
+        law = Repulsion(cell_type.model.law.shear, _REPULSION_RANGE / load.spacing)
         contact = Contact(cells, law, lengths=tuple(map(float, self.shape)))
         blood = Blood(solver, cells, contact=contact, delta=delta)
         setup = self.setup + time.perf_counter() - begin
-        step, copies, sent = self.step_seconds(), 0.0, 0
+        step, copies, message_bytes = self.step_seconds(), 0.0, 0
         compute = step
         blood.check()
         boundary = blood.boundary
         if isinstance(boundary, SharedBoundary):
             table, messages = boundary.sharing.table, boundary.sharing.messages
-            own = int(np.count_nonzero(table.owner == world.rank))
+            owned_cells = int(np.count_nonzero(table.owner == world.rank))
             exchanges = [solver.halo, boundary.fluid, messages.speeds, messages.places]
-            moved = sum(exchange.bytes for exchange in exchanges) + messages.speeds.bytes  # velocities and forces
-            sent = int(world.allreduce_max(np.array([moved]))[0])
-            copies = float(np.mean(world.allgather((len(table.owner) - own) / max(own, 1))))
+            bytes_sent = sum(exchange.bytes for exchange in exchanges) + messages.speeds.bytes  # velocities and forces
+            message_bytes = int(world.allreduce_max(np.array([bytes_sent]))[0])
+            copies = float(np.mean(world.allgather((len(table.owner) - owned_cells) / max(owned_cells, 1))))
             compute = self.compute_seconds(exchanges)
             solver.populations.start(self.model.initial_density, self.model.initial_velocity)
         return BloodRanksRow(
@@ -207,7 +209,7 @@ class WeakScaling:
             compute_microseconds=compute * 1e6,
             exposed=max(0.0, 1.0 - compute / step),
             efficiency=0.0,
-            message_bytes=sent,
+            message_bytes=message_bytes,
             packing_seconds=packing_seconds,
             setup_seconds=setup,
         )
@@ -235,44 +237,44 @@ def main(
     Raises:
         CaseError: a size exceeds the number of ranks.
     """
-    wrong = [size for size in sizes if not 1 <= size <= world.size]
-    if wrong:
-        raise CaseError(f"bench blood: cannot use {wrong[0]} ranks of {world.size}: choose 1 to {world.size}")
+    invalid = [size for size in sizes if not 1 <= size <= world.size]
+    if invalid:
+        raise CaseError(f"bench blood: cannot use {invalid[0]} ranks of {world.size}: choose 1 to {world.size}")
     rows: list[BloodRanksRow] = []
-    described = ""
+    device_name = ""
     for load in loads:
         begin = time.perf_counter()
         tile, counts = world.bcast(tile_of(load) if world.rank == 0 else None)
-        packed = time.perf_counter() - begin
+        tile_seconds = time.perf_counter() - begin
         for ranks in sorted(sizes) or sizes_of(world.size):
             subset = world.first(ranks)
             if subset is not None:
                 begin = time.perf_counter()
                 packing = tiled(load, ranks, tile, counts)
-                spent = packed + time.perf_counter() - begin
+                packing_seconds = tile_seconds + time.perf_counter() - begin
                 options: dict[str, Any] = {"precision": precision, "transport": transport, "threads": threads}
                 options["layout"] = layout or ("moments" if parse_device(device).is_gpu else "tiles-8")
-                even = (steps or (512 if parse_device(device).is_gpu else 10)) // 2 * 2
-                flow = WeakScaling(subset, load, device, steps=max(even, 2), **options)
-                described = flow.solver.backend.describe()
+                even_steps = (steps or (512 if parse_device(device).is_gpu else 10)) // 2 * 2
+                flow = WeakScaling(subset, load, device, steps=max(even_steps, 2), **options)
+                device_name = flow.solver.backend.describe()
                 for delta in deltas:
-                    rows.append(flow.measure(packing, delta, points, spent))
+                    rows.append(flow.measure(packing, delta, points, packing_seconds))
                     if world.rank == 0:
                         rows = with_efficiency(rows)
-                        results.store(output, results.document("blood-ranks", described, rows))
+                        results.store(output, results.document("blood-ranks", device_name, rows))
                 flow.solver.close()
                 del flow
             world.barrier()
     if world.rank == 0:
-        results.show(described, _COLUMNS, rows)
+        results.show(device_name, _COLUMNS, rows)
         print("flow, step and compute in us; compute is a step without messages")
     return rows
 
 
 def with_efficiency(rows: Sequence[BloodRanksRow]) -> list[BloodRanksRow]:
     """Return the rows with their efficiency: the time of a step on one rank over theirs."""
-    alone = {(row.load, row.delta): row.step_microseconds for row in rows if row.ranks == 1}
-    return [replace(row, efficiency=alone.get((row.load, row.delta), 0.0) / row.step_microseconds) for row in rows]
+    one_rank = {(row.load, row.delta): row.step_microseconds for row in rows if row.ranks == 1}
+    return [replace(row, efficiency=one_rank.get((row.load, row.delta), 0.0) / row.step_microseconds) for row in rows]
 
 
 #: Headings of the table and formats of their values.

@@ -31,8 +31,8 @@ _TRANSPORTS = ("host", "device_mpi", "nccl", "peer")
 _TRANSPOSE = "transpose"
 #: Rounds in which all candidates are timed alternately (the minimum counts), and seconds of each in a round.
 _ROUNDS, _SECONDS = 3, 0.05
-#: A choice is good if its time is at most this multiple of the best.
-GOOD = 1.05
+#: A choice is acceptable if its time is at most this multiple of the shortest.
+ACCEPTABLE_RATIO = 1.05
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def main(
     with all_or_none(world):
         refuse_output(output if world.rank == 0 else None)
     backend = open_backend(available(world) if device == "auto" else device, world.threads(), world.local_rank)
-    before = os.environ.get(VARIABLE)
+    previous = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = str(machine)
     try:
         rows = []
@@ -85,10 +85,10 @@ def main(
                 print(f"{row.pattern}, {row.size} B: {row.chosen}, {row.cost:.2f} times the shortest time", flush=True)
                 results.store(output, results.document("choice", backend.describe(), rows))
     finally:
-        if before is None:
+        if previous is None:
             del os.environ[VARIABLE]
         else:
-            os.environ[VARIABLE] = before
+            os.environ[VARIABLE] = previous
     if world.rank == 0:
         _show(rows, backend)
     return rows
@@ -98,25 +98,25 @@ def _rows(world: World, backend: Backend, sizes: Sequence[int]) -> Iterator[Choi
     """Yield a row for each pattern and size (collective)."""
     for name, peers in _patterns(world):
         for size in sizes:
-            yield _row(world, backend, name, peers, size)
+            yield _exchange_row(world, backend, name, peers, size)
     for size in sizes:
-        yield _transpose(world, backend, size)
+        yield _transpose_row(world, backend, size)
 
 
 def _patterns(world: World) -> list[tuple[str, tuple[int, ...]]]:
     ring = {(world.rank + step) % world.size for step in (-1, 1)}
-    everyone = set(range(world.size)) - {world.rank}
+    others = set(range(world.size)) - {world.rank}
     patterns = [("ring", tuple(sorted(ring)))]
-    return patterns if world.size < 4 else [*patterns, ("all", tuple(sorted(everyone)))]
+    return patterns if world.size < 4 else [*patterns, ("all", tuple(sorted(others)))]
 
 
-def _row(world: World, backend: Backend, name: str, peers: tuple[int, ...], size: int) -> ChoiceRow:
+def _exchange_row(world: World, backend: Backend, name: str, peers: tuple[int, ...], size: int) -> ChoiceRow:
     count = max(1, size // 4)
     owned = tuple(np.arange(count, dtype=np.uint32) for _ in peers)
     copies = tuple(np.arange(count, dtype=np.uint32) + (1 + k) * count for k in range(len(peers)))
     plan = HaloPlan(peers, owned, copies)
     trials: dict[str, Callable[[], float]] = {}
-    opened = []
+    exchanges = []
     for transport in _TRANSPORTS:
         exchange = HaloExchange(backend, world, plan, "float32", transport)  # type: ignore[arg-type]
         try:
@@ -124,9 +124,9 @@ def _row(world: World, backend: Backend, name: str, peers: tuple[int, ...], size
         except TransportError:  # on all ranks: the transport is not available here
             continue
         trials[transport] = partial(exchange.trial, seconds=_SECONDS)
-        opened.append(exchange)
-    seconds = _minimum(trials)
-    for exchange in opened:
+        exchanges.append(exchange)
+    seconds = _minimum_times(trials)
+    for exchange in exchanges:
         exchange.close()
     exchange = HaloExchange(backend, world, plan, "float32", predict=predicted_transport_times)
     exchange.trial()
@@ -136,20 +136,20 @@ def _row(world: World, backend: Backend, name: str, peers: tuple[int, ...], size
     return ChoiceRow(name, size, seconds, predicted, chosen, seconds[chosen] / min(seconds.values()))
 
 
-def _transpose(world: World, backend: Backend, size: int) -> ChoiceRow:
+def _transpose_row(world: World, backend: Backend, size: int) -> ChoiceRow:
     """Return the row of a transpose with `size` bytes from each rank to each."""
     send, receive = (backend.zeros(size * world.size, np.uint8) for _ in range(2))
     trials: dict[str, Callable[[], float]] = {}
-    opened = []
+    exchanges = []
     for strategy in candidates(backend.is_gpu, 1):
         try:
             exchange = Exchange(world, send, receive, strategy=strategy)  # type: ignore[arg-type]
         except TransportError:  # on all ranks: the strategy is not available here
             continue
-        trials[strategy] = partial(_seconds, world, queued(backend, exchange))
-        opened.append(exchange)
-    seconds = _minimum(trials)
-    for exchange in opened:
+        trials[strategy] = partial(_timed_seconds, world, queued(backend, exchange))
+        exchanges.append(exchange)
+    seconds = _minimum_times(trials)
+    for exchange in exchanges:
         exchange.close()
     with Exchange(world, send, receive, strategy="auto") as automatic:
         decision = automatic.decision
@@ -157,11 +157,11 @@ def _transpose(world: World, backend: Backend, size: int) -> ChoiceRow:
     return ChoiceRow(_TRANSPOSE, size, seconds, dict(decision.predicted), decision.transport, cost)
 
 
-def _seconds(world: World, work: Work) -> float:
+def _timed_seconds(world: World, work: Work) -> float:
     return timed_together(world, work, _SECONDS).minimum
 
 
-def _minimum(trials: Mapping[str, Callable[[], float]]) -> dict[str, float]:
+def _minimum_times(trials: Mapping[str, Callable[[], float]]) -> dict[str, float]:
     """Return the minimum time of each trial over rounds, because the speed of a machine varies."""
     rounds = [{name: trial() for name, trial in trials.items()} for _ in range(_ROUNDS)]
     return {name: min(times[name] for times in rounds) for name in trials}
@@ -178,12 +178,13 @@ def _show(rows: Sequence[ChoiceRow], backend: Backend) -> None:
         lines.append((row.pattern, f"{row.size}", *cells, row.chosen, f"{row.cost:.2f}"))
     title = f"exchanges on {backend.describe()}, us (predicted)"
     columns = ("pattern", "bytes", *names, "chosen", "cost")
-    results.show_lines(title, columns, lines, words=(0, len(columns) - 2))
-    near_best = sum(row.cost <= GOOD for row in rows)
+    results.show_lines(title, columns, lines, text_columns=(0, len(columns) - 2))
+    near_best = sum(row.cost <= ACCEPTABLE_RATIO for row in rows)
     print(
-        f"seiche: the chosen way takes at most {GOOD:g} times the shortest time in {near_best} of {len(rows)} exchanges"
+        f"seiche: the chosen transport takes at most {ACCEPTABLE_RATIO:g} times the shortest time"
+        f" in {near_best} of {len(rows)} exchanges"
     )
-    known = [row for row in rows if row.chosen in row.predicted]
-    if known:
-        errors = [abs(row.predicted[row.chosen] / row.seconds[row.chosen] - 1) for row in known]
+    predicted_rows = [row for row in rows if row.chosen in row.predicted]
+    if predicted_rows:
+        errors = [abs(row.predicted[row.chosen] / row.seconds[row.chosen] - 1) for row in predicted_rows]
         print(f"seiche: median error of the predicted time: {np.median(errors):.0%}")

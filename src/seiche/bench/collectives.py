@@ -29,7 +29,7 @@ Kind: TypeAlias = Literal["alltoall", "alltoallv"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 #: Bytes from each array to each other; in an Alltoallv a third less, equal, or a third more.
 SIZES = tuple(4**k for k in range(2, 12))
-_HELPED = ("extra-message", "duplicate-pointer")
+_WITH_HELPERS = ("extra-message", "duplicate-pointer")
 
 
 @dataclass(frozen=True)
@@ -84,25 +84,27 @@ def main(
             if plots is not None:
                 plots.mkdir(parents=True, exist_ok=True)
     model = read_machine(machine) if machine is not None else None
-    word = available(world) if device == "auto" else device
+    device_name = available(world) if device == "auto" else device
     # The ranks of an array share its GPU.
-    backend = open_backend(word, world.threads(), world.local_rank // processes)
+    backend = open_backend(device_name, world.threads(), world.local_rank // processes)
     layout = layout_of(rank_places(backend, world), processes)
     # Strategies without helper processes run on one rank per array; the other ranks are idle.
-    holders = world if processes == 1 else World.of(world.comm.Split(world.rank % processes, world.rank))
+    owners = world if processes == 1 else World.of(world.comm.Split(world.rank % processes, world.rank))
     rows: list[CollectiveRow] = []
-    absent: dict[str, str] = {}
+    unavailable: dict[str, str] = {}
     names: tuple[ExchangeName, ...] = get_args(ExchangeName)[1:]
     for kind, name in product(KINDS, names):
-        if name in _HELPED and processes == 1:
-            absent[name] = "needs --processes 2 or more"
+        if name in _WITH_HELPERS and processes == 1:
+            unavailable[name] = "needs --processes 2 or more"
             continue
         for size in sizes:
-            share = seconds / (len(sizes) * len(KINDS) * len(names))
+            strategy_seconds = seconds / (len(sizes) * len(KINDS) * len(names))
             try:
-                timing = _time(_Ranks(world, holders, processes), backend, kind, name, size, seconds=share)
+                timing = _time_strategy(
+                    _Ranks(world, owners, processes), backend, kind, name, size, seconds=strategy_seconds
+                )
             except TransportError as error:
-                absent[name] = str(error)
+                unavailable[name] = str(error)
                 break
             predicted = None
             if model is not None:
@@ -111,10 +113,10 @@ def main(
             minimum, spread = timing.minimum, timing.spread
             rows.append(CollectiveRow(kind, name, layout.size, processes, size, minimum, spread, predicted))
     if world.rank == 0:
-        _report(rows, absent, backend, model=model, output=output, plots=plots)
+        _report(rows, unavailable, backend, model=model, output=output, plots=plots)
     sleep_until_barrier(world)
-    if holders is not world:
-        holders.comm.Free()
+    if owners is not world:
+        owners.comm.Free()
     return rows
 
 
@@ -122,13 +124,15 @@ class _Ranks(NamedTuple):
     """All ranks, those that own arrays, and the number of ranks per array."""
 
     world: World
-    holders: World
+    owners: World
     processes: int
 
 
-def _time(ranks: _Ranks, backend: Backend, kind: Kind, name: ExchangeName, size: int, *, seconds: float) -> Timing:
+def _time_strategy(
+    ranks: _Ranks, backend: Backend, kind: Kind, name: ExchangeName, size: int, *, seconds: float
+) -> Timing:
     """Return the timing of one strategy; raises the same TransportError on all ranks if it is not available."""
-    world, holders, processes = ranks
+    world, owners, processes = ranks
     array, helper = divmod(world.rank, processes)
     arrays = world.size // processes
     counts = [[_uneven(size, a, b) if kind == "alltoallv" else size for b in range(arrays)] for a in range(arrays)]
@@ -140,15 +144,15 @@ def _time(ranks: _Ranks, backend: Backend, kind: Kind, name: ExchangeName, size:
         sent, received = counts[array], [row[array] for row in counts]
         send, receive = (backend.zeros(sum(sizes), np.uint8) for sizes in (sent, received))
         backend.synchronize()
-    helped = name in _HELPED
+    has_helpers = name in _WITH_HELPERS
     exchange, problem = None, None
-    if helped or helper == 0:
+    if has_helpers or helper == 0:
         try:
             exchange = Exchange(
-                world if helped else holders,
+                world if has_helpers else owners,
                 *(send, receive, sent, received),
                 strategy=name,
-                processes=processes if helped else 1,
+                processes=processes if has_helpers else 1,
                 whole_messages=kind == "alltoallv",
             )
         except TransportError as error:
@@ -167,7 +171,7 @@ def _uneven(size: int, source: int, target: int) -> int:
 
 def _report(
     rows: Sequence[CollectiveRow],
-    absent: dict[str, str],
+    unavailable: dict[str, str],
     backend: Backend,
     *,
     model: Machine | None,
@@ -180,18 +184,18 @@ def _report(
         times = f"{row.seconds * 1e6:.4g}", f"{row.spread:.0%}", predicted
         cells.append((row.kind, row.strategy, f"{row.processes}", f"{row.size}", *times))
     names = ("exchange", "strategy", "processes", "bytes each", "us", "spread", "predicted us")
-    results.show_lines(f"arrays on {backend.describe()}", names, cells, words=(0, 1))
-    for name, reason in absent.items():
+    results.show_lines(f"arrays on {backend.describe()}", names, cells, text_columns=(0, 1))
+    for name, reason in unavailable.items():
         print(f"not measured: {name}: {reason}")
-    results.store(output, {**results.document("collectives", backend.describe(), rows), "absent": absent})
+    results.store(output, {**results.document("collectives", backend.describe(), rows), "absent": unavailable})
     if plots is None:
         return
     for kind in KINDS:
-        lines: dict[str, list[tuple[int, float, float | None]]] = {}
+        points: dict[str, list[tuple[int, float, float | None]]] = {}
         for row in rows:
             if row.kind == kind:
-                lines.setdefault(row.strategy, []).append((row.size, row.seconds, row.predicted))
-        if lines:
-            strategies_figure(plots / f"{kind}.png", lines)
+                points.setdefault(row.strategy, []).append((row.size, row.seconds, row.predicted))
+        if points:
+            strategies_figure(plots / f"{kind}.png", points)
     if model is not None:
         draw_machine(plots, model)

@@ -77,7 +77,7 @@ def model_of(sites: SiteSet, rheology: Rheology, layout: str = "auto") -> FlowMo
     return FlowModel(rheology, Regularised() if layout == "moments" else Trt(), iolets=iolets)
 
 
-def disturb(solver: FlowSolver, seed: int = 1) -> None:
+def fill_random(solver: FlowSolver, seed: int = 1) -> None:
     """Fill the populations with small random numbers, to avoid timing zeros."""
     random = np.random.default_rng(seed + solver.world.rank)
     scale = HALF_SCALE if solver.precision.storage == "float16" else 1.0
@@ -93,13 +93,13 @@ def disturb(solver: FlowSolver, seed: int = 1) -> None:
 def compute_seconds(solver: FlowSolver, steps: int) -> npt.NDArray[np.float64]:
     """Return each rank's seconds per step without messages (ranks,); the state is invalid afterwards."""
     solver.iolets.prepare(0, BLOCK)  # values of that many steps, the first replay of the graph included
-    fewer = min(steps, BLOCK - GRAPH_STEPS)
-    return np.array(solver.world.allgather(seconds_without_messages(solver, solver.exchanges, fewer)))
+    limited_steps = min(steps, BLOCK - GRAPH_STEPS)
+    return np.array(solver.world.allgather(seconds_without_messages(solver, solver.exchanges, limited_steps)))
 
 
 def measure(solver: FlowSolver, case: str, seconds: float, copy: float) -> FlowRow:
     """Run for about `seconds` and return the performance (collective)."""
-    disturb(solver)
+    fill_random(solver)
     solver.timers.every = 1 << 30
 
     def seconds_of(steps: int) -> float:
@@ -110,18 +110,18 @@ def measure(solver: FlowSolver, case: str, seconds: float, copy: float) -> FlowR
         return solver.timers.seconds - begin
 
     seconds_of(66)
-    pace = seconds_of(64) / 64
-    agreed = float(solver.world.allreduce_max(np.array([pace]))[0])
-    steps = max(64, int(seconds / agreed) // 64 * 64)
-    best = float("inf")
+    rank_step_seconds = seconds_of(64) / 64
+    step_seconds = float(solver.world.allreduce_max(np.array([rank_step_seconds]))[0])
+    steps = max(64, int(seconds / step_seconds) // 64 * 64)
+    run_seconds = float("inf")
     for _ in range(3):
         solver.world.barrier()
-        best = min(best, float(solver.world.allreduce_max(np.array([seconds_of(steps)]))[0]))
-    moved = sum(stage.bytes for phase in solver.phases for stage in phase) / len(solver.phases)
-    moved = float(solver.world.allreduce_sum(np.array([float(moved)]))[0])
-    sites, traffic = len(solver.sites), moved * steps / best
-    several = solver.populations.plan.peers or solver.world.size > 1
-    compute = float(compute_seconds(solver, steps).max()) if several else best / steps
+        run_seconds = min(run_seconds, float(solver.world.allreduce_max(np.array([seconds_of(steps)]))[0]))
+    bytes_per_step = sum(stage.bytes for phase in solver.phases for stage in phase) / len(solver.phases)
+    bytes_per_step = float(solver.world.allreduce_sum(np.array([float(bytes_per_step)]))[0])
+    sites, traffic = len(solver.sites), bytes_per_step * steps / run_seconds
+    has_messages = solver.populations.plan.peers or solver.world.size > 1
+    compute = float(compute_seconds(solver, steps).max()) if has_messages else run_seconds / steps
     return FlowRow(
         case,
         solver.layout,
@@ -131,13 +131,13 @@ def measure(solver: FlowSolver, case: str, seconds: float, copy: float) -> FlowR
         sites,
         solver.world.size,
         steps,
-        sites * steps / best / 1e6,
-        moved / sites,
+        sites * steps / run_seconds / 1e6,
+        bytes_per_step / sites,
         traffic / 1e9,
         traffic / copy,
         solver.populations.memory(),
         solver.transport,
-        best / steps * 1e6,
+        run_seconds / steps * 1e6,
         compute * 1e6,
     )
 
@@ -176,12 +176,12 @@ def main(
     With `weak` every rank has a load of `size`; otherwise all ranks share it.
     """
     world = World.from_mpi()
-    pairs = precisions or PRECISIONS["cuda" if parse_device(device).is_gpu else "cpu"]
+    precision_pairs = precisions or PRECISIONS["cuda" if parse_device(device).is_gpu else "cpu"]
     rows: list[FlowRow] = []
     copy = 0.0
-    described = ""
+    device_name = ""
     for case, sites in cases(names, device, size, world.size if weak else 1):
-        for compute, storage in pairs:
+        for compute, storage in precision_pairs:
             for layout in layouts:
                 precision = Precision(compute, storage)  # type: ignore[arg-type]
                 model = model_of(sites, rheology or Newtonian(0.1), layout)
@@ -197,14 +197,14 @@ def main(
                     threads=threads,
                 )
                 if not copy:
-                    described = solver.backend.describe()
+                    device_name = solver.backend.describe()
                     copy = copy_bandwidth(solver.backend, world)
                 rows.append(measure(solver, case, seconds, copy))
                 solver.close()
                 del solver
     if world.rank == 0:
-        show(rows, described, copy)
-        results.store(output, document(rows, described, copy))
+        show(rows, device_name, copy)
+        results.store(output, document(rows, device_name, copy))
     return rows
 
 
@@ -230,4 +230,4 @@ _COLUMNS = {
 
 def show(rows: Sequence[FlowRow], device: str, copy: float) -> None:
     """Print the rows as a table."""
-    results.show(f"{device}, copy {copy / 1e9:.1f} GB/s", _COLUMNS, rows, words=3)
+    results.show(f"{device}, copy {copy / 1e9:.1f} GB/s", _COLUMNS, rows, text_columns=3)

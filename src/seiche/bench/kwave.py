@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from seiche.ultrasound.problem import Problem
 
 #: Steps of the shorter and the longer run; their difference is timed.
-_SHORT, _LONG = 2, 8
-_RUNS = 3
+_SHORT_RUN, _LONG_RUN = 2, 8
+_REPETITIONS = 3
 
 
-def require() -> None:
+def check_installed() -> None:
     """Check that the package is installed.
 
     Raises:
         CaseError: k-wave-python is not installed.
     """
     if importlib.util.find_spec("kwave") is None:
-        raise CaseError("--peer needs k-wave-python: pip install k-wave-python")
+        raise CaseError("--peer requires k-wave-python: pip install k-wave-python")
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ def measure(problem: Problem, precision: str, device: str) -> PeerTimes:
 
         on_gpu = parse_device(device).is_gpu
         times = []
-        for _ in range(_RUNS):
-            short, long = (_seconds(problem, steps, precision, on_gpu) for steps in (_SHORT, _LONG))
-            times.append(1e3 * (long - short) / (_LONG - _SHORT))
+        for _ in range(_REPETITIONS):
+            short, long = (_seconds(problem, steps, precision, on_gpu) for steps in (_SHORT_RUN, _LONG_RUN))
+            times.append(1e3 * (long - short) / (_LONG_RUN - _SHORT_RUN))
     name = f"k-wave-python {getattr(kwave, '__version__', '')}".strip()
     library = "CuPy" if on_gpu else "NumPy"
-    return PeerTimes(name, library, _LONG, float(np.median(times)), min(times))
+    return PeerTimes(name, library, _LONG_RUN, float(np.median(times)), min(times))
 
 
 def _seconds(problem: Problem, steps: int, precision: str, on_gpu: bool) -> float:

@@ -27,7 +27,7 @@ from seiche.ultrasound.solver import UltrasoundSolver
 WIDTHS = (4, 6, 8, 12, 16, 20, 24, 32)
 RESOLUTIONS = (3.0, 4.0, 6.0, 8.0)
 #: Points of a rank along each divided axis, sound speeds of the layers (m/s), Courant number.
-_CORE, _SPEEDS, _CFL = 72, (1500.0, 1800.0), 0.3
+_CORE_POINTS, _SPEEDS, _CFL = 72, (1500.0, 1800.0), 0.3
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,10 @@ class LocalBasisRow:
 def problem_of(shape: tuple[int, ...], points_per_wavelength: float) -> Problem:
     """Return a packet that crosses the grid diagonally and enters another medium."""
     x = np.meshgrid(*(np.arange(n, dtype=np.float64) for n in shape), indexing="ij")
-    along = sum(x) / np.sqrt(len(shape))
+    distance = sum(x) / np.sqrt(len(shape))
     squared = sum((a - 0.3 * n) ** 2 for a, n in zip(x, shape, strict=True))
     envelope = np.exp(-squared / (2 * (1.2 * points_per_wavelength) ** 2))
-    spacing, second = 1e-4, x[0] > 0.6 * shape[0]
+    spacing, in_second_layer = 1e-4, x[0] > 0.6 * shape[0]
     return Problem(
         axes=("x", "y", "z")[: len(shape)],
         shape=shape,
@@ -65,10 +65,10 @@ def problem_of(shape: tuple[int, ...], points_per_wavelength: float) -> Problem:
         dt=_CFL * spacing / _SPEEDS[1],
         steps=int(0.35 * max(shape) / _CFL * _SPEEDS[1] / _SPEEDS[0]),
         reference_speed=_SPEEDS[1],
-        sound_speed=np.where(second, _SPEEDS[1], _SPEEDS[0]),
-        density=np.where(second, 1200.0, 1000.0),
+        sound_speed=np.where(in_second_layer, _SPEEDS[1], _SPEEDS[0]),
+        density=np.where(in_second_layer, 1200.0, 1000.0),
         pml=(Pml(10, 2.0),) * len(shape),
-        initial_pressure=envelope * np.cos(2 * np.pi * along / points_per_wavelength),
+        initial_pressure=envelope * np.cos(2 * np.pi * distance / points_per_wavelength),
     )
 
 
@@ -84,7 +84,7 @@ def measure(
         if not OVERLAPS[0] <= width <= OVERLAPS[1]:
             raise CaseError(f"--overlap: {width} points is not between {OVERLAPS[0]} and {OVERLAPS[1]}")
     split = _split(world.size, dimensions)
-    shape = tuple(_CORE * count for count in split)
+    shape = tuple(_CORE_POINTS * count for count in split)
     rows = []
     for resolution in resolutions:
         problem = problem_of(shape, resolution)
@@ -93,17 +93,19 @@ def measure(
             measured, cuts = None, 1
             if world.size > 1:
                 if reference is None:
-                    alone = UltrasoundSolver(problem, device=device, precision="float64")
-                    alone.advance(problem.steps)
-                    reference = alone.field("p")
-                parts = Decomposition("local", width, split)
-                solver = UltrasoundSolver(problem, world=world, decomposition=parts, device=device, precision="float64")
+                    serial_solver = UltrasoundSolver(problem, device=device, precision="float64")
+                    serial_solver.advance(problem.steps)
+                    reference = serial_solver.field("p")
+                decomposition = Decomposition("local", width, split)
+                solver = UltrasoundSolver(
+                    problem, world=world, decomposition=decomposition, device=device, precision="float64"
+                )
                 solver.advance(problem.steps)
                 cuts = cuts_along_diagonal(solver.parts)
                 measured = float(np.linalg.norm(solver.field("p") - reference) / np.linalg.norm(reference))
                 solver.close()
             predicted = cuts * crossing_error(resolution, width, cfl=_CFL)
-            derivative = derivative_error(_CORE, width, resolution)
+            derivative = derivative_error(_CORE_POINTS, width, resolution)
             rows.append(LocalBasisRow(width, resolution, cuts, derivative, predicted, measured))
     return rows
 
@@ -161,11 +163,11 @@ def draw(path: Path, rows: Sequence[LocalBasisRow]) -> None:
         figure = new_figure(SINGLE_COLUMN, 2.6)
         axes = figure.subplots()
         for color, resolution in zip(COLORS * 2, sorted({row.points_per_wavelength for row in rows}), strict=False):
-            chosen = [row for row in rows if row.points_per_wavelength == resolution]
-            widths = [row.overlap for row in chosen]
+            selected = [row for row in rows if row.points_per_wavelength == resolution]
+            widths = [row.overlap for row in selected]
             label = f"{resolution:g} points per wavelength"
-            measured = [row.measured for row in chosen if row.measured is not None]
-            dashes = axes.semilogy(widths, [row.predicted for row in chosen], "--", color=color, linewidth=0.8)
+            measured = [row.measured for row in selected if row.measured is not None]
+            dashes = axes.semilogy(widths, [row.predicted for row in selected], "--", color=color, linewidth=0.8)
             if len(measured) == len(widths):
                 axes.semilogy(widths, measured, "o-", color=color, markersize=3, label=label)
             else:

@@ -10,12 +10,12 @@ from seiche.backend import open_backend
 from seiche.bench import results
 from seiche.domain.world import World
 from seiche.errors import BackendUnavailable, CaseError
-from seiche.io.files import check_no_folder
+from seiche.io.files import check_output_folder
 from seiche.io.parallel import all_or_none
 from seiche.machine.laws.file import Machine, write_machine
 from seiche.machine.measure.survey import measure
 
-_PROBES = {
+_PROBE_TEXTS = {
     "single_copy": "processes can read each other's memory (single copy)",
     "device_mpi": "MPI accepts addresses of GPU memory",
     "peer_access": "GPUs can access each other's memory",
@@ -48,13 +48,13 @@ def main(
     world = World.from_mpi() if world is None else world
     with all_or_none(world):
         if world.rank == 0:
-            _refuse(output, folder)
-    where = folder if folder is not None else output.resolve().parent
+            _check_paths(output, folder)
+    test_folder = folder if folder is not None else output.resolve().parent
     machine = measure(
         world,
         available(world) if device == "auto" else device,
         seconds=seconds,
-        folder=where,
+        folder=test_folder,
         name=name,
         report=lambda text: None if world.rank else print(f"seiche: measuring {text}", file=sys.stderr, flush=True),
     )
@@ -71,10 +71,10 @@ def refuse_output(output: Path) -> None:
     """Raise CaseError if a machine file exists already, or its folder is missing or not writable."""
     if output.exists():
         raise CaseError(f"{output} exists: move it, or choose another file with --json")
-    check_no_folder(output)
+    check_output_folder(output)
 
 
-def _refuse(output: Path, folder: Path | None) -> None:
+def _check_paths(output: Path, folder: Path | None) -> None:
     refuse_output(output)
     if folder is not None and not folder.is_dir():
         raise CaseError(f"--folder {folder}: this folder does not exist")
@@ -108,7 +108,7 @@ def show(machine: Machine) -> None:
                 f"{len(path.warnings)} warnings" if path.warnings else "",
             )
         )
-    results.show_lines(f"{machine.name}: {machine.source}", headings, lines, words=(0, 1, 7))
+    results.show_lines(f"{machine.name}: {machine.source}", headings, lines, text_columns=(0, 1, 7))
     for limit in machine.injection:
         rate = limit.rate * 1e-9
         print(f"a node injects {rate:.4g} GB/s over {limit.path} {limit.locality} ({limit.senders} senders)")
@@ -116,14 +116,14 @@ def show(machine: Machine) -> None:
         low, high = machine.memory_intervals.get(memory, (rate, rate))
         spread = f", {low * 1e-9:.4g} to {high * 1e-9:.4g} in single rounds" if high > low else ""
         print(f"copy bandwidth of {memory} memory: {rate * 1e-9:.4g} GB/s (read and written, all ranks){spread}")
-    for where, launch in machine.launch.items():
-        inside = (launch.graph_kernel or 0.0) * 1e6
-        print(f"kernel launch, {where}: {launch.kernel * 1e6:.3g} us; in a graph {inside:.3g} us")
+    for device, launch in machine.launch.items():
+        graph_microseconds = (launch.graph_kernel or 0.0) * 1e6
+        print(f"kernel launch, {device}: {launch.kernel * 1e6:.3g} us; in a graph {graph_microseconds:.3g} us")
     if machine.files is not None:
         print(f"file writes: {machine.files.rate * 1e-9:.3g} GB/s, {machine.files.small * 1e3:.3g} ms for a small one")
     for name, probe in machine.probes.items():
-        answer = {True: "yes", False: "no", None: "not known"}[probe.works]
-        print(f"{_PROBES.get(name, name)}: {answer} ({probe.reason})")
+        result = {True: "yes", False: "no", None: "not known"}[probe.works]
+        print(f"{_PROBE_TEXTS.get(name, name)}: {result} ({probe.reason})")
     ranks, hosts, cores = (int(machine.hardware.get(key, 1)) for key in ("ranks", "hosts", "cores"))
     if ranks > hosts * cores:
         print(f"more ranks ({ranks}) than cores ({hosts * cores}): messages are slow because ranks wait for a core")

@@ -33,11 +33,11 @@ from seiche.solver import SolverBase
 #: Increased when a key changes its meaning.
 SCHEMA: Final = "seiche-bench-predict-1"
 #: Seconds spent on measuring the machine without a machine file.
-_MACHINE = 10.0
+_MACHINE_SECONDS = 10.0
 #: Warm-up steps (on a GPU more than a graph), steps timed by stage, and timings of whole steps.
-_WARM, _WARM_GPU, _BY_STAGE, _TIMINGS = 4, 40, 16, 5
+_WARM_UP_STEPS, _WARM_UP_STEPS_GPU, _STAGE_STEPS, _TIMINGS = 4, 40, 16, 5
 #: Acceptable median error.
-GOOD: Final = 0.15
+ACCEPTABLE_ERROR: Final = 0.15
 #: Sizes of the cases: for a few cores, and for a GPU.
 SIZES: Final = ("small", "large")
 
@@ -118,14 +118,22 @@ def main(
     if keep and (machine is None or not machine.exists()):
         raise CaseError("--keep needs an existing machine file: pass it with --machine")
     on_root(world, lambda: refuse_output(output))
-    word = available(world) if device == "auto" else device
-    known = on_root(world, lambda: _known(earlier))
-    backend = open_backend(word, world.threads(), world.local_rank)
-    target = read_machine(machine) if machine is not None else measure(world, backend, seconds=_MACHINE)
+    device_name = available(world) if device == "auto" else device
+    earlier_scales = on_root(world, lambda: _read_scales(earlier))
+    backend = open_backend(device_name, world.threads(), world.local_rank)
+    target = read_machine(machine) if machine is not None else measure(world, backend, seconds=_MACHINE_SECONDS)
     rows = []
     for name in names or EXAMPLES:
-        extent = size or ("large" if backend.is_gpu else "small")
-        row = _row(name, extent, world, device=word, machine=target, seconds=seconds, known=known.get(name))
+        case_size = size or ("large" if backend.is_gpu else "small")
+        row = _row(
+            name,
+            case_size,
+            world,
+            device=device_name,
+            machine=target,
+            seconds=seconds,
+            earlier_scales=earlier_scales.get(name),
+        )
         if row is not None:
             rows.append(row)
             _show_row(row)
@@ -151,19 +159,19 @@ def _with_stages(machine: Machine, rows: Sequence[PredictionRow], *, gpu: bool) 
 
 
 def _store(rows: Sequence[PredictionRow], output: Path | None, device: str, machine: str) -> None:
-    stored = results.document("predict", device, rows, schema=SCHEMA, machine=machine)
-    for row, entry in zip(rows, stored["rows"], strict=True):
+    content = results.document("predict", device, rows, schema=SCHEMA, machine=machine)
+    for row, entry in zip(rows, content["rows"], strict=True):
         entry["errors"] = row.errors
-    results.store(output, stored)
+    results.store(output, content)
 
 
-def _known(earlier: Sequence[Path]) -> dict[str, dict[str, Scale]]:
+def _read_scales(earlier: Sequence[Path]) -> dict[str, dict[str, Scale]]:
     """Return the stage times by example; of several files the first has precedence.
 
     Raises:
         FormatError: a file was not written by this command.
     """
-    known: dict[str, dict[str, Scale]] = {}
+    scales_by_case: dict[str, dict[str, Scale]] = {}
     for path in earlier:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
@@ -174,11 +182,11 @@ def _known(earlier: Sequence[Path]) -> dict[str, dict[str, Scale]]:
         try:
             for row in content["rows"]:
                 scales = {name: _scale(**scale) for name, scale in row["scales"].items()}
-                known.setdefault(str(row["case"]), scales)
+                scales_by_case.setdefault(str(row["case"]), scales)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             reason = f"{error} is missing" if isinstance(error, KeyError) else str(error).partition("\n")[0]
             raise FormatError(path, "rows", f"not as written by `seiche bench predict --json`: {reason}") from error
-    return known
+    return scales_by_case
 
 
 def _scale(elsewhere: bool = False, **stage: Any) -> Scale:
@@ -191,7 +199,14 @@ def _scale(elsewhere: bool = False, **stage: Any) -> Scale:
 
 
 def _row(
-    name: str, size: str, world: World, *, device: str, machine: Machine, seconds: float, known: dict[str, Scale] | None
+    name: str,
+    size: str,
+    world: World,
+    *,
+    device: str,
+    machine: Machine,
+    seconds: float,
+    earlier_scales: dict[str, Scale] | None,
 ) -> PredictionRow | None:
     """Return the row of an example, None on ranks other than the first (collective)."""
     with TemporaryDirectory() as temporary:
@@ -200,7 +215,7 @@ def _row(
         on_root(world, lambda: path.write_text(EXAMPLES[name], encoding="utf-8"))
         changes = LARGE[name] if size == "large" else ()
         with load(path, device=device, overrides=changes, output=folder / "out", world=world) as simulation:
-            step, stages = _timed(simulation.solver, seconds, world)
+            step, stages = _time_steps(simulation.solver, seconds, world)
             exchange = simulation.case_run.exchange_seconds()
             transport = simulation.solver.transport
         world.barrier()
@@ -209,27 +224,27 @@ def _row(
         plan = planned_case(path, changes, device=parse_device(device).kind).plan(world.size)
     if transport != "none":
         plan = replace(plan, transport=transport)
-    width = world.local_size
-    predicted = predict_step(plan, machine, ranks_per_node=width)
-    scales = known or stored_scales(machine, name, gpu=plan.gpu)
-    scaled = predict_step(plan, machine, ranks_per_node=width, scales=scales) if scales else None
+    ranks_per_node = world.local_size
+    predicted = predict_step(plan, machine, ranks_per_node=ranks_per_node)
+    scales = earlier_scales or stored_scales(machine, name, gpu=plan.gpu)
+    scaled_prediction = predict_step(plan, machine, ranks_per_node=ranks_per_node, scales=scales) if scales else None
     return PredictionRow(
         name,
         world.size,
         predicted.transport,
         step,
         predicted.seconds,
-        scaled.seconds if scaled else None,
+        scaled_prediction.seconds if scaled_prediction else None,
         exchange,
         predicted.exchange,
         size,
         (predicted.low, predicted.high),
-        _compared(plan, stages, predicted),
-        scales_of(plan, machine, stages, ranks_per_node=width),
+        _stage_comparison(plan, stages, predicted),
+        scales_of(plan, machine, stages, ranks_per_node=ranks_per_node),
     )
 
 
-def _compared(
+def _stage_comparison(
     plan: RunPlan, stages: dict[str, tuple[float, float]], predicted: StepTime
 ) -> dict[str, tuple[float, float]]:
     """Return measured and predicted seconds of each stage in a mean step."""
@@ -250,31 +265,32 @@ def _advance(solver: SolverBase, steps: int) -> None:
     solver.finish()
 
 
-def _timed(solver: SolverBase, seconds: float, world: World) -> tuple[float, dict[str, tuple[float, float]]]:
+def _time_steps(solver: SolverBase, seconds: float, world: World) -> tuple[float, dict[str, tuple[float, float]]]:
     """Return the seconds of a step (minimum of the timings), and mean and minimum seconds of stages over the ranks."""
     timers = solver.timers
-    warm = _WARM_GPU if solver.backend.has_graphs else _WARM
-    _advance(solver, warm)
+    warm_up_steps = _WARM_UP_STEPS_GPU if solver.backend.has_graphs else _WARM_UP_STEPS
+    _advance(solver, warm_up_steps)
     timers.every, timers.skip = 1, 0  # time every step, without exception
     timers.reset()
-    _advance(solver, _BY_STAGE)
+    _advance(solver, _STAGE_STEPS)
     times = timers.times()
     timers.reset()
     timers.every = 1 << 30
-    _advance(solver, warm)
-    best, count = np.inf, 8
+    _advance(solver, warm_up_steps)
+    step_seconds, count = np.inf, 8
     for _ in range(_TIMINGS):
-        best = min(best, slowest_rank_seconds(world, partial(_advance, solver, count)) / count)
-        count = max(8, 32 * round(seconds / _TIMINGS / best / 32))
+        step_seconds = min(step_seconds, slowest_rank_seconds(world, partial(_advance, solver, count)) / count)
+        count = max(8, 32 * round(seconds / _TIMINGS / step_seconds / 32))
     ranks = world.allgather({name: (time.mean, time.minimum) for name, time in times.items()})
     names = dict.fromkeys(name for rank in ranks for name in rank)
     means = {name: np.mean([rank.get(name, (0.0, 0.0)) for rank in ranks], axis=0) for name in names}
     # Timing by stage makes a step longer, and other processes may interfere: only the proportions are used.
     samples = [time.samples for time in times.values()]
-    whole = sum(means[name][0] * count / _BY_STAGE for name, count in zip(times, samples, strict=True))
-    level = best / whole
-    return best, {
-        name: (level * float(mean), min(level * float(mean), float(minimum))) for name, (mean, minimum) in means.items()
+    stage_sum = sum(means[name][0] * count / _STAGE_STEPS for name, count in zip(times, samples, strict=True))
+    factor = step_seconds / stage_sum
+    return step_seconds, {
+        name: (factor * float(mean), min(factor * float(mean), float(minimum)))
+        for name, (mean, minimum) in means.items()
     }
 
 

@@ -38,9 +38,9 @@ def heading(benchmark: str, device: str) -> dict[str, Any]:
     }
 
 
-def document(benchmark: str, device: str, rows: Sequence[DataclassInstance], **more: Any) -> dict[str, Any]:
-    """Return the document to store: heading, `more` entries, and the rows."""
-    return {**heading(benchmark, device), **more, "rows": [asdict(row) for row in rows]}
+def document(benchmark: str, device: str, rows: Sequence[DataclassInstance], **extra: Any) -> dict[str, Any]:
+    """Return the document to store: heading, `extra` entries, and the rows."""
+    return {**heading(benchmark, device), **extra, "rows": [asdict(row) for row in rows]}
 
 
 def store(path: Path | None, stored: Mapping[str, Any]) -> None:
@@ -67,27 +67,34 @@ def sizes_of(ranks: int) -> list[int]:
     return sorted({*(1 << k for k in range(ranks.bit_length()) if 1 << k <= ranks), ranks})
 
 
-def show(title: str, columns: Mapping[str, str], rows: Sequence[object], *, words: int = 0, width: int = 120) -> None:
+def show(
+    title: str, columns: Mapping[str, str], rows: Sequence[object], *, text_columns: int = 0, width: int = 120
+) -> None:
     """Print rows as a table.
 
     Args:
         title: title above the table.
         columns: headings, and format strings of their values with the row as `{0}`.
         rows: one per line.
-        words: number of leading columns that are aligned left.
+        text_columns: number of leading columns, which are aligned left.
         width: width of the table in characters.
     """
     lines = [[text.format(row) for text in columns.values()] for row in rows]
-    show_lines(title, list(columns), lines, words=range(words), width=width)
+    show_lines(title, list(columns), lines, text_columns=range(text_columns), width=width)
 
 
 def show_lines(
-    title: str, names: Sequence[str], lines: Sequence[Sequence[str]], *, words: Sequence[int] = (), width: int = 120
+    title: str,
+    names: Sequence[str],
+    lines: Sequence[Sequence[str]],
+    *,
+    text_columns: Sequence[int] = (),
+    width: int = 120,
 ) -> None:
-    """Print lines of cells below their `names` as a table; the columns `words` are aligned left."""
+    """Print lines of cells below their `names` as a table; those with the indices `text_columns` are aligned left."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for number, name in enumerate(names):
-        table.add_column(name, justify="left" if number in words else "right")
+    for index, name in enumerate(names):
+        table.add_column(name, justify="left" if index in text_columns else "right")
     for line in lines:
         table.add_row(*line)
     Console(width=width, highlight=False).print(table)

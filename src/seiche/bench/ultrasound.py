@@ -25,7 +25,7 @@ from seiche.ultrasound.solver import UltrasoundSolver
 Physics: TypeAlias = Literal["homogeneous", "lossless", "full"]
 SCHEMES = ("exact", "separable", "local4")
 #: Warm-up steps, timed runs, and steps timed by stage.
-_WARM, _RUNS, _STAGED = 3, 3, 5
+_WARM_UP_STEPS, _REPETITIONS, _STAGE_STEPS = 3, 3, 5
 _SPACING, _TIME_STEP = 1e-4, 1.5e-8
 
 
@@ -105,22 +105,22 @@ def step_seconds(solver: UltrasoundSolver, world: World, seconds: float) -> tupl
     """Return the seconds per step of the slowest rank in runs of about `seconds`, and steps per run (collective)."""
     solver.timers.every = 1 << 30
 
-    def spent(steps: int) -> float:
+    def seconds_per_step(steps: int) -> float:
         world.barrier()
         begin = time.perf_counter()
         solver.advance(steps)
         return float(world.allreduce_max(np.array([(time.perf_counter() - begin) / steps]))[0])
 
-    solver.advance(_WARM)
-    steps = max(1, min(1000, int(seconds / max(spent(2), 1e-9))))
-    return [spent(steps) for _ in range(_RUNS)], steps
+    solver.advance(_WARM_UP_STEPS)
+    steps = max(1, min(1000, int(seconds / max(seconds_per_step(2), 1e-9))))
+    return [seconds_per_step(steps) for _ in range(_REPETITIONS)], steps
 
 
 def stage_milliseconds(solver: UltrasoundSolver) -> dict[str, float]:
     """Return the mean milliseconds of each stage of a few steps that are timed by stage."""
     solver.timers.reset()
     solver.timers.every, solver.timers.skip = 1, 0
-    solver.advance(_STAGED)
+    solver.advance(_STAGE_STEPS)
     return {name: timing.mean * 1e3 for name, timing in solver.timers.times().items()}
 
 
@@ -138,10 +138,10 @@ def measure(
     problem = problem_of(size, physics)
     gc.collect()
     backend = open_backend(device, threads)
-    before = backend.used_memory()
+    used_before = backend.used_memory()
     solver = UltrasoundSolver(problem, device=device, precision=precision, scheme=scheme, threads=threads)
-    solver.advance(_WARM)
-    allocated = (solver.backend.used_memory() - before) / problem.points
+    solver.advance(_WARM_UP_STEPS)
+    bytes_per_point = (solver.backend.used_memory() - used_before) / problem.points
     times, steps = step_seconds(solver, World.serial(), seconds)
     return UltrasoundRow(
         "seiche",
@@ -155,7 +155,7 @@ def measure(
         float(np.median(times)) * 1e3,
         min(times) * 1e3,
         memory(problem, scheme, precision, device=device) / problem.points,
-        allocated,
+        bytes_per_point,
         stage_milliseconds(solver),
     )
 
@@ -180,20 +180,26 @@ def main(
         CaseError: a cube is too small, or k-wave-python is required and not installed.
     """
     if peer:
-        kwave.require()
+        kwave.check_installed()
     backend = open_backend(device, threads)
-    described, copy = backend.describe(), copy_bandwidth(backend, World.serial())
+    device_name, copy = backend.describe(), copy_bandwidth(backend, World.serial())
     rows: list[UltrasoundRow] = []
     for size in sizes or ((256, 384) if parse_device(device).is_gpu else (64, 128)):
         for name in physics:
             for scheme in schemes:
                 rows.append(measure(size, scheme, name, precision, device=device, threads=threads, seconds=seconds))
             if peer:
-                peers = kwave.measure(problem_of(size, name), precision, device)
-                program, library, times = peers.program, peers.library, (peers.milliseconds, peers.min_milliseconds)
-                rows.append(UltrasoundRow(program, size, "exact", name, precision, 0, library, peers.steps, *times))
-    show(rows, described, copy)
-    results.store(output, results.document("ultrasound", described, rows, copy_bytes_per_second=copy))
+                peer_times = kwave.measure(problem_of(size, name), precision, device)
+                program, library, times = (
+                    peer_times.program,
+                    peer_times.library,
+                    (peer_times.milliseconds, peer_times.min_milliseconds),
+                )
+                rows.append(
+                    UltrasoundRow(program, size, "exact", name, precision, 0, library, peer_times.steps, *times)
+                )
+    show(rows, device_name, copy)
+    results.store(output, results.document("ultrasound", device_name, rows, copy_bytes_per_second=copy))
     return rows
 
 
@@ -202,16 +208,16 @@ _COLUMNS = {
     **{name: f"{{0.{name}}}" for name in ("program", "scheme", "physics", "precision", "transforms")},
     "points": "{0.size}^3",
     "ms/step": "{0.milliseconds:.2f}",
-    "least": "{0.min_milliseconds:.2f}",
+    "minimum": "{0.min_milliseconds:.2f}",
     "ns/point": "{0.nanoseconds_per_point:.3f}",
-    "B/point stated": "{0.bytes_texts[0]}",
+    "B/point predicted": "{0.bytes_texts[0]}",
     "measured": "{0.bytes_texts[1]}",
 }
 
 
 def show(rows: Sequence[UltrasoundRow], device: str, copy: float) -> None:
     """Print the rows as a table, followed by the stages."""
-    results.show(f"{device}, copy {copy / 1e9:.1f} GB/s", _COLUMNS, rows, words=5, width=140)
+    results.show(f"{device}, copy {copy / 1e9:.1f} GB/s", _COLUMNS, rows, text_columns=5, width=140)
     for row in rows:
         if row.stages:
             stages = ", ".join(f"{name} {value:.2f}" for name, value in row.stages.items())

@@ -21,7 +21,7 @@ from seiche.ultrasound.solver import UltrasoundSolver
 #: Points shared with each neighbour; 0: transforms of the whole grid.
 OVERLAPS = (8, 16, 0)
 #: Stages that move messages.
-_MESSAGES = ("send halo", "receive halo", "transpose")
+_MESSAGE_STAGES = ("send halo", "receive halo", "transpose")
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class UltrasoundRanksRow:
     @property
     def share_of_messages(self) -> float:
         """Share of a step in stages that move messages."""
-        return sum(self.stages.get(name, 0.0) for name in _MESSAGES) / max(sum(self.stages.values()), 1e-30)
+        return sum(self.stages.get(name, 0.0) for name in _MESSAGE_STAGES) / max(sum(self.stages.values()), 1e-30)
 
 
 def measure(
@@ -71,12 +71,12 @@ def measure(
     physics: Physics,
     *,
     overlap: int,
-    alone: float,
+    one_rank_milliseconds: float,
     transport: str = "auto",
     seconds: float = 1.0,
     **options: Any,
 ) -> UltrasoundRanksRow:
-    """Time one cube per rank (collective); `alone`: milliseconds on one rank.
+    """Time one cube per rank (collective); `one_rank_milliseconds`: milliseconds on one rank.
 
     Raises:
         CaseError: the overlap is impossible for these cubes.
@@ -98,7 +98,7 @@ def measure(
         overlap,
         solver.overlap,
         world.size,
-        alone,
+        one_rank_milliseconds,
         milliseconds,
         float(np.prod(solver.part.shape)) / size**3 if overlap else 1.0,
         stages,
@@ -132,13 +132,13 @@ def main(
     options: dict[str, Any] = {"device": device, "precision": precision, "threads": threads}
     cases = [(size, scheme, name) for size in sizes or (64,) for name in physics for scheme in schemes]
     rows: list[UltrasoundRanksRow] = []
-    described = ""
+    device_name = ""
     for size, scheme, name in cases:
-        milliseconds, single = 0.0, world.first(1)
-        if single is not None:
+        milliseconds, first_rank = 0.0, world.first(1)
+        if first_rank is not None:
             solver = UltrasoundSolver(problem_of(size, name), scheme=scheme, **options)
-            described = solver.backend.describe()
-            milliseconds = float(np.median(step_seconds(solver, single, seconds)[0])) * 1e3
+            device_name = solver.backend.describe()
+            milliseconds = float(np.median(step_seconds(solver, first_rank, seconds)[0])) * 1e3
             del solver
             gc.collect()
         milliseconds = world.bcast(milliseconds)
@@ -147,14 +147,19 @@ def main(
             for overlap in overlaps if scheme == "exact" else [0]:
                 if subset is None:
                     continue
-                common = {"overlap": overlap, "alone": milliseconds, "transport": transport, "seconds": seconds}
-                rows.append(measure(subset, size, scheme, name, **common, **options))
+                settings = {
+                    "overlap": overlap,
+                    "one_rank_milliseconds": milliseconds,
+                    "transport": transport,
+                    "seconds": seconds,
+                }
+                rows.append(measure(subset, size, scheme, name, **settings, **options))
                 gc.collect()
                 if world.rank == 0:
-                    results.store(output, results.document("ultrasound-ranks", described, rows))
+                    results.store(output, results.document("ultrasound-ranks", device_name, rows))
             world.barrier()
     if world.rank == 0:
-        results.show(described, _COLUMNS, rows, words=5, width=150)
+        results.show(device_name, _COLUMNS, rows, text_columns=5, width=150)
         print("points of each rank; work: points computed over own points; after work: efficiency including that work")
         return rows
     return []
@@ -166,7 +171,7 @@ _COLUMNS = {
     "points": "{0.size}^3",
     "ranks": "{0.ranks}",
     "width": "{0.width}",
-    "alone": "{0.milliseconds_one_rank:.2f}",
+    "1 rank": "{0.milliseconds_one_rank:.2f}",
     "ms/step": "{0.milliseconds:.2f}",
     "work": "{0.redundant_work:.3f}",
     "efficiency": "{0.efficiency:.3f}",

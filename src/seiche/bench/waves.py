@@ -29,7 +29,7 @@ CONFIGURATIONS: tuple[tuple[Medium, str], ...] = (("acoustic", "upwind"), ("elas
 PRECISIONS: tuple[Real, ...] = ("float64", "float32")
 #: Steps after which states with different ghosts are compared, and the number of elements of a rank in the comparison:
 #: the last ones, which touch those of other ranks.
-_COMPARED, _ELEMENTS = 10, 4096
+_COMPARISON_STEPS, _COMPARED_ELEMENTS = 10, 4096
 #: Elements of the initial state, which is repeated.
 _TILE = 64
 
@@ -88,15 +88,15 @@ def measure(solver: Solver, seconds: float) -> tuple[float, int]:
     world = solver.world
     solver.timers.every = 1 << 30
 
-    def spent(steps: int) -> float:
+    def run_seconds(steps: int) -> float:
         world.barrier()
         begin = solver.timers.seconds
         solver.advance(steps)
         return float(world.allreduce_max(np.array([solver.timers.seconds - begin]))[0])
 
     solver.advance(2)
-    steps = max(2, int(seconds / (spent(2) / 2)) // 2 * 2)
-    return min(spent(steps) for _ in range(3)) / steps, steps
+    steps = max(2, int(seconds / (run_seconds(2) / 2)) // 2 * 2)
+    return min(run_seconds(steps) for _ in range(3)) / steps, steps
 
 
 def main(
@@ -136,10 +136,10 @@ def main(
     bench = _Bench(device, threads, world, transport=transport, seconds=seconds, strong=strong)
     node_counts = (nodes,) if isinstance(nodes, int) else tuple(nodes)
     default_edge = size or (32 if parse_device(device).is_gpu else 8)
-    for number in node_counts:
-        edge = default_edge if len(node_counts) == 1 else max(1, round(default_edge * 8 / number))
+    for node_count in node_counts:
+        edge = default_edge if len(node_counts) == 1 else max(1, round(default_edge * 8 / node_count))
         for (medium, flux), precision in product(configurations, precisions):
-            for row in bench.rows(_Case(medium, flux, precision, number, edge), variant, ghosts):
+            for row in bench.rows(_Case(medium, flux, precision, node_count, edge), variant, ghosts):
                 rows.append(row)
                 if world.rank == 0:
                     show(row, bench.described, bench.copy, first=len(rows) == 1)
@@ -169,19 +169,19 @@ class _Bench:
         self.described, self.copy = "", 0.0
         self._meshes: dict[tuple[int, bool], Mesh] = {}
 
-    def _mesh(self, edge: int, alone: bool) -> Mesh:
-        if (edge, alone) not in self._meshes:
-            shape = (edge, edge, edge if alone or self.strong else edge * self.world.size)
-            world = World.serial() if alone else self.world
+    def _mesh(self, edge: int, one_device: bool) -> Mesh:
+        if (edge, one_device) not in self._meshes:
+            shape = (edge, edge, edge if one_device or self.strong else edge * self.world.size)
+            world = World.serial() if one_device else self.world
             mesh = Mesh.generate(Brick(shape, (True,) * 3), SizeField.uniform(1.0, 3), world=world)
-            self._meshes[edge, alone] = mesh
-        return self._meshes[edge, alone]
+            self._meshes[edge, one_device] = mesh
+        return self._meshes[edge, one_device]
 
     def _solver(self, case: _Case, scheme: Kernels, kind: GhostKind | None) -> Solver:
         """Return a solver in its initial state; without ghosts one for this rank alone."""
-        alone, world = kind is None, self.world
-        mesh = self._mesh(case.edge, alone)
-        device = f"cuda:{world.local_rank}" if alone and self.device == "cuda" else self.device
+        one_device, world = kind is None, self.world
+        mesh = self._mesh(case.edge, one_device)
+        device = f"cuda:{world.local_rank}" if one_device and self.device == "cuda" else self.device
         solver = Solver(
             mesh,
             Material.uniform(mesh.count, 1.0, 2.0, 1.0 if case.medium == "elastic" else 0.0),
@@ -190,7 +190,7 @@ class _Bench:
             precision=case.precision,
             device=device,
             threads=world.threads(self.threads),
-            world=World.serial() if alone else world,
+            world=World.serial() if one_device else world,
             transport=self.transport,  # type: ignore[arg-type]
             ghosts=kind or "traces",
             variant="fused" if scheme == "leapfrog" else scheme,
@@ -206,28 +206,28 @@ class _Bench:
         world, size = self.world, self.world.size
         schemes: Sequence[Any] = get_args(Variant) if variant == "all" else (variant,)
         kinds: Sequence[Any] = (ghosts,) if ghosts != "all" else get_args(GhostKind) if size > 1 else ("traces",)
-        alone = 0.0
+        one_device_seconds = 0.0
         if size > 1:
             solver = self._solver(case, schemes[0], None)
-            alone = float(world.allreduce_max(np.array([measure(solver, self.seconds)[0]]))[0])
+            one_device_seconds = float(world.allreduce_max(np.array([measure(solver, self.seconds)[0]]))[0])
             solver.close()
             del solver
         reference: npt.NDArray[Any] | None = None
-        first = 0.0
+        fused_stage = 0.0
         for kind, scheme in product(kinds, schemes):
             solver = self._solver(case, scheme, kind)
-            solver.advance(_COMPARED)
-            state = solver.backend.download(solver.u[-min(_ELEMENTS, solver.mesh.count) :])
+            solver.advance(_COMPARISON_STEPS)
+            state = solver.backend.download(solver.u[-min(_COMPARED_ELEMENTS, solver.mesh.count) :])
             reference = state if reference is None else reference
             maxima = np.array([np.abs(state - reference).max(), np.abs(reference).max()], np.float64)
             error, largest = world.allreduce_max(maxima)
             step, steps = measure(solver, self.seconds)
-            moved = solver.ghosts.bytes // 2 if solver.ghosts else 0
-            leaps = scheme == "leapfrog"
+            sent_bytes = solver.ghosts.bytes // 2 if solver.ghosts else 0
+            is_leapfrog = scheme == "leapfrog"
             total = solver.mesh.total * case.nodes**3
-            stage = step / (1 if leaps else STAGES) / (total / size)
-            first = stage if scheme == schemes[0] else first
-            words = words_per_leap(solver.disc) if leaps else words_per_node(solver.disc, scheme)
+            stage = step / (1 if is_leapfrog else STAGES) / (total / size)
+            fused_stage = stage if scheme == schemes[0] else fused_stage
+            words = words_per_leap(solver.disc) if is_leapfrog else words_per_node(solver.disc, scheme)
             yield WavesRow(
                 medium=case.medium,
                 flux=case.flux,
@@ -240,12 +240,12 @@ class _Bench:
                 transport=solver.ghosts.transport_name if solver.ghosts else "none",
                 steps=steps,
                 picoseconds_per_node_stage=stage * 1e12,
-                time_over_fused=stage / first,
-                words_per_node=words if leaps else words_per_stage(solver.disc, scheme),
+                time_over_fused=stage / fused_stage,
+                words_per_node=words if is_leapfrog else words_per_stage(solver.disc, scheme),
                 share_of_copy=words * np.dtype(case.precision).itemsize * size / stage / self.copy,
-                message_bytes=int(world.allreduce_sum(np.array([moved]))[0]),
+                message_bytes=int(world.allreduce_sum(np.array([sent_bytes]))[0]),
                 error=float(error / largest),
-                efficiency=alone / step / (size if self.strong else 1) if alone else 1.0,
+                efficiency=one_device_seconds / step / (size if self.strong else 1) if one_device_seconds else 1.0,
                 strong=self.strong,
             )
             solver.close()
@@ -253,14 +253,14 @@ class _Bench:
 
 
 _COLUMNS = "{:<9}{:<8}{:<9}{:>3} {:<11}{:<10}{:>9}{:>6} {:>9}{:>9}{:>8}{:>11}{:>9}{:>6}"
-_NAMES = ("medium", "flux", "precision", "n", "variant", "ghosts", "elements", "words", "ps/stage", "of fused")
+_HEADINGS = ("medium", "flux", "precision", "n", "variant", "ghosts", "elements", "words", "ps/stage", "of fused")
 
 
 def show(row: WavesRow, device: str, copy: float, *, first: bool) -> None:
     """Print a row, with a heading above the first one; ps per stage and node."""
     if first:
         print(f"{device}, copy {copy / 1e9:.1f} GB/s")
-        print(_COLUMNS.format(*_NAMES, "of copy", "kB/stage", "error", "eff."))
+        print(_COLUMNS.format(*_HEADINGS, "of copy", "kB/stage", "error", "eff."))
     values = (
         *(row.medium, row.flux, row.precision, row.nodes, row.variant, row.ghosts, row.elements),
         *(f"{row.words_per_node:.1f}", f"{row.picoseconds_per_node_stage:.1f}", f"{row.time_over_fused:.2f}"),

@@ -14,7 +14,7 @@ from seiche.case.schedule import Schedule
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.io.background import Job, write_now
-from seiche.io.checkpoint import checkpoint_job, inspect_checkpoint, read_checkpoint
+from seiche.io.checkpoint import create_checkpoint_job, inspect_checkpoint, read_checkpoint
 from seiche.solver import SolverBase, State
 
 
@@ -52,7 +52,9 @@ class CheckpointFile(Scheduled):
         attributes: dict[str, str | float | int] = {name: match.value for name, match in run.matches().items()}
         attributes |= {"seconds": step * self._setup.dt, "kind": self._setup.case.solver}
         attributes |= {"steering": json.dumps(run.steering.changed)} if run.steering.changed else {}
-        return checkpoint_job(self.path, run.solver.world, run.state(), attributes=attributes, finished=finished)
+        return create_checkpoint_job(
+            self.path, run.solver.world, run.state(), attributes=attributes, on_finish=finished
+        )
 
     def save(self) -> None:
         """Write the current state and wait until it is complete (collective)."""

@@ -20,7 +20,7 @@ from seiche.case.kinds import KINDS, kind_named
 from seiche.case.quantities import DIMENSIONS
 from seiche.case.tables import FromList, OneKindOf, OneOrMore
 from seiche.errors import CaseError
-from seiche.io.files import check_no_folder, check_replaceable, replacing
+from seiche.io.files import check_output_folder, check_replaceable, replacing
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?\s*"
@@ -118,7 +118,7 @@ def write_schema(path: Path, name: str | None = None) -> None:
         CaseError: an unknown kind, the folder does not exist, or `path` exists and is not such a schema.
     """
     text = schema_text(name)
-    check_no_folder(path)
+    check_output_folder(path)
     heading = text.partition(",")[0]
     check_replaceable(
         path, heading, f"{path}: cannot read the file to replace", f"{path}: exists and is not a JSON schema of Seiche"

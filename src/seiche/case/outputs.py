@@ -56,17 +56,17 @@ class Outputs:
 
     def _take(self, output: Output) -> None:
         if output.writes:
-            self.make_room()
+            self.wait_for_capacity()
         with self._timed(output.label):
             job = output.take()
         if job is not None:
             self._unchecked.append(job)
 
-    def make_room(self) -> None:
+    def wait_for_capacity(self) -> None:
         """Wait until one more state may be in flight."""
         if self._unchecked and self.writer.unfinished + len(self._unchecked) >= self._limit:
             self.settle()
-        self.writer.make_room()
+        self.writer.wait_for_capacity()
 
     def settle(self) -> None:
         """Complete the check of the last taken state, then submit its jobs.

@@ -12,7 +12,7 @@ from typing import Any
 
 from seiche.case.plans import CasePlans, planned_case
 from seiche.errors import CaseError
-from seiche.io.files import check_no_folder, replacing
+from seiche.io.files import check_output_folder, replacing
 from seiche.machine.in_use import VARIABLE
 from seiche.machine.laws.file import Machine, read_machine
 from seiche.machine.laws.steps import Scale, StepTime, predict_step, scales_of, stored_scales
@@ -181,7 +181,7 @@ def main(
         raise CaseError(f"--run-on {run_on}: requires --run")
     refuse_output(output, FIRST_CHARACTERS)
     if figure is not None:
-        check_no_folder(figure)
+        check_output_folder(figure)
         picture_format(figure.name)
     counts, target = ranks_of(ranks), machine_of(machine, fallback)
     case = planned_case(path, overrides, device)

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 #: Exceptions that h5py raises for damaged files.
-DAMAGE = (
+HDF5_ERRORS = (
     *(OSError, KeyError, IndexError, RuntimeError, ValueError, TypeError, AttributeError, OverflowError),
     *(NotImplementedError, MemoryError),
 )
-#: Largest compression ratio; deflate reaches 1032.
-_MOST_COMPRESSED = 1100
-#: Most bytes of memory for the headers, links and attributes of an HDF5 file.
-_LARGEST_STRUCTURE = 1 << 30
+#: Maximum compression ratio; deflate reaches 1032.
+_MAX_COMPRESSION_RATIO = 1100
+#: Maximum bytes of memory for the headers, links and attributes of an HDF5 file.
+_MAX_STRUCTURE_BYTES = 1 << 30
 #: Files up to this size have their global heaps checked, bytes.
-_LARGEST_CHECKED = 1 << 28
+_MAX_CHECKED_BYTES = 1 << 28
 
 
 def one_line(error: BaseException) -> str:
@@ -41,25 +41,25 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:80] or type(error).__name__
 
 
-def _check_declared_size(path: object, place: str, claimed: int, stored: int) -> None:
-    """Raise FormatError if `claimed` bytes of an array exceed those that `stored` bytes can encode, or free memory."""
-    if claimed > (1 << 20) + _MOST_COMPRESSED * stored:
-        raise FormatError(path, place, f"declares {claimed} bytes: more than the file can contain")
+def _check_declared_size(path: object, place: str, declared: int, stored: int) -> None:
+    """Raise FormatError if `declared` bytes of an array exceed those that `stored` bytes can encode, or free memory."""
+    if declared > (1 << 20) + _MAX_COMPRESSION_RATIO * stored:
+        raise FormatError(path, place, f"declares {declared} bytes: more than the file can contain")
     free = available_memory()
-    if free and claimed > free:
-        raise FormatError(path, place, f"has {claimed} bytes: only {free} bytes of memory are free")
+    if free and declared > free:
+        raise FormatError(path, place, f"has {declared} bytes: only {free} bytes of memory are free")
 
 
 @contextmanager
-def _memory_limit(extra: int) -> Iterator[None]:
-    """Limit further allocations of this process to `extra` bytes (Linux); larger ones raise an error."""
+def _memory_limit(extra_bytes: int) -> Iterator[None]:
+    """Limit further allocations of this process to `extra_bytes` bytes (Linux); larger ones raise an error."""
     try:
         used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         yield
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    limit = used + extra if soft == resource.RLIM_INFINITY else min(soft, used + extra)
+    limit = used + extra_bytes if soft == resource.RLIM_INFINITY else min(soft, used + extra_bytes)
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
     try:
         yield
@@ -68,10 +68,10 @@ def _memory_limit(extra: int) -> Iterator[None]:
 
 
 @contextmanager
-def hdf5_file(path: object, lacking: str) -> Iterator[h5py.File]:
+def hdf5_file(path: object, problem: str) -> Iterator[h5py.File]:
     """Open an HDF5 file for reading; FileNotFoundError if it does not exist.
 
-    All errors of h5py while it is open become a FormatError with `lacking` and the reason.
+    All errors of h5py while it is open become a FormatError with `problem` and the reason.
     """
     import h5py
 
@@ -81,8 +81,8 @@ def hdf5_file(path: object, lacking: str) -> Iterator[h5py.File]:
             yield file
     except (FormatError, FileNotFoundError):
         raise
-    except DAMAGE as error:
-        raise FormatError(path, "whole file", f"{lacking}: {one_line(error)}") from None
+    except HDF5_ERRORS as error:
+        raise FormatError(path, "whole file", f"{problem}: {one_line(error)}") from None
 
 
 def check_structure(file: h5py.File) -> None:
@@ -93,52 +93,52 @@ def check_structure(file: h5py.File) -> None:
 
     Raises:
         FormatError: a link to another file, or an attribute larger than the file.
-        OSError, RuntimeError, MemoryError, ...: a damaged file (`DAMAGE`).
+        OSError, RuntimeError, MemoryError, ...: a damaged file (`HDF5_ERRORS`).
     """
     import h5py
 
-    stored, texts = Path(file.filename).stat().st_size, list[str]()
+    stored, variable_texts = Path(file.filename).stat().st_size, list[str]()
 
-    def outside(name: bytes, link: Any) -> str | None:
-        inside = link.type in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT)
-        return None if inside else name.decode(errors="replace")
+    def external_link(name: bytes, link: Any) -> str | None:
+        is_internal = link.type in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT)
+        return None if is_internal else name.decode(errors="replace")
 
     def check_attributes(name: str, item: Any) -> None:
         for key in item.attrs:
             space = item.attrs.get_id(key)
             size = math.prod(space.shape) * space.dtype.itemsize
             _check_declared_size(file.filename, f"attribute {key} of {name}", size, stored)
-            texts.extend([key] if space.dtype.kind == "O" else [])
+            variable_texts.extend([key] if space.dtype.kind == "O" else [])
         if isinstance(item, h5py.Dataset) and item.dtype.kind == "O":
-            texts.append(name)
+            variable_texts.append(name)
 
-    with _memory_limit(_LARGEST_STRUCTURE):
-        link = file.id.links.visit(outside, info=True)
+    with _memory_limit(_MAX_STRUCTURE_BYTES):
+        link = file.id.links.visit(external_link, info=True)
         if link is not None:
             raise FormatError(file.filename, link, "is a link to another file, which is not followed")
         check_attributes("/", file)
         file.visititems(check_attributes)
-    if texts and stored <= _LARGEST_CHECKED:
+    if variable_texts and stored <= _MAX_CHECKED_BYTES:
         _check_heaps(Path(file.filename))
 
 
 def _check_heaps(path: Path) -> None:
-    """Refuse global heaps (texts of variable length) in which the HDF5 library would search for ever.
+    """Refuse global heaps (texts of variable length) in which the HDF5 library would loop endlessly.
 
     A collection is `GCOL`, a version, its size, and objects: 16 bytes (index, references, size) and their data, padded
-    to 8 bytes. Index 0 is the free space. The library (2.0.0) goes on by the size without asking whether it is 0.
+    to 8 bytes. Index 0 is the free space. The library (2.0.0) advances by the size without checking that it is not 0.
     Source: HDF5 File Format Specification, section III.E.
     """
     content = path.read_bytes()
     start = content.find(b"GCOL")
     while start >= 0:
-        at, end = start + 16, min(start + int.from_bytes(content[start + 8 : start + 16], "little"), len(content))
-        while at + 16 <= end:
-            index, size = struct.unpack_from("<H6xQ", content, at)
+        position, end = start + 16, min(start + int.from_bytes(content[start + 8 : start + 16], "little"), len(content))
+        while position + 16 <= end:
+            index, size = struct.unpack_from("<H6xQ", content, position)
             length = (size if index == 0 else 16 + (size + 7) // 8 * 8) % (1 << 64)
             if not 0 < length < 1 << 63:
-                raise FormatError(path, f"byte {at}", f"object {index} of a global heap declares {size} bytes")
-            at += length
+                raise FormatError(path, f"byte {position}", f"object {index} of a global heap declares {size} bytes")
+            position += length
         start = content.find(b"GCOL", start + 4)
 
 
@@ -166,7 +166,7 @@ def read_npy(path: Path, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
 
 
 def read_npz(path: Path, names: Collection[str], shape: tuple[int, ...]) -> dict[str, npt.NDArray[np.float64]]:
-    """Return the arrays (`shape`) of a .npz file, which are some of `names`.
+    """Return the arrays (`shape`) of a .npz file, whose names must be among `names`.
 
     Raises FormatError if one is not an array of finite numbers of that shape.
     """

@@ -2,8 +2,8 @@
 """Asynchronous output: one writer thread per rank, with occasional agreement of the ranks on progress.
 
 The thread calls no collective, so it needs no thread support of the MPI library; the main threads exchange its
-progress. When every rank has stored its part of a job, the thread of rank 0 commits the job. Jobs are done in the order
-of submission. Reasons: docs/decisions/0015-output-during-steps.md.
+progress. When every rank has stored its part of a job, the thread of rank 0 commits the job. Jobs are executed in the
+order of submission. Reasons: docs/decisions/0015-output-during-steps.md.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ def write_now(job: Job, world: World) -> None:
 
 
 class BackgroundWriter:
-    """Does jobs during the steps. All methods except `stop` are collective.
+    """Executes jobs during the steps. All methods except `stop` are collective.
 
-    If writing of a job fails on any rank, a later `submit`, `look` or `drain` raises its OSError on every rank.
+    If writing of a job fails on any rank, a later `submit`, `poll` or `drain` raises its OSError on every rank.
 
     Args:
         world: the ranks; all must submit the same jobs in the same order.
-        limit: most unfinished jobs; at the limit `submit` waits for the oldest.
+        limit: maximum number of unfinished jobs; at the limit `submit` waits for the oldest.
 
     Attributes:
         waited: seconds that the main thread waited for the disk.
@@ -110,13 +110,13 @@ class BackgroundWriter:
 
     def submit(self, job: Job) -> None:
         """Queue `job`, after waiting at the limit of unfinished jobs (collective)."""
-        self.make_room()
+        self.wait_for_capacity()
         number = self.submitted
         self._jobs.append(job)
         self.submitted += 1
         self._queue(lambda: self._store(number, job))
 
-    def make_room(self) -> None:
+    def wait_for_capacity(self) -> None:
         """Wait until one more job may be submitted (collective)."""
         while len(self._jobs) >= self._limit:
             self._finish_oldest()
@@ -161,11 +161,11 @@ class BackgroundWriter:
             self._finished += 1
 
     def _finish_oldest(self) -> None:
-        begin, number = time.perf_counter(), self._finished + 1
-        self._await(lambda: self._stored >= number)
+        begin, jobs_needed = time.perf_counter(), self._finished + 1
+        self._await(lambda: self._stored >= jobs_needed)
         self.poll()
         if self._world.rank == 0:
-            self._await(lambda: self._committed >= number)
+            self._await(lambda: self._committed >= jobs_needed)
         self.poll()
         self.waited += time.perf_counter() - begin
 
@@ -198,7 +198,7 @@ class BackgroundWriter:
             self._stored += 1
 
     def _work(self) -> None:
-        """Do tasks until the end or the first error."""
+        """Execute tasks until `stop` or the first error."""
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: bool(self._tasks) or self._ended)

@@ -22,10 +22,10 @@ from seiche.io.arrays import hdf5_file, values_of
 from seiche.io.background import FunctionJob, Job
 from seiche.io.files import replacing
 
-_PARTS = ("Vertices", "Lines", "Polygons", "Strips")
+_TOPOLOGIES = ("Vertices", "Lines", "Polygons", "Strips")
 _LIST_VERSION = "1.0"
 #: Bound of the coordinates of a vertex (m).
-_FARTHEST = 1e30
+_MAX_COORDINATE = 1e30
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +43,13 @@ def write_surfaces(path: Path, surfaces: CellSurfaces, units: Mapping[str, str] 
     """Write a VTKHDF file (PolyData of one time step) atomically; OSError if that fails."""
     import h5py
 
-    with replacing(path) as part, h5py.File(part, "w", locking=False) as file:
+    with replacing(path) as temporary, h5py.File(temporary, "w", locking=False) as file:
         root = file.create_group("VTKHDF")
         root.attrs["Version"] = np.array([2, 2], np.int64)
         root.attrs.create("Type", b"PolyData", dtype=h5py.string_dtype("ascii", 8))
         root["NumberOfPoints"] = np.array([len(surfaces.vertices)], np.int64)
         root["Points"] = np.asarray(surfaces.vertices, np.float32).reshape(-1, 3)
-        for name in _PARTS:
+        for name in _TOPOLOGIES:
             faces = np.asarray(surfaces.faces, np.int64).reshape(-1, 3) if name == "Polygons" else np.zeros((0, 3), int)
             group = root.create_group(name)
             group["NumberOfCells"] = np.array([len(faces)], np.int64)
@@ -63,7 +63,7 @@ def write_surfaces(path: Path, surfaces: CellSurfaces, units: Mapping[str, str] 
             steps[name] = np.zeros(1, np.int64)
         steps["NumberOfParts"] = np.ones(1, np.int64)
         for name in ("CellOffsets", "ConnectivityIdOffsets"):
-            steps[name] = np.zeros((1, len(_PARTS)), np.int64)
+            steps[name] = np.zeros((1, len(_TOPOLOGIES)), np.int64)
         for data, fields in (("PointData", surfaces.on_vertices), ("CellData", surfaces.on_faces)):
             group = root.create_group(data)
             offsets = steps.create_group(f"{data}Offsets")
@@ -75,15 +75,15 @@ def write_surfaces(path: Path, surfaces: CellSurfaces, units: Mapping[str, str] 
 
 
 def read_surfaces(path: str | os.PathLike[str]) -> CellSurfaces:
-    """Read a file of `write_surfaces`; FormatError for another file, OSError for one that cannot be read."""
+    """Read a file of `write_surfaces`; FormatError for a file of another kind, OSError for one that cannot be read."""
     with hdf5_file(path, "no surfaces of cells") as file:
         groups = [f"VTKHDF/{name}" for name in ("PointData", "CellData")]
         fields = [{name: values_of(file, f"{group}/{name}") for name in file[group]} for group in groups]
         vertices = np.asarray(values_of(file, "VTKHDF/Points"), np.float64)
         faces = values_of(file, "VTKHDF/Polygons/Connectivity").reshape(-1, 3)
         time = float(values_of(file, "VTKHDF/Steps/Values")[0])
-    if vertices.ndim != 2 or vertices.shape[1] != 3 or not (np.abs(vertices) < _FARTHEST).all():
-        raise FormatError(path, "VTKHDF/Points", f"not three coordinates below {_FARTHEST:g} m for each vertex")
+    if vertices.ndim != 2 or vertices.shape[1] != 3 or not (np.abs(vertices) < _MAX_COORDINATE).all():
+        raise FormatError(path, "VTKHDF/Points", f"not three coordinates below {_MAX_COORDINATE:g} m for each vertex")
     if faces.dtype.kind not in "iu" or (len(faces) and not 0 <= faces.min() <= faces.max() < len(vertices)):
         raise FormatError(path, "VTKHDF/Polygons/Connectivity", "a triangle has a vertex that does not exist")
     for group, arrays, rows in zip(groups, fields, (len(vertices), len(faces)), strict=True):
@@ -125,19 +125,19 @@ def is_file_of_series(path: PurePath, other: PurePath) -> bool:
     The `.from-STEP` names of continued runs are included.
     """
     names = [other]
-    if plain := re.sub(r"\.from-\d+(?=\.)", "", other.name):
-        names.append(other.with_name(plain))
-    listed = path.suffix.lower() != ".pos"
-    extra = (f"{path.name}.series", f"{path.stem}.wall{path.suffix}") if listed else ()
+    if base_name := re.sub(r"\.from-\d+(?=\.)", "", other.name):
+        names.append(other.with_name(base_name))
+    has_list = path.suffix.lower() != ".pos"
+    other_files = (f"{path.name}.series", f"{path.stem}.wall{path.suffix}") if has_list else ()
     return other.parent == path.parent and any(
-        step_of(path, candidate) is not None or candidate.name in extra for candidate in names
+        step_of(path, candidate) is not None or candidate.name in other_files for candidate in names
     )
 
 
 def read_list(path: Path) -> list[tuple[Path, float]]:
     """Return (file, time) of the states of `path`, in the order of the list.
 
-    Raises FormatError for another file or an entry outside its folder, OSError if it cannot be read.
+    Raises FormatError for a file of another kind or an entry outside its folder, OSError if it cannot be read.
     """
     source = list_path(path)
     try:
@@ -161,11 +161,11 @@ class SurfaceFiles:
     """
 
     def __init__(
-        self, path: Path, store: Callable[[Path, Any], None], before: list[tuple[Path, float]] | None = None
+        self, path: Path, store: Callable[[Path, Any], None], earlier_states: list[tuple[Path, float]] | None = None
     ) -> None:
         """Prepare the series; nothing is written."""
         self.path, self._store, self.steps = path, store, 0
-        self._listed = before
+        self._entries = earlier_states
 
     def state(self, step: int, time: float, values: Callable[[], Any]) -> Job:
         """Return the job that writes the state of `step` at `time`; its thread evaluates the `values`."""
@@ -179,16 +179,16 @@ class SurfaceFiles:
         def finish(complete: bool) -> None:
             self.steps += complete
 
-        return FunctionJob(store, lambda stored: self._list(path, time), finish)
+        return FunctionJob(store, lambda stored: self._add_to_list(path, time), finish)
 
-    def _list(self, path: Path, time: float) -> None:
+    def _add_to_list(self, path: Path, time: float) -> None:
         """Add a complete state to the list."""
-        if self._listed is None:
+        if self._entries is None:
             return
-        self._listed = [(other, at) for other, at in self._listed if other != path] + [(path, time)]
-        entries = [{"name": other.name, "time": at} for other, at in self._listed]
-        with replacing(list_path(self.path)) as part:
-            part.write_text(json.dumps({"file-series-version": _LIST_VERSION, "files": entries}), encoding="utf-8")
+        self._entries = [(other, entry_time) for other, entry_time in self._entries if other != path] + [(path, time)]
+        entries = [{"name": other.name, "time": entry_time} for other, entry_time in self._entries]
+        with replacing(list_path(self.path)) as temporary:
+            temporary.write_text(json.dumps({"file-series-version": _LIST_VERSION, "files": entries}), encoding="utf-8")
 
     def close(self) -> None:
         """Do nothing: every file is closed when it is complete."""

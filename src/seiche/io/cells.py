@@ -71,11 +71,11 @@ class VoxelCells:
         keys = ((coords[:, None, 0] + _CORNERS[:, 0]) * ny + coords[:, None, 1] + _CORNERS[:, 1]) * nz
         keys += coords[:, None, 2] + _CORNERS[:, 2]
         local, inverse = np.unique(keys, return_inverse=True)
-        stored, first, numbers = _number_corners(world, local, corners)
+        stored, first, corner_numbers = _number_corners(world, local, corners)
         # Corner (0, 0, 0) of a voxel is half a spacing before its site.
-        places = np.stack([stored // (ny * nz), stored // nz % ny, stored % nz], axis=1)
-        points = np.asarray(self.origin, np.float64) + self.spacing * (places - 0.5)
-        return MeshRows(points, numbers[inverse.reshape(keys.shape)], first, _VTK_VOXEL)
+        corner_coords = np.stack([stored // (ny * nz), stored // nz % ny, stored % nz], axis=1)
+        points = np.asarray(self.origin, np.float64) + self.spacing * (corner_coords - 0.5)
+        return MeshRows(points, corner_numbers[inverse.reshape(keys.shape)], first, _VTK_VOXEL)
 
 
 def _number_corners(
@@ -89,8 +89,8 @@ def _number_corners(
     if world.comm is None:
         return keys, 0, np.arange(len(keys), dtype=np.int64)
     bounds = np.arange(world.size + 1, dtype=np.int64) * corners // world.size
-    cuts = np.searchsorted(keys, bounds)
-    requests: list[npt.NDArray[np.int64]] = world.comm.alltoall([keys[a:b] for a, b in pairwise(cuts)])
+    bounds_of_slabs = np.searchsorted(keys, bounds)
+    requests: list[npt.NDArray[np.int64]] = world.comm.alltoall([keys[a:b] for a, b in pairwise(bounds_of_slabs)])
     stored = np.unique(np.concatenate(requests))
     first, _ = rows_before(world, len(stored))
     replies = world.comm.alltoall([first + np.searchsorted(stored, request) for request in requests])

@@ -38,10 +38,10 @@ from seiche.io.checkpoint_format import (
     ArrayLayout,
     CheckpointHeader,
     RowSetLayout,
+    assign_offsets,
+    check_array,
     footer_of,
-    lay_out,
     read_header,
-    refuse_array,
 )
 from seiche.io.checkpoint_rows import ALL as ALL
 from seiche.io.checkpoint_rows import Keys, read_numbers, read_rows
@@ -66,40 +66,40 @@ def write_checkpoint(
             stored, or an attribute that `state` also has.
         OSError: writing failed; an earlier checkpoint is unchanged.
     """
-    write_now(checkpoint_job(path, world, state, attributes=attributes), world)
+    write_now(create_checkpoint_job(path, world, state, attributes=attributes), world)
 
 
-def checkpoint_job(
+def create_checkpoint_job(
     path: str | os.PathLike[str],
     world: World,
     state: State,
     *,
     attributes: Mapping[str, Attribute],
-    finished: Callable[[bool], None] = lambda complete: None,
+    on_finish: Callable[[bool], None] = lambda complete: None,
 ) -> Job:
     """Return the job that writes a checkpoint, for a `BackgroundWriter` (collective).
 
     Arguments and errors are those of `write_checkpoint`. The job's thread evaluates the arrays of `state`. At the end
-    `finished` is called with whether the checkpoint is complete. Only one job per path may be active.
+    `on_finish` is called with whether the checkpoint is complete. Only one job per path may be active.
     """
     with all_or_none(world):
         merged = _attributes_of(state, attributes)
         sets = [_set_layout(name, rows) for name, rows in state.rows.items()]
         numbers = [_layout(name, values, values.shape, 1) for name, values in state.numbers.items()]
         counts = [len(rows.keys) for rows in state.rows.values()]
-    ranks = world.allgather((counts, sets, numbers))
+    declared = world.allgather((counts, sets, numbers))
     with all_or_none(world):
-        if any(other[1:] != ranks[0][1:] for other in ranks):
+        if any(entry[1:] != declared[0][1:] for entry in declared):
             raise ValueError("the ranks have different arrays")
-        for layout, rows in zip(sets, zip(*(other[0] for other in ranks), strict=True), strict=True):
+        for layout, rows in zip(sets, zip(*(entry[0] for entry in declared), strict=True), strict=True):
             if sum(rows) != layout.total:
                 raise ValueError(f"the ranks have {sum(rows)} {layout.name} together; expected {layout.total}")
         if world.rank == 0:
             part_path(Path(path)).write_bytes(b"")
     file = ParallelFile(part_path(Path(path)), world, Path(path))
-    first = [sum(other[0][k] for other in ranks[: world.rank]) for k in range(len(sets))]
-    placed = lay_out(sets, numbers)
-    return _CheckpointJob(Path(path), world, file, int(state.step), merged, *placed, first, state, finished)
+    first = [sum(entry[0][k] for entry in declared[: world.rank]) for k in range(len(sets))]
+    layout_of_file = assign_offsets(sets, numbers)
+    return _CheckpointJob(Path(path), world, file, int(state.step), merged, *layout_of_file, first, state, on_finish)
 
 
 @dataclass(eq=False)
@@ -116,16 +116,16 @@ class _CheckpointJob(Job):
     end: int
     first: list[int]
     state: State | None
-    finished: Callable[[bool], None]
+    on_finish: Callable[[bool], None]
 
     def store(self) -> tuple[list[list[tuple[int, ...]]], list[int]]:
         """Return the chunks of each row set and, on rank 0, which writes them, the checksums of replicated arrays."""
         assert self.state is not None
-        sets, rows = zip(self.sets, self.first, strict=True), self.state.rows
-        tables = [_write_rows(self.file, layout, rows[layout.name], first) for layout, first in sets]
+        layouts, rows = zip(self.sets, self.first, strict=True), self.state.rows
+        tables = [_write_rows(self.file, layout, rows[layout.name], first) for layout, first in layouts]
         arrays = self.state.numbers
-        written = self.numbers if self.world.rank == 0 else ()
-        checksums = [_write(self.file, layout, layout.offset, arrays[layout.name]) for layout in written]
+        replicated = self.numbers if self.world.rank == 0 else ()
+        checksums = [_write(self.file, layout, layout.offset, arrays[layout.name]) for layout in replicated]
         self.file.sync()
         self.state = None
         return tables, checksums
@@ -146,7 +146,7 @@ class _CheckpointJob(Job):
         if not complete and self.world.rank == 0:
             with suppress(OSError):
                 part_path(self.path).unlink()
-        self.finished(complete)
+        self.on_finish(complete)
 
 
 def inspect_checkpoint(path: str | os.PathLike[str]) -> CheckpointHeader:
@@ -208,7 +208,7 @@ def _set_layout(name: str, rows: RowSet) -> RowSetLayout:
 
 def _layout(name: str, array: Rows, shape: tuple[int, ...], count: int) -> ArrayLayout:
     layout = ArrayLayout(name, array.dtype.newbyteorder("<"), tuple(int(extent) for extent in shape))
-    refuse_array(layout, count)
+    check_array(layout, count)
     return layout
 
 

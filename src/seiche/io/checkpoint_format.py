@@ -23,14 +23,14 @@ MAGIC = b"\x89SEICHE\n"
 VERSION = 2
 PREAMBLE = struct.Struct("<8sIIQQ28x")
 PREAMBLE_BYTES = 64
-#: Most rows of a chunk, and most bytes of one array in a chunk, except for a single larger row.
+#: Maximum rows of a chunk, and maximum bytes of one array in a chunk, except for a single larger row.
 CHUNK_ROWS, CHUNK_BYTES = 1 << 16, 1 << 24
 #: Types of stored arrays, in NumPy's notation.
 TYPES = frozenset("|b1 |i1 <i2 <i4 <i8 |u1 <u2 <u4 <u8 <f2 <f4 <f8".split())
-#: Most dimensions of a row.
-MOST_EXTENTS = 8
-#: Most bytes of an array whose zero extents count as one; NumPy cannot represent larger shapes.
-_MOST_BYTES = 1 << 60
+#: Maximum number of dimensions of a row.
+MAX_DIMENSIONS = 8
+#: Maximum bytes of an array whose zero extents count as one; NumPy cannot represent larger shapes.
+_MAX_BYTES = 1 << 60
 #: Name of the only row set of a file of version 1.
 VERSION_1_ROWS = "site"
 
@@ -49,7 +49,7 @@ class ArrayLayout:
         """Return the bytes of one row, or of a whole replicated array."""
         return math.prod(self.shape) * self.dtype.itemsize
 
-    def described(self) -> dict[str, Any]:
+    def description(self) -> dict[str, Any]:
         """Return name, type and shape for the footer."""
         return {"name": self.name, "dtype": self.dtype.str, "shape": list(self.shape)}
 
@@ -106,7 +106,7 @@ class CheckpointHeader:
     version: int = VERSION
 
 
-def lay_out(
+def assign_offsets(
     sets: Iterable[RowSetLayout], numbers: Iterable[ArrayLayout]
 ) -> tuple[tuple[RowSetLayout, ...], tuple[ArrayLayout, ...], int]:
     """Assign consecutive offsets to the arrays and return their end; offsets are never read from a file."""
@@ -125,12 +125,12 @@ def lay_out(
     return rows, tuple(place(array, 1) for array in numbers), offset
 
 
-def refuse_array(layout: ArrayLayout, count: int) -> None:
+def check_array(layout: ArrayLayout, count: int) -> None:
     """Raise ValueError if the type or shape of an array of `count` rows cannot be stored."""
     if layout.dtype.str not in TYPES:
         raise ValueError(f"array {layout.name!r} has type {layout.dtype}; only real numbers and booleans are stored")
     values = max(1, count) * math.prod(max(1, extent) for extent in layout.shape)
-    if len(layout.shape) > MOST_EXTENTS or values * layout.dtype.itemsize > _MOST_BYTES:
+    if len(layout.shape) > MAX_DIMENSIONS or values * layout.dtype.itemsize > _MAX_BYTES:
         raise ValueError(f"array {layout.name!r} has {count} rows of shape {layout.shape}, which is too large")
 
 
@@ -159,15 +159,15 @@ def read_header(path: Path, file: BinaryIO) -> CheckpointHeader:
     try:
         return _parse_footer(json.loads(footer), version, offset)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise FormatError(path, "footer", f"not understood: {error}") from error
+        raise FormatError(path, "footer", f"invalid: {error}") from error
 
 
 def _parse_footer(content: Any, version: int, offset: int) -> CheckpointHeader:
     if version == 1:
         content = _from_version_1(content)
     sets = [(item, _count(item["total"])) for item in content["sets"]]
-    kinds = [RowSetLayout(_text(item["name"]), total, _layouts(item["arrays"], total)) for item, total in sets]
-    rows, numbers, end = lay_out(kinds, _layouts(content["numbers"], 1))
+    row_sets = [RowSetLayout(_text(item["name"]), total, _layouts(item["arrays"], total)) for item, total in sets]
+    rows, numbers, end = assign_offsets(row_sets, _layouts(content["numbers"], 1))
     if end != offset:
         raise ValueError(f"the arrays end at byte {end}, the footer begins at {offset}")
     tables = [
@@ -188,7 +188,7 @@ def _parse_footer(content: Any, version: int, offset: int) -> CheckpointHeader:
 def _from_version_1(content: Any) -> dict[str, Any]:
     """Return the footer of a file of version 1 as one of version 2: the bytes before it are the same."""
     keys, *arrays = content["arrays"] or [None]
-    if keys != {**KEYS.described(), "name": VERSION_1_ROWS}:
+    if keys != {**KEYS.description(), "name": VERSION_1_ROWS}:
         raise ValueError(f"the first array must be {VERSION_1_ROWS!r}, int64")
     rows = {"name": VERSION_1_ROWS, "total": content["sites"], "arrays": arrays, "chunks": content["chunks"]}
     return {"step": content["time_step"], "attributes": content["attributes"], "sets": [rows], "numbers": []}
@@ -201,17 +201,17 @@ def _layouts(items: Any, count: int) -> tuple[ArrayLayout, ...]:
         if dtype not in TYPES:
             raise ValueError(f"array {name!r} has type {repr(dtype)}")
         layouts.append(ArrayLayout(name, np.dtype(dtype), tuple(_count(extent) for extent in item["shape"])))
-        refuse_array(layouts[-1], count)
+        check_array(layouts[-1], count)
     if len({layout.name for layout in layouts}) != len(layouts):
         raise ValueError("an array appears twice")
     return tuple(layouts)
 
 
-def _chunks(table: Any, layout: RowSetLayout, most_rows: int) -> tuple[Chunk, ...]:
+def _chunks(table: Any, layout: RowSetLayout, max_rows: int) -> tuple[Chunk, ...]:
     chunks, first = [], 0
     for entry in table:
         begin, rows, lowest, highest, *checksums = (_count(number) for number in entry)
-        if begin != first or not 1 <= rows <= most_rows or not lowest <= highest < layout.total:
+        if begin != first or not 1 <= rows <= max_rows or not lowest <= highest < layout.total:
             raise ValueError(f"chunk of {rows} {layout.name} at {begin} for {lowest}..{highest}")
         if len(checksums) != 1 + len(layout.arrays):
             raise ValueError(f"chunk at row {begin} has {len(checksums)} checksums for {1 + len(layout.arrays)} arrays")
@@ -231,9 +231,9 @@ def footer_of(
     """Return the footer: `sets` with the table of their chunks, `numbers` with their checksums."""
     rows = []
     for layout, table in sets:
-        arrays = [array.described() for array in layout.arrays]
+        arrays = [array.description() for array in layout.arrays]
         rows.append({"name": layout.name, "total": layout.total, "arrays": arrays, "chunks": table})
-    replicated = [{**layout.described(), "checksum": checksum} for layout, checksum in numbers]
+    replicated = [{**layout.description(), "checksum": checksum} for layout, checksum in numbers]
     return json.dumps({"step": step, "attributes": attributes, "sets": rows, "numbers": replicated}).encode()
 
 

@@ -17,15 +17,15 @@ from seiche.io.checkpoint_format import CheckpointHeader, Chunk, RowSetLayout
 from seiche.io.state import RowSet
 
 
-class Every(Enum):
-    """Selects all rows, in the order of their keys."""
+class RowSelection(Enum):
+    """Alternative to a list of keys: all rows, in the order of their keys."""
 
     ROW = "all rows"
 
 
-ALL = Every.ROW
+ALL = RowSelection.ROW
 _DAMAGED = "damaged (checksum does not match)"
-Keys = npt.NDArray[np.int64] | Every
+Keys = npt.NDArray[np.int64] | RowSelection
 
 
 def read_numbers(path: Path, file: BufferedReader, header: CheckpointHeader) -> dict[str, npt.NDArray[Any]]:
@@ -39,13 +39,13 @@ def read_numbers(path: Path, file: BufferedReader, header: CheckpointHeader) -> 
 
 
 def read_rows(path: Path, file: BufferedReader, layout: RowSetLayout, keys: Keys) -> RowSet:
-    """Return the rows `keys` of one row set, in that order; reads only chunks that may contain some of them.
+    """Return the rows `keys` of one row set, in that order; only chunks that may contain them are read.
 
     Raises:
         FormatError: the file is damaged where it is read, or a row is not stored.
         ValueError: a row is requested twice.
     """
-    if isinstance(keys, Every):
+    if isinstance(keys, RowSelection):
         keys = order = requested = np.arange(layout.total)
     else:
         keys = np.asarray(keys, np.int64)
@@ -60,11 +60,11 @@ def read_rows(path: Path, file: BufferedReader, layout: RowSetLayout, keys: Keys
         if begin == end:
             continue
         stored = read_chunk(path, file, layout, chunk, 0)
-        at = np.minimum(np.searchsorted(requested, stored), len(requested) - 1)
-        matches = np.flatnonzero(requested[at] == stored)
-        rows = order[at[matches]]
+        positions = np.minimum(np.searchsorted(requested, stored), len(requested) - 1)
+        matches = np.flatnonzero(requested[positions] == stored)
+        rows = order[positions[matches]]
         if complete[rows].any() or len(np.unique(rows)) != len(rows):
-            raise FormatError(path, _place(layout, chunk), "a row is stored twice")
+            raise FormatError(path, _location(layout, chunk), "a row is stored twice")
         complete[rows] = True
         for number, item in enumerate(layout.arrays if len(rows) else (), start=1):
             if chunk.rows == 1:  # it may be large: read it without a copy
@@ -89,7 +89,7 @@ def read_chunk(
     array = (layout.keys, *layout.arrays)[number]
     values = np.empty((chunk.rows, *array.shape), array.dtype) if into is None else into
     if not _read_into(values, file, array.offset + chunk.first * array.row_bytes, chunk.checksums[number]):
-        raise FormatError(path, f"array {array.name!r} of the {_place(layout, chunk)}", _DAMAGED)
+        raise FormatError(path, f"array {array.name!r} of the {_location(layout, chunk)}", _DAMAGED)
     return values
 
 
@@ -112,5 +112,5 @@ def _native(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def _place(layout: RowSetLayout, chunk: Chunk) -> str:
+def _location(layout: RowSetLayout, chunk: Chunk) -> str:
     return f"{layout.name}, rows {chunk.first}..{chunk.first + chunk.rows - 1}"

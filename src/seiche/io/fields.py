@@ -19,7 +19,7 @@ from seiche.io.background import FunctionJob, Job, write_now
 from seiche.io.cells import CellGeometry, MeshRows, Triangles, VoxelCells
 from seiche.io.files import Closing, part_path, publish
 from seiche.io.parallel import ParallelFile, all_or_none, rows_before
-from seiche.io.vtkhdf import CAPACITY_LIMIT, Extent, FileLayout, lay_out
+from seiche.io.vtkhdf import CAPACITY_LIMIT, Extent, FileLayout, create_layout
 
 __all__ = ["FieldSeries", "Triangles", "VoxelCells"]
 
@@ -65,7 +65,7 @@ class FieldSeries(Closing):
         units: Mapping[str, str] | None = None,
     ) -> None:
         """Create the file under its temporary name and write the geometry."""
-        _check(fields, capacity)
+        _check_fields(fields, capacity)
         self.path = Path(path)
         self.steps = self._planned = 0
         self._world, self._fields, self._capacity = world, dict(fields), capacity
@@ -77,15 +77,15 @@ class FieldSeries(Closing):
         first_cell, all_cells = rows_before(world, len(mesh.connectivity))
         _, all_points = rows_before(world, len(mesh.points))
         extent = Extent(all_points, all_cells, mesh.connectivity.shape[1], mesh.cell_type)
-        part = part_path(self.path)
+        temporary = part_path(self.path)
         layout: FileLayout | None = None
         with all_or_none(world):
             if world.rank == 0:
-                layout = lay_out(
-                    part, extent, self._fields, on=on, capacity=capacity, dtype=self.dtype, units=units or {}
+                layout = create_layout(
+                    temporary, extent, self._fields, on=on, capacity=capacity, dtype=self.dtype, units=units or {}
                 )
         self._layout: FileLayout = world.bcast(layout)
-        self._file = ParallelFile(part, world, self.path)
+        self._file = ParallelFile(temporary, world, self.path)
         self._write_mesh(mesh, first_cell, extent.corners)
 
     def _write_mesh(self, mesh: MeshRows, first_cell: int, corners: int) -> None:
@@ -103,7 +103,7 @@ class FieldSeries(Closing):
     def step(self, time: float, values: Callable[[], Mapping[str, npt.ArrayLike]]) -> Job:
         """Return the job that adds one step at `time`, for a `BackgroundWriter`; its thread evaluates the `values`.
 
-        All jobs must be done, in the order of their creation. Raises FormatError if the file is full.
+        All jobs must be executed in the order of their creation. Raises FormatError if the file is full.
         """
         if self._planned == self._capacity:
             reason = f"the file was created for {self._capacity} states; use a larger capacity"
@@ -112,15 +112,17 @@ class FieldSeries(Closing):
         self._times[number] = time
         self._planned += 1
         return FunctionJob(
-            lambda: self._store(number, values()), lambda stored: self._commit(number), partial(self._settle, number)
+            lambda: self._store(number, values()),
+            lambda stored: self._commit(number),
+            partial(self._complete_step, number),
         )
 
     def _store(self, number: int, values: Mapping[str, npt.ArrayLike]) -> None:
         """Write this rank's rows of step `number` and sync them to the disk, without committing the step."""
-        for name, array in self._checked(values).items():
+        for name, array in self._validated(values).items():
             row_bytes = self._fields[name] * self.dtype.itemsize
-            at = self._layout.fields[name] + row_bytes * (number * self._all_rows + self._first)
-            self._file.write(at, array)
+            offset = self._layout.fields[name] + row_bytes * (number * self._all_rows + self._first)
+            self._file.write(offset, array)
         self._file.sync()
 
     def _commit(self, number: int) -> None:
@@ -133,16 +135,16 @@ class FieldSeries(Closing):
         if number == 0:
             publish(part_path(self.path), self.path)
 
-    def _settle(self, number: int, complete: bool) -> None:
+    def _complete_step(self, number: int, complete: bool) -> None:
         """Count step `number` if it is `complete`; otherwise the next step replaces it."""
         if complete:
             self.steps = number + 1
         else:
             self._planned = min(self._planned, number)
 
-    def _checked(self, values: Mapping[str, npt.ArrayLike]) -> dict[str, npt.NDArray[Any]]:
+    def _validated(self, values: Mapping[str, npt.ArrayLike]) -> dict[str, npt.NDArray[Any]]:
         if set(values) != set(self._fields):
-            raise ValueError(f"fields {sorted(values)} given, but {sorted(self._fields)} declared")
+            raise ValueError(f"fields {sorted(values)}; expected the declared {sorted(self._fields)}")
         arrays = {}
         for name, components in self._fields.items():
             array = np.asarray(values[name])
@@ -164,7 +166,7 @@ class FieldSeries(Closing):
                 part_path(self.path).unlink()
 
 
-def _check(fields: Mapping[str, int], capacity: int) -> None:
+def _check_fields(fields: Mapping[str, int], capacity: int) -> None:
     if not 1 <= capacity <= CAPACITY_LIMIT:
         raise ValueError(f"capacity = {capacity} steps: expected 1 to {CAPACITY_LIMIT}")
     for name, components in fields.items():

@@ -15,8 +15,8 @@ from typing import Self
 
 from seiche.errors import CaseError
 
-#: Most characters of a first line that are read.
-_LINE = 200
+#: Maximum number of characters of a first line that are read.
+_MAX_LINE = 200
 
 
 class Closing(ABC):
@@ -85,23 +85,27 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise
 
 
-def check_replaceable(path: str | os.PathLike[str], begin: str | re.Pattern[str], reading: str, present: str) -> None:
-    """Refuse to replace a file at `path` that does not begin with `begin`, a text or a pattern for the first line.
+def check_replaceable(
+    path: str | os.PathLike[str], first_characters: str | re.Pattern[str], read_error: str, refusal: str
+) -> None:
+    """Refuse to replace a file at `path` that does not begin with `first_characters`.
 
-    Raises CaseError: `reading` if the file cannot be read, `present` if it begins differently.
+    These are a text, or a pattern for the first line.
+
+    Raises CaseError: `read_error` if the file cannot be read, `refusal` if it begins differently.
     """
     try:
         with Path(path).open(encoding="utf-8", errors="replace") as file:
-            start = file.read(len(begin)) if isinstance(begin, str) else file.readline(_LINE)
+            start = file.read(len(first_characters)) if isinstance(first_characters, str) else file.readline(_MAX_LINE)
     except FileNotFoundError:
         return
     except OSError as error:
-        raise CaseError(f"{reading}: {error.strerror}") from None
-    if not (start == begin if isinstance(begin, str) else begin.match(start)):
-        raise CaseError(present)
+        raise CaseError(f"{read_error}: {error.strerror}") from None
+    if not (start == first_characters if isinstance(first_characters, str) else first_characters.match(start)):
+        raise CaseError(refusal)
 
 
-def check_no_folder(path: str | os.PathLike[str]) -> None:
+def check_output_folder(path: str | os.PathLike[str]) -> None:
     """Raise CaseError if the folder of `path` does not exist or is not writable."""
     folder = Path(path).resolve().parent
     if not folder.is_dir():

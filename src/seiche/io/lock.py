@@ -36,15 +36,15 @@ class Owner:
     nonce: str
 
     @staticmethod
-    def here(what: str) -> Owner:
+    def current(what: str) -> Owner:
         """Return this process."""
         pid = os.getpid()
-        return Owner(platform.node(), _boot(), _namespace(), pid, _began(pid), what, secrets.token_hex(8))
+        return Owner(platform.node(), _boot(), _namespace(), pid, _start_time(pid), what, secrets.token_hex(8))
 
     @property
     def is_this_process(self) -> bool:
         """Return whether it is the calling process."""
-        return self.on_this_host and self.pid == os.getpid() and self.began == _began(self.pid)
+        return self.on_this_host and self.pid == os.getpid() and self.began == _start_time(self.pid)
 
     @property
     def on_this_host(self) -> bool:
@@ -54,7 +54,7 @@ class Owner:
     @property
     def alive(self) -> bool:
         """Return whether the process exists; valid only for one on this host."""
-        return bool(self.began) and self.began == _began(self.pid)
+        return bool(self.began) and self.began == _start_time(self.pid)
 
     def describe(self) -> str:
         """Return a description for messages."""
@@ -66,7 +66,7 @@ class FolderLock:
 
     def __init__(self, path: Path, what: str) -> None:
         """Prepare a lock for `what`, a description of the run."""
-        self.path, self._owner = path, Owner.here(what)
+        self.path, self._owner = path, Owner.current(what)
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -82,8 +82,8 @@ class FolderLock:
             candidate = self.path.with_name(f"{self.path.name}.{self._owner.nonce}")
             candidate.write_text(json.dumps(asdict(self._owner)))
             try:
-                self._make(candidate)
-                self._beat()
+                self._create(candidate)
+                self._start_heartbeat()
                 return None
             except FileExistsError:
                 owner = self._read_owner()
@@ -91,7 +91,7 @@ class FolderLock:
                     continue
                 if not (owner.is_this_process and from_this_process) and not self._stale(owner, candidate):
                     return owner
-                self._remove(owner, part_path(candidate))
+                self._remove_stale(owner, part_path(candidate))
             finally:
                 candidate.unlink(missing_ok=True)
 
@@ -102,16 +102,16 @@ class FolderLock:
             return None
         return owner
 
-    def _remove(self, owner: Owner, aside: Path) -> None:
+    def _remove_stale(self, owner: Owner, removed_path: Path) -> None:
         """Remove the lock of `owner`, unless another process has acquired it in the meantime."""
         with suppress(FileNotFoundError):  # another process removed it first
-            os.rename(self.path, aside)  # atomic: only one process succeeds
-            current = _owner_at(aside)
+            os.rename(self.path, removed_path)  # atomic: only one process succeeds
+            current = _owner_at(removed_path)
             if current is not None and current.nonce != owner.nonce and not self.path.exists():
-                os.rename(aside, self.path)
-            aside.unlink(missing_ok=True)
+                os.rename(removed_path, self.path)
+            removed_path.unlink(missing_ok=True)
 
-    def _make(self, candidate: Path) -> None:
+    def _create(self, candidate: Path) -> None:
         """Create the lock, or raise FileExistsError."""
         try:
             os.link(candidate, self.path)  # atomic, also on NFS
@@ -145,17 +145,17 @@ class FolderLock:
         owner = self._read_owner()
         return owner is not None and owner.nonce == self._owner.nonce
 
-    def _beat(self) -> None:
+    def _start_heartbeat(self) -> None:
         self._ended = ended = threading.Event()
 
-        def beat() -> None:
+        def refresh() -> None:
             while not ended.wait(HEARTBEAT):
                 with suppress(OSError):
                     if not self.is_owned:  # another object of this process has it
                         return
                     os.utime(self.path)
 
-        self._thread = threading.Thread(target=beat, name="seiche lock", daemon=True)
+        self._thread = threading.Thread(target=refresh, name="seiche lock", daemon=True)
         self._thread.start()
 
     def release(self) -> None:
@@ -185,7 +185,7 @@ def _namespace() -> str:
     return ""
 
 
-def _began(pid: int) -> str:
+def _start_time(pid: int) -> str:
     """Return the start time of a process in ticks since the boot, "" if it does not exist."""
     fields = _text(_PROC / str(pid) / "stat").rpartition(")")[2].split()
     return fields[19] if len(fields) > 19 and fields[0] not in ("Z", "X") else ""

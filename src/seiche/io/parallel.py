@@ -20,8 +20,8 @@ from seiche.io.files import Closing
 
 #: Errors of file systems without locks. Parallel file systems without locks (Lustre without `flock`) need none.
 _NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP)
-#: Most bytes of one write call; the limit of Linux is 2**31 - 4096.
-_PIECE = 1 << 30
+#: Maximum bytes of one write call; the limit of Linux is 2**31 - 4096.
+_MAX_WRITE = 1 << 30
 
 
 def rows_before(world: World, rows: int) -> tuple[int, int]:
@@ -46,12 +46,12 @@ def all_or_none(world: World) -> Iterator[None]:
         if error is not None:
             raise error
         return
-    first = next((item for item in world.allgather(_portable(error)) if item is not None), None)
+    first = next((item for item in world.allgather(_serialised(error)) if item is not None), None)
     if first is not None:
-        raise _rebuilt(*first) from error
+        raise _restored(*first) from error
 
 
-def _portable(error: Exception | None) -> tuple[type[Exception], tuple[Any, ...], dict[str, Any]] | None:
+def _serialised(error: Exception | None) -> tuple[type[Exception], tuple[Any, ...], dict[str, Any]] | None:
     if error is None:
         return None
     # Unlike `args`, the arguments of `__reduce__` include the file of an OSError.
@@ -59,7 +59,7 @@ def _portable(error: Exception | None) -> tuple[type[Exception], tuple[Any, ...]
     return kind, arguments, dict(vars(error))
 
 
-def _rebuilt(kind: type[Exception], arguments: tuple[Any, ...], attributes: dict[str, Any]) -> Exception:
+def _restored(kind: type[Exception], arguments: tuple[Any, ...], attributes: dict[str, Any]) -> Exception:
     # Exceptions with their own __init__ cannot be pickled directly.
     error = kind.__new__(kind, *arguments)
     vars(error).update(attributes)
@@ -96,7 +96,7 @@ class ParallelFile(Closing):
             with self._lock(offset, len(data)):
                 written = 0
                 while written < len(data):
-                    written += os.pwrite(self._descriptor, data[written : written + _PIECE], offset + written)
+                    written += os.pwrite(self._descriptor, data[written : written + _MAX_WRITE], offset + written)
         except OSError as error:
             raise OSError(f"{self.name}: write of {len(data)} bytes at {offset} failed: {error.strerror}") from error
 

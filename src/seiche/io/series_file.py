@@ -21,7 +21,7 @@ from seiche.io.files import part_path, publish, replacing, sync_folder
 from seiche.io.parallel import ParallelFile
 from seiche.io.vtkhdf import reserve
 
-_DATA = np.dtype("<f4")
+_DATA_TYPE = np.dtype("<f4")
 
 
 class SeriesFile:
@@ -45,7 +45,7 @@ class SeriesFile:
             times = file.create_dataset("time", data=np.zeros(capacity))
             self._offsets = {"time": int(times.id.get_offset())}
             for name, shape in self._shapes.items():
-                self._offsets[name] = reserve(file, name, (capacity, *shape), _DATA)
+                self._offsets[name] = reserve(file, name, (capacity, *shape), _DATA_TYPE)
         self._file = ParallelFile(part, World.serial(), self._path)
         self._file.sync()
         sync_folder(part.parent)
@@ -56,7 +56,7 @@ class SeriesFile:
             self.close()
             self.reopen(2 * self._capacity)
         for name, values in data.items():
-            values = np.asarray(values, _DATA)
+            values = np.asarray(values, _DATA_TYPE)
             self._file.write(self._offsets[name] + self._count * values.nbytes, values)
         self._file.sync()
         self._file.write(self._offsets["time"] + 8 * self._count, np.array([time], "<f8"))
@@ -86,7 +86,7 @@ def complete_series(path: Path, end: float) -> int:
     A file without such states remains as it is.
 
     Raises:
-        OSError, KeyError, FormatError or another error of `seiche.io.arrays.DAMAGE`: not a file of this kind.
+        OSError, KeyError, FormatError or another error of `seiche.io.arrays.HDF5_ERRORS`: not a file of this kind.
     """
     part = part_path(path)
     with h5py.File(part, "r", locking=False) as file:
@@ -94,7 +94,7 @@ def complete_series(path: Path, end: float) -> int:
         times = values_of(file, "time")
         count = int(np.argmax([*((times > end) | (times <= 0.0)), True]))
         if count:
-            with replacing(part) as cut, h5py.File(cut, "w", libver="earliest", locking=False) as copy:
+            with replacing(part) as temporary, h5py.File(temporary, "w", libver="earliest", locking=False) as copy:
                 copy.attrs.update(file.attrs)
                 for name, rows in file.items():
                     series = copy.create_dataset(name, (count, *rows.shape[1:]), rows.dtype)

@@ -28,7 +28,7 @@ class Rows(Protocol):
         """Return the number of rows."""
 
     def __getitem__(self, rows: slice, /) -> npt.NDArray[Any]:
-        """Return some rows."""
+        """Return the rows of a slice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +75,8 @@ class State:
     def joined(self, other: State) -> State:
         """Return the union of this state and `other`; row sets of the same name are merged."""
         rows = dict(self.rows)
-        for name, added in other.rows.items():
-            present = rows.get(name)
-            arrays = added.arrays if present is None else {**present.arrays, **added.arrays}
-            rows[name] = replace(added, arrays=arrays)
+        for name, other_rows in other.rows.items():
+            own_rows = rows.get(name)
+            arrays = other_rows.arrays if own_rows is None else {**own_rows.arrays, **other_rows.arrays}
+            rows[name] = replace(other_rows, arrays=arrays)
         return State(self.step, rows, {**self.numbers, **other.numbers}, {**self.attributes, **other.attributes})

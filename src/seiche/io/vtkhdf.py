@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 #: The size of the descriptions grows with the square of the capacity: 4 MB for 1000 steps, 400 MB for 10000.
 CAPACITY_LIMIT = 10_000
 
-_TARGET = "/committed/{:06d}"
+_STEPS_GROUP = "/committed/{:06d}"
 #: The link that is rewritten. Its group is separate and created first, so that its position in the file is fixed.
 _LINK = "/current/steps"
-_HEAD = 65536
+_HEAD_BYTES = 65536
 _SURFACE_PARTS = ("Vertices", "Lines", "Polygons", "Strips")
 
 
@@ -61,7 +61,7 @@ class FileLayout:
         return np.frombuffer(f"{steps:06d}".encode(), np.uint8)
 
 
-def lay_out(
+def create_layout(
     path: Path,
     extent: Extent,
     fields: Mapping[str, int],
@@ -91,45 +91,45 @@ def lay_out(
     rows = extent.cells if on == "cells" else extent.points
     # The earliest format is readable by old readers and has no checksum of the link that is rewritten.
     with h5py.File(path, "w", libver="earliest", locking=False) as file:
-        file[_LINK] = h5py.SoftLink(_TARGET.format(0))
+        file[_LINK] = h5py.SoftLink(_STEPS_GROUP.format(0))
         root = file.create_group("VTKHDF")
         root.attrs["Version"] = np.array([2, 2], np.int64)
         kind = b"PolyData" if extent.cell_type is None else b"UnstructuredGrid"
         root.attrs.create("Type", kind, dtype=h5py.string_dtype("ascii", len(kind)))
         points = reserve(root, "Points", (extent.points, 3), np.dtype("<f8"))
         root["NumberOfPoints"] = np.array([extent.points], np.int64)
-        connectivity = _lay_out_cells(root, extent)
+        connectivity = _create_cells(root, extent)
         data_name = "CellData" if on == "cells" else "PointData"
         group = root.create_group(data_name)
-        at = {}
+        field_offsets = {}
         for name, components in fields.items():
             shape = (capacity * rows, components) if components > 1 else (capacity * rows,)
-            at[name] = reserve(group, name, shape, dtype)
+            field_offsets[name] = reserve(group, name, shape, dtype)
             if name in units:
                 group[name].attrs["Units"] = units[name]
-        times = _lay_out_steps(file, extent, fields, data_name, rows=rows, capacity=capacity)
+        times = _create_steps(file, extent, fields, data_name, rows=rows, capacity=capacity)
         root["Steps"] = h5py.SoftLink(_LINK)
-    return FileLayout(points, connectivity, at, times, _find_link(path))
+    return FileLayout(points, connectivity, field_offsets, times, _find_link(path))
 
 
-def _lay_out_cells(root: h5py.Group, extent: Extent) -> int:
+def _create_cells(root: h5py.Group, extent: Extent) -> int:
     offsets = np.arange(extent.cells + 1, dtype=np.int64) * extent.corners
-    at = 0
+    connectivity = 0
     for name in ("",) if extent.cell_type is not None else _SURFACE_PARTS:
-        full = name in ("", "Polygons")
-        cells = extent.cells if full else 0
+        has_cells = name in ("", "Polygons")
+        cells = extent.cells if has_cells else 0
         group = root.create_group(name) if name else root
         group["NumberOfCells"] = np.array([cells], np.int64)
         group["NumberOfConnectivityIds"] = np.array([cells * extent.corners], np.int64)
         group["Offsets"] = offsets[: cells + 1]
-        place = reserve(group, "Connectivity", (cells * extent.corners,), np.dtype("<i8"))
-        at = place if full else at
+        offset = reserve(group, "Connectivity", (cells * extent.corners,), np.dtype("<i8"))
+        connectivity = offset if has_cells else connectivity
     if extent.cell_type is not None:
         root["Types"] = np.full(extent.cells, extent.cell_type, np.uint8)
-    return at
+    return connectivity
 
 
-def _lay_out_steps(
+def _create_steps(
     file: h5py.File, extent: Extent, fields: Mapping[str, int], data_name: str, *, rows: int, capacity: int
 ) -> tuple[int, ...]:
     zeros = np.zeros((capacity, 1 if extent.cell_type is not None else len(_SURFACE_PARTS)), np.int64)
@@ -144,7 +144,7 @@ def _lay_out_steps(
     committed = file.create_group("committed")
     times = []
     for steps in range(1, capacity + 1):
-        group = file.create_group(_TARGET.format(steps))
+        group = file.create_group(_STEPS_GROUP.format(steps))
         group.attrs["NSteps"] = np.int64(steps)
         # VTK ignores NSteps when it reads Values: each number of steps needs a dataset of that length.
         times.append(reserve(group, "Values", (steps,), np.dtype("<f8")))
@@ -178,18 +178,22 @@ def _find_link(path: Path) -> int:
     """Return the offset of the digits of the soft link, after a test that writing there commits a step."""
     import h5py
 
-    target = _TARGET.format(0).encode()
+    target = _STEPS_GROUP.format(0).encode()
     with path.open("rb") as stream:
-        head = stream.read(_HEAD)
+        head = stream.read(_HEAD_BYTES)
     if head.count(target) != 1:
         raise FormatError(path, _LINK, f"the HDF5 library stored it {head.count(target)} times; expected once")
-    place = head.index(target) + len(target) - 6
+    position = head.index(target) + len(target) - 6
     for steps in (1, 0):
         with path.open("rb+") as stream:
-            stream.seek(place)
+            stream.seek(position)
             stream.write(FileLayout.digits(steps).tobytes())
         with h5py.File(path, "r", locking=False) as file:
-            read = int(file["VTKHDF/Steps"].attrs["NSteps"]) if steps else int(file.get(_LINK, getlink=True).path[-6:])
-        if read != steps:
-            raise FormatError(path, f"byte {place}", f"{steps} steps written, but {read} read by this HDF5 library")
-    return place
+            read_steps = (
+                int(file["VTKHDF/Steps"].attrs["NSteps"]) if steps else int(file.get(_LINK, getlink=True).path[-6:])
+            )
+        if read_steps != steps:
+            raise FormatError(
+                path, f"byte {position}", f"{steps} steps written, but {read_steps} read by this HDF5 library"
+            )
+    return position

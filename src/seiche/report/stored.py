@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seiche.io.files import check_no_folder, check_replaceable
+from seiche.io.files import check_output_folder, check_replaceable
 
 #: First characters of benchmark results; `heading` writes their first key.
 BENCHMARK_START = '{\n "benchmark":'
@@ -24,7 +24,7 @@ def refuse_output(path: Path | None, begin: str = BENCHMARK_START) -> None:
         CaseError: the path is refused.
     """
     if path is not None:
-        check_no_folder(path)
+        check_output_folder(path)
         check_replaceable_results(path, begin)
 
 

@@ -48,7 +48,7 @@ def read_hemelb(path: Path | str) -> HemelbCase:
     names = ("simulation", "geometry", "initialconditions", "inlets", "outlets", "properties", "monitoring")
     root.only((*names, "visualisation"))
     sections = {name: root.optional(name) for name in (*names, "visualisation")}
-    notes = list(root.stray)
+    notes = list(root.ignored_text)
     if (pictures := sections["visualisation"]) is not None:
         notes.append(f"{pictures.path}: ignored; it affects only pictures")
     fluid, tables = _simulation(root.child("simulation"), notes)

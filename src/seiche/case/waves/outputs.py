@@ -19,7 +19,7 @@ from seiche.case.waves.schema import PeakOutput, SnapshotOutput
 from seiche.case.waves.setup import AXES, WaveSetup
 from seiche.domain.sharing import on_root
 from seiche.errors import CaseError, FormatError
-from seiche.io.arrays import DAMAGE
+from seiche.io.arrays import HDF5_ERRORS
 from seiche.io.cell_files import continued
 from seiche.io.files import part_path, replacing
 from seiche.io.formats.sac import write_sac
@@ -79,7 +79,7 @@ class SnapshotFile(Scheduled):
     def _recover_killed(self) -> None:
         for first in self._killed:
             path = continued(self._folder / self.table.file, first)
-            with suppress(FormatError, *DAMAGE):  # killed before the file was created, or already recovered
+            with suppress(FormatError, *HDF5_ERRORS):  # killed before the file was created, or already recovered
                 if complete_series(path, (self._first_step + 0.5) * self._solver.dt):
                     self._complete.append(first)
 
@@ -215,7 +215,7 @@ class Seismograms(Final):
                     begin=begin - solver.velocity_time_offset,
                     station=name,
                     component=component,
-                    place=position,
+                    position=position,
                 )
         return written
 

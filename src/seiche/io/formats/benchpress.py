@@ -24,8 +24,8 @@ from seiche.errors import FormatError
 Floats = npt.NDArray[np.float64]
 
 WORD = 4
-#: Least and most times of a row of ping-pongs and copies.
-_FEWEST, _MOST = 2, 40
+#: Minimum and maximum number of times in a row of ping-pongs and copies.
+_MIN_TIMES, _MAX_TIMES = 2, 40
 
 LocalityName: TypeAlias = Literal["on-socket", "on-node", "off-node"]
 
@@ -63,13 +63,13 @@ def read_ping_pongs(path: str | os.PathLike[str], gpus: int = 6, sockets: int = 
         FormatError: the text is not in this format.
     """
     rows: dict[tuple[str, str], list[Floats]] = {}
-    for line, label, times in _lines(Path(path)):
+    for line, label, times in _labelled_times(Path(path)):
         match = _PAIR.match(label)
         if match is None:
             raise FormatError(path, f"line {line}", f"{label!r} is not a pair of ranks")
         first, second = int(match[2]), int(match[3])
         rows.setdefault((match[1].lower(), locality(first, second, gpus, sockets)), []).append(
-            _whole(Path(path), line, times, rows)
+            _complete_row(Path(path), line, times, rows)
         )
     return _minima(rows)
 
@@ -84,7 +84,7 @@ def read_copies(path: str | os.PathLike[str], gpus: int = 6, sockets: int = 2) -
     """
     rows: dict[tuple[str, str], list[Floats]] = {}
     kind = ""
-    for line, label, times in _lines(Path(path)):
+    for line, label, times in _labelled_times(Path(path)):
         if label.startswith("Memcpy"):
             kind = {"Host To Device:": "h2d", "Device To Host:": "d2h", "Device To Device:": "d2d"}.get(label[7:], "")
             continue
@@ -94,8 +94,10 @@ def read_copies(path: str | os.PathLike[str], gpus: int = 6, sockets: int = 2) -
         first, second = int(match[1]), int(match[2])
         if match[3] is not None:
             first, second = second, int(match[3])
-        near = locality(first, second, gpus, sockets) == "on-socket"
-        rows.setdefault((kind, "on-socket" if near else "off-socket"), []).append(_whole(Path(path), line, times, rows))
+        same_socket = locality(first, second, gpus, sockets) == "on-socket"
+        rows.setdefault((kind, "on-socket" if same_socket else "off-socket"), []).append(
+            _complete_row(Path(path), line, times, rows)
+        )
     return _minima(rows)
 
 
@@ -107,7 +109,7 @@ def read_injection(path: str | os.PathLike[str], *, shared: bool) -> dict[str, I
     """
     rows: dict[str, list[tuple[int, int, int, float]]] = {}
     kind = ""
-    for line, label, times in _lines(Path(path)):
+    for line, label, times in _labelled_times(Path(path)):
         if label.startswith("Timing"):
             kind = "gpu" if "GPU" in label else "cpu"
             continue
@@ -122,8 +124,8 @@ def read_injection(path: str | os.PathLike[str], *, shared: bool) -> dict[str, I
     result = {}
     for kind, values in rows.items():
         senders_of, sizes, totals, seconds_of = zip(*values, strict=True)
-        numbers = [np.array(column, np.int64) for column in (senders_of, sizes, totals)]
-        result[kind] = Injection(numbers[0], numbers[1], numbers[2], np.array(seconds_of))
+        columns = [np.array(column, np.int64) for column in (senders_of, sizes, totals)]
+        result[kind] = Injection(columns[0], columns[1], columns[2], np.array(seconds_of))
     return result
 
 
@@ -143,9 +145,9 @@ def _minima(rows: Mapping[tuple[str, str], Sequence[Floats]]) -> dict[tuple[str,
     return minima
 
 
-def _lines(path: Path) -> list[tuple[int, str, list[float]]]:
+def _labelled_times(path: Path) -> list[tuple[int, str, list[float]]]:
     """Return (line number, label, numbers) of headers and rows before the batch log; headers have no numbers."""
-    found: list[tuple[int, str, list[float]]] = []
+    entries: list[tuple[int, str, list[float]]] = []
     try:
         text = path.read_text(encoding="ascii")
     except UnicodeDecodeError as error:
@@ -155,13 +157,13 @@ def _lines(path: Path) -> list[tuple[int, str, list[float]]]:
         if label.startswith(("app 0:", "----")):
             break
         label = label.strip()
-        known = any(pattern.match(label) for pattern in (_PAIR, _COPY, _ROW))
-        times = [_seconds(path, number, column) for column in columns] if known or _are_numbers(columns) else []
+        is_data = any(pattern.match(label) for pattern in (_PAIR, _COPY, _ROW))
+        times = [_seconds(path, number, column) for column in columns] if is_data or _are_numbers(columns) else []
         if times or label.startswith(_HEADERS):
-            found.append((number, label, times))
-    if not any(times for _, _, times in found):
+            entries.append((number, label, times))
+    if not any(times for _, _, times in entries):
         raise FormatError(path, "line 1", "no times in this file")
-    return found
+    return entries
 
 
 def _are_numbers(columns: Sequence[str]) -> bool:
@@ -181,11 +183,13 @@ def _seconds(path: Path, line: int, column: str) -> float:
     return value
 
 
-def _whole(path: Path, line: int, times: list[float], rows: Mapping[tuple[str, str], Sequence[Floats]]) -> Floats:
-    """Return the times of a row, which has as many as the `rows` before."""
-    before = next((len(values[0]) for values in rows.values() if values), len(times))
-    if not _FEWEST <= len(times) <= _MOST:
-        raise FormatError(path, f"line {line}", f"{len(times)} times; a row has {_FEWEST} to {_MOST}")
-    if len(times) != before:
-        raise FormatError(path, f"line {line}", f"{len(times)} times, but {before} in the rows before")
+def _complete_row(
+    path: Path, line: int, times: list[float], rows: Mapping[tuple[str, str], Sequence[Floats]]
+) -> Floats:
+    """Return the times of a row, which must have as many as the earlier `rows`."""
+    expected = next((len(values[0]) for values in rows.values() if values), len(times))
+    if not _MIN_TIMES <= len(times) <= _MAX_TIMES:
+        raise FormatError(path, f"line {line}", f"{len(times)} times; a row has {_MIN_TIMES} to {_MAX_TIMES}")
+    if len(times) != expected:
+        raise FormatError(path, f"line {line}", f"{len(times)} times, but earlier rows have {expected}")
     return np.array(times)

@@ -16,9 +16,9 @@ import numpy.typing as npt
 from seiche.errors import FormatError
 
 #: Limits of a table, checked before memory is allocated.
-MOST_BYTES, MOST_ROWS, LONGEST_LINE = 64 * 1024 * 1024, 1_000_000, 1000
+MAX_BYTES, MAX_ROWS, MAX_LINE_LENGTH = 64 * 1024 * 1024, 1_000_000, 1000
 #: Largest magnitude of a number and of a coordinate; products of a few stay finite.
-_LARGEST, _FARTHEST = 1e30, 2**31 - 1
+_MAX_NUMBER, _MAX_COORDINATE = 1e30, 2**31 - 1
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,10}")
 
@@ -75,37 +75,37 @@ def read_weights(path: str | os.PathLike[str]) -> tuple[npt.NDArray[np.int64], n
 
 def _rows(path: str | os.PathLike[str]) -> list[tuple[int, list[str]]]:
     with open(path, "rb") as file:
-        content = file.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise FormatError(path, f"byte {MOST_BYTES}", f"a table has at most {MOST_BYTES >> 20} MiB")
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise FormatError(path, f"byte {MAX_BYTES}", f"a table has at most {MAX_BYTES >> 20} MiB")
     rows: list[tuple[int, list[str]]] = []
     for number, raw in enumerate(content.split(b"\n"), start=1):
-        if len(raw) > LONGEST_LINE:
-            raise FormatError(path, f"line {number}", f"longer than {LONGEST_LINE} characters")
+        if len(raw) > MAX_LINE_LENGTH:
+            raise FormatError(path, f"line {number}", f"longer than {MAX_LINE_LENGTH} characters")
         if not raw.isascii():
             raise FormatError(path, f"line {number}", "not ASCII text")
         words = raw.decode("ascii").split()
         if not words or words[0].startswith("#"):
             continue
-        if len(rows) == MOST_ROWS:
-            raise FormatError(path, f"line {number}", f"more than {MOST_ROWS} rows")
+        if len(rows) == MAX_ROWS:
+            raise FormatError(path, f"line {number}", f"more than {MAX_ROWS} rows")
         rows.append((number, words))
     return rows
 
 
 def _number(path: str | os.PathLike[str], line: int, word: str) -> float:
     value = float(word) if _NUMBER.fullmatch(word) else np.inf
-    if not abs(value) < _LARGEST:
-        raise FormatError(path, f"line {line}", f"{_shown(word)} is not a number below {_LARGEST:g}")
+    if not abs(value) < _MAX_NUMBER:
+        raise FormatError(path, f"line {line}", f"{_quoted(word)} is not a number below {_MAX_NUMBER:g}")
     return value
 
 
 def _coordinate(path: str | os.PathLike[str], line: int, word: str) -> int:
-    if not _WHOLE.fullmatch(word) or abs(int(word)) > _FARTHEST:
-        raise FormatError(path, f"line {line}", f"{_shown(word)} is not a whole number, the coordinate of a site")
+    if not _WHOLE.fullmatch(word) or abs(int(word)) > _MAX_COORDINATE:
+        raise FormatError(path, f"line {line}", f"{_quoted(word)} is not a whole number, the coordinate of a site")
     return int(word)
 
 
-def _shown(word: str) -> str:
+def _quoted(word: str) -> str:
     text = "".join(c if c.isprintable() else "?" for c in word)
     return f'"{text[:40]}"'

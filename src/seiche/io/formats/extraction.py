@@ -26,9 +26,9 @@ HEMELB, EXTRACTION, OFFSETS = 0x686C6221, 0x78747204, 0x6F666604
 VERSION = 5
 #: Types of values by their number in the file.
 TYPES = (">f4", ">f8", ">i4", ">u4", ">i8", ">u8")
-_MAIN = struct.Struct(">IIIddddQII")
-#: Most fields, and most components of one; they bound the memory for a damaged header.
-_MOST_FIELDS, _MOST_COMPONENTS = 1000, 1000
+_HEADER = struct.Struct(">IIIddddQII")
+#: Maximum numbers of fields and of components; they bound the memory for a damaged header.
+_MAX_FIELDS, _MAX_COMPONENTS = 1000, 1000
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ class ExtractionHeader:
 
     def encode(self) -> bytes:
         """Return the header of a version 5 file."""
-        body = b"".join(_encoded(field) for field in self.fields)
+        body = b"".join(_encode_field(field) for field in self.fields)
         sizes = self.sites, len(self.fields), len(body)
-        return _MAIN.pack(HEMELB, EXTRACTION, VERSION, self.spacing, *self.origin, *sizes) + body
+        return _HEADER.pack(HEMELB, EXTRACTION, VERSION, self.spacing, *self.origin, *sizes) + body
 
     @property
     def site_type(self) -> np.dtype[Any]:
@@ -95,21 +95,23 @@ def read_extraction(path: PathLike) -> ExtractionData:
     size = header.record_bytes
     count, excess = divmod(len(data) - start, size)
     if excess:
-        place = f"record {count} (byte {start + count * size})"
-        raise FormatError(path, place, f"it has {excess} bytes, not {size}: the file is truncated or damaged")
+        location = f"record {count} (byte {start + count * size})"
+        raise FormatError(path, location, f"it has {excess} bytes, not {size}: the file is truncated or damaged")
     if count == 0:
         empty = {field.name: np.zeros((0, 0, field.components)) for field in header.fields}
         return ExtractionData(version, header, np.zeros(0, np.int64), np.zeros((0, 3), np.uint32), empty)
     record = np.dtype([("step", ">u8"), ("sites", header.site_type, (header.sites,))])
     records = np.frombuffer(data, record, count, start)
     steps = records["step"].astype(np.int64)
-    wrong = np.flatnonzero(np.diff(steps, prepend=-1) <= 0)
-    if len(wrong):
-        k = int(wrong[0])
-        place = f"record {k} (byte {start + k * size})"
-        raise FormatError(path, place, f"its step {steps[k]} does not come after the one before: an unfinished record")
-    places = records["sites"]["place"]
-    if np.any(places != places[0]):
+    not_ascending = np.flatnonzero(np.diff(steps, prepend=-1) <= 0)
+    if len(not_ascending):
+        k = int(not_ascending[0])
+        location = f"record {k} (byte {start + k * size})"
+        raise FormatError(
+            path, location, f"its step {steps[k]} is not greater than the previous step: an unfinished record"
+        )
+    record_coords = records["sites"]["place"]
+    if np.any(record_coords != record_coords[0]):
         raise FormatError(path, "records", "their sites differ; every step must have the same sites")
     values = {}
     for k, field in enumerate(header.fields):
@@ -118,7 +120,7 @@ def read_extraction(path: PathLike) -> ExtractionData:
             values[field.name] = stored.astype(np.float64) + np.asarray(field.offsets or (0.0,), np.float64)
         else:
             values[field.name] = stored.astype(stored.dtype.newbyteorder("="))
-    coords = places[0].astype(np.uint32)
+    coords = record_coords[0].astype(np.uint32)
     return ExtractionData(version, header, steps, coords, values)
 
 
@@ -144,7 +146,7 @@ def read_offsets(path: PathLike) -> npt.NDArray[np.int64]:
     return offsets.astype(np.int64)
 
 
-def _encoded(field: ExtractionField) -> bytes:
+def _encode_field(field: ExtractionField) -> bytes:
     name = field.name.encode()
     head = struct.pack(">I", len(name)) + name.ljust(-(-len(name) // 4) * 4, b"\0")
     head += struct.pack(">III", field.components, field.kind, len(field.offsets))
@@ -153,48 +155,50 @@ def _encoded(field: ExtractionField) -> bytes:
 
 def _parse_header(path: PathLike, data: bytes) -> tuple[int, ExtractionHeader, int]:
     """Return version, header and the byte at which the records start."""
-    if len(data) < _MAIN.size:
-        raise FormatError(path, f"byte {len(data)}", f"it ends inside the {_MAIN.size}-byte header")
-    first, second, version, spacing, x, y, z, sites, count, length = _MAIN.unpack_from(data)
+    if len(data) < _HEADER.size:
+        raise FormatError(path, f"byte {len(data)}", f"it ends inside the {_HEADER.size}-byte header")
+    first, second, version, spacing, x, y, z, sites, count, length = _HEADER.unpack_from(data)
     if (first, second) != (HEMELB, EXTRACTION):
         raise FormatError(path, "byte 0", "it does not begin with the magic numbers of a HemeLB extraction file")
     if version not in (4, 5):
         raise FormatError(path, "byte 8", f"version {version} is not supported, only versions 4 and 5")
     if not (math.isfinite(spacing) and spacing > 0.0 and all(map(math.isfinite, (x, y, z)))):
         raise FormatError(path, "byte 12", "voxel size and origin must be finite numbers, the size positive")
-    if count > _MOST_FIELDS or _MAIN.size + length > len(data):
+    if count > _MAX_FIELDS or _HEADER.size + length > len(data):
         raise FormatError(path, "byte 52", f"{count} fields in {length} bytes do not fit in {len(data)} bytes")
-    reader = _FieldReader(path, data, _MAIN.size, _MAIN.size + length)
+    reader = _FieldReader(path, data, _HEADER.size, _HEADER.size + length)
     fields = tuple(reader.field(version) for _ in range(count))
-    if reader.at != reader.end:
+    if reader.position != reader.end:
         raise FormatError(
-            path, f"byte {reader.at}", f"the field header ends here, not at the declared byte {reader.end}"
+            path, f"byte {reader.position}", f"the field header ends here, not at the declared byte {reader.end}"
         )
     names = [field.name for field in fields]
     if len(set(names)) < len(names):
-        raise FormatError(path, f"byte {_MAIN.size}", "two fields have the same name")
+        raise FormatError(path, f"byte {_HEADER.size}", "two fields have the same name")
     if 12 * sites > len(data) and reader.end < len(data):
         raise FormatError(path, "byte 44", f"{sites} sites do not fit in {len(data)} bytes")
     return version, ExtractionHeader(spacing, (x, y, z), sites, fields), reader.end
 
 
 class _FieldReader:
-    """Reads the field header from byte `at` to `end`."""
+    """Reads the field header from byte `position` to `end`."""
 
-    def __init__(self, path: PathLike, data: bytes, at: int, end: int) -> None:
-        self.path, self.data, self.at, self.end = path, data, at, end
+    def __init__(self, path: PathLike, data: bytes, position: int, end: int) -> None:
+        self.path, self.data, self.position, self.end = path, data, position, end
 
     def take(self, size: int) -> bytes:
-        if self.at + size > self.end:
-            raise FormatError(self.path, f"byte {self.at}", f"the field header ends at byte {self.end} inside a field")
-        self.at += size
-        return self.data[self.at - size : self.at]
+        if self.position + size > self.end:
+            raise FormatError(
+                self.path, f"byte {self.position}", f"the field header ends at byte {self.end} inside a field"
+            )
+        self.position += size
+        return self.data[self.position - size : self.position]
 
     def word(self) -> int:
         return int.from_bytes(self.take(4), "big")
 
     def field(self, version: int) -> ExtractionField:
-        start = self.at
+        start = self.position
         length = self.word()
         raw = self.take(-(-length // 4) * 4)[:length]
         try:
@@ -203,7 +207,7 @@ class _FieldReader:
             raise FormatError(self.path, f"byte {start}", "the name of a field is not UTF-8 text") from None
         components = self.word()
         kind, count = (self.word(), self.word()) if version == 5 else (0, 1)
-        if not 1 <= components <= _MOST_COMPONENTS or kind >= len(TYPES) or count not in (0, 1, components):
+        if not 1 <= components <= _MAX_COMPONENTS or kind >= len(TYPES) or count not in (0, 1, components):
             reason = f"a field of {components} components, type {kind} and {count} offsets is not possible"
             raise FormatError(self.path, f"byte {start}", reason)
         stored = np.dtype(TYPES[kind] if version == 5 else ">f8")

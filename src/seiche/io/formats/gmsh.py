@@ -9,7 +9,7 @@ import numpy as np
 
 from seiche.domain.surface import Surface
 from seiche.errors import FormatError
-from seiche.io.formats.off import content_lines, numbers
+from seiche.io.formats.off import content_lines, read_numbers
 
 _TRIANGLE = 2
 
@@ -24,18 +24,18 @@ def read_gmsh(path: str | os.PathLike[str]) -> Surface:
     version = _section(path, lines, "MeshFormat")
     if not version or version[0][1].split()[:2] not in (["2", "0"], ["2.0", "0"], ["2.1", "0"], ["2.2", "0"]):
         raise FormatError(path, "line 2", "expected Gmsh version 2 in text form")
-    nodes = [numbers(path, *line, 4) for line in _counted(path, _section(path, lines, "Nodes"), "nodes")]
+    nodes = [read_numbers(path, *line, 4) for line in _entries(path, _section(path, lines, "Nodes"), "nodes")]
     row_of = {int(node[0]): row for row, node in enumerate(nodes)}
     faces = []
-    for place, line in _counted(path, _section(path, lines, "Elements"), "elements"):
+    for line_number, line in _entries(path, _section(path, lines, "Elements"), "elements"):
         words = line.split()
         if not all(word.lstrip("-").isdigit() for word in words) or len(words) < 4:
-            raise FormatError(path, f"line {place}", "expected an element as number, type, tags and nodes")
+            raise FormatError(path, f"line {line_number}", "expected an element as number, type, tags and nodes")
         if int(words[1]) != _TRIANGLE:
             continue
         corners = [row_of.get(int(word), -1) for word in words[3 + int(words[2]) :]]
         if len(corners) != 3 or min(corners) < 0:
-            raise FormatError(path, f"line {place}", "expected a triangle of three existing nodes")
+            raise FormatError(path, f"line {line_number}", "expected a triangle of three existing nodes")
         faces.append(corners)
     if not faces:
         raise FormatError(path, "whole file", "contains no triangle")
@@ -51,9 +51,9 @@ def _section(path: str | os.PathLike[str], lines: list[tuple[int, str]], name: s
     return lines[words.index(f"${name}") + 1 : words.index(f"$End{name}")]
 
 
-def _counted(path: str | os.PathLike[str], lines: list[tuple[int, str]], what: str) -> list[tuple[int, str]]:
+def _entries(path: str | os.PathLike[str], lines: list[tuple[int, str]], item: str) -> list[tuple[int, str]]:
     """Return the lines after the first one, which has their number."""
     if not lines or not lines[0][1].isdigit() or int(lines[0][1]) != len(lines) - 1:
-        place = f"line {lines[0][0]}" if lines else "whole file"
-        raise FormatError(path, place, f"the number of {what} differs from the number of lines ({len(lines) - 1})")
+        location = f"line {lines[0][0]}" if lines else "whole file"
+        raise FormatError(path, location, f"the number of {item} differs from the number of lines ({len(lines) - 1})")
     return lines[1:]

@@ -41,22 +41,24 @@ def read_gmy(
     data = Path(path).read_bytes()
     header = parse_header(path, data)
     offset = header.body
-    parts: list[FluidRecords] = []
+    blocks: list[FluidRecords] = []
     edge, counts = header.block, header.blocks
-    for number in np.flatnonzero(header.records[:, 0]).tolist():
-        fluid, packed, unpacked = (int(value) for value in header.records[number])
-        place = f"block {number} (byte {offset})"
-        words = _inflate(path, place, data[offset : offset + packed], unpacked)
+    for block_number in np.flatnonzero(header.records[:, 0]).tolist():
+        fluid, packed, unpacked = (int(value) for value in header.records[block_number])
+        location = f"block {block_number} (byte {offset})"
+        words = _inflate(path, location, data[offset : offset + packed], unpacked)
         try:
-            part = decode_block(words, edge)
+            block = decode_block(words, edge)
         except MalformedBlockError as reason:
-            raise FormatError(path, place, str(reason)) from None
-        if len(part.coords) != fluid:
-            raise FormatError(path, place, f"it has {len(part.coords)} fluid sites, but the header declares {fluid}")
-        corner = np.array(np.unravel_index(number, counts), np.int32) * edge
-        parts.append(FluidRecords(part.coords + corner, *part[1:]))
+            raise FormatError(path, location, str(reason)) from None
+        if len(block.coords) != fluid:
+            raise FormatError(
+                path, location, f"it has {len(block.coords)} fluid sites, but the header declares {fluid}"
+            )
+        corner = np.array(np.unravel_index(block_number, counts), np.int32) * edge
+        blocks.append(FluidRecords(block.coords + corner, *block[1:]))
         offset += packed
-    sites = _sites(path, parts, (counts[0] * edge, counts[1] * edge, counts[2] * edge), spacing, origin)
+    sites = _sites(path, blocks, (counts[0] * edge, counts[1] * edge, counts[2] * edge), spacing, origin)
     if not orient:
         return sites
     inwards = np.einsum("ij,ij->i", sites.wall_normal, wall_direction(sites.link_kind)) < 0.0
@@ -77,32 +79,36 @@ def _inflate(path: PathLike, place: str, packed: bytes, size: int) -> npt.NDArra
 
 def _sites(
     path: PathLike,
-    parts: list[FluidRecords],
+    blocks: list[FluidRecords],
     shape: tuple[int, int, int],
     spacing: float,
     origin: tuple[float, float, float],
 ) -> SiteSet:
     """Join the blocks in the order of `SiteSet`, with inlets and outlets numbered in one list."""
-    coords = np.concatenate([part.coords for part in parts])
-    starts = np.cumsum([0] + [len(part.coords) for part in parts[:-1]])
-    rows = np.concatenate([part.rows + start for part, start in zip(parts, starts, strict=True)])
-    kind, iolet, fraction, normal = (np.concatenate([part[field] for part in parts]) for field in range(2, 6))
+    coords = np.concatenate([block.coords for block in blocks])
+    starts = np.cumsum([0] + [len(block.coords) for block in blocks[:-1]])
+    rows = np.concatenate([block.rows + start for block, start in zip(blocks, starts, strict=True)])
+    kind, iolet, fraction, normal = (np.concatenate([block[field] for block in blocks]) for field in range(2, 6))
     order = np.lexsort(coords.T[::-1])
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     boundary = rank[rows]
-    inner = np.argsort(boundary)
-    kind, fraction, normal, boundary = kind[inner], fraction[inner], normal[inner], boundary[inner]
-    counts = [_count(path, kind, iolet[inner], kind_of_link) for kind_of_link in (LinkKind.INLET, LinkKind.OUTLET)]
+    ascending = np.argsort(boundary)
+    kind, fraction, normal, boundary = kind[ascending], fraction[ascending], normal[ascending], boundary[ascending]
+    counts = [
+        _iolet_count(path, kind, iolet[ascending], kind_of_link) for kind_of_link in (LinkKind.INLET, LinkKind.OUTLET)
+    ]
     if sum(counts) > np.iinfo(np.int16).max:
         raise FormatError(path, "links", f"{sum(counts)} iolets are more than can be numbered")
     opening = kind >= LinkKind.INLET
-    unified = np.where(opening, iolet[inner] + np.where(kind == LinkKind.OUTLET, counts[0], 0), -1).astype(np.int16)
-    free = (False, False, False)
-    sites = SiteSet(shape, coords[order], spacing, origin, free, boundary, kind, unified, fraction, normal)
-    unknown = (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), 0.0
-    planes = [IoletPlane(f"inlet{i}", "inlet", *unknown) for i in range(counts[0])]
-    planes += [IoletPlane(f"outlet{i}", "outlet", *unknown) for i in range(counts[1])]
+    iolet_number = np.where(opening, iolet[ascending] + np.where(kind == LinkKind.OUTLET, counts[0], 0), -1).astype(
+        np.int16
+    )
+    not_periodic = (False, False, False)
+    sites = SiteSet(shape, coords[order], spacing, origin, not_periodic, boundary, kind, iolet_number, fraction, normal)
+    no_plane = (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), 0.0
+    planes = [IoletPlane(f"inlet{i}", "inlet", *no_plane) for i in range(counts[0])]
+    planes += [IoletPlane(f"outlet{i}", "outlet", *no_plane) for i in range(counts[1])]
     sites = replace(sites, iolets=tuple(planes))
     try:
         check_sites(sites)
@@ -111,12 +117,14 @@ def _sites(
     return replace(sites, iolets=tuple(_estimated_plane(sites, index) for index in range(len(planes))))
 
 
-def _count(path: PathLike, kind: npt.NDArray[np.uint8], iolet: npt.NDArray[np.int64], what: LinkKind) -> int:
-    """Return the number of iolets of the kind `what`; FormatError if one has no link."""
-    used = np.unique(iolet[kind == what])
+def _iolet_count(path: PathLike, kind: npt.NDArray[np.uint8], iolet: npt.NDArray[np.int64], link_kind: LinkKind) -> int:
+    """Return the number of iolets of the kind `link_kind`; FormatError if one has no link."""
+    used = np.unique(iolet[kind == link_kind])
     if len(used) and used[-1] != len(used) - 1:
         missing = int(np.flatnonzero(used != np.arange(len(used)))[0])
-        raise FormatError(path, "links", f"no link meets {what.name.lower()} {missing}, but one meets {int(used[-1])}")
+        raise FormatError(
+            path, "links", f"no link cuts {link_kind.name.lower()} {missing}, but one cuts {int(used[-1])}"
+        )
     return len(used)
 
 
@@ -126,15 +134,15 @@ def _estimated_plane(sites: SiteSet, index: int) -> IoletPlane:
     vectors = LINK_VECTORS[k].astype(np.float64)
     cuts = sites.coords[sites.boundary[row]] + sites.link_fraction[row, k].astype(np.float64)[:, None] * vectors
     center = cuts.mean(axis=0)
-    spread = cuts - center
-    values, axes = np.linalg.eigh(spread.T @ spread)
+    relative = cuts - center
+    values, axes = np.linalg.eigh(relative.T @ relative)
     inwards = -vectors.sum(axis=0)
-    flat = values[1] > 4.0 * values[0] and abs(axes[:, 0] @ inwards) > 0.0
-    normal = axes[:, 0] * np.sign(axes[:, 0] @ inwards) if flat else inwards
+    is_planar = values[1] > 4.0 * values[0] and abs(axes[:, 0] @ inwards) > 0.0
+    normal = axes[:, 0] * np.sign(axes[:, 0] @ inwards) if is_planar else inwards
     length = float(np.linalg.norm(normal))
     normal = normal / length if length > 0.0 else np.array([0.0, 0.0, 1.0])
-    in_plane = spread - (spread @ normal)[:, None] * normal
+    in_plane = relative - (relative @ normal)[:, None] * normal
     radius = float(np.linalg.norm(in_plane, axis=1).max()) * sites.spacing
-    place = np.asarray(sites.origin) + sites.spacing * center
-    (x, y, z), (nx, ny, nz) = place.tolist(), normal.tolist()
+    position = np.asarray(sites.origin) + sites.spacing * center
+    (x, y, z), (nx, ny, nz) = position.tolist(), normal.tolist()
     return replace(sites.iolets[index], center=(x, y, z), normal=(nx, ny, nz), radius=radius)

@@ -59,19 +59,19 @@ def decode_block(words: Words, edge: int) -> FluidRecords:
     fraction = np.zeros((len(rows), 26), np.float32)
     padded = np.concatenate([words, np.zeros(2, np.uint32)])
     values = padded.view(np.float32)
-    place = start[rows] + 1
+    position = start[rows] + 1
     for k in range(26):
-        kind[:, k] = padded[place]
+        kind[:, k] = padded[position]
         opening = kind[:, k] >= LinkKind.INLET
-        iolet[:, k] = np.where(opening, padded[place + 1], 0)
-        fraction[:, k] = np.where(kind[:, k] == LinkKind.NONE, np.float32(0.0), values[place + 1 + opening])
-        place = next_link[place]
-    has_normal = padded[place] == 1
+        iolet[:, k] = np.where(opening, padded[position + 1], 0)
+        fraction[:, k] = np.where(kind[:, k] == LinkKind.NONE, np.float32(0.0), values[position + 1 + opening])
+        position = next_link[position]
+    has_normal = padded[position] == 1
     if np.any(has_normal != (kind == LinkKind.WALL).any(axis=1)):
         raise MalformedBlockError("a site has a normal but no wall link, or a wall link but no normal")
     normal = np.zeros((len(rows), 3), np.float32)
     for axis in range(3):
-        normal[has_normal, axis] = values[place[has_normal] + 1 + axis]
+        normal[has_normal, axis] = values[position[has_normal] + 1 + axis]
     return FluidRecords(coords, rows, kind, iolet, fraction, normal)
 
 
@@ -79,10 +79,10 @@ def _next_link(words: Words) -> Positions:
     """Return for each position the one after a link that starts there; len(words) + 1 where none can start."""
     end = len(words)
     defect = end + 1
-    after = np.full(end + 2, defect, np.int64)
-    known = np.flatnonzero(words <= LinkKind.OUTLET)
-    after[known] = known + LINK_WORDS[words[known]]
-    return np.minimum(after, defect)
+    next_position = np.full(end + 2, defect, np.int64)
+    valid = np.flatnonzero(words <= LinkKind.OUTLET)
+    next_position[valid] = valid + LINK_WORDS[words[valid]]
+    return np.minimum(next_position, defect)
 
 
 def _next_site(words: Words, next_link: Positions) -> Positions:
@@ -95,11 +95,11 @@ def _next_site(words: Words, next_link: Positions) -> Positions:
     normal = np.full(end + 2, 2, np.uint32)
     normal[:end] = words
     site_end = np.where(normal[flag] == 0, flag + 1, np.where(normal[flag] == 1, flag + 4, defect))
-    after = np.full(end + 2, defect, np.int64)
+    next_position = np.full(end + 2, defect, np.int64)
     solid, fluid = np.flatnonzero(words == 0), np.flatnonzero(words == 1)
-    after[solid] = solid + 1
-    after[fluid] = site_end[fluid + 1]
-    return np.minimum(after, defect)
+    next_position[solid] = solid + 1
+    next_position[fluid] = site_end[fluid + 1]
+    return np.minimum(next_position, defect)
 
 
 def _squared(jump: Positions) -> Positions:
@@ -128,11 +128,11 @@ def encode_block(records: FluidRecords, edge: int) -> Words:
     values = words.view(np.float32)
     words[starts[site]] = 1
     start = starts[site[records.rows]]
-    place = start[:, None] + 1 + np.cumsum(link_words, axis=1) - link_words
-    words[place] = records.kind
+    position = start[:, None] + 1 + np.cumsum(link_words, axis=1) - link_words
+    words[position] = records.kind
     cut, opening = records.kind != LinkKind.NONE, records.kind >= LinkKind.INLET
-    words[place[opening] + 1] = records.iolet[opening]
-    values[(place + 1 + opening)[cut]] = records.fraction[cut]
+    words[position[opening] + 1] = records.iolet[opening]
+    values[(position + 1 + opening)[cut]] = records.fraction[cut]
     flag = start + 1 + link_words.sum(axis=1)
     words[flag] = has_normal
     for axis in range(3):

@@ -19,11 +19,11 @@ PathLike = str | os.PathLike[str]
 MAGIC = (0x686C6221, 0x676D7904)
 VERSION = 4
 #: Words of a fluid site without links, and with 26 iolet links and a normal; a solid site has one word.
-SHORTEST_SITE, LONGEST_SITE = 28, 83
+MIN_SITE_WORDS, MAX_SITE_WORDS = 28, 83
 #: Largest compression ratio of deflate; a block that declares more is invalid.
 DEFLATE_LIMIT = 1032
 #: Largest block edge that is read (files have 8); it bounds the memory for one damaged block.
-LARGEST_EDGE = 64
+MAX_EDGE = 64
 #: zlib levels by the two bits for them in the header of a stream.
 _LEVELS = (1, 5, 6, 9)
 
@@ -67,8 +67,8 @@ def parse_header(path: PathLike, data: bytes) -> GmyHeader:
         raise FormatError(path, "byte 12", f"{nx} x {ny} x {nz} blocks of {edge}^3 sites are empty")
     if 32 + 12 * blocks > len(data):
         raise FormatError(path, "byte 12", f"a table of {blocks} blocks does not fit in {len(data)} bytes")
-    if edge > LARGEST_EDGE or max(nx, ny, nz) * edge >= 2**31 or blocks * edge**3 >= 2**60:
-        limit = f"blocks go up to {LARGEST_EDGE}^3"
+    if edge > MAX_EDGE or max(nx, ny, nz) * edge >= 2**31 or blocks * edge**3 >= 2**60:
+        limit = f"blocks go up to {MAX_EDGE}^3"
         raise FormatError(path, "byte 12", f"{nx} x {ny} x {nz} blocks of {edge}^3 sites are too many: {limit}")
     for width in (3, 4):
         if 32 + 4 * width * blocks > len(data):
@@ -82,24 +82,24 @@ def parse_header(path: PathLike, data: bytes) -> GmyHeader:
             level = _LEVELS[data[start + 1] >> 6] if len(data) > start + 1 else 9
             weights = table[:, 1].astype(np.int64) if width == 4 else None
             return GmyHeader((nx, ny, nz), edge, level, width == 4, start, records, weights)
-    reason = f"the blocks of neither .gmy nor .gmy+ add up to the {len(data)} bytes of the file: cut short or damaged"
+    reason = f"the blocks of neither .gmy nor .gmy+ add up to the {len(data)} bytes of the file: truncated or damaged"
     raise FormatError(path, "byte 32", reason)
 
 
 def _check_records(path: PathLike, records: npt.NDArray[np.int64], edge: int, width: int) -> None:
     fluid, packed, unpacked = records.T
     cells = edge**3
-    smallest_size = 4 * (cells + (SHORTEST_SITE - 1) * fluid)
-    largest_size = 4 * (cells + (LONGEST_SITE - 1) * fluid)
-    wrong = (fluid > 0) & (
+    smallest_size = 4 * (cells + (MIN_SITE_WORDS - 1) * fluid)
+    largest_size = 4 * (cells + (MAX_SITE_WORDS - 1) * fluid)
+    invalid = (fluid > 0) & (
         (fluid > cells) | (unpacked < smallest_size) | (unpacked > largest_size) | (unpacked % 4 != 0)
     )
-    wrong |= (fluid > 0) & (unpacked > DEFLATE_LIMIT * packed)
-    wrong |= (fluid == 0) & (packed > 0)
-    if wrong.any():
-        number = int(np.flatnonzero(wrong)[0])
-        sizes = ", ".join(str(int(value)) for value in records[number])
+    invalid |= (fluid > 0) & (unpacked > DEFLATE_LIMIT * packed)
+    invalid |= (fluid == 0) & (packed > 0)
+    if invalid.any():
+        block_number = int(np.flatnonzero(invalid)[0])
+        sizes = ", ".join(str(int(value)) for value in records[block_number])
         reason = f"fluid sites, packed and unpacked bytes ({sizes}) contradict each other for {edge}^3 sites"
-        raise FormatError(path, f"block {number} (byte {32 + width * number})", reason)
+        raise FormatError(path, f"block {block_number} (byte {32 + width * block_number})", reason)
     if not fluid.any():
         raise FormatError(path, "byte 32", "no block contains a fluid site")

@@ -46,12 +46,14 @@ def write_gmy(
         check_sites(sites)
     except ValueError as reason:
         raise CaseError(f"these sites cannot be written as .gmy: {reason}") from None
-    numbers = _separate_numbers(sites)
+    numbers = _numbers_by_role(sites)
     counts = tuple(-(-extent // block) for extent in sites.shape)
     owner = np.ravel_multi_index(tuple((sites.coords // block).T.astype(np.int64)), counts)
     order = np.argsort(owner, kind="stable")
     ends = np.searchsorted(owner[order], np.arange(int(np.prod(counts)) + 1))
-    costs = _costs(sites, owner, len(ends) - 1) if isinstance(weights, str) else _checked(weights, len(ends) - 1)
+    costs = (
+        _costs(sites, owner, len(ends) - 1) if isinstance(weights, str) else _validated_weights(weights, len(ends) - 1)
+    )
     row_of = np.full(len(sites), -1, np.int64)
     row_of[sites.boundary] = np.arange(len(sites.boundary))
     table = np.zeros((len(ends) - 1, 3), ">u4")
@@ -62,7 +64,7 @@ def write_gmy(
         streams.append(zlib.compress(words.astype(">u4").tobytes(), level))
         table[number] = len(members), len(streams[-1]), 4 * len(words)
     preamble = np.array([*MAGIC, VERSION, *counts, block, 0], ">u4")
-    with replacing(path) as part, part.open("wb") as file:
+    with replacing(path) as temporary, temporary.open("wb") as file:
         file.write(preamble.tobytes())
         file.write((table if costs is None else np.insert(table, 1, costs, axis=1)).tobytes())
         file.writelines(streams)
@@ -77,7 +79,7 @@ def _costs(sites: SiteSet, owner: npt.NDArray[np.int64], blocks: int) -> npt.NDA
     return np.bincount(owner, weight, blocks).astype(np.int64)
 
 
-def _checked(weights: npt.ArrayLike | None, blocks: int) -> npt.NDArray[np.int64] | None:
+def _validated_weights(weights: npt.ArrayLike | None, blocks: int) -> npt.NDArray[np.int64] | None:
     if weights is None:
         return None
     costs = np.asarray(weights, np.int64)
@@ -88,7 +90,7 @@ def _checked(weights: npt.ArrayLike | None, blocks: int) -> npt.NDArray[np.int64
     return costs
 
 
-def _separate_numbers(sites: SiteSet) -> npt.NDArray[np.int64]:
+def _numbers_by_role(sites: SiteSet) -> npt.NDArray[np.int64]:
     """Return for each iolet its number among those of the same role, then 0 for "none" at the index -1."""
     inlet = np.array([plane.role == "inlet" for plane in sites.iolets], bool)
     return np.append(np.where(inlet, np.cumsum(inlet), np.cumsum(~inlet)) - 1, 0)

@@ -16,12 +16,12 @@ import h5py
 import numpy as np
 
 from seiche.errors import FormatError
-from seiche.io.arrays import DAMAGE, Array, check_structure, one_line, values_of
+from seiche.io.arrays import HDF5_ERRORS, Array, check_structure, one_line, values_of
 from seiche.io.files import Closing
 
 FLOAT, LONG = np.dtype("<f4"), np.dtype("<u8")
 #: Largest extent of a grid.
-_MOST = 1 << 31
+_MAX_EXTENT = 1 << 31
 
 
 @dataclass
@@ -99,7 +99,7 @@ class DatasetReader(Closing):
         self.path = str(path)
         try:
             self.file = h5py.File(path, "r", locking=False)
-        except DAMAGE as error:
+        except HDF5_ERRORS as error:
             if not Path(path).exists():
                 raise FormatError(self.path, "file", "does not exist") from error
             if Path(path).is_dir():
@@ -110,7 +110,7 @@ class DatasetReader(Closing):
             self._check_root(file_type)
         except BaseException as error:
             self.file.close()
-            if isinstance(error, DAMAGE):
+            if isinstance(error, HDF5_ERRORS):
                 raise FormatError(self.path, "file", f"cannot be read as HDF5 ({one_line(error)})") from error
             raise
 
@@ -131,7 +131,7 @@ class DatasetReader(Closing):
         try:
             if name in self.file.attrs:
                 return text_of(self.file.attrs[name]).strip("\0 ")
-        except DAMAGE as error:
+        except HDF5_ERRORS as error:
             raise FormatError(self.path, f"attribute {name}", one_line(error)) from error
         if default is None:
             raise FormatError(self.path, f"attribute {name}", "is missing")
@@ -141,7 +141,7 @@ class DatasetReader(Closing):
         """Return whether there is a dataset of this name."""
         try:
             return name in self.file
-        except DAMAGE as error:
+        except HDF5_ERRORS as error:
             raise FormatError(self.path, name, one_line(error)) from error
 
     def read(self, name: str, kind: np.dtype[Any], sizes: tuple[int, ...] | None = None) -> Array:
@@ -152,10 +152,10 @@ class DatasetReader(Closing):
             dataset = self.file[name]
             if not isinstance(dataset, h5py.Dataset):
                 raise FormatError(self.path, name, "is not a dataset")
-            word = "float" if kind == FLOAT else "long"
+            type_name = "float" if kind == FLOAT else "long"
             stored = {key: text_of(dataset.attrs.get(key, "missing")) for key in ("data_type", "domain_type")}
-            if dataset.dtype != kind or stored["data_type"] != word:
-                reason = f"contains {dataset.dtype} (data_type {stored['data_type']}), not {word} numbers"
+            if dataset.dtype != kind or stored["data_type"] != type_name:
+                reason = f"contains {dataset.dtype} (data_type {stored['data_type']}), not {type_name} numbers"
                 raise FormatError(self.path, name, reason)
             if stored["domain_type"] != "real":
                 raise FormatError(self.path, name, f"attribute domain_type is {stored['domain_type']!r}, not 'real'")
@@ -165,16 +165,16 @@ class DatasetReader(Closing):
             return values_of(self.file, name)
         except FormatError:
             raise
-        except DAMAGE as error:
+        except HDF5_ERRORS as error:
             raise FormatError(self.path, name, f"cannot be read ({one_line(error)})") from error
 
-    def integer(self, name: str, *, most: int, default: int | None = None) -> int:
-        """Return a scalar integer between 0 and `most`."""
+    def integer(self, name: str, *, maximum: int, default: int | None = None) -> int:
+        """Return a scalar integer between 0 and `maximum`."""
         if default is not None and not self.has(name):
             return default
         value = int(self.read(name, LONG, (1,)).ravel()[0])
-        if value > most:
-            raise FormatError(self.path, name, f"{value} is not between 0 and {most}")
+        if value > maximum:
+            raise FormatError(self.path, name, f"{value} is not between 0 and {maximum}")
         return value
 
     def number(self, name: str, *, positive: bool = False) -> float:
@@ -190,8 +190,8 @@ class DatasetReader(Closing):
         if not indices.size:
             raise FormatError(self.path, name, "has no point")
         if indices.min() < 1 or indices.max() > points:
-            wrong = indices[(indices < 1) | (indices > points)][0]
-            raise FormatError(self.path, name, f"index {wrong} is not between 1 and {points}, the points of the grid")
+            invalid = indices[(indices < 1) | (indices > points)][0]
+            raise FormatError(self.path, name, f"index {invalid} is not between 1 and {points}, the points of the grid")
         return indices.astype(np.int64) - 1
 
     def field(self, name: str, shape: tuple[int, int, int], *, whole: bool = False) -> Array | float:
@@ -212,7 +212,7 @@ class DatasetReader(Closing):
 def read_input(path: Path | str) -> KWaveInput:
     """Read and check an input file; FormatError, with the dataset, for a missing, damaged or invalid one."""
     with DatasetReader(path, "input") as reader:
-        shape = tuple(reader.integer(f"N{axis}", most=_MOST) for axis in "zyx")
+        shape = tuple(reader.integer(f"N{axis}", maximum=_MAX_EXTENT) for axis in "zyx")
         for axis, extent in zip("zyx", shape, strict=True):
             if extent < (1 if axis == "z" else 2):
                 raise FormatError(reader.path, f"N{axis}", f"{extent} points are too few")
@@ -230,30 +230,30 @@ def _read_grid(reader: DatasetReader, problem: KWaveInput) -> None:
     scalars = problem.scalars
     for axis, extent in zip("zyx", problem.shape, strict=True):
         scalars[f"N{axis}"] = extent
-    scalars["Nt"] = reader.integer("Nt", most=_MOST)
+    scalars["Nt"] = reader.integer("Nt", maximum=_MAX_EXTENT)
     if not scalars["Nt"]:
         raise FormatError(reader.path, "Nt", "0 time steps are too few")
     for name in ("dt", "c_ref", *(f"d{axis}" for axis in problem.axes)):
         scalars[name] = reader.number(name, positive=True)
     for axis in problem.axes:
         extent = problem.shape[2 - "xyz".index(axis)]
-        size = scalars[f"pml_{axis}_size"] = reader.integer(f"pml_{axis}_size", most=_MOST)
+        size = scalars[f"pml_{axis}_size"] = reader.integer(f"pml_{axis}_size", maximum=_MAX_EXTENT)
         if 2 * size > extent:
             raise FormatError(reader.path, f"pml_{axis}_size", f"{size} is more than half of {extent} points")
         alpha = scalars[f"pml_{axis}_alpha"] = reader.number(f"pml_{axis}_alpha")
         if alpha < 0:
             raise FormatError(reader.path, f"pml_{axis}_alpha", f"{alpha} is not >= 0")
     if len(problem.axes) == 2:
-        scalars["pml_z_size"] = reader.integer("pml_z_size", most=_MOST, default=0)
+        scalars["pml_z_size"] = reader.integer("pml_z_size", maximum=_MAX_EXTENT, default=0)
         scalars["pml_z_alpha"] = reader.number("pml_z_alpha") if reader.has("pml_z_alpha") else 0.0
-    for name, most in (("nonuniform_grid_flag", 0), ("axisymmetric_flag", 0), ("elastic_flag", 0)):
-        value = reader.integer(name, most=_MOST, default=0)
-        if value > most:
+    for name, maximum in (("nonuniform_grid_flag", 0), ("axisymmetric_flag", 0), ("elastic_flag", 0)):
+        value = reader.integer(name, maximum=_MAX_EXTENT, default=0)
+        if value > maximum:
             raise FormatError(reader.path, name, f"{value}: this kind of simulation is not supported")
         if name != "elastic_flag":
             scalars[name] = value
-    scalars["nonlinear_flag"] = reader.integer("nonlinear_flag", most=1)
-    scalars["absorbing_flag"] = reader.integer("absorbing_flag", most=2)
+    scalars["nonlinear_flag"] = reader.integer("nonlinear_flag", maximum=1)
+    scalars["absorbing_flag"] = reader.integer("absorbing_flag", maximum=2)
 
 
 def _read_medium(reader: DatasetReader, problem: KWaveInput) -> None:
@@ -271,12 +271,12 @@ def _read_medium(reader: DatasetReader, problem: KWaveInput) -> None:
 
 def _read_sources(reader: DatasetReader, problem: KWaveInput) -> None:
     scalars, points = problem.scalars, int(np.prod(problem.shape))
-    scalars["p0_source_flag"] = reader.integer("p0_source_flag", most=1, default=0)
+    scalars["p0_source_flag"] = reader.integer("p0_source_flag", maximum=1, default=0)
     if scalars["p0_source_flag"]:
         problem.initial_pressure = np.asarray(reader.field("p0_source_input", problem.shape, whole=True))
     for kind, names in (("p", ("p",)), ("u", tuple(f"u{axis}" for axis in "xyz"))):
-        lengths = {name: reader.integer(f"{name}_source_flag", most=_MOST, default=0) for name in names}
-        transducer = reader.integer("transducer_source_flag", most=_MOST, default=0) if kind == "u" else 0
+        lengths = {name: reader.integer(f"{name}_source_flag", maximum=_MAX_EXTENT, default=0) for name in names}
+        transducer = reader.integer("transducer_source_flag", maximum=_MAX_EXTENT, default=0) if kind == "u" else 0
         for name, length in lengths.items():
             scalars[f"{name}_source_flag"] = length
         if kind == "u":
@@ -286,8 +286,8 @@ def _read_sources(reader: DatasetReader, problem: KWaveInput) -> None:
         problem.source_points[kind] = reader.indices(f"{kind}_source_index", points)
         count = problem.source_points[kind].size
         if any(lengths.values()):
-            per_point = scalars[f"{kind}_source_many"] = reader.integer(f"{kind}_source_many", most=1)
-            scalars[f"{kind}_source_mode"] = reader.integer(f"{kind}_source_mode", most=2)
+            per_point = scalars[f"{kind}_source_many"] = reader.integer(f"{kind}_source_many", maximum=1)
+            scalars[f"{kind}_source_mode"] = reader.integer(f"{kind}_source_mode", maximum=2)
             for name, length in lengths.items():
                 if length and name != "p" and name[1] not in problem.axes:
                     raise FormatError(reader.path, f"{name}_source_flag", f"{length}: the grid has no axis {name[1]}")
@@ -316,7 +316,7 @@ def _read_transducer(reader: DatasetReader, problem: KWaveInput, steps: int, cou
 
 
 def _read_sensor(reader: DatasetReader, problem: KWaveInput) -> None:
-    kind = problem.scalars["sensor_mask_type"] = reader.integer("sensor_mask_type", most=1, default=0)
+    kind = problem.scalars["sensor_mask_type"] = reader.integer("sensor_mask_type", maximum=1, default=0)
     if kind == 0:
         problem.sensor_points = reader.indices("sensor_mask_index", int(np.prod(problem.shape)))
         return

@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import FormatError
-from seiche.io.arrays import DAMAGE, check_structure, one_line, values_of
+from seiche.io.arrays import HDF5_ERRORS, check_structure, one_line, values_of
 from seiche.io.files import part_path
 from seiche.io.formats.kwave import FLOAT, LONG, DatasetReader, KWaveInput, text_of
 
 #: Bytes of a step of a series above which its chunks have `_PIECE` bytes.
-_LARGE_STEP, _PIECE = 32 << 20, 8 << 20
+_LARGE_STEP, _CHUNK_BYTES = 32 << 20, 8 << 20
 #: Attribute of a checkpoint with the recorded quantities of the simulation.
 _RECORDS = "records"
 #: Attribute with the `KWaveInput.digest` of the simulation.
@@ -44,17 +44,17 @@ def _put_attributes(file: h5py.File, texts: Mapping[str, str]) -> None:
         file.attrs[name] = np.bytes_(text or " ")
 
 
-def _mark(dataset: h5py.Dataset) -> None:
+def _set_types(dataset: h5py.Dataset) -> None:
     dataset.attrs["data_type"] = np.bytes_("long" if dataset.dtype == LONG else "float")
     dataset.attrs["domain_type"] = np.bytes_("real")
 
 
-def _put(group: h5py.Group, name: str, values: npt.ArrayLike, **options: Any) -> None:
+def _write_dataset(group: h5py.Group, name: str, values: npt.ArrayLike, **options: Any) -> None:
     array = np.asarray(values)
     kind = LONG if array.dtype.kind in "iu" else FLOAT
     if name in group:
         del group[name]
-    _mark(group.create_dataset(name, data=array.astype(kind), **options))
+    _set_types(group.create_dataset(name, data=array.astype(kind), **options))
 
 
 def check_replaceable_output(path: Path | str) -> None:
@@ -66,7 +66,7 @@ def check_replaceable_output(path: Path | str) -> None:
     try:
         with h5py.File(path, "r", locking=False) as file:
             kind = text_of(file.attrs.get("file_type", ""))
-    except DAMAGE:
+    except HDF5_ERRORS:
         return  # a remnant of a killed run
     if kind in ("input", "checkpoint"):
         raise FormatError(path, "file", f"is a file of type {kind}; give the output another name")
@@ -87,7 +87,7 @@ class KWaveOutput:
             self.file = h5py.File(path, "r+" if append else "w", locking=False)
             if append:
                 check_structure(self.file)
-        except DAMAGE as error:
+        except HDF5_ERRORS as error:
             action = "re-opened" if append else "written"
             raise FormatError(self.path, "file", f"cannot be {action} ({error})") from error
 
@@ -114,9 +114,9 @@ class KWaveOutput:
             sizes = [*chunks]
             for axis in range(len(chunks)):  # split the slowest axes first
                 row = math.prod(sizes[axis + 1 :]) * FLOAT.itemsize
-                sizes[axis] = max(1, min(sizes[axis], _PIECE // max(1, row)))
+                sizes[axis] = max(1, min(sizes[axis], _CHUNK_BYTES // max(1, row)))
             chunks = tuple(sizes)
-        _mark(group.create_dataset(name, shape, FLOAT, chunks=chunks, **self._options))
+        _set_types(group.create_dataset(name, shape, FLOAT, chunks=chunks, **self._options))
 
     def write_rows(self, name: str, row: int, values: npt.NDArray[Any]) -> None:
         """Write rows (n, sensors) of a series, starting at `row`; the file stays readable if the process is killed."""
@@ -134,24 +134,24 @@ class KWaveOutput:
     def write_aggregate(self, name: str, values: npt.NDArray[Any]) -> None:
         """Write numbers (sensors,) of an aggregate, or a field over the grid."""
         if values.shape == self._problem.shape:
-            _put(self.file, name, values, chunks=(1, *values.shape[1:]), **self._options)
+            _write_dataset(self.file, name, values, chunks=(1, *values.shape[1:]), **self._options)
         elif self._problem.sensor_corners is None:
-            _put(self.file, name, values.reshape(1, 1, -1))
+            _write_dataset(self.file, name, values.reshape(1, 1, -1))
         else:
             group = self.file.require_group(name)
             first = 0
             for k, extents in enumerate(self.cuboids()):
                 count = int(np.prod(extents))
-                _put(group, str(k + 1), values[first : first + count].reshape(extents))
+                _write_dataset(group, str(k + 1), values[first : first + count].reshape(extents))
                 first += count
 
     def read_aggregate(self, name: str) -> npt.NDArray[Any]:
         """Return the numbers of `write_aggregate` as one axis; FormatError if they do not exist."""
         try:
-            parts = isinstance(self.file[name], h5py.Group)
-            names = [f"{name}/{k + 1}" for k in range(len(self.cuboids()))] if parts else [name]
-            return np.concatenate([values_of(self.file, part).ravel() for part in names])
-        except DAMAGE as error:
+            is_group = isinstance(self.file[name], h5py.Group)
+            names = [f"{name}/{k + 1}" for k in range(len(self.cuboids()))] if is_group else [name]
+            return np.concatenate([values_of(self.file, dataset).ravel() for dataset in names])
+        except HDF5_ERRORS as error:
             raise FormatError(self.path, name, f"cannot be read ({error})") from error
 
     def check_segment(self, t_index: int, checkpoint: str) -> None:
@@ -164,16 +164,16 @@ class KWaveOutput:
     def write_scalar(self, name: str, value: float) -> None:
         """Write one number; integers as 64-bit unsigned."""
         kind = LONG if isinstance(value, (int, np.integer)) else FLOAT
-        _put(self.file, name, np.full((1, 1, 1), value, kind))
+        _write_dataset(self.file, name, np.full((1, 1, 1), value, kind))
 
     def write_sensor_mask(self) -> None:
         """Copy the sensor's mask."""
         problem = self._problem
         self.write_scalar("sensor_mask_type", int(problem.sensor_points is None))
         if problem.sensor_points is not None:
-            _put(self.file, "sensor_mask_index", (problem.sensor_points + 1).reshape(1, 1, -1))
+            _write_dataset(self.file, "sensor_mask_index", (problem.sensor_points + 1).reshape(1, 1, -1))
         elif problem.sensor_corners is not None:
-            _put(self.file, "sensor_mask_corners", (problem.sensor_corners + 1).reshape(1, -1, 6))
+            _write_dataset(self.file, "sensor_mask_corners", (problem.sensor_corners + 1).reshape(1, -1, 6))
 
     def write_attributes(self, texts: Mapping[str, str]) -> None:
         """Write root attributes."""
@@ -184,7 +184,7 @@ class KWaveOutput:
         try:
             text = self.file.attrs.get(name, b"0s")
             return float((text.decode() if isinstance(text, bytes) else str(text)).strip().rstrip("s"))
-        except DAMAGE:
+        except HDF5_ERRORS:
             return 0.0
 
     def close(self) -> None:
@@ -195,7 +195,7 @@ class KWaveOutput:
         """
         try:
             self.file.close()
-        except DAMAGE as error:
+        except HDF5_ERRORS as error:
             raise FormatError(self.path, "file", f"cannot be closed ({one_line(error)})") from error
 
 
@@ -212,21 +212,21 @@ def write_checkpoint(
 
     `records` describes the recorded quantities; later run segments must record the same.
     """
-    part = part_path(Path(path))
+    temporary = part_path(Path(path))
     try:
-        with h5py.File(part, "w", locking=False) as file:
+        with h5py.File(temporary, "w", locking=False) as file:
             header = attributes("checkpoint", problem.description, created_by)
             _put_attributes(file, {**header, _RECORDS: records, _DIGEST: problem.digest()})
             for name, number in (("Nx", problem.shape[2]), ("Ny", problem.shape[1]), ("Nz", problem.shape[0])):
-                _put(file, name, np.full((1, 1, 1), number, LONG))
-            _put(file, "t_index", np.full((1, 1, 1), t_index, LONG))
+                _write_dataset(file, name, np.full((1, 1, 1), number, LONG))
+            _write_dataset(file, "t_index", np.full((1, 1, 1), t_index, LONG))
             for name, values in fields.items():
-                _put(file, name, values, chunks=(1, *values.shape[1:]))
-        os.replace(part, path)
+                _write_dataset(file, name, values, chunks=(1, *values.shape[1:]))
+        os.replace(temporary, path)
     except OSError as error:
         raise FormatError(path, "file", f"cannot be written ({error})") from error
     finally:
-        part.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def read_checkpoint(
@@ -237,16 +237,18 @@ def read_checkpoint(
     Raises FormatError for a damaged file, another simulation or other records.
     """
     with DatasetReader(path, "checkpoint") as reader:
-        before = reader.attribute(_RECORDS, records)  # missing in files of other programs
-        if before != records:
-            raise FormatError(reader.path, f"attribute {_RECORDS}", f"is {before!r}, but now {records!r} is requested")
+        stored_records = reader.attribute(_RECORDS, records)  # missing in files of other programs
+        if stored_records != records:
+            raise FormatError(
+                reader.path, f"attribute {_RECORDS}", f"is {stored_records!r}, but now {records!r} is requested"
+            )
         digest = reader.attribute(_DIGEST, "")
         if digest and digest != problem.digest():
             reason = f"the checkpoint is of another simulation than {problem.path}"
             raise FormatError(reader.path, f"attribute {_DIGEST}", reason)
         for axis, extent in zip("zyx", problem.shape, strict=True):
-            stored = reader.integer(f"N{axis}", most=1 << 62)
+            stored = reader.integer(f"N{axis}", maximum=1 << 62)
             if stored != extent:
                 raise FormatError(reader.path, f"N{axis}", f"is {stored}, but {extent} in {problem.path}")
-        t_index = reader.integer("t_index", most=int(problem.scalars["Nt"]))
+        t_index = reader.integer("t_index", maximum=int(problem.scalars["Nt"]))
         return t_index, {name: np.asarray(reader.field(name, problem.shape, whole=True)) for name in names}

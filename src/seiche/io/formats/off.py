@@ -20,13 +20,13 @@ def read_off(path: str | os.PathLike[str]) -> Surface:
     lines = content_lines(path)
     if not lines or not lines[0][1].upper().startswith("OFF"):
         raise FormatError(path, "line 1", 'an OFF file begins with "OFF"')
-    head = lines[0][1].split()[1:]
-    if len(head) < 2:
+    counts = lines[0][1].split()[1:]
+    if len(counts) < 2:
         lines = lines[1:]
-        head = lines[0][1].split() if lines else []
+        counts = lines[0][1].split() if lines else []
     number = lines[0][0] if lines else 1
     try:
-        vertices, faces = int(head[0]), int(head[1])
+        vertices, faces = int(counts[0]), int(counts[1])
     except (IndexError, ValueError):
         raise FormatError(path, f"line {number}", "expected the numbers of vertices and faces") from None
     declared = f"{vertices} vertices and {faces} faces are declared"
@@ -34,11 +34,13 @@ def read_off(path: str | os.PathLike[str]) -> Surface:
         raise FormatError(path, f"line {number}", f"{declared}; a closed surface has at least 4 of each")
     if len(lines) - 1 < vertices + faces:
         raise FormatError(path, f"line {number}", f"{declared}, but {len(lines) - 1} lines follow")
-    points = np.array([numbers(path, *line, 3) for line in lines[1 : 1 + vertices]])
-    rows = np.array([numbers(path, *line, 4) for line in lines[1 + vertices : 1 + vertices + faces]])
-    for (place, _), row in zip(lines[1 + vertices :], rows, strict=False):
+    points = np.array([read_numbers(path, *line, 3) for line in lines[1 : 1 + vertices]])
+    rows = np.array([read_numbers(path, *line, 4) for line in lines[1 + vertices : 1 + vertices + faces]])
+    for (line_number, _), row in zip(lines[1 + vertices :], rows, strict=False):
         if row[0] != 3 or not all(float(k).is_integer() and 0 <= k < vertices for k in row[1:]):
-            raise FormatError(path, f"line {place}", "expected a triangle: 3 and three vertex numbers, counted from 0")
+            raise FormatError(
+                path, f"line {line_number}", "expected a triangle: 3 and three vertex numbers, counted from 0"
+            )
     return Surface(points, rows[:, 1:].astype(np.int32))
 
 
@@ -49,7 +51,7 @@ def content_lines(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
     return [(number, line) for number, line in stripped if line]
 
 
-def numbers(path: str | os.PathLike[str], number: int, line: str, count: int) -> list[float]:
+def read_numbers(path: str | os.PathLike[str], number: int, line: str, count: int) -> list[float]:
     """Return the first `count` numbers of a line; FormatError if there are fewer or one is not finite."""
     try:
         values = [float(word) for word in line.split()[:count]]

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from seiche.errors import FormatError
 from seiche.io.files import replacing
-from seiche.io.formats.off import content_lines, numbers
+from seiche.io.formats.off import content_lines, read_numbers
 
 Floats = npt.NDArray[np.float64]
 Thin = Literal["y", "z"]
@@ -31,7 +31,7 @@ def read_pos(path: str | os.PathLike[str], *, thin: Thin = "z") -> tuple[Floats,
     """Read centers (n, 3) in metres and rotation matrices (n, 3, 3) of cells.
 
     The matrices are for a mesh whose thin axis is `thin`: z for the shapes of `seiche.cells`, y for HemoCell's meshes.
-    Raises FormatError for a truncated file or a line without six numbers, OSError if the file cannot be read.
+    Raises FormatError for a truncated file or a line without six read_numbers, OSError if the file cannot be read.
     """
     from scipy.spatial.transform import Rotation
 
@@ -40,7 +40,7 @@ def read_pos(path: str | os.PathLike[str], *, thin: Thin = "z") -> tuple[Floats,
         raise FormatError(path, "line 1", "expected the number of cells")
     if int(lines[0][1]) != len(lines) - 1:
         raise FormatError(path, "line 1", f"declares {int(lines[0][1])} cells, but {len(lines) - 1} lines follow")
-    rows = np.array([numbers(path, *line, 6) for line in lines[1:]]).reshape(-1, 6)
+    rows = np.array([read_numbers(path, *line, 6) for line in lines[1:]]).reshape(-1, 6)
     if not len(rows):
         return np.zeros((0, 3)), np.zeros((0, 3, 3))
     rotations = np.asarray(Rotation.from_euler("xyz", rows[:, 3:], degrees=True).as_matrix())
@@ -60,5 +60,5 @@ def write_pos(path: str | os.PathLike[str], centers: Floats, rotations: Floats, 
     text = f"{len(centers)}\n"
     for center, angle in zip((1e6 * np.asarray(centers)).tolist(), angles.tolist(), strict=True):
         text += " ".join(f"{value:.9g}" for value in (*center, *angle)) + "\n"
-    with replacing(path) as part:
-        part.write_text(text, encoding="ascii")
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="ascii")

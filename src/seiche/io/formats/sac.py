@@ -32,7 +32,7 @@ def write_sac(
     begin: float,
     station: str,
     component: str,
-    place: tuple[float, ...] = (),
+    position: tuple[float, ...] = (),
 ) -> None:
     """Write an evenly sampled series; an existing file is replaced only by a complete one.
 
@@ -43,7 +43,7 @@ def write_sac(
         begin: time of the first sample, s.
         station: at most 8 characters.
         component: at most 8 characters.
-        place: position, stored as USER0, USER1, USER2 (m).
+        position: position, stored as USER0, USER1, USER2 (m).
 
     Raises:
         ValueError: names that are too long.
@@ -52,11 +52,11 @@ def write_sac(
     data = np.asarray(values, "<f4")
     if max(len(station), len(component)) > 8:
         raise ValueError(f"{station}, {component}: SAC names have at most 8 characters")
-    numbers = np.full(70, _UNKNOWN, "<f4")
-    numbers[[_DELTA, _B, _E]] = step, begin, begin + step * (len(data) - 1)
+    floats = np.full(70, _UNKNOWN, "<f4")
+    floats[[_DELTA, _B, _E]] = step, begin, begin + step * (len(data) - 1)
     if len(data):
-        numbers[[_DEPMIN, _DEPMAX, _DEPMEN]] = data.min(), data.max(), data.mean()
-    numbers[_USER : _USER + len(place)] = place
+        floats[[_DEPMIN, _DEPMAX, _DEPMEN]] = data.min(), data.max(), data.mean()
+    floats[_USER : _USER + len(position)] = position
     integers = np.full(40, _UNKNOWN, "<i4")
     integers[[_NVHDR, _NPTS, _IFTYPE]] = _VERSION, len(data), _TIME_SERIES
     integers[[_LEVEN, _LPSPOL, _LOVROK, _LCALDA, 39]] = 1, 1, 1, 0, 0
@@ -64,5 +64,5 @@ def write_sac(
     texts[_EVENT : _EVENT + 16] = f"{_UNKNOWN:<16d}".encode()
     texts[_STATION : _STATION + 8] = f"{station:<8}".encode("ascii")
     texts[_COMPONENT : _COMPONENT + 8] = f"{component:<8}".encode("ascii")
-    with replacing(path) as part:
-        Path(part).write_bytes(numbers.tobytes() + integers.tobytes() + bytes(texts) + data.tobytes())
+    with replacing(path) as temporary:
+        Path(temporary).write_bytes(floats.tobytes() + integers.tobytes() + bytes(texts) + data.tobytes())

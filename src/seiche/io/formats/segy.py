@@ -16,7 +16,7 @@ from seiche.errors import CaseError, FormatError
 
 Floats = npt.NDArray[np.float64]
 
-_HEADERS, _TRACE = 3600, 240
+_HEADER_BYTES, _TRACE_HEADER_BYTES = 3600, 240
 _SAMPLES, _FORMAT, _TEXTS = 3220, 3224, 3504
 #: Offsets in the header of a trace: scale of coordinates (negative: a divisor), common depth point, number of samples.
 _SCALAR, _CDP_X, _CDP_Y, _COUNT = 70, 180, 184, 114
@@ -41,35 +41,35 @@ def read_segy(path: Path) -> tuple[Floats, Floats]:
         raise CaseError(f"material: cannot read {path}: no such file") from None
     except OSError as error:
         raise CaseError(f"material: cannot read {path}: {error.strerror or error}") from None
-    if len(data) < _HEADERS:
+    if len(data) < _HEADER_BYTES:
         raise FormatError(
-            path, "whole file", f"has {len(data)} bytes, fewer than the {_HEADERS} of the headers of SEG-Y"
+            path, "whole file", f"has {len(data)} bytes, fewer than the {_HEADER_BYTES} of the headers of SEG-Y"
         )
 
-    def number(at: int) -> int:
-        return int.from_bytes(data[at : at + 2], "big", signed=True)
+    def number(byte: int) -> int:
+        return int.from_bytes(data[byte : byte + 2], "big", signed=True)
 
     samples, kind, texts = number(_SAMPLES) & 0xFFFF, number(_FORMAT), number(_TEXTS)
     if kind not in (_IBM, _IEEE):
         raise FormatError(path, f"byte {_FORMAT + 1}", f"format of samples {kind}: only 1 (IBM) and 5 (IEEE) are read")
-    first, trace = _HEADERS + 3200 * max(texts, 0), _TRACE + 4 * samples
-    traces, excess = divmod(len(data) - first, trace)
+    traces_start, trace_bytes = _HEADER_BYTES + 3200 * max(texts, 0), _TRACE_HEADER_BYTES + 4 * samples
+    traces, excess = divmod(len(data) - traces_start, trace_bytes)
     if samples < 1 or traces < 1 or excess:
-        reason = f"{len(data) - first} bytes of traces are not a multiple of {samples} samples"
-        raise FormatError(path, f"byte {first + 1}", reason)
-    rows = np.frombuffer(data, np.uint8, offset=first).reshape(traces, trace)
+        reason = f"{len(data) - traces_start} bytes of traces are not a multiple of {samples} samples"
+        raise FormatError(path, f"byte {traces_start + 1}", reason)
+    rows = np.frombuffer(data, np.uint8, offset=traces_start).reshape(traces, trace_bytes)
 
-    def column(at: int, kind: str) -> Floats:
-        return rows[:, at : at + int(kind[-1])].copy().view(kind)[:, 0].astype(np.float64)
+    def column(byte: int, kind: str) -> Floats:
+        return rows[:, byte : byte + int(kind[-1])].copy().view(kind)[:, 0].astype(np.float64)
 
-    deviates = (column(_COUNT, ">u2") != samples) & (column(_COUNT, ">u2") != 0)
-    if deviates.any():
+    differs = (column(_COUNT, ">u2") != samples) & (column(_COUNT, ">u2") != 0)
+    if differs.any():
         raise FormatError(
-            path, f"trace {int(np.argmax(deviates)) + 1}", f"does not have the {samples} samples of the file header"
+            path, f"trace {int(np.argmax(differs)) + 1}", f"does not have the {samples} samples of the file header"
         )
     scalar = column(_SCALAR, ">i2")
     factor = np.where(scalar < 0, 1 / np.maximum(-scalar, 1), np.maximum(scalar, 1))
-    places = np.stack([column(_CDP_X, ">i4"), column(_CDP_Y, ">i4")], 1) * factor[:, None]
-    words = rows[:, _TRACE:].copy().view(">u4").astype(np.uint32)
+    positions = np.stack([column(_CDP_X, ">i4"), column(_CDP_Y, ">i4")], 1) * factor[:, None]
+    words = rows[:, _TRACE_HEADER_BYTES:].copy().view(">u4").astype(np.uint32)
     values = ibm_numbers(words) if kind == _IBM else words.view(np.float32).astype(np.float64)
-    return places, values
+    return positions, values

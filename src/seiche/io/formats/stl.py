@@ -20,7 +20,7 @@ from seiche.io.files import replacing
 
 _HEADER = 80
 _RECORD = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
-#: Most trailing bytes after the last triangle of a binary file; some programs write padding.
+#: Maximum trailing bytes after the last triangle of a binary file; some programs write padding.
 _TRAILING = 4096
 
 
@@ -50,7 +50,7 @@ def write_stl(path: str | os.PathLike[str], surface: Surface) -> None:
     areas = surface.vector_areas()
     length = np.linalg.norm(areas, axis=1, keepdims=True)
     records["normal"] = areas / np.where(length > 0.0, length, 1.0)
-    with replacing(path) as part, part.open("wb") as file:
+    with replacing(path) as temporary, temporary.open("wb") as file:
         file.write(b"binary STL written by Seiche".ljust(_HEADER))
         file.write(np.array(len(records), "<u4").tobytes())
         file.write(records.tobytes())
@@ -71,15 +71,15 @@ def _count(data: bytes) -> int:
 def _read_binary(path: str | os.PathLike[str], data: bytes) -> npt.NDArray[np.float64]:
     if len(data) < _HEADER + 4:
         raise FormatError(path, f"byte {len(data)}", 'neither "solid" nor the 84-byte header of a binary STL file')
-    count, room = _count(data), (len(data) - _HEADER - 4) // _RECORD.itemsize
-    if count > room:
-        raise FormatError(path, f"byte {_HEADER}", f"declares {count} triangles, but the file has space for {room}")
+    count, capacity = _count(data), (len(data) - _HEADER - 4) // _RECORD.itemsize
+    if count > capacity:
+        raise FormatError(path, f"byte {_HEADER}", f"declares {count} triangles, but the file has space for {capacity}")
     records = np.frombuffer(data, _RECORD, count, _HEADER + 4)
     corners: npt.NDArray[np.float64] = records["corners"].astype(np.float64)
-    wrong = np.flatnonzero(~np.isfinite(corners).all(axis=(1, 2)))
-    if len(wrong):
-        place = _HEADER + 4 + _RECORD.itemsize * int(wrong[0])
-        raise FormatError(path, f"byte {place}", f"triangle {int(wrong[0])} has a coordinate that is not finite")
+    invalid = np.flatnonzero(~np.isfinite(corners).all(axis=(1, 2)))
+    if len(invalid):
+        byte = _HEADER + 4 + _RECORD.itemsize * int(invalid[0])
+        raise FormatError(path, f"byte {byte}", f"triangle {int(invalid[0])} has a coordinate that is not finite")
     return corners
 
 
@@ -109,8 +109,8 @@ def _read_ascii(path: str | os.PathLike[str], data: bytes) -> npt.NDArray[np.flo
                 raise FormatError(path, f"line {number}", 'a loop ends with "endloop"')
             in_file = keyword == b"solid"
         elif keyword not in (b"facet", b"endfacet"):
-            shown = words[0][:20].decode("ascii", "replace")
-            raise FormatError(path, f"line {number}", f'"{shown}" is not a keyword of ASCII STL')
+            keyword_text = words[0][:20].decode("ascii", "replace")
+            raise FormatError(path, f"line {number}", f'"{keyword_text}" is not a keyword of ASCII STL')
     if in_loop or in_file:
         raise FormatError(path, "end of file", 'the file ends before "endsolid": it is truncated')
     return np.array(values, np.float64).reshape(-1, 3, 3)

@@ -15,18 +15,18 @@ from xml.parsers import expat
 from seiche.errors import FormatError
 
 #: Limits of files that are written by hand or by a tool for one case.
-LARGEST_FILE = 4 * 1024 * 1024
-MOST_ELEMENTS = 100_000
-DEEPEST = 40
-#: Most pieces of text between elements that are recorded.
-MOST_STRAYS = 10
+MAX_FILE_BYTES = 4 * 1024 * 1024
+MAX_ELEMENTS = 100_000
+MAX_DEPTH = 40
+#: Maximum number of texts between elements that are recorded.
+MAX_IGNORED_TEXTS = 10
 
 
 @dataclass(eq=False)
 class Element:
     """One element of the file `source`; `path` as "inlets/inlet[2]/condition", counted among siblings of its name.
 
-    `stray` of the root lists the text between elements, one line each for the user.
+    `ignored_text` of the root lists the text between elements, one line each for the user.
     """
 
     source: str
@@ -35,7 +35,7 @@ class Element:
     line: int
     attributes: dict[str, str]
     children: list[Element] = field(default_factory=list)
-    stray: list[str] = field(default_factory=list)
+    ignored_text: list[str] = field(default_factory=list)
 
     def error(self, reason: str) -> FormatError:
         """Return the error that this element is wrong because of `reason`."""
@@ -45,7 +45,7 @@ class Element:
         """Return an attribute; FormatError when it is missing."""
         value = self.attributes.get(name)
         if value is None:
-            present = f"it has {_listed(self.attributes)}" if self.attributes else "it has none"
+            present = f"it has {_name_list(self.attributes)}" if self.attributes else "it has none"
             raise self.error(f'the attribute "{name}" is missing; {present}')
         return value
 
@@ -64,7 +64,7 @@ class Element:
         """Return the one child called `name`; FormatError when it is missing or given twice."""
         element = self.optional(name)
         if element is None:
-            present = f"it has {_listed(child.name for child in self.children)}" if self.children else "it is empty"
+            present = f"it has {_name_list(child.name for child in self.children)}" if self.children else "it is empty"
             raise self.error(f"the element <{name}> is missing; {present}")
         return element
 
@@ -80,9 +80,9 @@ class Element:
 def read_xml(path: str | Path) -> Element:
     """Return the root element of the file `path`; FormatError for an invalid file, OSError if it cannot be read."""
     with open(path, "rb") as file:
-        content = file.read(LARGEST_FILE + 1)
-    if len(content) > LARGEST_FILE:
-        raise FormatError(path, f"byte {LARGEST_FILE}", "an XML case has at most 4 MiB; this is some other file")
+        content = file.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        raise FormatError(path, f"byte {MAX_FILE_BYTES}", "an XML case has at most 4 MiB; this is some other file")
     return _Builder(str(path)).build(content)
 
 
@@ -107,7 +107,7 @@ class _Builder:
             reason = expat.ErrorString(error.code)
             raise FormatError(self._source, f"line {error.lineno}", f"not XML: {reason}") from None
         except (ValueError, LookupError) as error:  # an unknown encoding
-            raise FormatError(self._source, "line 1", f"cannot be read: {_plain(str(error))}") from None
+            raise FormatError(self._source, "line 1", f"cannot be read: {_printable(str(error))}") from None
         if self._root is None:
             raise FormatError(self._source, "line 1", "not XML: it has no element")
         return self._root
@@ -117,17 +117,17 @@ class _Builder:
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._count += 1
-        if self._count > MOST_ELEMENTS:
-            raise self._fail(f"more than {MOST_ELEMENTS} elements; this is some other file")
-        if len(self._open) >= DEEPEST:
-            raise self._fail(f"elements are nested more than {DEEPEST} deep")
-        shown = _plain(name)
-        path = shown
+        if self._count > MAX_ELEMENTS:
+            raise self._fail(f"more than {MAX_ELEMENTS} elements; this is some other file")
+        if len(self._open) >= MAX_DEPTH:
+            raise self._fail(f"elements are nested more than {MAX_DEPTH} deep")
+        printable_name = _printable(name)
+        path = printable_name
         if self._open:
             parent = self._open[-1]
             number = len(parent.all(name)) if len(parent.children) < 1000 else 0
             prefix = "" if parent is self._root else parent.path + "/"
-            path = f"{prefix}{shown}" + (f"[{number + 1}]" if number else "")
+            path = f"{prefix}{printable_name}" + (f"[{number + 1}]" if number else "")
         element = Element(self._source, name, path, self._parser.CurrentLineNumber, dict(attributes))
         if self._open:
             self._open[-1].children.append(element)
@@ -140,22 +140,24 @@ class _Builder:
         self._open.pop()
 
     def _text(self, text: str) -> None:
-        if text.strip() and self._root is not None and len(self._root.stray) < MOST_STRAYS:
+        if text.strip() and self._root is not None and len(self._root.ignored_text) < MAX_IGNORED_TEXTS:
             line = self._parser.CurrentLineNumber
-            self._root.stray.append(f'line {line}: text "{_plain(text.strip())}" between elements is ignored')
+            self._root.ignored_text.append(
+                f'line {line}: text "{_printable(text.strip())}" between elements is ignored'
+            )
 
     def _doctype(self, *details: object) -> None:
         del details
         raise self._fail("it declares a document type, which could define entities; remove the line <!DOCTYPE ...>")
 
 
-def _plain(text: str) -> str:
+def _printable(text: str) -> str:
     """Return `text` for a one-line message."""
-    shown = "".join(c if c.isprintable() else "?" for c in text)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
+    printable = "".join(c if c.isprintable() else "?" for c in text)
+    return printable if len(printable) <= 60 else printable[:57] + "..."
 
 
-def _listed(names: Iterable[str]) -> str:
+def _name_list(names: Iterable[str]) -> str:
     """Return the distinct `names`, at most 12 of them."""
-    distinct = list(dict.fromkeys(_plain(name) for name in names))
+    distinct = list(dict.fromkeys(_printable(name) for name in names))
     return ", ".join(distinct[:12]) + (" ..." if len(distinct) > 12 else "")
