@@ -15,7 +15,7 @@ from seiche.domain.world import World
 from seiche.observe.sample import Replayed, Sample, Span
 from seiche.observe.stage import Messages, Stage
 from seiche.observe.timers import StageTimers
-from seiche.observe.trace import KEPT, RankTrace, gather_trace, trace_events, writable, write_trace
+from seiche.observe.trace import MAX_STORED_SAMPLES, RankTrace, gather_trace, sample_limit, trace_events, write_trace
 from trace_checks import check_arrows, check_format, check_nesting, slices
 
 
@@ -87,7 +87,7 @@ def test_a_run_leaves_the_trace_that_it_is_asked_for(tmp_path: Path, capsys: pyt
     names = {event["name"] for event in slices(events, 0, 0)}
     assert {"stream-collide interior", "velocity iolets", "pressure iolets"} <= names
     assert {"steps", "snapshots", "monitor"} <= {event["name"] for event in slices(events, 0, 2)}
-    assert len(timed) < KEPT
+    assert len(timed) < MAX_STORED_SAMPLES
     # Requested in the case file, twice: a trace is replaced by a trace.
     for _ in range(2):
         assert main(["run", str(path), "--replace", "--set", "output.trace=trace.json"]) == 0
@@ -117,16 +117,18 @@ def test_two_outputs_of_one_name_are_refused(tmp_path: Path, capsys: pytest.Capt
     assert 'two outputs have the same file name "summary.json"' in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("elapsed", "written"), [(1e-6, 128), (1e6, KEPT)])
+@pytest.mark.parametrize(("elapsed", "written"), [(1e-6, 128), (1e6, MAX_STORED_SAMPLES)])
 def test_a_trace_is_as_long_as_a_hundredth_of_the_run_can_write(elapsed: float, written: int) -> None:
     timers = StageTimers(every=1)
-    timers.set_sample_limit(KEPT)
-    for _ in range(KEPT + 1):
+    timers.set_sample_limit(MAX_STORED_SAMPLES)
+    for _ in range(MAX_STORED_SAMPLES + 1):
         timers.step([Stage("collide", lambda: None)])
     (kept,) = gather_trace(timers, World.serial(), elapsed) or ()
-    assert [sample.step for sample in kept.samples] == list(range(KEPT + 1 - written, KEPT + 1))
+    assert [sample.step for sample in kept.samples] == list(
+        range(MAX_STORED_SAMPLES + 1 - written, MAX_STORED_SAMPLES + 1)
+    )
 
 
 def test_all_ranks_together_take_a_hundredth_of_the_run() -> None:
-    assert writable(1e-4, 10.0) == 1000
-    assert 1e-4 * writable(1e-4, 10.0) <= 0.01 * 10.0
+    assert sample_limit(1e-4, 10.0) == 1000
+    assert 1e-4 * sample_limit(1e-4, 10.0) <= 0.01 * 10.0

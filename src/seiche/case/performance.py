@@ -19,7 +19,7 @@ from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.observe.movement import Movement, bytes_per_occurrence, gather_movement, stage_frequency
 from seiche.observe.timers import StageTimers, mean_over_ranks
-from seiche.observe.trace import KEPT, check_replaceable, gather_trace, write_trace
+from seiche.observe.trace import MAX_STORED_SAMPLES, check_replaceable, gather_trace, write_trace
 from seiche.report.table import StageRow, as_text, stage_rows, stage_table
 from seiche.solver import SolverBase
 
@@ -91,7 +91,7 @@ class PerformanceReport:
 def enable_trace(path: Path, timers: StageTimers, world: World) -> None:
     """Store samples for a trace in `path`; CaseError if it exists and is not a trace (collective)."""
     on_root(world, lambda: check_replaceable(path))
-    timers.set_sample_limit(KEPT)
+    timers.set_sample_limit(MAX_STORED_SAMPLES)
 
 
 def imbalance(timers: StageTimers, world: World) -> float | None:

@@ -20,7 +20,7 @@ _Ints: TypeAlias = Sequence[int]
 
 #: Tolerance of predictions: transports predicted below this factor times the best measured duration are timed, too.
 TOLERANCE_FACTOR = 1.5
-#: A measurement off by this factor indicates that the machine file does not fit: then all transports are timed.
+#: A measurement that deviates by this factor indicates an unsuitable machine file; all transports are then timed.
 OUTLIER_FACTOR = 3.0
 
 
@@ -38,8 +38,8 @@ class Decision:
 
     def change_since_choice(self, seconds: float) -> str:
         """Return a sentence that compares the present duration with that of the choice."""
-        earlier = self.measured[self.transport]
-        return f"{self.transport} took {earlier * 1e6:.3g} us when it was chosen, {seconds * 1e6:.3g} us now"
+        at_choice = self.measured[self.transport]
+        return f"{self.transport} took {at_choice * 1e6:.3g} us when it was chosen, {seconds * 1e6:.3g} us now"
 
     def describe(self) -> str:
         """Return the decision as one line."""
@@ -77,9 +77,9 @@ def drifted(expected: float, measured: float, factor: float = TOLERANCE_FACTOR) 
 def decide(
     world: World,
     times: Mapping[str, float],
-    make: Callable[[str], _T],
-    trial: Callable[[_T], float],
-    drop: Callable[[_T], None],
+    open_candidate: Callable[[str], _T],
+    measure: Callable[[_T], float],
+    close: Callable[[_T], None],
     *,
     fallback_reason: str = "",
 ) -> tuple[_T, Decision] | None:
@@ -91,37 +91,37 @@ def decide(
     Args:
         world: the ranks.
         times: predicted seconds by name, equal on all ranks.
-        make: opens the named candidate, or raises TransportError on all ranks.
-        trial: returns the measured seconds of a candidate, equal on all ranks.
-        drop: closes a candidate that was not chosen.
+        open_candidate: opens the named candidate, or raises TransportError on all ranks.
+        measure: returns the measured seconds of a candidate, equal on all ranks.
+        close: closes a candidate that was not chosen.
         fallback_reason: reason not to rely on the predictions from the start; "" if there is none.
     """
-    best: _T | None = None
-    chosen = ""
+    chosen_candidate: _T | None = None
+    chosen_name = ""
     measured: dict[str, float] = {}
     for name in sorted(times, key=lambda name: (times[name], name)):
-        if chosen and not fallback_reason and times[name] >= TOLERANCE_FACTOR * measured[chosen]:
+        if chosen_name and not fallback_reason and times[name] >= TOLERANCE_FACTOR * measured[chosen_name]:
             break
         try:
-            candidate = make(name)
+            candidate = open_candidate(name)
         except TransportError as error:  # raised on all ranks together
             if world.rank == 0:
                 _log.info("%s is not used: %s", name, error)
             continue
-        measured[name] = trial(candidate)
+        measured[name] = measure(candidate)
         if not fallback_reason and drifted(times[name], measured[name], OUTLIER_FACTOR):
             fallback_reason = (
                 f"{name} deviates from its prediction by more than a factor of {OUTLIER_FACTOR:g}: all were timed"
             )
-        if not chosen or measured[name] < measured[chosen]:
-            if best is not None:
-                drop(best)
-            best, chosen = candidate, name
+        if not chosen_name or measured[name] < measured[chosen_name]:
+            if chosen_candidate is not None:
+                close(chosen_candidate)
+            chosen_candidate, chosen_name = candidate, name
         else:
-            drop(candidate)
-    if best is None:
+            close(candidate)
+    if chosen_candidate is None:
         return None
-    decision = Decision(chosen, dict(times), measured, fallback_reason)
+    decision = Decision(chosen_name, dict(times), measured, fallback_reason)
     if world.rank == 0:
         (_log.warning if fallback_reason else _log.info)("%s", decision.describe())
-    return best, decision
+    return chosen_candidate, decision

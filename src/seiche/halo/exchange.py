@@ -27,7 +27,7 @@ from seiche.observe.stage import Messages, in_order
 Mode: TypeAlias = Literal["gather", "scatter", "scatter_add"]
 
 #: Seconds spent on timing one transport.
-_TRIAL = 0.02
+_TRIAL_SECONDS = 0.02
 
 #: The kernel launches of one exchange, as one call for each slot of the transport.
 _Launches: TypeAlias = tuple[Launch, ...]
@@ -116,8 +116,10 @@ class HaloExchange:
         """Return the messages received in one exchange."""
         return Messages(channel, received=self._sizes(self.plan.copies if mode == "gather" else self.plan.owned))
 
-    def _sizes(self, lists: tuple[Slots, ...]) -> tuple[tuple[int, int], ...]:
-        return tuple((peer, self._size * len(slots)) for peer, slots in zip(self.plan.peers, lists, strict=True))
+    def _sizes(self, slots_by_peer: tuple[Slots, ...]) -> tuple[tuple[int, int], ...]:
+        return tuple(
+            (peer, self._size * len(slots)) for peer, slots in zip(self.plan.peers, slots_by_peer, strict=True)
+        )
 
     @property
     def capturable(self) -> bool:
@@ -253,8 +255,10 @@ class HaloExchange:
             return {}
         if is_emulated(self.backend, self.world):  # a machine file of other hardware would be measured again
             return {}
-        owned, copies = ([self._size * len(slots) for slots in lists] for lists in (self.plan.owned, self.plan.copies))
-        sent, received = (owned, copies) if outward else (copies, owned)
+        owned_bytes, copy_bytes = (
+            [self._size * len(slots) for slots in lists] for lists in (self.plan.owned, self.plan.copies)
+        )
+        sent, received = (owned_bytes, copy_bytes) if outward else (copy_bytes, owned_bytes)
         return self._predict(self.backend, self.world, self.plan.peers, sent, received, graphs=self.replayed)
 
     def _choose(self, outward: bool, times: dict[str, float], fallback_reason: str = "") -> bool:
@@ -280,7 +284,7 @@ class HaloExchange:
         """Return whether transports were chosen by prediction and can be replaced (slots are those of the plan)."""
         return bool(self._decided) and not self.plan.sized
 
-    def reconsider(self, seconds: float = _TRIAL) -> bool:
+    def reconsider(self, seconds: float = _TRIAL_SECONDS) -> bool:
         """Time the chosen transports again and choose again where the duration drifted (collective).
 
         Returns whether a transport changed.
@@ -302,7 +306,7 @@ class HaloExchange:
                         self._bind_launches(self._directions[outward], *key)
         return changed
 
-    def trial(self, mode: Mode = "gather", seconds: float = _TRIAL) -> float:
+    def trial(self, mode: Mode = "gather", seconds: float = _TRIAL_SECONDS) -> float:
         """Return the seconds of one exchange, timed for `seconds` on scratch arrays (collective).
 
         It is timed in a graph if steps are `replayed` and the transport is capturable.
@@ -312,7 +316,7 @@ class HaloExchange:
         """
         return self.timing(mode, seconds).minimum
 
-    def timing(self, mode: Mode = "gather", seconds: float = _TRIAL) -> Timing:
+    def timing(self, mode: Mode = "gather", seconds: float = _TRIAL_SECONDS) -> Timing:
         """Return the timing of `trial` (collective).
 
         Raises:
@@ -323,7 +327,7 @@ class HaloExchange:
             raise TransportError(f"rank {self.world.rank}: trial while an exchange is in flight")
         return self._timing(direction, seconds)
 
-    def _trial(self, direction: _Direction, seconds: float = _TRIAL) -> float:
+    def _trial(self, direction: _Direction, seconds: float = _TRIAL_SECONDS) -> float:
         return self._timing(direction, seconds).minimum
 
     def _timing(self, direction: _Direction, seconds: float) -> Timing:

@@ -16,7 +16,7 @@ Action: TypeAlias = Literal["Pack", "Unpack", "UnpackAdd"]
 Launch: TypeAlias = Callable[[], None]
 
 #: From this number of values on, each thread moves several; below it, one value per thread uses the device better.
-_MANY = 1 << 18
+_MANY_VALUES = 1 << 18
 
 
 def message_launches(
@@ -28,9 +28,9 @@ def message_launches(
     *,
     sizes: tuple[int, ...],
     addresses: tuple[int, ...],
-    together: bool = True,
+    disjoint: bool = True,
 ) -> tuple[Launch, ...]:
-    """Return the launches for messages. Adjacent messages share a launch if `together`; a GPU packs all in one.
+    """Return the launches for messages. Adjacent `disjoint` messages share a launch; a GPU packs all in one.
 
     Args:
         backend: the device.
@@ -40,29 +40,29 @@ def message_launches(
         slots: slots of all messages, concatenated.
         sizes: bytes of each message.
         addresses: address of each message.
-        together: no two messages write the same slot.
+        disjoint: whether no two messages write the same slot.
     """
     size = np.dtype(store).itemsize
     runs: list[list[int]] = []
     for address, length in zip(addresses, sizes, strict=True):
-        if runs and together and runs[-1][0] + runs[-1][1] == address:
+        if runs and disjoint and runs[-1][0] + runs[-1][1] == address:
             runs[-1][1] += length
         elif length:
             runs.append([address, length])
     if action == "Pack" and len(runs) > 1 and backend.is_gpu:
         return (_pack_all(backend, store, array, slots, runs),)
-    first_slot, launches, done = backend.pointer(slots), [], 0
+    first_slot, launches, processed = backend.pointer(slots), [], 0
     for address, length in runs:
-        slot_address = first_slot + done * np.dtype(np.uint32).itemsize
+        slot_address = first_slot + processed * np.dtype(np.uint32).itemsize
         members = {"array": array, "slots": slot_address, "buffer": address}
-        launches.append(_bound(backend, halo_move(action, store), length // size, members))
-        done += length // size
+        launches.append(_bind_move(backend, halo_move(action, store), length // size, members))
+        processed += length // size
     return tuple(launches)
 
 
-def _bound(backend: Backend, spec: KernelSpec, count: int, members: dict[str, Any]) -> Launch:
+def _bind_move(backend: Backend, spec: KernelSpec, count: int, members: dict[str, Any]) -> Launch:
     """Return the launch that moves `count` values, several per thread on a GPU if there are many (not UnpackAdd)."""
-    if backend.is_gpu and count >= _MANY and not spec.type.startswith("UnpackAdd"):
+    if backend.is_gpu and count >= _MANY_VALUES and not spec.type.startswith("UnpackAdd"):
         kernel = backend.load(halo_several(spec))
         return kernel.bind(backend.pack(kernel, move=members, end=count), 0, -(-count // SEVERAL))
     kernel = backend.load(spec)
@@ -74,7 +74,7 @@ def _pack_all(backend: Backend, store: Store, array: int, slots: Array, runs: li
     buffers = backend.upload(np.array([address for address, _ in runs], np.uint64))
     starts = backend.upload(np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64))
     members = {"array": array, "slots": slots, "buffers": buffers, "starts": starts, "parts": len(runs)}
-    launch = _bound(backend, halo_pack_parts(store), int(counts.sum()), members)
+    launch = _bind_move(backend, halo_pack_parts(store), int(counts.sum()), members)
 
     def run(alive: tuple[Array, Array] = (buffers, starts)) -> None:
         del alive  # referenced by the launch

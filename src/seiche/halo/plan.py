@@ -94,7 +94,7 @@ def build_plan(world: World, requests: Request, locate: Callable[[Keys], npt.NDA
         TransportError: on every rank, naming the ranks, when a peer does not exist or does not own a requested key,
             or when a rule of `HaloPlan` is broken.
     """
-    problem = _check(world, requests)
+    problem = _check_requests(world, requests)
     raise_together(world, problem)
     requests = {peer: _in_memory_order(keys, slots) for peer, (keys, slots) in requests.items()}
     incoming = _exchange_keys(world, {peer: keys for peer, (keys, _) in requests.items()})
@@ -127,7 +127,7 @@ def _in_memory_order(keys: npt.ArrayLike, slots: npt.ArrayLike) -> tuple[Keys, S
     return np.asarray(keys, np.int64)[order], np.asarray(slots, np.uint32)[order]
 
 
-def _check(world: World, requests: Request) -> str | None:
+def _check_requests(world: World, requests: Request) -> str | None:
     for peer, (keys, slots) in requests.items():
         if not 0 <= peer < world.size:
             return f"rank {world.rank} requests values from rank {peer}, but there are {world.size} ranks"

@@ -35,11 +35,17 @@ def timed_exchange(
     longest = max(1, sum(transport.sent) // size, sum(transport.received) // size)
     slots = backend.upload(np.arange(longest, dtype=np.uint32))
     array = backend.zeros(longest, store)
-    common, sent, received = (store, backend.pointer(array), slots), transport.sent, transport.received
-    packs = [message_launches(backend, "Pack", *common, sizes=sent, addresses=at) for at in transport.outgoing]
-    unpacks = [message_launches(backend, "Unpack", *common, sizes=received, addresses=at) for at in transport.incoming]
+    common_arguments, sent, received = (store, backend.pointer(array), slots), transport.sent, transport.received
+    packs = [
+        message_launches(backend, "Pack", *common_arguments, sizes=sent, addresses=slot_addresses)
+        for slot_addresses in transport.outgoing
+    ]
+    unpacks = [
+        message_launches(backend, "Unpack", *common_arguments, sizes=received, addresses=slot_addresses)
+        for slot_addresses in transport.incoming
+    ]
 
-    def once() -> None:
+    def exchange_all_slots() -> None:
         for slot in range(transport.slots):
             transport.acquire(slot)
             for launch in packs[slot]:
@@ -51,15 +57,15 @@ def timed_exchange(
             transport.release(slot)
 
     if not (graph and backend.has_graphs and transport.capturable):
-        return timed_together(world, queued(backend, once), seconds).part(transport.slots)
+        return timed_together(world, queued(backend, exchange_all_slots), seconds).part(transport.slots)
     rounds = max(1, _EXCHANGES // transport.slots)
 
-    def many() -> None:
+    def exchange_repeatedly() -> None:
         for _ in range(rounds):
-            once()
+            exchange_all_slots()
 
     world.barrier()
-    once()  # resources opened on first use cannot be captured
+    exchange_all_slots()  # resources opened on first use cannot be captured
     backend.synchronize()
-    replay = backend.capture(many)
+    replay = backend.capture(exchange_repeatedly)
     return timed_together(world, queued(backend, replay.launch), seconds).part(rounds * transport.slots)

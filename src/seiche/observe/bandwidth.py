@@ -26,19 +26,19 @@ def copy_bandwidth_interval(backend: Backend, world: World) -> tuple[float, tupl
 
     For seven rounds of any distribution, the true median lies between them with probability 63/64.
     """
-    agreed = False
+    has_started = False
 
     def ready() -> None:
-        nonlocal agreed
-        if not agreed:
-            agreed = True
+        nonlocal has_started
+        if not has_started:
+            has_started = True
             raise_together(world, None, BackendUnavailable)
         world.barrier()
 
     try:
         size, seconds = backend.copy_times(ready, world.local_size)
     except BackendUnavailable as error:
-        if not agreed:
+        if not has_started:
             raise_together(world, str(error), BackendUnavailable)
         raise
     slowest = world.allreduce_max(seconds)[WARM_UP_COPIES:]

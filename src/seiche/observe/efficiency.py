@@ -151,19 +151,23 @@ def host_efficiency(
     Raises:
         ValueError: seconds are negative or above `elapsed`.
     """
-    spent, device = np.asarray(messages, np.float64), np.asarray(waited, np.float64)
-    lost = spent + device
-    if not spent.size or min(spent.min(), device.min()) < 0 or not lost.max() <= elapsed * (1 + _ROUNDING):
-        raise ValueError(f"messages and waiting, {lost.tolist()} s, exceed the elapsed {elapsed} s")
-    inside = elapsed - spent
-    groups = list(nodes) or [0] * spent.size
-    means = [inside[[group == node for group in groups]].mean() for node in dict.fromkeys(groups)]
-    best, best_node, mean = float(inside.max()), float(max(means)), float(inside.mean())
-    working = float((inside - device).clip(min=0.0).sum())
+    message_seconds, device_seconds = np.asarray(messages, np.float64), np.asarray(waited, np.float64)
+    losses = message_seconds + device_seconds
+    if (
+        not message_seconds.size
+        or min(message_seconds.min(), device_seconds.min()) < 0
+        or not losses.max() <= elapsed * (1 + _ROUNDING)
+    ):
+        raise ValueError(f"messages and waiting, {losses.tolist()} s, exceed the elapsed {elapsed} s")
+    outside_messages = elapsed - message_seconds
+    groups = list(nodes) or [0] * message_seconds.size
+    means = [outside_messages[[group == node for group in groups]].mean() for node in dict.fromkeys(groups)]
+    longest, best_node, mean = float(outside_messages.max()), float(max(means)), float(outside_messages.mean())
+    working = float((outside_messages - device_seconds).clip(min=0.0).sum())
     return HostEfficiency(
-        load_balance=mean / best if best > 0 else 1.0,
-        inside_nodes=best_node / best if best > 0 else 1.0,
+        load_balance=mean / longest if longest > 0 else 1.0,
+        inside_nodes=best_node / longest if longest > 0 else 1.0,
         between_nodes=mean / best_node if best_node > 0 else 1.0,
-        communication=best / elapsed,
-        offload=working / float(inside.sum()) if inside.sum() > 0 else 1.0,
+        communication=longest / elapsed,
+        offload=working / float(outside_messages.sum()) if outside_messages.sum() > 0 else 1.0,
     )

@@ -17,7 +17,7 @@ from seiche.observe.efficiency import Efficiency, HostEfficiency, efficiency, ho
 from seiche.observe.replay import ideal_seconds
 from seiche.observe.sample import Activity, Sample
 from seiche.observe.stage import Stage
-from seiche.observe.timers import SAMPLES_KEPT, StageTimers
+from seiche.observe.timers import STORED_SAMPLES, StageTimers
 
 
 @dataclass(frozen=True)
@@ -49,18 +49,18 @@ class Movement:
     def tree(self) -> Efficiency | None:
         """Return the efficiencies of ranks, or of their devices; None if no step was timed.
 
-        Samples of a disturbed run can add up to more than the elapsed time; they are then scaled down.
+        Samples of a run with interference can add up to more than the elapsed time; they are then scaled down.
         """
         useful = np.array([record.activity.useful for record in self.ranks])
         active = np.array([record.activity.active for record in self.ranks])
         if not useful.max() > 0 or not self.elapsed > 0:
             return None
-        fit = min(1.0, self.elapsed / active.max())
-        useful, active = useful * fit, active * fit
-        taken, ideal = ideal_seconds([record.samples for record in self.ranks])
-        share = ideal / taken if taken > 0 else 1.0
-        reached = min(float(active.max()), max(float(useful.max()), share * float(active.max())))
-        return efficiency(useful, self.elapsed, ideal=reached, active=active)
+        scale = min(1.0, self.elapsed / active.max())
+        useful, active = useful * scale, active * scale
+        measured, ideal = ideal_seconds([record.samples for record in self.ranks])
+        share = ideal / measured if measured > 0 else 1.0
+        ideal_elapsed = min(float(active.max()), max(float(useful.max()), share * float(active.max())))
+        return efficiency(useful, self.elapsed, ideal=ideal_elapsed, active=active)
 
     def host(self) -> HostEfficiency | None:
         """Return the losses of the host processes, None if the steps run on the host."""
@@ -68,8 +68,8 @@ class Movement:
             return None
         messages = np.array([record.activity.host_messages for record in self.ranks])
         waited = np.array([record.device_wait for record in self.ranks])
-        fit = np.minimum(1.0, self.elapsed / np.maximum(messages + waited, 1e-300))
-        return host_efficiency(messages * fit, waited * fit, self.elapsed, [record.host for record in self.ranks])
+        scale = np.minimum(1.0, self.elapsed / np.maximum(messages + waited, 1e-300))
+        return host_efficiency(messages * scale, waited * scale, self.elapsed, [record.host for record in self.ranks])
 
     def efficiencies(self) -> dict[str, Any]:
         """Return all efficiencies by the names of docs/reference/summary.md, empty if no step was timed."""
@@ -81,7 +81,7 @@ class Movement:
     def as_dict(self) -> dict[str, Any]:
         """Return the records as lists over ranks."""
         names = dict.fromkeys(name for record in self.ranks for name in record.stages)
-        others = dict.fromkeys(name for record in self.ranks for name in record.host_overhead)
+        activities = dict.fromkeys(name for record in self.ranks for name in record.host_overhead)
         return {
             "transport": self.transport,
             "device": "gpu" if self.on_device else "cpu",
@@ -94,7 +94,9 @@ class Movement:
             "memory_B": [record.memory for record in self.ranks],
             "stages": {name: [record.stages.get(name, 0.0) for record in self.ranks] for name in names},
             "message_stages": list(self.message_stages),
-            "host_overhead": {name: [record.host_overhead.get(name, 0.0) for record in self.ranks] for name in others},
+            "host_overhead": {
+                name: [record.host_overhead.get(name, 0.0) for record in self.ranks] for name in activities
+            },
             "messages": [[source, *sent] for source, record in enumerate(self.ranks) for sent in record.sent],
         }
 
@@ -124,18 +126,18 @@ def gather_movement(
         transport: transport of the messages.
         sites: number of items of this rank.
     """
-    times, often = timers.times(), stage_frequency(phases, weights)
+    times, frequency = timers.times(), stage_frequency(phases, weights)
     record = RankRecord(
         host=platform.node(),
         sites=sites,
         activity=timers.activity(),
         device_wait=timers.device_wait,
         steps_seconds=timers.seconds,
-        stages={name: time.mean * often.get(name, 1.0) for name, time in times.items()},
-        sent=messages_a_step(phases, weights),
+        stages={name: time.mean * frequency.get(name, 1.0) for name, time in times.items()},
+        sent=messages_per_step(phases, weights),
         memory=peak_memory(),
         host_overhead=dict(host_overhead),
-        samples=tuple(timers.samples)[-SAMPLES_KEPT:],  # more samples are stored for a trace
+        samples=tuple(timers.samples)[-STORED_SAMPLES:],  # more samples are stored for a trace
     )
     longest = float(world.allreduce_max(np.array([elapsed]))[0])
     records = world.gather(record)
@@ -176,7 +178,7 @@ def bytes_per_occurrence(phases: Sequence[Sequence[Stage]], weights: Sequence[fl
     return {name: size / frequency[name] if frequency[name] else 0.0 for name, size in totals.items()}
 
 
-def messages_a_step(
+def messages_per_step(
     phases: Sequence[Sequence[Stage]], weights: Sequence[float] | None = None
 ) -> tuple[tuple[int, float, float], ...]:
     """Return mean (peer, messages, bytes) sent by this rank per step (arguments as in `stage_frequency`)."""

@@ -13,11 +13,11 @@ def commit() -> str:
 
     SEICHE_COMMIT overrides it, for copies outside the repository.
     """
-    named = os.environ.get("SEICHE_COMMIT")
-    if named:
-        return named
+    override = os.environ.get("SEICHE_COMMIT")
+    if override:
+        return override
     try:
-        run = subprocess.run(
+        process = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12"],
             cwd=Path(__file__).parent,
             capture_output=True,
@@ -27,4 +27,4 @@ def commit() -> str:
         )
     except (OSError, subprocess.SubprocessError):
         return "unknown"
-    return run.stdout.strip()
+    return process.stdout.strip()

@@ -65,14 +65,14 @@ class RunPlan:
     shares: dict[str, float] = field(default_factory=dict)
 
 
-#: Stages of cells that several ranks hold, with the name of the stage on a single rank.
+#: Stages of cells that several ranks share, with the name of the stage on a single rank.
 _SHARED_STAGES: Final = {f"{name} (shared)": name for name in ("interpolate velocity", "membrane forces")}
 
 
 def base_name(name: str) -> str:
     """Return the name of a stage without " interior" or " edge"; a single rank has no edge."""
-    for part in (" interior", " edge"):
-        name = name.removesuffix(part)
+    for suffix in (" interior", " edge"):
+        name = name.removesuffix(suffix)
     return _SHARED_STAGES.get(name, name)
 
 
@@ -116,24 +116,24 @@ def _direct_exchange(stage: Stage) -> tuple[PlannedExchange, ...]:
     return (tuple((peer, sent.get(peer, 0), received.get(peer, 0)) for peer in sorted({*sent, *received})),)
 
 
-def magnified(plan: RunPlan, times: float, dimensions: int = 3) -> RunPlan:
-    """Return the plan with `times` the items on every rank; messages scale as the surface."""
-    surface = times ** ((dimensions - 1) / dimensions)
+def magnified(plan: RunPlan, factor: float, dimensions: int = 3) -> RunPlan:
+    """Return the plan with the number of items per rank multiplied by `factor`; messages scale as the surface."""
+    surface = factor ** ((dimensions - 1) / dimensions)
 
     def scaled(stage: PlannedStage) -> PlannedStage:
         exchanges = tuple(
             tuple((peer, round(sent * surface), round(received * surface)) for peer, sent, received in exchange)
             for exchange in stage.exchanges
         )
-        bytes_moved, packed = round(stage.bytes * times), round(stage.packed * surface)
+        bytes_moved, packed = round(stage.bytes * factor), round(stage.packed * surface)
         return replace(stage, bytes=bytes_moved, packed=packed, exchanges=exchanges)
 
     ranks = tuple(
         PlannedRank(
             tuple((weight, tuple(map(scaled, stages))) for weight, stages in rank.steps),
-            round(rank.memory * times),
-            round(rank.items * times),
+            round(rank.memory * factor),
+            round(rank.items * factor),
         )
         for rank in plan.ranks
     )
-    return replace(plan, ranks=ranks, items=round(plan.items * times))
+    return replace(plan, ranks=ranks, items=round(plan.items * factor))

@@ -91,7 +91,7 @@ class Progress:
         while len(self._samples) > 2 and self._samples[1][0] <= now - _WINDOW:
             self._samples.popleft()
         if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=step - self._first, numbers=self.numbers())
+            self._bar.update(self._bar.task_ids[0], completed=step - self._first, status_text=self.status_text())
         elif self._visible and now - self._last_line >= self._every:
             self._last_line = now
             self._write_line()
@@ -105,10 +105,10 @@ class Progress:
             from rich.progress import BarColumn, TaskProgressColumn, TextColumn
             from rich.progress import Progress as Bar
 
-            columns = (BarColumn(bar_width=None), TaskProgressColumn(), TextColumn("{task.fields[numbers]}"))
+            columns = (BarColumn(bar_width=None), TaskProgressColumn(), TextColumn("{task.fields[status_text]}"))
             console = Console(file=self._stream, highlight=False)
             self._bar = Bar(*columns, console=console, refresh_per_second=4, transient=False, expand=True)
-            self._bar.add_task("run", total=max(1, self.steps - self._first), numbers=self.numbers())
+            self._bar.add_task("run", total=max(1, self.steps - self._first), status_text=self.status_text())
             self._bar.start()
         return self
 
@@ -116,7 +116,7 @@ class Progress:
         """Show the final state with the mean rate of the run."""
         self._samples = deque([(self._begin, self._first), (self._clock(), self.step)])
         if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=self.step - self._first, numbers=self.numbers())
+            self._bar.update(self._bar.task_ids[0], completed=self.step - self._first, status_text=self.status_text())
             self._bar.stop()
             self._bar = None
         elif self._visible:
@@ -135,7 +135,7 @@ class Progress:
             "last checkpoint": "none" if self._checkpoint is None else f"step {self._checkpoint}",
         }
 
-    def numbers(self) -> str:
+    def status_text(self) -> str:
         """Return the text next to the bar."""
         remaining = self.seconds_left
         text = "" if remaining is None or self.step >= self.steps else f"  {_duration(remaining)} to go"
@@ -148,7 +148,7 @@ class Progress:
     def _write_line(self) -> None:
         share = (self.step - self._first) / max(1, self.steps - self._first)
         bar = ("#" * round(share * _LINE_WIDTH)).ljust(_LINE_WIDTH, ".")
-        self._stream.write(f"[{bar}] {share:4.0%}  {self.numbers()}\n")
+        self._stream.write(f"[{bar}] {share:4.0%}  {self.status_text()}\n")
         self._stream.flush()
 
 

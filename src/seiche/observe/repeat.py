@@ -28,7 +28,7 @@ _TRIALS = 3
 _POLL_SECONDS = 5e-4
 
 
-def repeated(once: Callable[[], object], synchronize: Callable[[], object] | None = None) -> Work:
+def repeated(operation: Callable[[], object], synchronize: Callable[[], object] | None = None) -> Work:
     """Return the work of consecutive calls; `synchronize` is called before the first and after the last."""
 
     def run(count: int) -> float:
@@ -36,7 +36,7 @@ def repeated(once: Callable[[], object], synchronize: Callable[[], object] | Non
             synchronize()
         begin = time.perf_counter()
         for _ in range(count):
-            once()
+            operation()
         if synchronize is not None:
             synchronize()
         return time.perf_counter() - begin
@@ -44,9 +44,9 @@ def repeated(once: Callable[[], object], synchronize: Callable[[], object] | Non
     return run
 
 
-def queued(backend: Backend, once: Callable[[], None]) -> Work:
+def queued(backend: Backend, operation: Callable[[], None]) -> Work:
     """Return the work of calls that are queued on a device, with one wait for the last."""
-    return repeated(once, backend.synchronize)
+    return repeated(operation, backend.synchronize)
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class TimingSeries:
     timings: list[Timing] = field(default_factory=list)
 
     def add(self, size: int, timing: Timing) -> None:
-        """Add one size."""
+        """Add the timing of one size."""
         self.sizes.append(size)
         self.timings.append(timing)
 
@@ -121,11 +121,11 @@ class Batches:
 def shares(sizes: Sequence[int], seconds: float) -> Iterator[tuple[int, float]]:
     """Yield sizes with their share of the remaining time; stop after two or more sizes at twice the total time."""
     begin = time.perf_counter()
-    for number, size in enumerate(sizes):
-        spent = time.perf_counter() - begin
-        if number >= 2 and spent > 2 * seconds:
+    for index, size in enumerate(sizes):
+        elapsed = time.perf_counter() - begin
+        if index >= 2 and elapsed > 2 * seconds:
             return
-        yield size, max(0.0, seconds - spent) / (len(sizes) - number)
+        yield size, max(0.0, seconds - elapsed) / (len(sizes) - index)
 
 
 def timed_sizes(sizes: Sequence[int], work_of: Callable[[int], Work], seconds: float) -> TimingSeries:
@@ -180,11 +180,11 @@ def sleep_until_barrier(world: World) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def slowest_rank_seconds(world: World, act: Callable[[], None]) -> float:
+def slowest_rank_seconds(world: World, action: Callable[[], None]) -> float:
     """Return the seconds of the slowest rank in an action that all ranks start together (collective)."""
     world.barrier()
     begin = time.perf_counter()
-    act()
+    action()
     return float(world.allreduce_max(np.array([time.perf_counter() - begin]))[0])
 
 
@@ -192,8 +192,8 @@ def timed_together(world: World, work: Work, seconds: float, *, active: bool = T
     """Return the timing of simultaneous work of several ranks; the slowest rank of each batch counts (collective)."""
     run = work if active else lambda count: 0.0
     run(2)
-    once = min(float(world.allreduce_max(np.array([run(2) / 2]))[0]) for _ in range(_TRIALS))
-    count = int(min(_MAX_BATCH_COUNT, max(1, BATCH_SECONDS / max(once, 1e-9))))
+    seconds_per_call = min(float(world.allreduce_max(np.array([run(2) / 2]))[0]) for _ in range(_TRIALS))
+    count = int(min(_MAX_BATCH_COUNT, max(1, BATCH_SECONDS / max(seconds_per_call, 1e-9))))
     batches = Batches(seconds)
     while world.bcast(batches.more()):
         world.barrier()

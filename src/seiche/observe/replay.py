@@ -51,20 +51,20 @@ def ideal_seconds(ranks: Sequence[Sequence[Sample]]) -> tuple[float, float]:
         ValueError: a received message was never sent, or a rank does not reach a barrier.
     """
     common = set.intersection(*(({sample.step for sample in samples}) for samples in ranks)) if ranks else set()
-    chosen = [[sample for sample in samples if sample.step in common] for samples in ranks]
-    measured = max((sum(sample.seconds for sample in samples) for samples in chosen), default=0.0)
-    walkers = [_Rank(samples) for samples in chosen]
+    common_samples = [[sample for sample in samples if sample.step in common] for samples in ranks]
+    measured = max((sum(sample.seconds for sample in samples) for samples in common_samples), default=0.0)
+    walkers = [_Rank(samples) for samples in common_samples]
     sent: defaultdict[tuple[str, int, int], deque[float]] = defaultdict(deque)
-    met: defaultdict[tuple[str, int], dict[int, float]] = defaultdict(dict)
+    barriers: defaultdict[tuple[str, int], dict[int, float]] = defaultdict(dict)
     for walker in walkers:
         walker.advance()
     while not all(walker.done for walker in walkers):
-        moved = False
+        progressed = False
         for rank, walker in enumerate(walkers):
-            while walker.next is not None and _process(walker, rank, sent, met, len(walkers)):
+            while walker.next is not None and _process(walker, rank, sent, barriers, len(walkers)):
                 walker.advance()
-                moved = True
-        if not moved:
+                progressed = True
+        if not progressed:
             waiting = next(rank for rank, walker in enumerate(walkers) if not walker.done)
             event = walkers[waiting].next
             assert event is not None
@@ -77,7 +77,7 @@ def _process(
     walker: _Rank,
     rank: int,
     sent: defaultdict[tuple[str, int, int], deque[float]],
-    met: defaultdict[tuple[str, int], dict[int, float]],
+    barriers: defaultdict[tuple[str, int], dict[int, float]],
     ranks: int,
 ) -> bool:
     """Process the next event of a rank; return False if the rank must wait."""
@@ -91,7 +91,7 @@ def _process(
             return False
         walker.time = max(walker.time, sent[channel, peer, rank].popleft())
         return True
-    arrivals = met[channel, peer]  # `peer` is the number of the barrier
+    arrivals = barriers[channel, peer]  # `peer` is the number of the barrier
     arrivals.setdefault(rank, walker.time)
     if len(arrivals) < ranks:
         return False

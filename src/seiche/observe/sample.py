@@ -23,11 +23,11 @@ class Span(NamedTuple):
 
 def covered(intervals: Iterable[tuple[float, float]]) -> float:
     """Return the length of the union of intervals (begin, end) (theory/movement, eq. 16)."""
-    total, reached = 0.0, float("-inf")
+    total, last_end = 0.0, float("-inf")
     for begin, end in sorted(intervals):
-        if end > reached:
-            total += end - max(begin, reached)
-            reached = end
+        if end > last_end:
+            total += end - max(begin, last_end)
+            last_end = end
     return total
 
 

@@ -37,7 +37,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, *arguments: Any) -> None:
-        self._free = BoundedSemaphore(_MAX_CONNECTIONS)
+        self._free_connections = BoundedSemaphore(_MAX_CONNECTIONS)
         super().__init__(*arguments)
 
     def get_request(self) -> tuple[socket, Any]:
@@ -50,31 +50,31 @@ class _Server(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer in a thread, or close the connection if too many are open."""
-        if not self._free.acquire(blocking=False):
+        if not self._free_connections.acquire(blocking=False):
             self.shutdown_request(request)
             return
         try:
             super().process_request(request, client_address)
         except RuntimeError:  # no thread can be started
-            self._free.release()
+            self._free_connections.release()
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Answer, and close the connection after `_MAX_SECONDS` at the latest."""
-        end = Timer(_MAX_SECONDS, _end, (request,))
-        end.daemon = True
+        time_limit = Timer(_MAX_SECONDS, _shut_down, (request,))
+        time_limit.daemon = True
         try:
-            end.start()
+            time_limit.start()
             super().process_request_thread(request, client_address)
         finally:
-            end.cancel()
-            self._free.release()
+            time_limit.cancel()
+            self._free_connections.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Print nothing: the run prints to the terminal."""
 
 
-def _end(connection: socket) -> None:
+def _shut_down(connection: socket) -> None:
     """Close a connection that may already be closed."""
     with suppress(OSError):
         connection.shutdown(SHUT_RDWR)

@@ -17,10 +17,10 @@ from typing import Any, Protocol
 from seiche.observe.sample import Activity, Replayed, Sample, Span
 from seiche.observe.stage import Stage
 
-#: Timed steps before the oldest marks are converted to seconds; these have long been reached by then.
+#: Number of timed steps at which the oldest marks are converted to seconds; the device has passed these long before.
 _PENDING_LIMIT = 256
 #: Default number of stored samples; `set_sample_limit` changes it.
-SAMPLES_KEPT = 128
+STORED_SAMPLES = 128
 #: Among graphs a step by stages is slow; the interval between timed steps therefore doubles up to this number.
 _MAX_SAMPLING_INTERVAL = 2048
 #: One of this number of graph replays is timed.
@@ -67,7 +67,7 @@ class StageTime:
         return self.total / self.samples if self.samples else 0.0
 
 
-class _Timed:
+class _StepMarks:
     """Marks of the present step: before and after every stage, and pairs on other streams."""
 
     def __init__(self, step: int, stages: Sequence[Stage]) -> None:
@@ -111,15 +111,15 @@ class StageTimers:
     def reset(self) -> None:
         """Discard samples, steps and seconds (after a warm-up)."""
         self.steps = self.replayed = 0
-        self.samples: deque[Sample] = deque(maxlen=SAMPLES_KEPT)
-        self.replays: deque[Replayed] = deque(maxlen=SAMPLES_KEPT)
-        self._pending: list[_Timed | tuple[int, int, Any, Any]] = []
-        self._past = 0
-        self._now: _Timed | None = None
+        self.samples: deque[Sample] = deque(maxlen=STORED_SAMPLES)
+        self.replays: deque[Replayed] = deque(maxlen=STORED_SAMPLES)
+        self._pending: list[_StepMarks | tuple[int, int, Any, Any]] = []
+        self._previous_pending = 0
+        self._current: _StepMarks | None = None
         #: Samples, sum, minimum and maximum seconds of every stage.
         self._times: dict[str, tuple[int, float, float, float]] = {}
-        self._useful, self._active, self._host, self._sampled = 0.0, 0.0, 0.0, 0
-        self._replay_seconds, self._replay_steps, self._launched = 0.0, 0, 0
+        self._useful, self._active, self._host_seconds, self._sampled_steps = 0.0, 0.0, 0.0, 0
+        self._replay_seconds, self._replay_steps, self._launched_graphs = 0.0, 0, 0
         self._next_sample, self._interval = self.skip, self.every
         #: Wall seconds of blocks by name.
         self._seconds = dict.fromkeys(("steps", "wait for device"), 0.0)
@@ -132,7 +132,7 @@ class StageTimers:
     @property
     def timing_stages(self) -> bool:
         """Return whether the present step is timed stage by stage."""
-        return self._now is not None
+        return self._current is not None
 
     @property
     def seconds(self) -> float:
@@ -145,7 +145,7 @@ class StageTimers:
         return self._seconds["wait for device"]
 
     def set_sample_limit(self, limit: int) -> None:
-        """Store the last `limit` samples instead of SAMPLES_KEPT, and as many notes (for a trace)."""
+        """Store the last `limit` samples instead of STORED_SAMPLES, and as many notes (for a trace)."""
         self.samples, self.replays = deque(self.samples, maxlen=limit), deque(self.replays, maxlen=limit)
         self.notes = deque(self.notes, maxlen=limit)
 
@@ -169,18 +169,18 @@ class StageTimers:
             self.notes.append((name, self._wall.elapsed(self._epoch, begin), self._wall.elapsed(self._epoch, end)))
 
     def step(self, stages: Sequence[Stage]) -> None:
-        """Run the stages of one step in order; time each if the step is due."""
+        """Run the stages of one step in order; time each if the step is to be sampled."""
         if self.is_sample_due:
-            now = self._now = _Timed(self.steps, stages)
-            now.marks.append(self._clock.record())
+            marks = self._current = _StepMarks(self.steps, stages)
+            marks.marks.append(self._clock.record())
             for stage in stages:
                 begin = self._wall.record()
                 stage.action()
                 if not stage.useful:
-                    now.host += self._wall.elapsed(begin, self._wall.record())
-                now.marks.append(self._clock.record())
-            self._now = None
-            self._add(now)
+                    marks.host += self._wall.elapsed(begin, self._wall.record())
+                marks.marks.append(self._clock.record())
+            self._current = None
+            self._add(marks)
             self._next_sample = self.steps + self.every
         else:
             for stage in stages:
@@ -190,13 +190,13 @@ class StageTimers:
     def replay(self, steps: int, launch: Callable[[], None]) -> None:
         """Run `steps` steps by `launch`, a graph of them; time one in `_REPLAY_SAMPLING` launches."""
         # The first launch includes the capture.
-        if self._launched % _REPLAY_SAMPLING == 1:
+        if self._launched_graphs % _REPLAY_SAMPLING == 1:
             begin = self._clock.record()
             launch()
             self._add((self.steps, steps, begin, self._clock.record()))
         else:
             launch()
-        self._launched += 1
+        self._launched_graphs += 1
         self.replayed += steps
         self.count(steps)
 
@@ -213,24 +213,24 @@ class StageTimers:
 
         `useful`: the work computes.
         """
-        now = self._now
-        if now is None:
+        marks = self._current
+        if marks is None:
             yield
             return
         begin = self._clock.record()
         yield
-        now.overlaps.append((name, begin, self._clock.record(), useful))
+        marks.overlaps.append((name, begin, self._clock.record(), useful))
 
     def running(self) -> AbstractContextManager[None]:
         """Add the wall time of the block to `seconds`; the device should be idle at its end."""
-        return self._timed("steps")
+        return self._add_wall_time("steps")
 
     def waiting(self) -> AbstractContextManager[None]:
         """Add the wall time of the block to `device_wait`."""
-        return self._timed("wait for device")
+        return self._add_wall_time("wait for device")
 
     @contextmanager
-    def _timed(self, name: str) -> Iterator[None]:
+    def _add_wall_time(self, name: str) -> Iterator[None]:
         begin = self._wall.record()
         try:
             yield
@@ -251,22 +251,22 @@ class StageTimers:
         stages.
         """
         self._resolve(len(self._pending))
-        if not self._sampled:
+        if not self._sampled_steps:
             return Activity()
-        mean = self._active / self._sampled
+        mean = self._active / self._sampled_steps
         graph = self._replay_seconds / self._replay_steps if self._replay_steps else mean
         single = self.steps - self.replayed
         active = single * mean + self.replayed * graph
         share = self._useful / self._active if self._active > 0 else 0.0
-        return Activity(active * share, active, single * self._host / self._sampled)
+        return Activity(active * share, active, single * self._host_seconds / self._sampled_steps)
 
     def mean_useful_seconds(self) -> float:
         """Return the mean useful seconds of the timed steps before the last call, without waiting for a device."""
-        self._resolve(min(self._past, len(self._pending)))
-        self._past = len(self._pending)
-        return self._useful / self._sampled if self._sampled else 0.0
+        self._resolve(min(self._previous_pending, len(self._pending)))
+        self._previous_pending = len(self._pending)
+        return self._useful / self._sampled_steps if self._sampled_steps else 0.0
 
-    def _add(self, timed: _Timed | tuple[int, int, Any, Any]) -> None:
+    def _add(self, timed: _StepMarks | tuple[int, int, Any, Any]) -> None:
         self._pending.append(timed)
         if len(self._pending) >= _PENDING_LIMIT:
             self._resolve(_PENDING_LIMIT // 2)
@@ -274,7 +274,7 @@ class StageTimers:
     def _resolve(self, count: int) -> None:
         """Convert the oldest marks to seconds."""
         for timed in self._pending[:count]:
-            if isinstance(timed, _Timed):
+            if isinstance(timed, _StepMarks):
                 self._resolve_step(timed)
             else:
                 step, steps, begin, end = timed
@@ -283,9 +283,9 @@ class StageTimers:
                 self._replay_steps += steps
                 self.replays.append(Replayed(step, steps, self._at(begin), seconds))
         del self._pending[:count]
-        self._past = max(0, self._past - count)
+        self._previous_pending = max(0, self._previous_pending - count)
 
-    def _resolve_step(self, timed: _Timed) -> None:
+    def _resolve_step(self, timed: _StepMarks) -> None:
         first = timed.marks[0]
         ends = [self._clock.elapsed(first, mark) for mark in timed.marks[1:]]
         spans, sums = [], dict[str, float]()
@@ -300,10 +300,10 @@ class StageTimers:
             spans.append(Span(name, begin, end, useful, None, overlap=True))
         sample = Sample(timed.step, self._at(first), tuple(spans))
         self.samples.append(sample)
-        self._sampled += 1
+        self._sampled_steps += 1
         self._useful += sample.useful
         self._active += sample.active
-        self._host += timed.host
+        self._host_seconds += timed.host
 
     def _at(self, mark: Any) -> float:
         """Return the seconds of a mark on the common time line, relative to the previous mark to preserve digits."""
@@ -322,6 +322,6 @@ def mean_over_ranks(ranks: Sequence[Mapping[str, StageTime]]) -> dict[str, Stage
         rows = [times[name] for times in ranks if name in times]
         samples = max(row.samples for row in rows)
         mean = sum(row.mean for row in rows) / len(ranks)
-        least, most = min(row.minimum for row in rows), max(row.maximum for row in rows)
-        result[name] = StageTime(name, samples, mean * samples, least, most)
+        minimum, maximum = min(row.minimum for row in rows), max(row.maximum for row in rows)
+        result[name] = StageTime(name, samples, mean * samples, minimum, maximum)
     return result

@@ -22,15 +22,15 @@ from seiche.domain.seats import host_identity
 from seiche.domain.world import World
 from seiche.io import files
 from seiche.observe.sample import Replayed, Sample
-from seiche.observe.timers import SAMPLES_KEPT, StageTimers
+from seiche.observe.timers import STORED_SAMPLES, StageTimers
 
 #: First key of the file; only files that begin with it are replaced.
 SCHEMA = "seiche-trace-1"
-_BEGIN = f'{{"schema": "{SCHEMA}"'
+_FIRST_CHARACTERS = f'{{"schema": "{SCHEMA}"'
 #: Stored samples of each kind per rank, about 3 MB of JSON.
-KEPT = 2000
+MAX_STORED_SAMPLES = 2000
 #: Minimum number of written samples, and maximum fraction of the run for writing more.
-_MIN_SAMPLES, _SHARE = SAMPLES_KEPT, 0.01
+_MIN_SAMPLES, _MAX_COST = STORED_SAMPLES, 0.01
 #: Samples and repetitions in the measurement of the cost of writing.
 _COST_SAMPLES, _COST_TRIALS = 8, 3
 
@@ -58,7 +58,7 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
         CaseError: there is such a file.
     """
     refusal = f"output.trace: {path} exists and is not a trace; choose another name"
-    files.check_replaceable(path, _BEGIN, f"output.trace: cannot write {path}", refusal)
+    files.check_replaceable(path, _FIRST_CHARACTERS, f"output.trace: cannot write {path}", refusal)
 
 
 def common_epoch(world: World) -> int:
@@ -79,30 +79,32 @@ def gather_trace(timers: StageTimers, world: World, elapsed: float) -> list[Rank
     """
     timers.times()  # resolve pending marks
     cost, longest = world.allreduce_sum(np.array([_cost(timers.samples)])), world.allreduce_max(np.array([elapsed]))
-    count = writable(float(cost[0]), float(longest[0]))
+    count = sample_limit(float(cost[0]), float(longest[0]))
     samples, replays, notes = tuple(timers.samples), tuple(timers.replays), tuple(timers.notes)
     return world.gather(RankTrace(platform.node(), samples[-count:], replays[-count:], notes[-count:]))
 
 
-def writable(cost: float, elapsed: float) -> int:
+def sample_limit(cost: float, elapsed: float) -> int:
     """Return the number of written samples per rank if one sample of all ranks costs `cost` seconds."""
-    return max(_MIN_SAMPLES, min(KEPT, int(_SHARE * elapsed / cost) if cost > 0 else KEPT))
+    return max(
+        _MIN_SAMPLES, min(MAX_STORED_SAMPLES, int(_MAX_COST * elapsed / cost) if cost > 0 else MAX_STORED_SAMPLES)
+    )
 
 
 def _cost(samples: Iterable[Sample]) -> float:
     """Return the seconds of writing a sample of this rank, with the arrows of received messages."""
-    last = tuple(samples)[-_COST_SAMPLES:]
-    if not last:
+    recent = tuple(samples)[-_COST_SAMPLES:]
+    if not recent:
         return 0.0
-    spans = sum(1 + len(sample.spans) for sample in last)
-    arrows = sum(len(span.messages.received) for sample in last for span in sample.spans if span.messages is not None)
+    spans = sum(1 + len(sample.spans) for sample in recent)
+    arrows = sum(len(span.messages.received) for sample in recent for span in sample.spans if span.messages is not None)
     shortest = np.inf
     for _ in range(_COST_TRIALS):
         begin = time.perf_counter()
-        for event in _slices(0, RankTrace("", last)):
+        for event in _slices(0, RankTrace("", recent)):
             _encode(event)
         shortest = min(shortest, time.perf_counter() - begin)
-    return float(shortest) / len(last) * (1 + 2 * arrows / spans)
+    return float(shortest) / len(recent) * (1 + 2 * arrows / spans)
 
 
 def trace_events(ranks: Sequence[RankTrace]) -> Iterator[Event]:
@@ -117,15 +119,17 @@ def trace_events(ranks: Sequence[RankTrace]) -> Iterator[Event]:
     yield from _arrows(ranks)
 
 
-def write_trace(path: str | os.PathLike[str], ranks: Sequence[RankTrace], **about: Any) -> None:
-    """Write the trace, with `about` as `otherData`; it replaces an existing file when it is complete.
+def write_trace(path: str | os.PathLike[str], ranks: Sequence[RankTrace], **metadata: Any) -> None:
+    """Write the trace, with `metadata` as `otherData`; it replaces an existing file when it is complete.
 
     Raises:
         OSError: the file cannot be written.
     """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    with files.replacing(path) as part, part.open("w", encoding="utf-8") as file:
-        file.write(f'{_BEGIN}, "displayTimeUnit": "ns", "otherData": {json.dumps(about)}, "traceEvents": [')
+    with files.replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        file.write(
+            f'{_FIRST_CHARACTERS}, "displayTimeUnit": "ns", "otherData": {json.dumps(metadata)}, "traceEvents": ['
+        )
         for number, event in enumerate(trace_events(ranks)):
             file.write((",\n" if number else "\n") + _encode(event))
         file.write("\n]}\n")

@@ -54,19 +54,19 @@ def open_transport(
     candidates: tuple[str, ...] = (name,)
     if name == "auto":
         candidates = ("local",) if world.size == 1 else ("host",)
-        at = rank_locations(backend, world)
-        if world.size > 1 and all(location.gpu for location in at) and len(set(at)) == world.size:
+        locations = rank_locations(backend, world)
+        if world.size > 1 and all(location.gpu for location in locations) and len(set(locations)) == world.size:
             candidates = ("peer", "nccl", "host")
 
-    def opened(name: str) -> Transport:
+    def open_named(name: str) -> Transport:
         transport = _TRANSPORTS[name](backend, world, peers, sent, received)
         transport.name = name
         return transport
 
     for candidate in candidates[:-1]:
         try:
-            return opened(candidate)
+            return open_named(candidate)
         except TransportError as error:  # raised on all ranks together
             if world.rank == 0:
                 _log.info("transport %s is not used: %s", candidate, error)
-    return opened(candidates[-1])
+    return open_named(candidates[-1])

@@ -53,10 +53,10 @@ class DeviceMpiTransport(Transport):
             return "transport 'device_mpi': this MPI does not accept addresses of GPU memory; use 'nccl' or 'host'"
         return super().unreachable()
 
-    def _requests(self, set_up: Any, addresses: Ints, sizes: Ints, tag: int) -> list[Any]:
+    def _requests(self, init: Any, addresses: Ints, sizes: Ints, tag: int) -> list[Any]:
         buffer = self._mpi.memory.fromaddress if hasattr(self._mpi, "memory") else self._mpi.buffer.fromaddress
         return [
-            set_up([buffer(address, size), self._mpi.BYTE], peer, tag)
+            init([buffer(address, size), self._mpi.BYTE], peer, tag)
             for peer, address, size in zip(self.peers, addresses, sizes, strict=True)
             if size
         ]

@@ -66,34 +66,35 @@ class HostTransport(Transport):
 
     def acquire(self, slot: int) -> None:
         """Wait until the slot's earlier messages are sent, then start its receives."""
-        at = self._slots[slot]
-        self.wait(at.sends, "sending")
-        at.stream.synchronize()  # the previous copy out of the pinned receive buffer must finish before MPI refills it
-        self._mpi.Prequest.Startall(at.receives)
+        slot_resources = self._slots[slot]
+        self.wait(slot_resources.sends, "sending")
+        # The previous copy out of the pinned receive buffer must finish before MPI refills it.
+        slot_resources.stream.synchronize()
+        self._mpi.Prequest.Startall(slot_resources.receives)
 
     def send(self, slot: int) -> None:
         """Send, or start the copy to the host if the device has separate memory."""
-        at = self._slots[slot]
+        slot_resources = self._slots[slot]
         if self.backend.host_memory:
-            self._mpi.Prequest.Startall(at.sends)
+            self._mpi.Prequest.Startall(slot_resources.sends)
             return
         # The event follows the pack kernels and the unpack kernels of the slot's previous message. Copies of this slot
         # in both directions therefore start only after the kernels that use its buffers.
-        at.stream.wait(self.backend.clock().record())
-        with self.backend.use(at.stream):
-            self.backend.copy_to_host(at.device_out, at.host_out)
+        slot_resources.stream.wait(self.backend.clock().record())
+        with self.backend.use(slot_resources.stream):
+            self.backend.copy_to_host(slot_resources.device_out, slot_resources.host_out)
 
     def receive(self, slot: int) -> None:
         """Wait for the messages; kernels of the current stream continue meanwhile."""
-        at = self._slots[slot]
+        slot_resources = self._slots[slot]
         if not self.backend.host_memory:
-            at.stream.synchronize()
-            self._mpi.Prequest.Startall(at.sends)
-        self.wait(at.receives, "receiving")
+            slot_resources.stream.synchronize()
+            self._mpi.Prequest.Startall(slot_resources.sends)
+        self.wait(slot_resources.receives, "receiving")
         if not self.backend.host_memory:
-            with self.backend.use(at.stream):
-                self.backend.copy_to_device(at.host_in, at.device_in)
-            self.backend.current().wait(at.stream.record())
+            with self.backend.use(slot_resources.stream):
+                self.backend.copy_to_device(slot_resources.host_in, slot_resources.device_in)
+            self.backend.current().wait(slot_resources.stream.record())
 
     def close(self) -> None:
         """Free requests and communicator (collective)."""

@@ -145,14 +145,14 @@ class HostMemory(Memory):
     def open(self, handle: Any) -> RemoteMemory:
         """Verify the process by its nonce and read one byte."""
         process, address = handle
-        window = _Attached(process.number, address)
+        window = _AttachedMemory(process.number, address)
         if address:
             verify_process(process)
             window.read(0, np.empty(1, np.uint8))
         return window
 
 
-class _Attached(RemoteMemory):
+class _AttachedMemory(RemoteMemory):
     """Host memory of another process."""
 
     def __init__(self, process: int, address: int) -> None:
@@ -254,16 +254,16 @@ class DeviceMemory(Memory):
         """Verify the process by its nonce and map the allocation."""
         name, offset, *proof = handle
         if not name:
-            return _Mapped(self, 0, 0)
+            return _MappedMemory(self, 0, 0)
         try:
             self._verify(*proof)
             base = int(self._runtime.ipcOpenMemHandle(name, IPC_LAZY))
         except self._runtime.CUDARuntimeError as error:
             raise OSError(str(error)) from error
-        return _Mapped(self, base, offset)
+        return _MappedMemory(self, base, offset)
 
 
-class _Mapped(RemoteMemory):
+class _MappedMemory(RemoteMemory):
     """GPU memory allocated by another process."""
 
     def __init__(self, memory: DeviceMemory, base: int, offset: int) -> None:

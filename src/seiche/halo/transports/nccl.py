@@ -57,15 +57,17 @@ class NcclTransport(Transport):
 
     def unreachable(self) -> str | None:
         """Return why NCCL cannot be used by these ranks."""
-        at = rank_locations(self.backend, self.world)
-        place = at[self.world.rank]
-        if place.gpu is None:
+        locations = rank_locations(self.backend, self.world)
+        own_location = locations[self.world.rank]
+        if own_location.gpu is None:
             return f"transport 'nccl' requires a GPU, but rank {self.world.rank} computes on {self.backend.name}"
-        shared = [rank for rank, location in enumerate(at) if location == place and rank != self.world.rank]
+        shared = [
+            rank for rank, location in enumerate(locations) if location == own_location and rank != self.world.rank
+        ]
         if shared:
             return (
                 f"transport 'nccl' requires a GPU per rank, but ranks {self.world.rank} and {shared[0]} share "
-                f"{place.gpu}"
+                f"{own_location.gpu}"
             )
         if nccl_library() is None:
             return "transport 'nccl' requires NCCL: pip install nvidia-nccl-cu13 (or -cu12)"

@@ -26,9 +26,9 @@ from seiche.kernels.registry.halo import halo_await, halo_publish
 
 #: Time limit in seconds of a wait for a message; SEICHE_TIMEOUT overrides it.
 TIMEOUT = 300.0
-_WORD = np.dtype(np.uint32).itemsize
+_COUNTER_BYTES = np.dtype(np.uint32).itemsize
 #: The counters occupy separate cache lines.
-_LINE = 128
+_CACHE_LINE = 128
 
 
 class PeerTransport(Transport):
@@ -46,20 +46,21 @@ class PeerTransport(Transport):
         super().__init__(backend, world, peers, sent, received)
         self._runtime = cuda_runtime()
         self._mapped: dict[int, int] = {}
-        size = -(-sum(received) // _LINE) * _LINE
-        room = max(NONCE, self.slots * size + len(peers) * _WORD)
-        self._memory = int(self._runtime.malloc(room))
-        self._runtime.memset(self._memory, 0, room)
+        size = -(-sum(received) // _CACHE_LINE) * _CACHE_LINE
+        total_size = max(NONCE, self.slots * size + len(peers) * _COUNTER_BYTES)
+        self._memory = int(self._runtime.malloc(total_size))
+        self._runtime.memset(self._memory, 0, total_size)
         self.incoming = tuple(message_addresses(self._memory + slot * size, received) for slot in range(self.slots))
-        words = [self.slots * size + _WORD * k for k in range(len(peers))]
-        self._map(size, words)
+        counter_offsets = [self.slots * size + _COUNTER_BYTES * k for k in range(len(peers))]
+        self._map(size, counter_offsets)
         self._failed = backend.pinned(1, np.uint32)
         self._failed[0] = 0
         self._timeout = float(os.environ.get("SEICHE_TIMEOUT") or os.environ.get("SEICHE_PATIENCE") or 0) or TIMEOUT
         counts = [backend.zeros(max(1, len(peers)), np.uint32) for _ in range(2)]
-        flags = backend.upload(np.array(self._peer_words, np.uint64))
+        flags = backend.upload(np.array(self._peer_counters, np.uint64))
         publish, wait = backend.load(halo_publish()), backend.load(halo_await())
-        self._kept = (counts, flags)
+        # Bound kernels use these arrays: they must not be freed.
+        self._referenced = (counts, flags)
         self._publish = publish.bind(backend.pack(publish, flags=flags, sent=counts[0]), 0, len(peers))
         arguments = backend.pack(
             wait,
@@ -74,17 +75,17 @@ class PeerTransport(Transport):
 
     def unreachable(self) -> str | None:
         """Return which peer has no GPU or is on another host."""
-        at = rank_locations(self.backend, self.world)
-        place = at[self.world.rank]
-        if place.gpu is None:
+        locations = rank_locations(self.backend, self.world)
+        own_location = locations[self.world.rank]
+        if own_location.gpu is None:
             return f"transport 'peer' requires a GPU, but rank {self.world.rank} computes on {self.backend.name}"
         for peer in self.peers:
-            if 0 <= peer < self.world.size and at[peer].host != place.host:
-                apart = on_different_hosts(place.host, at[peer].host)
-                return f"transport 'peer': ranks {self.world.rank} and {peer} are {apart}; use 'nccl'"
+            if 0 <= peer < self.world.size and locations[peer].host != own_location.host:
+                relation = on_different_hosts(own_location.host, locations[peer].host)
+                return f"transport 'peer': ranks {self.world.rank} and {peer} are {relation}; use 'nccl'"
         return super().unreachable()
 
-    def _map(self, size: int, words: list[int]) -> None:
+    def _map(self, size: int, counter_offsets: list[int]) -> None:
         """Exchange handles and offsets, and compute the addresses to store to.
 
         The memory of each rank initially begins with a nonce. A peer that reads another value has mapped other memory.
@@ -93,28 +94,28 @@ class PeerTransport(Transport):
         self._runtime.memcpy(self._memory, nonce.ctypes.data, NONCE, MEMCPY_DEFAULT)
         self.backend.synchronize()
         handles = {
-            peer: ([place - self._memory for place in (slot[k] for slot in self.incoming)], words[k])
+            peer: ([offset - self._memory for offset in (slot[k] for slot in self.incoming)], counter_offsets[k])
             for k, peer in enumerate(self.peers)
         }
         handle = bytes(self._runtime.ipcGetMemHandle(self._memory))
-        everyone: list[tuple[bytes, dict[int, Any], bytes]] = self.world.allgather((handle, handles, nonce.tobytes()))
+        shared: list[tuple[bytes, dict[int, Any], bytes]] = self.world.allgather((handle, handles, nonce.tobytes()))
         outgoing: list[list[int]] = [[] for _ in range(self.slots)]
-        self._peer_words: list[int] = []
+        self._peer_counters: list[int] = []
         problem, content = None, np.zeros(NONCE, np.uint8)
         for peer in self.peers:
             try:
-                base = self._base(peer, everyone[peer][0])
+                base = self._base(peer, shared[peer][0])
                 self._runtime.memcpy(content.ctypes.data, base, NONCE, MEMCPY_DEFAULT)
             except self._runtime.CUDARuntimeError as error:
                 problem = f"transport 'peer': rank {self.world.rank} cannot map the memory of rank {peer}: {error}"
                 break
-            if content.tobytes() != everyone[peer][2]:
+            if content.tobytes() != shared[peer][2]:
                 problem = f"transport 'peer': rank {self.world.rank} mapped memory that does not belong to rank {peer}"
                 break
-            slots, word = everyone[peer][1][self.world.rank]
-            for slot, place in enumerate(slots):
-                outgoing[slot].append(base + place)
-            self._peer_words.append(base + word)
+            slots, counter = shared[peer][1][self.world.rank]
+            for slot, offset in enumerate(slots):
+                outgoing[slot].append(base + offset)
+            self._peer_counters.append(base + counter)
         try:
             raise_together(self.world, problem)
         except TransportError:

@@ -18,12 +18,12 @@ import numpy.typing as npt
 #: prctl: permit any process of this user to attach to this one (required by the Yama security module).
 _SET_PTRACER, _ANYONE = 0x59616D61, -1
 
-#: Size in bytes of the random number in a process's memory by which others verify that they read the right memory.
+#: Bytes of the random number with which other processes verify that they access the right memory.
 NONCE = 16
 _nonce = np.frombuffer(os.urandom(NONCE), np.uint8).copy()
 
 
-class _Span(ctypes.Structure):
+class _IoVector(ctypes.Structure):
     _fields_ = (("address", ctypes.c_void_p), ("size", ctypes.c_size_t))
 
 
@@ -62,7 +62,7 @@ def verify_process(process: Process) -> None:
     content = np.zeros(NONCE, np.uint8)
     read_memory(process.number, process.address, content)
     if content.tobytes() != process.nonce:
-        raise OSError(f"process number {process.number} belongs to another process here")
+        raise OSError(f"process number {process.number} belongs to another process")
 
 
 def read_memory(process: int, address: int, into: npt.NDArray[np.uint8]) -> None:
@@ -91,8 +91,8 @@ def _move(name: str, process: int, address: int, array: npt.NDArray[np.uint8]) -
     call.restype = ctypes.c_ssize_t
     copied = 0
     while copied < array.nbytes:
-        local = _Span(array.ctypes.data + copied, array.nbytes - copied)
-        remote = _Span(address + copied, array.nbytes - copied)
+        local = _IoVector(array.ctypes.data + copied, array.nbytes - copied)
+        remote = _IoVector(address + copied, array.nbytes - copied)
         count, flags = ctypes.c_ulong(1), ctypes.c_ulong(0)
         moved = call(ctypes.c_int(process), ctypes.byref(local), count, ctypes.byref(remote), count, flags)
         if moved <= 0:

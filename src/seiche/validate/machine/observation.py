@@ -24,7 +24,7 @@ from seiche.observe.replay import ideal_seconds
 from seiche.observe.sample import Sample, Span, covered
 from seiche.observe.stage import Messages, Stage
 from seiche.observe.timers import StageTimers
-from seiche.observe.trace import KEPT, gather_trace, write_trace
+from seiche.observe.trace import MAX_STORED_SAMPLES, gather_trace, write_trace
 from seiche.solver.replay import GRAPH_STEPS
 from seiche.validate.check import Check, Setting
 
@@ -169,7 +169,7 @@ def overhead(setting: Setting) -> list[Check]:
 def _trace_seconds(kinds: Sequence[Sequence[Stage]], backend: Backend, step: float) -> float:
     """Return the time per step (s) of writing the trace of many steps of `step` seconds; on a GPU they are graphs."""
     timers = StageTimers(backend.clock())
-    timers.set_sample_limit(KEPT)
+    timers.set_sample_limit(MAX_STORED_SAMPLES)
     for number in range(_TRACED):
         if backend.has_graphs:
             timers.replay(GRAPH_STEPS, _no_work)
