@@ -19,7 +19,7 @@ from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.choice import Decision, decide
 from seiche.machine.in_use import VARIABLE, machine_in_use, predicted
 from seiche.machine.laws.file import FittedPiece, Injected, Launch, Machine, Measured, read_machine, write_machine
-from seiche.machine.laws.halo_times import packed_too, transport_times
+from seiche.machine.laws.halo_times import includes_packing, transport_times
 from seiche.machine.laws.locality import RankPlace
 from seiche.machine.laws.predict import exchange_times
 from seiche.machine.laws.strategies import Topology
@@ -248,7 +248,7 @@ def test_exchanges_that_were_measured_whole_are_their_law() -> None:
     both = node.model_copy(update={"paths": [*node.paths, *wide]})
     assert transport_times(both, far, 0, (1, 2), sent=(8, 8), received=(8, 8))["host"] < 1e-5
     whole = [
-        (gpu, graphs, packed_too(node, name, gpu=gpu, graphs=graphs))
+        (gpu, graphs, includes_packing(node, name, gpu=gpu, graphs=graphs))
         for gpu, graphs, name in (
             (True, True, "peer"),
             (True, False, "peer"),

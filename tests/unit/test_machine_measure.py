@@ -141,7 +141,7 @@ def test_a_machine_of_one_rank_says_what_it_lacks(tmp_path: Path, monkeypatch: p
     assert found.files.rate > 1e5
     assert found.probes["device_mpi"].works is None
     assert list(tmp_path.iterdir()) == []
-    assert measure(World.serial(), seconds=1.0).absent["files"] == "no folder was given"
+    assert measure(World.serial(), seconds=1.0).absent["files"] == "no folder was specified"
 
 
 def test_the_command_writes_a_machine_file_and_never_over_one(

@@ -108,7 +108,7 @@ def test_ranks_fill_nodes_and_the_network_must_be_known() -> None:
     assert [place.gpu_node for place in planned_places(read_machine("summit"), 6, 6, gpu=True)] == [0, 0, 0, 1, 1, 1]
     with pytest.raises(CaseError, match=r"has no data for messages of 4 ranks on 2 nodes; it has host on-socket"):
         predict_step(ring(4), machine(), ranks_per_node=2)
-    with pytest.raises(CaseError, match="machine 'toy' has no copy bandwidth of device memory; it has host"):
+    with pytest.raises(CaseError, match="machine 'toy' has no copy bandwidth for device memory; it has host"):
         predict_step(ring(1, gpu=True), machine())
 
 

@@ -131,7 +131,7 @@ def rendezvous(summit: Path, kind: str) -> Curve:
 def test_injection_limits_of_a_node(summit: Path, name: str, kind: str, rate: float, points: int) -> None:
     data = read_injection(summit / name, shared=name.startswith("node_pong"))[kind]
     found, used = injection_rate(
-        data.senders, data.size, data.seconds, rendezvous(summit, kind), total=data.total, least_size=16384
+        data.senders, data.size, data.seconds, rendezvous(summit, kind), total=data.total, min_size=16384
     )
     assert (round(found / 1e9, 1), used) == (rate, points)
 

@@ -113,8 +113,8 @@ def _injected(source: Path | None, one_sender: Measured, rows: Injection) -> Inj
             rows.seconds,
             one_sender.curve,
             total=rows.total,
-            least_senders=min_senders,
-            least_size=protocol.begin,
+            min_senders=min_senders,
+            min_size=protocol.begin,
         )
     except ValueError as error:
         raise FormatError(source, "whole file", f"no injection rate: {error}") from None

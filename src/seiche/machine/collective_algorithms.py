@@ -57,11 +57,11 @@ class AlltoallAlgorithm(ABC):
             TransportError: on all ranks, if the algorithm is not available.
         """
         self.world, self.memory, self.parts = world, memory, parts
-        self.processes, self.whole = processes, whole
-        self.me, self.helper = divmod(world.rank, processes)
-        raise_together(world, self.impossible())
+        self.processes, self.whole_messages = processes, whole
+        self.array_index, self.helper_index = divmod(world.rank, processes)
+        raise_together(world, self.unavailable_reason())
 
-    def impossible(self) -> str | None:
+    def unavailable_reason(self) -> str | None:
         """Return the reason why the algorithm is not available, or None."""
         return None
 
@@ -77,7 +77,7 @@ class AlltoallAlgorithm(ABC):
 class Mpi(AlltoallAlgorithm):
     """MPI_Alltoallv on the arrays themselves."""
 
-    def impossible(self) -> str | None:
+    def unavailable_reason(self) -> str | None:
         """Return a reason if MPI does not accept device addresses."""
         if self.memory is not None and self.memory.device is not None and not accepts_device_addresses():
             return "strategy 'mpi': this MPI library does not accept GPU memory; use 'nccl' or 'three-step'"
@@ -106,14 +106,14 @@ class Peer(AlltoallAlgorithm):
     def __init__(self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole: bool) -> None:
         super().__init__(world, memory, parts, processes, whole)
         assert memory is not None
-        places = world.allgather((shared_handles(world, memory, [parts.target])[0], starts(parts.received)))
+        shared = world.allgather((shared_handles(world, memory, [parts.target])[0], starts(parts.received)))
         self._windows: dict[int, RemoteMemory] = {}
-        self._jobs: list[tuple[int, int, int, int]] = []
+        self._remote_copies: list[tuple[int, int, int, int]] = []
         problem = None
         # Start with the next rank: otherwise all ranks copy to the same target at the same time.
         for offset in range(1, world.size):
             peer = (world.rank + offset) % world.size
-            handle, begins = places[peer]
+            handle, begins = shared[peer]
             if not parts.sent[peer]:
                 continue
             try:
@@ -122,16 +122,16 @@ class Peer(AlltoallAlgorithm):
                 problem = f"strategy 'peer': rank {world.rank} cannot map the array of rank {peer}: {error}"
                 break
             begin = parts.source + starts(parts.sent)[peer]
-            self._jobs.append((peer, begin, parts.sent[peer], begins[world.rank]))
+            self._remote_copies.append((peer, begin, parts.sent[peer], begins[world.rank]))
         source, target = starts(parts.sent)[world.rank], starts(parts.received)[world.rank]
-        self._own = (parts.source + source, parts.target + target, parts.sent[world.rank])
+        self._own_copy = (parts.source + source, parts.target + target, parts.sent[world.rank])
         try:
             raise_together(world, problem)
         except TransportError:
             self.close()
             raise
 
-    def impossible(self) -> str | None:
+    def unavailable_reason(self) -> str | None:
         """Return a reason if a rank is on another host."""
         hosts, rank = hosts_of(self.world), self.world.rank
         remote = next((remote for remote, host in enumerate(hosts) if host != hosts[rank]), None)
@@ -144,9 +144,9 @@ class Peer(AlltoallAlgorithm):
         assert self.memory is not None
         self.memory.wait()
         self.world.barrier()
-        for peer, address, size, offset in self._jobs:
+        for peer, address, size, offset in self._remote_copies:
             self._windows[peer].store(address, size, offset)
-        self.memory.copy(*self._own)
+        self.memory.copy(*self._own_copy)
         self.memory.wait()
         self.world.barrier()
 
@@ -178,13 +178,13 @@ class Nccl(AlltoallAlgorithm):
         self._nccl = nccl_library()
         self._communicator = join(world, self._nccl)
 
-    def impossible(self) -> str | None:
+    def unavailable_reason(self) -> str | None:
         """Return a reason if ranks have no GPU, or share one."""
         device = None if self.memory is None else self.memory.device
-        seats = self.world.allgather((hosts_of(self.world)[self.world.rank], device))
+        devices = self.world.allgather((hosts_of(self.world)[self.world.rank], device))
         if device is None:
             return f"strategy 'nccl' requires arrays in GPU memory, but rank {self.world.rank} has one in host memory"
-        if len(set(seats)) < len(seats):
+        if len(set(devices)) < len(devices):
             return "strategy 'nccl' requires one GPU per rank, but some ranks share one"
         return None if nccl_library() is not None else "strategy 'nccl' requires NCCL: pip install nvidia-nccl-cu13"
 

@@ -57,8 +57,8 @@ def choose_algorithm(
         layout = layout_of(_places(world, memory), processes)
         largest = world.allreduce_max(np.array([float(sum(parts.sent)), float(sum(parts.received))])).max()
         times = exchange_times(machine, layout, largest / layout.size, whole_messages=whole_messages, gpus=gpus)
-        usable = {name: seconds for name, seconds in times.items() if name in names}
-        choice = decide(world, usable, make, lambda algorithm: _seconds(world, algorithm), _close)
+        candidate_times = {name: seconds for name, seconds in times.items() if name in names}
+        choice = decide(world, candidate_times, make, lambda algorithm: _seconds(world, algorithm), _close)
         if choice is not None:
             return choice
     for name in names[:-1]:

@@ -88,7 +88,7 @@ class Exchange:
             TransportError: on all ranks, if the arguments are inconsistent or the strategy is not available.
         """
         self.world = world
-        raise_together(world, _invalid(world, strategy, processes))
+        raise_together(world, _argument_problem(world, strategy, processes))
         owner = world.rank - world.rank % processes
         memory, parts, problem = None, ExchangeParts.none(world.size // processes), None
         try:
@@ -103,13 +103,15 @@ class Exchange:
         raise_together(world, _mismatch(world, parts, processes))
         self._arrays = (send, receive)  # referenced as long as the exchange uses them
         whole = bool(world.bcast((send_counts is not None) if whole_messages is None else whole_messages))
-        self._make: Callable[[str], AlltoallAlgorithm] = lambda name: ALGORITHMS[name](
+        self._open_algorithm: Callable[[str], AlltoallAlgorithm] = lambda name: ALGORITHMS[name](
             world, memory, parts, processes, whole
         )
         if strategy == "auto":
-            choice = choose_algorithm(world, memory, parts, self._make, processes=processes, whole_messages=whole)
+            choice = choose_algorithm(
+                world, memory, parts, self._open_algorithm, processes=processes, whole_messages=whole
+            )
         else:
-            choice = self._make(strategy), Decision(strategy)
+            choice = self._open_algorithm(strategy), Decision(strategy)
         self._algorithm, self.decision = choice
         #: Choices made by a machine file, in order.
         self.decisions = [self.decision] if self.decision.measured else []
@@ -155,13 +157,13 @@ class Exchange:
             return False
         receive = self._arrays[1]
         saved = None if receive is None else receive.copy()
-        before = self._algorithm
-        self._algorithm, self.decision = choose_again(self.world, before, self.decision, self._make)
+        previous = self._algorithm
+        self._algorithm, self.decision = choose_again(self.world, previous, self.decision, self._open_algorithm)
         if receive is not None:
             receive[...] = saved
         if self.decision is not self.decisions[-1]:
             self.decisions.append(self.decision)
-        return self._algorithm is not before
+        return self._algorithm is not previous
 
     def close(self) -> None:
         """Release all resources (collective); a second call does nothing."""
@@ -216,7 +218,7 @@ def alltoallv(
         exchange()
 
 
-def _invalid(world: World, strategy: str, processes: int) -> str | None:
+def _argument_problem(world: World, strategy: str, processes: int) -> str | None:
     # Compared first: if one rank rejected arguments that others accept, the others would hang.
     arguments = sorted({repr(pair) for pair in world.allgather((strategy, processes))})
     if len(arguments) > 1:
@@ -270,8 +272,12 @@ def _parts(
         sizes.append([count * array.dtype.itemsize for count in elements])
     memory = memory_of(send)
     parts = ExchangeParts(sizes[0], sizes[1], memory.address(send), memory.address(receive))
-    out, into = map(sum, sizes)
-    if out > 0 < into and parts.source < parts.target + into and parts.target < parts.source + out:
+    sent_bytes, received_bytes = map(sum, sizes)
+    if (
+        sent_bytes > 0 < received_bytes
+        and parts.source < parts.target + received_bytes
+        and parts.target < parts.source + sent_bytes
+    ):
         raise TransportError(f"rank {world.rank}: the receive array overlaps the send array")
     return parts
 

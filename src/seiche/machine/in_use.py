@@ -56,8 +56,8 @@ def predicted_transport_times(
     machine = machine_in_use(world, backend)
     if machine is None:
         return {}
-    at = rank_places(backend, world)
-    times = transport_times(machine, at, world.rank, peers, sent=sent, received=received, graphs=graphs)
+    places = rank_places(backend, world)
+    times = transport_times(machine, places, world.rank, peers, sent=sent, received=received, graphs=graphs)
     return predicted(world, times)
 
 

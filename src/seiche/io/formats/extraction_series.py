@@ -91,37 +91,37 @@ class ExtractionSeries(Closing):
         return FunctionJob(
             lambda: self._store(number, values()),
             lambda stored: self._commit(number, step),
-            partial(self._settle, number),
+            partial(self._complete_record, number),
         )
 
     def _store(self, number: int, values: Mapping[str, npt.ArrayLike]) -> None:
         """Write this rank's part of record `number` and sync it to the disk, without committing the record."""
         self._fill(values)
-        self._file.write(self._at(number) + 8 + self._first * self._sites.itemsize, self._sites)
+        self._file.write(self._offset_of(number) + 8 + self._first * self._sites.itemsize, self._sites)
         self._file.sync()
 
     def _commit(self, number: int, step: int) -> None:
         """Make record `number` valid (rank 0, after all ranks have stored it)."""
-        self._file.write(self._at(number), np.array([step], ">u8"))
+        self._file.write(self._offset_of(number), np.array([step], ">u8"))
         self._file.sync()
         if number == 0:
             publish(part_path(offsets_path(self.path)), offsets_path(self.path))
             publish(part_path(self.path), self.path)
 
-    def _settle(self, number: int, complete: bool) -> None:
+    def _complete_record(self, number: int, complete: bool) -> None:
         """Count record `number` if it is `complete`; otherwise the next record replaces it."""
         if complete:
             self.records = number + 1
         else:
             self._planned = min(self._planned, number)
 
-    def _at(self, number: int) -> int:
+    def _offset_of(self, number: int) -> int:
         return self._start + number * self._header.record_bytes
 
     def _fill(self, values: Mapping[str, npt.ArrayLike]) -> None:
         names = [field.name for field in self._header.fields]
         if set(values) != set(names):
-            raise ValueError(f"fields {sorted(values)} given, but {sorted(names)} declared")
+            raise ValueError(f"fields {sorted(values)}; expected the declared {sorted(names)}")
         for k, field in enumerate(self._header.fields):
             array = np.asarray(values[field.name])
             shape = (len(self._sites), field.components)

@@ -50,11 +50,11 @@ Finite: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
 Interval: TypeAlias = tuple[Finite, Finite]
 
 
-class _Part(BaseModel):
+class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
-class FittedPiece(_Part):
+class FittedPiece(_Section):
     """One protocol: alpha (s) and beta (s/B) from `begin` to `end` bytes with their 95 % intervals."""
 
     begin: Size
@@ -66,7 +66,7 @@ class FittedPiece(_Part):
     points: Annotated[int, Field(ge=0)] = 0
 
 
-class Measured(_Part):
+class Measured(_Section):
     """One path in one locality class: minima over repetitions and pairs, and their fit."""
 
     path: PathName
@@ -81,7 +81,7 @@ class Measured(_Part):
     warnings: list[str] = []
 
     @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def _check_pieces(self) -> Self:
         begins = [piece.begin for piece in self.pieces]
         if begins != sorted(set(begins)):
             raise ValueError(f"pieces begin at {begins} B: expected ascending sizes")
@@ -95,7 +95,7 @@ class Measured(_Part):
         return Curve(tuple(Piece(**piece.model_dump()) for piece in self.pieces))
 
 
-class Injected(_Part):
+class Injected(_Section):
     """Injection rate of a node (B/s) over a path while several of its processes send."""
 
     path: PathName
@@ -105,7 +105,7 @@ class Injected(_Part):
     points: int = 0
 
 
-class Launch(_Part):
+class Launch(_Section):
     """Seconds of a kernel launch, a wait between streams, a graph replay, and one additional kernel in a graph."""
 
     kernel: Seconds
@@ -114,7 +114,7 @@ class Launch(_Part):
     graph_kernel: Seconds | None = None
 
 
-class StageFactor(_Part):
+class StageFactor(_Section):
     """Measured time of a stage over its time at memory bandwidth: best estimate, minimum and maximum.
 
     `memory` is the memory of a rank in that run, bytes.
@@ -126,7 +126,7 @@ class StageFactor(_Part):
     memory: Size | None = None
 
 
-class Files(_Part):
+class Files(_Section):
     """Write speed in the tested folder: bytes per second of all ranks, seconds of one small synchronous write."""
 
     rate: Rate
@@ -134,14 +134,14 @@ class Files(_Part):
     ranks: int = 1
 
 
-class Probe(_Part):
+class Probe(_Section):
     """Whether a feature works here, with the evidence; `works` is None if it cannot be tested."""
 
     works: bool | None = None
     reason: str
 
 
-class Machine(_Part):
+class Machine(_Section):
     """One machine; times in seconds, sizes in bytes."""
 
     schema_: Annotated[Literal["seiche-machine"], Field(alias="schema")]
@@ -166,7 +166,7 @@ class Machine(_Part):
     seconds: float = 0.0
 
     @model_validator(mode="after")
-    def _distinct(self) -> Self:
+    def _check_distinct_paths(self) -> Self:
         keys = [(entry.path, entry.locality) for entry in self.paths]
         repeated = [key for key in keys if keys.count(key) > 1]
         if repeated:
@@ -174,7 +174,7 @@ class Machine(_Part):
         return self
 
     @model_validator(mode="after")
-    def _counted(self) -> Self:
+    def _check_counts(self) -> Self:
         for name, limit in _MAX_COUNTS.items():
             count = self.hardware.get(name, 1)
             if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= limit:
@@ -185,7 +185,7 @@ class Machine(_Part):
         return self
 
     @model_validator(mode="after")
-    def _rates_inside(self) -> Self:
+    def _check_rate_intervals(self) -> Self:
         for name, (low, high) in self.memory_intervals.items():
             if not low <= self.memory.get(name, 0.0) <= high:
                 rate = self.memory.get(name, "missing")
@@ -198,11 +198,11 @@ class Machine(_Part):
         """Return the copy bandwidth of the "host" or a "device", bytes per second.
 
         Raises:
-            CaseError: the file has no bandwidth of that memory.
+            CaseError: the file has no bandwidth for that memory.
         """
         if memory not in self.memory:
             measured = ", ".join(self.memory) or "none"
-            raise CaseError(f"machine {self.name!r} has no copy bandwidth of {memory} memory; it has {measured}")
+            raise CaseError(f"machine {self.name!r} has no copy bandwidth for {memory} memory; it has {measured}")
         return self.memory[memory]
 
     def measured(self, path: PathName, locality: Locality) -> Measured | None:
@@ -255,8 +255,8 @@ class Machine(_Part):
         All paths use the same network interfaces. A path without a limit of its own has the largest of the others.
         """
         rates: dict[str, float] = {entry.path: entry.rate for entry in self.injection if entry.locality == "off-node"}
-        own = rates.get(path.removesuffix("_exchange").removesuffix("_graph"))
-        return own if own is not None else max(rates.values(), default=math.inf)
+        own_rate = rates.get(path.removesuffix("_exchange").removesuffix("_graph"))
+        return own_rate if own_rate is not None else max(rates.values(), default=math.inf)
 
     def strategy_paths(self, device: PathName = "device_mpi", *, both_ways: bool = False) -> Paths:
         """Return the paths that exchange strategies use; copies are those of the GPU nearest to the process.
@@ -303,8 +303,8 @@ def parse_machine(text: str, name: str | os.PathLike[str]) -> Machine:
         return Machine.model_validate(document)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "file"
-        raise FormatError(name, place, _reason(first)) from error
+        key = ".".join(str(part) for part in first["loc"]) or "file"
+        raise FormatError(name, key, _reason(first)) from error
 
 
 def _reason(error: Any) -> str:
@@ -352,5 +352,5 @@ def write_machine(path: str | os.PathLike[str], machine: Machine) -> None:
         OSError: the file cannot be written.
     """
     document = machine.model_dump(by_alias=True, exclude_none=True, mode="json")
-    with replacing(path) as part:
-        part.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

@@ -25,10 +25,10 @@ _PARAMETERS = 3
 #: Bootstrap resamples of an interval, and its confidence level.
 RESAMPLES, LEVEL = 400, 0.95
 #: Warning thresholds: spread of repetitions, deviation of alpha from the smallest time, number of points.
-_SPREAD, _DISTANCE = 0.10, 0.10
-#: A message that takes this many times as long as a larger one was disturbed: no change of protocol is as large.
-_DISTURBED = 2.0
-_FEW_POINTS = 4
+_MAX_SPREAD, _MAX_DEVIATION = 0.10, 0.10
+#: A message that takes this many times as long as a larger one was disturbed: no change of protocol has this effect.
+_DISTURBANCE_FACTOR = 2.0
+_MIN_POINTS = 4
 
 
 def least_squares(sizes: npt.ArrayLike, seconds: npt.ArrayLike) -> tuple[float, float]:
@@ -37,7 +37,7 @@ def least_squares(sizes: npt.ArrayLike, seconds: npt.ArrayLike) -> tuple[float, 
     Raises:
         ValueError: fewer than two sizes.
     """
-    s, t = _checked(sizes, seconds, 2)
+    s, t = _validated(sizes, seconds, 2)
     beta, alpha = np.polyfit(s, t, 1)
     return float(alpha), float(beta)
 
@@ -50,14 +50,14 @@ def relative_least_squares(sizes: npt.ArrayLike, seconds: npt.ArrayLike) -> tupl
     Raises:
         ValueError: no size, or a nonpositive time.
     """
-    alpha, beta = _relative(*_checked(sizes, seconds, 1))
+    alpha, beta = _relative(*_validated(sizes, seconds, 1))
     return float(alpha), float(beta)
 
 
-def _checked(sizes: npt.ArrayLike, seconds: npt.ArrayLike, least: int) -> tuple[Floats, Floats]:
+def _validated(sizes: npt.ArrayLike, seconds: npt.ArrayLike, min_sizes: int) -> tuple[Floats, Floats]:
     s, t = np.asarray(sizes, np.float64), np.asarray(seconds, np.float64)
-    if s.ndim != 1 or s.shape != t.shape or len(s) < least:
-        raise ValueError(f"a fit requires at least {least} sizes with one time each, not {s.shape} and {t.shape}")
+    if s.ndim != 1 or s.shape != t.shape or len(s) < min_sizes:
+        raise ValueError(f"a fit requires at least {min_sizes} sizes with one time each, not {s.shape} and {t.shape}")
     if not np.all(np.isfinite(t)) or t.min() <= 0 or s.min() < 0 or np.any(np.diff(s) <= 0):
         raise ValueError("a fit requires ascending sizes >= 0 and times > 0")
     return s, t
@@ -70,23 +70,23 @@ def _relative(s: Floats, t: Floats) -> tuple[Any, Any]:
     us, vs = u.sum(-1), v.sum(-1)
     determinant = uu * vv - uv * uv
     # One size, or sizes too close for a slope.
-    flat = determinant <= 1e-14 * uu * vv
-    safe = np.where(flat, 1.0, determinant)
-    alpha, beta = (vv * us - uv * vs) / safe, (uu * vs - uv * us) / safe
-    through_zero = flat & (vv > 0) | (alpha < 0)
-    constant = ~through_zero & ((beta < 0) | flat)
+    singular = determinant <= 1e-14 * uu * vv
+    divisor = np.where(singular, 1.0, determinant)
+    alpha, beta = (vv * us - uv * vs) / divisor, (uu * vs - uv * us) / divisor
+    through_zero = singular & (vv > 0) | (alpha < 0)
+    constant = ~through_zero & ((beta < 0) | singular)
     alpha = np.where(through_zero, 0.0, np.where(constant, us / uu, alpha))
     beta = np.where(through_zero, vs / np.where(vv > 0, vv, 1.0), np.where(constant, 0.0, beta))
     return alpha, beta
 
 
-def segment(sizes: npt.ArrayLike, seconds: npt.ArrayLike, most: int = MAX_PIECES) -> list[int]:
+def segment(sizes: npt.ArrayLike, seconds: npt.ArrayLike, max_pieces: int = MAX_PIECES) -> list[int]:
     """Return the indices at which protocols begin; the first is 0 (eq. 3).
 
     A piece has at least two points; only the last may have one (a protocol that begins at the largest size). The
-    number of pieces, 1 ... `most`, minimises sum of squared relative residuals / NOISE^2 + 3 pieces ln(n).
+    number of pieces, 1 ... `max_pieces`, minimises sum of squared relative residuals / NOISE^2 + 3 pieces ln(n).
     """
-    s, t = _checked(sizes, seconds, 1)
+    s, t = _validated(sizes, seconds, 1)
     n = len(s)
     cost = np.full((n + 1, n + 1), np.inf)
     for begin in range(n):
@@ -94,15 +94,15 @@ def segment(sizes: npt.ArrayLike, seconds: npt.ArrayLike, most: int = MAX_PIECES
             alpha, beta = _relative(s[begin:end], t[begin:end])
             cost[begin, end] = float(np.sum(((alpha + beta * s[begin:end]) / t[begin:end] - 1) ** 2))
     cost[n - 1, n] = 0.0
-    best = np.full((most + 1, n + 1), np.inf)
-    previous = np.zeros((most + 1, n + 1), int)
+    best = np.full((max_pieces + 1, n + 1), np.inf)
+    previous = np.zeros((max_pieces + 1, n + 1), int)
     best[0, 0] = 0.0
-    for pieces in range(1, most + 1):
+    for pieces in range(1, max_pieces + 1):
         for end in range(1, n + 1):
             sums = best[pieces - 1, :end] + cost[:end, end]
             previous[pieces, end] = int(np.argmin(sums))
             best[pieces, end] = sums[previous[pieces, end]]
-    penalty = _PARAMETERS * np.log(n) * np.arange(1, most + 1)
+    penalty = _PARAMETERS * np.log(n) * np.arange(1, max_pieces + 1)
     pieces = 1 + int(np.argmin(best[1:, n] / NOISE**2 + penalty))
     begins, end = [], n
     while pieces:
@@ -133,7 +133,7 @@ def fit(
     Raises:
         ValueError: fewer than two sizes, a nonpositive time, or an empty piece between two cuts.
     """
-    s, t = _checked(sizes, seconds, 2)
+    s, t = _validated(sizes, seconds, 2)
     begins = segment(s, t) if cuts is None else [0, *(int(np.searchsorted(s, cut)) for cut in cuts)]
     ends = [*begins[1:], len(s)]
     if any(begin >= end for begin, end in zip(begins, ends, strict=True)):
@@ -182,7 +182,7 @@ def without_disturbance(sizes: npt.ArrayLike, seconds: npt.ArrayLike) -> tuple[F
     """
     s, t = np.asarray(sizes, np.int64), np.asarray(seconds, np.float64)
     shortest = np.minimum.accumulate(t[::-1])[::-1]
-    disturbed = t > _DISTURBED * shortest
+    disturbed = t > _DISTURBANCE_FACTOR * shortest
     if not disturbed.any():
         return t, []
     worst = int(np.argmax(t / shortest))
@@ -215,9 +215,9 @@ def warnings_of(
     s, t = np.asarray(sizes, np.float64), np.asarray(seconds, np.float64)
     lines: list[str] = []
     for piece in curve.pieces:
-        inside = (s >= piece.begin) & (s <= piece.end)
+        in_piece = (s >= piece.begin) & (s <= piece.end)
         name = f"piece {piece.begin}..{piece.end} B"
-        smallest = float(t[inside].min()) if inside.any() else np.inf
+        smallest = float(t[in_piece].min()) if in_piece.any() else np.inf
         if piece.beta < 0:
             lines.append(f"{name}: beta = {piece.beta:.3g} s/B is negative, so larger messages would be faster")
         elif piece.beta == 0:
@@ -228,17 +228,17 @@ def warnings_of(
             )
         if piece.alpha < 0:
             lines.append(f"{name}: alpha = {piece.alpha:.3g} s is negative")
-        elif piece.alpha > smallest * (1 + _DISTANCE):
+        elif piece.alpha > smallest * (1 + _MAX_DEVIATION):
             lines.append(f"{name}: alpha = {piece.alpha:.3g} s is above the smallest time measured, {smallest:.3g} s")
-        if piece is curve.pieces[0] and piece.alpha + piece.beta * float(s[0]) < smallest * (1 - _DISTANCE):
+        if piece is curve.pieces[0] and piece.alpha + piece.beta * float(s[0]) < smallest * (1 - _MAX_DEVIATION):
             lines.append(f"{name}: alpha = {piece.alpha:.3g} s is below the smallest time measured, {smallest:.3g} s")
-        if piece.points < _FEW_POINTS:
+        if piece.points < _MIN_POINTS:
             lines.append(f"{name}: only {piece.points} points")
-    if gap is not None and gap > t.min() * (1 + _DISTANCE):
+    if gap is not None and gap > t.min() * (1 + _MAX_DEVIATION):
         lines.append(f"gap = {gap:.3g} s is above the smallest time measured, {t.min():.3g} s: messages are serialised")
     if spread is not None:
         spreads = np.asarray(spread, np.float64)
-        if spreads.size and spreads.max() > _SPREAD:
+        if spreads.size and spreads.max() > _MAX_SPREAD:
             worst = int(np.argmax(spreads))
             lines.append(
                 f"repetitions at {int(s[worst])} B vary by {spreads[worst]:.0%}: other processes may have interfered"

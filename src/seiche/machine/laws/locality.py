@@ -36,13 +36,13 @@ def numa_cpus(allowed: Collection[int], nodes: Path = _NODES) -> dict[int, tuple
     by_node: dict[int, tuple[int, ...]] = {}
     for folder in sorted(nodes.glob("node[0-9]*"), key=lambda path: int(path.name[4:])):
         with suppress(OSError, ValueError):
-            cpus = _listed((folder / "cpulist").read_text())
+            cpus = _parse_cpu_list((folder / "cpulist").read_text())
             if usable := tuple(sorted(set(cpus) & set(allowed))):
                 by_node[int(folder.name[4:])] = usable
     return by_node or {0: tuple(sorted(allowed))}
 
 
-def _listed(text: str) -> list[int]:
+def _parse_cpu_list(text: str) -> list[int]:
     """Return the numbers of a list such as "0-3,8"."""
     indices: list[int] = []
     for part in filter(None, text.strip().split(",")):
@@ -65,10 +65,10 @@ def rank_places(backend: Backend, world: World) -> list[RankPlace]:
     location = rank_locations(backend, world)[world.rank]
     allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     gpu_name = backend.describe().partition(" (")[0] if location.gpu else ""
-    mine = RankPlace(
+    own_place = RankPlace(
         location.host, numa_cpus(allowed), location.gpu, gpu_name, gpu_numa_node(location.gpu) if location.gpu else None
     )
-    return world.allgather(mine)
+    return world.allgather(own_place)
 
 
 def locality(first: RankPlace, second: RankPlace, *, gpus: bool = False) -> Locality:
@@ -86,10 +86,10 @@ def locality(first: RankPlace, second: RankPlace, *, gpus: bool = False) -> Loca
 
 def bindings(first: RankPlace, second: RankPlace, target: Locality) -> tuple[set[int], set[int]] | None:
     """Return CPUs for two ranks of one host that put them into class `target`, None if impossible."""
-    for a, mine in first.cpus.items():
-        for b, others in second.cpus.items():
+    for a, first_cpus in first.cpus.items():
+        for b, second_cpus in second.cpus.items():
             if (a == b) == (target == "on-socket"):
-                return set(mine), set(others)
+                return set(first_cpus), set(second_cpus)
     return None
 
 
@@ -126,14 +126,14 @@ def bound(cpus: set[int] | None) -> Iterator[None]:
     if not cpus or not hasattr(os, "sched_setaffinity"):
         yield
         return
-    before = os.sched_getaffinity(0)
+    previous = os.sched_getaffinity(0)
     with suppress(OSError):
         os.sched_setaffinity(0, cpus)
     try:
         yield
     finally:
         with suppress(OSError):
-            os.sched_setaffinity(0, before)
+            os.sched_setaffinity(0, previous)
 
 
 def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
@@ -167,14 +167,14 @@ def hardware(all_places: Sequence[RankPlace], mpi: str) -> dict[str, Any]:
 _IDENTITY = ("cpu", "cores", "sockets", "gpus", "mpi")
 
 
-def differences(known: dict[str, Any], current: dict[str, Any]) -> list[str]:
+def differences(stored: dict[str, Any], current: dict[str, Any]) -> list[str]:
     """Return the differences between the machine `current` and that of a file, one line each.
 
     Keys missing in the file are not compared. Fewer GPUs of the same kind are no difference.
     """
     lines = []
     for key in _IDENTITY:
-        is_subset = key == "gpus" and (not current["gpus"] or set(current["gpus"]) <= set(known.get("gpus", ())))
-        if key in known and known[key] != current[key] and not is_subset:
-            lines.append(f"{key} is {current[key]!r}, in the file {known[key]!r}")
+        is_subset = key == "gpus" and (not current["gpus"] or set(current["gpus"]) <= set(stored.get("gpus", ())))
+        if key in stored and stored[key] != current[key] and not is_subset:
+            lines.append(f"{key} is {current[key]!r}, in the file {stored[key]!r}")
     return lines

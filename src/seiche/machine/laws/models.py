@@ -36,9 +36,9 @@ def many_messages(
     if count < 1:
         return 0.0
     piece = curve.piece(size)
-    wait = piece.alpha if gap is None else gap
-    moved = count * size * max(piece.beta, senders / node_rate)
-    return piece.alpha + (count - 1) * wait + moved
+    gap_seconds = piece.alpha if gap is None else gap
+    transfer = count * size * max(piece.beta, senders / node_rate)
+    return piece.alpha + (count - 1) * gap_seconds + transfer
 
 
 def irregular(
@@ -103,8 +103,8 @@ def direct_time(device: Curve, size: float, count: float) -> float:
 
 def three_step_time(d2h: Curve, h2d: Curve, host: Curve, size: float, count: float, *, distinct: float = 1.0) -> float:
     """Return the time of `count` messages staged through the host (eq. 7); a fraction `distinct` is copied."""
-    moved = distinct * count * size
-    return float(d2h.seconds(moved)) + float(h2d.seconds(moved)) + count * float(host.seconds(size))
+    copied_bytes = distinct * count * size
+    return float(d2h.seconds(copied_bytes)) + float(h2d.seconds(copied_bytes)) + count * float(host.seconds(size))
 
 
 def crossover(
@@ -115,10 +115,10 @@ def crossover(
     Copies use the parameters of the piece of `size`.
     """
     g, c, down, up = (curve.piece(size) for curve in (device, host, d2h, h2d))
-    saved = (g.alpha - c.alpha) + (g.beta - c.beta - distinct * (down.beta + up.beta)) * size
-    return (down.alpha + up.alpha) / saved if saved > 0 else None
+    saving = (g.alpha - c.alpha) + (g.beta - c.beta - distinct * (down.beta + up.beta)) * size
+    return (down.alpha + up.alpha) / saving if saving > 0 else None
 
 
-def roofline(moved: float, rate: float, start: float = 0.0) -> float:
-    """Return the time of a kernel that moves `moved` bytes at `rate` bytes per second after `start` s (eq. 15)."""
-    return start + moved / rate
+def roofline(size: float, rate: float, launch_time: float = 0.0) -> float:
+    """Return the time of a kernel that moves `size` bytes at `rate` bytes per second after `launch_time` s (eq. 15)."""
+    return launch_time + size / rate

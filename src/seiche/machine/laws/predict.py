@@ -15,7 +15,7 @@ from seiche.machine.laws.strategies import Paths, Topology, exchange_time
 
 #: Paths of strategies that use the arrays directly, on GPUs and on the host.
 _DIRECT: dict[str, PathName] = {"mpi": "device_mpi", "nccl": "nccl", "peer": "peer_copy"}
-_HELPED: tuple[Literal["extra-message", "duplicate-pointer"], ...] = ("extra-message", "duplicate-pointer")
+_WITH_HELPERS: tuple[Literal["extra-message", "duplicate-pointer"], ...] = ("extra-message", "duplicate-pointer")
 
 
 def exchange_times(
@@ -34,10 +34,10 @@ def exchange_times(
     if host is None:
         return {}
     times: dict[str, float] = {}
-    paths = machine.strategy_paths(both_ways=True) if gpus else _on_host(machine)
+    paths = machine.strategy_paths(both_ways=True) if gpus else _host_paths(machine)
     if paths.d2h and paths.h2d:
         times["three-step"] = exchange_time("three-step", paths, replace(layout, processes=1), size)
-        for name in _HELPED if layout.processes > 1 else ():
+        for name in _WITH_HELPERS if layout.processes > 1 else ():
             times[name] = exchange_time(name, paths, layout, size, whole_messages=whole_messages)
     for direct, path in _DIRECT.items():
         messages = machine.messages(path if gpus else "host", both_ways=True) if gpus or direct == "mpi" else None
@@ -53,7 +53,7 @@ def exchange_times(
     return times
 
 
-def _on_host(machine: Machine) -> Paths:
+def _host_paths(machine: Machine) -> Paths:
     copy = postal(0.0, 2.0 / machine.memory["host"]) if "host" in machine.memory else None
     return replace(machine.strategy_paths(both_ways=True), d2h=copy, h2d=copy)
 
@@ -68,5 +68,5 @@ def layout_of(places: Sequence[RankPlace], processes: int = 1) -> Topology:
     arrays = places[::processes]
     hosts = list(dict.fromkeys(place.host for place in arrays))
     first = [place for place in arrays if place.host == hosts[0]]
-    near = sum(locality(first[0], place, gpus=bool(place.gpu)) == LOCALITIES[0] for place in first)
-    return Topology(len(hosts), len(first), max(1, round(len(first) / max(1, near))), processes)
+    same_socket = sum(locality(first[0], place, gpus=bool(place.gpu)) == LOCALITIES[0] for place in first)
+    return Topology(len(hosts), len(first), max(1, round(len(first) / max(1, same_socket))), processes)

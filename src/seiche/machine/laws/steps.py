@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from seiche.errors import CaseError
 from seiche.machine.laws.file import FittedPiece, Machine
-from seiche.machine.laws.halo_times import packed_too, transport_times
+from seiche.machine.laws.halo_times import includes_packing, transport_times
 from seiche.machine.laws.locality import RankPlace
 from seiche.machine.laws.models import roofline
 from seiche.observe.plan import PlannedExchange, PlannedRank, PlannedStage, RunPlan, base_name
@@ -113,20 +113,23 @@ def planned_places(machine: Machine, ranks: int, ranks_per_node: int, *, gpu: bo
     """Return the places of ranks that fill nodes in order; processes are not bound to sockets."""
     sockets = max(1, int(machine.hardware.get("sockets", 1)))
     cpus: dict[int, tuple[int, ...]] = {number: () for number in range(sockets)}
-    seats = [divmod(rank, ranks_per_node) for rank in range(ranks)]
+    positions = [divmod(rank, ranks_per_node) for rank in range(ranks)]
     if not gpu:
-        return [RankPlace(f"node {node}", cpus) for node, _ in seats]
-    return [RankPlace(f"node {node}", cpus, str(seat), "GPU", seat * sockets // ranks_per_node) for node, seat in seats]
+        return [RankPlace(f"node {node}", cpus) for node, _ in positions]
+    return [
+        RankPlace(f"node {node}", cpus, str(position), "GPU", position * sockets // ranks_per_node)
+        for node, position in positions
+    ]
 
 
-def rank_rate(machine: Machine, ranks_here: int, *, gpu: bool) -> float:
+def rank_rate(machine: Machine, ranks_on_node: int, *, gpu: bool) -> float:
     """Return the memory bandwidth of a rank, bytes per second: of its GPU, or its share of the node.
 
     Raises:
-        CaseError: the file has no bandwidth of this memory.
+        CaseError: the file has no bandwidth for this memory.
     """
     measured = int(machine.hardware.get("ranks", 1)) if gpu else int(machine.hardware.get("hosts", 1))
-    return machine.copy_rate("device" if gpu else "host") / max(1, measured) / (1 if gpu else ranks_here)
+    return machine.copy_rate("device" if gpu else "host") / max(1, measured) / (1 if gpu else ranks_on_node)
 
 
 def at_bound(machine: Machine, bound: Bound) -> Machine:
@@ -137,16 +140,18 @@ def at_bound(machine: Machine, bound: Bound) -> Machine:
     if bound == "best":
         return machine
 
-    def moved(piece: FittedPiece) -> FittedPiece:
+    def shifted(piece: FittedPiece) -> FittedPiece:
         if bound == "latency":
             return piece.model_copy(update={"beta": 0.0})
         end = 0 if bound == "low" else 1
         alpha = piece.alpha_interval[end] if piece.alpha_interval else piece.alpha
         beta = piece.beta_interval[end] if piece.beta_interval else piece.beta
-        pick = min if bound == "low" else max
-        return piece.model_copy(update={"alpha": max(0.0, pick(alpha, piece.alpha)), "beta": pick(beta, piece.beta)})
+        extreme = min if bound == "low" else max
+        return piece.model_copy(
+            update={"alpha": max(0.0, extreme(alpha, piece.alpha)), "beta": extreme(beta, piece.beta)}
+        )
 
-    paths = [path.model_copy(update={"pieces": [moved(piece) for piece in path.pieces]}) for path in machine.paths]
+    paths = [path.model_copy(update={"pieces": [shifted(piece) for piece in path.pieces]}) for path in machine.paths]
     if bound == "latency":
         return machine.model_copy(update={"paths": paths})
     ends = {name: rates[1 if bound == "low" else 0] for name, rates in machine.memory_intervals.items()}
@@ -197,37 +202,37 @@ def predict_step(
         CaseError: the file has no data for the memory, or for messages of the run.
     """
     gpu, count = plan.gpu, len(plan.ranks)
-    width = ranks_per_node or default_ranks_per_node(machine, gpu=gpu)
-    machines = _BoundedMachine(machine, planned_places(machine, count, width, gpu=gpu), plan.graphs)
+    node_ranks = ranks_per_node or default_ranks_per_node(machine, gpu=gpu)
+    machines = _BoundedMachine(machine, planned_places(machine, count, node_ranks, gpu=gpu), plan.graphs)
     transport = _transport(plan, machines)
     bounds: tuple[Bound, ...] = ("best", "low", "high", "latency")
-    rates = {bound: rank_rate(machines.at(bound), min(width, count), gpu=gpu) for bound in bounds}
-    launching = in_graphs(machine) if plan.graphs and transport in ("none", *_IN_GRAPHS) else machine
-    costs = launching.launch.get("device" if gpu else "host")
-    start = costs.kernel if costs is not None else 0.0
-    packed = packed_too(machine, transport, gpu=gpu, graphs=plan.graphs)
-    model = _Model(plan, machines, transport, rates, start, scales or {}, packed)
-    walks = [model.walk(number, rank, "best") for number, rank in enumerate(plan.ranks)]
-    slowest = max(range(count), key=lambda number: walks[number].seconds)
+    rates = {bound: rank_rate(machines.at(bound), min(node_ranks, count), gpu=gpu) for bound in bounds}
+    launch_machine = in_graphs(machine) if plan.graphs and transport in ("none", *_IN_GRAPHS) else machine
+    costs = launch_machine.launch.get("device" if gpu else "host")
+    launch_time = costs.kernel if costs is not None else 0.0
+    packing_included = includes_packing(machine, transport, gpu=gpu, graphs=plan.graphs)
+    model = _Model(plan, machines, transport, rates, launch_time, scales or {}, packing_included)
+    rank_times = [model.step_time(number, rank, "best") for number, rank in enumerate(plan.ranks)]
+    slowest = max(range(count), key=lambda number: rank_times[number].seconds)
     ends = {
-        bound: max(model.walk(number, rank, bound).seconds for number, rank in enumerate(plan.ranks))
+        bound: max(model.step_time(number, rank, bound).seconds for number, rank in enumerate(plan.ranks))
         for bound in ("low", "high")
     }
-    latency = model.walk(slowest, plan.ranks[slowest], "latency")
-    walk, best = walks[slowest], walks[slowest].seconds
-    exposed, waiting = sum(walk.waiting.values()), sum(latency.waiting.values())
-    seconds = (walk.useful - walk.launches, walk.launches, waiting, max(0.0, exposed - waiting))
+    latency = model.step_time(slowest, plan.ranks[slowest], "latency")
+    slowest_time, step_seconds = rank_times[slowest], rank_times[slowest].seconds
+    exposed, waiting = sum(slowest_time.waiting.values()), sum(latency.waiting.values())
+    seconds = (slowest_time.useful - slowest_time.launches, slowest_time.launches, waiting, max(0.0, exposed - waiting))
     parts = dict(zip(RESOURCES, seconds, strict=True))
     return StepTime(
         ranks=count,
-        seconds=best,
-        low=min(best, ends["low"]),
-        high=max(best, ends["high"]),
-        useful=tuple(rank.useful for rank in walks),
-        messages=tuple(rank.seconds - rank.useful for rank in walks),
-        exchange=walk.exchange,
-        computing=_mean([rank.computing for rank in walks]),
-        waiting=_mean([rank.waiting for rank in walks]),
+        seconds=step_seconds,
+        low=min(step_seconds, ends["low"]),
+        high=max(step_seconds, ends["high"]),
+        useful=tuple(rank.useful for rank in rank_times),
+        messages=tuple(rank.seconds - rank.useful for rank in rank_times),
+        exchange=slowest_time.exchange,
+        computing=_mean([rank.computing for rank in rank_times]),
+        waiting=_mean([rank.waiting for rank in rank_times]),
         memory=tuple(rank.memory for rank in plan.ranks),
         transport=transport,
         slowest=slowest,
@@ -263,17 +268,17 @@ def scales_of(
         useful |= {stage.name for stage in kind if stage.useful}
     sums: dict[str, list[float]] = {}
     for name in useful & set(stages):
-        mean, least = stages[name]
-        row = sums.setdefault(base_name(name), [0.0, 0.0, 0.0])
-        row[0] += mean * times[name]
-        row[1] += least * times[name]
-        row[2] += step.computing[name]
+        mean, minimum = stages[name]
+        stage_sums = sums.setdefault(base_name(name), [0.0, 0.0, 0.0])
+        stage_sums[0] += mean * times[name]
+        stage_sums[1] += minimum * times[name]
+        stage_sums[2] += step.computing[name]
     scales, memory = {}, max(rank.memory for rank in plan.ranks)
-    for name, (mean, least, roof) in sums.items():
+    for name, (mean, minimum, roof) in sums.items():
         if roof > 0 and mean > 0:
             # The maximum is as far above the mean as the minimum is below it.
-            scales[name] = Scale(mean / roof, least / roof, (2 * mean - least) / roof, memory=memory)
-    scaled_seconds = sum(row[2] for name, row in sums.items() if name in scales)
+            scales[name] = Scale(mean / roof, minimum / roof, (2 * mean - minimum) / roof, memory=memory)
+    scaled_seconds = sum(stage_sums[2] for name, stage_sums in sums.items() if name in scales)
     if scaled_seconds < 0.5 * sum(step.computing.get(name, 0.0) for name in useful):
         raise CaseError(
             f"the run lacks most of the stages of the case: {', '.join(sorted(useful))}; use a run of the same solver"
@@ -287,7 +292,7 @@ def _transport(plan: RunPlan, machines: _BoundedMachine) -> str:
     Raises:
         CaseError: the file has no data for it, or for any transport.
     """
-    worst: dict[str, float] = {}
+    slowest_times: dict[str, float] = {}
     any_messages = False
     for number, rank in enumerate(plan.ranks):
         totals: defaultdict[str, float] = defaultdict(float)
@@ -298,10 +303,10 @@ def _transport(plan: RunPlan, machines: _BoundedMachine) -> str:
                     for name, seconds in machines.times("best", number, exchange).items():
                         totals[name] += weight * seconds
         for name, seconds in totals.items():
-            worst[name] = max(worst.get(name, 0.0), seconds)
+            slowest_times[name] = max(slowest_times.get(name, 0.0), seconds)
     if not any_messages:
         return "none"
-    finite_times = {name: seconds for name, seconds in worst.items() if math.isfinite(seconds)}
+    finite_times = {name: seconds for name, seconds in slowest_times.items() if math.isfinite(seconds)}
     requested, machine, ranks = plan.transport, machines.machine, len(plan.ranks)
     if requested not in ("auto", "local"):
         if requested in finite_times:
@@ -334,12 +339,12 @@ class _Model:
     machines: _BoundedMachine
     transport: str
     rates: Mapping[Bound, float]
-    start: float
+    launch_time: float
     scales: Mapping[str, Scale]
     #: Whether times of exchanges include packing.
-    packed: bool = False
+    packing_included: bool = False
 
-    def walk(self, number: int, rank: PlannedRank, bound: Bound) -> _StepTime:
+    def step_time(self, number: int, rank: PlannedRank, bound: Bound) -> _StepTime:
         """Return the seconds of the mean step of a rank."""
         total = _StepTime()
         for weight, stages in rank.steps:
@@ -347,16 +352,16 @@ class _Model:
             for stage in stages:
                 seconds, launches = self._computing(stage, bound, rank.memory)
                 exposed, packing = 0.0, stage.packed / self.rates[bound]
-                if self.packed or bound == "latency":
+                if self.packing_included or bound == "latency":
                     packing = 0.0
                 for exchange in stage.exchanges:
                     in_flight.append((useful, self._exchange(number, exchange, bound) + packing / len(stage.exchanges)))
                 for _ in range(stage.arrivals):
-                    sent_at, took = in_flight.pop(0)
-                    took += 0.0 if stage.exchanges else packing / stage.arrivals
-                    total.exchange += weight * took
+                    sent_at, duration = in_flight.pop(0)
+                    duration += 0.0 if stage.exchanges else packing / stage.arrivals
+                    total.exchange += weight * duration
                     # A device computes during messages; the host does not.
-                    exposed += max(0.0, took - (useful - sent_at if self.plan.gpu else 0.0))
+                    exposed += max(0.0, duration - (useful - sent_at if self.plan.gpu else 0.0))
                 useful += seconds
                 total.useful += weight * seconds
                 total.launches += weight * launches
@@ -372,8 +377,8 @@ class _Model:
             return 0.0, 0.0
         base = base_name(stage.name)
         # Launches of pack and unpack kernels belong to the transport.
-        own = max(0, stage.launches - len(stage.exchanges) - stage.arrivals)
-        launches, share = own * self.start, self.plan.shares.get(base, 1.0)
+        compute_launches = max(0, stage.launches - len(stage.exchanges) - stage.arrivals)
+        launches, share = compute_launches * self.launch_time, self.plan.shares.get(base, 1.0)
         scale = self.scales.get(base, Scale())
         factor = scale.at(bound, memory)
         # A scale measured on this machine refers to the best estimate of its bandwidth.

@@ -69,22 +69,22 @@ def exchange_time(
         return 0.0
     counts, k = layout.counts(), layout.processes
     if strategy == "device":
-        return _needed(paths.device, strategy, "messages between GPUs").seconds(counts, size, layout.gpus)
-    down = _needed(paths.d2h, strategy, "copies to the host")
-    up = _needed(paths.h2d, strategy, "copies to the device")
-    moved = layout.size * size
+        return _required(paths.device, strategy, "messages between GPUs").seconds(counts, size, layout.gpus)
+    down = _required(paths.d2h, strategy, "copies to the host")
+    up = _required(paths.h2d, strategy, "copies to the device")
+    array_bytes = layout.size * size
     if strategy == "three-step":
         staged = paths.host.seconds(counts, size, layout.gpus)
-        return float(down.seconds(moved)) + staged + float(up.seconds(moved))
-    helped = {name: count / k for name, count in counts.items()} if whole_messages else counts
-    among_helpers = paths.host.seconds(helped, size if whole_messages else size / k, layout.gpus * k)
+        return float(down.seconds(array_bytes)) + staged + float(up.seconds(array_bytes))
+    helper_counts = {name: count / k for name, count in counts.items()} if whole_messages else counts
+    among_helpers = paths.host.seconds(helper_counts, size if whole_messages else size / k, layout.gpus * k)
     if strategy == "extra-message":
-        scatter_gather = 2 * (k - 1) * float(paths.host.curves["on-socket"].seconds(moved / k))
-        return float(down.seconds(moved)) + scatter_gather + among_helpers + float(up.seconds(moved))
-    return shared_copy(down, moved, k, paths.sigma) + among_helpers + shared_copy(up, moved, k, paths.sigma)
+        scatter_gather = 2 * (k - 1) * float(paths.host.curves["on-socket"].seconds(array_bytes / k))
+        return float(down.seconds(array_bytes)) + scatter_gather + among_helpers + float(up.seconds(array_bytes))
+    return shared_copy(down, array_bytes, k, paths.sigma) + among_helpers + shared_copy(up, array_bytes, k, paths.sigma)
 
 
-def _needed(value: _T | None, strategy: str, what: str) -> _T:
+def _required(value: _T | None, strategy: str, description: str) -> _T:
     if value is None:
-        raise ValueError(f"strategy {strategy!r} cannot be predicted without {what}")
+        raise ValueError(f"strategy {strategy!r} cannot be predicted without {description}")
     return value

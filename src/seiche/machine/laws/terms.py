@@ -19,8 +19,8 @@ def injection_rate(
     curve: Curve,
     *,
     total: npt.ArrayLike | None = None,
-    least_senders: int = SATURATING_SENDERS,
-    least_size: float = 0.0,
+    min_senders: int = SATURATING_SENDERS,
+    min_size: float = 0.0,
 ) -> tuple[float, int]:
     """Return (injection rate of a node, B/s; number of measurements), by 1/R = sum (T - a) S / sum S^2 (eq. 11).
 
@@ -30,17 +30,17 @@ def injection_rate(
         seconds: (n,) time until all messages have arrived.
         curve: a single message; a is the alpha of the piece of `size`.
         total: (n,) bytes of the node, senders * size by default.
-        least_senders: measurements with fewer senders are ignored.
-        least_size: measurements with smaller messages are ignored.
+        min_senders: measurements with fewer senders are ignored.
+        min_size: measurements with smaller messages are ignored.
 
     Raises:
         ValueError: no measurement remains, or the measurements show no limit.
     """
     p, s, t = (np.asarray(values, np.float64) for values in (senders, size, seconds))
     node_bytes = p * s if total is None else np.asarray(total, np.float64)
-    used = (p >= least_senders) & (s >= least_size)
+    used = (p >= min_senders) & (s >= min_size)
     if not used.any():
-        raise ValueError(f"no measurement has {least_senders} senders of {least_size:g} B or more")
+        raise ValueError(f"no measurement has {min_senders} senders of {min_size:g} B or more")
     alpha = np.array([curve.piece(value).alpha for value in s[used]])
     inverse = float(((t[used] - alpha) * node_bytes[used]).sum() / (node_bytes[used] ** 2).sum())
     if inverse <= 0:
@@ -60,7 +60,7 @@ def gap(counts: npt.ArrayLike, size: npt.ArrayLike, seconds: npt.ArrayLike, curv
     Raises:
         ValueError: no measurement has two messages.
     """
-    n, s, t = _several(counts, size, seconds, "a gap requires measurements of at least two messages")
+    n, s, t = _with_several(counts, size, seconds, "a gap requires measurements of at least two messages")
     pieces: list[Piece] = [curve.piece(value) for value in s]
     alpha, beta = (np.array([getattr(piece, name) for piece in pieces]) for name in ("alpha", "beta"))
     return max(0.0, float(np.median((t - alpha - n * beta * s) / (n - 1))))
@@ -100,7 +100,7 @@ def engine_sharing(copies: npt.ArrayLike, size: npt.ArrayLike, seconds: npt.Arra
     Raises:
         ValueError: no measurement has two copies.
     """
-    k, s, t = _several(copies, size, seconds, "sharing requires measurements of at least two simultaneous copies")
+    k, s, t = _with_several(copies, size, seconds, "sharing requires measurements of at least two simultaneous copies")
     alpha = np.array([curve.piece(value).alpha for value in s])
     return min(1.0, _proportion(alpha * (k - 1), t - curve.seconds(s)))
 
@@ -109,12 +109,12 @@ def _proportion(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> float
     return max(0.0, float((x * y).sum() / (x * x).sum()))
 
 
-def _several(
-    counts: npt.ArrayLike, size: npt.ArrayLike, seconds: npt.ArrayLike, refusal: str
+def _with_several(
+    counts: npt.ArrayLike, size: npt.ArrayLike, seconds: npt.ArrayLike, error_text: str
 ) -> tuple[npt.NDArray[np.float64], ...]:
-    """Return the measurements with counts >= 2; raise ValueError with text `refusal` if there are none."""
+    """Return the measurements with counts >= 2; raise ValueError with text `error_text` if there are none."""
     n, s, t = (np.asarray(values, np.float64) for values in (counts, size, seconds))
-    several = n >= 2
-    if not several.any():
-        raise ValueError(refusal)
-    return n[several], s[several], t[several]
+    selected = n >= 2
+    if not selected.any():
+        raise ValueError(error_text)
+    return n[selected], s[selected], t[selected]

@@ -38,26 +38,26 @@ def adapted(
         BackendUnavailable: the device does not exist.
     """
     backend = device if isinstance(device, Backend) else open_backend(device, world.threads(), world.local_rank)
-    at = rank_places(backend, world)
-    different = world.bcast(differences(machine.hardware, hardware(at, world.library())))
-    if not different:
+    places = rank_places(backend, world)
+    changes = world.bcast(differences(machine.hardware, hardware(places, world.library())))
+    if not changes:
         return machine
     if world.rank == 0:
         warn(
-            f"machine file {machine.name!r} is from another machine ({'; '.join(different)}); the machine is "
+            f"machine file {machine.name!r} is from another machine ({'; '.join(changes)}); the machine is "
             "measured again"
         )
-    measured_here = measure(world, backend, seconds=seconds)
-    measured = {(entry.path, entry.locality) for entry in measured_here.paths}
+    new_machine = measure(world, backend, seconds=seconds)
+    measured = {(entry.path, entry.locality) for entry in new_machine.paths}
     retained = [entry for entry in machine.paths if (entry.path, entry.locality) not in measured]
-    rates = {(entry.path, entry.locality) for entry in measured_here.injection}
+    rates = {(entry.path, entry.locality) for entry in new_machine.injection}
     limits = [entry for entry in machine.injection if (entry.path, entry.locality) not in rates]
-    return measured_here.model_copy(
+    return new_machine.model_copy(
         update={
-            "name": f"{measured_here.name} (with {machine.name})",
-            "source": f"{measured_here.source}; other values from {machine.name}",
-            "paths": [*measured_here.paths, *retained],
-            "injection": [*measured_here.injection, *limits],
+            "name": f"{new_machine.name} (with {machine.name})",
+            "source": f"{new_machine.source}; other values from {machine.name}",
+            "paths": [*new_machine.paths, *retained],
+            "injection": [*new_machine.injection, *limits],
             "files": machine.files,
         }
     )

@@ -16,7 +16,7 @@ from seiche.observe.repeat import Timing, TimingSeries, Work, queued, repeated, 
 
 SIZES = tuple(2**k for k in range(2, 27))
 #: Total bytes of simultaneous copies by processes that share a GPU.
-SHARED = tuple(2**k for k in range(12, 23, 2))
+SHARED_SIZES = tuple(2**k for k in range(12, 23, 2))
 #: Kernels in the longer of two graphs.
 _KERNELS = 32
 
@@ -28,13 +28,13 @@ def staged(backend: Backend, direction: Literal["h2d", "d2h"], largest: int) -> 
     device = backend.zeros(largest, np.uint8)
 
     def work_of(size: int) -> Work:
-        part, memory = host[:size], device[:size]
+        host_part, memory = host[:size], device[:size]
 
         def once() -> None:
             if direction == "h2d":
-                backend.copy_to_device(part, memory)
+                backend.copy_to_device(host_part, memory)
             else:
-                backend.copy_to_host(memory, part)
+                backend.copy_to_host(memory, host_part)
             backend.current().synchronize()
 
         return repeated(once)
@@ -52,9 +52,9 @@ def shared_copies(
 ) -> list[tuple[int, int, Timing]]:
     """Return (processes, bytes of all, timing) for ranks that copy at the same time (collective)."""
     active = world.rank in sharers
-    work_of = staged(backend, direction, SHARED[-1]) if active else lambda size: repeated(lambda: None)
-    share, count = seconds / len(SHARED), len(sharers)
-    return [(count, size, timed_together(world, work_of(size // count), share, active=active)) for size in SHARED]
+    work_of = staged(backend, direction, SHARED_SIZES[-1]) if active else lambda size: repeated(lambda: None)
+    share, count = seconds / len(SHARED_SIZES), len(sharers)
+    return [(count, size, timed_together(world, work_of(size // count), share, active=active)) for size in SHARED_SIZES]
 
 
 def device_copies(backend: Backend, seconds: float) -> TimingSeries:
@@ -79,11 +79,11 @@ def launches(backend: Backend) -> Launch:
     slots = backend.zeros(1, np.uint32)
     launch = kernel.bind(backend.pack(kernel, array=array, slots=slots, buffer=buffer), 0, 1)
 
-    def several() -> None:
+    def launch_repeatedly() -> None:
         for _ in range(_KERNELS):
             launch()
 
-    short, long = backend.capture(launch), backend.capture(several)
+    short, long = backend.capture(launch), backend.capture(launch_repeatedly)
     short_seconds, long_seconds = (timed(queued(backend, graph.launch)).minimum for graph in (short, long))
     graph_kernel = max(0.0, (long_seconds - short_seconds) / (_KERNELS - 1))
     second_stream = backend.stream()

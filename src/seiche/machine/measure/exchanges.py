@@ -38,11 +38,11 @@ def exchange_curve(
 
     Ranks outside the pair exchange no data.
     """
-    curve, turns = TimingSeries(), shares(SIZES, seconds)
+    curve, size_shares = TimingSeries(), shares(SIZES, seconds)
     with bound(cpus_for(world, places, pair, target) if backend.host_memory else None):
         # The clock of the first rank decides which sizes are timed.
-        while (turn := world.bcast(next(turns, None) if world.rank == 0 else None)) is not None:
-            size, share = turn
+        while (next_size := world.bcast(next(size_shares, None) if world.rank == 0 else None)) is not None:
+            size, share = next_size
             peers = tuple(rank for rank in pair if rank != world.rank) if world.rank in pair else ()
             try:
                 curve.add(size, _exchange(world, backend, peers, size, transport=transport, seconds=share))
@@ -61,14 +61,14 @@ def neighbour_gap(
     Raises:
         TransportError: the transport is not available.
     """
-    extra = []
-    for size, alone in zip(pair.sizes, pair.seconds, strict=True):
+    additional = []
+    for size, pair_seconds in zip(pair.sizes, pair.seconds, strict=True):
         if size <= _SMALL:
-            others = tuple(rank for rank in range(world.size) if rank != world.rank)
+            peers = tuple(rank for rank in range(world.size) if rank != world.rank)
             share = seconds / _SMALL.bit_length()
-            together = _exchange(world, backend, others, size, transport=transport, seconds=share).minimum
-            extra.append((together - alone) / (world.size - 2))
-    return max(0.0, float(np.median(extra)))
+            all_seconds = _exchange(world, backend, peers, size, transport=transport, seconds=share).minimum
+            additional.append((all_seconds - pair_seconds) / (world.size - 2))
+    return max(0.0, float(np.median(additional)))
 
 
 def _exchange(

@@ -14,23 +14,23 @@ from seiche.domain.world import World
 from seiche.io.parallel import all_or_none
 from seiche.machine.laws.file import Files
 
-_BLOCK, _SMALL, _TRIES = 8 << 20, 4096, 5
+_BLOCK, _SMALL, _TRIALS = 8 << 20, 4096, 5
 
 
-def file_writes(world: World, folder: Path, *, seconds: float, most: int = 512 << 20) -> Files:
+def file_writes(world: World, folder: Path, *, seconds: float, max_bytes: int = 512 << 20) -> Files:
     """Return the costs of writing when every rank writes a separate file in `folder` (collective).
 
     Args:
         world: the ranks.
         folder: an existing writable folder.
         seconds: time after which no further block is started.
-        most: maximum size of the temporary file of a rank, bytes.
+        max_bytes: maximum size of the temporary file of a rank, bytes.
 
     Raises:
         OSError: on all ranks, if one cannot write.
     """
     path = folder / f".seiche-bench-{os.getpid()}-{world.rank}"
-    small_write = spent = float("inf")
+    small_write = elapsed = float("inf")
     written = 0
     block = np.random.default_rng(world.rank).integers(0, 255, _BLOCK, np.uint8).tobytes()
     try:
@@ -41,30 +41,30 @@ def file_writes(world: World, folder: Path, *, seconds: float, most: int = 512 <
             begin = time.perf_counter()
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             try:
-                while written < most and (not written or time.perf_counter() - begin < seconds):
+                while written < max_bytes and (not written or time.perf_counter() - begin < seconds):
                     written += os.write(descriptor, block)
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-            spent = time.perf_counter() - begin
+            elapsed = time.perf_counter() - begin
     finally:
         with suppress(OSError):
             path.unlink()
     total = float(world.allreduce_sum(np.array([float(written)]))[0])
-    slowest, small_write = world.allreduce_max(np.array([spent, small_write]))
+    slowest, small_write = world.allreduce_max(np.array([elapsed, small_write]))
     return Files(rate=total / float(slowest), small=float(small_write), ranks=world.size)
 
 
 def _small_writes(path: Path) -> float:
     """Return the smallest time of a small write that is synchronised to disk."""
-    best = float("inf")
+    shortest = float("inf")
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
-        for _ in range(_TRIES):
+        for _ in range(_TRIALS):
             begin = time.perf_counter()
             os.write(descriptor, bytes(_SMALL))
             os.fsync(descriptor)
-            best = min(best, time.perf_counter() - begin)
+            shortest = min(shortest, time.perf_counter() - begin)
     finally:
         os.close(descriptor)
-    return best
+    return shortest

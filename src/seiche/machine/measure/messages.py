@@ -20,10 +20,10 @@ from seiche.observe.repeat import Timing, TimingSeries, Work, repeated, timed_pa
 
 SIZES = tuple(2**k for k in range(23))
 #: Numbers of simultaneous messages and their bytes; bytes of messages of simultaneous senders.
-COUNTS, GAP_SIZES = (2, 4, 8, 16, 32), (8, 512, 8192)
-INJECTED = (1 << 16, 1 << 18, 1 << 20)
+MESSAGE_COUNTS, GAP_SIZES = (2, 4, 8, 16, 32), (8, 512, 8192)
+INJECTION_SIZES = (1 << 16, 1 << 18, 1 << 20)
 #: Bytes of simultaneous messages in both directions.
-DUPLEX = (1 << 17, 1 << 19, 1 << 21)
+DUPLEX_SIZES = (1 << 17, 1 << 19, 1 << 21)
 _TAG = 17
 
 #: Allocates a number of bytes that MPI can use.
@@ -59,10 +59,10 @@ def ping_pong(world: World, pair: tuple[int, int], buffers: Buffers, size: int) 
     comm: Any = world.comm
     first = world.rank == pair[0]
     peer = pair[1] if first else pair[0]
-    out, into, word = buffers(size), buffers(size), np.zeros(1, np.uint8)
+    out, into, sync_byte = buffers(size), buffers(size), np.zeros(1, np.uint8)
 
     def run(count: int) -> float:
-        comm.Sendrecv(word, peer, _TAG, np.empty_like(word), peer, _TAG)
+        comm.Sendrecv(sync_byte, peer, _TAG, np.empty_like(sync_byte), peer, _TAG)
         begin = time.perf_counter()
         if first:
             for _ in range(count):
@@ -91,11 +91,11 @@ def _burst(world: World, pair: tuple[int, int], buffers: Buffers, size: int, mes
     outs, intos = ([buffers(size) for _ in range(messages)] for _ in range(2))
 
     def run(count: int) -> float:
-        word = np.zeros(1, np.uint8)
+        sync_byte = np.zeros(1, np.uint8)
         sends = [comm.Send_init(out, peer, k) for k, out in enumerate(outs)]
         receives = [comm.Recv_init(into, peer, k) for k, into in enumerate(intos)]
         request = type(sends[0])
-        comm.Sendrecv(word, peer, messages, np.empty_like(word), peer, messages)
+        comm.Sendrecv(sync_byte, peer, messages, np.empty_like(sync_byte), peer, messages)
         begin = time.perf_counter()
         for _ in range(count):
             request.Startall(receives)
@@ -105,10 +105,10 @@ def _burst(world: World, pair: tuple[int, int], buffers: Buffers, size: int, mes
             request.Waitall(sends)
             if first:
                 request.Waitall(receives)
-        spent = time.perf_counter() - begin
+        elapsed = time.perf_counter() - begin
         for persistent in sends + receives:
             persistent.Free()
-        return spent / 2
+        return elapsed / 2
 
     return run
 
@@ -126,9 +126,9 @@ class MessageTimer:
         return cpus_for(self.world, self.places, pair, self.target)
 
     def _timed(
-        self, pair: tuple[int, int], sizes: Sequence[int], work: Callable[..., Work], seconds: float, *more: int
+        self, pair: tuple[int, int], sizes: Sequence[int], work: Callable[..., Work], seconds: float, *extra: int
     ) -> TimingSeries:
-        return timed_pair(self.world, pair, sizes, partial(work, self.world, pair, self.buffers, *more), seconds)
+        return timed_pair(self.world, pair, sizes, partial(work, self.world, pair, self.buffers, *extra), seconds)
 
     def one_way(self, selected: Sequence[tuple[int, int]], seconds: float) -> list[TimingSeries]:
         """Return timings of one message between each of the pairs, one pair after the other (collective)."""
@@ -141,7 +141,7 @@ class MessageTimer:
     def both_ways(self, pair: tuple[int, int], seconds: float) -> TimingSeries:
         """Return timings of simultaneous large messages in both directions (collective)."""
         with bound(self._cpus(pair)):
-            return self._timed(pair, DUPLEX, _exchange, seconds)
+            return self._timed(pair, DUPLEX_SIZES, _exchange, seconds)
 
     def bursts(self, pair: tuple[int, int], seconds: float) -> list[tuple[int, int, Timing]]:
         """Return (count, bytes of each, timing) of simultaneous messages from one rank to another (collective)."""
@@ -149,7 +149,7 @@ class MessageTimer:
         share = seconds / len(GAP_SIZES)
         with bound(self._cpus(pair)):
             for size in GAP_SIZES:
-                curve = self._timed(pair, COUNTS, _burst, share, size)
+                curve = self._timed(pair, MESSAGE_COUNTS, _burst, share, size)
                 rows += [(count, size, timing) for count, timing in zip(curve.sizes, curve.timings, strict=True)]
         return rows
 
@@ -157,9 +157,9 @@ class MessageTimer:
         """Return (senders, bytes of the message of each, timing) of simultaneous senders (collective)."""
         rows: list[tuple[int, int, Timing]] = []
         senders = sorted({*(2**k for k in range(len(selected).bit_length())), len(selected)} - {0})
-        share = seconds / (len(senders) * len(INJECTED))
+        share = seconds / (len(senders) * len(INJECTION_SIZES))
         for count in senders:
-            for size in INJECTED:
+            for size in INJECTION_SIZES:
                 own_pair = next((pair for pair in selected[:count] if self.world.rank in pair), None)
                 with bound(self._cpus(own_pair) if own_pair else None):
                     work = ping_pong(self.world, own_pair, self.buffers, size) if own_pair else lambda count: 0.0

@@ -30,11 +30,11 @@ def peer_access(world: World, places: Sequence[RankPlace]) -> Probe:
     """Return whether the GPUs of the first host can access each other's memory (collective)."""
     probe = None
     if world.rank == 0:
-        probe = Probe(works=None, reason="no GPU") if places[0].gpu is None else _access(cuda_runtime())
+        probe = Probe(works=None, reason="no GPU") if places[0].gpu is None else _probe_access(cuda_runtime())
     return world.bcast(probe)  # type: ignore[no-any-return]
 
 
-def _access(runtime: Any) -> Probe:
+def _probe_access(runtime: Any) -> Probe:
     count = int(runtime.getDeviceCount())
     if count < 2:
         return Probe(works=None, reason="only one GPU is visible")
@@ -52,7 +52,7 @@ def peer_curve(
     Calls are queued as in an exchange; the host waits for the last.
     """
     result: TimingSeries | str = ""
-    with _mapped(world, pair) as remote:
+    with _mapped_memory(world, pair) as remote:
         if world.rank == pair[0]:
             if isinstance(remote, str):
                 result = remote
@@ -64,7 +64,7 @@ def peer_curve(
 
 
 @contextmanager
-def _mapped(world: World, pair: tuple[int, int]) -> Iterator[int | str]:
+def _mapped_memory(world: World, pair: tuple[int, int]) -> Iterator[int | str]:
     """Yield, on the first rank of a pair, the address of mapped memory of the second GPU, or the reason for none."""
     comm: Any = world.comm
     if world.rank == pair[1]:
@@ -127,16 +127,16 @@ def nccl_curves(
     out, into = (backend.zeros(SIZES[-1], np.uint8) for _ in range(2))
     curves = []
     for pair in pairs:
-        other = pair[1] if world.rank == pair[0] else pair[0]
+        peer = pair[1] if world.rank == pair[0] else pair[0]
 
-        def work_of(size: int, other: int = other) -> Work:
+        def work_of(size: int, peer: int = peer) -> Work:
             stream: Any = backend.current()
             addresses = backend.pointer(out), backend.pointer(into)
 
             def once() -> None:
                 nccl.groupStart()
-                communicator.send(addresses[0], size, nccl.NCCL_UINT8, other, stream.stream.ptr)
-                communicator.recv(addresses[1], size, nccl.NCCL_UINT8, other, stream.stream.ptr)
+                communicator.send(addresses[0], size, nccl.NCCL_UINT8, peer, stream.stream.ptr)
+                communicator.recv(addresses[1], size, nccl.NCCL_UINT8, peer, stream.stream.ptr)
                 nccl.groupEnd()
 
             if not graph:
@@ -154,11 +154,11 @@ def nccl_curves(
 def _replayed(backend: Backend, once: Callable[[], None]) -> Work:
     """Return the work of calls in graphs of `_CALLS` calls."""
 
-    def several() -> None:
+    def call_repeatedly() -> None:
         for _ in range(_CALLS):
             once()
 
-    run = queued(backend, backend.capture(several).launch)
+    run = queued(backend, backend.capture(call_repeatedly).launch)
 
     def work(count: int) -> float:
         replays = -(-count // _CALLS)

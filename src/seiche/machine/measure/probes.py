@@ -15,12 +15,12 @@ from seiche.machine.laws.file import Probe
 from seiche.machine.laws.locality import RankPlace
 
 #: Environment variables by which an MPI process joins its job; removed for the process of a probe.
-_JOB = ("PMI_", "PMI2_", "PMIX_", "OMPI_", "HYDRA_", "MPI_LOCAL", "MPIR_", "PRTE_", "HYDI_")
+_MPI_VARIABLES = ("PMI_", "PMI2_", "PMIX_", "OMPI_", "HYDRA_", "MPI_LOCAL", "MPIR_", "PRTE_", "HYDI_")
 _TIMEOUT = 60.0
-SLOW = "large host messages are copied twice and can be 20 times slower"
+SLOW_NOTE = "large host messages are copied twice and can be 20 times slower"
 
 #: Script that stores bytes in its memory, prints their address and waits for the end of its input.
-_CHILD = (
+_CHILD_SCRIPT = (
     "import numpy, sys; a = numpy.frombuffer(bytes.fromhex(sys.argv[1]), numpy.uint8);"
     " print(a.ctypes.data, flush=True); sys.stdin.read()"
 )
@@ -32,27 +32,27 @@ def single_copy(world: World, places: list[RankPlace]) -> Probe:
     if partner is None:
         return world.bcast(_single_copy_from_child() if world.rank == 0 else None)  # type: ignore[no-any-return]
     processes = world.allgather(this_process())
-    return world.bcast(_attached(processes[partner]) if world.rank == 0 else None)  # type: ignore[no-any-return]
+    return world.bcast(_attach_probe(processes[partner]) if world.rank == 0 else None)  # type: ignore[no-any-return]
 
 
-def _attached(process: Process) -> Probe:
+def _attach_probe(process: Process) -> Probe:
     try:
         verify_process(process)
     except OSError as error:
-        return Probe(works=False, reason=f"{error.strerror or error}: {SLOW}")
+        return Probe(works=False, reason=f"{error.strerror or error}: {SLOW_NOTE}")
     return Probe(works=True, reason="a rank read the memory of another one (process_vm_readv)")
 
 
 def _single_copy_from_child() -> Probe:
     nonce = os.urandom(NONCE)
-    command = [sys.executable, "-c", _CHILD, nonce.hex()]
+    command = [sys.executable, "-c", _CHILD_SCRIPT, nonce.hex()]
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert child.stdout is not None
         line = child.stdout.readline()
         if not line.strip().isdigit():
             return Probe(works=None, reason="the child process of the probe did not start")
-        probe = _attached(Process(child.pid, int(line), nonce))
+        probe = _attach_probe(Process(child.pid, int(line), nonce))
     finally:
         child.communicate(timeout=_TIMEOUT)
     scope = Path("/proc/sys/kernel/yama/ptrace_scope")
@@ -73,12 +73,12 @@ def device_mpi(world: World, gpus: bool) -> Probe:
         elif not accepts_device_addresses():
             probe = Probe(works=False, reason="this MPI reports no support (MPIX_Query_cuda_support)")
         else:
-            probe = _sent_in_a_child()
+            probe = _child_message_probe()
     return world.bcast(probe)  # type: ignore[no-any-return]
 
 
-def _sent_in_a_child() -> Probe:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(_JOB)}
+def _child_message_probe() -> Probe:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(_MPI_VARIABLES)}
     command = [sys.executable, "-m", "seiche.halo.transports.device_mpi_probe"]
     try:
         process = subprocess.run(command, env=environment, capture_output=True, timeout=_TIMEOUT, check=False)

@@ -42,11 +42,11 @@ _PAIRS = 3
 #: Number of curves over which the time is distributed.
 _CURVES = 24
 #: Reasons for a missing path.
-_ALONE = "only one rank: start with mpiexec on two or more"
+_SINGLE_RANK = "only one rank: start with mpiexec on two or more"
 _NO_GPU = "no GPU"
 _GPU_PATHS = "device_mpi", "nccl", "nccl_graph", "peer_copy", "peer_store", "peer_exchange", "h2d", "d2h", "d2d"
 #: Attributes of a survey that become fields of the machine.
-_MEASURED = ("paths", "injection", "memory", "memory_intervals", "sharing", "launch", "probes", "absent")
+_RESULT_FIELDS = ("paths", "injection", "memory", "memory_intervals", "sharing", "launch", "probes", "absent")
 
 
 class _Survey:
@@ -67,7 +67,9 @@ class _Survey:
         self.probes: dict[str, Probe] = {}
         self.absent: dict[str, str] = {}
 
-    def add(self, path: PathName, where: Locality, curves: Sequence[TimingSeries], **terms: float | None) -> Measured:
+    def add(
+        self, path: PathName, locality: Locality, curves: Sequence[TimingSeries], **terms: float | None
+    ) -> Measured:
         """Fit and store the smallest times of curves, with the `gap` and `duplex` of a message path."""
         count = min(len(curve.sizes) for curve in curves)
         sizes = curves[0].sizes[:count]
@@ -78,7 +80,7 @@ class _Survey:
         rate = self.memory.get("host" if path.startswith("host") else "device")
         measured = Measured(
             path=path,
-            locality=where,
+            locality=locality,
             pieces=[FittedPiece(**vars(piece)) for piece in fitted.pieces],
             sizes=sizes,
             seconds=seconds.tolist(),
@@ -91,7 +93,7 @@ class _Survey:
         self.paths.append(measured)
         return measured
 
-    def on(self, rank: int, action: Callable[[], _T]) -> _T:
+    def run_on_rank(self, rank: int, action: Callable[[], _T]) -> _T:
         """Return the result of `action` on one rank, on all ranks; the others sleep meanwhile."""
         result = action() if self.world.rank == rank else None
         sleep_until_barrier(self.world)
@@ -100,25 +102,25 @@ class _Survey:
 
     def time_messages(self, path: PathName, buffers: messages.Buffers, *, gpus: bool) -> None:
         """Time MPI messages of every locality class present."""
-        for where in LOCALITIES:
-            selected = pairs(self.places, where, gpus=gpus)
+        for locality in LOCALITIES:
+            selected = pairs(self.places, locality, gpus=gpus)
             if not selected:
-                self.absent[f"{path} {where}"] = _missing(where)
+                self.absent[f"{path} {locality}"] = _missing_reason(locality)
                 continue
-            self.report(f"{path} messages, {where}")
-            timer = messages.MessageTimer(self.world, self.places, where, buffers)
+            self.report(f"{path} messages, {locality}")
+            timer = messages.MessageTimer(self.world, self.places, locality, buffers)
             curves = timer.one_way(selected[:_PAIRS], self.share)
             rows = timer.bursts(selected[0], self.share / 2)
-            single = fit(curves[0].sizes, curves[0].seconds)
+            one_message = fit(curves[0].sizes, curves[0].seconds)
             counts, sizes, timings = zip(*rows, strict=True)
-            gap = terms.gap(counts, sizes, [timing.minimum for timing in timings], single)
+            gap = terms.gap(counts, sizes, [timing.minimum for timing in timings], one_message)
             both_directions = timer.both_ways(selected[0], self.share / 2)
-            duplex = terms.duplex(both_directions.sizes, both_directions.seconds, single)
-            measured = self.add(path, where, curves, gap=min(gap, 0.1), duplex=duplex)
+            duplex = terms.duplex(both_directions.sizes, both_directions.seconds, one_message)
+            measured = self.add(path, locality, curves, gap=min(gap, 0.1), duplex=duplex)
             if len(selected) < 2:
-                self.absent[f"injection of {path} {where}"] = "there is only one pair of ranks; several are needed"
+                self.absent[f"injection of {path} {locality}"] = "there is only one pair of ranks; several are needed"
                 continue
-            self.report(f"{path} messages of several senders, {where}")
+            self.report(f"{path} messages of several senders, {locality}")
             rows = timer.injection(selected, self.share / 2)
             self._inject(measured, rows)
 
@@ -130,8 +132,8 @@ class _Survey:
                 sizes,
                 [timing.minimum for timing in timings],
                 measured.curve,
-                least_senders=min(terms.SATURATING_SENDERS, max(senders)),
-                least_size=min(measured.pieces[-1].begin, max(sizes)),
+                min_senders=min(terms.SATURATING_SENDERS, max(senders)),
+                min_size=min(measured.pieces[-1].begin, max(sizes)),
             )
         except ValueError as error:
             self.absent[f"injection of {measured.path} {measured.locality}"] = str(error)
@@ -150,38 +152,38 @@ class _Survey:
             return
         self.cpu = cpu
         self.memory["host"], self.memory_intervals["host"] = copy_bandwidth_interval(cpu, self.world)
-        self.launch["host"] = self.on(0, lambda: copies.launches(cpu))
+        self.launch["host"] = self.run_on_rank(0, lambda: copies.launches(cpu))
 
     def time_host_exchanges(self) -> None:
         """Time whole exchanges between processes of every locality class, if CPU kernels are available."""
-        for where in LOCALITIES:
-            selected, key = pairs(self.places, where), f"host_exchange {where}"
+        for locality in LOCALITIES:
+            selected, key = pairs(self.places, locality), f"host_exchange {locality}"
             if not selected or self.cpu is None:
-                self.absent[key] = _missing(where) if not selected else "no CPU kernels on some rank"
+                self.absent[key] = _missing_reason(locality) if not selected else "no CPU kernels on some rank"
                 continue
-            self.report(f"exchanges between host memories, {where}")
+            self.report(f"exchanges between host memories, {locality}")
             result = exchanges.exchange_curve(
-                self.world, self.cpu, self.places, selected[0], where, transport="host", seconds=self.share
+                self.world, self.cpu, self.places, selected[0], locality, transport="host", seconds=self.share
             )
             if isinstance(result, str):
                 self.absent[key] = result
             else:
-                self.add("host_exchange", where, [result])
+                self.add("host_exchange", locality, [result])
 
     def time_copies(self) -> None:
         """Time copies between each NUMA node and the device, and within the device."""
         backend = self.backend
         for direction in ("h2d", "d2h"):
-            for where, cpus in self._sides().items():
-                self.report(f"{direction} copies, {where}")
+            for locality, cpus in self._cpu_sides().items():
+                self.report(f"{direction} copies, {locality}")
 
                 def action(direction: Any = direction, cpus: set[int] | None = cpus) -> TimingSeries:
                     with bound(cpus):
                         return copies.staged_copies(backend, direction, self.share)
 
-                measured = self.add(direction, where, [self.on(0, action)])
+                measured = self.add(direction, locality, [self.run_on_rank(0, action)])
                 sharers = [rank for rank, place in enumerate(self.places) if place.gpu == self.places[0].gpu]
-                if where == "on-socket" and len(sharers) > 1:
+                if locality == "on-socket" and len(sharers) > 1:
                     rows = copies.shared_copies(backend, self.world, sharers, direction, self.share)
                     counts, sizes, timings = zip(*rows, strict=True)
                     times = [timing.minimum for timing in timings]
@@ -189,9 +191,9 @@ class _Survey:
         if not self.sharing:
             self.absent["sharing"] = "each GPU has one process; start several per GPU to measure it"
         self.report("copies within the device")
-        self.add("d2d", "on-socket", [self.on(0, lambda: copies.device_copies(backend, self.share))])
+        self.add("d2d", "on-socket", [self.run_on_rank(0, lambda: copies.device_copies(backend, self.share))])
 
-    def _sides(self) -> dict[Locality, set[int] | None]:
+    def _cpu_sides(self) -> dict[Locality, set[int] | None]:
         """Return the near and far CPUs of the first GPU; a single class if the system has no such data."""
         place = self.places[0]
         if place.gpu_node is None or len(place.cpus) < 2:
@@ -204,30 +206,30 @@ class _Survey:
 
     def time_peers(self) -> None:
         """Time copies, stores and NCCL between GPUs."""
-        for where in LOCALITIES:
-            selected = pairs(self.places, where, gpus=True)
+        for locality in LOCALITIES:
+            selected = pairs(self.places, locality, gpus=True)
             for path in ("peer_copy", "peer_store", "peer_exchange", "nccl", "nccl_graph"):
-                key = f"{path} {where}"
+                key = f"{path} {locality}"
                 if not selected:
-                    self.absent[key] = _missing(where).replace("ranks", "ranks with a GPU each")
-                elif path.startswith("peer") and where == "off-node":
+                    self.absent[key] = _missing_reason(locality).replace("ranks", "ranks with a GPU each")
+                elif path.startswith("peer") and locality == "off-node":
                     self.absent[key] = "peer memory requires GPUs of one host"
                 else:
-                    self.report(f"{path}, {where}")
-                    self._time_peer(path, where, selected)
+                    self.report(f"{path}, {locality}")
+                    self._time_peer(path, locality, selected)
 
-    def _time_peer(self, path: PathName, where: Locality, selected: Sequence[tuple[int, int]]) -> None:
+    def _time_peer(self, path: PathName, locality: Locality, selected: Sequence[tuple[int, int]]) -> None:
         result: Sequence[TimingSeries] | TimingSeries | str
         gap: float | None = None
         if path == "peer_exchange":
             result = exchanges.exchange_curve(
-                self.world, self.backend, self.places, selected[0], where, transport="peer", seconds=self.share
+                self.world, self.backend, self.places, selected[0], locality, transport="peer", seconds=self.share
             )
             if isinstance(result, TimingSeries) and self.world.size > 2:
                 try:
                     gap = exchanges.neighbour_gap(self.world, self.backend, result, "peer", self.share)
                 except TransportError as error:  # ranks on several hosts; raised on all ranks
-                    self.absent[f"gap of {path} {where}"] = str(error)
+                    self.absent[f"gap of {path} {locality}"] = str(error)
         elif path.startswith("peer"):
             result = peers.peer_curve(self.world, self.backend, selected[0], path, self.share)
         elif len({(place.host, place.gpu) for place in self.places}) < self.world.size:
@@ -236,9 +238,9 @@ class _Survey:
             graph = path == "nccl_graph"
             result = peers.nccl_curves(self.world, self.backend, selected[:1], self.share, graph=graph)
         if isinstance(result, str):
-            self.absent[f"{path} {where}"] = result
+            self.absent[f"{path} {locality}"] = result
         else:
-            self.add(path, where, [result] if isinstance(result, TimingSeries) else result, gap=gap)
+            self.add(path, locality, [result] if isinstance(result, TimingSeries) else result, gap=gap)
 
     def time_all(self) -> None:
         """Measure everything except files."""
@@ -249,16 +251,16 @@ class _Survey:
         self.probes["single_copy"] = probes.single_copy(self.world, self.places)
         self.probes["device_mpi"] = probes.device_mpi(self.world, self.gpus)
         self.probes["peer_access"] = peers.peer_access(self.world, self.places)
-        several = self.world.size > 1
-        if several:
+        has_peers = self.world.size > 1
+        if has_peers:
             self.time_messages("host", messages.host_buffers, gpus=False)
             self.time_host_exchanges()
         else:
-            self.absent["host"] = _ALONE
+            self.absent["host"] = _SINGLE_RANK
         if self.gpus:
-            self.launch["device"] = self.on(0, lambda: copies.launches(self.backend))
+            self.launch["device"] = self.run_on_rank(0, lambda: copies.launches(self.backend))
             self.time_copies()
-        if self.gpus and several:
+        if self.gpus and has_peers:
             self.time_peers()
             if self.probes["device_mpi"].works:
                 self.time_messages("device_mpi", messages.device_buffers(self.backend), gpus=True)
@@ -268,13 +270,13 @@ class _Survey:
         measured = {entry.path for entry in self.paths}
         for path in _GPU_PATHS:
             if path not in measured and not any(key.startswith(path) for key in self.absent):
-                reason = self.probes["device_mpi"].reason if path == "device_mpi" else _ALONE
+                reason = self.probes["device_mpi"].reason if path == "device_mpi" else _SINGLE_RANK
                 self.absent[path] = reason if self.gpus else _NO_GPU
 
     def time_files(self, folder: Path | None) -> Files | None:
         """Time writing files in a folder, if there is one."""
         if folder is None:
-            self.absent["files"] = "no folder was given"
+            self.absent["files"] = "no folder was specified"
             return None
         self.report("file writes")
         try:
@@ -284,12 +286,12 @@ class _Survey:
             return None
 
 
-def _missing(where: Locality) -> str:
+def _missing_reason(locality: Locality) -> str:
     return {
         "on-socket": "no two ranks on one NUMA node",
         "on-node": "no two ranks on two NUMA nodes of one host",
         "off-node": "no ranks on two hosts",
-    }[where]
+    }[locality]
 
 
 def measure(
@@ -320,20 +322,20 @@ def measure(
     survey.time_all()
     survey.explain_absent()
     files = survey.time_files(folder)
-    described = hardware(survey.places, world.library())
+    properties = hardware(survey.places, world.library())
     machine = Machine(
         schema_=SCHEMA,
         version=VERSION,
         units=UNITS,
-        name=name or str(described["host"]),
+        name=name or str(properties["host"]),
         source="measured by seiche bench machine",
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         seiche=seiche.__version__,
         commit=commit(),
-        hardware=described,
+        hardware=properties,
         files=files,
         seconds=time.perf_counter() - begin,
-        **{name: getattr(survey, name) for name in _MEASURED},
+        **{name: getattr(survey, name) for name in _RESULT_FIELDS},
     )
-    agreed: Machine = world.bcast(machine)
-    return agreed
+    shared: Machine = world.bcast(machine)
+    return shared
