@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from seiche.backend import open_backend
-from seiche.domain import seats
+from seiche.domain import rank_locations
 from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo import HaloExchange, HaloPlan
@@ -38,7 +38,7 @@ def exchanged(world: World, strategy: str, processes: int = 1) -> tuple[str, lis
 def test_a_rank_of_another_host_of_the_same_name_gets_messages(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World.from_mpi()
     if world.rank:
-        monkeypatch.setattr(seats, "boot_id", lambda: "another kernel")
+        monkeypatch.setattr(rank_locations, "boot_id", lambda: "another kernel")
     backend, other = open_backend("cpu", 1), 1 - world.rank
     plan = HaloPlan((other,), (np.array([0], np.uint32),), (np.array([1], np.uint32),))
     exchange = HaloExchange(backend, world, plan, "float64")
@@ -78,7 +78,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from seiche.domain.seats import hosts_of
+from seiche.domain.rank_locations import hosts_of
 from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.machine.collectives import Exchange

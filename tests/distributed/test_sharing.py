@@ -22,11 +22,11 @@ NO_MEMORY = Path("/no such folder")
 
 
 @pytest.mark.ranks(1, 2, 3)
-@pytest.mark.parametrize("memory", [sharing.MEMORY, NO_MEMORY])
+@pytest.mark.parametrize("memory", [sharing.SHARED_MEMORY, NO_MEMORY])
 def test_sites_of_rank_zero_are_those_of_every_rank(memory: Path, monkeypatch: pytest.MonkeyPatch):
     world = World.from_mpi()
-    monkeypatch.setattr(sharing, "MEMORY", memory)
-    monkeypatch.setattr(sharing, "LEAST_BYTES", 1)
+    monkeypatch.setattr(sharing, "SHARED_MEMORY", memory)
+    monkeypatch.setattr(sharing, "MIN_SHARED_BYTES", 1)
     expected = tilted_tube()
     sites = shared_sites(world, tilted_tube() if world.rank == 0 else None)
     for item in fields(SiteSet):
@@ -39,8 +39,8 @@ def test_sites_of_rank_zero_are_those_of_every_rank(memory: Path, monkeypatch: p
 @pytest.mark.ranks(2)
 def test_ranks_of_a_host_map_the_same_memory(monkeypatch: pytest.MonkeyPatch):
     world = World.from_mpi()
-    monkeypatch.setattr(sharing, "LEAST_BYTES", 1)
-    before = set(sharing.MEMORY.glob("seiche-*"))
+    monkeypatch.setattr(sharing, "MIN_SHARED_BYTES", 1)
+    before = set(sharing.SHARED_MEMORY.glob("seiche-*"))
     array = shared_array(world, np.arange(10.0).reshape(2, 5) if world.rank == 0 else None)
     np.testing.assert_array_equal(array, np.arange(10.0).reshape(2, 5))
     world.barrier()
@@ -49,7 +49,7 @@ def test_ranks_of_a_host_map_the_same_memory(monkeypatch: pytest.MonkeyPatch):
         array[1, 4] = -1.0
     world.barrier()
     assert array[1, 4] == -1.0
-    assert set(sharing.MEMORY.glob("seiche-*")) <= before  # it has no name any more
+    assert set(sharing.SHARED_MEMORY.glob("seiche-*")) <= before  # it has no name any more
     empty = shared_array(world, np.zeros((0, 3), np.int32) if world.rank == 0 else None)
     assert empty.shape == (0, 3)
 

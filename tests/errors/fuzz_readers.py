@@ -249,7 +249,10 @@ READERS: dict[str, tuple[Writer, Callable[[Path], Any]]] = {
     "state.seiche": (state_file, lambda path: read_checkpoint(path, World.serial(), {"sites": ALL})),
     "machine.json": (copy_of(MACHINE), read_machine),
     "summary.json": (copy_of(ROOT / "tests" / "data" / "ba2b923" / "flow-summary.json"), read_summaries),
-    "predicted.json": (copy_of(ROOT / "benchmarks" / "results" / "predict-cpu-1.json"), lambda p: predict._known([p])),
+    "predicted.json": (
+        copy_of(ROOT / "benchmarks" / "results" / "predict-cpu-1.json"),
+        lambda p: predict._read_scales([p]),
+    ),
     "ping_pong.out": (
         words("CPU 0 and CPU 1:\t1e-6\t2e-6\t\nGPU on rank 0 and GPU on rank 7:\t1e-6\t2e-6\t\n"),
         read_ping_pongs,

@@ -19,7 +19,7 @@ from seiche.errors import TransportError
 
 @pytest.fixture(autouse=True)
 def no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (*world._LAUNCHERS, *world._SIZES):
+    for name in (*world._LAUNCHER_VARIABLES, *world._SIZE_VARIABLES):
         monkeypatch.delenv(name, raising=False)
 
 

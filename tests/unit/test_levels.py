@@ -39,20 +39,20 @@ def processor(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_best_library_that_runs_here_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for level in ("x86-64-v4", "x86-64-v2"):
         (tmp_path / f"seiche_{level}.so").touch()
-    assert cpu._level(tmp_path) == "x86-64-v2"
+    assert cpu._selected_level(tmp_path) == "x86-64-v2"
     (tmp_path / "seiche_x86-64-v3.so").touch()
-    assert cpu._level(tmp_path) == "x86-64-v3"
+    assert cpu._selected_level(tmp_path) == "x86-64-v3"
     monkeypatch.setenv("SEICHE_CPU_LEVEL", "x86-64-v2")
-    assert cpu._level(tmp_path) == "x86-64-v2"
+    assert cpu._selected_level(tmp_path) == "x86-64-v2"
 
 
 @pytest.mark.usefixtures("processor")
 def test_a_processor_without_kernels_is_told_how_to_get_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(BackendUnavailable, match=r"this processor \(x86-64-v3\) in .*, only for none: install Seiche"):
-        cpu._level(tmp_path)
+        cpu._selected_level(tmp_path)
     (tmp_path / "seiche_x86-64-v4.so").touch()
     with pytest.raises(BackendUnavailable, match=r"only for x86-64-v4: .* -C cmake.define.SEICHE_LEVELS=all$"):
-        cpu._level(tmp_path)
+        cpu._selected_level(tmp_path)
     monkeypatch.setenv("SEICHE_CPU_LEVEL", "x86-64-v2")
     with pytest.raises(BackendUnavailable, match=r"SEICHE_CPU_LEVEL=x86-64-v2 in .*SEICHE_LEVELS=x86-64-v2$"):
-        cpu._level(tmp_path)
+        cpu._selected_level(tmp_path)

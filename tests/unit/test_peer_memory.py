@@ -11,7 +11,7 @@ import pytest
 
 from seiche.backend import open_backend
 from seiche.domain.emulation import emulate_ranks
-from seiche.domain.seats import RankLocation
+from seiche.domain.rank_locations import RankLocation
 from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo.transports import memory, peer
@@ -63,7 +63,7 @@ def peers_of(world: World) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int
     """Return where a rank writes to and reads from, and what is in its memory before the first message."""
     other = 1 - world.rank
     transport = peer.PeerTransport(open_backend("cpu", 1), world, (other,), (8,), (8,))
-    size = transport.slots * peer._LINE + peer._WORD
+    size = transport.slots * peer._CACHE_LINE + peer._COUNTER_BYTES
     content = np.array(memory.bytes_at(transport._memory, size)).tolist()
     world.barrier()
     places = transport.outgoing, transport.incoming

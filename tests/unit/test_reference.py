@@ -80,7 +80,7 @@ def test_a_docstring_becomes_markdown() -> None:
 def read_variables() -> set[str]:
     """Return the names of environment variables in the sources: those read directly, and those stored in constants."""
     constants = re.findall(r'"(SEICHE_[A-Z_]+)"', code_in(SOURCE))
-    return {*read_directly(SOURCE), *constants, *world._LAUNCHERS, *world._SIZES}
+    return {*read_directly(SOURCE), *constants, *world._LAUNCHER_VARIABLES, *world._SIZE_VARIABLES}
 
 
 def code_in(folder: Path) -> str:

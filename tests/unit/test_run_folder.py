@@ -352,7 +352,7 @@ def test_a_process_that_takes_over_late_leaves_the_lock_to_who_was_faster(tmp_pa
     first, second = FolderLock(path, "first"), FolderLock(path, "second")
     seen = Owner(**json.loads(path.read_text()))
     assert first.acquire() is None
-    second._remove(seen, tmp_path / "aside")
+    second._remove_stale(seen, tmp_path / "aside")
     assert first.is_owned and not (tmp_path / "aside").exists()
     assert second.acquire() == first._owner
     first.release()

@@ -94,6 +94,6 @@ def test_tube_as_openscad_writes_it(path):
     tube = read_stl(path)
     assert (len(tube.vertices), len(tube.faces)) == (120, 236)
     assert tube.boundary_loops() == []
-    assert not len(tube.clashes())
+    assert not len(tube.orientation_conflicts())
     prism = 60 * 0.5 * 25.0 * np.sin(2.0 * np.pi / 60) * 20.0
     assert tube.volume == pytest.approx(prism, rel=1e-6)

@@ -189,13 +189,13 @@ def test_iolets_that_cannot_be_are_refused(iolets, message, closed):
 
 def test_a_surface_that_is_inside_out_in_part_is_reported():
     surface = box_surface((0.0,) * 3, (8.0,) * 3)
-    assert not len(surface.clashes())
+    assert not len(surface.orientation_conflicts())
     faces = surface.faces.copy()
     faces[0] = faces[0, ::-1]
     turned = Surface(surface.vertices, faces)
     corners = turned.corners()[0]
     sides = {tuple(middle) for middle in 0.5 * (corners + np.roll(corners, -1, axis=0))}
-    assert {tuple(middle) for middle in turned.clashes()} == sides
+    assert {tuple(middle) for middle in turned.orientation_conflicts()} == sides
     _, report = voxelise(turned, 1.0)
     assert "inside out: triangles have opposite orientations at 3 edges" in report.lines()[-1]
 

@@ -84,15 +84,15 @@ def compile_kernel(spec: KernelSpec, architecture: str, *, verbose: bool = False
         raise KernelCompileError(f"{spec.type} for {architecture}:\n{text}")
     (lowered,) = check(nvrtc.nvrtcGetLoweredName(program, name))
     (mangled,) = check(nvrtc.nvrtcGetLoweredName(program, sizes))
-    numbers = re.search(rb"sizesILi(\d+)ELi(\d+)E", mangled)  # type: ignore[call-overload]
-    if numbers is None:
+    match = re.search(rb"sizesILi(\d+)ELi(\d+)E", mangled)  # type: ignore[call-overload]
+    if match is None:
         raise KernelCompileError(f"{spec.type}: the mangled name {mangled!r} does not contain the bytes of an item")
     (cubin_size,) = check(nvrtc.nvrtcGetCUBINSize(program))
     cubin = b" " * int(cubin_size)  # type: ignore[call-overload]
     check(nvrtc.nvrtcGetCUBIN(program, cubin))
     symbol = lowered.decode()  # type: ignore[attr-defined]
     check(nvrtc.nvrtcDestroyProgram(program))
-    return CompiledKernel(cubin, symbol, int(numbers[1]), int(numbers[2]), text)
+    return CompiledKernel(cubin, symbol, int(match[1]), int(match[2]), text)
 
 
 def nvrtc_version() -> str:

@@ -30,39 +30,43 @@ from seiche.native.make_table import TABLES, table_hash
 _NATIVE = Path(__file__).resolve().parent.parent / "native"
 
 
-class _Row(ctypes.Structure):
+class _KernelRow(ctypes.Structure):
     _fields_ = (("type", ctypes.c_char_p), ("launch", ctypes.c_void_p), ("size", ctypes.c_int), ("bytes", ctypes.c_int))
 
 
-def _built(folder: Path) -> list[str]:
+def _built_levels(folder: Path) -> list[str]:
     """Return the instruction sets with kernels in `folder`, the best one first."""
     return [level for level in LEVELS if (folder / f"seiche_{level}.so").exists()]
 
 
-def _level(folder: Path) -> str:
+def _selected_level(folder: Path) -> str:
     """Return the best instruction set of this processor with kernels in `folder`, or the one in SEICHE_CPU_LEVEL.
 
     Raises:
         BackendUnavailable: there are no such kernels.
     """
-    forced, built, own = os.environ.get("SEICHE_CPU_LEVEL"), _built(folder), levels_of(cpu_field("flags").split())
-    if forced:
-        usable, target, setting = [forced], f"SEICHE_CPU_LEVEL={forced}", forced
+    requested, built_levels, supported = (
+        os.environ.get("SEICHE_CPU_LEVEL"),
+        _built_levels(folder),
+        levels_of(cpu_field("flags").split()),
+    )
+    if requested:
+        candidates, target, setting = [requested], f"SEICHE_CPU_LEVEL={requested}", requested
     else:
-        usable, target, setting = own, f"this processor ({own[0]})", "all"
-    for level in usable:
-        if level in built:
+        candidates, target, setting = supported, f"this processor ({supported[0]})", "all"
+    for level in candidates:
+        if level in built_levels:
             return level
     raise BackendUnavailable(
-        f"no CPU kernels for {target} in {folder}, only for {', '.join(built) or 'none'}: install Seiche on this"
+        f"no CPU kernels for {target} in {folder}, only for {', '.join(built_levels) or 'none'}: install Seiche on this"
         f" machine (pip install .) or with -C cmake.define.SEICHE_LEVELS={setting}"
     )
 
 
 @cache
 def _table() -> tuple[ctypes.CDLL, str]:
-    """Load the table for the instruction set of `_level`; return library and level."""
-    level = _level(_NATIVE)
+    """Load the table for the instruction set of `_selected_level`; return library and level."""
+    level = _selected_level(_NATIVE)
     path = _NATIVE / f"seiche_{level}.so"
     # Idle threads release their cores soon, for other processes.
     os.environ.setdefault("GOMP_SPINCOUNT", "20000")
@@ -71,8 +75,13 @@ def _table() -> tuple[ctypes.CDLL, str]:
     hashes = (table_hash(_NATIVE.parent / "kernels", registry, table) for table in TABLES)
     if library.seiche_headers_hash().decode() not in hashes:
         raise BackendUnavailable(f"{path} was built from other kernel headers: reinstall Seiche (pip install .)")
-    library.seiche_find.argtypes, library.seiche_find.restype = [ctypes.c_char_p], ctypes.POINTER(_Row)
-    library.seiche_launch.argtypes = [ctypes.POINTER(_Row), ctypes.c_void_p, *[ctypes.c_longlong] * 2, ctypes.c_int]
+    library.seiche_find.argtypes, library.seiche_find.restype = [ctypes.c_char_p], ctypes.POINTER(_KernelRow)
+    library.seiche_launch.argtypes = [
+        ctypes.POINTER(_KernelRow),
+        ctypes.c_void_p,
+        *[ctypes.c_longlong] * 2,
+        ctypes.c_int,
+    ]
     library.seiche_launch.restype = None
     library.seiche_copy.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_longlong, ctypes.c_int]
     library.seiche_copy.restype = None
@@ -83,7 +92,7 @@ def _table() -> tuple[ctypes.CDLL, str]:
 def _compiled_row(spec: KernelSpec, level: str) -> Any:
     """Return the row of a library with a single kernel, compiled if necessary; the library remains loaded."""
     library = ctypes.CDLL(str(compiled_row(spec, level)))
-    return ctypes.pointer(_Row.in_dll(library, ROW))
+    return ctypes.pointer(_KernelRow.in_dll(library, ROW))
 
 
 class CpuKernel(Kernel):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 #: Fraction of free memory above which a GPU counts as free; displays use a little.
-_FREE = 0.8
+_FREE_FRACTION = 0.8
 
 
 def _cupy() -> Any:
@@ -39,7 +39,7 @@ def first_free() -> int | None:
     GPUs that cannot be opened, such as those reserved for another process, are skipped; None if none can be opened.
     """
     runtime = _cupy().cuda.runtime
-    most_free, best = -1, None
+    most_free, best_gpu = -1, None
     try:
         count = int(runtime.getDeviceCount())
     except runtime.CUDARuntimeError:
@@ -50,11 +50,11 @@ def first_free() -> int | None:
             free, total = runtime.memGetInfo()
         except runtime.CUDARuntimeError:
             continue
-        if free >= _FREE * total:
+        if free >= _FREE_FRACTION * total:
             return number
         if free > most_free:
-            most_free, best = free, number
-    return best
+            most_free, best_gpu = free, number
+    return best_gpu
 
 
 class CudaKernel(Kernel):
@@ -259,12 +259,12 @@ class CudaBackend(Backend):
     def use(self, stream: Stream) -> Iterator[Stream]:
         """Make `stream` current inside the context."""
         assert isinstance(stream, CudaStream)
-        before = self._cupy.cuda.get_current_stream()
+        previous = self._cupy.cuda.get_current_stream()
         stream.stream.use()
         try:
             yield stream
         finally:
-            before.use()
+            previous.use()
 
     def await_event(self, event: Any) -> None:
         """Wait for the event; a new thread would otherwise initialise another GPU."""

@@ -39,9 +39,9 @@ class CufftTransforms(Transforms):
         else:
             code = self._cufft.CUFFT_R2C if single else self._cufft.CUFFT_D2Z
             layouts = (reals, 1, sizes[0], halves, 1, sizes[1])
-        return self._made((kind, count), extents, layouts, code, count)
+        return self._cached_plan((kind, count), extents, layouts, code, count)
 
-    def _made(
+    def _cached_plan(
         self, key: tuple[Any, ...], extents: tuple[int, ...], layouts: tuple[Any, ...], code: int, count: int
     ) -> Any:
         if key not in self._plans:
@@ -88,6 +88,6 @@ class CufftTransforms(Transforms):
         length, count = (int(n) for n in values.shape)
         code = self._cufft.CUFFT_C2C if self.real.itemsize == 4 else self._cufft.CUFFT_Z2Z
         layouts = ((length,), count, 1) * 2
-        plan = self._made(("columns", length, count), (length,), layouts, code, count)
+        plan = self._cached_plan(("columns", length, count), (length,), layouts, code, count)
         direction = self._cufft.CUFFT_INVERSE if back else self._cufft.CUFFT_FORWARD
         return lambda: plan.fft(values, values, direction)

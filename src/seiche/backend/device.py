@@ -29,13 +29,13 @@ class Device:
         return f"{self.kind}:planned"
 
 
-def parse_device(word: str) -> Device:
+def parse_device(name: str) -> Device:
     """Parse the name of a device.
 
     Raises:
         BackendUnavailable: the name is unknown.
     """
-    kind, colon, suffix = word.partition(":") if isinstance(word, str) else ("", "", "")
+    kind, colon, suffix = name.partition(":") if isinstance(name, str) else ("", "", "")
     if kind == "cpu" and not colon:
         return Device("cpu")
     if kind == "cuda" and (suffix.isdecimal() or not colon):
@@ -44,4 +44,4 @@ def parse_device(word: str) -> Device:
         return Device("cuda", first_free=True)
     if kind in ("cpu", "cuda") and suffix == "planned":
         return Device("cuda" if kind == "cuda" else "cpu", is_planned=True)
-    raise BackendUnavailable(f"device {word!r} is unknown: use 'cpu', 'cuda' or 'cuda:K'")
+    raise BackendUnavailable(f"device {name!r} is unknown: use 'cpu', 'cuda' or 'cuda:K'")

@@ -19,29 +19,29 @@ from seiche.errors import BackendUnavailable
 
 def cache_folder() -> Path:
     """Return the cache folder: SEICHE_CACHE, otherwise `seiche` in the user's cache folder."""
-    if named := os.environ.get("SEICHE_CACHE"):
-        return Path(named)
+    if override := os.environ.get("SEICHE_CACHE"):
+        return Path(override)
     return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "seiche"
 
 
-def cached_file(path: Path, make: Callable[[Path], object]) -> Path:
-    """Return `path`, a file of the cache; `make` writes it unless it exists and matches its digest.
+def cached_file(path: Path, write: Callable[[Path], object]) -> Path:
+    """Return `path`, a file of the cache; `write` writes it unless it exists and matches its digest.
 
     Raises:
         BackendUnavailable: the folder belongs to another user or can be written by others.
         OSError: the folder cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    refuse_shared(path.parent)
+    check_private(path.parent)
     digest = path.with_name(path.name + ".sha256")
     if not _matches(path, digest):
-        write_atomically(path, make)
+        write_atomically(path, write)
         text = _digest(path)
         write_atomically(digest, lambda path: path.write_text(text))
     return path
 
 
-def refuse_shared(folder: Path) -> None:
+def check_private(folder: Path) -> None:
     """Refuse a folder in which another user could place a library.
 
     Raises:
@@ -70,8 +70,8 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def write_atomically(path: Path, make: Callable[[Path], object]) -> None:
-    """Let `make` write a file under a temporary name, then rename it, since several ranks may write it concurrently.
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` write a file under a temporary name, then rename it, since several ranks may write it concurrently.
 
     The content is flushed to disk before the renaming, so a system crash leaves no truncated file.
     """
@@ -79,9 +79,9 @@ def write_atomically(path: Path, make: Callable[[Path], object]) -> None:
     with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
         temporary = Path(file.name)
     try:
-        make(temporary)
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
+        write(temporary)
+        with temporary.open("rb") as stream:
+            os.fsync(stream.fileno())
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -62,30 +62,36 @@ def run(specs: Iterable[KernelSpec], architectures: Sequence[str] = ARCHITECTURE
     """Check all kernels on all cores; print one line per kernel and return the number of failures."""
     failures = 0
     print(f"{'registers/spilled bytes: ' + ' '.join(architectures):<52} kernel")
-    listed = list(specs)
+    kernels = list(specs)
     # Spawned, not forked: the caller may have threads.
     with ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn")) as pool:
-        for spec, checked in zip(listed, pool.map(_check_all, listed, repeat(architectures), chunksize=4), strict=True):
-            for architecture, (_, wrong) in zip(architectures, checked, strict=True):
-                if wrong:
+        for spec, checked in zip(
+            kernels, pool.map(_check_all, kernels, repeat(architectures), chunksize=4), strict=True
+        ):
+            for architecture, (_, violation) in zip(architectures, checked, strict=True):
+                if violation:
                     failures += 1
-                    print(f"FAILED {architecture}: {spec.type}: {wrong}")
+                    print(f"FAILED {architecture}: {spec.type}: {violation}")
             columns = " ".join(f"{usage.registers:>4}/{usage.spilled}" for usage, _ in checked)
             print(f"{columns:<24} {spec.type}", flush=True)
-    print(f"{len(listed)} kernels for {', '.join(architectures)}: {failures} failures")
+    print(f"{len(kernels)} kernels for {', '.join(architectures)}: {failures} failures")
     return failures
 
 
-def selected(words: Sequence[str]) -> list[KernelSpec]:
+def selected(patterns: Sequence[str]) -> list[KernelSpec]:
     """Return the kernels whose type or header contains one of the words; all kernels without words."""
-    return [spec for spec in all_kernels() if not words or any(word in spec.type + spec.header for word in words)]
+    return [
+        spec
+        for spec in all_kernels()
+        if not patterns or any(pattern in spec.type + spec.header for pattern in patterns)
+    ]
 
 
-def main(words: Sequence[str]) -> int:
+def main(patterns: Sequence[str]) -> int:
     """Check the selected kernels and return the exit status: 1 if one fails, 2 if there is none."""
-    specs = selected(words)
+    specs = selected(patterns)
     if not specs:
-        print(f"no kernel has {' or '.join(map(repr, words))} in its type or header", file=sys.stderr)
+        print(f"no kernel has {' or '.join(map(repr, patterns))} in its type or header", file=sys.stderr)
         return 2
     return 1 if run(specs) else 0
 

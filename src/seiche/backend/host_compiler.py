@@ -38,11 +38,11 @@ def flags_of(level: str) -> tuple[str, ...]:
 @cache
 def find_compiler() -> tuple[str, ...] | None:
     """Return the command of the C++ compiler: CXX, otherwise g++, c++ or clang++; None if none is installed."""
-    named = shlex.split(os.environ.get("CXX", ""))
-    for words in [named] if named else [["g++"], ["c++"], ["clang++"]]:
-        path = shutil.which(words[0])
+    override = shlex.split(os.environ.get("CXX", ""))
+    for command in [override] if override else [["g++"], ["c++"], ["clang++"]]:
+        path = shutil.which(command[0])
         if path is not None:
-            return (path, *words[1:])
+            return (path, *command[1:])
     return None
 
 

@@ -23,7 +23,7 @@ from seiche.backend.transforms import Bound, Transforms
 from seiche.kernels.registry import KernelSpec
 
 #: Header of the kernels that pack and unpack messages.
-_MESSAGES = "halo/move.hpp"
+_MESSAGE_HEADER = "halo/move.hpp"
 
 
 @dataclass
@@ -53,13 +53,15 @@ class Ledger:
     def bytes(self) -> int:
         """Return the declared bytes that kernels and transforms must read and write, except for messages."""
         return self.transformed + sum(
-            kernel.bytes_per_item * items for kernel, items in self.kernels if kernel.spec.header != _MESSAGES
+            kernel.bytes_per_item * items for kernel, items in self.kernels if kernel.spec.header != _MESSAGE_HEADER
         )
 
     @property
     def packed(self) -> int:
         """Return the bytes that pack and unpack kernels must read and write."""
-        return sum(kernel.bytes_per_item * items for kernel, items in self.kernels if kernel.spec.header == _MESSAGES)
+        return sum(
+            kernel.bytes_per_item * items for kernel, items in self.kernels if kernel.spec.header == _MESSAGE_HEADER
+        )
 
 
 class PlannedKernel(Kernel):
@@ -101,29 +103,29 @@ class PlannedTransforms(Transforms):
 
     def forward(self, source: Array | None, spectrum: Array) -> Bound:
         """Return a function that counts transforms of all spectra."""
-        return self._counted(spectrum)
+        return self._count_transforms(spectrum)
 
     def inverse(self, spectrum: Array) -> Bound:
         """Return a function that counts transforms of all spectra."""
-        return self._counted(spectrum)
+        return self._count_transforms(spectrum)
 
     def columns(self, values: Array, *, back: bool) -> Bound:
         """Return a function that counts one transform of all columns."""
-        return self._counting(1, 2 * int(values.size) * self.complex.itemsize)
+        return self._counter(1, 2 * int(values.size) * self.complex.itemsize)
 
-    def _counted(self, spectrum: Array) -> Bound:
-        return self._counting(sum(extent > 1 for extent in self.shape), self.moved(spectrum))
+    def _count_transforms(self, spectrum: Array) -> Bound:
+        return self._counter(sum(extent > 1 for extent in self.shape), self.traffic(spectrum))
 
-    def _counting(self, launches: int, moved: int) -> Bound:
+    def _counter(self, launches: int, traffic: int) -> Bound:
         def run() -> None:
             self._ledger.launches += launches
-            self._ledger.transformed += moved
+            self._ledger.transformed += traffic
 
         return run
 
 
 #: Kernels that determine the sizes of cell arrays and messages: which ranks need a cell, its motion and its validity.
-_RUN = ("FindHolders<", "MembraneForce<", "MoveCells<", "WriteSlots", "Pack<", "PackParts<", "Unpack<")
+_EXECUTED_KERNELS = ("FindHolders<", "MembraneForce<", "MoveCells<", "WriteSlots", "Pack<", "PackParts<", "Unpack<")
 
 
 class PlannedBackend(CpuBackend):
@@ -189,7 +191,7 @@ class PlannedBackend(CpuBackend):
 
     def runs(self, spec: KernelSpec) -> bool:
         """Return whether a kernel can also be run."""
-        return any(name in spec.type for name in _RUN)
+        return any(name in spec.type for name in _EXECUTED_KERNELS)
 
     def transforms(self, shape: tuple[int, int, int], real: str) -> Transforms:
         """Return transforms that are counted."""

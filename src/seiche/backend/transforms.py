@@ -53,7 +53,7 @@ class Transforms(ABC):
         """Return the shape of one spectrum."""
         return (*self.shape[:2], self.half)
 
-    def moved(self, spectra: Array) -> int:
+    def traffic(self, spectra: Array) -> int:
         """Return the minimum traffic of transforms of these spectra in bytes: one read and write per axis."""
         return 2 * sum(extent > 1 for extent in self.shape) * int(spectra.size) * self.complex.itemsize
 
@@ -82,7 +82,7 @@ def padded_view(spectrum: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
 
 
 #: Bytes of the pieces that SciPy transforms along all axes but the first; a piece fits the cache.
-_PIECE = 1 << 20
+_PIECE_BYTES = 1 << 20
 
 
 class ScipyTransforms(Transforms):
@@ -102,7 +102,7 @@ class ScipyTransforms(Transforms):
         self._extents = shape[first:]
         extents = (*self._extents[:-1], self.half)
         self._volumes = (-1, *extents)
-        count = max(1, _PIECE // (int(np.prod(extents[1:])) * self.complex.itemsize))
+        count = max(1, _PIECE_BYTES // (int(np.prod(extents[1:])) * self.complex.itemsize))
         self._pieces = [slice(k, k + count) for k in range(0, extents[0], count)]
         self._inner = tuple(range(1, len(extents)))
 
@@ -220,10 +220,10 @@ def _share_threads() -> None:
     A library loaded with global visibility takes precedence over such a copy.
     """
     try:
-        mapped = Path("/proc/self/maps").read_text().split("\n")
+        mappings = Path("/proc/self/maps").read_text().split("\n")
     except OSError:
         return  # another operating system
-    for path in dict.fromkeys(line.split(maxsplit=5)[-1] for line in mapped if line.count("/")):
+    for path in dict.fromkeys(line.split(maxsplit=5)[-1] for line in mappings if line.count("/")):
         if Path(path).name.startswith("libgomp"):
             ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
             return

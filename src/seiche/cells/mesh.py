@@ -146,7 +146,9 @@ def checked(surface: Surface, name: str = "mesh") -> Surface:
         membership = "one triangle only" if (uses == 1).any() else "more than two triangles"
         raise CaseError(f"{name}: {defect}: {count} edges belong to {membership}")
     if len(np.unique(edges, axis=0)) != len(edges):
-        raise CaseError(f"{name}: at {len(surface.clashes())} edges the adjacent triangles have opposite orientations")
+        raise CaseError(
+            f"{name}: at {len(surface.orientation_conflicts())} edges the adjacent triangles have opposite orientations"
+        )
     used_vertices, valence = np.unique(faces, return_counts=True)
     if len(used_vertices) != len(surface.vertices):
         raise CaseError(f"{name}: {len(surface.vertices) - len(used_vertices)} vertices belong to no triangle")

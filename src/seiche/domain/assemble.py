@@ -20,7 +20,7 @@ from seiche.errors import CaseError
 
 Floats = npt.NDArray[np.float64]
 #: Tolerance in spacings: a node within it of a plane or wall is solid.
-TOUCHING = 1e-9
+TOUCH_TOLERANCE = 1e-9
 #: Smallest stored fraction of a link (a node may lie on the wall within round-off).
 SMALLEST_FRACTION = 1e-6
 #: Nodes processed per pass, so that work arrays fit in the cache.
@@ -43,8 +43,8 @@ class WallHits:
 
 
 @dataclass(frozen=True)
-class Dropped:
-    """A connected component left out because no iolet opens into it (`center` in metres)."""
+class DroppedComponent:
+    """A connected component that was removed because it has no iolet (`center` in metres)."""
 
     sites: int
     center: tuple[float, float, float]
@@ -81,9 +81,9 @@ class CandidateNodes:
         """Return the same nodes in their bounding box, with the origin shifted; periodic axes are unchanged."""
         if not len(self.coords):
             return self
-        free = ~np.array(self.periodic)
-        low = np.where(free, self.coords.min(axis=0), 0)
-        nx, ny, nz = np.where(free, self.coords.max(axis=0) - low + 1, self.shape).tolist()
+        not_periodic = ~np.array(self.periodic)
+        low = np.where(not_periodic, self.coords.min(axis=0), 0)
+        nx, ny, nz = np.where(not_periodic, self.coords.max(axis=0) - low + 1, self.shape).tolist()
         x, y, z = (np.asarray(self.origin) + self.spacing * low).tolist()
         coords = (self.coords - low).astype(np.int32)
         return replace(self, shape=(nx, ny, nz), coords=coords, origin=(x, y, z))
@@ -111,8 +111,8 @@ def assemble(
     *,
     prune: bool = True,
     trim: bool = True,
-) -> tuple[SiteSet, list[Dropped], int]:
-    """Return the sites, the dropped components, and the number of links that met neither wall nor disc.
+) -> tuple[SiteSet, list[DroppedComponent], int]:
+    """Return the sites, the dropped components, and the number of links that intersect neither wall nor disc.
 
     Those links get the fraction 1/2. With `prune`, components without an iolet are dropped; with `trim`, the box
     shrinks to the remaining sites. Raises CaseError for an iolet that touches no site and for a site that touches two
@@ -120,7 +120,7 @@ def assemble(
     """
     for plane in iolets:
         lattice = lattice.keep(~_on_disc(lattice, plane))
-    dropped: list[Dropped] = []
+    dropped: list[DroppedComponent] = []
     crossings = _crossings(lattice, iolets)
     if prune and iolets:
         roots = crossings.node[crossings.front]
@@ -128,8 +128,8 @@ def assemble(
             unpruned = _link(lattice, iolets, crossings, find_walls)[0]
             _refuse_untouched(unpruned)
             roots = unpruned.boundary[(unpruned.link_iolet >= 0).any(axis=1)]
-        keep, dropped = _reachable(lattice, crossings, roots)
-        lattice = lattice.keep(keep)
+        connected, dropped = _reachable(lattice, crossings, roots)
+        lattice = lattice.keep(connected)
         crossings = _crossings(lattice, iolets)
     sites, unresolved = _link(lattice.trimmed() if trim else lattice, iolets, crossings, find_walls)
     _refuse_untouched(sites)
@@ -140,17 +140,17 @@ def assemble(
 def _signed_and_radial(lattice: CandidateNodes, plane: IoletPlane) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
     """Return the nodes near the disc of `plane`, their height over it and offset (p, 3) from its center in spacings."""
     normal = np.asarray(plane.normal)
-    ground = float(np.dot(np.asarray(lattice.origin) - plane.center, normal)) / lattice.spacing
-    heights = lattice.coords @ normal + ground
-    rows = np.flatnonzero(np.abs(heights) <= np.sqrt(3.0) + TOUCHING)
+    origin_height = float(np.dot(np.asarray(lattice.origin) - plane.center, normal)) / lattice.spacing
+    heights = lattice.coords @ normal + origin_height
+    rows = np.flatnonzero(np.abs(heights) <= np.sqrt(3.0) + TOUCH_TOLERANCE)
     height = heights[rows]
-    height[np.abs(height) < TOUCHING * max(lattice.shape)] = 0.0
+    height[np.abs(height) < TOUCH_TOLERANCE * max(lattice.shape)] = 0.0
     offset = (lattice.positions(rows) - plane.center) / lattice.spacing
-    close = np.linalg.norm(offset, axis=1) <= _reach(lattice, plane) + 2.0
-    return rows[close], height[close], offset[close]
+    is_close = np.linalg.norm(offset, axis=1) <= _disc_radius(lattice, plane) + 2.0
+    return rows[is_close], height[is_close], offset[is_close]
 
 
-def _reach(lattice: CandidateNodes, plane: IoletPlane) -> float:
+def _disc_radius(lattice: CandidateNodes, plane: IoletPlane) -> float:
     return np.inf if plane.radius is None else plane.radius / lattice.spacing + RIM_SPACINGS
 
 
@@ -158,7 +158,7 @@ def _on_disc(lattice: CandidateNodes, plane: IoletPlane) -> npt.NDArray[np.bool_
     """Flag the nodes on the disc itself, which are not fluid."""
     rows, height, offset = _signed_and_radial(lattice, plane)
     flags = np.zeros(len(lattice.coords), bool)
-    flags[rows[(height == 0.0) & (np.linalg.norm(offset, axis=1) <= _reach(lattice, plane))]] = True
+    flags[rows[(height == 0.0) & (np.linalg.norm(offset, axis=1) <= _disc_radius(lattice, plane))]] = True
     return flags
 
 
@@ -169,11 +169,11 @@ def _crossings(lattice: CandidateNodes, iolets: Sequence[IoletPlane]) -> Crossin
         near_rows, height, offset = _signed_and_radial(lattice, plane)
         for k, vector in enumerate(LINK_VECTORS):
             end = height + float(np.dot(plane.normal, vector))
-            end[np.abs(end) < TOUCHING * max(lattice.shape)] = 0.0
+            end[np.abs(end) < TOUCH_TOLERANCE * max(lattice.shape)] = 0.0
             rows = np.flatnonzero(((height > 0.0) & (end <= 0.0)) | ((height < 0.0) & (end > 0.0)))
             fraction = height[rows] / (height[rows] - end[rows])
             hit = offset[rows] + fraction[:, None] * vector
-            inside = np.linalg.norm(hit, axis=1) <= _reach(lattice, plane)
+            inside = np.linalg.norm(hit, axis=1) <= _disc_radius(lattice, plane)
             rows, fraction = rows[inside], fraction[inside]
             cuts.append((near_rows[rows], fraction, height[rows] > 0.0, k, index))
     if not cuts:
@@ -187,7 +187,7 @@ def _crossings(lattice: CandidateNodes, iolets: Sequence[IoletPlane]) -> Crossin
 
 def _reachable(
     lattice: CandidateNodes, crossings: Crossings, roots: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.bool_], list[Dropped]]:
+) -> tuple[npt.NDArray[np.bool_], list[DroppedComponent]]:
     """Flag the nodes connected to one of `roots` through uncut axis and edge links; return the dropped components."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -197,13 +197,13 @@ def _reachable(
     graph = coo_array((np.ones(len(joined), np.int8), (joined // count, joined % count)), shape=(count, count))
     _, label_of_run = connected_components(graph, directed=False)
     label = label_of_run[run]
-    keep = np.isin(label, label[roots])
-    dropped: list[Dropped] = []
-    for component in np.unique(label[~keep])[:100]:
+    connected = np.isin(label, label[roots])
+    dropped: list[DroppedComponent] = []
+    for component in np.unique(label[~connected])[:100]:
         rows = np.flatnonzero(label == component)
         x, y, z = lattice.positions(rows).mean(axis=0)
-        dropped.append(Dropped(len(rows), (float(x), float(y), float(z))))
-    return keep, sorted(dropped, key=lambda component: -component.sites)
+        dropped.append(DroppedComponent(len(rows), (float(x), float(y), float(z))))
+    return connected, sorted(dropped, key=lambda component: -component.sites)
 
 
 def _runs(lattice: CandidateNodes, crossings: Crossings) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
@@ -214,8 +214,8 @@ def _runs(lattice: CandidateNodes, crossings: Crossings) -> tuple[npt.NDArray[np
     keys, strides = lattice.keys()
     begins = np.ones(len(keys), bool)
     begins[1:] = np.diff(keys) != 1
-    along = crossings.node[crossings.direction == 13] + 1  # the link to the next node along z
-    begins[along[along < len(keys)]] = True
+    next_along_z = crossings.node[crossings.direction == 13] + 1  # the link to the next node along z
+    begins[next_along_z[next_along_z < len(keys)]] = True
     run = np.cumsum(begins, dtype=np.int32) - np.int32(1)
     count = int(run[-1]) + 1
     joined = [np.zeros(0, np.int64)]
@@ -227,9 +227,9 @@ def _runs(lattice: CandidateNodes, crossings: Crossings) -> tuple[npt.NDArray[np
         step = int(LINK_VECTORS[k].astype(np.int64) @ strides)
         for first in range(0, len(keys), CHUNK):
             ends = keys[first : first + CHUNK] + step
-            place = np.minimum(np.searchsorted(keys, ends), len(keys) - 1)
-            start = np.flatnonzero((keys[place] == ends) & ~cut[first : first + CHUNK])
-            pairs = run[first + start].astype(np.int64) * count + run[place[start]]
+            position = np.minimum(np.searchsorted(keys, ends), len(keys) - 1)
+            start = np.flatnonzero((keys[position] == ends) & ~cut[first : first + CHUNK])
+            pairs = run[first + start].astype(np.int64) * count + run[position[start]]
             # Neighbours along z mostly join the same two runs.
             joined.append(pairs[np.flatnonzero(np.diff(pairs, prepend=-1))])
     return run, np.unique(np.concatenate(joined))
@@ -254,19 +254,21 @@ def _link(
 
     row, k = np.nonzero(cut)
     hits = find_walls(lattice, boundary[row], k)
-    met = np.isfinite(hits.fraction)
-    through = disc_fraction[row, k]
-    disc_first = np.isfinite(through) & (~met | (through <= np.where(met, hits.fraction, 0.0) + SMALLEST_FRACTION))
-    iolet = np.where(disc_first, disc[row, k], np.where(met, hits.iolet, -1)).astype(np.int16)
-    fraction: Floats = np.where(disc_first, through, np.where(met, hits.fraction, 0.5))
-    kind_of = np.append(role_kinds(iolets), np.uint8(LinkKind.WALL))  # index -1 is the wall
+    hits_wall = np.isfinite(hits.fraction)
+    disc_hit = disc_fraction[row, k]
+    disc_first = np.isfinite(disc_hit) & (
+        ~hits_wall | (disc_hit <= np.where(hits_wall, hits.fraction, 0.0) + SMALLEST_FRACTION)
+    )
+    iolet = np.where(disc_first, disc[row, k], np.where(hits_wall, hits.iolet, -1)).astype(np.int16)
+    fraction: Floats = np.where(disc_first, disc_hit, np.where(hits_wall, hits.fraction, 0.5))
+    kinds = np.append(role_kinds(iolets), np.uint8(LinkKind.WALL))  # index -1 is the wall
 
     shape = (len(boundary), 26)
     link_kind, link_iolet = np.zeros(shape, np.uint8), np.full(shape, -1, np.int16)
     link_fraction = np.zeros(shape, np.float32)
-    link_kind[row, k], link_iolet[row, k] = kind_of[iolet], iolet
+    link_kind[row, k], link_iolet[row, k] = kinds[iolet], iolet
     link_fraction[row, k] = np.clip(fraction, SMALLEST_FRACTION, 1.0)
-    on_wall = met & ~disc_first & (iolet < 0)
+    on_wall = hits_wall & ~disc_first & (iolet < 0)
     normals = _wall_normals(row, k, len(boundary), hits, on_wall=on_wall, fraction=fraction)
     if np.any(unset := ~normals.any(axis=1)):  # no wall link of the site met the surface
         normals[unset] = _unit(wall_direction(link_kind[unset]))
@@ -274,7 +276,7 @@ def _link(
         lattice.shape, lattice.coords, lattice.spacing, lattice.origin, lattice.periodic,
         boundary, link_kind, link_iolet, link_fraction, normals, tuple(iolets),
     )  # fmt: skip
-    return sites, int(np.count_nonzero(~disc_first & ~met))
+    return sites, int(np.count_nonzero(~disc_first & ~hits_wall))
 
 
 def _wall_normals(
@@ -297,8 +299,8 @@ def _wall_normals(
 
 
 def _unit(vectors: Floats) -> npt.NDArray[np.float32]:
-    size = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray((vectors / np.where(size > 0.0, size, 1.0)).astype(np.float32))
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray((vectors / np.where(length > 0.0, length, 1.0)).astype(np.float32))
 
 
 def _refuse_untouched(sites: SiteSet) -> None:
@@ -311,13 +313,13 @@ def _refuse_untouched(sites: SiteSet) -> None:
 
 def _refuse_shared_sites(sites: SiteSet) -> None:
     """Raise CaseError if links of one site meet two iolets, since only one boundary condition can apply."""
-    last = np.iinfo(np.int16).max
+    largest = np.iinfo(np.int16).max
     highest = sites.link_iolet.max(axis=1, initial=-1)
-    lowest = np.where(sites.link_iolet >= 0, sites.link_iolet, np.int16(last)).min(axis=1, initial=last)
+    lowest = np.where(sites.link_iolet >= 0, sites.link_iolet, np.int16(largest)).min(axis=1, initial=largest)
     shared = np.flatnonzero((highest >= 0) & (lowest < highest))
     if len(shared):
         first, second = (sites.iolets[index[shared[0]]].name for index in (lowest, highest))
         x, y, z = sites.coords[sites.boundary[shared[0]]]
-        place = np.asarray(sites.origin) + sites.spacing * np.array([x, y, z])
-        site = f"({x}, {y}, {z}) at (" + ", ".join(f"{value:.6g}" for value in place) + ") m"
+        position = np.asarray(sites.origin) + sites.spacing * np.array([x, y, z])
+        site = f"({x}, {y}, {z}) at (" + ", ".join(f"{value:.6g}" for value in position) + ") m"
         raise CaseError(f'the iolets "{first}" and "{second}" both touch the site {site}; move them apart')

@@ -20,9 +20,9 @@ from seiche.domain.surface import Floats, Loop, Surface
 from seiche.errors import CaseError
 
 #: Angle by which a daughter bends back towards the parent's direction (radians).
-BEND = np.radians(25.0)
+BEND_ANGLE = np.radians(25.0)
 #: Inclination of the sac towards the second daughter (radians).
-LEAN = np.radians(6.0)
+LEAN_ANGLE = np.radians(6.0)
 _SEGMENTS = 32
 #: Nodes of the meshing grid along each side of a block.
 _BLOCK = 8
@@ -35,14 +35,14 @@ class _Tube:
     points: Floats
     radius: float
 
-    def distance(self, places: Floats) -> Floats:
-        """Return the signed distance of `places` (p, 3), negative inside."""
-        nearest = np.full(len(places), np.inf)
+    def distance(self, positions: Floats) -> Floats:
+        """Return the signed distance of `positions` (p, 3), negative inside."""
+        nearest = np.full(len(positions), np.inf)
         for start, end in zip(self.points[:-1], self.points[1:], strict=True):
-            along = end - start
-            offset = places - start
-            share = np.clip(offset @ along / (along @ along), 0.0, 1.0)
-            offset -= share[:, None] * along
+            segment = end - start
+            offset = positions - start
+            fraction = np.clip(offset @ segment / (segment @ segment), 0.0, 1.0)
+            offset -= fraction[:, None] * segment
             np.minimum(nearest, np.einsum("ij,ij->i", offset, offset), out=nearest)
         return np.asarray(np.sqrt(nearest) - self.radius)
 
@@ -82,7 +82,7 @@ def bifurcation_surface(
         role: Literal["inlet", "outlet"] = "inlet" if name == "inlet" else "outlet"
         planes.append(IoletPlane(name, role, _triple(line[-1]), _triple(-outwards), radius))
         tubes.append(_Tube(np.concatenate([line, [line[-1] + 0.8 * radius * outwards]]), radius))
-    sac = _sac(daughter_radii, angles, sac_radius)
+    sac = _sac_and_neck(daughter_radii, angles, sac_radius)
     widths = [0.6 * sac_radius] * len(sac) + [0.3 * parent_radius] * len(tubes)
     surface = _mesh([*sac, *tubes], widths, resolution or 0.1 * parent_radius)
     for plane, radius in zip(planes, radii, strict=True):
@@ -102,66 +102,66 @@ def _is_rim_of(plane: IoletPlane, loop: Loop) -> bool:
 
 def _daughter(side: float, angle: float, length: float) -> Floats:
     """Return the center line (k, 3) of a daughter, a quadratic Bezier curve from the origin."""
-    turn = angle - min(BEND, 0.5 * angle)
-    half = 0.5 * length
-    middle = half * np.array([np.cos(angle), side * np.sin(angle), 0.0])
-    end = middle + half * np.array([np.cos(turn), side * np.sin(turn), 0.0])
+    end_angle = angle - min(BEND_ANGLE, 0.5 * angle)
+    half_length = 0.5 * length
+    middle = half_length * np.array([np.cos(angle), side * np.sin(angle), 0.0])
+    end = middle + half_length * np.array([np.cos(end_angle), side * np.sin(end_angle), 0.0])
     t = np.linspace(0.0, 1.0, _SEGMENTS + 1)[:, None]
     return np.asarray(2.0 * t * (1.0 - t) * middle + t * t * end)
 
 
-def _sac(daughter_radii: Sequence[float], angles: Sequence[float], radius: float) -> list[_Tube]:
+def _sac_and_neck(daughter_radii: Sequence[float], angles: Sequence[float], radius: float) -> list[_Tube]:
     """Return sac and neck; the gap between sac and daughters is a third of their radius."""
     if radius == 0.0:
         return []
     sines = np.sin(np.minimum(angles, 0.5 * np.pi))
-    clear = float(np.max((radius + 1.3 * np.asarray(daughter_radii)) / sines))
-    center = clear * np.array([np.cos(LEAN), -np.sin(LEAN), 0.0])
+    center_distance = float(np.max((radius + 1.3 * np.asarray(daughter_radii)) / sines))
+    center = center_distance * np.array([np.cos(LEAN_ANGLE), -np.sin(LEAN_ANGLE), 0.0])
     neck = _Tube(np.stack([np.zeros(3), center]), 0.6 * radius)
     return [_Tube(np.stack([center, center * (1.0 + 1e-6)]), radius), neck]
 
 
-def _mesh(parts: Sequence[_Tube], widths: Sequence[float], spacing: float) -> Surface:
-    """Mesh the smooth union of `parts` on a grid of `spacing`; each part is blended over its width."""
+def _mesh(tubes: Sequence[_Tube], widths: Sequence[float], spacing: float) -> Surface:
+    """Mesh the smooth union of `tubes` on a grid of `spacing`; each part is blended over its width."""
     import igl
 
     margin = max(widths) + 3.0 * spacing
-    low = np.min([part.points.min(axis=0) - part.radius for part in parts], axis=0) - margin
-    high = np.max([part.points.max(axis=0) + part.radius for part in parts], axis=0) + margin
+    low = np.min([tube.points.min(axis=0) - tube.radius for tube in tubes], axis=0) - margin
+    high = np.max([tube.points.max(axis=0) + tube.radius for tube in tubes], axis=0) + margin
     nx, ny, nz = (int(count) for count in np.ceil((high - low) / spacing) + 1)
     if nx * ny * nz > 1 << 26:
         raise CaseError(f"a meshing grid of {nx} x {ny} x {nz} nodes is too fine; choose a larger resolution")
     z, y, x = np.meshgrid(*(low[a] + spacing * np.arange(n) for a, n in ((2, nz), (1, ny), (0, nx))), indexing="ij")
-    places = np.stack([x.reshape(-1), y.reshape(-1), z.reshape(-1)], axis=1)
-    field = _field(parts, widths, places.reshape(nz, ny, nx, 3), spacing)
-    vertices, faces, _ = igl.marching_cubes(field, places, nx, ny, nz, 0.0)
+    positions = np.stack([x.reshape(-1), y.reshape(-1), z.reshape(-1)], axis=1)
+    field = _field(tubes, widths, positions.reshape(nz, ny, nx, 3), spacing)
+    vertices, faces, _ = igl.marching_cubes(field, positions, nx, ny, nz, 0.0)
     surface = Surface.from_triangles(vertices[faces])
     return surface if surface.volume > 0.0 else Surface(surface.vertices, np.ascontiguousarray(surface.faces[:, ::-1]))
 
 
-def _field(parts: Sequence[_Tube], widths: Sequence[float], nodes: Floats, spacing: float) -> Floats:
+def _field(tubes: Sequence[_Tube], widths: Sequence[float], nodes: Floats, spacing: float) -> Floats:
     """Return the signed distance of `nodes` (nz, ny, nx, 3), exact where a cell of the grid may contain the zero level.
 
-    The distance changes by at most the way between two places, so that at the middle of a block of nodes excludes the
-    zero level from blocks far from the wall; their nodes get the distance of the middle.
+    The signed distance changes by at most the distance between two points. Its value at the center of a block of nodes
+    therefore excludes the zero level from blocks far from the wall; their nodes get that value.
     """
     ends = [np.minimum(np.arange(0, n, _BLOCK) + _BLOCK, n) - 1 for n in nodes.shape[:3]]
-    firsts = [np.arange(0, n, _BLOCK) for n in nodes.shape[:3]]
-    middles = 0.5 * (nodes[np.ix_(*firsts)] + nodes[np.ix_(*ends)])
-    coarse = _union(parts, widths, middles.reshape(-1, 3)).reshape(middles.shape[:3])
-    for axis, (first, end) in enumerate(zip(firsts, ends, strict=True)):
-        coarse = np.repeat(coarse, end - first + 1, axis=axis)
-    field = coarse.reshape(-1)
+    starts = [np.arange(0, n, _BLOCK) for n in nodes.shape[:3]]
+    centers = 0.5 * (nodes[np.ix_(*starts)] + nodes[np.ix_(*ends)])
+    block_values = _union(tubes, widths, centers.reshape(-1, 3)).reshape(centers.shape[:3])
+    for axis, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        block_values = np.repeat(block_values, end - start + 1, axis=axis)
+    field = block_values.reshape(-1)
     near = np.flatnonzero(np.abs(field) <= np.sqrt(3.0) * (0.5 * (_BLOCK - 1) + 1.1) * spacing)
-    field[near] = _union(parts, widths, nodes.reshape(-1, 3)[near])
+    field[near] = _union(tubes, widths, nodes.reshape(-1, 3)[near])
     return field
 
 
-def _union(parts: Sequence[_Tube], widths: Sequence[float], places: Floats) -> Floats:
-    """Return the signed distance of `places` (p, 3) from the smooth union of `parts`."""
-    field = parts[0].distance(places)
-    for part, width in zip(parts[1:], widths[1:], strict=True):
-        field = _smooth_minimum(field, part.distance(places), width)
+def _union(tubes: Sequence[_Tube], widths: Sequence[float], positions: Floats) -> Floats:
+    """Return the signed distance of `positions` (p, 3) from the smooth union of `tubes`."""
+    field = tubes[0].distance(positions)
+    for tube, width in zip(tubes[1:], widths[1:], strict=True):
+        field = _smooth_minimum(field, tube.distance(positions), width)
     return field
 
 

@@ -12,12 +12,12 @@ Floats = npt.NDArray[np.float64]
 def divided(low: Floats, high: Floats, cuts: Floats, parts: int) -> tuple[Floats, Floats]:
     """Return the middles and shares of the pieces of cells, (..., parts + cuts) each.
 
-    Cells are divided into equal parts, and also at `cuts`. A cut outside its cell makes a piece of share 0.
+    Cells are divided into equal parts, and also at `cuts`. A cut outside its cell gives a piece of share 0.
 
     Args:
         low: lower ends of the cells, (...).
         high: their upper ends.
-        cuts: places along the axis, in a shape that broadcasts to (..., cuts).
+        cuts: positions along the axis, in a shape that broadcasts to (..., cuts).
         parts: number of equal parts.
     """
     shape = np.broadcast_shapes(low.shape, cuts.shape[:-1])

@@ -18,7 +18,7 @@ BLOCK = 4
 #: Points per evaluation of the winding number.
 CHUNK = 1 << 18
 #: A block is evaluated node by node if its middle is closer than this to one half.
-UNDECIDED = 0.25
+UNDECIDED_MARGIN = 0.25
 #: A node closer than this (in spacings) to the surface is on it, and thus solid: STL has seven digits.
 ON_SURFACE = 1e-4
 
@@ -43,15 +43,15 @@ def nodes_inside(
     for start in range(0, len(far_blocks), CHUNK):
         corner = np.stack(np.unravel_index(far_blocks[start : start + CHUNK], blocks), axis=1) * BLOCK
         middle[start : start + CHUNK] = tree.winding_number(corner + 0.5 * (BLOCK - 1))
-    undecided = far_blocks[np.abs(middle - 0.5) < UNDECIDED]
-    by_node = np.union1d(np.flatnonzero(near_surface), undecided)
+    undecided = far_blocks[np.abs(middle - 0.5) < UNDECIDED_MARGIN]
+    resolved_blocks = np.union1d(np.flatnonzero(near_surface), undecided)
 
     distance = igl.AABB()
     distance.init(scaled.vertices, faces)
-    accepted = [_nodes_of(far_blocks[middle >= 0.5 + UNDECIDED], blocks, shape)]
-    step = CHUNK // BLOCK**3
-    for start in range(0, len(by_node), step):
-        nodes = _nodes_of(by_node[start : start + step], blocks, shape)
+    accepted = [_nodes_of(far_blocks[middle >= 0.5 + UNDECIDED_MARGIN], blocks, shape)]
+    blocks_per_pass = CHUNK // BLOCK**3
+    for start in range(0, len(resolved_blocks), blocks_per_pass):
+        nodes = _nodes_of(resolved_blocks[start : start + blocks_per_pass], blocks, shape)
         points = nodes.astype(np.float64)
         winding = tree.winding_number(points)
         inside = winding > 0.5
@@ -77,10 +77,10 @@ def _blocks_near(scaled: Surface, blocks: tuple[int, ...]) -> npt.NDArray[np.boo
 
 
 def _nodes_of(
-    numbers: npt.NDArray[np.int64], blocks: tuple[int, ...], shape: tuple[int, int, int]
+    block_numbers: npt.NDArray[np.int64], blocks: tuple[int, ...], shape: tuple[int, int, int]
 ) -> npt.NDArray[np.int32]:
-    """Return the nodes (p, 3) of the blocks `numbers` inside `shape`."""
-    corner = np.stack(np.unravel_index(numbers, blocks), axis=1).astype(np.int32) * BLOCK
-    local = np.indices((BLOCK,) * 3, dtype=np.int32).reshape(3, -1).T
-    nodes = (corner[:, None, :] + local).reshape(-1, 3)
+    """Return the nodes (p, 3) of the blocks `block_numbers` inside `shape`."""
+    corner = np.stack(np.unravel_index(block_numbers, blocks), axis=1).astype(np.int32) * BLOCK
+    offsets = np.indices((BLOCK,) * 3, dtype=np.int32).reshape(3, -1).T
+    nodes = (corner[:, None, :] + offsets).reshape(-1, 3)
     return np.asarray(nodes[np.all(nodes < np.array(shape, np.int32), axis=1)])

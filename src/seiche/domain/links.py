@@ -83,12 +83,12 @@ class SiteLookup:
             for k in range(26):
                 complete &= self.contains(sites, k)
             return np.flatnonzero(~complete)
-        full = self._mask
+        complete_neighbours = self._mask
         for axis in range(3):
-            layers = np.moveaxis(full, axis, 0)
-            full = np.moveaxis(layers[:-2] & layers[1:-1] & layers[2:], 0, axis)
+            layers = np.moveaxis(complete_neighbours, axis, 0)
+            complete_neighbours = np.moveaxis(layers[:-2] & layers[1:-1] & layers[2:], 0, axis)
         x, y, z = self.coords.T
-        return np.flatnonzero(~full[x, y, z])
+        return np.flatnonzero(~complete_neighbours[x, y, z])
 
     def contains(self, sites: npt.NDArray[np.int64], direction: int) -> npt.NDArray[np.bool_]:
         """Return flags (p,) of the `sites` (p,) whose neighbour along `direction` is a fluid site."""
@@ -101,8 +101,8 @@ class SiteLookup:
         if not len(self._sorted):
             return np.zeros(len(sites), bool)
         keys = self._keys(neighbours)
-        place = np.minimum(np.searchsorted(self._sorted, keys), len(self._sorted) - 1)
-        return np.asarray(self._sorted[place] == keys)
+        position = np.minimum(np.searchsorted(self._sorted, keys), len(self._sorted) - 1)
+        return np.asarray(self._sorted[position] == keys)
 
 
 def wall_direction(link_kind: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
@@ -138,7 +138,7 @@ def with_iolets(sites: SiteSet, iolets: Sequence[IoletPlane]) -> SiteSet:
 
 
 def check_sites(sites: SiteSet) -> None:
-    """Raise ValueError with the first wrong site if `sites` violates a rule of `SiteSet`."""
+    """Raise ValueError with the first invalid site if `sites` violates a rule of `SiteSet`."""
     _check_shapes(sites)
     coords = sites.coords
     outside = np.any((coords < 0) | (coords >= np.array(sites.shape)), axis=1)
@@ -150,9 +150,9 @@ def check_sites(sites: SiteSet) -> None:
     _check_links(sites)
     incomplete, absent = boundary_links(sites.shape, coords, sites.periodic)
     if rows:
-        place = np.minimum(np.searchsorted(sites.boundary, incomplete), rows - 1)
-        listed = (sites.boundary[place] == incomplete)[:, None]
-        absent &= ~(listed & (sites.link_kind[place] != LinkKind.NONE))
+        position = np.minimum(np.searchsorted(sites.boundary, incomplete), rows - 1)
+        listed = (sites.boundary[position] == incomplete)[:, None]
+        absent &= ~(listed & (sites.link_kind[position] != LinkKind.NONE))
     _refuse(sites, incomplete[absent.any(axis=1)], "has a link that meets no fluid site and is not cut")
 
 
@@ -170,7 +170,7 @@ def _check_links(sites: SiteSet) -> None:
     kind, iolet, fraction = sites.link_kind, sites.link_iolet, sites.link_fraction
     cut = kind != LinkKind.NONE
     opening = (kind == LinkKind.INLET) | (kind == LinkKind.OUTLET)
-    for wrong, reason in (
+    for invalid, reason in (
         (kind > LinkKind.OUTLET, "has a link of an unknown kind"),
         (~cut.any(axis=1, keepdims=True), "is listed as a boundary site but has no cut link"),
         (opening != (iolet >= 0), "has an iolet index on a link that is not an iolet link, or none on one that is"),
@@ -179,14 +179,14 @@ def _check_links(sites: SiteSet) -> None:
         (~cut & (fraction != 0.0), "has a fraction on a link that is not cut"),
         (~np.isfinite(sites.wall_normal), "has a wall normal that is not finite"),
     ):
-        _refuse(sites, sites.boundary[wrong.any(axis=1)], reason)
+        _refuse(sites, sites.boundary[invalid.any(axis=1)], reason)
     if len(sites.iolets):
         mixed = opening & (role_kinds(sites.iolets)[iolet] != kind)
         _refuse(sites, sites.boundary[mixed.any(axis=1)], "mixes up inlet and outlet")
 
 
-def _refuse(sites: SiteSet, wrong: npt.NDArray[np.int64], reason: str) -> None:
-    if len(wrong):
-        x, y, z = (int(value) for value in sites.coords[wrong[0]])
-        further_sites = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+def _refuse(sites: SiteSet, invalid: npt.NDArray[np.int64], reason: str) -> None:
+    if len(invalid):
+        x, y, z = (int(value) for value in sites.coords[invalid[0]])
+        further_sites = f" (and {len(invalid) - 1} more)" if len(invalid) > 1 else ""
         raise ValueError(f"site ({x}, {y}, {z}){further_sites} {reason}")

@@ -33,7 +33,7 @@ class Obstacle(Protocol):
     def measure(self) -> tuple[float, float]:
         """Return volume and surface."""
 
-    def continued(self, low: Floats, high: Floats, spacing: float) -> Self:
+    def extended(self, low: Floats, high: Floats, spacing: float) -> Self:
         """Return the body with the ends that are not inside the box from `low` to `high` moved out by two spacings.
 
         A body that ends in a wall or in a periodic plane thus has no surface there.
@@ -59,7 +59,7 @@ class SolidSphere:
         """Return volume and surface."""
         return 4.0 / 3.0 * math.pi * self.radius**3, 4.0 * math.pi * self.radius**2
 
-    def continued(self, low: Floats, high: Floats, spacing: float) -> SolidSphere:
+    def extended(self, low: Floats, high: Floats, spacing: float) -> SolidSphere:
         """Return the sphere itself, which has no ends."""
         return self
 
@@ -88,22 +88,22 @@ class SolidCylinder:
     def bounds(self) -> tuple[Floats, Floats]:
         """Return the corners of the box around the cylinder."""
         axis, _ = self._axis()
-        reach = self.radius * np.sqrt(np.maximum(1.0 - axis**2, 0.0))
-        return np.minimum(self.start, self.end) - reach, np.maximum(self.start, self.end) + reach
+        half_extent = self.radius * np.sqrt(np.maximum(1.0 - axis**2, 0.0))
+        return np.minimum(self.start, self.end) - half_extent, np.maximum(self.start, self.end) + half_extent
 
     def measure(self) -> tuple[float, float]:
         """Return volume and surface, the latter without the ends."""
         length = self._axis()[1]
         return math.pi * self.radius**2 * length, 2.0 * math.pi * self.radius * length
 
-    def continued(self, low: Floats, high: Floats, spacing: float) -> SolidCylinder:
+    def extended(self, low: Floats, high: Floats, spacing: float) -> SolidCylinder:
         """Return the cylinder, longer where it ends at or outside the box."""
         axis, _ = self._axis()
         body, shift = self, 2.0 * spacing * axis
-        if not _inside(np.array(self.start), low, high, spacing):
-            body = replace(body, start=_place(np.array(self.start) - shift))
-        if not _inside(np.array(self.end), low, high, spacing):
-            body = replace(body, end=_place(np.array(self.end) + shift))
+        if not _is_inside(np.array(self.start), low, high, spacing):
+            body = replace(body, start=_as_place(np.array(self.start) - shift))
+        if not _is_inside(np.array(self.end), low, high, spacing):
+            body = replace(body, end=_as_place(np.array(self.end) + shift))
         return body
 
 
@@ -127,15 +127,15 @@ class SolidBox:
         x, y, z = np.subtract(self.high, self.low).tolist()
         return x * y * z, 2.0 * (x * y + y * z + z * x)
 
-    def continued(self, low: Floats, high: Floats, spacing: float) -> SolidBox:
+    def extended(self, low: Floats, high: Floats, spacing: float) -> SolidBox:
         """Return the box, larger where it ends at or outside the other box."""
         below, above = np.array(self.low), np.array(self.high)
         below[below <= low + 1e-6 * spacing] -= 2.0 * spacing
         above[above >= high - 1e-6 * spacing] += 2.0 * spacing
-        return SolidBox(_place(below), _place(above))
+        return SolidBox(_as_place(below), _as_place(above))
 
 
-def around(
+def with_obstacles(
     distance: _Distance,
     obstacles: Sequence[Obstacle],
     box: tuple[Floats, Floats],
@@ -151,8 +151,8 @@ def around(
     low, high = box
     for number, obstacle in enumerate(obstacles, start=1):
         _refuse_empty(obstacle, number, box, spacing)
-    bodies = [obstacle.continued(low, high, spacing) for obstacle in obstacles]
-    steps = [(-1, 0, 1) if wraps else (0,) for wraps in periodic]
+    bodies = [obstacle.extended(low, high, spacing) for obstacle in obstacles]
+    steps = [(-1, 0, 1) if is_periodic else (0,) for is_periodic in periodic]
     shifts = [np.array(step) * (high - low) for step in itertools.product(*steps)]
 
     def nearest(points: Floats) -> Floats:
@@ -180,11 +180,11 @@ def _refuse_empty(obstacle: Obstacle, number: int, box: tuple[Floats, Floats], s
     )
 
 
-def _inside(point: Floats, low: Floats, high: Floats, spacing: float) -> bool:
+def _is_inside(point: Floats, low: Floats, high: Floats, spacing: float) -> bool:
     margin = 1e-6 * spacing
     return bool(np.all((point > low + margin) & (point < high - margin)))
 
 
-def _place(point: npt.NDArray[Any]) -> Place:
+def _as_place(point: npt.NDArray[Any]) -> Place:
     x, y, z = point.tolist()
     return x, y, z

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tiles that contain fluid sites: counted, or estimated for a vessel whose sites are not made.
+"""Tiles that contain fluid sites: counted, or estimated for a vessel whose sites are not generated.
 
 Boxes of sides a, b, c at all positions, in all orientations, meet a body of volume V and surface S in the measure
-V + S (a + b + c)/4 + ... (Blaschke's kinematic formula). The terms of the curvature are left out.
+V + S (a + b + c)/4 + ... (Blaschke's kinematic formula). Curvature terms are neglected.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Occupancy:
 def occupancy(sites: SiteSet, edge: int, run: int = 1) -> Occupancy:
     """Return the tiles of `edge`^3 sites that contain fluid, and their lanes in runs of `run` adjacent ones."""
     if isinstance(sites, SizedSites):
-        return _estimated(sites, edge, run)
+        return _estimate(sites, edge, run)
     extent = [-(-length // edge) for length in sites.shape]
     tile = sites.coords.astype(np.int64) // edge
     key = (tile[:, 0] * extent[1] + tile[:, 1]) * extent[2] + tile[:, 2]
@@ -57,7 +57,7 @@ def occupancy(sites: SiteSet, edge: int, run: int = 1) -> Occupancy:
     return Occupancy(len(tiles), int(np.count_nonzero(walled)), lanes)
 
 
-def _estimated(sites: SizedSites, edge: int, run: int) -> Occupancy:
+def _estimate(sites: SizedSites, edge: int, run: int) -> Occupancy:
     if sites.fills:
         extent = np.array([-(-length // edge) for length in sites.shape])
         inner = np.where(sites.periodic, extent, np.maximum(extent - 2, 0))

@@ -24,13 +24,13 @@ _HALF_D3Q19 = LINK_VECTORS[13:][np.abs(LINK_VECTORS[13:]).sum(axis=1) <= 2].asty
 #: Sites processed per pass, so that work arrays fit in the cache.
 _CHUNK = 1 << 19
 #: Maximum vertices of a coarsened graph, and minimum vertices per part.
-_MOST_VERTICES, _LEAST_VERTICES_A_PART = 200_000, 256
+_MAX_VERTICES, _MIN_VERTICES_PER_PART = 200_000, 256
 #: METIS uses 32-bit integers: weights are scaled to a sum below this.
-_MOST_WEIGHT = 1 << 30
-#: A METIS partition is accepted up to this ratio of the heaviest part to the mean, or if as even as the curve's.
+_MAX_WEIGHT = 1 << 30
+#: A METIS partition is accepted up to this ratio of the heaviest part to the mean, or if it is as even as the curve's.
 _IMBALANCE = 1.03
 #: Up to this many parts recursive bisection is tried first: on vessels it cuts 5 to 30 % fewer links than k-way.
-_MOST_BISECTED = 64
+_MAX_BISECTED_PARTS = 64
 
 
 def partition(
@@ -40,7 +40,7 @@ def partition(
     method: str = "metis",
     weights: npt.NDArray[Any] | None = None,
     block: int = 1,
-    most_vertices: int = _MOST_VERTICES,
+    most_vertices: int = _MAX_VERTICES,
 ) -> npt.NDArray[np.int32]:
     """Return the owner of every site, (n,) int32 in 0 ... parts - 1; the same on every call and rank.
 
@@ -79,22 +79,22 @@ def partition(
     blocks, vertex_of_block = grid, np.arange(len(grid))
     while len(grid) > most_vertices:
         coarser, vertex_of_vertex = distinct(grid // 2)
-        if len(coarser) < parts * _LEAST_VERTICES_A_PART:
+        if len(coarser) < parts * _MIN_VERTICES_PER_PART:
             break
         grid, vertex_of_block = coarser, vertex_of_vertex[vertex_of_block]
     vertex_weights: Weights = np.bincount(vertex_of_block, block_weights, len(grid)).astype(np.float64)
     graph = _graph(sites, vertex_of_block[block_of_site], len(grid))
     candidates = []
-    for recursive in (True, False) if parts <= _MOST_BISECTED else (False,):
+    for recursive in (True, False) if parts <= _MAX_BISECTED_PARTS else (False,):
         owner = _metis(graph, vertex_weights, parts, recursive)[vertex_of_block]
         if _heaviest(owner, block_weights, parts) <= _IMBALANCE * block_weights.sum() / parts:
             return owner[block_of_site]
         candidates.append(owner)
     # With few vertices per part METIS may leave parts empty or very uneven; the curve satisfies its bounds there, too.
-    along_curve = _cut_curve(blocks, block_weights, parts)
-    limit = _heaviest(along_curve, block_weights, parts)
-    even = [owner for owner in candidates if _heaviest(owner, block_weights, parts) <= limit]
-    return (even or [along_curve])[0][block_of_site]
+    curve_owner = _cut_curve(blocks, block_weights, parts)
+    limit = _heaviest(curve_owner, block_weights, parts)
+    acceptable = [owner for owner in candidates if _heaviest(owner, block_weights, parts) <= limit]
+    return (acceptable or [curve_owner])[0][block_of_site]
 
 
 def _site_weights(count: int, weights: npt.NDArray[Any] | None) -> Weights:
@@ -151,8 +151,8 @@ def _metis(graph: Any, weights: Weights, parts: int, recursive: bool) -> npt.NDA
     """Return the part of every vertex by METIS (Karypis and Kumar, SIAM J. Sci. Comput. 20, 359, 1998)."""
     import pymetis
 
-    is_integer = np.array_equal(weights, np.round(weights)) and weights.sum() < _MOST_WEIGHT
-    scaled = weights if is_integer else np.round(weights * (_MOST_WEIGHT / 2 / weights.sum()))
+    is_integer = np.array_equal(weights, np.round(weights)) and weights.sum() < _MAX_WEIGHT
+    scaled = weights if is_integer else np.round(weights * (_MAX_WEIGHT / 2 / weights.sum()))
     _, part = pymetis.part_graph(
         parts,
         pymetis.CSRAdjacency(graph.indptr, graph.indices),
@@ -195,10 +195,10 @@ def _cut(weights: Weights, parts: int) -> npt.NDArray[np.int32]:
     Items are assigned by their midpoints, so no piece exceeds its share by more than an item.
     """
     middles = np.cumsum(weights) - weights / 2
-    numbers = np.arange(1, parts)
-    cuts = np.searchsorted(middles, numbers * (weights.sum() / parts))
-    cuts = np.maximum(np.maximum.accumulate(cuts - numbers), 0) + numbers
-    cuts = np.minimum(cuts, len(weights) - parts + numbers)
+    part_numbers = np.arange(1, parts)
+    cuts = np.searchsorted(middles, part_numbers * (weights.sum() / parts))
+    cuts = np.maximum(np.maximum.accumulate(cuts - part_numbers), 0) + part_numbers
+    cuts = np.minimum(cuts, len(weights) - parts + part_numbers)
     return np.searchsorted(cuts, np.arange(len(weights)), side="right").astype(np.int32)
 
 

@@ -20,12 +20,12 @@ END_SPACINGS = 1e-3
 
 @dataclass(frozen=True)
 class PeriodicEnds:
-    """End planes of a surface: `low` and `high` (3,) in metres along the `periodic` axes, `grain` their tolerance."""
+    """End planes of a surface: `low` and `high` (3,) along the `periodic` axes, with a `tolerance`, in metres."""
 
     periodic: tuple[bool, bool, bool]
     low: Floats
     high: Floats
-    grain: float
+    tolerance: float
 
     @staticmethod
     def of(surface: Surface, spacing: float, periodic: tuple[bool, bool, bool]) -> PeriodicEnds:
@@ -40,24 +40,24 @@ class PeriodicEnds:
                 )
         return PeriodicEnds(periodic, low, high, END_SPACINGS * spacing)
 
-    def _in_an_end(self, points: Floats) -> npt.NDArray[np.bool_]:
+    def _in_end_plane(self, points: Floats) -> npt.NDArray[np.bool_]:
         """Return flags of the polygons (..., n, 3) that lie in one end plane."""
         in_end = np.zeros(points.shape[:-2], bool)
         for axis in np.flatnonzero(self.periodic):
             for end in (self.low[axis], self.high[axis]):
-                in_end |= np.all(np.abs(points[..., axis] - end) <= self.grain, axis=-1)
+                in_end |= np.all(np.abs(points[..., axis] - end) <= self.tolerance, axis=-1)
         return in_end
 
     def contain(self, loop: Loop) -> bool:
         """Return whether the rim lies in an end plane: its center is there, and its normal along the axis."""
         center, normal = np.asarray(loop.center), np.abs(loop.normal)
-        return bool(self._in_an_end(center[None])) and bool(np.any(normal[np.array(self.periodic)] > 0.999))
+        return bool(self._in_end_plane(center[None])) and bool(np.any(normal[np.array(self.periodic)] > 0.999))
 
     def repeated(self, surface: Surface, labels: npt.NDArray[np.int16]) -> tuple[Surface, npt.NDArray[np.int16]]:
         """Return `surface` without triangles in its ends and with its images on all sides, and their labels."""
         if not any(self.periodic):
             return surface, labels
-        inside_faces = ~self._in_an_end(surface.corners())
+        inside_faces = ~self._in_end_plane(surface.corners())
         corners, length = surface.corners()[inside_faces], self.high - self.low
         shifts = product(*((0.0, -1.0, 1.0) if axis else (0.0,) for axis in self.periodic))
         images = [corners + np.array(shift) * length for shift in shifts]

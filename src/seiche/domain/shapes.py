@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from seiche.domain.assemble import TOUCHING, CandidateNodes, Floats, WallHits, assemble
+from seiche.domain.assemble import TOUCH_TOLERANCE, CandidateNodes, Floats, WallHits, assemble
 from seiche.domain.bifurcation import bifurcation_surface as bifurcation_surface
-from seiche.domain.obstacles import Obstacle, around
+from seiche.domain.obstacles import Obstacle, with_obstacles
 from seiche.domain.sites import LINK_VECTORS, IoletPlane, SiteSet
 from seiche.errors import CaseError
 
@@ -41,10 +41,10 @@ def tube(
     length a whole number of spacings. `obstacles` are solid bodies in it. Raises CaseError when a length is not
     positive or no site fits.
     """
-    _positive(radius=radius, length=length, spacing=spacing)
+    _check_positive(radius=radius, length=length, spacing=spacing)
     direction = _unit(axis)
-    along = int(np.argmax(np.abs(direction)))
-    if periodic and abs(direction[along]) < 1.0:
+    main_axis = int(np.argmax(np.abs(direction)))
+    if periodic and abs(direction[main_axis]) < 1.0:
         raise CaseError(
             f"a periodic tube must lie along a lattice axis, not along {tuple(float(value) for value in axis)}"
         )
@@ -54,12 +54,12 @@ def tube(
         squared = np.einsum("ij,ij->i", points, points) - axial * axial
         return np.asarray(np.sqrt(np.maximum(squared, 0.0)) - radius)
 
-    reach = radius * np.sqrt(np.maximum(1.0 - direction**2, 0.0))
-    low, high = np.minimum(0.0, length * direction) - reach, np.maximum(0.0, length * direction) + reach
+    half_extent = radius * np.sqrt(np.maximum(1.0 - direction**2, 0.0))
+    low, high = np.minimum(0.0, length * direction) - half_extent, np.maximum(0.0, length * direction) + half_extent
     if periodic:
-        _whole(length=length, spacing=spacing)
-        wraps = (along == 0, along == 1, along == 2)
-        return sites_from_distance(distance, low, high, spacing, periodic=wraps, obstacles=obstacles)
+        _check_whole_spacings(length=length, spacing=spacing)
+        periodic_axes = (main_axis == 0, main_axis == 1, main_axis == 2)
+        return sites_from_distance(distance, low, high, spacing, periodic=periodic_axes, obstacles=obstacles)
 
     def beyond_ends(points: Floats) -> Floats:
         axial = points @ direction
@@ -90,26 +90,26 @@ def duct(
     `plates` its only walls are those at y = 0 and y = `width`, and it is periodic along z (a whole number of spacings).
     `obstacles` are solid bodies in it.
     """
-    _positive(width=width, height=height, length=length, spacing=spacing)
-    half = np.array([0.5 * width, np.inf if plates else 0.5 * height])
+    _check_positive(width=width, height=height, length=length, spacing=spacing)
+    half_widths = np.array([0.5 * width, np.inf if plates else 0.5 * height])
     center = np.array([0.5 * width, 0.5 * height])
 
     def distance(points: Floats) -> Floats:
-        return np.asarray(np.max(np.abs(points[:, 1:] - center) - half, axis=1))
+        return np.asarray(np.max(np.abs(points[:, 1:] - center) - half_widths, axis=1))
 
-    low, high, wraps = (0.0, 0.0, 0.0), (length, width, height), (periodic, False, plates)
+    low, high, periodic_axes = (0.0, 0.0, 0.0), (length, width, height), (periodic, False, plates)
     if plates:
-        _whole(height=height, spacing=spacing)
+        _check_whole_spacings(height=height, spacing=spacing)
     if periodic:
-        _whole(length=length, spacing=spacing)
-        return sites_from_distance(distance, low, high, spacing, periodic=wraps, obstacles=obstacles)
+        _check_whole_spacings(length=length, spacing=spacing)
+        return sites_from_distance(distance, low, high, spacing, periodic=periodic_axes, obstacles=obstacles)
 
     def beyond_ends(points: Floats) -> Floats:
         return np.maximum(-points[:, 0], points[:, 0] - length)
 
     iolets = duct_ends(width, height, length)
     return sites_from_distance(
-        distance, low, high, spacing, iolets, periodic=wraps, region=beyond_ends, obstacles=obstacles
+        distance, low, high, spacing, iolets, periodic=periodic_axes, region=beyond_ends, obstacles=obstacles
     )
 
 
@@ -127,26 +127,26 @@ def channel(
     All three must be whole numbers of spacings: the plates are then half way between nodes. `obstacles` are solid
     bodies in it.
     """
-    _positive(height=height, length=length, width=width, spacing=spacing)
-    _whole(height=height, length=length, width=width, spacing=spacing)
+    _check_positive(height=height, length=length, width=width, spacing=spacing)
+    _check_whole_spacings(height=height, length=length, width=width, spacing=spacing)
 
     def distance(points: Floats) -> Floats:
         return np.asarray(np.abs(points[:, 2] - 0.5 * height) - 0.5 * height)
 
     high = (length, width, height)
-    wraps = (True, True, False)
-    return sites_from_distance(distance, (0.0, 0.0, 0.0), high, spacing, periodic=wraps, obstacles=obstacles)
+    periodic_axes = (True, True, False)
+    return sites_from_distance(distance, (0.0, 0.0, 0.0), high, spacing, periodic=periodic_axes, obstacles=obstacles)
 
 
 def box(shape: tuple[int, int, int], spacing: float = 1.0, *, obstacles: Sequence[Obstacle] = ()) -> SiteSet:
     """Make a box of `shape` sites, less those in `obstacles`, that is periodic in all directions."""
-    _positive(spacing=spacing)
+    _check_positive(spacing=spacing)
     if min(shape) < 1:
         raise CaseError(f"a box requires at least one site along each axis, not {tuple(shape)}")
     if obstacles:
         high = spacing * np.array(shape, float)
-        everywhere = (True, True, True)
-        return sites_from_distance(_no_wall, np.zeros(3), high, spacing, periodic=everywhere, obstacles=obstacles)
+        all_periodic = (True, True, True)
+        return sites_from_distance(_no_wall, np.zeros(3), high, spacing, periodic=all_periodic, obstacles=obstacles)
     coords = np.empty((shape[0] * shape[1] * shape[2], 3), np.int32)
     for axis, index in enumerate(np.ix_(*(np.arange(extent, dtype=np.int32) for extent in shape))):
         coords[:, axis].reshape(shape)[...] = index
@@ -170,10 +170,10 @@ def sites_from_distance(
     Nodes are at (i + 1/2) spacing. In a periodic direction the box must be a whole number of spacings long. Link
     fractions are the roots of `distance` along the link (to 1e-9 of a link), normals its gradient there.
     `region` is negative where nodes are allowed, without being a wall (the space between the ends of a tube). Without
-    it, components without an iolet are left out, such as those beyond the openings. `obstacles` are solid bodies in the
+    it, components without an iolet are removed, such as those beyond the openings. `obstacles` are solid bodies in the
     box, repeated along its periodic directions.
     """
-    distance = around(distance, obstacles, (np.asarray(low, float), np.asarray(high, float)), spacing, periodic)
+    distance = with_obstacles(distance, obstacles, (np.asarray(low, float), np.asarray(high, float)), spacing, periodic)
     first = np.floor(np.asarray(low, float) / spacing + 1e-6).astype(np.int64)
     last = np.ceil(np.asarray(high, float) / spacing - 1e-6).astype(np.int64)
     nx, ny, nz = (last - first).tolist()
@@ -195,7 +195,7 @@ def _fluid_nodes(lattice: CandidateNodes, bounds: Sequence[Distance]) -> npt.NDA
         nodes = np.indices((min(layers, nx - start), ny, nz), dtype=np.int32).reshape(3, -1).T
         nodes[:, 0] += start
         points = np.asarray(lattice.origin) + lattice.spacing * nodes
-        inside = np.all([bound(points) < -TOUCHING * lattice.spacing for bound in bounds], axis=0)
+        inside = np.all([bound(points) < -TOUCH_TOLERANCE * lattice.spacing for bound in bounds], axis=0)
         accepted.append(np.ascontiguousarray(nodes[inside]))
     return np.concatenate(accepted)
 
@@ -272,13 +272,13 @@ def _unit(axis: Sequence[float]) -> Floats:
     return vector / length
 
 
-def _positive(**lengths: float) -> None:
+def _check_positive(**lengths: float) -> None:
     for name, value in lengths.items():
         if not (np.isfinite(value) and value > 0.0):
             raise CaseError(f"{name} = {value:g} m must be positive")
 
 
-def _whole(spacing: float, **lengths: float) -> None:
+def _check_whole_spacings(spacing: float, **lengths: float) -> None:
     for name, value in lengths.items():
         if round(value / spacing) < 1 or abs(value / spacing - round(value / spacing)) > 1e-6:
             raise CaseError(f"{name} = {value:g} m must be a whole number of spacings of {spacing:g} m")

@@ -27,25 +27,25 @@ from seiche.errors import FormatError, SeicheError
 Result = TypeVar("Result")
 
 #: Folder of files in memory on Linux.
-MEMORY = Path("/dev/shm")
+SHARED_MEMORY = Path("/dev/shm")
 #: Shorter arrays are copied to every rank.
-LEAST_BYTES = 1 << 16
+MIN_SHARED_BYTES = 1 << 16
 #: Maximum bytes per message.
-_PIECE = 1 << 30
+_MAX_MESSAGE = 1 << 30
 
 
 def on_root(world: World, work: Callable[[], Result]) -> Result:
     """Return the result of `work()` on rank 0 to every rank; a SeicheError of rank 0 is raised on all (collective)."""
     if world.size == 1:
         return work()
-    answer: tuple[Result | None, type[SeicheError] | None, tuple[object, ...]] = (None, None, ())
+    outcome: tuple[Result | None, type[SeicheError] | None, tuple[object, ...]] = (None, None, ())
     if world.rank == 0:
         try:
-            answer = (work(), None, ())
+            outcome = (work(), None, ())
         except SeicheError as error:
             details = (error.path, error.place, error.reason) if isinstance(error, FormatError) else error.args
-            answer = (None, type(error), details)
-    result, kind, details = world.bcast(answer)
+            outcome = (None, type(error), details)
+    result, kind, details = world.bcast(outcome)
     if kind is not None:
         raise kind(*details)
     return cast(Result, result)
@@ -66,11 +66,11 @@ def shared_array(world: World, array: npt.NDArray[Any] | None) -> npt.NDArray[An
     from mpi4py import MPI
 
     host = world.comm.Split_type(MPI.COMM_TYPE_SHARED)
-    first = host.Get_rank() == 0
-    firsts = world.comm.Split(0 if first else 1, world.rank)
+    is_leader = host.Get_rank() == 0
+    leaders = world.comm.Split(0 if is_leader else 1, world.rank)
     try:
-        memory = _mapped(host, size) if size >= LEAST_BYTES and host.Get_size() > 1 else None
-        available = memory is not None or (size >= LEAST_BYTES and host.Get_size() == 1)
+        memory = _map_shared_memory(host, size) if size >= MIN_SHARED_BYTES and host.Get_size() > 1 else None
+        available = memory is not None or (size >= MIN_SHARED_BYTES and host.Get_size() == 1)
         shared = all(world.allgather(available))  # all ranks or none, so that the broadcasts below match
         use_memory = memory is not None and shared
         target = np.frombuffer(memory, np.uint8, size) if use_memory else np.empty(size, np.uint8)  # type: ignore[arg-type]
@@ -78,11 +78,11 @@ def shared_array(world: World, array: npt.NDArray[Any] | None) -> npt.NDArray[An
             target[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         if not shared:
             _broadcast(world.comm, target)
-        elif first:
-            _broadcast(firsts, target)
+        elif is_leader:
+            _broadcast(leaders, target)
         host.Barrier()
     finally:
-        firsts.Free()
+        leaders.Free()
         host.Free()
     result: npt.NDArray[Any] = target.view(dtype).reshape(shape)
     result.flags.writeable = False
@@ -97,9 +97,9 @@ def shared_sites(world: World, sites: SiteSet | None) -> SiteSet:
     if world.emulated:
         shared: SiteSet = world.bcast(sites)
         return shared
-    bare: SiteSet = world.bcast(without_arrays(sites) if sites is not None else None)
-    arrays: dict[str, Any] = {name: shared_array(world, getattr(sites, name, None)) for name in _arrays_of(bare)}
-    return replace(bare, **arrays)
+    empty_sites: SiteSet = world.bcast(without_arrays(sites) if sites is not None else None)
+    arrays: dict[str, Any] = {name: shared_array(world, getattr(sites, name, None)) for name in _arrays_of(empty_sites)}
+    return replace(empty_sites, **arrays)
 
 
 def without_arrays(sites: SiteSet) -> SiteSet:
@@ -126,13 +126,13 @@ def shared_from_root(world: World, work: Callable[[], npt.NDArray[Any]]) -> npt.
     return shared_array(world, arrays[0] if arrays else None)
 
 
-def _mapped(host: Any, size: int) -> mmap.mmap | None:
+def _map_shared_memory(host: Any, size: int) -> mmap.mmap | None:
     """Return `size` bytes shared by the ranks of `host`, None on all of them if it fails on one (collective)."""
     name, descriptor = "", -1
     memory: mmap.mmap | None = None
     if host.Get_rank() == 0:
         with contextlib.suppress(OSError):
-            descriptor, name = tempfile.mkstemp(prefix="seiche-", dir=MEMORY)
+            descriptor, name = tempfile.mkstemp(prefix="seiche-", dir=SHARED_MEMORY)
             # Allocates now, so that missing memory is an error here and not at the first write.
             os.posix_fallocate(descriptor, 0, size)
             memory = mmap.mmap(descriptor, size)
@@ -141,17 +141,17 @@ def _mapped(host: Any, size: int) -> mmap.mmap | None:
         with contextlib.suppress(OSError):
             descriptor = os.open(name, os.O_RDWR)
             memory = mmap.mmap(descriptor, size)
-    everywhere = all(host.allgather(memory is not None))
+    mapped_by_all = all(host.allgather(memory is not None))
     if descriptor >= 0:
         os.close(descriptor)
     if host.Get_rank() == 0 and name:
         with contextlib.suppress(OSError):
             os.unlink(name)
-    return memory if everywhere else None
+    return memory if mapped_by_all else None
 
 
 def _broadcast(comm: Any, data: npt.NDArray[np.uint8]) -> None:
     from mpi4py import MPI
 
-    for begin in range(0, len(data), _PIECE):
-        comm.Bcast([data[begin : begin + _PIECE], MPI.BYTE], root=0)
+    for begin in range(0, len(data), _MAX_MESSAGE):
+        comm.Bcast([data[begin : begin + _MAX_MESSAGE], MPI.BYTE], root=0)

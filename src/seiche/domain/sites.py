@@ -112,7 +112,7 @@ class SiteSet:
             linear = self.linear(coords)
             if not len(keys):
                 return np.full(linear.shape, -1, np.int64)
-            place = np.minimum(np.searchsorted(keys, linear), len(keys) - 1)
-            return np.where(keys[place] == linear, place, -1)
+            position = np.minimum(np.searchsorted(keys, linear), len(keys) - 1)
+            return np.where(keys[position] == linear, position, -1)
 
         return find

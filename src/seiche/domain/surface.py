@@ -94,17 +94,17 @@ class Surface:
     def boundary_loops(self) -> list[Loop]:
         """Return the open rims by decreasing radius; rims that share a vertex are traversed in a fixed order."""
         starts, ends = self._open_edges()
-        follow: dict[int, list[int]] = {}
+        next_vertices: dict[int, list[int]] = {}
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-            follow.setdefault(start, []).append(end)
+            next_vertices.setdefault(start, []).append(end)
         chains = []
-        while follow:
-            first = next(iter(follow))
+        while next_vertices:
+            first = next(iter(next_vertices))
             chain = [first]
-            while (options := follow.get(chain[-1])) is not None:
-                chain.append(options.pop(0))
-                if not options:
-                    del follow[chain[-2]]
+            while (successors := next_vertices.get(chain[-1])) is not None:
+                chain.append(successors.pop(0))
+                if not successors:
+                    del next_vertices[chain[-2]]
                 if chain[-1] == first:
                     break
             chains.append(chain[:-1] if chain[-1] == first else chain)
@@ -113,11 +113,11 @@ class Surface:
     def _open_edges(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return start and end of the directed edges without a partner, oriented as edges of a cap."""
         start, end, sign, keys = self._edges()
-        _, place = np.unique(keys, return_inverse=True)
-        balance, times = np.bincount(place, weights=sign), np.bincount(place)
-        single = np.flatnonzero((times[place] % 2 == 1) & (balance[place] * sign > 0.0))
-        _, unique = np.unique(place[single], return_index=True)
-        return end[single[unique]], start[single[unique]]
+        _, edge = np.unique(keys, return_inverse=True)
+        balance, counts = np.bincount(edge, weights=sign), np.bincount(edge)
+        open_edges = np.flatnonzero((counts[edge] % 2 == 1) & (balance[edge] * sign > 0.0))
+        _, unique = np.unique(edge[open_edges], return_index=True)
+        return end[open_edges[unique]], start[open_edges[unique]]
 
     def _edges(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Floats, npt.NDArray[np.int64]]:
         """Return start, end, sign of the direction and undirected key of the three edges of every triangle, (3 f,)."""
@@ -126,21 +126,21 @@ class Surface:
         keys = np.minimum(start, end) * len(self.vertices) + np.maximum(start, end)
         return start, end, np.where(start < end, 1.0, -1.0), keys
 
-    def clashes(self) -> Floats:
+    def orientation_conflicts(self) -> Floats:
         """Return the midpoints (n, 3) of the edges between two triangles of opposite orientation."""
         start, end, sign, keys = self._edges()
-        _, first, place, times = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-        edges = first[(times == 2) & (np.abs(np.bincount(place, weights=sign)) == 2.0)]
+        _, first, edge, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+        edges = first[(counts == 2) & (np.abs(np.bincount(edge, weights=sign)) == 2.0)]
         return np.asarray(0.5 * (self.vertices[start[edges]] + self.vertices[end[edges]]))
 
     def _loop(self, chain: list[int]) -> Loop:
         points = self.vertices[chain]
         center = _rim_center(points)
-        spokes = points - center
-        normal = np.cross(spokes, np.roll(spokes, -1, axis=0)).sum(axis=0)
+        radii = points - center
+        normal = np.cross(radii, np.roll(radii, -1, axis=0)).sum(axis=0)
         length = float(np.linalg.norm(normal))
         unit = normal / length if length > 0.0 else normal
-        radius = float(np.linalg.norm(spokes, axis=1).mean())
+        radius = float(np.linalg.norm(radii, axis=1).mean())
         return Loop(np.array(chain, np.int32), _triple(center), _triple(unit), radius)
 
     def capped(self, loops: Sequence[Loop]) -> Surface:
@@ -152,16 +152,16 @@ class Surface:
             faces.append(np.stack([loop.vertices, np.roll(loop.vertices, -1), center], axis=1))
         return Surface(np.concatenate(vertices), np.concatenate(faces))
 
-    def clipped(self, center: Sequence[float], normal: Sequence[float], reach: float) -> Surface:
-        """Remove the surface behind the plane through `center` with `normal`, within `reach` (metres) of `center`.
+    def clipped(self, center: Sequence[float], normal: Sequence[float], radius: float) -> Surface:
+        """Remove the surface behind the plane through `center` with `normal`, within `radius` (metres) of `center`.
 
         Triangles that cross the plane are cut exactly at it, which leaves a rim in the plane.
         """
         height = (self.vertices - np.asarray(center)) @ np.asarray(normal)
-        height[np.abs(height) < 1e-12 * reach] = 0.0
-        in_reach = np.linalg.norm(self.vertices - np.asarray(center), axis=1) <= reach
+        height[np.abs(height) < 1e-12 * radius] = 0.0
+        within_radius = np.linalg.norm(self.vertices - np.asarray(center), axis=1) <= radius
         behind = height[self.faces] < 0.0
-        affected = in_reach[self.faces].all(axis=1) & behind.any(axis=1)
+        affected = within_radius[self.faces].all(axis=1) & behind.any(axis=1)
         pieces = [self.faces[~affected]]
         edges: dict[tuple[int, int], int] = {}
         cuts: list[Floats] = []
@@ -200,10 +200,10 @@ def subdivided(corners: Floats, longest: float) -> tuple[Floats, npt.NDArray[np.
         finished.append(corners[is_small])
         owners.append(parent[is_small])
         corners, parent = corners[~is_small], parent[~is_small]
-        turn = (edges[~is_small].argmax(axis=1)[:, None] + np.arange(3)) % 3  # the longest edge becomes the first
-        a, b, c = np.moveaxis(np.take_along_axis(corners, turn[:, :, None], axis=1), 1, 0)
-        middle = 0.5 * (a + b)
-        corners = np.concatenate([np.stack([a, middle, c], axis=1), np.stack([middle, b, c], axis=1)])
+        rotation = (edges[~is_small].argmax(axis=1)[:, None] + np.arange(3)) % 3  # the longest edge becomes the first
+        a, b, c = np.moveaxis(np.take_along_axis(corners, rotation[:, :, None], axis=1), 1, 0)
+        midpoint = 0.5 * (a + b)
+        corners = np.concatenate([np.stack([a, midpoint, c], axis=1), np.stack([midpoint, b, c], axis=1)])
         parent = np.concatenate([parent, parent])
     if not finished:
         return corners, parent

@@ -23,7 +23,7 @@ from seiche.domain.surface import Surface, subdivided
 EDGE_TOLERANCE = 1e-6
 #: Pairs of nodes and pieces per pass.
 CHUNK = 1 << 20
-_PIECE = 2.0
+_MAX_EDGE = 2.0
 _FORWARD = LINK_VECTORS[13:].astype(np.float64)
 
 
@@ -39,14 +39,14 @@ class SurfaceWall:
         corners = (self.surface.corners() - np.asarray(lattice.origin)) / lattice.spacing
         rows = np.unique(node)
         fraction, face = _first_hits(corners, lattice.coords[rows].astype(np.int64), np.array(lattice.shape, np.int64))
-        place = np.searchsorted(rows, node)
-        fraction, face = fraction[place, direction], face[place, direction]
+        position = np.searchsorted(rows, node)
+        fraction, face = fraction[position, direction], face[position, direction]
         area = self.surface.vector_areas()
         unit = area / np.maximum(np.linalg.norm(area, axis=1, keepdims=True), np.finfo(float).tiny)
-        met = face >= 0
-        normal = np.where(met[:, None], unit[face], 0.0)
-        label = np.where(met, self.labels[face], -1).astype(np.int16)
-        return WallHits(np.where(met, np.minimum(fraction, 1.0), np.nan), normal, label)
+        is_hit = face >= 0
+        normal = np.where(is_hit[:, None], unit[face], 0.0)
+        label = np.where(is_hit, self.labels[face], -1).astype(np.int16)
+        return WallHits(np.where(is_hit, np.minimum(fraction, 1.0), np.nan), normal, label)
 
 
 def _first_hits(
@@ -57,27 +57,27 @@ def _first_hits(
     keys = (nodes + 1) @ strides
     fraction = np.full((len(nodes), 26), np.inf)
     triangle = np.full((len(nodes), 26), -1, np.int64)
-    pieces, parent = subdivided(corners, _PIECE)
+    pieces, parent = subdivided(corners, _MAX_EDGE)
     order = np.argsort(parent, kind="stable")
     pieces, parent = pieces[order], parent[order]
-    reach = int(_PIECE) + 3
-    window = np.indices((reach,) * 3).reshape(3, -1).T
+    window_size = int(_MAX_EDGE) + 3
+    window = np.indices((window_size,) * 3).reshape(3, -1).T
     step = max(1, CHUNK // len(window))
     for start in range(0, len(pieces), step):
         chunk = pieces[start : start + step]
         low, high = np.ceil(chunk.min(axis=1) - 1.001), np.floor(chunk.max(axis=1) + 1.001)
-        around = low[:, None, :].astype(np.int64) + window
-        candidates = np.all((around <= high[:, None, :]) & (around >= 0) & (around < shape), axis=2)
+        window_nodes = low[:, None, :].astype(np.int64) + window
+        candidates = np.all((window_nodes <= high[:, None, :]) & (window_nodes >= 0) & (window_nodes < shape), axis=2)
         piece, offset = np.nonzero(candidates)
-        key = (around[piece, offset] + 1) @ strides
+        key = (window_nodes[piece, offset] + 1) @ strides
         row = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
         is_node = keys[row] == key
         pair = np.unique(parent[start + piece[is_node]] * len(nodes) + row[is_node])
-        _test(corners, nodes, pair // len(nodes), pair % len(nodes), fraction=fraction, triangle=triangle)
+        _update_hits(corners, nodes, pair // len(nodes), pair % len(nodes), fraction=fraction, triangle=triangle)
     return fraction, triangle
 
 
-def _test(
+def _update_hits(
     corners: Floats,
     nodes: npt.NDArray[np.int64],
     face: npt.NDArray[np.int64],
@@ -93,11 +93,11 @@ def _test(
     height = np.einsum("ij,ij->i", s, normal)
     close = np.abs(height) <= np.sqrt(3.0) * (1.0 + 3.0 * ON_SURFACE) * np.linalg.norm(normal, axis=1)
     face, row, e, g, s, normal, height = (values[close] for values in (face, row, e, g, s, normal, height))
-    against = -(normal @ _FORWARD.T)
+    denominator = -(normal @ _FORWARD.T)
     size = np.linalg.norm(normal, axis=1, keepdims=True)
-    against = np.where(np.abs(against) > 1e-12 * size, against, np.nan)
-    u, v = (np.cross(g, s) @ _FORWARD.T) / against, (np.cross(s, e) @ _FORWARD.T) / against
-    t = height[:, None] / against
+    denominator = np.where(np.abs(denominator) > 1e-12 * size, denominator, np.nan)
+    u, v = (np.cross(g, s) @ _FORWARD.T) / denominator, (np.cross(s, e) @ _FORWARD.T) / denominator
+    t = height[:, None] / denominator
     hit = (u >= -EDGE_TOLERANCE) & (v >= -EDGE_TOLERANCE) & (u + v <= 1.0 + EDGE_TOLERANCE)
     hit &= (np.abs(t) <= 1.0 + 3.0 * ON_SURFACE) & (t != 0.0)
     pair, k = np.nonzero(hit)
@@ -107,5 +107,5 @@ def _test(
     nearer = distance < fraction[row[pair], direction]
     pair, direction, distance = pair[nearer], direction[nearer], distance[nearer]
     last = np.argsort(-distance, kind="stable")  # the nearest overwrites the others
-    where = (row[pair[last]], direction[last])
-    fraction[where], triangle[where] = distance[last], face[pair[last]]
+    links = (row[pair[last]], direction[last])
+    fraction[links], triangle[links] = distance[last], face[pair[last]]

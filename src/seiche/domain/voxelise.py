@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from seiche.domain.assemble import RIM_SPACINGS, CandidateNodes, Dropped, Floats, assemble
+from seiche.domain.assemble import RIM_SPACINGS, CandidateNodes, DroppedComponent, Floats, assemble
 from seiche.domain.inside import nodes_inside
 from seiche.domain.periodic_ends import END_SPACINGS, NO_IOLET, PERIODIC, PeriodicEnds
 from seiche.domain.sites import IoletPlane, SiteSet
@@ -23,9 +23,9 @@ from seiche.domain.surface_hits import SurfaceWall
 from seiche.errors import CaseError
 
 #: Maximum number of nodes in the bounding box; more indicate a wrong spacing or unit.
-MOST_NODES = 1 << 35
+MAX_NODES = 1 << 35
 #: Note about a surface that was reversed.
-TURNED = "the surface is inside out (its volume is negative): its triangles were reversed"
+REVERSED_NOTE = "the surface is inside out (its volume is negative): its triangles were reversed"
 #: Tolerance in spacings for a triangle in the plane of an iolet, which closes the opening.
 CAP_SPACINGS = 0.5
 
@@ -35,30 +35,31 @@ class VoxelReport:
     """Defects found by `voxelise`.
 
     `holes` are open rims of the surface without an iolet (metres); `dropped` are components without an iolet, the
-    largest first; `unresolved_links` met no triangle because of a hole and were cut half way. `turned` is whether the
-    surface was inside out.
+    largest first; `unresolved_links` met no triangle because of a hole and were cut half way. `is_reversed` is whether
+    the surface was inside out.
     """
 
     holes: tuple[Loop, ...]
-    dropped: tuple[Dropped, ...]
+    dropped: tuple[DroppedComponent, ...]
     unresolved_links: int
     narrow: tuple[str, ...] = ()
-    clashes: str = ""
-    turned: bool = False
+    orientation_conflicts: str = ""
+    is_reversed: bool = False
 
     def lines(self) -> list[str]:
         """Return one line of text for each defect."""
-        lines = [TURNED] if self.turned else []
-        lines += [f"hole of radius {loop.radius:.3g} m at {_place(loop.center)} m" for loop in self.holes]
+        lines = [REVERSED_NOTE] if self.is_reversed else []
+        lines += [f"hole of radius {loop.radius:.3g} m at {_point_text(loop.center)} m" for loop in self.holes]
         lines += [
-            f"{part.sites} sites around {_place(part.center)} m were removed: this part of the vessel has no iolet"
-            for part in self.dropped
+            f"{component.sites} sites around {_point_text(component.center)} m were removed: this part of the vessel"
+            " has no iolet"
+            for component in self.dropped
         ]
         if self.unresolved_links:
             lines.append(
                 f"{self.unresolved_links} wall links run through a hole; the wall is placed half way along them"
             )
-        return [*lines, *self.narrow] + ([self.clashes] if self.clashes else [])
+        return [*lines, *self.narrow] + ([self.orientation_conflicts] if self.orientation_conflicts else [])
 
 
 def voxelise(
@@ -82,20 +83,20 @@ def voxelise(
     many at this spacing, and for an `origin` inside the vessel's box. The same holds for an iolet without sites, an
     iolet whose normal points out of the fluid, two iolets on one site, and a periodic length that does not fit.
     """
-    clashes, outward = _clashes(surface), surface.outward()
+    conflict_text, outward = _orientation_conflict_text(surface), surface.outward()
     try:
         sites, report = _voxelise(outward, spacing, iolets, origin, periodic)
     except CaseError as error:
-        raise CaseError(f"{clashes}; {error}") if clashes else error from None
-    return sites, replace(report, clashes=clashes, turned=outward is not surface)
+        raise CaseError(f"{conflict_text}; {error}") if conflict_text else error from None
+    return sites, replace(report, orientation_conflicts=conflict_text, is_reversed=outward is not surface)
 
 
-def _clashes(surface: Surface) -> str:
+def _orientation_conflict_text(surface: Surface) -> str:
     """Return a message about neighbouring triangles of opposite orientation, "" if there are none."""
-    places = surface.clashes()
-    if not len(places):
+    midpoints = surface.orientation_conflicts()
+    if not len(midpoints):
         return ""
-    edges = f"{len(places)} edges, one of them at {_place(places[0])} m"
+    edges = f"{len(midpoints)} edges, one of them at {_point_text(midpoints[0])} m"
     return (
         f"part of the surface is inside out: triangles have opposite orientations at {edges}; orient all normals "
         "outwards"
@@ -111,7 +112,7 @@ def _voxelise(
 ) -> tuple[SiteSet, VoxelReport]:
     if not (np.isfinite(spacing) and spacing > 0.0):
         raise CaseError(f"spacing = {spacing:g} m must be positive")
-    planes = [_checked(plane) for plane in iolets]
+    planes = [_validated(plane) for plane in iolets]
     loops = surface.boundary_loops()
     extent = np.ptp(surface.vertices, axis=0) if len(surface.vertices) else np.zeros(3)
     if extent.max() < spacing:
@@ -119,7 +120,7 @@ def _voxelise(
         raise CaseError(f"the surface contains no site at the spacing {spacing:g} m: {size}")
     ends = PeriodicEnds.of(surface, spacing, periodic)
     owner = [PERIODIC if ends.contain(loop) else iolet_of_rim(loop, planes, spacing) for loop in loops]
-    narrow = _narrow(loops, owner, planes)
+    narrow = _narrow_iolets(loops, owner, planes)
     caps = [(loop, index) for loop, index in zip(loops, owner, strict=True) if index >= 0 or index == PERIODIC]
     closed = surface.capped([loop for loop, _ in caps])
     lattice = _lattice(surface, spacing, origin, periodic)
@@ -137,7 +138,7 @@ def _voxelise(
     return sites, VoxelReport(holes, tuple(dropped), unresolved, narrow)
 
 
-def _checked(plane: IoletPlane) -> IoletPlane:
+def _validated(plane: IoletPlane) -> IoletPlane:
     length = float(np.linalg.norm(plane.normal))
     if not (np.isfinite(length) and length > 0.0 and np.isfinite(plane.center).all()):
         raise CaseError(f'iolet "{plane.name}" requires a finite center and a normal that is not zero')
@@ -155,24 +156,26 @@ def _lattice(
 ) -> CandidateNodes:
     """Return the empty lattice over the bounding box of `surface`."""
     low, high = surface.vertices.min(axis=0) / spacing, surface.vertices.max(axis=0) / spacing
-    if (nodes := float(np.prod(high - low + 1.0))) > MOST_NODES:
+    if (nodes := float(np.prod(high - low + 1.0))) > MAX_NODES:
         raise CaseError(
             f"the box around the surface has {nodes:.3g} nodes at the spacing {spacing:g} m; check unit and spacing"
         )
     if origin is None:
         first = np.where(periodic, low, np.floor(low))
         size = np.where(periodic, np.round(high - low), np.ceil(high) - first)
-        place = (first + 0.5) * spacing
+        first_site = (first + 0.5) * spacing
     else:
-        place = np.asarray(origin, float)
-        if np.any(np.ceil(low - place / spacing) < 0.0):
-            corner = _place(low * spacing)
-            raise CaseError(f"the surface extends below the origin {_place(origin)} m; move the origin to {corner} m")
-        if np.any(np.where(periodic, np.abs(place / spacing - low - 0.5) > END_SPACINGS, False)):
-            raise CaseError("a periodic surface begins half a spacing before the first site; leave out the origin")
-        size = np.where(periodic, np.round(high - low), np.floor(high - place / spacing) + 1.0)
+        first_site = np.asarray(origin, float)
+        if np.any(np.ceil(low - first_site / spacing) < 0.0):
+            corner = _point_text(low * spacing)
+            raise CaseError(
+                f"the surface extends below the origin {_point_text(origin)} m; move the origin to {corner} m"
+            )
+        if np.any(np.where(periodic, np.abs(first_site / spacing - low - 0.5) > END_SPACINGS, False)):
+            raise CaseError("a periodic surface begins half a spacing before the first site; omit the origin")
+        size = np.where(periodic, np.round(high - low), np.floor(high - first_site / spacing) + 1.0)
     nx, ny, nz = np.maximum(size, 1).astype(np.int64).tolist()
-    x, y, z = place.tolist()
+    x, y, z = first_site.tolist()
     return CandidateNodes((nx, ny, nz), np.zeros((0, 3), np.int32), spacing, (x, y, z), periodic)
 
 
@@ -192,7 +195,7 @@ def iolet_of_rim(loop: Loop, planes: Sequence[IoletPlane], spacing: float) -> in
     return NO_IOLET
 
 
-def _narrow(loops: Sequence[Loop], owner: Sequence[int], planes: Sequence[IoletPlane]) -> tuple[str, ...]:
+def _narrow_iolets(loops: Sequence[Loop], owner: Sequence[int], planes: Sequence[IoletPlane]) -> tuple[str, ...]:
     """Return messages about iolets that are narrower than their open rim."""
     return tuple(
         f'iolet "{planes[index].name}" of radius {planes[index].radius:.3g} m is narrower than its opening, whose '
@@ -206,9 +209,9 @@ def _bounded(plane: IoletPlane, lattice: CandidateNodes, caps: Sequence[tuple[Lo
     """Set the radius of an unbounded plane to that of its rim, or of the fluid cross-section around its center."""
     if plane.radius is not None:
         return plane
-    rims = [loop for loop, at in caps if at == index]
-    reaches = [loop.radius + float(np.linalg.norm(np.subtract(loop.center, plane.center))) for loop in rims]
-    radius = max(reaches) if reaches else _section_radius(plane, lattice)
+    rims = [loop for loop, cap_index in caps if cap_index == index]
+    radii = [loop.radius + float(np.linalg.norm(np.subtract(loop.center, plane.center))) for loop in rims]
+    radius = max(radii) if radii else _section_radius(plane, lattice)
     return replace(plane, radius=radius)
 
 
@@ -223,9 +226,9 @@ def _section_radius(plane: IoletPlane, lattice: CandidateNodes) -> float:
     low = nodes.min(axis=0)
     mask = np.zeros(nodes.max(axis=0) - low + 1, bool)
     mask[tuple((nodes - low).T)] = True
-    parts = label(mask, np.ones((3, 3, 3)))[0][tuple((nodes - low).T)]
+    component_labels = label(mask, np.ones((3, 3, 3)))[0][tuple((nodes - low).T)]
     offset = np.linalg.norm(np.asarray(lattice.origin) + lattice.spacing * nodes - plane.center, axis=1)
-    return float(offset[parts == parts[offset.argmin()]].max())
+    return float(offset[component_labels == component_labels[offset.argmin()]].max())
 
 
 def _face_labels(surface: Surface, planes: Sequence[IoletPlane], spacing: float) -> npt.NDArray[np.int16]:
@@ -234,17 +237,17 @@ def _face_labels(surface: Surface, planes: Sequence[IoletPlane], spacing: float)
     area = surface.vector_areas()
     for index, plane in enumerate(planes):
         offset: Floats = surface.vertices - plane.center
-        flat = np.abs(offset @ np.asarray(plane.normal)) <= CAP_SPACINGS * spacing
+        in_plane = np.abs(offset @ np.asarray(plane.normal)) <= CAP_SPACINGS * spacing
         limit = np.inf if plane.radius is None else plane.radius + 2.0 * RIM_SPACINGS * spacing
-        flat &= np.linalg.norm(offset, axis=1) <= limit
+        in_plane &= np.linalg.norm(offset, axis=1) <= limit
         facing = area @ np.asarray(plane.normal)
         parallel = np.abs(facing) >= 0.99 * np.linalg.norm(area, axis=1)
-        closing = flat[surface.faces].all(axis=1) & parallel
+        closing = in_plane[surface.faces].all(axis=1) & parallel
         if facing[closing].sum() > 0.0:
             raise CaseError(f'iolet "{plane.name}": its normal points out of the fluid; reverse it')
         labels[closing] = index
     return labels
 
 
-def _place(point: Sequence[float] | Floats) -> str:
+def _point_text(point: Sequence[float] | Floats) -> str:
     return "(" + ", ".join(f"{value:.4g}" for value in point) + ")"

@@ -17,9 +17,9 @@ from seiche.backend.host_threads import host_threads
 from seiche.errors import TransportError
 
 #: Environment variables set by MPI launchers (Hydra, Open MPI, PMIx, Slurm).
-_LAUNCHERS = ("PMI_RANK", "PMI_FD", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
+_LAUNCHER_VARIABLES = ("PMI_RANK", "PMI_FD", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
 #: Their number of processes; the launcher that started this process overrides the batch system around it.
-_SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
+_SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class World:
             TransportError: the launcher started several processes, but MPI connects none of them to this one.
         """
         world = World()
-        if any(name in os.environ for name in _LAUNCHERS):
+        if any(name in os.environ for name in _LAUNCHER_VARIABLES):
             with suppress(ImportError), warnings.catch_warnings():
                 # mpi4py warns of the launcher of another MPI, which is refused here.
                 warnings.simplefilter("ignore", RuntimeWarning)
@@ -135,7 +135,7 @@ class World:
         return value if self.comm is None else self.comm.bcast(value, root=0)
 
     def abort(self, message: str) -> None:
-        """End all ranks with one message; alone, raise SystemExit.
+        """End all ranks with one message; raise SystemExit in a serial world.
 
         Raises:
             SystemExit: in a serial world.
@@ -147,8 +147,8 @@ class World:
 
 
 def refuse_unconnected(world: World) -> None:
-    """Raise TransportError if the environment announces several processes although the `world` has one."""
-    name = next((name for name in _SIZES if os.environ.get(name, "").isdigit()), None)
+    """Raise TransportError if the launcher started several processes but the `world` has one."""
+    name = next((name for name in _SIZE_VARIABLES if os.environ.get(name, "").isdigit()), None)
     if world.size == 1 and name is not None and int(os.environ[name]) > 1:
         library = world.library() if world.comm is not None else "none is loaded"
         raise TransportError(

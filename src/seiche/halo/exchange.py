@@ -355,7 +355,7 @@ class HaloExchange:
         packs = tuple(
             in_order(message_launches(backend, "Pack", *common, **sources, addresses=at)) for at in transport.outgoing
         )
-        targets = {"slots": direction.target_slots, "sizes": direction.received, "together": direction.disjoint}
+        targets = {"slots": direction.target_slots, "sizes": direction.received, "disjoint": direction.disjoint}
         unpacks = tuple(
             in_order(message_launches(backend, unpack, *common, **targets, addresses=at)) for at in transport.incoming
         )

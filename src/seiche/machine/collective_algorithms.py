@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from seiche.domain.seats import hosts_of, on_different_hosts
+from seiche.domain.rank_locations import hosts_of, on_different_hosts
 from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
 from seiche.halo.transports.device_mpi import accepts_device_addresses

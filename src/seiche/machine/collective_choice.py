@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from seiche.domain.seats import hosts_of
+from seiche.domain.rank_locations import hosts_of
 from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo.choice import Decision, decide, drifted

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from seiche.domain.seats import hosts_of
+from seiche.domain.rank_locations import hosts_of
 from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
 from seiche.halo.transports.host import message_of_pieces

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from seiche.domain.seats import host_identity
+from seiche.domain.rank_locations import host_identity
 from seiche.domain.world import World
 from seiche.io import files
 from seiche.observe.sample import Replayed, Sample

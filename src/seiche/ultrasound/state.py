@@ -77,11 +77,11 @@ class DeclaredTransforms:
 
     def forward(self, source: Array | None, spectrum: Array) -> Bound:
         """Return the forward transform of the backend."""
-        return _declared(self._transforms.forward(source, spectrum), self._transforms.moved(spectrum))
+        return _declared(self._transforms.forward(source, spectrum), self._transforms.traffic(spectrum))
 
     def inverse(self, spectrum: Array) -> Bound:
         """Return the inverse transform of the backend."""
-        return _declared(self._transforms.inverse(spectrum), self._transforms.moved(spectrum))
+        return _declared(self._transforms.inverse(spectrum), self._transforms.traffic(spectrum))
 
 
 #: Kernels that declare bytes for each complex number of a spectrum, and those that declare them for a batch of lines.

@@ -158,7 +158,7 @@ def _voxelised(
         sites, report = voxelise(surface, spacing, planes, origin=origin, periodic=periodic)
     except CaseError as error:
         raise CaseError(f"geometry: {error}") from None
-    return FlowVessel(sites, surface.outward() if report.turned else surface, tuple(report.lines()))
+    return FlowVessel(sites, surface.outward() if report.is_reversed else surface, tuple(report.lines()))
 
 
 def box_of(shape: TubeShape | Duct | Channel | PeriodicBox) -> tuple[float, float, float]:

@@ -7,7 +7,7 @@ import logging
 from typing import Literal, TypeAlias
 
 from seiche.backend import Backend
-from seiche.domain.seats import rank_locations
+from seiche.domain.rank_locations import rank_locations
 from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo.transports.base import MAX_IN_FLIGHT, Ints, Transport

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from seiche.backend import Backend
-from seiche.domain.seats import rank_locations
+from seiche.domain.rank_locations import rank_locations
 from seiche.domain.world import World, raise_together
 from seiche.halo.transports.base import Ints, Transport, message_addresses
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from seiche.backend import Backend
-from seiche.domain.seats import on_different_hosts, rank_locations
+from seiche.domain.rank_locations import on_different_hosts, rank_locations
 from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
 from seiche.halo.transports.base import MAX_IN_FLIGHT, Ints, Transport, message_addresses

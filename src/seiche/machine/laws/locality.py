@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from seiche.backend import Backend
-from seiche.domain.seats import host_name, rank_locations
+from seiche.domain.rank_locations import host_name, rank_locations
 from seiche.domain.world import World
 from seiche.machine.laws.models import Locality
 

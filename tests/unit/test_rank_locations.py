@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seiche.domain import seats
+from seiche.domain import rank_locations
 from seiche.domain.world import World
 from seiche.halo.transports import single_copy
 from seiche.halo.transports.memory import HostMemory
@@ -17,9 +17,9 @@ from seiche.machine.laws.locality import RankPlace, hardware, locality
 
 
 def host(monkeypatch: pytest.MonkeyPatch, boot: str, space: str, name: str = "node") -> str:
-    monkeypatch.setattr(seats, "boot_id", lambda: boot)
-    monkeypatch.setattr(seats, "pid_namespace", lambda: space)
-    return seats.host_identity(name)
+    monkeypatch.setattr(rank_locations, "boot_id", lambda: boot)
+    monkeypatch.setattr(rank_locations, "pid_namespace", lambda: space)
+    return rank_locations.host_identity(name)
 
 
 def test_hosts_of_one_name_differ_by_boot_and_by_process_space(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,17 +27,21 @@ def test_hosts_of_one_name_differ_by_boot_and_by_process_space(monkeypatch: pyte
     assert first == host(monkeypatch, "b1", "7") == "node@b1/7"
     others = [host(monkeypatch, *given) for given in (("b2", "7"), ("b1", "8"), ("b1", "7", "edge"))]
     assert len({first, *others}) == 4
-    assert [seats.host_name(each) for each in (first, *others)] == ["node", "node", "node", "edge"]
-    assert seats.on_different_hosts(first, others[0]) == "on different hosts or containers called node"
-    assert seats.on_different_hosts(first, others[2]) == "on different hosts"
+    assert [rank_locations.host_name(each) for each in (first, *others)] == ["node", "node", "node", "edge"]
+    assert rank_locations.on_different_hosts(first, others[0]) == "on different hosts or containers called node"
+    assert rank_locations.on_different_hosts(first, others[2]) == "on different hosts"
     assert locality(RankPlace(first), RankPlace(others[0])) == "off-node"
     assert hardware([RankPlace(first), RankPlace(others[0])], "mpi")["host"] == "node"
 
 
 def test_without_a_boot_number_the_name_is_the_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(seats, "_BOOT", tmp_path / "none")
-    monkeypatch.setattr(seats, "_PROCESSES", tmp_path / "none")
-    assert (seats.boot_id(), seats.pid_namespace(), seats.host_identity("node")) == ("", "", "node")
+    monkeypatch.setattr(rank_locations, "_BOOT_ID_FILE", tmp_path / "none")
+    monkeypatch.setattr(rank_locations, "_PID_NAMESPACE_LINK", tmp_path / "none")
+    assert (rank_locations.boot_id(), rank_locations.pid_namespace(), rank_locations.host_identity("node")) == (
+        "",
+        "",
+        "node",
+    )
 
 
 def test_boot_and_process_space_are_read_as_the_system_gives_them(
@@ -45,10 +49,10 @@ def test_boot_and_process_space_are_read_as_the_system_gives_them(
 ) -> None:
     (tmp_path / "boot").write_text("5802202d-7ae9\n")
     (tmp_path / "pid").symlink_to("pid:[4026531836]")
-    monkeypatch.setattr(seats, "_BOOT", tmp_path / "boot")
-    monkeypatch.setattr(seats, "_PROCESSES", tmp_path / "pid")
-    assert seats.host_identity("node") == "node@5802202d-7ae9/4026531836"
-    assert [seats.host_name(each) for each in seats.hosts_of(World.serial())] == [os.uname().nodename]
+    monkeypatch.setattr(rank_locations, "_BOOT_ID_FILE", tmp_path / "boot")
+    monkeypatch.setattr(rank_locations, "_PID_NAMESPACE_LINK", tmp_path / "pid")
+    assert rank_locations.host_identity("node") == "node@5802202d-7ae9/4026531836"
+    assert [rank_locations.host_name(each) for each in rank_locations.hosts_of(World.serial())] == [os.uname().nodename]
 
 
 def test_memory_of_a_process_is_opened_only_if_its_nonce_is_there() -> None:

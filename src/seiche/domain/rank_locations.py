@@ -17,8 +17,8 @@ from typing import NamedTuple
 from seiche.backend import Backend
 from seiche.domain.world import World
 
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
-_PROCESSES = Path("/proc/self/ns/pid")
+_BOOT_ID_FILE = Path("/proc/sys/kernel/random/boot_id")
+_PID_NAMESPACE_LINK = Path("/proc/self/ns/pid")
 #: Separates the name of a host, which cannot contain it, from the rest of its identity.
 _SEPARATOR = "@"
 
@@ -33,7 +33,7 @@ class RankLocation(NamedTuple):
 def boot_id() -> str:
     """Return the boot ID of the kernel, "" if there is none."""
     try:
-        return _BOOT.read_text().strip()
+        return _BOOT_ID_FILE.read_text().strip()
     except OSError:
         return ""
 
@@ -41,7 +41,7 @@ def boot_id() -> str:
 def pid_namespace() -> str:
     """Return the PID namespace of this process, "" if there is none."""
     with contextlib.suppress(OSError):
-        return os.readlink(_PROCESSES).strip("pid:[]")
+        return os.readlink(_PID_NAMESPACE_LINK).strip("pid:[]")
     return ""
 
 
