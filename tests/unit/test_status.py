@@ -101,7 +101,7 @@ def test_progress_tells_imbalance_and_checkpoint() -> None:
         now[0] = 2.0
         progress.update(50, imbalance=1.25, checkpoint=40)
         state = progress.state()
-        line = progress.numbers()
+        line = progress.status_text()
     assert (state["step"], state["share"], state["time to go"]) == ("50 of 100", 0.5, "0:02")
     assert state["busiest rank"] == "25 % above the mean"
     assert state["last checkpoint"] == "step 40"
