@@ -25,17 +25,17 @@ _FLOW = f"""# The case file
 A case is one TOML file. Every physical value is a string with a unit, such as `"0.1 mm"`, `"120 mmHg"`, `"4 mPa s"`,
 `"1060 kg/m^3"` or `"72 bpm"`. Plain numbers are dimensionless. A key that is not listed here is an error. A value
 described as *time or steps* is a string with a unit or a whole number of time steps. Input files are relative to the
-folder of the case file. Outputs are relative to `output.folder`, which is relative to the same folder.
+folder of the case file. Outputs are relative to `output.folder`, which is itself relative to that folder.
 
 Any key can be changed on the command line: `seiche run case.toml --set lattice.tau=0.8 --set "iolet.inlet.ramp=20 ms"`.
 
-An output folder contains one run. A second run is refused before it computes, unless `--replace` removes the files of
+An output folder belongs to one run. A second run stops before its first step, unless `--replace` removes the files of
 the first. Files of other programs are never replaced. A restart (`--restart`) writes its time series to new files named
 after the step of the checkpoint, such as `flow.from-12000.vtkhdf`. After SIGTERM, SIGINT (Ctrl-C) or the wall-clock
 limit the run finishes its step, writes the checkpoint and ends with status 0. A second Ctrl-C ends it immediately.
 
-The built-in waveforms ({", ".join(f"`{name}`" for name in WAVEFORMS)}) are sketches of typical curves, not measured
-data. Use your own `samples` for a study.
+The built-in waveforms ({", ".join(f"`{name}`" for name in WAVEFORMS)}) are illustrations of typical curves, not
+measured data. Use your own `samples` for a study.
 
 This page is generated from the schema by `python -m tools.reference`.
 """
@@ -43,24 +43,25 @@ This page is generated from the schema by `python -m tools.reference`.
 _ULTRASOUND = """# The case file of ultrasound
 
 A case with `solver = "ultrasound"` follows the rules of [all cases](case.md): values have units, unknown keys are
-errors, `--set` changes keys. A position is a list with one length per axis of the grid, relative to its point n // 2.
+errors, and `--set` changes keys. A position is a list with one length per axis of the grid, relative to its point
+n // 2.
 
-`seiche check CASE` prints resolution, stability, temporal phase error and memory. `seiche run CASE` computes; at the
-end it writes `output.file`, the summary and the picture. `--restart` continues from a checkpoint. Tones with
-equal frequency, `cycles` and `ramp` act as one array, each with its own delay.
+`seiche check CASE` prints resolution, stability, temporal phase error and memory. `seiche run CASE` runs the
+case and then writes `output.file`, the summary and the picture. `--restart` continues from a checkpoint. Sources with
+equal frequency, `cycles` and `ramp` form one array, in which each has its own delay.
 
 This page is generated from the schema by `python -m tools.reference`.
 """
 
 _WAVES = """# The case file of waves
 
-A TOML file as [for flow](case.md): physical values are strings with a unit, and plain numbers are dimensionless. A key
-that is not listed here is an error. Any key can be changed with `--set`. See
+The case file is a TOML file as [for flow](case.md): physical values are strings with a unit, and plain numbers are
+dimensionless. A key that is not listed here is an error. Any key can be changed with `--set`. See
 [an example](../howto/simulate-waves.md#from-a-case-file). Boxes have two or three axes; the last one points upwards.
 
 A run writes HDF5 files: seismograms (`samples` of shape receivers, times, fields; `time`, `name`, `position`, `field`),
 snapshots (`velocity`, `pressure`, `time`) and peak velocities (`position`, `velocity`, `horizontal_velocity`). SAC
-files have the position of the station in USER0 to USER2. A run continued from a checkpoint (`--restart`) writes the
+files store the position of the station in USER0 to USER2. A run continued from a checkpoint (`--restart`) writes the
 seismograms and peak velocities of the whole run, under the same names.
 
 This page is generated from the schema by `python -m tools.reference`.
@@ -70,7 +71,7 @@ This page is generated from the schema by `python -m tools.reference`.
 def pages() -> dict[str, str]:
     """Return the Markdown of each page by the name of its file; flow and blood share one."""
     return {
-        "case.md": sections(BloodCase, _FLOW),
+        "case.md": sections(BloodCase, _FLOW).replace('| `"blood"` |', '| `"flow"`, `"blood"` |', 1),
         "ultrasound-case.md": sections(UltrasoundCase, _ULTRASOUND),
         "waves-case.md": sections(WaveCase, _WAVES),
     }
