@@ -296,7 +296,7 @@ def test_a_run_of_another_process_has_the_folder_until_it_is_killed(kind: str, t
 
 def write_far_lock(path: Path, age: float) -> None:
     """Write the lock of a process of another host, whose last heartbeat was `age` seconds ago."""
-    far = replace(Owner.here("x"), host="far", boot="another", nonce="1")
+    far = replace(Owner.current("x"), host="far", boot="another", nonce="1")
     path.write_text(json.dumps(asdict(far)))
     now = path.stat().st_mtime
     os.utime(path, (now - age, now - age))
@@ -347,7 +347,7 @@ def test_no_file_needs_the_locks_of_the_file_system(
 def test_a_process_that_takes_over_late_leaves_the_lock_to_who_was_faster(tmp_path: Path) -> None:
     """Both saw the same dead owner; the second must not remove the lock of the first."""
     path = tmp_path / LOCK
-    dead = replace(Owner.here("dead"), pid=2**22 + 1, began="1", nonce="0")
+    dead = replace(Owner.current("dead"), pid=2**22 + 1, began="1", nonce="0")
     path.write_text(json.dumps(asdict(dead)))
     first, second = FolderLock(path, "first"), FolderLock(path, "second")
     seen = Owner(**json.loads(path.read_text()))
