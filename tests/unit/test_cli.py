@@ -28,8 +28,8 @@ from seiche.domain.voxelise import voxelise
 from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
 from seiche.flow import Monitor
+from seiche.flow.monitor import PendingMonitor
 from seiche.flow.state import site_state
-from seiche.flow.watch import PendingMonitor
 from seiche.io.checkpoint import read_checkpoint
 from seiche.io.formats.gmy import read_gmy_header, write_gmy
 from seiche.report.summary import read_summary

@@ -77,7 +77,7 @@ def _along(model: FlowModel, scheme: Scheme, wave: Floats, force: Floats) -> tup
 
 @cache
 def _powers() -> Complex:
-    """Return the factors of the velocities of all steps in a response, (frequencies, steps); their powers take long."""
+    """Return the factors of the velocities of all steps in a response, (frequencies, steps), cached."""
     return np.asarray(np.exp(1j * _FREQUENCIES)[:, None] ** -np.arange(_STEPS))
 
 

@@ -23,8 +23,8 @@ from seiche.flow.model import (
     Walls,
     WindkesselIolet,
 )
+from seiche.flow.monitor import Monitor
 from seiche.flow.solver import FlowSolver
-from seiche.flow.watch import Monitor
 
 #: The usual short name.
 Solver = FlowSolver

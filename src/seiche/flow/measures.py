@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array
+from seiche.flow.monitor import MonitorReader, PendingMonitor
 from seiche.flow.observation import Observation
 from seiche.flow.physics import Physics
 from seiche.flow.snapshot import COLUMNS, ON_WALL, Snapshot, Snapshots, Staging, check_names
 from seiche.flow.wall_forces import PendingForces, WallForces
 from seiche.flow.walls import WallStages
-from seiche.flow.watch import MonitorReader, PendingMonitor
 
 
 class Measures:

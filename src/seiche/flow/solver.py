@@ -23,6 +23,7 @@ from seiche.flow.iolets import Iolets
 from seiche.flow.measures import Measures
 from seiche.flow.model import FlowModel, Precision
 from seiche.flow.moment_layout import COEFFICIENTS
+from seiche.flow.monitor import Monitor, PendingMonitor
 from seiche.flow.physics import Physics, check_model
 from seiche.flow.region import Region
 from seiche.flow.state import IOLETS, SITES, WALL_MASS, site_state
@@ -30,7 +31,6 @@ from seiche.flow.steps import Steps, annotated
 from seiche.flow.velocity_set import VELOCITY_SETS
 from seiche.flow.wall_forces import WallForces
 from seiche.flow.walls import WallStages
-from seiche.flow.watch import Monitor, PendingMonitor
 from seiche.halo.exchange import HaloExchange
 from seiche.machine.in_use import predicted_transport_times
 from seiche.observe.stage import Stage

@@ -77,10 +77,10 @@ class Leapfrog:
         spec, together = dg.leap(operator.disc, half, team), team.elements
         members = {"on": operator.members, "u": self._u, "trace": trace, "reach": team.reach, "dt": dt}
 
-        def sweep(where: str, begin: int, end: int, after: tuple[str, ...] = ()) -> list[Stage]:
+        def sweep(suffix: str, begin: int, end: int, after: tuple[str, ...] = ()) -> list[Stage]:
             if begin == end:
                 return []
-            return [Stage(f"{half}{where}", *operator.launch(spec, begin, end, **members), after)]
+            return [Stage(f"{half}{suffix}", *operator.launch(spec, begin, end, **members), after)]
 
         items, inner = -(-mesh.count // together), mesh.interior // together
         if ghosts is None:

@@ -33,9 +33,9 @@ STAGES = len(_POSITIONS)
 def check_kernels(variant: str, precision: str, medium: str | None) -> None:
     """Raise CaseError for an unknown variant, precision or medium."""
     check_variant(variant)
-    for name, value, known in (("precision", precision, Real), ("medium", medium, Medium)):
-        if value is not None and value not in get_args(known):
-            raise CaseError(f"{name}: {value!r} is not one of {', '.join(get_args(known))}")
+    for name, value, choices in (("precision", precision, Real), ("medium", medium, Medium)):
+        if value is not None and value not in get_args(choices):
+            raise CaseError(f"{name}: {value!r} is not one of {', '.join(get_args(choices))}")
 
 
 def check_variant(variant: str) -> None:

@@ -14,8 +14,8 @@ from seiche.case.flow.setup import FlowSetup
 from seiche.case.output import Scheduled, StateMonitor
 from seiche.case.schedule import Schedule
 from seiche.errors import UnstableError
+from seiche.flow.monitor import PendingMonitor
 from seiche.flow.solver import FlowSolver
-from seiche.flow.watch import PendingMonitor
 
 #: Default number of samples of the flow rates per run.
 RECORDS = 200
