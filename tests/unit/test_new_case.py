@@ -143,5 +143,5 @@ def test_examples_of_the_package_come_before_those_of_a_clone(tmp_path: Path, mo
 
 
 def test_the_page_names_every_example() -> None:
-    page = (ROOT / "docs" / "howto" / "new-case.md").read_text()
+    page = (ROOT / "docs" / "examples.md").read_text()
     assert all(f"`{example.name}`" in page for example in new.examples())
