@@ -124,6 +124,9 @@ def assert_same_checkpoint(found: Path, expected: Path) -> None:
     """Compare two checkpoints, written on any ranks, bit for bit."""
     (step, one), (other_step, two) = checkpoint_of(found), checkpoint_of(expected)
     assert step == other_step
+    for content in (one, two):
+        if "cells" in content:  # the names of their files depend on what a killed run left
+            content["cells"] = {**json.loads(content["cells"]), "series": None}
     assert_same_arrays(one, two, found)
 
 

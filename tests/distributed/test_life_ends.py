@@ -160,6 +160,30 @@ def test_snapshots_of_a_killed_run_are_kept_up_to_its_checkpoint(tmp_path: Path)
     assert not list(parts.glob("plane.from-*")) and not list(parts.glob("*.part"))
 
 
+def test_cells_continue_with_the_same_bits_beside_later_states_of_a_killed_run(tmp_path: Path) -> None:
+    """The run was killed after the states of step 20, before the checkpoint of that step."""
+    case, parts, changes = runs.life_file(tmp_path, "blood"), tmp_path / "parts", runs.changes_of("blood")
+    with seiche.load(case, overrides=changes, output=tmp_path / "whole", world=SERIAL) as simulation:
+        simulation.run(visible=False)
+    checkpoint = parts / "checkpoint.seiche"
+    with seiche.load(case, overrides=changes, output=parts, world=SERIAL) as simulation:
+        simulation.run(steps=15, visible=False)
+        simulation.outputs.drain()
+        earlier = checkpoint.read_bytes()
+        simulation.run(steps=6, visible=False)
+        simulation.outputs.drain()
+    checkpoint.write_bytes(earlier)
+    assert (parts / "cells.000000020.vtkhdf").exists()
+    with seiche.load(case, overrides=changes, output=parts, world=SERIAL, restart=checkpoint) as simulation:
+        assert simulation.step == 15
+        simulation.run(visible=False)
+    found, expected = runs.arrays_of(parts), runs.arrays_of(tmp_path / "whole")
+    for step in (20, 40):
+        name = f"cells.from-15.{step:09}.vtkhdf"
+        runs.assert_same_arrays(found[name], expected[f"cells.{step:09}.vtkhdf"], name)
+    runs.assert_same_checkpoint(checkpoint, tmp_path / "whole" / "checkpoint.seiche")
+
+
 @pytest.mark.parametrize("how", ["SIGTERM", "stop", "wall-clock limit"])
 @pytest.mark.parametrize("kind", runs.KINDS)
 def test_a_run_by_single_steps_stops(kind: str, how: str, tmp_path: Path, lost: list[int]) -> None:
