@@ -26,7 +26,7 @@ ATTRIBUTES_LEFT_OUT = {"program", "created_by", "creation_date", "host_names", "
 KEYS_LEFT_OUT = {
     *("date", "device", "seconds", "mlups", "copy_bandwidth", "efficiency", "versions", "threads", "hosts"),
     *("useful_s", "active_s", "waited_s", "steps_s", "memory_B", "host_overhead", "seiche"),
-    *("effect", "remedy", "source"),
+    *("effect", "remedy", "source", "warning"),
 }
 #: Rows of the table of stages that appear only if they took time.
 ROWS_LEFT_OUT = {"other", "wait for output"}
