@@ -72,11 +72,11 @@ def main() -> None:
         )
         solver.close()
         if world.rank == 0:
-            shown = " ".join(f"{1e6 * value:.1f}" for value in np.sort(seconds))
-            print(f"{name}: {shown} us, max/mean {rows[-1]['max_over_mean']:.3f}", flush=True)
+            times_text = " ".join(f"{1e6 * value:.1f}" for value in np.sort(seconds))
+            print(f"{name}: {times_text} us, max/mean {rows[-1]['max_over_mean']:.3f}", flush=True)
     if world.rank == 0 and options.json:
-        found = {**heading("flow balance", described), "layout": options.layout, "rows": rows}
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
+        document = {**heading("flow balance", described), "layout": options.layout, "rows": rows}
+        options.json.write_text(json.dumps(document, indent=1) + "\n")
 
 
 if __name__ == "__main__":

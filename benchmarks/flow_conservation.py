@@ -158,16 +158,16 @@ def openings(tau: float, radius: float, length: float, mach: float, case: str, d
 
 def tasks(steps: int, device: str) -> list[tuple[Row, Callable[[], Row]]]:
     """Return the keys of all rows and the functions that measure them, the short ones first."""
-    made: list[tuple[Row, Callable[[], Row]]] = []
+    jobs: list[tuple[Row, Callable[[], Row]]] = []
     for case in ("aligned pipe", "half-way pipe", "turning cylinder", "tilted pipe"):
         for storage in STORAGES:
             for tau in TAUS:
                 key = {"kind": "drift", "case": case, "storage": storage, "tau": tau}
-                made.append((key, partial(drift, case, tau, storage, steps, device)))
+                jobs.append((key, partial(drift, case, tau, storage, steps, device)))
     for tau in TAUS:
         for storage in STORAGES:
             key = {"kind": "flow", "case": "aligned pipe", "storage": storage, "tau": tau}
-            made.append((key, partial(flow, tau, storage, 6.2, device)))
+            jobs.append((key, partial(flow, tau, storage, 6.2, device)))
     for radius, length in ((5.0, 40.0), (10.0, 60.0)):
         for case in ("aligned", "tilted", "aligned, inlet", "aligned, beyond the grid Reynolds number"):
             for tau in TAUS:
@@ -178,13 +178,13 @@ def tasks(steps: int, device: str) -> list[tuple[Row, Callable[[], Row]]]:
                     continue
                 mach = reach if "beyond" in case else mach
                 key = {"kind": "openings", "case": f"R = {radius:g}, {case}", "storage": "float64", "tau": tau}
-                made.append((key, partial(openings, tau, radius, length, mach, case, device)))
+                jobs.append((key, partial(openings, tau, radius, length, mach, case, device)))
     for case in ("aligned pipe", "tilted pipe"):
         for storage in ("float64", "moments"):
             for tau in TAUS:
                 key = {"kind": "order", "case": case, "storage": storage, "tau": tau}
-                made.append((key, partial(order, case, tau, storage, device)))
-    return made
+                jobs.append((key, partial(order, case, tau, storage, device)))
+    return jobs
 
 
 def main() -> None:

@@ -59,7 +59,7 @@ def row(world: World, device: str, transport: str, layout: str, steps: int) -> d
         solver.discard_graphs()
         solver.halo.disabled = disabled
         times[disabled] = seconds_of_steps(solver, world, steps)
-    found = {
+    result = {
         "transport": solver.transport,
         "layout": solver.layout,
         "ranks": world.size,
@@ -71,7 +71,7 @@ def row(world: World, device: str, transport: str, layout: str, steps: int) -> d
         "device": solver.backend.describe(),
     }
     solver.close()
-    return found
+    return result
 
 
 def main() -> None:
@@ -87,18 +87,18 @@ def main() -> None:
     for transport in options.transport or ["peer", "nccl"]:
         for layout in options.layout or ["list-ab", "tiles-8"]:
             try:
-                found = row(world, options.device, transport, layout, options.steps)
+                result = row(world, options.device, transport, layout, options.steps)
             except TransportError as error:  # on all ranks
                 if world.rank == 0:
                     print(f"{transport}: {error}", flush=True)
                 continue
-            device = str(found.pop("device"))
-            rows.append(found)
+            device = str(result.pop("device"))
+            rows.append(result)
             if world.rank == 0:
-                step, bare = found["step_microseconds"], found["compute_microseconds"]
+                step, compute = result["step_microseconds"], result["compute_microseconds"]
                 print(
-                    f"{transport} {layout}: {found['message_bytes']} B to each of {found['neighbours']}:"
-                    f" step {step:.2f} us, without messages {bare:.2f} us",
+                    f"{transport} {layout}: {result['message_bytes']} B to each of {result['neighbours']}:"
+                    f" step {step:.2f} us, without messages {compute:.2f} us",
                     flush=True,
                 )
                 if options.json:

@@ -44,10 +44,10 @@ _ARCHITECTURE = "sm_90"
 def factors_of(length: int) -> Iterator[tuple[int, ...]]:
     """Yield two or three factors, ordered with the large ones outside."""
     for count in (2, 3):
-        found = {tuple(sorted(one)) for one in product(FACTORS, repeat=count) if math.prod(one) == length}
-        few = sorted(found, key=lambda one: (one[-1], sum(one)))[:3]
-        for one in few:
-            yield (one[-1], *one[:-1]) if count == 3 else one[::-1]
+        factorisations = {tuple(sorted(item)) for item in product(FACTORS, repeat=count) if math.prod(item) == length}
+        smallest = sorted(factorisations, key=lambda item: (item[-1], sum(item)))[:3]
+        for item in smallest:
+            yield (item[-1], *item[:-1]) if count == 3 else item[::-1]
 
 
 def teams_of(length: int) -> Iterator[LineTeam]:
@@ -63,7 +63,7 @@ def teams_of(length: int) -> Iterator[LineTeam]:
             for threads in sorted(sizes, key=lambda n: (idle(n), n))[:3]:
                 if idle(threads) < 1.35:
                     blocks = sorted({max(1, resident // threads) for resident in (512, 768)})
-                    yield from (LineTeam(radices, lanes, threads, each) for each in blocks)
+                    yield from (LineTeam(radices, lanes, threads, block) for block in blocks)
 
 
 def kernels_of(team: LineTeam) -> list[KernelSpec]:
@@ -140,7 +140,7 @@ def measure(length: int, teams: list[LineTeam]) -> list[dict[str, Any]]:
             "gradient": milliseconds(scheme._gradient_pass(), solver),
             "divergence": milliseconds(scheme._divergence_pass(), solver),
             "laplacians": milliseconds(scheme._laplacian_pass(state.work[:2], 0), solver),
-            "transforms": sum(milliseconds(one, solver) for one in sides),
+            "transforms": sum(milliseconds(side, solver) for side in sides),
         }
         rows.append({"length": length, **asdict(team), **timed, "numbers": length * axis.lines["inner"]})
     return rows
@@ -152,26 +152,28 @@ def main() -> None:
     parser.add_argument("lengths", type=int, nargs="+")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    wanted = {length: list(teams_of(length)) for length in options.lengths}
-    everything = [team for teams in wanted.values() for team in teams]
+    teams_by_length = {length: list(teams_of(length)) for length in options.lengths}
+    all_teams = [team for teams in teams_by_length.values() for team in teams]
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
-        built = dict(zip(everything, pool.map(build, everything, chunksize=2), strict=True))
-    print(f"{len(everything)} teams, {sum(built.values())} compiled", flush=True)
+        built = dict(zip(all_teams, pool.map(build, all_teams, chunksize=2), strict=True))
+    print(f"{len(all_teams)} teams, {sum(built.values())} compiled", flush=True)
     rows: list[dict[str, Any]] = []
-    for length, teams in wanted.items():
+    for length, teams in teams_by_length.items():
         rows += measure(length, [team for team in teams if built[team]])
         gc.collect()
-        here = [row for row in rows if row["length"] == length]
+        rows_of_length = [row for row in rows if row["length"] == length]
         for kind in ("passes", "transforms"):
-            best = min(here, key=lambda row: _spent(row, kind))
+            best = min(rows_of_length, key=lambda row: _seconds(row, kind))
             team = {name: best[name] for name in ("radices", "lanes", "threads", "blocks")}
-            print(f"{length} {kind}: {_spent(best, kind) * 1e9 / best['numbers']:.1f} ps a number, {team}", flush=True)
+            print(
+                f"{length} {kind}: {_seconds(best, kind) * 1e9 / best['numbers']:.1f} ps a number, {team}", flush=True
+            )
         if options.json:
             stored = {**heading("line-teams", open_backend("cuda").describe()), "rows": rows}
             options.json.write_text(json.dumps(stored, indent=0) + "\n")
 
 
-def _spent(row: dict[str, Any], kind: str) -> float:
+def _seconds(row: dict[str, Any], kind: str) -> float:
     names = ("gradient", "divergence", "laplacians") if kind == "passes" else ("transforms",)
     return float(sum(row[name] for name in names))
 

@@ -36,8 +36,8 @@ def measured(scheme: str, contrast: float, points: float) -> float:
     medium, source = Medium(1.0, 1.0, sound_speed_ref=contrast), Source(p0=np.cos(2 * np.pi * x / period))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the error that is measured here
-        found = simulate(grid, medium, source, Sensor(record=("p_final",)), **options)["p_final"]
-    return float(np.arcsin(np.abs(found).max()))
+        field = simulate(grid, medium, source, Sensor(record=("p_final",)), **options)["p_final"]
+    return float(np.arcsin(np.abs(field).max()))
 
 
 def predicted(scheme: str, contrast: float | Floats, points: float | Floats) -> float | Floats:
@@ -63,10 +63,10 @@ def main(path: str) -> None:
             smooth, fine = np.linspace(1.0, 2.0, 101), np.linspace(4.0, 16.0, 101)
             left.semilogy(smooth, predicted(scheme, smooth, 5.0), "-", color=color)
             right.loglog(fine, predicted(scheme, 1.8, fine), "-", color=color)
-            seen = [measured(scheme, each, 5.0) for each in contrasts]
-            left.semilogy(contrasts, seen, marker, **style)
-            seen = [measured(scheme, 1.8, each) for each in points]
-            right.loglog(points, seen, marker, **style)
+            errors = [measured(scheme, value, 5.0) for value in contrasts]
+            left.semilogy(contrasts, errors, marker, **style)
+            errors = [measured(scheme, 1.8, value) for value in points]
+            right.loglog(points, errors, marker, **style)
         left.set_ylim(1e-5, 2.0)
         left.set_xlabel("reference over sound speed, 5 points per wavelength")
         left.set_ylabel("phase error (rad)")

@@ -32,24 +32,24 @@ def main() -> None:
     options = parser.parse_args()
     world = World.from_mpi()
     whole = FULL if parse_device(options.device).is_gpu else REDUCED
-    found, rows = [], []
+    results, rows = [], []
     for size in (whole, replace(whole, splits=1)):
         begin = time.perf_counter()
-        found.append(seismograms(size, LOSSLESS, device=options.device, world=world))
-        of = found[-1]
+        results.append(seismograms(size, LOSSLESS, device=options.device, world=world))
+        latest = results[-1]
         rows.append(
             {
                 "tree": size.tree,
                 "splits": size.splits,
-                "nodes": of.nodes,
-                "steps": len(of.times),
+                "nodes": latest.nodes,
+                "steps": len(latest.times),
                 "seconds": time.perf_counter() - begin,
-                "largest_error_of_a_component": float(misfit(of.computed, of.exact).max()),
+                "largest_error_of_a_component": float(misfit(latest.computed, latest.exact).max()),
             }
         )
         if world.rank == 0:
             print(rows[-1], flush=True)
-    coarse, fine = found
+    coarse, fine = results
     at = coarse.times <= fine.times[-1]
     finer = CubicSpline(fine.times, fine.computed)(coarse.times[at])
     change = misfit(coarse.computed[at], finer)

@@ -134,7 +134,7 @@ def _validators(annotation: Any, metadata: Any) -> Iterator[Any]:
 
 
 def _type(field: FieldInfo) -> str:
-    words = {
+    strings = {
         quantities.parse_period: 'a time or a rate, `"0.8 s"` or `"72 bpm"`',
         quantities.parse_steps_or_time: 'time or steps, `"0.5 ms"` or `100`',
         quantities.parse_velocity_or_flow_rate: 'a velocity or a flow rate, `"0.3 m/s"` or `"4 mL/s"`',
@@ -155,19 +155,19 @@ def _type(field: FieldInfo) -> str:
                 return f'a list of three, each {kind}, `"{example}"`'
             if not repeated:
                 return f'{kind}, `"{example}"`'
-            two = any(getattr(bound, "max_length", None) == 2 for bound in field.metadata)
-            number = " of two" if two or Ellipsis not in get_args(plain) else ""
+            is_pair = any(getattr(bound, "max_length", None) == 2 for bound in field.metadata)
+            number = " of two" if is_pair or Ellipsis not in get_args(plain) else ""
             return f'a list{number}, each {kind}, `"{example}"`'
-        if function in words:
-            return words[function]
+        if function in strings:
+            return strings[function]
     if names := [f'`"{name}"`' for name in _literals(field.annotation)]:
         return ("list of " if repeated else "") + ", ".join(names)
     if get_origin(plain) is Literal:
         return ", ".join(f"`{value}`" for value in get_args(plain))
     if repeated:
-        kinds = {str: "list of texts", bool: "list of true or false"}
-        return next((word for kind, word in kinds.items() if kind in get_args(plain)), "list of numbers")
-    return {bool: "true or false", int: "whole number", float: "number", str: "text"}.get(plain, "text")
+        kinds = {str: "list of strings", bool: "list of true or false"}
+        return next((text for kind, text in kinds.items() if kind in get_args(plain)), "list of numbers")
+    return {bool: "true or false", int: "whole number", float: "number", str: "string"}.get(plain, "string")
 
 
 def _literals(annotation: Any) -> Iterator[str]:
@@ -180,7 +180,7 @@ def _literals(annotation: Any) -> Iterator[str]:
 
 def _default(field: FieldInfo) -> str:
     if field.default is PydanticUndefined:
-        return "needed"
+        return "required"
     if field.default is None or field.default in ((), ""):
         return ""
     if isinstance(field.default, bool):

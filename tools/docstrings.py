@@ -37,15 +37,15 @@ def resolve(path: str) -> Any:
 
 def signature(value: Any) -> str:
     """Return the names of the parameters of a function or class, with `*` before those that are keyword-only."""
-    shown: list[str] = []
+    names: list[str] = []
     for parameter in inspect.signature(value).parameters.values():
         if parameter.name == "self":
             continue
-        if parameter.kind is parameter.KEYWORD_ONLY and not any(text.startswith("*") for text in shown):
-            shown.append("*")
+        if parameter.kind is parameter.KEYWORD_ONLY and not any(name.startswith("*") for name in names):
+            names.append("*")
         star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
-        shown.append(star + parameter.name)
-    return ", ".join(shown)
+        names.append(star + parameter.name)
+    return ", ".join(names)
 
 
 def entry(path: str) -> str:
@@ -66,12 +66,12 @@ def entry(path: str) -> str:
 
 def constructor(kind: type) -> Iterator[str]:
     """Yield the docstring of `__init__` or the fields of a dataclass, then the properties of a class."""
-    made = vars(kind).get("__init__")
+    initialiser = vars(kind).get("__init__")
     if dataclasses.is_dataclass(kind):
         if dataclasses.fields(kind) and "Attributes:" not in own_docstring(kind):
             yield fields(kind)
-    elif made is not None and made.__doc__:
-        yield markdown(inspect.getdoc(made) or "")
+    elif initialiser is not None and initialiser.__doc__:
+        yield markdown(inspect.getdoc(initialiser) or "")
     properties = [(name, member) for name, member in public_members(kind) if not inspect.isfunction(member)]
     if properties:
         yield table("property", [(name, inspect.getdoc(member) or "") for name, member in properties])
@@ -83,12 +83,12 @@ def fields(kind: Any) -> str:
     for field in dataclasses.fields(kind):
         if not field.init:
             continue
-        named = getattr(import_module(kind.__module__), str(field.type), None)
-        spelt = " | ".join(map(repr, get_args(named))) if get_origin(named) is Literal else str(field.type)
-        shown = f"`{field.default!r}`" if field.default is not dataclasses.MISSING else ""
+        alias = getattr(import_module(kind.__module__), str(field.type), None)
+        annotation = " | ".join(map(repr, get_args(alias))) if get_origin(alias) is Literal else str(field.type)
+        default = f"`{field.default!r}`" if field.default is not dataclasses.MISSING else ""
         if field.default_factory is not dataclasses.MISSING:
-            shown = f"`{getattr(field.default_factory, '__name__', 'made')}()`"
-        lines.append(f"| `{field.name}` | `{spelt.replace('|', chr(92) + '|')}` | {shown} |")
+            default = f"`{getattr(field.default_factory, '__name__', 'made')}()`"
+        lines.append(f"| `{field.name}` | `{annotation.replace('|', chr(92) + '|')}` | {default} |")
     return "\n".join(lines)
 
 
@@ -100,8 +100,8 @@ def heading(path: str, value: Any) -> str:
 def own_docstring(value: Any) -> str:
     """Return the docstring, without the one that Python writes for a dataclass."""
     text = inspect.getdoc(value) or ""
-    written = dataclasses.is_dataclass(value) and text.startswith(f"{getattr(value, '__name__', '')}(")
-    return "" if written else text
+    is_generated = dataclasses.is_dataclass(value) and text.startswith(f"{getattr(value, '__name__', '')}(")
+    return "" if is_generated else text
 
 
 def public_members(kind: type) -> Iterator[tuple[str, Any]]:
@@ -109,21 +109,21 @@ def public_members(kind: type) -> Iterator[tuple[str, Any]]:
     for name, member in vars(kind).items():
         if isinstance(member, classmethod | staticmethod):
             member = member.__func__
-        shown = inspect.isfunction(member) or isinstance(member, property | functools.cached_property)
-        if shown and not name.startswith("_"):
+        is_listed = inspect.isfunction(member) or isinstance(member, property | functools.cached_property)
+        if is_listed and not name.startswith("_"):
             yield name, member
 
 
 def inherited(kind: type) -> str:
     """Return a sentence that names the methods of the bases of a class in this package."""
     bases = [base for base in kind.__mro__[1:] if base.__module__.startswith("seiche.")]
-    own = set(vars(kind))
-    parts = []
+    overridden = set(vars(kind))
+    sentences = []
     for base in bases:
-        names = [f"`{name}`" for name, _ in public_members(base) if name not in own and name not in HOOKS]
-        own |= set(vars(base))
-        parts += [f"From `{base.__name__}`: {', '.join(names)}."] if names else []
-    return " ".join(parts)
+        names = [f"`{name}`" for name, _ in public_members(base) if name not in overridden and name not in HOOKS]
+        overridden |= set(vars(base))
+        sentences += [f"From `{base.__name__}`: {', '.join(names)}."] if names else []
+    return " ".join(sentences)
 
 
 def markdown(text: str) -> str:
@@ -135,7 +135,7 @@ def markdown(text: str) -> str:
         if title in TABLES:
             parts.append(table(TABLES[title], list(items(listed))))
         elif title == "Raises":
-            raised = (f"`{names}`: {escape(what).rstrip('.')}" for names, what in items(listed))
+            raised = (f"`{names}`: {escape(condition).rstrip('.')}" for names, condition in items(listed))
             parts.append(f"Raises {'; '.join(raised)}.")
         else:
             parts.append(f"{title}: {escape(' '.join(listed.split()))}")
@@ -146,18 +146,18 @@ def markdown(text: str) -> str:
 def items(body: str) -> Iterator[tuple[str, str]]:
     """Yield (names, text) of the items of a section, whose continued lines are indented."""
     for block in re.split(r"\n(?=\S)", textwrap.dedent(body.strip("\n"))):
-        found = _ITEM.match(block)
-        if found is None:
-            raise ValueError(f"no item of a docstring: {block!r}")
-        yield found["names"], " ".join(found["text"].split())
+        match = _ITEM.match(block)
+        if match is None:
+            raise ValueError(f"not an item of a docstring: {block!r}")
+        yield match["names"], " ".join(match["text"].split())
 
 
 def table(title: str, rows: list[tuple[str, str]]) -> str:
     """Return a Markdown table of names and their meaning."""
     lines = [f"| {title} | meaning |", "|---|---|"]
     for names, text in rows:
-        shown = ", ".join(f"`{name}`" for name in names.split(", "))
-        lines.append(f"| {shown} | {escape(' '.join(text.split())).replace('|', chr(92) + '|')} |")
+        codes = ", ".join(f"`{name}`" for name in names.split(", "))
+        lines.append(f"| {codes} | {escape(' '.join(text.split())).replace('|', chr(92) + '|')} |")
     return "\n".join(lines)
 
 

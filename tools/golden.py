@@ -42,9 +42,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from golden_digest import Table, of_folder, of_json
 from golden_list import CASES, PREDICTED, RUNS, Run
 
-HERE = Path(__file__).parent
-BASELINE = HERE / "golden.json"
-RENAMES = HERE / "golden_renames.json"
+TOOLS = Path(__file__).parent
+BASELINE = TOOLS / "golden.json"
+RENAMES = TOOLS / "golden_renames.json"
 #: Time limit of a run in seconds, including the compilation of kernels.
 LIMIT = 1200.0
 #: Location of the function that plans a case on counting devices.
@@ -52,9 +52,9 @@ PLANS = ("seiche.case.plans", "seiche.predict.plans", "seiche.case.predict.plans
 DEVICES = ("cpu", "cuda")
 PLANNED_RANKS = (1, 2, 4)
 #: Key of the similar table to which a table of the baseline refers.
-LIKE = "="
+BASE_TABLE = "="
 #: Files by name, and their tables of digests.
-Found = dict[str, Table]
+RunDigests = dict[str, Table]
 
 
 class RunError(Exception):
@@ -90,8 +90,8 @@ def environment() -> dict[str, str]:
     from numpy._core._multiarray_umath import __cpu_dispatch__ as dispatched
 
     wide = [name for name in dispatched if "AVX512" in name or name == "X86_V4"]
-    kept = {name: value for name, value in os.environ.items() if name not in ("SEICHE_MACHINE", "SEICHE_FFT")}
-    return kept | {
+    variables = {name: value for name, value in os.environ.items() if name not in ("SEICHE_MACHINE", "SEICHE_FFT")}
+    return variables | {
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_CORETYPE": "Haswell",
         "NPY_DISABLE_CPU_FEATURES": " ".join(wide),
@@ -103,8 +103,9 @@ def environment() -> dict[str, str]:
 def versions() -> dict[str, str]:
     """Return the versions on which results may depend in addition to the code."""
     names = ("numpy", "scipy", "h5py", "pymetis", "libigl")
-    found = {"python": ".".join(map(str, sys.version_info[:2])), **{name: metadata.version(name) for name in names}}
-    return found | {"fft": "fftw" if importlib.util.find_spec("pyfftw") else "scipy"}
+    python = ".".join(map(str, sys.version_info[:2]))
+    result = {"python": python, **{name: metadata.version(name) for name in names}}
+    return result | {"fft": "fftw" if importlib.util.find_spec("pyfftw") else "scipy"}
 
 
 def execute(words: Iterable[str], folder: Path) -> str:
@@ -133,30 +134,30 @@ def plan_of(path: Path, device: str, ranks: int) -> Any:
     raise RunError(f"planned_case is in none of {', '.join(PLANS)}: correct PLANS in tools/golden.py")
 
 
-def plans(name: str, ranks: Iterable[int]) -> dict[str, Found]:
+def plans(name: str, ranks: Iterable[int]) -> dict[str, RunDigests]:
     """Return the stages of the phases of a case on every device and number of ranks, by key of a run."""
-    found: dict[str, Found] = {}
+    digests: dict[str, RunDigests] = {}
     for device in DEVICES:
         for count in ranks:
             plan = plan_of(CASES / f"{name}.toml", device, count)
-            here: Found = {"run": {"layout": plan.layout, "items": plan.items, "item": plan.item}}
+            phases: RunDigests = {"run": {"layout": plan.layout, "items": plan.items, "item": plan.item}}
             for number, rank in enumerate(plan.ranks):
                 table: Table = {"memory": rank.memory, "items": rank.items}
                 for kind, (weight, stages) in enumerate(rank.steps):
                     table[f"step {kind}"] = [f"weight | {weight!r}", *map(_planned_stage, stages)]
-                here[f"rank {number}"] = table
-            found[f"planned {name} {device} @ {count}"] = here
-    return found
+                phases[f"rank {number}"] = table
+            digests[f"planned {name} {device} @ {count}"] = phases
+    return digests
 
 
 def _planned_stage(stage: Any) -> str:
     sizes = f"bytes {stage.bytes} packed {stage.packed} launches {stage.launches}"
-    messages = ";".join(",".join(f"{p}:{s}:{r}" for p, s, r in each) for each in stage.exchanges)
+    messages = ";".join(",".join(f"{p}:{s}:{r}" for p, s, r in entry) for entry in stage.exchanges)
     arrivals = f" arrivals {stage.arrivals}" if stage.arrivals else ""
     return f"{stage.name} | {sizes}{f' messages {messages}' if messages else ''}{arrivals}"
 
 
-def perform(job: Job, commands: Commands, folder: Path) -> dict[str, Found]:
+def perform(job: Job, commands: Commands, folder: Path) -> dict[str, RunDigests]:
     """Do a job in `folder` and return the digests of its files, by key of a run."""
     if job.run is None:
         words = (sys.executable, __file__, "planned", "--only", job.planned)
@@ -174,16 +175,16 @@ def perform(job: Job, commands: Commands, folder: Path) -> dict[str, Found]:
         return {f"{run.name} @ 1": of_folder(folder)}
     changes = [word for change in run.changes for word in ("--set", change)]
 
-    def go(ranks: int, output: str, *more: str) -> Found:
+    def run_case(ranks: int, output: str, *more: str) -> RunDigests:
         words = (*commands.mpiexec, str(ranks), *commands.seiche, "run", run.file.name)  # type: ignore[union-attr]
         execute((*words, "--device", "cpu", "--output", output, *changes, *more), folder)
         return of_folder(folder / output)
 
-    found = {f"{run.name} @ {job.ranks}": go(job.ranks, "out")}
+    digests = {f"{run.name} @ {job.ranks}": run_case(job.ranks, "out")}
     for ranks in job.restarts:
         key = f"{run.name} @ {job.ranks}>{ranks}"
-        found[key] = go(ranks, f"restart-{ranks}", "--restart", "out/checkpoint.seiche")
-    return found
+        digests[key] = run_case(ranks, f"restart-{ranks}", "--restart", "out/checkpoint.seiche")
+    return digests
 
 
 def matches(name: str, patterns: str) -> bool:
@@ -193,21 +194,21 @@ def matches(name: str, patterns: str) -> bool:
 
 def jobs_of(quick: bool, only: str, ranks: set[int]) -> list[Job]:
     """Return the jobs, the longest first: those with restarts."""
-    found = []
+    jobs = []
     for run in RUNS:
         if not matches(run.name, only):
             continue
         for count in run.quick if quick else run.ranks:
             restarts = [on for begin, on in run.restarts if begin == count and (on <= 2 or not quick)]
             if not ranks or count in ranks:
-                found.append(Job(run, count, tuple(on for on in restarts if not ranks or on in ranks)))
+                jobs.append(Job(run, count, tuple(on for on in restarts if not ranks or on in ranks)))
     counts = [count for count in PLANNED_RANKS if (count <= 2 or not quick) and (not ranks or count in ranks)]
-    found += [
+    jobs += [
         Job(None, planned=name, planned_ranks=tuple(counts))
         for name in PREDICTED
         if counts and matches(f"planned {name}", only)
     ]
-    return sorted(found, key=lambda job: (-len(job.restarts), -job.ranks))
+    return sorted(jobs, key=lambda job: (-len(job.restarts), -job.ranks))
 
 
 def keys_of(job: Job) -> list[str]:
@@ -217,11 +218,11 @@ def keys_of(job: Job) -> list[str]:
     return [job.name, *(f"{job.name}>{ranks}" for ranks in job.restarts)]
 
 
-def outcomes(jobs: list[Job], options: argparse.Namespace) -> Iterator[tuple[Job, dict[str, Found] | str]]:
+def outcomes(jobs: list[Job], options: argparse.Namespace) -> Iterator[tuple[Job, dict[str, RunDigests] | str]]:
     """Yield each completed job with its digests or with the reason of its failure."""
     commands = Commands(tuple(shlex.split(options.mpiexec)), tuple(shlex.split(options.seiche)))
 
-    def one(job: Job) -> dict[str, Found] | str:
+    def perform_one(job: Job) -> dict[str, RunDigests] | str:
         try:
             if options.keep is not None:
                 folder = options.keep.absolute() / job.name.replace(" ", "_")
@@ -233,26 +234,26 @@ def outcomes(jobs: list[Job], options: argparse.Namespace) -> Iterator[tuple[Job
             return str(error)
 
     with ThreadPoolExecutor(options.jobs) as pool:
-        waiting = {pool.submit(one, job): job for job in jobs}
-        for number, done in enumerate(as_completed(waiting), start=1):
+        futures = {pool.submit(perform_one, job): job for job in jobs}
+        for number, done in enumerate(as_completed(futures), start=1):
             if options.verbose:
-                print(f"[{number}/{len(jobs)}] {waiting[done].name}", file=sys.stderr, flush=True)
-            yield waiting[done], done.result()
+                print(f"[{number}/{len(jobs)}] {futures[done].name}", file=sys.stderr, flush=True)
+            yield futures[done], done.result()
 
 
-def read(path: Path) -> tuple[dict[str, str], dict[str, Found]]:
+def read(path: Path) -> tuple[dict[str, str], dict[str, RunDigests]]:
     """Return the versions and the runs of a baseline; empty if there is no file."""
     if not path.exists():
         return {}, {}
     content = json.loads(path.read_text())
     tables: dict[str, Table] = {}
     for name, table in content["tables"].items():
-        tables[name] = {**tables[table.pop(LIKE)], **table} if LIKE in table else table
+        tables[name] = {**tables[table.pop(BASE_TABLE)], **table} if BASE_TABLE in table else table
     runs = {key: {name: tables[table] for name, table in files.items()} for key, files in content["runs"].items()}
     return content["versions"], runs
 
 
-def write(path: Path, runs: dict[str, Found]) -> None:
+def write(path: Path, runs: dict[str, RunDigests]) -> None:
     """Write a baseline: a line per run with a combined digest of each file, and a line per table of digests.
 
     Most tables are similar to an earlier one. They name it and contain only the differences.
@@ -263,14 +264,14 @@ def write(path: Path, runs: dict[str, Found]) -> None:
         lines[key] = {name: of_json(table) for name, table in sorted(runs[key].items())}
         tables |= {lines[key][name]: table for name, table in runs[key].items()}
     stored: dict[str, Table] = {}
-    alike: dict[tuple[str, ...], list[str]] = {}
+    similar: dict[tuple[str, ...], list[str]] = {}
     for digest, table in tables.items():
-        others = alike.setdefault(tuple(sorted(table)), [])
+        others = similar.setdefault(tuple(sorted(table)), [])
         shorter = [
-            {LIKE: other, **{name: value for name, value in table.items() if tables[other][name] != value}}
+            {BASE_TABLE: other, **{name: value for name, value in table.items() if tables[other][name] != value}}
             for other in others
         ]
-        stored[digest] = min([table, *shorter], key=lambda each: len(json.dumps(each)))
+        stored[digest] = min([table, *shorter], key=lambda entry: len(json.dumps(entry)))
         others.append(digest)
 
     def block(entries: dict[str, Any]) -> str:
@@ -281,7 +282,7 @@ def write(path: Path, runs: dict[str, Found]) -> None:
     path.write_text(f'{head}"runs": {block(lines)},\n"tables": {block(stored)}\n}}\n')
 
 
-def renamed(found: Found, renames: dict[str, dict[str, str]]) -> Found:
+def renamed(digests: RunDigests, renames: dict[str, dict[str, str]]) -> RunDigests:
     """Return the files of a run of the baseline under their new names."""
     files, stages = renames.get("files", {}), renames.get("stages", {})
     names = {**stages, **renames.get("datasets", {}), **renames.get("keys", {})}
@@ -302,17 +303,17 @@ def renamed(found: Found, renames: dict[str, dict[str, str]]) -> Found:
 
     return {
         files.get(file, file): {new_name(name): new_value(value) for name, value in table.items()}
-        for file, table in found.items()
+        for file, table in digests.items()
     }
 
 
-def differences(before: Found, now: Found) -> Iterator[str]:
+def differences(baseline: RunDigests, current: RunDigests) -> Iterator[str]:
     """Yield one line for each file or data set in which two runs differ."""
-    for file in sorted(before.keys() | now.keys()):
-        if file not in now or file not in before:
-            yield f"{file}: {'new file' if file in now else 'file is missing'}"
+    for file in sorted(baseline.keys() | current.keys()):
+        if file not in current or file not in baseline:
+            yield f"{file}: {'new file' if file in current else 'file is missing'}"
             continue
-        old, new = before[file], now[file]
+        old, new = baseline[file], current[file]
         for name in sorted(old.keys() | new.keys()):
             if name not in new or name not in old:
                 yield f"{file}: {name}: {'new' if name in new else 'is missing'}"
@@ -323,8 +324,8 @@ def differences(before: Found, now: Found) -> Iterator[str]:
 def _change(old: Any, new: Any) -> str:
     if not isinstance(old, list) or not isinstance(new, list):
         return f"{old} -> {new}"
-    gone, come = [item for item in old if item not in new], [item for item in new if item not in old]
-    return f"{gone} -> {come}" if gone or come else "another order"
+    removed, added = [item for item in old if item not in new], [item for item in new if item not in old]
+    return f"{removed} -> {added}" if removed or added else "another order"
 
 
 def record(options: argparse.Namespace) -> int:
@@ -341,7 +342,7 @@ def record(options: argparse.Namespace) -> int:
         if number % 20 == 0:  # a full run takes long on a busy machine
             write(options.file, runs)
     known = {key for job in jobs_of(False, "*", set()) for key in keys_of(job)}
-    runs = {key: found for key, found in runs.items() if key in known}
+    runs = {key: digests for key, digests in runs.items() if key in known}
     write(options.file, runs)
     print(f"{len(runs)} runs in {options.file}, {failed} failed")
     return 1 if failed else 0

@@ -18,18 +18,18 @@ import numpy as np
 Table = dict[str, Any]
 
 #: Pictures depend on fonts, time lines on time.
-LEFT_OUT = {".png", ".pdf", ".svg", ".gif", ".mp4", ".html", ".trace"}
+EXCLUDED_SUFFIXES = {".png", ".pdf", ".svg", ".gif", ".mp4", ".html", ".trace"}
 #: Attributes of HDF5 files that name programs, hosts and dates.
-ATTRIBUTES_LEFT_OUT = {"program", "created_by", "creation_date", "host_names", "last_modified"}
+EXCLUDED_ATTRIBUTES = {"program", "created_by", "creation_date", "host_names", "last_modified"}
 #: Keys of summaries for speed, machine, versions and date of a run, and for the prose of estimates. Memory is that of
 #: the whole process; the values of `host_overhead`, such as `wait for output`, are measured times in s.
-KEYS_LEFT_OUT = {
+EXCLUDED_KEYS = {
     *("date", "device", "seconds", "mlups", "copy_bandwidth", "efficiency", "versions", "threads", "hosts"),
     *("useful_s", "active_s", "waited_s", "steps_s", "memory_B", "host_overhead", "seiche"),
     *("effect", "remedy", "source", "warning"),
 }
 #: Rows of the table of stages that appear only if they took time.
-ROWS_LEFT_OUT = {"other", "wait for output"}
+EXCLUDED_ROWS = {"other", "wait for output"}
 _PREAMBLE = struct.Struct("<8sIIQQ28x")
 
 
@@ -56,7 +56,7 @@ def of_hdf5(path: Path) -> Table:
 
     def visit(name: str, item: h5py.Group | h5py.Dataset) -> None:
         for key, value in item.attrs.items():
-            if key not in ATTRIBUTES_LEFT_OUT:
+            if key not in EXCLUDED_ATTRIBUTES:
                 table[f"{name}@{key}"] = of_array(np.asarray(value))
         if isinstance(item, h5py.Dataset):
             table[name] = of_array(np.asarray(item[()]))
@@ -87,9 +87,9 @@ def of_checkpoint(path: Path) -> Table:
     def take(item: dict[str, Any], *count: int) -> np.ndarray:
         nonlocal position
         shape = (*count, *item["shape"])
-        found = np.frombuffer(data, np.dtype(item["dtype"]), int(np.prod(shape)), position).reshape(shape)
-        position += found.nbytes
-        return found
+        array = np.frombuffer(data, np.dtype(item["dtype"]), int(np.prod(shape)), position).reshape(shape)
+        position += array.nbytes
+        return array
 
     table: Table = {"version": of_json(version)}
     if version == 1:
@@ -97,13 +97,13 @@ def of_checkpoint(path: Path) -> Table:
         sets = [("site", footer["sites"], footer["arrays"][1:])]
     else:
         table["time_step"] = of_json(footer["step"])
-        sets = [(f"keys of {each['name']}", each["total"], each["arrays"]) for each in footer["sets"]]
+        sets = [(f"keys of {rows['name']}", rows["total"], rows["arrays"]) for rows in footer["sets"]]
     for name, total, arrays in sets:
         keys = take({"dtype": "<i8", "shape": []}, total)
         order = np.argsort(keys, kind="stable")
         table[name] = of_array(keys[order])
-        table |= {each["name"]: of_array(take(each, total)[order]) for each in arrays}
-    table |= {each["name"]: of_array(take(each)) for each in footer.get("numbers", [])}
+        table |= {item["name"]: of_array(take(item, total)[order]) for item in arrays}
+    table |= {item["name"]: of_array(take(item)) for item in footer.get("numbers", [])}
     return table | {f"@{name}": of_json(value) for name, value in footer["attributes"].items()}
 
 
@@ -113,7 +113,7 @@ def of_json_file(path: Path) -> Table:
     table: Table = {}
     if isinstance(content, dict) and str(content.get("schema", "")).startswith("seiche-summary"):
         rows = [row["name"] for row in content.pop("stages", [])]
-        table["stages"] = [name for name in rows if name not in ROWS_LEFT_OUT]
+        table["stages"] = [name for name in rows if name not in EXCLUDED_ROWS]
         movement = content.get("movement") or {}
         table["movement.stages"] = [*movement.pop("stages", {})]
         table["movement.message_stages"] = movement.pop("message_stages", [])
@@ -124,7 +124,7 @@ def _leaves(value: Any, name: str) -> Iterator[tuple[str, str]]:
     """Yield the digests of the leaves of tables, and of lists of tables column by column."""
     if isinstance(value, dict):
         for key, item in value.items():
-            if key not in KEYS_LEFT_OUT:
+            if key not in EXCLUDED_KEYS:
                 yield from _leaves(item, f"{name}.{key}" if name else key)
     elif isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
         keys = dict.fromkeys(key for row in value for key in row)
@@ -137,7 +137,7 @@ def of_file(path: Path) -> Table | None:
     """Return the digests of a file by data set, None for pictures, web pages and traces."""
     with path.open("rb") as file:
         magic = file.read(8)
-    if path.suffix in LEFT_OUT:
+    if path.suffix in EXCLUDED_SUFFIXES:
         return None
     if magic == b"\x89HDF\r\n\x1a\n":
         return of_hdf5(path)
@@ -150,7 +150,7 @@ def of_file(path: Path) -> Table | None:
 
 def of_folder(folder: Path) -> dict[str, Table]:
     """Return the digests of all files in a folder except hidden ones; SAC files share one table."""
-    found: dict[str, Table] = {}
+    tables: dict[str, Table] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         hidden = path.name.startswith(".")  # the record of a run, with its date
@@ -158,7 +158,7 @@ def of_folder(folder: Path) -> dict[str, Table]:
         if table is None:
             continue
         if ".sac/" in name:
-            found.setdefault(re.sub(r"\.sac/.*", ".sac", name), {})[path.name] = table["content"]
+            tables.setdefault(re.sub(r"\.sac/.*", ".sac", name), {})[path.name] = table["content"]
         else:
-            found[name] = table
-    return found
+            tables[name] = table
+    return tables

@@ -59,10 +59,10 @@ PRECISIONS = {
 }
 LAYOUTS = ("list-ab", "list-aa", "tiles-4", "tiles-8", "moments")
 #: Output of the last state only, for comparisons of layouts.
-BARE = ("output.extraction=[]", "output.surface=[]", "time.steps=60", "output.fields.0.every=60")
+LAST_STATE = ("output.extraction=[]", "output.surface=[]", "time.steps=60", "output.fields.0.every=60")
 REGULARISED = ("lattice.collision=regularised",)
 #: Blocks of eight sites for three ranks.
-LONGER = ("geometry.shape.length=6 mm",)
+LONG_VESSEL = ("geometry.shape.length=6 mm",)
 
 
 def layouts() -> list[Run]:
@@ -72,9 +72,9 @@ def layouts() -> list[Run]:
             f"flow {layout} {precision}",
             f"lattice.layout={layout}",
             *(REGULARISED if layout == "moments" else ()),
-            *(LONGER if layout in ("tiles-8", "moments") else ()),
+            *(LONG_VESSEL if layout in ("tiles-8", "moments") else ()),
             *changes,
-            *BARE,
+            *LAST_STATE,
             file="flow",
             quick=(2,) if (layout, precision) in {("tiles-4", "float32"), ("moments", "float32-half")} else (),
         )
@@ -94,19 +94,28 @@ FLOW = [
         prepare=(("convert", "flow.toml", "vessel.gmy"),),
         files=(CASES / "flow.toml",),
     ),
-    *(small(f"flow {v}", f"lattice.velocity_set={v}", *BARE, file="flow", ranks=(1, 3)) for v in ("D3Q15", "D3Q27")),
     *(
-        small(f"flow {c}", f"lattice.collision={c}", *BARE, file="flow", ranks=(1, 3))
+        small(f"flow {v}", f"lattice.velocity_set={v}", *LAST_STATE, file="flow", ranks=(1, 3))
+        for v in ("D3Q15", "D3Q27")
+    ),
+    *(
+        small(f"flow {c}", f"lattice.collision={c}", *LAST_STATE, file="flow", ranks=(1, 3))
         for c in ("bgk", "mrt", "regularised")
     ),
-    *(small(f"flow {p}", f"run.partition={p}", *BARE, file="flow", ranks=(3,)) for p in ("curve", "slabs")),
+    *(small(f"flow {p}", f"run.partition={p}", *LAST_STATE, file="flow", ranks=(3,)) for p in ("curve", "slabs")),
     *(
-        small(f"outlet {s}", f"iolet.outlet.scheme={s}", *BARE, file="flow", ranks=(3,))
+        small(f"outlet {s}", f"iolet.outlet.scheme={s}", *LAST_STATE, file="flow", ranks=(3,))
         for s in ("anti-bounce-back", "plane")
     ),
-    small("flow bouzidi", "walls.kind=bouzidi", *BARE, file="flow", ranks=(1, 3)),
-    small("inlet computed", "iolet.inlet.profile=computed", *BARE, file="flow", ranks=(2,)),
-    small("fluid casson", 'fluid={ rheology = { kind = "casson", preset = "human" } }', *BARE, file="flow", ranks=(2,)),
+    small("flow bouzidi", "walls.kind=bouzidi", *LAST_STATE, file="flow", ranks=(1, 3)),
+    small("inlet computed", "iolet.inlet.profile=computed", *LAST_STATE, file="flow", ranks=(2,)),
+    small(
+        "fluid casson",
+        'fluid={ rheology = { kind = "casson", preset = "human" } }',
+        *LAST_STATE,
+        file="flow",
+        ranks=(2,),
+    ),
 ]
 BLOOD = [
     small("blood", quick=(1, 2), restarts=((2, 1), (1, 3))),

@@ -33,14 +33,14 @@ def names(text: str) -> list[str]:
     return [part["name"] for part in _PART.finditer(text) if part["kind"] == "api"]
 
 
-def _part(found: re.Match[str]) -> str:
-    mark = found[0].partition("\n")[0]
-    if found["kind"] == "api":
-        body = entry(found["name"])
-    elif found["kind"] == "commands":
-        body = "\n\n".join(command(path, made) for path, made in commands())
+def _part(match: re.Match[str]) -> str:
+    mark = match[0].partition("\n")[0]
+    if match["kind"] == "api":
+        body = entry(match["name"])
+    elif match["kind"] == "commands":
+        body = "\n\n".join(command(path, parser) for path, parser in commands())
     else:
-        body = _usage(found["name"])
+        body = _usage(match["name"])
     return f"{mark}\n{body}\n<!-- end -->"
 
 
@@ -57,25 +57,25 @@ def commands() -> Iterator[tuple[str, Any]]:
     from seiche.cli import app
 
     def below(words: str, group: Any) -> Iterator[tuple[str, Any]]:
-        for name, made in group.commands.items():
+        for name, parser in group.commands.items():
             path = f"{words} {name}"
-            if hasattr(made, "commands"):
-                yield from below(path, made)
+            if hasattr(parser, "commands"):
+                yield from below(path, parser)
             else:
-                yield path, made
+                yield path, parser
 
     yield from below("seiche", get_command(app))
 
 
-def command(path: str, made: Any) -> str:
+def command(path: str, parser: Any) -> str:
     """Return the Markdown of one command: usage, description, arguments and options."""
-    arguments = [parameter for parameter in made.params if not parameter.opts[0].startswith("-")]
-    options = [parameter for parameter in made.params if parameter.opts[0].startswith("-")]
-    words = [_metavar(one) if one.required else f"[{_metavar(one)}]" for one in arguments]
+    arguments = [parameter for parameter in parser.params if not parameter.opts[0].startswith("-")]
+    options = [parameter for parameter in parser.params if parameter.opts[0].startswith("-")]
+    words = [_metavar(item) if item.required else f"[{_metavar(item)}]" for item in arguments]
     usage = " ".join([path, *words, *(["[options]"] if options else [])])
-    parts = [f"## `{path}`", f"```text\n{usage}\n```", " ".join((made.help or "").split())]
-    parts += [table("argument", [(_metavar(one), one.help or "") for one in arguments])] if arguments else []
-    parts += [table("option", [_option(one) for one in options])] if options else []
+    parts = [f"## `{path}`", f"```text\n{usage}\n```", " ".join((parser.help or "").split())]
+    parts += [table("argument", [(_metavar(item), item.help or "") for item in arguments])] if arguments else []
+    parts += [table("option", [_option(item) for item in options])] if options else []
     return "\n\n".join(parts)
 
 

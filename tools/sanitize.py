@@ -58,18 +58,18 @@ def prepare(folder: Path, compiler: list[str]) -> Path:
 
 def runtimes(compiler: list[str]) -> str:
     """Return the libraries that a process must load before all others."""
-    found = [
+    paths = [
         subprocess.run([compiler[0], f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout
         for name in RUNTIMES
     ]
-    return ":".join(path.strip() for path in found)
+    return ":".join(path.strip() for path in paths)
 
 
 def checked_python(compiler: list[str]) -> list[str]:
-    """Return the words that start Python with the libraries of the sanitizers."""
+    """Return the command that starts Python with the libraries of the sanitizers."""
     variables = {
         "LD_PRELOAD": runtimes(compiler),
-        # Python and its libraries keep memory until the end of the process.
+        # Python and its libraries do not free all memory before the process ends.
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0:exitcode=77",
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }

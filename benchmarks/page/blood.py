@@ -95,12 +95,12 @@ def sweep(row: BloodRow) -> float:
     return sum(value for name, value in row.stages.items() if name not in CELL_STAGES)
 
 
-def _equal(one: BloodRow, two: BloodRow) -> bool:
+def _equal(first_row: BloodRow, second_row: BloodRow) -> bool:
     """Return whether two rows have the same physics. Moment storage uses a different collision."""
     first, second = (
-        (row.vertices, row.points, row.delta, row.precision, row.layout == "moments") for row in (one, two)
+        (row.vertices, row.points, row.delta, row.precision, row.layout == "moments") for row in (first_row, second_row)
     )
-    return first == second and abs(one.hematocrit - two.hematocrit) < _SAME
+    return first == second and abs(first_row.hematocrit - second_row.hematocrit) < _SAME
 
 
 def _section(result: Result[BloodRow]) -> str:

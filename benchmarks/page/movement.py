@@ -99,13 +99,13 @@ def _machine_part(path: Path, machine: Machine) -> str:
     hardware = machine.hardware
     what = ", ".join(dict.fromkeys(hardware.get("gpus", []))) or str(hardware.get("cpu", "a machine"))
     lines = []
-    for each in machine.paths:
-        times = dict(zip(each.sizes, each.seconds, strict=True))
+    for curve in machine.paths:
+        times = dict(zip(curve.sizes, curve.seconds, strict=True))
         cells = [_us(times[size]) if size in times else "" for size in _SIZES]
-        last = each.pieces[-1]
+        last = curve.pieces[-1]
         rate = f"{1e-9 / last.beta:,.4g} GB/s" if last.beta else "-"
-        gap = f"{1e6 * each.gap:.2f}" if each.gap is not None else ""
-        lines.append((_PATHS.get(each.path, each.path), each.locality, *cells, rate, gap))
+        gap = f"{1e6 * curve.gap:.2f}" if curve.gap is not None else ""
+        lines.append((_PATHS.get(curve.path, curve.path), curve.locality, *cells, rate, gap))
     sentences = [
         f"{hardware.get('ranks', 1)} ranks on {what}; {hardware.get('mpi', 'no MPI').split(',')[0]};"
         f" measured {machine.date[:10]} in {machine.seconds:.0f} s, {origin_of(machine.commit)}."
@@ -118,7 +118,8 @@ def _machine_part(path: Path, machine: Machine) -> str:
         inside = f", each further one in a graph {1e6 * launch.graph_kernel:.2f} us" if launch.graph_kernel else ""
         sentences.append(f"A kernel launch ({name}) takes {1e6 * launch.kernel:.2f} us{inside}.")
     sentences += [
-        f"A node injects {1e-9 * each.rate:.4g} GB/s over `{each.path}` {each.locality}." for each in machine.injection
+        f"A node injects {1e-9 * curve.rate:.4g} GB/s over `{curve.path}` {curve.locality}."
+        for curve in machine.injection
     ]
     columns = ("path, microseconds", "class", *_SIZES.values(), "rate", "gap")
     head = f"## {machine.name}\n\n{' '.join(sentences)} File: `benchmarks/machines/{path.name}`.\n\n"

@@ -60,13 +60,15 @@ def _ratios(results: Sequence[Result[WavesRow]]) -> Iterator[str]:
             slow = {_key(row): row for row in cpu.rows if _alone(row)}
             pairs = [(row, slow[_key(row)]) for row in gpu.rows if _alone(row) and _key(row) in slow]
             if pairs:
-                ratios = [two.picoseconds_per_node_stage / one.picoseconds_per_node_stage for one, two in pairs]
+                ratios = [
+                    double.picoseconds_per_node_stage / single.picoseconds_per_node_stage for single, double in pairs
+                ]
                 lines = [
                     (
-                        *(one.medium, one.flux, one.precision, str(one.nodes), f"{ratio:,.0f}"),
-                        *(f"{one.share_of_copy:.0%}", f"{two.share_of_copy:.0%}"),
+                        *(single.medium, single.flux, single.precision, str(single.nodes), f"{ratio:,.0f}"),
+                        *(f"{single.share_of_copy:.0%}", f"{double.share_of_copy:.0%}"),
                     )
-                    for (one, two), ratio in zip(pairs, ratios, strict=True)
+                    for (single, double), ratio in zip(pairs, ratios, strict=True)
                 ]
                 lines.append(("mean", "", "", "", f"{np.mean(ratios):,.0f}", "", ""))
                 columns = ("medium", "flux", "precision", "n", "times faster", "GPU of copy", "CPU of copy")

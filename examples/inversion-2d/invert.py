@@ -58,8 +58,8 @@ def main(iterations: int = 12, folder: Path = Path(__file__).parent / "out") -> 
 
     def misfit(relative: np.ndarray) -> tuple[float, np.ndarray]:
         """Return misfit and gradient relative to the initial misfit, for speeds SPEED (1 + relative)."""
-        found = [shot.gradient(medium(SPEED * (1 + relative)), d) for shot, d in zip(shots, data, strict=True)]
-        return sum(g.misfit for g in found) / scale, SPEED * np.sum([g.cp for g in found], axis=0) / scale
+        gradients = [shot.gradient(medium(SPEED * (1 + relative)), d) for shot, d in zip(shots, data, strict=True)]
+        return sum(g.misfit for g in gradients) / scale, SPEED * np.sum([g.cp for g in gradients], axis=0) / scale
 
     start = np.zeros(mesh.count)
     scale = sum(shot.misfit(medium(SPEED * (1 + start)), d) for shot, d in zip(shots, data, strict=True))
@@ -75,7 +75,7 @@ def main(iterations: int = 12, folder: Path = Path(__file__).parent / "out") -> 
         last[0], gradient = misfit(relative)
         return last[0], gradient
 
-    found = minimize(
+    minimum = minimize(
         counted,
         start,
         jac=True,
@@ -84,14 +84,14 @@ def main(iterations: int = 12, folder: Path = Path(__file__).parent / "out") -> 
         callback=note,
         options={"maxiter": iterations, "maxcor": 12},
     )
-    speed = SPEED * (1 + found.x)
-    wrong = float(np.linalg.norm(speed - truth) / np.linalg.norm(truth - SPEED))
-    alike = float(np.corrcoef(speed - SPEED, truth - SPEED)[0, 1])
-    result = {"misfit": history, "error_of_the_anomaly": wrong, "correlation": alike}
+    speed = SPEED * (1 + minimum.x)
+    error = float(np.linalg.norm(speed - truth) / np.linalg.norm(truth - SPEED))
+    correlation = float(np.corrcoef(speed - SPEED, truth - SPEED)[0, 1])
+    result = {"misfit": history, "error_of_the_anomaly": error, "correlation": correlation}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "inversion.json").write_text(json.dumps(result, indent=1) + "\n")
     draw(folder / "inversion.png", mesh, truth, speed, history)
-    print(f"misfit {history[-1]:.2e}, error of the anomaly {wrong:.2f}, correlation {alike:.2f}; results in {folder}")
+    print(f"misfit {history[-1]:.2e}, anomaly error {error:.2f}, correlation {correlation:.2f}; files in {folder}")
     return result
 
 
