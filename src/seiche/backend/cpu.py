@@ -136,7 +136,7 @@ class CpuStream(Stream):
 
 
 class CpuGraph(Graph):
-    """A function in place of captured work."""
+    """A function that replaces captured work."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         """Store the function."""

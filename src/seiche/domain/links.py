@@ -162,7 +162,7 @@ def _check_shapes(sites: SiteSet) -> None:
     for name, shape in {**shapes, "wall_normal": (m, 3)}.items():
         actual = getattr(sites, name).shape
         if actual != shape:
-            raise ValueError(f"{name} has the shape {actual} instead of {shape}")
+            raise ValueError(f"{name} has shape {actual}; expected {shape}")
 
 
 def _check_links(sites: SiteSet) -> None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from seiche.domain.surface import Floats, Loop, Surface
 from seiche.errors import CaseError
 
-#: Values in place of the number of an iolet: none, and a rim in a periodic end.
+#: Special values of an iolet number: no iolet, and a rim in a periodic end.
 NO_IOLET, PERIODIC = -1, -2
 #: Tolerance in spacings of a point in the plane of an end; STL has seven digits.
 END_SPACINGS = 1e-3

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-#: The 26 lattice vectors in the order of `.gmy` files: lexicographic, dz fastest, (0, 0, 0) left out. Shape (26, 3).
+#: The 26 lattice vectors in the order of `.gmy` files: lexicographic, dz fastest, without (0, 0, 0). Shape (26, 3).
 LINK_VECTORS: npt.NDArray[np.int32] = np.array(
     [(x, y, z) for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1) if (x, y, z) != (0, 0, 0)], dtype=np.int32
 )

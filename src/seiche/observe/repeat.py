@@ -139,7 +139,7 @@ def timed_sizes(sizes: Sequence[int], work_of: Callable[[int], Work], seconds: f
 def timed_pair(
     world: World, pair: tuple[int, int], sizes: Sequence[int], work_of: Callable[[int], Work], seconds: float
 ) -> TimingSeries:
-    """Return timings of joint work of two ranks, on all ranks (collective); the other ranks sleep meanwhile.
+    """Return timings of joint work of two ranks, on all ranks, while the other ranks sleep (collective).
 
     `work_of(size)` is called on both ranks. The first rank measures and determines the number of repetitions.
     """

@@ -28,7 +28,7 @@ _FLOW, _GIVEN = "flow_m3_s.", ("tau_", "density_", "time_", "spacing_")
 #: Smaller relative differences between runs are not drawn.
 _DIFFERENT = 1e-9
 
-#: Returns number and unit of the text of an input, None if it is no number.
+#: Returns number and unit of the text of an input, None if it is not a number.
 Number: TypeAlias = Callable[[str], "tuple[float, str] | None"]
 
 
@@ -46,8 +46,12 @@ class SweepRow:
         if not self.summary:
             return {}
         content = self.summary
-        warned = sum(1 for estimate in content.get("estimates", ()) if estimate.get("warning"))
-        found = {"seconds": float(content["seconds"]), "mlups": float(content["mlups"]), "warnings": float(warned)}
+        warning_count = sum(1 for estimate in content.get("estimates", ()) if estimate.get("warning"))
+        found = {
+            "seconds": float(content["seconds"]),
+            "mlups": float(content["mlups"]),
+            "warnings": float(warning_count),
+        }
         found |= dict(_numbers(content.get("invariants", {}), ""))
         found |= dict(_numbers(content.get("flow_rates", {}), _FLOW))
         return found | dict(_numbers(content.get("details", {}), ""))
@@ -67,19 +71,19 @@ class SweepTable:
         self.rows, self._number = rows, number
         self.inputs = list(dict.fromkeys(key for row in rows for key in row.inputs))
         self._results = [row.results() for row in rows]
-        self.results = list(dict.fromkeys(name for found in self._results for name in found))
+        self.results = list(dict.fromkeys(name for results_of_run in self._results for name in results_of_run))
 
     def column(self, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Return a result of all runs, NaN where there is none."""
-        return np.array([found.get(name, math.nan) for found in self._results])
+        return np.array([results.get(name, math.nan) for results in self._results])
 
     def write_csv(self, path: str | os.PathLike[str]) -> None:
         """Write one row for each run: name, state, inputs, results in SI units."""
-        with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as file:
+        with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(["run", "state", *self.inputs, *self.results])
-            for row, found in zip(self.rows, self._results, strict=True):
-                values = [repr(found[name]) if name in found else "" for name in self.results]
+            for row, results in zip(self.rows, self._results, strict=True):
+                values = [repr(results[name]) if name in results else "" for name in self.results]
                 writer.writerow([row.name, row.state, *(row.inputs.get(key, "") for key in self.inputs), *values])
 
     def axes(self) -> dict[str, list[str]]:
@@ -96,15 +100,15 @@ class SweepTable:
         return [item[0] for item in numbers if item is not None], units.pop()
 
     def to_xarray(self) -> Any:
-        """Return an `xarray.Dataset` with a dimension for each varied input, or one of runs if it is no full grid."""
+        """Return an `xarray.Dataset` with a dimension for each varied input, or one of runs without a full grid."""
         import xarray
 
         axes, count = self.axes(), len(self.rows)
         if count > 1 and axes and math.prod(map(len, axes.values())) == count:
             shape, dims = tuple(map(len, axes.values())), tuple(axes)
-            place = [tuple(texts.index(row.inputs[key]) for key, texts in axes.items()) for row in self.rows]
+            indices = [tuple(texts.index(row.inputs[key]) for key, texts in axes.items()) for row in self.rows]
         else:
-            shape, dims, place = (count,), ("run",), [(number,) for number in range(count)]
+            shape, dims, indices = (count,), ("run",), [(number,) for number in range(count)]
             axes = {key: [row.inputs[key] for row in self.rows] for key in self.inputs}
         coordinates = {}
         for key, texts in axes.items():
@@ -113,14 +117,14 @@ class SweepTable:
         data = {}
         for name in self.results:
             values_of_runs = np.full(shape, np.nan)
-            for index, value in zip(place, self.column(name), strict=True):
+            for index, value in zip(indices, self.column(name), strict=True):
                 values_of_runs[index] = value
             data[name] = (dims, values_of_runs)
         for name, texts in (("run_name", [row.name for row in self.rows]), ("state", [row.state for row in self.rows])):
-            words = np.full(shape, "", f"U{max(1, *map(len, texts))}")
-            for index, text in zip(place, texts, strict=True):
-                words[index] = text
-            data[name] = (dims, words)
+            texts_of_runs = np.full(shape, "", f"U{max(1, *map(len, texts))}")
+            for index, text in zip(indices, texts, strict=True):
+                texts_of_runs[index] = text
+            data[name] = (dims, texts_of_runs)
         return xarray.Dataset(data, coordinates)
 
     def write_netcdf(self, path: str | os.PathLike[str]) -> bool:
@@ -129,8 +133,8 @@ class SweepTable:
             dataset = self.to_xarray()
         except ModuleNotFoundError:
             return False
-        with replacing(path) as part:
-            dataset.to_netcdf(part, engine="scipy")
+        with replacing(path) as temporary:
+            dataset.to_netcdf(temporary, engine="scipy")
         return True
 
     def drawn(self, names: Sequence[str] = ()) -> list[str]:

@@ -73,7 +73,7 @@ class DeviceMpiTransport(Transport):
         self._mpi.Prequest.Startall(self._sends[slot])
 
     def receive(self, slot: int) -> None:
-        """Wait for the messages; kernels of the current stream continue meanwhile."""
+        """Wait for the messages while kernels of the current stream continue."""
         self.wait(self._receives[slot], "receiving")
 
     def close(self) -> None:

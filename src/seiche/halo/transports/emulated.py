@@ -17,7 +17,7 @@ def is_emulated(backend: Backend, world: World) -> bool:
 
 
 class EmulatedTransport(Transport):
-    """Replaces any transport in an emulation, whichever the case selects."""
+    """Replaces, in an emulation, the transport that the case selects."""
 
     name = "emulated"
 

@@ -85,7 +85,7 @@ class HostTransport(Transport):
             self.backend.copy_to_host(slot_resources.device_out, slot_resources.host_out)
 
     def receive(self, slot: int) -> None:
-        """Wait for the messages; kernels of the current stream continue meanwhile."""
+        """Wait for the messages while kernels of the current stream continue."""
         slot_resources = self._slots[slot]
         if not self.backend.host_memory:
             slot_resources.stream.synchronize()

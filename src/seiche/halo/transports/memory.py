@@ -229,7 +229,7 @@ class DeviceMemory(Memory):
         driver = ctypes.CDLL("libcuda.so.1")
         status = driver.cuMemGetAddressRange_v2(ctypes.byref(base), ctypes.byref(size), ctypes.c_uint64(address))
         if status:
-            raise TransportError(f"no allocation of GPU memory found at {address:#x} (CUDA error {status})")
+            raise TransportError(f"there is no allocation of GPU memory at {address:#x} (CUDA error {status})")
         return bytes(self._runtime.ipcGetMemHandle(base.value)), address - base.value, *self._proof()
 
     def _proof(self) -> tuple[bytes, bytes]:

@@ -145,7 +145,7 @@ class DatasetReader(Closing):
             raise FormatError(self.path, name, one_line(error)) from error
 
     def read(self, name: str, kind: np.dtype[Any], sizes: tuple[int, ...] | None = None) -> Array:
-        """Return a dataset with its HDF5 shape; its total size must be one of `sizes`, if any are given."""
+        """Return a dataset with its HDF5 shape; its total size must be one of `sizes`, if specified."""
         try:
             if name not in self.file:
                 raise FormatError(self.path, name, "is missing")

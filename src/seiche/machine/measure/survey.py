@@ -94,7 +94,7 @@ class _Survey:
         return measured
 
     def run_on_rank(self, rank: int, action: Callable[[], _T]) -> _T:
-        """Return the result of `action` on one rank, on all ranks; the others sleep meanwhile."""
+        """Return the result of `action` on one rank, on all ranks; the other ranks sleep until it is available."""
         result = action() if self.world.rank == rank else None
         sleep_until_barrier(self.world)
         gathered: list[Any] = self.world.allgather(result)
