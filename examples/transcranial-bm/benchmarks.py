@@ -7,8 +7,8 @@
 500 kHz, 60 kPa at the surface of a bowl (radius of curvature and aperture 64 mm) or of a flat disc of 20 mm, whose
 middle lies at the origin; waves travel along x. In two dimensions these are an arc and a line, and slabs and shells go
 on along z. The field is compared where the benchmarks do with an exact one: the integral over the source in benchmarks
-1 and 2, to which plates of benchmarks 3 and 4 (two dimensions) are added by the transfer matrix of each plane wave of
-the angular spectrum. Otherwise with a run of half the time step, on the same grid.
+1 and 2, to which plates of benchmarks 3 and 4 are added by the transfer matrix of each plane wave of the angular
+spectrum. Otherwise with a run of half the time step, on the same grid.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from scipy.special import hankel2
 
 from seiche.ultrasound import Arc, Bowl, Disc, Emitter, Grid, Line, Medium, Sensor, Source, simulate
 from seiche.ultrasound.materials import MATERIALS, TissueMaterial
+from seiche.validate.ultrasound.layers import Plates, Transducer, field_behind
 
 Floats = npt.NDArray[np.float64]
 Complex = npt.NDArray[np.complex128]
@@ -160,8 +161,7 @@ def integral(source: int, dimensions: int, places: Floats, k: complex) -> Comple
 
 def behind_plates(benchmark: int, source: int, x: Floats, y: Floats) -> Complex:
     """Return the field behind plates in two dimensions, (x, y): the angular spectrum through transfer matrices."""
-    layers = PLATES[benchmark]
-    front, back = layers[0][1], layers[-1][1]
+    front = PLATES[benchmark][0][1]
     count, step = 8192, SPACING / 4
     across = (np.arange(count) - count // 2) * step
     edge = np.clip((np.abs(across) - 0.6 * across[-1]) / (0.4 * across[-1]), 0, 1)
@@ -169,34 +169,20 @@ def behind_plates(benchmark: int, source: int, x: Floats, y: Floats) -> Complex:
     arriving = integral(source, 2, np.stack([np.full(count, front), across], axis=1), k)
     spectrum = np.fft.fft(np.fft.ifftshift(arriving * np.cos(np.pi / 2 * edge) ** 2))
     ky = 2 * np.pi * np.fft.fftfreq(count, step)
-
-    def normal(one: TissueMaterial) -> Complex:
-        root = np.sqrt(wave_number(one) ** 2 - ky**2 + 0j)
-        return np.where(root.imag > 0, -root, root)  # evanescent waves decay
-
-    matrix = [np.ones(count, complex), np.zeros(count, complex), np.zeros(count, complex), np.ones(count, complex)]
-    at = front
-    for name, end in layers[1:]:
-        kx, width = normal(MATERIALS[name]), end - at
-        z = MATERIALS[name].density * 2 * np.pi * TONE / kx
-        cosine, sine = np.cos(kx * width), 1j * np.sin(kx * width)
-        a, b, c, d = matrix
-        matrix = [
-            a * cosine + b * sine / z,
-            a * sine * z + b * cosine,
-            c * cosine + d * sine / z,
-            c * sine * z + d * cosine,
-        ]
-        at = end
-    last = MATERIALS[BEYOND[benchmark]]
-    kx = normal(last)
-    first_z = MATERIALS["water"].density * 2 * np.pi * TONE / normal(MATERIALS["water"])
-    last_z = last.density * 2 * np.pi * TONE / kx
-    a, b, c, d = matrix
-    passed = spectrum * 2 / (a + b / last_z + first_z * (c + d / last_z))
+    plates = plates_of(benchmark)
+    passed = spectrum * plates.transmission(ky)
     far = np.abs(ky) < 1.5 * k.real  # the others have decayed
-    field = passed[far] * np.exp(-1j * kx[far] * (x[:, None] - back))
+    behind = plates.normal_wave_number(plates.last, ky[far])
+    field = passed[far] * np.exp(-1j * behind * (x[:, None] - front - plates.thickness))
     return np.asarray(field @ np.exp(1j * np.outer(ky[far], y)) / count)
+
+
+def plates_of(benchmark: int) -> Plates:
+    """Return the plates of benchmarks 3 and 4."""
+    ends = [end for _, end in PLATES[benchmark]]
+    thick = np.diff(ends).tolist()
+    layers = [(name, one) for (name, _), one in zip(PLATES[benchmark][1:], thick, strict=True)]
+    return Plates.named(layers, BEYOND[benchmark], TONE)
 
 
 def widths(field: Floats, peak: tuple[int, ...], part: float) -> list[float]:
@@ -264,11 +250,17 @@ def run(benchmark: int, source: int, size: Size) -> tuple[dict[str, Any], Floats
             points = np.pad(points, ((0, 0), (0, 1)))
         k = wave_number(material("water", benchmark))
         reference = np.abs(integral(source, size.dimensions, points, k)).reshape(field.shape)
-    elif benchmark <= 4 and size.dimensions == 2:
+    elif benchmark <= 4:
         kind = "angular spectrum behind the plates"
+        front, behind = PLATES[benchmark][0][1], places[0] >= PLATES[benchmark][-1][1]
+        if size.dimensions == 3:  # in a plane through the axis: the field is axisymmetric
+            field = field[:, :, field.shape[2] // 2]
+            shape = Transducer(RADIUS, RADIUS) if source == 1 else Transducer(np.inf, DIAMETER)
+            exact = PRESSURE * field_behind(plates_of(benchmark), front, shape, places[0][behind], np.abs(places[1]))
+        else:
+            exact = behind_plates(benchmark, source, places[0][behind], places[1])
         reference = field.copy()
-        behind = places[0] >= PLATES[benchmark][-1][1]
-        reference[behind] = np.abs(behind_plates(benchmark, source, places[0][behind], places[1]))
+        reference[behind] = np.abs(exact)
         reference[~behind], field[~behind] = 0, 0
     else:
         kind = "half of the time step"

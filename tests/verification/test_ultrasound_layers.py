@@ -10,7 +10,7 @@ import pytest
 
 from seiche.ultrasound.materials import MATERIALS
 from seiche.validate.check import Setting
-from seiche.validate.ultrasound.layers import Plates, bowl_behind
+from seiche.validate.ultrasound.layers import Plates, Transducer, field_behind
 from seiche.validate.ultrasound.oblique import CASES, ObliquePackets, plates_of
 
 #: Layers (material, thickness in m), medium behind them, and their front (m), of the benchmarks with flat bone.
@@ -56,12 +56,14 @@ def test_angular_spectrum_of_a_bowl_is_oneils_solution_and_gives_the_peaks_behin
     k, half, radius = 2 * np.pi * 5e5 / 1500, 32e-3, 64e-3
     far = np.sqrt((x - (radius - np.sqrt(radius**2 - half**2))) ** 2 + half**2)
     exact = np.abs(2 / (1 - x / radius) * np.sin(k * (far - x) / 2))
-    np.testing.assert_allclose(np.abs(bowl_behind(water, 30e-3, radius, radius, (x, 0 * x))), exact, rtol=1e-6)
+    np.testing.assert_allclose(
+        np.abs(field_behind(water, 30e-3, Transducer(radius, radius), x, np.zeros(1)))[:, 0], exact, rtol=1e-6
+    )
     x = np.arange(50e-3, 62e-3, 0.5e-3)
     for name, peak, place in (("BM3", 420.54, 55.5e-3), ("BM4", 313.80, 57.0e-3)):
         layers, last, front = BENCHMARKS[name]
         plates = Plates.named(layers, last, 5e5)
-        field = 60 * np.abs(bowl_behind(plates, front, radius, radius, (x, 0 * x)))
+        field = 60 * np.abs(field_behind(plates, front, Transducer(radius, radius), x, np.zeros(1)))[:, 0]
         assert field.max() == pytest.approx(peak, abs=0.01)
         assert x[np.argmax(field)] == pytest.approx(place)
 
@@ -93,3 +95,22 @@ def test_packets_measure_nothing_where_the_layers_are_water():
     assert np.abs(exact) == pytest.approx(np.stack([np.zeros(6), np.ones(6)]), abs=1e-12)
     assert np.abs(found[0]).max() < 1e-12
     assert np.abs(found[1] - exact[1]).max() < 2e-3
+
+
+def test_field_of_a_disc_is_that_of_a_piston_on_its_axis_and_decays_with_absorption():
+    """2 abs(sin(k/2 (sqrt(z^2 + a^2) - z))) on the axis; away from it, the integral over the surface; complex k."""
+    x, half = np.array([20e-3, 45e-3, 90e-3]), 10e-3
+    disc = Transducer(np.inf, 2 * half)
+    for absorption in (0.0, 1.0):
+        water = replace(MATERIALS["water"], absorption=absorption)
+        plates = Plates([], water, water, 5e5)
+        k = plates.wave_number(water)
+        found = field_behind(plates, 10e-3, disc, x, np.array([0.0, 6e-3]))
+        # Rayleigh's integral of the normal velocity of k.real / k.
+        exact = (np.exp(-1j * k * x) - np.exp(-1j * k * np.sqrt(x**2 + half**2))) * k.real / k
+        np.testing.assert_allclose(found[:, 0], exact, rtol=1e-5)
+        a, phi = (np.arange(400) + 0.5) * half / 400, (np.arange(400) + 0.5) * 2 * np.pi / 400
+        a, phi = np.meshgrid(a, phi)
+        away = np.sqrt(x[:, None, None] ** 2 + (6e-3 - a * np.cos(phi)) ** 2 + (a * np.sin(phi)) ** 2)
+        total = (np.exp(-1j * k * away) / away * a).sum((1, 2)) * (half / 400) * (2 * np.pi / 400)
+        np.testing.assert_allclose(np.abs(found[:, 1]), np.abs(k.real / (2 * np.pi) * total), rtol=1e-4)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from seiche.validate.check import Family
-from seiche.validate.ultrasound import continuous_waves, oblique, pulses
+from seiche.validate.ultrasound import continuous_waves, oblique, plates, pulses
 
 #: Every family of checks, in the order in which they run.
 FAMILIES: tuple[Family, ...] = (
@@ -15,6 +15,7 @@ FAMILIES: tuple[Family, ...] = (
     continuous_waves.harmonics,
     continuous_waves.bone,
     oblique.plane_layers,
+    plates.plates_under_transducers,
     continuous_waves.contrast,
     continuous_waves.orders,
     continuous_waves.transducers,

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.ultrasound.medium import medium_of
+from seiche.case.ultrasound.schema import MediumTable
+from seiche.ultrasound import Grid, Medium
 from seiche.ultrasound.materials import MATERIALS, TissueMaterial
 
 Floats = npt.NDArray[np.float64]
@@ -88,22 +93,73 @@ class Plates:
         return a + b / last, first * (c + d / last)
 
 
-def bowl_behind(
-    plates: Plates, front: float, radius: float, diameter: float, points: tuple[npt.ArrayLike, npt.ArrayLike]
-) -> Complexes:
-    """Return the pressure of a bowl behind plates, over that which its surface sends as a large plane.
-
-    The bowl has its vertex at the origin and faces along x, the plates begin at x = `front`, before which lies the
-    medium `plates.first`. Each ring of the bowl is a sum of cylindrical waves (Sommerfeld), which are multiplied by the
-    transmission of the plates. The integral over the wave number along the plates has 6000 Gauss points for propagating
-    waves, and 1500 for evanescent ones.
+def case_medium(plates: Plates, front: float, grid: Grid, axis: int) -> Medium:
+    """Return the medium of a case file with the plates as boxes across an axis, averaged over the cells of points.
 
     Args:
         plates: plates and half-spaces.
-        front: m.
-        radius: radius of curvature, m.
-        diameter: aperture, m.
-        points: x and distance from the axis (m), of equal shapes.
+        front: coordinate of the front of the plates, m.
+        grid: the grid.
+        axis: number of the axis normal to the plates.
+    """
+    far, end, regions = 1e3, front, []
+    for material, thick in (*plates.layers, (plates.last, far)):
+        lower, upper = ([f"{sign * far!r} m"] * len(grid.shape) for sign in (-1, 1))
+        lower[axis], upper[axis] = f"{end!r} m", f"{end + thick!r} m"
+        regions.append({"kind": "box", "lower": lower, "upper": upper, **_properties(material)})
+        end += thick
+    absorbing = plates.first.absorption or plates.last.absorption or any(one.absorption for one, _ in plates.layers)
+    table = {**_properties(plates.first), **({"alpha_power": 2.0} if absorbing else {})}
+    if plates.layers or plates.last != plates.first:
+        table["region"] = regions
+    return medium_of(MediumTable.model_validate(table), grid, Path())
+
+
+def _properties(material: TissueMaterial) -> dict[str, Any]:
+    return {
+        "sound_speed": f"{material.sound_speed!r} m/s",
+        "density": f"{material.density!r} kg/m^3",
+        "alpha_coeff": material.alpha_coeff(2.0),
+    }
+
+
+@dataclass(frozen=True)
+class Transducer:
+    """A bowl, or with an infinite `radius` of curvature a disc, that faces along x; lengths in m.
+
+    The middle of its surface, the vertex of a bowl, is the origin.
+    """
+
+    radius: float
+    diameter: float
+
+    def rings(self) -> tuple[Floats, Floats, Floats]:
+        """Return area (m2), distance from the axis and x (m) of 600 rings of the surface."""
+        from scipy.special import roots_legendre
+
+        nodes, weights = roots_legendre(600)
+        if not np.isfinite(self.radius):
+            away = self.diameter / 4 * (nodes + 1)
+            return self.diameter / 4 * weights * 2 * np.pi * away, away, 0 * away
+        half = float(np.arcsin(self.diameter / (2 * self.radius)))
+        polar = half / 2 * (nodes + 1)
+        areas = half / 2 * weights * 2 * np.pi * self.radius**2 * np.sin(polar)
+        return areas, self.radius * np.sin(polar), self.radius * (1 - np.cos(polar))
+
+
+def field_behind(plates: Plates, front: float, source: Transducer, x: Floats, r: Floats) -> Complexes:
+    """Return the pressure of a transducer behind plates, over that which its surface sends as a large plane, (x, r).
+
+    The plates begin at x = `front`, before which lies the medium `plates.first`. Each ring of the source is a sum of
+    cylindrical waves (Sommerfeld), which are multiplied by the transmission of the plates. The integral over the wave
+    number along the plates has 6000 Gauss points for propagating waves, and 1500 for evanescent ones.
+
+    Args:
+        plates: plates and half-spaces; without plates it is the field in a homogeneous medium.
+        front: m, beyond the source.
+        source: the transducer.
+        x: along the axis, behind the plates, m.
+        r: distances from the axis, m.
     """
     from scipy.special import j0, roots_legendre
 
@@ -122,20 +178,11 @@ def bowl_behind(
         * np.concatenate([np.cos(angle), -1j * np.sinh(growth)])
     )
     measure = measure / across
-    rings, ring_weights = roots_legendre(600)
-    half = float(np.arcsin(diameter / (2 * radius)))
-    polar = half / 2 * (rings + 1)
-    areas = half / 2 * ring_weights * 2 * np.pi * radius**2 * np.sin(polar)
-    depth = front - radius * (1 - np.cos(polar))
     spectrum = np.zeros(len(along), complex)
-    for area, away, distance in zip(areas, radius * np.sin(polar), depth, strict=True):
-        spectrum += area * j0(along * away) * np.exp(-1j * across * distance)
+    for area, away, depth in zip(*source.rings(), strict=True):
+        spectrum += area * j0(along * away) * np.exp(-1j * across * (front - depth))
     spectrum *= plates.transmission(along) * measure * k / (2 * np.pi)
-    x, r = (np.asarray(item, np.float64).ravel() for item in points)
     behind = plates.normal_wave_number(plates.last, along)
-    back = front + plates.thickness
-    field = [
-        (spectrum * j0(along * away) * np.exp(-1j * behind * (depth_x - back))).sum()
-        for depth_x, away in zip(x, r, strict=True)
-    ]
-    return np.asarray(field, np.complex128).reshape(np.shape(points[0]))
+    depths = np.asarray(x, np.float64) - front - plates.thickness
+    waves = spectrum * np.exp(-1j * np.outer(depths, behind))
+    return np.asarray(waves @ j0(np.outer(along, np.asarray(r, np.float64))))

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from seiche.case.ultrasound.medium import medium_of
-from seiche.case.ultrasound.schema import MediumTable
 from seiche.ultrasound import Grid, Medium, Sensor, Source, simulate
 from seiche.ultrasound.materials import MATERIALS, TissueMaterial
 from seiche.validate.check import Check, Floats, Setting
-from seiche.validate.ultrasound.layers import BENCHMARK_PLATES, Complexes, Plates
+from seiche.validate.ultrasound.layers import BENCHMARK_PLATES, Complexes, Plates, case_medium
 from seiche.validate.ultrasound.pulses import computed_plot
 
 _REFERENCE = "transfer matrix, Brekhovskikh 1980, Waves in Layered Media"
@@ -113,17 +110,6 @@ class ObliquePackets:
         behind = int(np.searchsorted(y, front + self.plates.thickness + 0.5 * self.wavelength))
         return y[before] - 5 * self.widths, before, behind, front
 
-    def medium(self, grid: Grid, front: float) -> Medium:
-        """Return the medium of a case file with the plates as boxes, with averages over the cells of points."""
-        far, end, regions = 1e3 * self.wavelength, front, []
-        for material, thick in (*self.plates.layers, (self.plates.last, far)):
-            lower, upper = ([f"{x!r} m", f"{float(y)!r} m"] for x, y in ((-far, end), (far, end + thick)))
-            regions.append({"kind": "box", "lower": lower, "upper": upper, **_properties(material)})
-            end += thick
-        absorbing = any(fluid["alpha_coeff"] for fluid in regions)
-        table = {**_properties(self.plates.first), "region": regions, **({"alpha_power": 2.0} if absorbing else {})}
-        return medium_of(MediumTable.model_validate(table), grid, Path())
-
     def coefficients(self, setting: Setting) -> Complexes:
         """Return pressures over those that arrive at the front, (2, angles): reflected there, and behind the plates.
 
@@ -140,7 +126,7 @@ class ObliquePackets:
         first = self.plates.first
         free, scattered = (
             self._spectra(setting, grid, medium, p0, mask)
-            for medium in (Medium(first.sound_speed, first.density), self.medium(grid, front))
+            for medium in (Medium(first.sound_speed, first.density), case_medium(self.plates, front, grid, 1))
         )
         shift = np.exp(-1j * self.across * (front - y[0, before]))
         return np.asarray(np.stack([(scattered[0] - free[0]) / shift, scattered[1]]) / (free[0] * shift))
@@ -175,14 +161,6 @@ class ObliquePackets:
         away = grid.positions("y")[behind] - front - self.plates.thickness
         decay = np.exp(-1j * self.plates.normal_wave_number(self.plates.last, self.along) * away)
         return np.stack([self.plates.reflection(self.along), self.plates.transmission(self.along) * decay])
-
-
-def _properties(material: TissueMaterial) -> dict[str, Any]:
-    return {
-        "sound_speed": f"{material.sound_speed!r} m/s",
-        "density": f"{material.density!r} kg/m^3",
-        "alpha_coeff": material.alpha_coeff(2.0),
-    }
 
 
 def plane_layers(setting: Setting) -> list[Check]:

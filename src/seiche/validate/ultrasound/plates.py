@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Transducers in front of plates in three dimensions: the transcranial benchmarks without curved bone.
+
+The field in the plane through the axis is compared with the angular spectrum. On a GPU the benchmarks have their full
+size, which takes about a minute each; on a CPU transducers are small and near the plates.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from seiche.ultrasound import Bowl, Disc, Emitter, Grid, Sensor, Source, simulate
+from seiche.ultrasound.materials import MATERIALS, TissueMaterial
+from seiche.validate.check import Check, Floats, Setting
+from seiche.validate.ultrasound.layers import BENCHMARK_PLATES, Plates, Transducer, case_medium, field_behind
+
+_AUBRY = "Aubry et al. 2022, doi:10.1121/10.0013426; angular spectrum"
+_FREQUENCY, _SPACING, _BEFORE = 5e5, 0.5e-3, 5
+_ABSORBING_WATER = TissueMaterial(1500.0, 1000.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Beam:
+    """A transducer at the origin, plates from `front` on, and a field of `length` along x and `half` to both sides."""
+
+    plates: Plates
+    source: Transducer
+    front: float
+    length: float
+    half: float
+    layer: int = 10
+
+    def grid(self) -> Grid:
+        """Return the grid with its time: the wave crosses it, and 25 microseconds for echoes between plates."""
+        side = 2 * round(self.half / _SPACING) + 1
+        speeds = [one.sound_speed for one, _ in self.plates.layers]
+        fastest = max([*speeds, self.plates.first.sound_speed, self.plates.last.sound_speed])
+        period = int(np.ceil(fastest / (_FREQUENCY * 0.18 * _SPACING)))
+        duration = 1.15 * np.hypot(self.length, self.half) / self.plates.first.sound_speed + 25e-6
+        shape = (round(self.length / _SPACING) + 1 + _BEFORE, side, side)
+        return Grid(shape, _SPACING, 1 / _FREQUENCY / period, period * int(np.ceil(duration * _FREQUENCY)))
+
+    def amplitude(self, setting: Setting) -> tuple[Floats, Floats, Floats]:
+        """Return x and y (m) from the transducer, and the amplitude in the plane through its axis, over its own."""
+        grid = self.grid()
+        assert grid.dt is not None and grid.steps is not None
+        period = round(1 / (_FREQUENCY * grid.dt))
+        start = float(grid.positions("x")[_BEFORE])
+        cycles = np.arange(grid.steps) / period
+        tone = np.sin(2 * np.pi * cycles) * np.minimum(1.0, cycles / 4)
+        vertex = (start, 0.0, 0.0)
+        if np.isfinite(self.source.radius):
+            focus = (start + self.source.radius, 0.0, 0.0)
+            emitter = Emitter(Bowl(vertex, focus, self.source.radius, self.source.diameter), tone)
+        else:
+            emitter = Emitter(Disc(vertex, (start + 1.0, 0.0, 0.0), self.source.diameter), tone)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = simulate(
+                grid,
+                case_medium(self.plates, start + self.front, grid, 0),
+                Source(emitters=(emitter,)),
+                Sensor(record=(), frequencies=(_FREQUENCY,), frequency_window=(grid.steps - 3 * period, grid.steps)),
+                pml_size=self.layer,
+                pml_inside=False,
+                scheme="local4" if self.plates.layers else "exact",
+                device=setting.device,
+                threads=setting.threads,
+            )["p_amplitude"][0]
+        plane = np.asarray(found[:, :, grid.shape[2] // 2], np.float64)
+        return grid.positions("x") - start, grid.positions("y"), plane
+
+    def errors(self, setting: Setting) -> tuple[float, float]:
+        """Return the errors behind the plates, a millimetre away: of the peak, and L2 of the amplitude."""
+        x, y, found = self.amplitude(setting)
+        behind = x > self.front + self.plates.thickness + 1e-3
+        exact = np.abs(field_behind(self.plates, self.front, self.source, x[behind], np.abs(y)))
+        error = np.linalg.norm(found[behind] - exact) / np.linalg.norm(exact)
+        return abs(float(found[behind].max() / exact.max()) - 1), float(error)
+
+
+def plates_under_transducers(setting: Setting) -> list[Check]:
+    """Benchmarks 1 to 4 (water, absorbing water, bone, skin and bone) under a bowl and a disc, six points a wavelength.
+
+    The bound is that within which the benchmarks' authors found the peaks of most codes, halved: 5 %.
+    """
+    water = MATERIALS["water"]
+    cases = {"BM1": Plates([], water, water, _FREQUENCY)}
+    cases["BM2"] = Plates([], _ABSORBING_WATER, _ABSORBING_WATER, _FREQUENCY)
+    cases |= {name: Plates.named(*plates, _FREQUENCY) for name, plates in BENCHMARK_PLATES.items()}
+    checks = []
+    for name, plates in cases.items():
+        for number, title in enumerate(("bowl", "disc")):
+            if setting.quick and (name, title) != ("BM4", "bowl"):
+                continue
+            beam = _full(plates, number) if setting.device != "cpu" else _small(plates, number)
+            size = f"{1e3 * beam.source.diameter:g} mm"
+            for part, error in zip(("peak", "L2 of the amplitude"), beam.errors(setting), strict=True):
+                checks.append(
+                    Check(f"{name}, {title} of {size}, 3D: error of the {part}", error, 0.05, reference=_AUBRY)
+                )
+    return checks
+
+
+def _full(plates: Plates, number: int) -> Beam:
+    """Return a benchmark with its bowl (0) or disc (1): bone ends at 36.5 mm."""
+    source = (Transducer(64e-3, 64e-3), Transducer(np.inf, 20e-3))[number]
+    return Beam(plates, source, 36.5e-3 - plates.thickness, 120e-3, 35e-3, layer=17)
+
+
+def _small(plates: Plates, number: int) -> Beam:
+    """Return a benchmark with a small bowl or disc near the plates."""
+    source = (Transducer(14e-3, 10e-3), Transducer(np.inf, 8e-3))[number]
+    front = 4e-3
+    return Beam(plates, source, front, front + plates.thickness + 4e-3, 5.5e-3)
