@@ -112,3 +112,22 @@ def test_command_prints_and_writes_its_metrics(bm, tmp_path, monkeypatch, capsys
     assert capsys.readouterr().out.splitlines()[1].split() == ["L2", "0.5"]
     assert json.loads((tmp_path / "bm4-sc2-2d.json").read_text()) == {"reference": "none", "L2": 0.5}
     assert set(np.load(tmp_path / "bm4-sc2-2d.npz")) == {"reference", "field", "spacing"}
+
+
+@pytest.mark.parametrize("source", [1, 2], ids=["bowl", "disc"])
+def test_plates_in_three_dimensions_are_compared_with_the_exact_field_in_a_plane(bm, monkeypatch, source):
+    """A computed field that is too large by a tenth behind the plates, and anything elsewhere, has this error."""
+    size = bm.Size(3, 42e-3, 3e-3)
+    _, axes = bm.axes_of(size)
+    x, y = axes[0][bm.BEHIND :], axes[1]
+    behind = x >= 36.5e-3 - 1e-9
+    shape = bm.Transducer(64e-3, 64e-3) if source == 1 else bm.Transducer(np.inf, 20e-3)
+    exact = bm.field_behind(bm.plates_of(4), 26e-3, shape, x[behind], np.abs(y))
+    field = np.full((len(x), len(y), len(y)), 7.0 + 0j)
+    field[behind, :, len(y) // 2] = 1.1 * bm.PRESSURE * exact
+    monkeypatch.setattr(bm, "computed", lambda *_: field)
+    found, reference, computed = bm.run(4, source, size)
+    assert found["reference"] == "angular spectrum behind the plates"
+    assert found["L2 in the brain"] == pytest.approx(0.1)
+    assert found["difference of peaks"] == pytest.approx(0.1)
+    assert not reference[~behind].any() and not computed[~behind].any()

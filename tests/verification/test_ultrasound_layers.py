@@ -12,6 +12,7 @@ from seiche.ultrasound.materials import MATERIALS
 from seiche.validate.check import Setting
 from seiche.validate.ultrasound.layers import Plates, Transducer, field_behind
 from seiche.validate.ultrasound.oblique import CASES, ObliquePackets, plates_of
+from seiche.validate.ultrasound.plates import Beam
 
 #: Layers (material, thickness in m), medium behind them, and their front (m), of the benchmarks with flat bone.
 BENCHMARKS = {
@@ -114,3 +115,15 @@ def test_field_of_a_disc_is_that_of_a_piston_on_its_axis_and_decays_with_absorpt
         away = np.sqrt(x[:, None, None] ** 2 + (6e-3 - a * np.cos(phi)) ** 2 + (a * np.sin(phi)) ** 2)
         total = (np.exp(-1j * k * away) / away * a).sum((1, 2)) * (half / 400) * (2 * np.pi / 400)
         np.testing.assert_allclose(np.abs(found[:, 1]), np.abs(k.real / (2 * np.pi) * total), rtol=1e-4)
+
+
+def test_errors_behind_plates_are_those_of_the_amplitude_in_the_plane(monkeypatch: pytest.MonkeyPatch):
+    """An amplitude too large by a tenth behind the plates has this error; grids hold source, plates and field."""
+    beam = Beam(Plates.named([("cortical bone", 3e-3)], "brain", 5e5), Transducer(14e-3, 10e-3), 4e-3, 11e-3, 5e-3)
+    grid = beam.grid()
+    assert grid.shape == (28, 21, 21)
+    x, y = grid.positions("x") - float(grid.positions("x")[5]), grid.positions("y")
+    assert x[5] == 0 and x[-1] == pytest.approx(11e-3)
+    exact = np.abs(field_behind(beam.plates, 4e-3, beam.source, np.maximum(x, 7e-3), np.abs(y)))
+    monkeypatch.setattr(Beam, "amplitude", lambda *_: (x, y, np.where(x > 8e-3, 1.1, 5.0)[:, None] * exact))
+    assert beam.errors(Setting()) == pytest.approx((0.1, 0.1))

@@ -2,7 +2,7 @@
 """Transducers in front of plates in three dimensions: the transcranial benchmarks without curved bone.
 
 The field in the plane through the axis is compared with the angular spectrum. On a GPU the benchmarks have their full
-size, which takes about a minute each; on a CPU transducers are small and near the plates.
+size, which takes about a minute each; on a CPU transducers are small and near the plates. The quick form omits them.
 """
 
 from __future__ import annotations
@@ -85,8 +85,10 @@ class Beam:
 def plates_under_transducers(setting: Setting) -> list[Check]:
     """Benchmarks 1 to 4 (water, absorbing water, bone, skin and bone) under a bowl and a disc, six points a wavelength.
 
-    The bound is that within which the benchmarks' authors found the peaks of most codes, halved: 5 %.
+    The bound is half of the difference in pressure that the authors found between codes (median below 10 %).
     """
+    if setting.quick:
+        return []
     water = MATERIALS["water"]
     cases = {"BM1": Plates([], water, water, _FREQUENCY)}
     cases["BM2"] = Plates([], _ABSORBING_WATER, _ABSORBING_WATER, _FREQUENCY)
@@ -94,8 +96,6 @@ def plates_under_transducers(setting: Setting) -> list[Check]:
     checks = []
     for name, plates in cases.items():
         for number, title in enumerate(("bowl", "disc")):
-            if setting.quick and (name, title) != ("BM4", "bowl"):
-                continue
             beam = _full(plates, number) if setting.device != "cpu" else _small(plates, number)
             size = f"{1e3 * beam.source.diameter:g} mm"
             for part, error in zip(("peak", "L2 of the amplitude"), beam.errors(setting), strict=True):
@@ -115,4 +115,4 @@ def _small(plates: Plates, number: int) -> Beam:
     """Return a benchmark with a small bowl or disc near the plates."""
     source = (Transducer(14e-3, 10e-3), Transducer(np.inf, 8e-3))[number]
     front = 4e-3
-    return Beam(plates, source, front, front + plates.thickness + 4e-3, 5.5e-3)
+    return Beam(plates, source, front, front + plates.thickness + 4e-3, 7e-3)
