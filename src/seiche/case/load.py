@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from seiche.case.messages import nearest
+from seiche.case.plausible import implausible
 from seiche.case.quantities import shorten
 from seiche.case.source import CaseFile
 from seiche.case.tables import OneKindOf
@@ -62,9 +63,12 @@ def read_source(path: Path | str, overrides: Sequence[str] = (), device: str | N
 
 
 def check_tables(data: dict[str, Any], source: str, root: type[Root]) -> Root:
-    """Validate the tables `data` by the schema `root`; CaseError with a message that begins with `source`."""
+    """Validate the tables `data` by the schema `root`; CaseError with a message that begins with `source`.
+
+    Values that are wrong by orders of magnitude are refused, too.
+    """
     try:
-        return root.model_validate(data)
+        case = root.model_validate(data)
     except ValidationError as error:
         errors = error.errors(include_url=False, include_context=True)
         # An error of a table is often a consequence of an error inside it.
@@ -73,6 +77,9 @@ def check_tables(data: dict[str, Any], source: str, root: type[Root]) -> Root:
         first = min(details, key=lambda detail: (detail["loc"] != ("solver",), detail["type"] != "extra_forbidden"))
         more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
         raise CaseError(f"{source}: {_describe(first, data, root)}{more}") from None
+    for problem in implausible(case):
+        raise CaseError(f"{source}: {problem}")
+    return case
 
 
 def _within(place: tuple[int | str, ...], table: tuple[int | str, ...]) -> bool:

@@ -38,6 +38,10 @@ Floats = npt.NDArray[np.float64]
 AXES = "xyz"
 #: Largest error per wavelength without a warning.
 COARSE = 1e-2
+#: Nodes per wavelength above which a frequency is in a wrong unit.
+_MOST_NODES = 1e4
+#: Least time step in units of the largest stable one, and least and greatest duration in steps, for the same reason.
+_SHORTEST, _BRIEFEST, _MOST_STEPS = 1e-6, 1e-3, 1e12
 
 
 def read_wave_case(source: CaseFile) -> WaveCase:
@@ -316,9 +320,19 @@ def _time_steps(case: WaveCase, limit: float, source: str) -> tuple[float, int]:
     step = time.step if time.step is not None else SAFETY * limit
     if step > limit:
         raise CaseError(f"{source}: time.step: {step:g} s is above the largest stable step of {limit:g} s")
+    if step < _SHORTEST * limit:
+        raise CaseError(
+            f"{source}: time.step: {step:g} s is below {_SHORTEST:g} of the largest stable step of {limit:g} s; check"
+            " its unit"
+        )
     if time.steps is not None:
         return step, time.steps
     assert time.duration is not None
+    if not _BRIEFEST * step <= time.duration <= _MOST_STEPS * step:
+        raise CaseError(
+            f"{source}: time.duration: {time.duration:g} s is {time.duration / step:.2g} steps of {step:.2g} s, not"
+            f" between {_BRIEFEST:g} and {_MOST_STEPS:g}; check its unit"
+        )
     steps = max(1, math.ceil(time.duration / step * (1 - 1e-12)))
     return (step if time.step is not None else time.duration / steps), steps  # the last step ends at the duration
 
@@ -332,6 +346,11 @@ def _resolution(
     speed = np.where(material.cs > 0, material.cs, material.cp).reshape(mesh.count, -1).min(1)
     elements = speed / frequency / mesh.sizes[: mesh.count].max(1)
     fewest = -float(world.allreduce_max(np.array([-elements.min()]))[0])
+    if (nodes := fewest * case.mesh.nodes) > _MOST_NODES:
+        raise CaseError(
+            f"source: {frequency:g} Hz, the highest frequency, has {nodes:.2g} nodes per shortest wavelength,"
+            f" more than {_MOST_NODES:g}; check the units of its time and of mesh"
+        )
     return fewest * case.mesh.nodes, elements_per_wavelength(case.mesh.nodes, COARSE) * case.mesh.nodes, frequency
 
 
