@@ -50,7 +50,11 @@ def blood_estimates(setup: BloodSetup) -> list[Estimate]:
 
 def _types(setup: BloodSetup, cells: CellsSetup) -> Iterator[Estimate]:
     delta = setup.case.coupling.delta
-    for kind, limit in zip(cells.types, cells.limits, strict=True):
+    for kind, surface, limit in zip(cells.types, cells.surfaces, cells.limits, strict=True):
+        extents = np.ptp(surface.vertices, axis=0)
+        where = f'cells["{kind.name}"]'
+        yield Estimate(name="diameter", value=float(extents.max()), unit="sites", where=where)
+        yield Estimate(name="thickness", value=float(extents.min()), unit="sites", where=where)
         yield Estimate(
             name="mean edge",
             value=mean_edge(kind.mesh),

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from seiche.case.flow.schema_shapes import Channel, Duct, TubeShape
 from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.units import CS2
 from seiche.domain.occupancy import SizedSites
@@ -43,7 +44,14 @@ _BOUNDS = "theory/flow.md#bounds-of-estimates"
 
 def flow_estimates(setup: FlowSetup) -> list[Estimate]:
     """Return the estimates of a flow before a run."""
-    return [*_lattice(setup), *_openings(setup), *_inflow(setup), *_vessel(setup), *_pulse(setup)]
+    return [
+        *_lattice(setup),
+        *_openings(setup),
+        *_inflow(setup),
+        *_narrowest(setup),
+        *_vessel(setup),
+        *_pulse(setup),
+    ]
 
 
 def _lattice(setup: FlowSetup) -> Iterator[Estimate]:
@@ -115,6 +123,28 @@ def _inflow(setup: FlowSetup) -> Iterator[Estimate]:
         greatest=GRID_REYNOLDS_ADVISED,
         effect="the run may become unstable where fluid enters",
         remedy=f"use a spacing below {setup.units.spacing * GRID_REYNOLDS_ADVISED / value:.2g} m" if value > 0 else "",
+        source=_BOUNDS,
+    )
+
+
+def _narrowest(setup: FlowSetup) -> Iterator[Estimate]:
+    """Yield the sites across the narrowest part of a tube, duct or channel."""
+    shape, spacing = setup.case.geometry.shape, setup.units.spacing
+    if isinstance(shape, TubeShape):
+        width = 2.0 * shape.radius
+    elif isinstance(shape, Duct):
+        width = shape.width if shape.plates else min(shape.width, shape.height)
+    elif isinstance(shape, Channel):
+        width = shape.height
+    else:
+        return
+    yield Estimate(
+        name="narrowest width",
+        value=width / spacing,
+        unit="sites",
+        least=2.0 * RADIUS_ADVISED if isinstance(shape, TubeShape) else None,
+        effect="narrow parts of the vessel are not resolved",
+        remedy=f"use a spacing below {width / (2.0 * RADIUS_ADVISED):.2g} m",
         source=_BOUNDS,
     )
 

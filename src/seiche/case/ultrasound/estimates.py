@@ -1,18 +1,140 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Estimates of an ultrasound case, at each frequency of its sources."""
+"""Estimates of an ultrasound case: at each frequency of its sources, of its layers, sources and sensors."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
 from seiche.case.ultrasound.setup import UltrasoundSetup
-from seiche.case.ultrasound.sources import Signal
+from seiche.case.ultrasound.sources import BallSource, Signal
 from seiche.solver import Estimate
 from seiche.ultrasound.advice import estimates
+
+#: Largest share of a wave that the absorbing layers leave at normal incidence (-60 dB).
+WRAPPED_ADVISED = 1e-3
+#: Largest length of the grid over the distance of shock formation without nonlinearity: harmonics of half as much.
+STEEPENING_ADVISED = 0.2
+#: Coefficient of nonlinearity of water, 1 + (B/A)/2.
+_NONLINEARITY = 3.5
+#: Least radius of an initial pressure, in points: smaller ones lose their edges by smoothing (eq. 18).
+RADIUS_ADVISED = 3.0
+_BOUNDS = "theory/ultrasound.md#bounds-of-estimates"
 
 
 def ultrasound_estimates(setup: UltrasoundSetup) -> list[Estimate]:
     """Return the estimates of a case before a run; without a source of known frequency, by the spectra."""
     problem, scheme = setup.problem, setup.case.run.scheme
     frequencies = sorted({source.frequency for source in setup.case.source if isinstance(source, Signal)})
-    if not frequencies:
-        return estimates(problem, scheme)
-    return [estimate for frequency in frequencies for estimate in estimates(problem, scheme, frequency)]
+    at_frequencies: list[float | None] = [*frequencies] or [None]
+    of_waves = [estimate for frequency in at_frequencies for estimate in estimates(problem, scheme, frequency)]
+    return [*of_waves, *_time(setup), *_layers(setup), *_sources(setup), *_steepening(setup), *_sensors(setup)]
+
+
+def _time(setup: UltrasoundSetup) -> Iterator[Estimate]:
+    problem = setup.problem
+    yield Estimate(name="Courant number", value=float(np.max(problem.sound_speed)) * problem.dt / min(problem.spacing))
+
+
+def _layers(setup: UltrasoundSetup) -> Iterator[Estimate]:
+    """Yield the share of a wave that crosses the layers at both borders of an axis; the grid is periodic."""
+    problem = setup.problem
+    left = {
+        axis: math.exp(-0.4 * layer.alpha * layer.size * problem.reference_speed / float(np.max(problem.sound_speed)))
+        for axis, layer in zip(problem.axes, problem.pml, strict=True)
+    }
+    axis = max(left, key=left.__getitem__)
+    strength = setup.case.layer.strength
+    points = math.ceil(-math.log(WRAPPED_ADVISED) / (0.4 * strength)) if strength > 0 else 0
+    yield Estimate(
+        name="amplitude that the absorbing layers leave",
+        value=left[axis],
+        where=f"along {axis}",
+        greatest=WRAPPED_ADVISED,
+        effect="waves leave the grid and return at the opposite border",
+        remedy=f"use layer.points of at least {points}" if points else "use layer.strength = 2",
+        source=_BOUNDS,
+    )
+
+
+def _sources(setup: UltrasoundSetup) -> Iterator[Estimate]:
+    """Yield the extent of the smallest source, and the radius of the smallest initial pressure, in points."""
+    spacing, tables = max(setup.grid.spacings), list(enumerate(setup.case.source))
+    extents = {number: table.shape().size() / spacing for number, table in tables if isinstance(table, Signal)}
+    if extents:
+        number = min(extents, key=extents.__getitem__)
+        yield Estimate(name="extent", value=extents[number], unit="points", where=f"source[{number}]")
+    radii = {number: table.radius / spacing for number, table in tables if isinstance(table, BallSource)}
+    if radii:
+        number = min(radii, key=radii.__getitem__)
+        yield Estimate(
+            name="radius",
+            value=radii[number],
+            unit="points",
+            where=f"source[{number}]",
+            least=RADIUS_ADVISED,
+            effect="smoothing changes the initial pressure",
+            remedy=f"use a spacing below {radii[number] * spacing / RADIUS_ADVISED:.2g} m",
+            source=_BOUNDS,
+        )
+
+
+def _steepening(setup: UltrasoundSetup) -> Iterator[Estimate]:
+    """Yield how far waves of the amplitude of a source steepen across the grid, which a linear medium leaves out."""
+    problem = setup.problem
+    if problem.BonA is not None:
+        return
+    length = max(n * d for n, d in zip(problem.shape, problem.spacing, strict=True))
+    density, speed = float(np.min(problem.density)), float(np.min(problem.sound_speed))
+    per_length = {
+        number: 2 * math.pi * table.frequency * _NONLINEARITY * table.amplitude / (density * speed**3)
+        for number, table in enumerate(setup.case.source)
+        if isinstance(table, Signal)
+    }
+    if per_length:
+        number = max(per_length, key=per_length.__getitem__)
+        yield Estimate(
+            name="length of the grid over the distance of shock formation",
+            value=length * per_length[number],
+            where=f"source[{number}]",
+            greatest=STEEPENING_ADVISED,
+            effect="the medium is linear, but waves of this amplitude steepen",
+            remedy="set medium.BonA, with points for several harmonics, or use a smaller amplitude",
+            source=_BOUNDS,
+        )
+
+
+def _sensors(setup: UltrasoundSetup) -> Iterator[Estimate]:
+    """Yield the least distance of a sensor from the absorbing layer, negative inside it, and that from a source."""
+    grid, places = setup.grid, np.array(setup.case.record.points, np.float64)
+    if not len(places):
+        return
+    sizes = np.array(setup.layers.sizes) if setup.layers.inside else np.zeros(len(grid.shape))
+    low = np.array([grid.positions(axis)[0] for axis in grid.axes]) + sizes * grid.spacings
+    high = np.array([grid.positions(axis)[-1] for axis in grid.axes]) - sizes * grid.spacings
+    room = np.minimum(places - low, high - places) / grid.spacings
+    number = int(np.argmin(room.min(1)))
+    yield Estimate(
+        name="distance from the absorbing layer",
+        value=float(room.min()),
+        unit="points",
+        where=f"record.points[{number}]",
+        least=0.0,
+        effect="the sensor is in the layer, which damps the waves",
+        remedy="move it, or use layer.inside = false",
+        source=_BOUNDS,
+    )
+    middles = [
+        getattr(table, name) for table in setup.case.source for name in ("position", "center") if hasattr(table, name)
+    ]
+    if middles:
+        gaps = np.linalg.norm(places[:, None] - np.array(middles), axis=2).min(1) / max(grid.spacings)
+        nearest = int(np.argmin(gaps))
+        yield Estimate(
+            name="distance from the middle of the nearest source",
+            value=float(gaps[nearest]),
+            unit="points",
+            where=f"record.points[{nearest}]",
+        )

@@ -11,11 +11,26 @@ from seiche.solver import Estimate
 
 #: Distance from a delta, in elements, up to which velocities may be wrong by tens of per cent (theory/waves, 13).
 DELTA_REACH = 3.0
+#: Highest frequency of a pulse over the peak frequency of its velocity (that of a Ricker pulse).
+PEAK_SHARE = 2.5
+#: Reflection of an absorbing side without a layer for a wave in a fluid at 45 degrees, (1 - cos)/(1 + cos).
+REFLECTION_45 = (1 - math.sqrt(0.5)) / (1 + math.sqrt(0.5))
+#: Largest relative growth of the energy by rounding.
+GROWTH_ADVISED = {"float64": 1e-9, "float32": 1e-4}
+_LAYER = "theory/waves.md#bounds-of-estimates"
 
 
 def wave_estimates(setup: WaveSetup) -> list[Estimate]:
     """Return the estimates of a wave case before a run, the same on every rank."""
-    return [*_resolution(setup), *_near_deltas(setup), *_cut(setup)]
+    return [
+        *_resolution(setup),
+        *_media(setup),
+        *_near_deltas(setup),
+        *_receivers(setup),
+        *_cut(setup),
+        *_sides(setup),
+        Estimate(name="time step over the largest stable one", value=setup.dt / setup.limit),
+    ]
 
 
 def _resolution(setup: WaveSetup) -> Iterator[Estimate]:
@@ -29,6 +44,55 @@ def _resolution(setup: WaveSetup) -> Iterator[Estimate]:
             effect=f"the error is above {COARSE:.0%} per wavelength",
             remedy="use smaller elements (mesh.size) or more nodes (mesh.nodes)",
             source="theory/waves.md#6-mesh",
+        )
+
+
+def _media(setup: WaveSetup) -> Iterator[Estimate]:
+    """Yield the resolution of each medium, if there are several; the bound is that of the coarsest."""
+    if len(setup.per_wavelength) > 1:
+        for name, elements in setup.per_wavelength.items():
+            nodes = elements * setup.case.mesh.nodes
+            yield Estimate(name="nodes per shortest wavelength", value=nodes, where=f'material["{name}"]')
+
+
+def _receivers(setup: WaveSetup) -> Iterator[Estimate]:
+    """Yield the least distance of a receiver from any source."""
+    distances = [setup.distance(number) for number in range(len(setup.sources))]
+    if distances and math.isfinite(nearest := min(distances)) and len(setup.deltas) < len(distances):
+        number = distances.index(nearest)
+        yield Estimate(name="nearest receiver", value=nearest, unit="elements", where=f"source[{number}]")
+
+
+def _sides(setup: WaveSetup) -> Iterator[Estimate]:
+    """Yield the reflection of absorbing sides, and the thickness of the layer in front of them."""
+    periodic = setup.mesh.brick.periodic
+    absorbing = [side for face, side in enumerate(setup.sides) if not periodic[face // 2] and side == "absorbing"]
+    if not absorbing:
+        return
+    thickness = setup.case.boundary.sponge
+    if thickness is None:
+        yield Estimate(name="reflection of absorbing sides at 45 degrees", value=REFLECTION_45, source=_LAYER)
+    elif setup.resolution is not None:
+        wavelength = setup.fastest * PEAK_SHARE / setup.resolution[2]
+        yield Estimate(
+            name="thickness of the absorbing layer",
+            value=thickness / wavelength,
+            unit="wavelengths",
+            where="boundary.sponge",
+            source=_LAYER,
+        )
+
+
+def energy_estimate(setup: WaveSetup, first: float, now: float) -> Iterator[Estimate]:
+    """Yield the relative growth of the energy since the start of a run without sources."""
+    if first > 0:
+        yield Estimate(
+            name="relative growth of energy so far",
+            value=now / first - 1.0,
+            greatest=GROWTH_ADVISED[setup.case.run.precision],
+            effect="the run is unstable",
+            remedy="use a smaller time step",
+            source="theory/waves.md#bounds-of-estimates",
         )
 
 

@@ -327,6 +327,22 @@ class Media:
         number = int(flags.sum()) if shares is None else round(float(shares[crossed] @ flags))
         return int(world.allreduce_sum(np.array([number], np.int64))[0])
 
+    def per_wavelength(self, mesh: Mesh, frequency: float, world: World) -> dict[str, float]:
+        """Return the least elements per wavelength of the slowest wave in each medium, by its name (collective).
+
+        An element belongs to the medium at its centre. Media without one are left out.
+        """
+        center = mesh.lower[: mesh.count] + mesh.sizes[: mesh.count] / 2
+        owner = np.zeros(mesh.count, np.int64)
+        for number, table in enumerate(self._tables):
+            owner[_inside(table.where, center)] = number
+        _, cp, cs = self.at(center)
+        elements = np.where(cs > 0, cs, cp) / frequency / mesh.sizes[: mesh.count].max(1)
+        fewest = np.full(len(self._tables), np.inf)
+        np.minimum.at(fewest, owner, elements)
+        fewest = -world.allreduce_max(-fewest)
+        return {t.name: float(n) for t, n in zip(self._tables, fewest, strict=True) if np.isfinite(n)}
+
     def landmarks(self, lower: Floats, upper: Floats) -> Floats:
         """Return points (n, dim) in a box that is to be sampled: in all regions, and where values of files are extreme.
 

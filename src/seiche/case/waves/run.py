@@ -14,10 +14,12 @@ from seiche.case.kind import CaseRun, Match, Restart, Results
 from seiche.case.labels import GridRequest, LabelledParts
 from seiche.case.output import ChunkMonitor
 from seiche.case.steering import Control
+from seiche.case.waves.estimates import energy_estimate
 from seiche.case.waves.labelled import labelled_waves
 from seiche.case.waves.outputs import Peaks, Seismograms, SnapshotFile
 from seiche.case.waves.setup import WaveSetup
 from seiche.domain.world import World
+from seiche.solver import Estimate
 from seiche.waves.solver import WaveSolver
 
 _STEP_REMEDY = 'its time step is {0} s, but that of the case is {1} s; set time.step = "{0} s"'
@@ -36,6 +38,8 @@ class WaveCaseRun(CaseRun):
         elif setup.start is not None:
             self.solver.start_from(setup.start.state(self.solver.medium, self.solver.positions))
         output, solver = setup.case.output, self.solver
+        #: Energy at the start of a run without sources, in which it cannot grow.
+        self.first_energy = solver.energy() if solver.step == 0 and not setup.sources else 0.0
         self.monitor = ChunkMonitor(solver)
         self.outputs = [SnapshotFile(table, setup, solver, folder) for table in output.snapshots]
         self.outputs += [Seismograms(setup, solver, folder)] if solver.receivers is not None else []
@@ -63,6 +67,10 @@ class WaveCaseRun(CaseRun):
             "boundary": Match(f"{' '.join(setup.sides)} {case.boundary.sponge or 0.0}", "boundary"),
             "step": Match(repr(solver.dt), "time step", _STEP_REMEDY),
         }
+
+    def estimates(self) -> list[Estimate]:
+        """Return the growth of the energy, if no source adds to it."""
+        return list(energy_estimate(self.setup, self.first_energy, self.solver.energy())) if self.first_energy else []
 
     def exchange_seconds(self) -> float:
         """Return the time (s) of all messages of a step: one exchange for each stage of the scheme."""

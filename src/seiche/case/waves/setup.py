@@ -111,6 +111,8 @@ class WaveSetup(Setup):
         deltas: why sources are represented as deltas, by their numbers.
         element_sizes: largest sides of the elements at each source, (sources, dim).
         cut: number of elements that interfaces cut.
+        per_wavelength: least elements per shortest wavelength of the highest frequency in each medium, by name.
+        fastest: the largest wave speed, m/s.
     """
 
     read: CaseFile
@@ -132,6 +134,8 @@ class WaveSetup(Setup):
     deltas: Mapping[int, str] = field(default_factory=dict)
     element_sizes: Sequence[Floats] = ()
     cut: int = 0
+    per_wavelength: Mapping[str, float] = field(default_factory=dict)
+    fastest: float = 0.0
 
     @cached_property
     def sides(self) -> tuple[str, ...]:
@@ -290,6 +294,8 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True,
         attenuation=attenuation,
         remarks=(*sample_notes(mesh), *media.notes(lower, upper), *_unused(table, media, mesh, positions, world)),
         cut=media.cut(mesh, slow, positions, world, mesh.shares if isinstance(mesh, SampledMesh) else None),
+        fastest=float(world.allreduce_max(np.array([material.cp.max()]))[0]),
+        per_wavelength=media.per_wavelength(mesh, frequency, world) if frequency else {},
         start=start,
         deltas=deltas,
         element_sizes=[size_at(point.position, mesh, world) for point in sources],
