@@ -22,7 +22,7 @@ from seiche.case.blood.check import describe, memory_of_cells, memory_of_tube
 from seiche.case.blood.run import BloodRun
 from seiche.case.blood.schema import CellTable
 from seiche.case.blood.setup import BloodSetup, open_vessel
-from seiche.case.blood.tubes import planned
+from seiche.case.blood.tubes import plan_tubes
 from seiche.case.flow.units import LatticeUnits
 from seiche.case.loading import load, prepare
 from seiche.cells import Skalak, red_cell
@@ -202,7 +202,7 @@ def test_memory_of_a_reservoir_is_what_the_check_says(tmp_path: Path, monkeypatc
     tables = changed(open_blood_tables(4.0, 10.0, 50), "cells.0.inner_viscosity", "2 mPa s")
     setup = prepared(tmp_path, changed(tables, "lattice.layout", "tiles-8"))
     assert setup.cells is not None
-    plan = planned(setup, setup.cells)["inlet"]
+    plan = plan_tubes(setup, setup.cells)["inlet"]
     zeros, allocated = CpuBackend.zeros, []
 
     def counting(self: CpuBackend, *arguments: Any) -> Any:
