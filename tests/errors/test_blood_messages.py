@@ -138,7 +138,7 @@ def test_more_inner_viscosities_than_sites_can_distinguish_are_refused(tmp_path:
     tables = blood_tables()
     first = tables["cells"][0]
     tables["cells"] = [{**first, "name": f"kind {k}", "inner_viscosity": f"{k + 2} mPa s"} for k in range(8)]
-    assert refusal(tmp_path, tables) == ("viscosity_contrast: 8 different inner viscosities; at most 7 are possible")
+    assert refusal(tmp_path, tables) == ("viscosity_contrast: 8 different inner viscosities; the maximum is 7")
 
 
 def test_a_wide_support_in_a_short_period_is_refused(tmp_path: Path) -> None:
