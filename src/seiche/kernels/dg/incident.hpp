@@ -7,7 +7,7 @@
 
 namespace seiche {
 
-/// Columns of the functions of time at retarded times (eq. 34), interpolated from tables of 7 values a row.
+/// Columns of the functions of time at retarded times (eq. 34), interpolated from tables of 7 values per row.
 struct IncidentColumns {
   static constexpr int columns = 5, row = 7, size = 2 * columns;
   const double* tables;  ///< rows of every function of time

@@ -7,7 +7,7 @@
 namespace seiche {
 
 /// With `weighed`, rates are integrals that must be multiplied by the stored inverse mass of their node. The inverse
-/// mass has dim + 1 words a node: one for each component of velocity and one for all stresses.
+/// mass has dim + 1 words per node: one for each component of velocity and one for all stresses.
 template <class Elements, Position position, bool weighed>
 struct Integrate {
   using Real = typename Elements::Real;

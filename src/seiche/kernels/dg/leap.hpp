@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// The two halves of a leapfrog step with the central flux (theory/waves, section 11, eqs. 24 and 25): velocities from
 /// stresses, then stresses from velocities. Each half reads one half of the traces and writes the other, so one buffer
-/// of traces is enough. Words a node: all unknowns once, those of the half a second time, the traces.
+/// of traces is enough. Words per node: all unknowns once, those of the half a second time, the traces.
 #pragma once
 #include "element.hpp"
 

@@ -80,7 +80,7 @@ struct Mortars {
   }
 };
 
-/// Traces for the small sides: the trace of the large side at their nodes. Words a large side: its nodes, its traces.
+/// Traces for the small sides: the trace of the large side at their nodes. Words per large side: its nodes, its traces.
 template <class Elements, bool nodal>
 struct MortarTraces {
   using Sides = Mortars<Elements>;

@@ -41,13 +41,14 @@ struct AddSources {
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
     const Index element = elements[item];
-    const Real* now = amplitudes + (static_cast<Index>(clock[0]) * stages + stage) * sources;
+    const Real* amplitudes_of_stage = amplitudes + (static_cast<Index>(clock[0]) * stages + stage) * sources;
     for (int s = first[item]; s < first[item + 1]; ++s) {
       team.each(Box::nodes, [&](int node) SEICHE_INLINED {
-        const Real part = dt * now[s] * at_point<Box>(weights + s * dim * Box::n, node);
+        const Real increment = dt * amplitudes_of_stage[s] * at_point<Box>(weights + s * dim * Box::n, node);
         each<0, Fields::count>([&]<int f>() SEICHE_INLINED {
           const Index at = element * Elements::size + f * Box::nodes + node;
-          const Real change = part * strengths[s * Fields::count + f] * on.template source_factor<f>(element, node);
+          const Real change =
+              increment * strengths[s * Fields::count + f] * on.template source_factor<f>(element, node);
           if constexpr (stages == 5) k[at] += change;
           u[at] = multiply_add(b, change, u[at]);
         });

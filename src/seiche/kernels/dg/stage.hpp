@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// One Runge-Kutta stage of whole elements in one sweep: volume, faces, integration and the new traces (theory/waves,
 /// eqs. 4 to 12 and 15). The state is updated in place; only traces are double-buffered.
-/// Words a node: the state twice, the register twice (once in the first and in the last stage), the traces twice.
+/// Words per node: the state twice, the register twice (once in the first and in the last stage), the traces twice.
 #pragma once
 #include "element.hpp"
 

@@ -2,7 +2,7 @@
 /// Iolets: after the collision, the population that leaves along an iolet link is replaced by the returning one
 /// (theory/flow, eqs. 14 to 16). The bulk kernel treats an iolet link as a wall link and reads the value there in the
 /// next step.
-/// One item a site. Sites of iolets are few, so the bytes (2 Q populations) are negligible.
+/// One item per site. Sites of iolets are few, so the bytes (2 Q populations) are negligible.
 #pragma once
 #include "layout_list.hpp"
 #include "layout_tiles.hpp"
@@ -15,9 +15,9 @@ template <class Real>
 struct IoletSites {
   const Index* sites;  ///< item of the layout
   const u32* links;    ///< bit q: the link c_q crosses the iolet
-  const i32* iolet;    ///< which iolet
+  const i32* iolet;    ///< index of the iolet
   Real* inflow;        ///< mass that entered at this site in the last step
-  const Real* values;  ///< one row a step
+  const Real* values;  ///< one row per step
   const Index* clock;  ///< current row of `values`
   Index value_count;
 
@@ -114,16 +114,16 @@ struct SiteMoments {
   SEICHE_FN Real even(Real e) const {
     constexpr int X = L::cx(q), Y = L::cy(q), Z = L::cz(q);
     const Real cu = along<L, q>(ux, uy, uz);
-    Real pull = -third;
-    add<X * X>(pull, xx);
-    add<Y * Y>(pull, yy);
-    add<Z * Z>(pull, zz);
-    add<X * Y>(pull, xy + xy);
-    add<X * Z>(pull, xz + xz);
-    add<Y * Z>(pull, yz + yz);
+    Real stress = -third;
+    add<X * X>(stress, xx);
+    add<Y * Y>(stress, yy);
+    add<Z * Z>(stress, zz);
+    add<X * Y>(stress, xy + xy);
+    add<X * Z>(stress, xz + xz);
+    add<Y * Z>(stress, yz + yz);
     const Real square = Real(1.5) * (ux * ux + uy * uy + uz * uz);
     return static_cast<Real>(2 * L::weight(q)) *
-           (e + (Real(1) + e) * (Real(4.5) * cu * cu - square) - Real(4.5) * pull);
+           (e + (Real(1) + e) * (Real(4.5) * cu * cu - square) - Real(4.5) * stress);
   }
 };
 

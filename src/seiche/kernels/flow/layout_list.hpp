@@ -22,7 +22,7 @@ struct FluidSites {
 };
 
 /// Two copies: arriving populations are pulled from f_in, leaving ones written to the site's own slots of f_out.
-/// adjacency[q - 1][i]: slot of (x - c_q, q), or of (x, -q) if that site is not fluid. Bytes: 38 s + 72 a site.
+/// adjacency[q - 1][i]: slot of (x - c_q, q), or of (x, -q) if that site is not fluid. Bytes: 38 s + 72 per site.
 template <class L, class R, class S>
 struct ListAB : FluidSites {
   using Lattice = L;
@@ -89,7 +89,7 @@ struct ListAAEven : FluidSites {
 
 /// In place, odd step: reads (x - c_q, -q), writes (x + c_q, q). Both are the same set of slots, so sites never
 /// conflict.
-/// adjacency[q - 1][i]: slot of (x - c_q, -q), or of (x, q) if that site is not fluid. Bytes: 38 s + 72 a site.
+/// adjacency[q - 1][i]: slot of (x - c_q, -q), or of (x, q) if that site is not fluid. Bytes: 38 s + 72 per site.
 template <class L, class R, class S>
 struct ListAAOdd : FluidSites {
   using Lattice = L;

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Moment storage (Vardhan, Gounley and Randles 2019; theory/flow, section 9): tiles of B^3 sites, two copies. A site
 /// stores the ten coefficients of its outgoing populations. Numbers are stored in groups of at most 16 bytes, which a
-/// thread moves together.
+/// thread transfers together.
 /// Slot of number `first + k` in a group of `width` numbers that begins with `first`: (tile M + first) B^3 + lane width
 /// + k, lanes with x fastest.
-/// Groups: 2 2 2 2 2 doubles, or 4 4 2 floats. Storage in half precision has 14 halves a site in groups of 8 4 2; the
+/// Groups: 2 2 2 2 2 doubles, or 4 4 2 floats. Storage in half precision has 14 halves per site in groups of 8 4 2; the
 /// first four coefficients remain floats.
-/// Table of tiles, table[tile][28]: the first slots of the 27 surrounding tiles (x fastest; the own one where there is
-/// none). The last entry is the row of the tile in `walls`. It is `no_walls` for a tile whose sites are all fluid and
-/// whose links all meet fluid.
-/// Bits of walls[row][lane]: bit q = the link c_q leaves the fluid, bit 0 = not fluid, bit 31 = some link has a
-/// separate value in `link_values`. All bits = no data stored here.
-/// Bytes: 20 s + 112/B^3 a site, 4 more in tiles with walls, and the reads of sites at faces from surrounding tiles.
+/// Table of tiles, table[tile][28]: the first slots of the 27 surrounding tiles (x fastest; that of the tile itself
+/// where there is none). The last entry is the row of the tile in `walls`. It is `no_walls` for a tile whose sites are
+/// all fluid and whose links all meet fluid. Bits of walls[row][lane]: bit q = the link c_q leaves the fluid, bit 0 =
+/// not fluid, bit 31 = some link has a separate value in `link_values`. All bits = no data stored here. Bytes: 20 s +
+/// 112/B^3 per site, 4 more in tiles with walls, and the reads of sites at faces from surrounding tiles.
 #pragma once
 #include "../groups.hpp"
 #include "lanes.hpp"

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Tile layout: blocks of B^3 sites, two copies. The populations of a tile are contiguous: slot = (tile Q + q) B^3 +
 /// lane.
-/// Table of tiles, table[tile][28]: the first slots of the 27 surrounding tiles (x fastest; the own one where there is
-/// none). The last entry is the row of the tile in `walls`. It is `no_walls` for a tile whose sites are all fluid and
-/// whose links all meet fluid.
-/// Bits of walls[row][lane]: bit q = the link c_q leaves the fluid, bit 0 = not fluid.
-/// Bytes: 38 s + 112/B^3 a site, 4 more in tiles with walls.
+/// Table of tiles, table[tile][28]: the first slots of the 27 surrounding tiles (x fastest; that of the tile itself
+/// where there is none). The last entry is the row of the tile in `walls`. It is `no_walls` for a tile whose sites are
+/// all fluid and whose links all meet fluid. Bits of walls[row][lane]: bit q = the link c_q leaves the fluid, bit 0 =
+/// not fluid. Bytes: 38 s + 112/B^3 per site, 4 more in tiles with walls.
 #pragma once
 #include "lanes.hpp"
 
@@ -125,8 +124,8 @@ struct Tiles {
   template <int q, int rows>
   static SEICHE_FN void load_rows(const S* f_in, const u32* tiles, int from, Real* to) {
     constexpr int X = L::cx(q);
-    const S* here = f_in + tiles[0] + q * V + from;
-    for (int k = 0; k < rows * B; ++k) to[k] = decode<Real>(here[k - X]);
+    const S* source = f_in + tiles[0] + q * V + from;
+    for (int k = 0; k < rows * B; ++k) to[k] = decode<Real>(source[k - X]);
     if constexpr (X != 0) {
       constexpr int end = X > 0 ? 0 : B - 1;
       const S* neighbour = f_in + tiles[-X] + q * V + from + (B - 1 - end);
@@ -172,12 +171,12 @@ struct Tiles {
     const u32 wall_row = around[27];
     if (wall_row == no_walls) return;
     const u32* wall = walls + static_cast<Index>(wall_row) * V + first;
-    u32 some = 0;  // wall links of fluid sites
-    for (int k = 0; k < lanes; ++k) some |= wall[k] & not_fluid ? 0u : wall[k];
+    u32 wall_links = 0;  // of fluid sites
+    for (int k = 0; k < lanes; ++k) wall_links |= wall[k] & not_fluid ? 0u : wall[k];
     each<1, L::Q>([&]<int q>() SEICHE_INLINED {
-      if ((some >> opposite(q) & 1u) == 0) return;
-      const S* own = f_in + around[13] + opposite(q) * V + first;
-      for (int k = 0; k < lanes; ++k) f[q][k] = wall[k] >> opposite(q) & 1u ? decode<Real>(own[k]) : f[q][k];
+      if ((wall_links >> opposite(q) & 1u) == 0) return;
+      const S* outgoing = f_in + around[13] + opposite(q) * V + first;
+      for (int k = 0; k < lanes; ++k) f[q][k] = wall[k] >> opposite(q) & 1u ? decode<Real>(outgoing[k]) : f[q][k];
     });
   }
   template <int lanes>

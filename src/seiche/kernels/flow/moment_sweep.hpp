@@ -241,25 +241,25 @@ struct MomentSweep {
   SEICHE_FN void bounce(Index first, Index masks, Scratch& scratch) const {
     rows([&](int y, int z, int lane) SEICHE_INLINED {
       const u32* wall = layout.walls + masks + lane;
-      u32 some = 0;  // links that leave the fluid at a fluid site
-      for (int x = 0; x < B; ++x) some |= wall[x] & Layout::not_fluid ? 0u : wall[x];
-      if (some == 0) return;
+      u32 wall_links = 0;  // links that leave the fluid at a fluid site
+      for (int x = 0; x < B; ++x) wall_links |= wall[x] & Layout::not_fluid ? 0u : wall[x];
+      if (wall_links == 0) return;
       each<1, Q>([&]<int q>() SEICHE_INLINED {
-        if ((some >> q & 1u) == 0) return;
+        if ((wall_links >> q & 1u) == 0) return;
         Real* to = scratch.f[opposite(q)] + place(0, y, z);
         side_by_side<B>([&](int x) SEICHE_INLINED {
-          const Real leaves = population<L, q>(layout.coefficients(layout.f_in + first, lane + x));
-          to[x] = wall[x] >> q & 1u ? leaves : to[x];
+          const Real outgoing = population<L, q>(layout.coefficients(layout.f_in + first, lane + x));
+          to[x] = wall[x] >> q & 1u ? outgoing : to[x];
         });
       });
-      if ((some & Layout::valued) == 0) return;
+      if ((wall_links & Layout::valued) == 0) return;
       for (int x = 0; x < B; ++x) {
-        const bool has = (wall[x] & Layout::valued) != 0 && (wall[x] & Layout::not_fluid) == 0;
-        if (has) take_values(layout.link_rows[masks + lane + x], place(x, y, z), scratch);
+        const bool has_value = (wall[x] & Layout::valued) != 0 && (wall[x] & Layout::not_fluid) == 0;
+        if (has_value) take_values(layout.link_rows[masks + lane + x], place(x, y, z), scratch);
       }
     });
   }
-  /// Sets the places of solid sites to the rest state.
+  /// Sets solid sites to the rest state.
   SEICHE_FN void clear(const u32* wall, Scratch& scratch) const {
     for (int k = 0; k < V; ++k) {
       if (wall[k] & Layout::not_fluid) layout.store_coefficients(scratch.out, k, Quadratic<Real>{});

@@ -8,7 +8,7 @@
 namespace seiche {
 
 /// Columns of `out`, each `stride` long: rho - 1, ux, uy, uz, stress xx yy zz xy xz yz, shear rate.
-/// The stress is deviatoric, 2 rho nu S = -(1 - omega/2) Pi (eqs. 6 and 33). Bytes a site: Q populations and 11
+/// The stress is deviatoric, 2 rho nu S = -(1 - omega/2) Pi (eqs. 6 and 33). Bytes per site: Q populations and 11
 /// results.
 template <class Layout, class Relaxation, class Force>
 struct Observe {

@@ -19,13 +19,13 @@ struct OutgoingDepth {
   static constexpr int bytes = Lattice::Q * (sizeof(S) + 4 + sizeof(Real)) + 4;
   SEICHE_FN void operator()(Index k) const {
     Real* to = values + static_cast<Index>(row[k]) * Lattice::Q;
-    Real left[Lattice::Q];  // all loads before the first store, so that they do not wait for one another
-    each<1, Lattice::Q>([&]<int q>() SEICHE_INLINED { left[q] = decode<Real>(f[slots[q * stride + k]]); });
-    each<1, Lattice::Q>([&]<int q>() SEICHE_INLINED { to[q] = left[q]; });
+    Real outgoing[Lattice::Q];  // all loads before the first store, so that they overlap
+    each<1, Lattice::Q>([&]<int q>() SEICHE_INLINED { outgoing[q] = decode<Real>(f[slots[q * stride + k]]); });
+    each<1, Lattice::Q>([&]<int q>() SEICHE_INLINED { to[q] = outgoing[q]; });
   }
 };
 
-/// values[row[item]][q] += arriving population of the direction opposite to q, less the even part. [0] is the density
+/// values[row[item]][q] += arriving population of the direction opposite to q, minus the even part. [0] is the density
 /// excess.
 template <class Lattice, class R, class S>
 struct IncomingDepth {
@@ -39,15 +39,16 @@ struct IncomingDepth {
   static constexpr int bytes = Lattice::Q * (sizeof(S) + 4 + 2 * sizeof(Real)) + 11 * sizeof(Real) + 4;
   SEICHE_FN void operator()(Index k) const {
     Real* to = values + static_cast<Index>(row[k]) * Lattice::Q;
-    const SiteMoments<Real> seen(observed + k, stride);
-    Real left[Lattice::Q], arrived[Lattice::Q];  // all loads before the first store
+    const SiteMoments<Real> site_moments(observed + k, stride);
+    Real outgoing[Lattice::Q], incoming[Lattice::Q];  // all loads before the first store
     each<1, Lattice::Q>([&]<int q>() SEICHE_INLINED {
-      left[q] = to[q];
-      arrived[q] = decode<Real>(f[slots[q * stride + k]]);
+      outgoing[q] = to[q];
+      incoming[q] = decode<Real>(f[slots[q * stride + k]]);
     });
-    to[0] = seen.excess;
-    each<1, Lattice::Q>(
-        [&]<int q>() SEICHE_INLINED { to[q] = left[q] + (arrived[q] - seen.template even<Lattice, q>(seen.excess)); });
+    to[0] = site_moments.excess;
+    each<1, Lattice::Q>([&]<int q>() SEICHE_INLINED {
+      to[q] = outgoing[q] + (incoming[q] - site_moments.template even<Lattice, q>(site_moments.excess));
+    });
   }
 };
 
@@ -66,25 +67,25 @@ struct PlanePressure {
   const u32* density;     ///< [site] index of its density excess in `depths`
   const u32* pairs;       ///< [link] index of its pair of populations
   const i32* first_link;  ///< first link of this site in `pairs`
-  const Real* share;      ///< [site] weight of the plane in the density, less the weight of the site further inside
+  const Real* share;      ///< [site] weight of the plane in the density, minus that of the site further inside
   static constexpr int bytes = 0;
   SEICHE_FN void operator()(Index k) const {
     using L = typename Layout::Lattice;
     const auto site = layout.site(at.sites[k]);
     const Real plane = at.values[at.clock[0] * at.value_count + at.iolet[k]];
-    SiteMoments<Real> seen(observed + k, stride);
-    const Real deep = depths[density[k]], line = deep + share[k] * (plane - deep);
-    const Real excess = line + own * (seen.excess - line);
-    seen.damp_tangential(normals + 3 * at.iolet[k], damping);
+    SiteMoments<Real> site_moments(observed + k, stride);
+    const Real inner = depths[density[k]], linear = inner + share[k] * (plane - inner);
+    const Real excess = linear + own * (site_moments.excess - linear);
+    site_moments.damp_tangential(normals + 3 * at.iolet[k], damping);
     const u32* pair = pairs + first_link[k];
     Real inflow = Real(0);
     const u32 links = at.links[k];
     each<1, L::Q>([&]<int q>() SEICHE_INLINED {
       if (links >> q & 1u) {
-        const Real left = decode<Real>(layout.template leaving<q>(site));
-        const Real back = seen.template even<L, q>(excess) + depths[*pair++] - left;
-        inflow += back - left;
-        encode(layout.template leaving<q>(site), back);
+        const Real outgoing = decode<Real>(layout.template leaving<q>(site));
+        const Real returned = site_moments.template even<L, q>(excess) + depths[*pair++] - outgoing;
+        inflow += returned - outgoing;
+        encode(layout.template leaving<q>(site), returned);
       }
     });
     at.inflow[k] = inflow;

@@ -57,10 +57,10 @@ SEICHE_FN Real population(const Quadratic<Real>& m) {
 template <class Real, class Force>
 SEICHE_FN Quadratic<Real> regularised(const Moments<Real>& m, const Symmetric<Real>& p, Real omega,
                                       const Force& force) {
-  const Real keep = Real(1) - omega;
+  const Real retained = Real(1) - omega;
   Real jx = m.rho * m.ux, jy = m.rho * m.uy, jz = m.rho * m.uz;
-  Symmetric<Real> a = {jx * m.ux + keep * p.xx, jy * m.uy + keep * p.yy, jz * m.uz + keep * p.zz,
-                       jx * m.uy + keep * p.xy, jx * m.uz + keep * p.xz, jy * m.uz + keep * p.yz};
+  Symmetric<Real> a = {jx * m.ux + retained * p.xx, jy * m.uy + retained * p.yy, jz * m.uz + retained * p.zz,
+                       jx * m.uy + retained * p.xy, jx * m.uz + retained * p.xz, jy * m.uz + retained * p.yz};
   add_force_stress(m, force, a);
   add_half_force(force, jx, jy, jz);
   constexpr Real scale = Real(4.5);

@@ -42,11 +42,11 @@ struct ConstantRates {
 };
 
 /// A fluid whose viscosity depends on the shear rate. The shear rate is computed from the populations and the rate of
-/// the last step (lagged by one step). Reads and writes one rate a site.
+/// the last step (lagged by one step). Reads and writes one rate per site.
 template <class Law>
 struct LaggedRates {
   using Real = typename Law::Real;
-  Real* omega;  ///< rate of the shear stress in the last step, one a site
+  Real* omega;  ///< rate of the shear stress in the last step, one per site
   Law law;
   Real magic;
   static constexpr int bytes = 2 * sizeof(Real);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Streaming and collision of one site (theory/flow, eqs. 1 to 12; eqs. 31 to 35): the bulk of every step.
-/// Bytes a site: those of the layout (2 Q populations and its addressing), the relaxation and the force.
+/// Bytes per site: those of the layout (2 Q populations and its addressing), the relaxation and the force.
 #pragma once
 #include "collision.hpp"
 #include "layout_list.hpp"

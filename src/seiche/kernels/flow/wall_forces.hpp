@@ -5,9 +5,9 @@
 
 namespace seiche {
 
-/// Item: a block of the wall links of one body. A link takes the momentum c (f* + f), with the outgoing population f*
-/// and the returning one f. Sums are integers, so they do not depend on the order of links and the number of ranks.
-/// Bytes a link: two populations, slot, direction, lever.
+/// Item: a block of the wall links of one body. A link transfers the momentum c (f* + f), with the outgoing population
+/// f* and the returning one f. Sums are integers, so they do not depend on the order of links and the number of ranks.
+/// Bytes per link: two populations, slot, direction, lever.
 template <class R, class S>
 struct WallForces {
   static constexpr int words = 6;  ///< force, torque
@@ -18,7 +18,7 @@ struct WallForces {
   const u32* own;       ///< slot of the link
   const S* outgoing;    ///< outgoing populations of the links
   const u32* code;      ///< two bits for each component of the direction, plus one
-  const double* lever;  ///< [axis][link] site less the centre of the body, in units in which it is at most 1
+  const double* lever;  ///< [axis][link] site minus the centre of the body, in units in which it is at most 1
   Index links;
   const Index* first;  ///< first link of each block, and the end of the last
   const u32* body;     ///< of each block

@@ -13,8 +13,8 @@ inline constexpr double wall_mass_scale = 0x1p44;
 /// Links (or sites) of a block, whose change is added to the total in one operation, and threads of a block.
 inline constexpr int wall_block = 1024, wall_lanes = 128;
 
-/// A change of mass as an integer. Values that are not finite or exceed 64 count as zero; the totals of the fields then
-/// reveal the error. Adding 3/2 2^52 rounds to an integer without 64-bit integer instructions.
+/// A change of mass as an integer. Values that are not finite or exceed 64 are treated as zero; the totals of the
+/// fields then reveal the error. Adding 3/2 2^52 rounds to an integer without 64-bit integer instructions.
 SEICHE_FN Index in_units(double mass) {
   constexpr double rounding = 0x1.8p52;
   const bool usable = mass > -64.0 && mass < 64.0;
@@ -24,7 +24,7 @@ SEICHE_FN Index in_units(double mass) {
 /// The returning population of link k is a weighted mean of the outgoing one and of a second population. The second is
 /// the one arriving along the link (wall before its middle), or the one that left in the opposite direction (wall
 /// beyond).
-/// Bytes a link: three populations, two slots, the weight.
+/// Bytes per link: three populations, two slots, the weight.
 template <class R, class S>
 struct WallReturn {
   using Real = R;

@@ -13,18 +13,18 @@ inline constexpr int windkessel_slots = 64;
 inline constexpr double windkessel_scale = 0x1p44;
 
 /// Item k: the mass that entered at site k in this step is added to the sums of its outlet. A flow that is not finite
-/// or out of bounds counts as zero; the monitor of the fields reports it.
+/// or out of bounds is treated as zero; the monitor of the fields reports it.
 template <class Real>
 struct SumInflow {
   const Real* inflow;
-  const i32* outlet;  ///< which outlet
+  const i32* outlet;  ///< index of the outlet
   Index* sums;        ///< [outlet][slot]
   static constexpr int bytes = sizeof(Real) + 12;
   SEICHE_FN void operator()(Index k) const {
     const double scaled = static_cast<double>(inflow[k]) * windkessel_scale;
     const bool usable = scaled > -0x1p60 && scaled < 0x1p60;
-    const Index whole = usable ? static_cast<Index>(scaled + (scaled < 0 ? -0.5 : 0.5)) : 0;
-    add_atomically(sums + windkessel_slots * static_cast<Index>(outlet[k]) + (k & (windkessel_slots - 1)), whole);
+    const Index rounded = usable ? static_cast<Index>(scaled + (scaled < 0 ? -0.5 : 0.5)) : 0;
+    add_atomically(sums + windkessel_slots * static_cast<Index>(outlet[k]) + (k & (windkessel_slots - 1)), rounded);
   }
 };
 
@@ -35,9 +35,9 @@ struct Windkessel {
   Index* sums;        ///< [outlet][slot]; reset to zero
   double* capacitor;  ///< pressure across the compliance
   double* imposed;    ///< pressure imposed in the previous step
-  Real* values;       ///< pressure imposed now
+  Real* values;       ///< pressure imposed in this step
   const double* numbers;
-  const Real* ramp;    ///< one row a step: 0 at the start of the ramp, 1 after its end
+  const Real* ramp;    ///< one row per step: 0 at the start of the ramp, 1 after its end
   const Index* clock;  ///< current row of `ramp`
   Index count;         ///< number of outlets
   static constexpr int bytes = 0;

@@ -59,12 +59,12 @@ struct Stencil {
   SEICHE_FN explicit Stencil(const double (&x)[3]) {
     finite = true;
     for (int axis = 0; axis < 3; ++axis) {
-      const bool fits = x[axis] > -1e9 && x[axis] < 1e9;  // false for a NaN too
-      const double at = fits ? x[axis] : -1e9;
+      const bool in_range = x[axis] > -1e9 && x[axis] < 1e9;  // false for a NaN too
+      const double at = in_range ? x[axis] : -1e9;
       const i32 anchor = Delta::anchor(at);
       first[axis] = anchor - Delta::before;
       t[axis] = static_cast<Real>(at - static_cast<double>(anchor));
-      finite = finite && fits;
+      finite = finite && in_range;
     }
   }
 };

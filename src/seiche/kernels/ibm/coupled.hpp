@@ -25,7 +25,7 @@ struct TableSlots {
   SEICHE_FN u32 operator()(Index i) const { return slots[i]; }
 };
 
-/// Uniform body force plus spread force. Bytes a site: three numbers read, four written.
+/// Uniform body force plus spread force. Bytes per site: three numbers read, four written.
 template <class Real, class Slots>
 struct CellForce {
   /// Type of offsets in `field` and `flow`: processors gather only with 32-bit offsets.
@@ -87,7 +87,7 @@ template <class R, class Slots, int planes = 1>
 struct InsideRates {
   using Real = R;
   static constexpr int kinds = 1 << planes;
-  const u64* inside;  ///< [plane]: one bit a slot, in order
+  const u64* inside;  ///< [plane]: one bit per slot, in order
   Slots slots;
   Index words;                   ///< of a plane
   Real even[kinds], odd[kinds];  ///< outside, then inside

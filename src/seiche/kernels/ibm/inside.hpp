@@ -46,7 +46,8 @@ struct MarkInside {
     team.barrier();
     const i32 x0 = scratch.low[0], y0 = scratch.low[1], z0 = scratch.low[2];
     const i32 x1 = -scratch.high[0], y1 = -scratch.high[1], z1 = -scratch.high[2];
-    if (x1 - x0 >= longest || y1 - y0 >= longest || z1 - z0 >= longest) return;  // a vertex is lost: reported elsewhere
+    if (x1 - x0 >= longest || y1 - y0 >= longest || z1 - z0 >= longest)
+      return;  // a vertex is lost: reported by another kernel
     for (i32 z = z0; z <= z1; z += edge) {
       for (i32 y = y0; y <= y1; y += edge) {
         for (i32 begin = x0; begin <= x1; begin += edge) {
@@ -107,7 +108,7 @@ struct MarkInside {
     const i32 place_of_y = y % brick_edge;
     i32 x = bricks.wrapped(0, x0), brick = -1;
     u32 bits = 0;
-    auto put = [&] {
+    auto flush = [&] {
       if (bits == 0) return;
       const Index row = bricks.row(brick, y / brick_edge, z / brick_edge) >> 1;
       u32* words = reinterpret_cast<u32*>(inside) + (8 * row + z % brick_edge) * 2;
@@ -118,12 +119,12 @@ struct MarkInside {
       if (bricks.periodic[0] != 0 && x == bricks.shape[0]) x = 0;
       if ((line & 1u) == 0 || x < 0 || x >= bricks.shape[0]) continue;
       if (x / brick_edge != brick) {
-        put();
+        flush();
         brick = x / brick_edge;
       }
       bits |= 1u << (x % brick_edge);
     }
-    put();
+    flush();
   }
 };
 

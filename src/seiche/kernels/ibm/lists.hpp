@@ -21,26 +21,28 @@ struct Lists {
 /// the bricks of the first and the last site, and an incomplete last brick between them.
 template <int sites, class F>
 SEICHE_FN void for_bricks(const Bricks& bricks, const i32 (&first)[3], F&& f) {
-  i32 at[3][3], many[3];
+  i32 at[3][3], counts[3];
   for (int axis = 0; axis < 3; ++axis) {
     const i32 begin = bricks.wrapped(axis, first[axis]), count = bricks.count(axis);
-    i32 near = count, between = count, far = count;  // none
+    i32 first_brick = count, middle_brick = count, last_brick = count;  // none
     for (int step = 0; step < sites; ++step) {
       const i32 x = bricks.site(axis, begin, step), brick = x < 0 ? count : x / brick_edge;
-      near = near == count ? brick : near;
-      far = brick == count ? far : brick;
-      between = brick == count - 1 ? brick : between;
+      first_brick = first_brick == count ? brick : first_brick;
+      last_brick = brick == count ? last_brick : brick;
+      middle_brick = brick == count - 1 ? brick : middle_brick;
     }
-    between = between == near || between == far ? count : between;
-    at[axis][0] = near;
-    at[axis][1] = far == near ? between : far;
-    at[axis][2] = between;
-    many[axis] = near == count ? 0 : 1 + (at[axis][1] != count ? 1 : 0) + (far != near && between != count ? 1 : 0);
+    middle_brick = middle_brick == first_brick || middle_brick == last_brick ? count : middle_brick;
+    at[axis][0] = first_brick;
+    at[axis][1] = last_brick == first_brick ? middle_brick : last_brick;
+    at[axis][2] = middle_brick;
+    counts[axis] = first_brick == count ? 0
+                                        : 1 + (at[axis][1] != count ? 1 : 0) +
+                                              (last_brick != first_brick && middle_brick != count ? 1 : 0);
   }
   each<0, 3>([&]<int k>() SEICHE_INLINED {
     each<0, 3>([&]<int j>() SEICHE_INLINED {
       each<0, 3>([&]<int i>() SEICHE_INLINED {
-        if (i < many[0] && j < many[1] && k < many[2]) f(bricks.row(at[0][i], at[1][j], at[2][k]) >> 1);
+        if (i < counts[0] && j < counts[1] && k < counts[2]) f(bricks.row(at[0][i], at[1][j], at[2][k]) >> 1);
       });
     });
   });
@@ -78,10 +80,10 @@ struct PlaceLists {
   static constexpr int bytes = 0;
   SEICHE_FN void operator()(Index row) const {
     if (state[VertexState::stale] == 0) return;
-    const u32 many = lists.tally[row];
+    const u32 vertex_count = lists.tally[row];
     lists.tally[row] = 0;
-    lists.count[row] = many;
-    if (many > 0) lists.first[row] = add_atomically(state + VertexState::used, many);
+    lists.count[row] = vertex_count;
+    if (vertex_count > 0) lists.first[row] = add_atomically(state + VertexState::used, vertex_count);
   }
 };
 
@@ -121,16 +123,16 @@ struct SortLists {
     for (Index row = item * group; row < end; ++row) sort(team, row, scratch);
   }
   SEICHE_FN void sort(const Team& team, Index row, Scratch& scratch) const {
-    const int many = static_cast<int>(lists.count[row]);
+    const int total = static_cast<int>(lists.count[row]);
     team.each(1, [&](int) SEICHE_INLINED {
       if (row == 0) state[VertexState::used] = 0;
       lists.tally[row] = 0;
     });
-    if (many == 0) return;
+    if (total == 0) return;
     u32* list = lists.entries + lists.first[row];
-    const int parts = (many + part - 1) / part;
+    const int parts = (total + part - 1) / part;
     for (int p = 0; p < parts; ++p) {
-      const int count = many - p * part < part ? many - p * part : part;
+      const int count = total - p * part < part ? total - p * part : part;
       u32* from = list + p * part;
       bring(team, from, count, scratch);
       team.each(count, [&](int k) SEICHE_INLINED {
@@ -142,7 +144,7 @@ struct SortLists {
     }
     for (int round = 0; round < parts; ++round) {
       for (int p = round % 2; p + 1 < parts; p += 2) {
-        const int rest = many - p * part, count = rest < 2 * part ? rest : 2 * part;
+        const int rest = total - p * part, count = rest < 2 * part ? rest : 2 * part;
         u32* from = list + p * part;
         bring(team, from, count, scratch);
         team.each(count, [&](int k) SEICHE_INLINED {

@@ -38,7 +38,7 @@ struct InterpolateOwned {
   };
   typename Group::One one;
   Listed listed;
-  const u64* owned;  ///< one bit a slot, in order
+  const u64* owned;  ///< one bit per slot, in order
   static constexpr int bytes = Group::bytes;
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
@@ -85,25 +85,25 @@ struct InterpolateOwned {
     const Four<Real> at = one.vertices.t[v];
     const i32 first[3] = {place.x, place.y, place.z};
     const Real t[3] = {at.x, at.y, at.z};
-    int near[3];
-    for (int axis = 0; axis < 3; ++axis) near[axis] = Delta::before + (t[axis] > Real(0.5) ? 1 : 0);
-    i32 found = slot(first, near[0], near[1], near[2]);
-    if (found < 0 || !fluid(found)) {  // next to a wall: the closest fluid site
-      found = -1;
+    int nearest[3];
+    for (int axis = 0; axis < 3; ++axis) nearest[axis] = Delta::before + (t[axis] > Real(0.5) ? 1 : 0);
+    i32 closest_site = slot(first, nearest[0], nearest[1], nearest[2]);
+    if (closest_site < 0 || !fluid(closest_site)) {  // next to a wall: the closest fluid site
+      closest_site = -1;
       Real closest = Real(0);
       for (int s = 0; s < P * P * P; ++s) {
         const int i = s % P, j = s / P % P, k = s / (P * P);
         const i32 candidate = slot(first, i, j, k);
         if (candidate < 0 || !fluid(candidate)) continue;
         const Real x = t[0] - Real(i - Delta::before), y = t[1] - Real(j - Delta::before);
-        const Real z = t[2] - Real(k - Delta::before), away = x * x + y * y + z * z;
-        if (found < 0 || away < closest) {
-          found = candidate;
-          closest = away;
+        const Real z = t[2] - Real(k - Delta::before), squared_distance = x * x + y * y + z * z;
+        if (closest_site < 0 || squared_distance < closest) {
+          closest_site = candidate;
+          closest = squared_distance;
         }
       }
     }
-    return found >= 0 && (owned[found / 64] >> (found % 64) & 1u) != 0;
+    return closest_site >= 0 && (owned[closest_site / 64] >> (closest_site % 64) & 1u) != 0;
   }
   SEICHE_FN bool fluid(i32 at) const { return (one.bricks.fluid[at / 64] >> (at % 64) & 1u) != 0; }
 };

@@ -10,8 +10,8 @@ namespace seiche {
 inline constexpr int rank_words = 16;
 
 /// Item: a cell of a type. Finds the ranks with sites in the bricks that overlap its bounding box, widened by three
-/// margins. The widest margin is for the next redistribution. The others test whether the present ranks suffice, now
-/// and for some more steps.
+/// margins. The widest margin is for the next redistribution. The others test whether the present ranks are sufficient,
+/// now and for some more steps.
 template <class Real>
 struct FindHolders {
   static constexpr int lanes = 64;
@@ -101,8 +101,8 @@ struct FindHolders {
         begin[axis] = bricks.wrapped(axis, low) / brick_edge;
         const i32 end = bricks.wrapped(axis, high) / brick_edge;
         // A box that wraps around and ends in the brick in which it begins overlaps all bricks of the axis.
-        const bool turned = bricks.wrapped(axis, high) < bricks.wrapped(axis, low);
-        const i32 count = bricks.count(axis), length = end - begin[axis] + 1 + (turned ? count : 0);
+        const bool wraps = bricks.wrapped(axis, high) < bricks.wrapped(axis, low);
+        const i32 count = bricks.count(axis), length = end - begin[axis] + 1 + (wraps ? count : 0);
         many[axis] = length < count ? length : count;
       }
     }
@@ -135,7 +135,7 @@ struct WriteSlots {
   }
 };
 
-/// Item: a cell. Copies three numbers of each vertex to a new place.
+/// Item: a cell. Copies three numbers of each vertex to new columns.
 template <class T>
 struct MoveCells {
   using Scratch = NoScratch;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Spreading (theory/coupling, eq. 3), brick by brick. A team adds up the forces on its sites in registers, one listed
+/// Spreading (theory/coupling, eq. 3), brick by brick. A team sums the forces on its sites in registers, one listed
 /// vertex after another, and writes each site once. No atomics; the order of the sums is fixed.
 #pragma once
 #include "../batches.hpp"
@@ -10,7 +10,7 @@
 namespace seiche {
 
 /// g(x) = sum_X F(X) delta(x - X) over the rows of eight sites within reach of vertices. Other rows are unchanged.
-/// Bytes a brick: the written part of 512 forces; each listed vertex is read once.
+/// Bytes per brick: the written part of 512 forces; each listed vertex is read once.
 template <class Delta, class Real>
 struct Spread {
   static constexpr int P = Delta::support, columns = brick_edge * brick_edge;
@@ -59,8 +59,8 @@ struct Spread {
   }
   SEICHE_FN void by_warps(const Team& team, Index row, WarpScratch& scratch) const {
     if (row == 0 && team.thread == 0) vertices.state[VertexState::stale] = 0;
-    const int many = static_cast<int>(lists.count[row]);
-    if (many == 0) {
+    const int vertex_count = static_cast<int>(lists.count[row]);
+    if (vertex_count == 0) {
       if (team.thread == 0) touched[row] = 0;
       return;
     }
@@ -70,10 +70,10 @@ struct Spread {
     const i32 first[3] = {corner[4 * row], corner[4 * row + 1], corner[4 * row + 2]};
     Real sum[half][3] = {};
     u64 rows = 0;
-    for (int begin = 0; begin < many; begin += chunk) {
+    for (int begin = 0; begin < vertex_count; begin += chunk) {
       u32 halves = 0;
       if (begin > 0) team.barrier();
-      if (begin + team.thread < many) {
+      if (begin + team.thread < vertex_count) {
         halves = prepare(list[begin + team.thread], first, scratch.entries[team.thread], rows);
       }
       each<0, patches>([&]<int p>() {
@@ -87,9 +87,10 @@ struct Spread {
           const Four<Real> f = entry.force;
           const Real weight = entry.share[0].of[x] * entry.share[1].of[y];
           const Deep deep = reinterpret_cast<const Deep&>(entry.share[2].of[z]);
-          const Real push[3] = {weight * f.x, weight * f.y, weight * f.z};
-          each<0, half * 3>(
-              [&]<int c>() { sum[c / 3][c % 3] = multiply_add(deep.of[c / 3], push[c % 3], sum[c / 3][c % 3]); });
+          const Real weighted_force[3] = {weight * f.x, weight * f.y, weight * f.z};
+          each<0, half * 3>([&]<int c>() {
+            sum[c / 3][c % 3] = multiply_add(deep.of[c / 3], weighted_force[c % 3], sum[c / 3][c % 3]);
+          });
         });
       }
     }
@@ -108,19 +109,19 @@ struct Spread {
 
   SEICHE_FN void by_planes(const Team& team, Index row, LoneScratch& scratch) const {
     if (row == 0) vertices.state[VertexState::stale] = 0;
-    const int many = static_cast<int>(lists.count[row]);
+    const int vertex_count = static_cast<int>(lists.count[row]);
     touched[row] = 0;
-    if (many == 0) return;
+    if (vertex_count == 0) return;
     team.each(chunk, [&](int e) SEICHE_INLINED { scratch.rows[e] = 0; });
     Private<Real, columns> sum[brick_edge][3] = {};
     const u32* list = lists.entries + lists.first[row];
     const i32 first[3] = {corner[4 * row], corner[4 * row + 1], corner[4 * row + 2]};
-    for (int begin = 0; begin < many; begin += chunk) {
-      const int here = many - begin < chunk ? many - begin : chunk;
-      team.each(here, [&](int e) SEICHE_INLINED {
+    for (int begin = 0; begin < vertex_count; begin += chunk) {
+      const int chunk_count = vertex_count - begin < chunk ? vertex_count - begin : chunk;
+      team.each(chunk_count, [&](int e) SEICHE_INLINED {
         scratch.halves[e] = prepare(list[begin + e], first, scratch.entries[e], scratch.rows[e]);
       });
-      for (int e = 0; e < here; ++e) {
+      for (int e = 0; e < chunk_count; ++e) {
         if (scratch.halves[e] != 0) add(scratch.entries[e], sum);
       }
     }

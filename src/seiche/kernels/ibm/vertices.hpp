@@ -36,38 +36,38 @@ struct Vertices {
   SEICHE_FN void locate(const Bricks& bricks, Index v, const double (&x)[3], const i32 (&known)[3]) const {
     constexpr int P = Delta::support;
     const Stencil<Delta, Real> stencil(x);
-    bool moved = false;
+    bool is_stale = false;
     i32 at[3];
     for (int axis = 0; axis < 3; ++axis) {
       const i32 shift = stencil.first[axis] - known[axis];
-      moved = moved || shift < 0 || shift > 1;
+      is_stale = is_stale || shift < 0 || shift > 1;
       at[axis] = bricks.wrapped(axis, stencil.first[axis]);
     }
     Real inverse = Real(1);
-    bool lost = !stencil.finite;
+    bool is_lost = !stencil.finite;
     if constexpr (space != Space::open) {
       if (!all_full<P, space>(bricks, at)) {
         Real wx[P], wy[P], wz[P], sum = Real(0);
         Delta::weights(stencil.t[0], wx);
         Delta::weights(stencil.t[1], wy);
         Delta::weights(stencil.t[2], wz);
-        bool all = true;
+        bool all_fluid = true;
         for (int i = 0; i < P; ++i) {
           for_plane<P, space>(bricks, at, i, [&]<int k, int j>(i32 slot) SEICHE_INLINED {
             const Real fluid = bricks.is_fluid<Real>(slot);
             sum += (wx[i] * wy[j]) * wz[k] * fluid;
-            all = all && fluid != Real(0);
+            all_fluid = all_fluid && fluid != Real(0);
           });
         }
-        const bool some = sum > Real(1e-3);
-        inverse = all ? Real(1) : (some ? Real(1) / sum : Real(0));
-        lost = lost || !(all || some);
+        const bool near_fluid = sum > Real(1e-3);
+        inverse = all_fluid ? Real(1) : (near_fluid ? Real(1) / sum : Real(0));
+        is_lost = is_lost || !(all_fluid || near_fluid);
       }
     }
     first[v] = {at[0], at[1], at[2], 0};
     t[v] = {stencil.t[0], stencil.t[1], stencil.t[2], inverse};
-    if (moved) state[VertexState::stale] = 1;
-    if (lost) state[VertexState::lost] = 1 + static_cast<u32>(v);
+    if (is_stale) state[VertexState::stale] = 1;
+    if (is_lost) state[VertexState::lost] = 1 + static_cast<u32>(v);
   }
 };
 
@@ -86,7 +86,7 @@ struct LocateVertices {
 };
 
 /// V(X) = sum_x u(x) delta(x - X); X += a V + b V' + slip, where V' is the velocity of the previous step (eqs. 1, 8,
-/// 18). Bytes a vertex: positions and velocity read and written, the slip read; the velocity of the fluid is cached.
+/// 18). Bytes per vertex: positions and velocity read and written, the slip read; the velocity of the fluid is cached.
 template <class Delta, class Real, Space space>
 struct Interpolate {
   static constexpr int P = Delta::support;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Pennes' bioheat equation in tissue (theory/ultrasound, eq. 29), second order in time: an Euler predictor, then a
 /// corrector with the mean of the old and the predicted rates, and the thermal dose (eq. 30). The border is adiabatic.
-/// Bytes a point: the prediction, temperature and dose, each read and written where they change; conductivity, heat,
+/// Bytes per point: the prediction, temperature and dose, each read and written where they change; conductivity, heat,
 /// cooling, capacity.
 #pragma once
 #include "../math.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Conservation of mass with the split-field absorbing layer (theory/ultrasound, eq. 9), and quantities computed from
-/// the density in the same pass over memory. Bytes a point: D densities read and written, D derivatives, the medium,
+/// the density in the same pass over memory. Bytes per point: D densities read and written, D derivatives, the medium,
 /// and the writes of `Finish`.
 #pragma once
 #include "medium.hpp"
@@ -52,7 +52,7 @@ struct Density {
 };
 
 /// The same `Finish` for given densities and a stored rate, in rows `rate_row` apart. If `total` is not null, it
-/// receives their sum. Bytes a point: D densities, the medium, reads and writes of `Finish`.
+/// receives their sum. Bytes per point: D densities, the medium, reads and writes of `Finish`.
 template <int D, class Medium, class Finish>
 struct StateOfDensity {
   using Real = typename Medium::Real;
@@ -89,8 +89,8 @@ SEICHE_FN Real power_law_pressure(const Medium& medium, Index i, Real compressed
 }
 
 /// Pressure of a power-law medium (theory/ultrasound, eq. 12) from the compression in p and the two Laplacians. The
-/// tangent is that of the dispersion, eta = -tau c0 tan(pi y/2). Bytes a point: five numbers read with the medium, one
-/// written.
+/// tangent is that of the dispersion, eta = -tau c0 tan(pi y/2). Bytes per point: five numbers read with the medium,
+/// one written.
 template <class Medium>
 struct PowerLawPressure {
   using Real = typename Medium::Real;
@@ -105,17 +105,17 @@ struct PowerLawPressure {
   SEICHE_FN void operator()(const Team& team, Index row, Scratch&) const {
     const Index base = row * rows.length, padded = 2 * row * rows.half;
     Real* const out = p + base;
-    const Real* const lost = absorbed + padded;
-    const Real* const delayed = dispersed + padded;
+    const Real* const loss_rates = absorbed + padded;
+    const Real* const dispersive_terms = dispersed + padded;
     const Real losses = absorption, dispersion = tangent;
     team.each(rows.length, [&](int c) SEICHE_INLINED {
       const Index i = base + c;
-      out[c] = power_law_pressure(medium, i, out[c], losses * lost[c], dispersion * delayed[c]);
+      out[c] = power_law_pressure(medium, i, out[c], losses * loss_rates[c], dispersion * dispersive_terms[c]);
     });
   }
 };
 
-/// Density of an initial pressure, in equal parts (theory/ultrasound, eq. 14). Bytes a point: pressure, D densities.
+/// Density of an initial pressure, in equal parts (theory/ultrasound, eq. 14). Bytes per point: pressure, D densities.
 template <int D, class Medium>
 struct InitialDensity {
   using Real = typename Medium::Real;
@@ -130,8 +130,8 @@ struct InitialDensity {
     const Index base = row * rows.length, points = rows.points;
     team.each(rows.length, [&](int c) SEICHE_INLINED {
       const Real speed = medium.sound_speed(base + c);
-      const Real part = p[base + c] / (Real(D) * speed * speed);
-      each<0, D>([&]<int j>() SEICHE_INLINED { rho[j * points + base + c] = part; });
+      const Real component = p[base + c] / (Real(D) * speed * speed);
+      each<0, D>([&]<int j>() SEICHE_INLINED { rho[j * points + base + c] = component; });
     });
   }
 };

@@ -6,7 +6,7 @@
 namespace seiche::kspace {
 
 /// Derivatives of one field, the last component of `work` (`of_one`), or of every component.
-/// Bytes a half row: the spectra read, kappa, D spectra written.
+/// Bytes per half row: the spectra read, kappa, D spectra written.
 template <class Real, int D, bool of_one>
 struct SpectralDerivatives {
   Complex<Real>* work;

@@ -26,7 +26,7 @@ struct FixedTransform {
   static constexpr int n = Factors::length, lanes = lanes_, stages = Factors::count;
   static constexpr int threads = vector_lanes ? 1 : block;
   static constexpr int first_radix = Factors::of(0), last_radix = Factors::of(stages - 1);
-  /// One extra place for every eight along a line avoids bank conflicts of threads that write numbers 8 or 64 apart.
+  /// One extra position for every eight along a line avoids bank conflicts of threads that write numbers 8 or 64 apart.
   static constexpr int pitch = along ? n + n / 8 + 1 : lanes;
   static constexpr SEICHE_FN int at(int k, int lane) { return along ? lane * pitch + k + k / 8 : k * pitch + lane; }
 
@@ -61,7 +61,7 @@ struct FixedTransform {
   /// registers.
   SEICHE_FN FixedTransform afresh() const { return {roots, scratch, anew(thread)}; }
 
-  /// f(k) for every 128th k < size, distributed over the threads. A CPU does not need this, because it prefetches in
+  /// f(k) for every 128th k < size, distributed over the threads. Not needed on a CPU, which prefetches in
   /// hardware.
   template <class F>
   SEICHE_FN void each_line_of_memory(int size, F&& f) const {

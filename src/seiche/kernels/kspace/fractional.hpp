@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// The fractional Laplacians of power-law absorption (theory/ultrasound, eq. 12): spectrum 0 of `work` times k^(y-2),
-/// spectrum 1 times k^(y-1), zero at k = 0. Bytes a half row: two spectra read and written.
+/// spectrum 1 times k^(y-1), zero at k = 0. Bytes per half row: two spectra read and written.
 #pragma once
 #include "../math.hpp"
 #include "rows.hpp"

@@ -9,7 +9,7 @@
 namespace seiche::kspace {
 
 /// Multiplies the spectra of lines by a factor: the separable correction (eq. 21).
-/// Bytes a point: one read, one written.
+/// Bytes per point: one read, one written.
 template <class Work>
 struct LineFilter {
   using Real = typename Work::Real;
@@ -31,8 +31,8 @@ struct LineFilter {
 };
 
 /// Contribution of one axis to div(grad p/rho0). It is added to `sum`, or replaces it for the first axis. After the
-/// last axis `sum` becomes p + dt^2/12 c0^2 rho0 sum (eq. 22). Bytes a point: p and the sum read, the sum written, the
-/// medium.
+/// last axis `sum` becomes p + dt^2/12 c0^2 rho0 sum (eq. 22). Bytes per point: p and the sum read, the sum written,
+/// the medium.
 template <class Density, class Medium, class Work>
 struct LineCorrection {
   using Real = typename Density::Real;
@@ -78,7 +78,7 @@ struct LineCorrection {
 
 /// One axis of a step (eqs. 7 and 9 without kappa): derivative of the corrected pressure, velocity, its derivative,
 /// density. `momentum` and `mass` enable the two halves; they run separately if a source acts between them.
-/// Bytes a point: pressure, velocity and density read, the latter two written; the arrays of the medium.
+/// Bytes per point: pressure, velocity and density read, the latter two written; the arrays of the medium.
 template <class Density, class Medium, bool nonlinear, class Work, bool momentum, bool mass>
 struct LineStep {
   using Real = typename Density::Real;

@@ -24,9 +24,9 @@ struct Relaxing {
     each<0, processes>([&]<int l>() SEICHE_INLINED {
       const Real h = tissue[2 * l + 1];
       Real& state = memory[l * points + i];
-      const Real now = (state + h * rho) / (Real(1) + h);
-      state = (Real(1) - h) * now + h * rho;
-      relaxed += tissue[2 * l] * now;
+      const Real middle = (state + h * rho) / (Real(1) + h);
+      state = (Real(1) - h) * middle + h * rho;
+      relaxed += tissue[2 * l] * middle;
     });
     const Real c = medium.sound_speed(i);
     p[i] = c * c * (compression<nonlinear>(medium, i, rho) - relaxed);

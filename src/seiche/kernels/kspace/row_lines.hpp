@@ -163,7 +163,7 @@ struct Tapered {
 };
 
 /// Transforms rows of real fields, `apart` numbers each, to spectra. Rows padded to half rows are transformed in place.
-/// Bytes a point: one read, one written.
+/// Bytes per point: one read, one written.
 template <class Transform, class Weight>
 struct RowForward {
   using Real = typename Transform::Real;
@@ -192,7 +192,7 @@ struct RowForward {
 };
 
 /// Momentum (eq. 7) for rows of all components from the spectra of their gradients. With `onward`, the spectra of the
-/// new velocity replace them. Bytes a point and component: a spectrum and the velocity read and written, the density.
+/// new velocity replace them. Bytes per point and component: a spectrum and the velocity read and written, the density.
 template <class Transform, int D, class Density, bool onward>
 struct RowVelocity {
   using Real = typename Transform::Real;
@@ -265,7 +265,7 @@ struct PowerLawSpectra {
 };
 
 /// Conservation of mass (eq. 9) for rows from the spectra of the derivatives of all components, followed by `Finish`.
-/// Bytes a point: D spectra read, D densities read and written, the medium, and the writes of `Finish`.
+/// Bytes per point: D spectra read, D densities read and written, the medium, and the writes of `Finish`.
 template <class Transform, int D, bool nonlinear, class Medium, class Finish>
 struct RowDensity {
   using Real = typename Transform::Real;
@@ -343,8 +343,8 @@ struct RowDensity {
 };
 
 /// Pressure of a power-law medium (eq. 12). p has the compression, `work` the spectra of the Laplacians: first that of
-/// the losses, if there are `losses`, last that of the dispersion. Bytes a point: three numbers read, one written, the
-/// medium.
+/// the losses, if there are `losses`, last that of the dispersion. Bytes per point: three numbers read, one written,
+/// the medium.
 template <class Transform, class Medium, bool losses, bool dispersion>
 struct RowPowerLaw {
   using Real = typename Transform::Real;

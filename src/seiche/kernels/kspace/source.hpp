@@ -40,7 +40,7 @@ struct Inject {
   }
 };
 
-/// Sets padded rows to zero. Bytes a point: one number.
+/// Sets padded rows to zero. Bytes per point: one number.
 template <class Real>
 struct Clear {
   Real* padded;
@@ -54,7 +54,7 @@ struct Clear {
 };
 
 /// Adds a whole-grid source in padded rows to `fields` fields. It is multiplied by the current sample of one signal if
-/// `signal.samples` is not null. Bytes a point for one field: source read, field read and written.
+/// `signal.samples` is not null. Bytes per point for one field: source read, field read and written.
 template <class Real>
 struct AddField {
   Real* field;

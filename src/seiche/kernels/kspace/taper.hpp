@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Multiplies fields of one block of the grid by the bell of its overlaps (theory/ultrasound, eq. 32), into padded rows
-/// for in-place transforms. Bytes a point and field: read and written.
+/// for in-place transforms. Bytes per point and field: read and written.
 #pragma once
 #include "rows.hpp"
 

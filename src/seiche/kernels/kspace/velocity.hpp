@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Momentum equation with the split-field absorbing layer (theory/ultrasound, eq. 7): D components of a point.
-/// Bytes a point: velocity read and written, gradient read, density where it varies.
+/// Bytes per point: velocity read and written, gradient read, density where it varies.
 #pragma once
 #include "rows.hpp"
 

@@ -159,7 +159,7 @@ struct WideSide {
 };
 
 /// Rows of reals, `apart` numbers each, and their half spectra, possibly in place. Items are batches of 2 `lanes` rows;
-/// two rows are the parts of a complex line. Bytes a point: one read, one written.
+/// two rows are the parts of a complex line. Bytes per point: one read, one written.
 template <class Real, class Factors, int lanes, bool inverse>
 struct WideRows {
   Real* reals;

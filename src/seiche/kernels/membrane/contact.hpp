@@ -34,7 +34,7 @@ struct ContactBins {
   double lengths[3];  ///< period of periodic axes, else 0
   double turns[3];    ///< inverse of the period, or 0
   i32 counts[3];      ///< bins along periodic axes, else 0
-  u32 mask;           ///< number of slots, a power of two, less one
+  u32 mask;           ///< number of slots, a power of two, minus one
 
   SEICHE_FN i32 wrapped(Index bin, int axis) const {
     const Index n = counts[axis];
@@ -60,9 +60,9 @@ struct ContactBins {
   }
   /// Shortest difference of two coordinates.
   SEICHE_FN double between(double from, double to, int axis) const {
-    const double way = to - from, around = way * turns[axis];
-    const Index whole = static_cast<Index>(around < 0 ? around - 0.5 : around + 0.5);
-    return way - static_cast<double>(whole) * lengths[axis];
+    const double difference = to - from, periods = difference * turns[axis];
+    const Index shift = static_cast<Index>(periods < 0 ? periods - 0.5 : periods + 0.5);
+    return difference - static_cast<double>(shift) * lengths[axis];
   }
 };
 
@@ -77,8 +77,8 @@ struct ContactMoved {
   SEICHE_FN void operator()(Index v) const {
     double squares = 0;
     for (int axis = 0; axis < 3; ++axis) {
-      const double way = place[v + axis * stride] - reference[v + axis * stride];
-      squares += way * way;
+      const double displacement = place[v + axis * stride] - reference[v + axis * stride];
+      squares += displacement * displacement;
     }
     if (!(squares <= farthest)) state[ContactState::stale] = 1;
   }
@@ -186,8 +186,8 @@ struct ContactFill {
   }
 };
 
-/// Vertices and their possible contacts: the `many[v]` points from pairs[first[v]]. If there was no room, these are all
-/// points in the surrounding bins.
+/// Vertices and their possible contacts: the `many[v]` points from pairs[first[v]]. If they exceeded the capacity,
+/// these are all points in the surrounding bins.
 struct ContactLists {
   static constexpr u32 no_room = ~0u;
   const double* place;  ///< [3][stride]
@@ -206,27 +206,27 @@ struct ContactLists {
   /// f(p) for the points p that were near vertex v when the lists were built.
   template <class F>
   SEICHE_FN void for_near(Index v, F&& f) const {
-    i32 own[3];
+    i32 vertex_bin[3];
     u16 at[3];
-    for (int axis = 0; axis < 3; ++axis) own[axis] = bins.bin(reference[v + axis * stride], axis, at[axis]);
-    const i32 mine = owner[v];
+    for (int axis = 0; axis < 3; ++axis) vertex_bin[axis] = bins.bin(reference[v + axis * stride], axis, at[axis]);
+    const i32 cell = owner[v];
     for (int n = 0; n < 27; ++n) {
       const int step[3] = {n / 9 - 1, n / 3 % 3 - 1, n % 3 - 1};
       i32 b[3];
-      for (int axis = 0; axis < 3; ++axis) b[axis] = bins.neighbour(own[axis], step[axis], axis);
+      for (int axis = 0; axis < 3; ++axis) b[axis] = bins.neighbour(vertex_bin[axis], step[axis], axis);
       const u32 slot = bins.slot(b[0], b[1], b[2]), begin = bins.first[slot], end = begin + bins.count[slot];
       for (u32 e = begin; e < end; ++e) {
         const BinEntry entry = bins.entries[e];
         // Another bin may share the slot. It is visited separately.
-        bool meets = true;
+        bool same_bin = true;
         float squares = 0;
         for (int axis = 0; axis < 3; ++axis) {
-          const int parts = entry.at[axis] - at[axis] + 65535 * step[axis];
-          const float way = static_cast<float>(parts) * part[axis];
-          squares += way * way;
-          meets = meets && entry.bin[axis] == static_cast<u16>(b[axis]);
+          const int units = entry.at[axis] - at[axis] + 65535 * step[axis];
+          const float difference = static_cast<float>(units) * part[axis];
+          squares += difference * difference;
+          same_bin = same_bin && entry.bin[axis] == static_cast<u16>(b[axis]);
         }
-        if (meets && squares < reach && other_owner[entry.point] != mine) f(static_cast<Index>(entry.point));
+        if (same_bin && squares < reach && other_owner[entry.point] != cell) f(static_cast<Index>(entry.point));
       }
     }
   }
@@ -246,24 +246,25 @@ struct ContactSearch {
     const int number = static_cast<int>(count - begin < group ? count - begin : group);
     team.each(group, [&](int k) SEICHE_INLINED {
       const Index v = begin + k;
-      u32 many = 0;
+      u32 pair_count = 0;
       if (k < number) {
         for (int axis = 0; axis < 3; ++axis) {
           lists.reference[v + axis * lists.stride] = lists.place[v + axis * lists.stride];
         }
-        lists.for_near(v, [&](Index) SEICHE_INLINED { ++many; });
+        lists.for_near(v, [&](Index) SEICHE_INLINED { ++pair_count; });
       }
-      scratch.value[k] = many;
+      scratch.value[k] = pair_count;
     });
     scratch.take(team, state + ContactState::pairs);
     team.each(number, [&](int k) SEICHE_INLINED {
       const Index v = begin + k;
-      const u32 many = scratch.value[k];
-      u32 to = many > 0 ? scratch.at(k) : 0;
-      const bool fits = many == 0 || (to < lists.room && many <= lists.room - to);
+      const u32 pair_count = scratch.value[k];
+      u32 to = pair_count > 0 ? scratch.at(k) : 0;
+      const bool fits = pair_count == 0 || (to < lists.room && pair_count <= lists.room - to);
       lists.first[v] = to;
-      lists.many[v] = fits ? many : ContactLists::no_room;
-      if (fits && many > 0) lists.for_near(v, [&](Index p) SEICHE_INLINED { lists.pairs[to++] = static_cast<u32>(p); });
+      lists.many[v] = fits ? pair_count : ContactLists::no_room;
+      if (fits && pair_count > 0)
+        lists.for_near(v, [&](Index p) SEICHE_INLINED { lists.pairs[to++] = static_cast<u32>(p); });
     });
   }
 };
@@ -293,7 +294,7 @@ struct ContactLaw {
   }
 };
 
-/// Item v: a vertex. Adds up the forces exerted by points of other owners.
+/// Item v: a vertex. Sums the forces exerted by points of other owners.
 template <class Real>
 struct ContactForce {
   Real* force;          ///< [3][stride]; added to

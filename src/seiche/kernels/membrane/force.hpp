@@ -37,8 +37,8 @@ struct MembraneForce {
   Shell shell;
   const i32* chunk_first;         ///< [chunk]: row of its first vertex in `touched`
   const u16* touched;             ///< vertices that receive forces of a chunk
-  const u16* entry_end;           ///< [row of touched]: end of its entries in `part` and begin of the next
-  const i32* ring_first;          ///< [vertex]: its first place in `ring`
+  const u16* entry_end;           ///< [row of touched]: end of its entries in `part` and beginning of the next
+  const i32* ring_first;          ///< [vertex]: its first entry in `ring`
   const u16* ring;                ///< neighbours of a vertex, counter-clockwise from outside
   const Real* ring_area;          ///< inverse of twice the rest area between a neighbour and the next
   const Real* share;              ///< [vertex]: mean rest area of vertices over its own
@@ -124,7 +124,7 @@ struct MembraneForce {
     sum = total;
   }
 
-  /// Sum over neighbours of the force per area of a vertex less that of the neighbour.
+  /// Sum over neighbours of the force per area of a vertex minus that of the neighbour.
   SEICHE_FN Vector<Real> differences(const Scratch& s, int v) const {
     const i32 from = ring_first[v], end = ring_first[v + 1];
     const Vector<Real> here = share[v] * s.force[v];
@@ -143,9 +143,9 @@ struct MembraneForce {
       const Vector<Real> a = b;
       b = s.place[ring[k + 1 < end ? k + 1 : from]];
       const Vector<Real> normal = cross(a - at, b - at);
-      const Real twice = square_root(dot(normal, normal));
-      const Real pull = multiply_add(local_area, multiply_add(twice, ring_area[k], Real(-1)), on_area);
-      total = multiply_add(Real(-0.5) * (pull / twice), cross(normal, b - a), total);
+      const Real double_area = square_root(dot(normal, normal));
+      const Real tension = multiply_add(local_area, multiply_add(double_area, ring_area[k], Real(-1)), on_area);
+      total = multiply_add(Real(-0.5) * (tension / double_area), cross(normal, b - a), total);
       total = multiply_add(on_volume / Real(-6), cross(a, b), total);
     }
     return total;
