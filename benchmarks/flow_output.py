@@ -9,8 +9,9 @@ Three runs of a flow:
 - `monitored`: monitored every --monitor steps;
 - `written`: also writes pressure and velocity of all sites every --every steps, and a checkpoint every --checkpoint.
 
-A window is --every/8 steps; its time per step is that of the slowest rank. Printed in microseconds: mean, median, 5th
-and 95th percentile, maximum, and the excess of the mean over that of the steps alone. Files are removed at the end.
+A window is at least --every/8 steps; its time per step is that of the slowest rank. Printed in microseconds: mean,
+median, 5th and 95th percentile, maximum, and the excess of the mean over that of the steps alone. Files are removed at
+the end.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from seiche.case.run import advance
 
 import seiche
 from seiche.backend import open_backend
 from seiche.bench.results import heading
+from seiche.case.loop import RunLoop
 from seiche.case.simulation import Simulation
+from seiche.case.stop_signals import StopRequest
 from seiche.domain.world import World
 
 CASE = """
@@ -84,7 +86,7 @@ def case_text(options: argparse.Namespace, *, monitored: bool, written: bool) ->
 
 
 class Windows:
-    """Records when the device completed each chunk of steps; replaces the progress bar of `advance`."""
+    """Records when the device completed each chunk of steps; replaces the progress bar of a run."""
 
     def __init__(self, window: int, first: int) -> None:
         """Begin without records; make none before step `first`."""
@@ -102,20 +104,14 @@ class Windows:
 
 
 def window_times(simulation: Simulation, every: int) -> npt.NDArray[np.float64]:
-    """Return the seconds per step of windows of every/8 steps on the slowest rank, with their output.
+    """Return the seconds per step of windows of at least every/8 steps on the slowest rank, with their output.
 
     Windows before the second output do not count, since they compile kernels and allocate memory.
     """
     window = every // 8
-    windows = Windows(window, every + 2 * window)
-    advance(
-        simulation.solver,
-        simulation.outputs,
-        simulation.world,
-        simulation.setup.steps,
-        windows,
-        largest=window,
-    )
+    windows, steps = Windows(window, every + 2 * window), simulation.setup.steps
+    loop = RunLoop(simulation.case_run, simulation.outputs, simulation.checkpoints.describe, None)
+    loop.advance(steps, steps, windows.update, StopRequest())
     return np.asarray(simulation.world.allreduce_max(windows.seconds()))
 
 
