@@ -39,12 +39,12 @@ def test_a_cell_that_outruns_the_ranks_that_hold_it_is_told():
     backend, place = flow.solver.backend, flow.cells.place
     backend.assign(place, backend.download(place) + 24.0)  # as if they had moved since the last check
     with pytest.raises(
-        UnstableError, match=r"a cell moved too far within \d+ steps \(step 10, velocity .* sites per step\)"
+        UnstableError, match=r"a cell moved too far in \d+ steps \(step 10, velocity .* sites per step\)"
     ):
         flow.check()
     boundary.schedule.until = flow.solver.step
     with pytest.raises(
-        UnstableError, match=r"a cell moved too far within \d+ steps \(step 10, velocity .* sites per step\)"
+        UnstableError, match=r"a cell moved too far in \d+ steps \(step 10, velocity .* sites per step\)"
     ):
         flow.advance(1)
 

@@ -128,7 +128,7 @@ def test_what_does_not_go_with_several_ranks_is_one_line() -> None:
         ),
         ({"split": (3, 1)}, "split: (3, 1) makes 3 parts for 2 ranks"),
         ({"overlap": 3}, "overlap: 3 points is not between 4 and 32"),
-        ({"split": (1, 2), "overlap": 30}, "split: 2 pieces of axis y have 48 points; an overlap of 30 needs"),
+        ({"split": (1, 2), "overlap": 30}, "split: 2 pieces of axis y have 48 points; an overlap of 30 requires"),
         ({"split": (2,)}, "split: (2,) is not one number of pieces for each of 2 axes"),
         (
             {"split": (2, 1), "basis": "global"},

@@ -83,7 +83,7 @@ class WallOracle(Oracle):
                     continue
                 q, c = int(found[0]), LINK_VECTORS[link]
                 back, fraction = int(lattice.opposite[q]), float(self.sites.link_fraction[row, link])
-                place = np.array(self.sites.origin) + self.sites.coords[site] + fraction * c
+                place = self.inside(self.sites.coords[site] + fraction * c) + np.array(self.sites.origin)
                 iolet = self.sites.link_kind[row, 25 - link] > LinkKind.WALL
                 wedged = self.upwind[site, q] < 0 and not (iolet and fraction < 0.5)
                 if walls.kind == "bounce-back" or wedged:
@@ -106,6 +106,13 @@ class WallOracle(Oracle):
                 elif walls.kind == "bouzidi" and not wedged and fraction < 0.5:
                     links.append((int(site), q, back))
         return result, links
+
+    def inside(self, place: Floats) -> Floats:
+        """Return the image in the box of a wall point, in spacings from the first site."""
+        shape = np.array(self.sites.shape)
+        wrapped = (place + 0.5) % shape - 0.5
+        across = (place < -0.5 - 1e-6) | (place > shape - 0.5 + 1e-6)
+        return np.where(across & np.array(self.sites.periodic), wrapped, place)
 
     def apply_iolets(self, f: Floats, time: float) -> Floats:
         """Walls next to an iolet interpolate the outgoing populations, before the iolet replaces them."""

@@ -238,9 +238,11 @@ def test_a_reservoir_is_long_enough_for_each_type_of_cells(tmp_path: Path, capsy
     assert float(found[4]) == pytest.approx(0.1, rel=0.02)
     assert not any('is a "' in line for line in lines if line.startswith("advice"))
     case = case_file(tmp_path, changed(tables, "cells.1.share", 0.00025))
-    message = r'reservoir of iolet\["inlet"\]: none of its \d+ cells is a "small", whose share is 0.00025, so none '
+    message = (
+        r'reservoir of iolet\["inlet"\]: none of its \d+ cells is a "small", whose share is 0.00025, so none enters'
+    )
     lines = describe(setup_of(case), measure=False)
-    assert any(re.match("advice: " + message + "enters; use a greater", line) for line in lines)
+    assert any(re.match("advice: " + message + "; use a larger reservoir.length or share", line) for line in lines)
     assert main(["run", str(case)]) == 0
     assert re.search("seiche: note: " + message, capsys.readouterr().err)
 
