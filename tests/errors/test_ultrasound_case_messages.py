@@ -135,6 +135,16 @@ KEYS = [
 ]
 
 
+def test_a_picture_without_a_field_is_refused_before_the_run(tmp_path, capsys):
+    text = BASIC.replace('frequencies = ["500 kHz"]\n', "")
+    path = tmp_path / "case.toml"
+    path.write_text(text)
+    changes = ["--set", "record.maps=[]", "--set", "output.picture=field.png"]
+    assert main(["check", str(path), *changes]) == 2
+    assert "output.picture: no field to draw; add record.frequencies" in capsys.readouterr().err
+    assert main(["check", str(path), *changes, "--set", 'record.maps=["p_final"]']) == 0
+
+
 @settings(max_examples=60)
 @given(st.dictionaries(st.sampled_from(KEYS), VALUES, min_size=1, max_size=3))
 def test_fuzzed_cases_are_refused_in_one_line_or_accepted(tmp_path_factory, changes):

@@ -47,7 +47,8 @@ def files_at(place: Place) -> dict[Path, str]:
     path, kind = place.path, file_kind(place)
     kinds = {path: kind}
     if place.series:
-        kinds |= dict.fromkeys(sorted(path.parent.glob(f"{glob.escape(path.stem)}.*{glob.escape(path.suffix)}")), kind)
+        states = sorted(path.parent.glob(f"{glob.escape(path.stem)}.*{glob.escape(path.suffix)}"))
+        kinds |= dict.fromkeys((state for state in states if is_file_of_series(path, state)), kind)
         kinds[list_path(path)] = "list of states"
     return {file: kind for file, kind in kinds.items() if file.is_file()}
 
@@ -74,6 +75,15 @@ def refuse_places(places: Sequence[Place], inputs: Iterable[Path]) -> None:
             raise CaseError(f"{key}: {parent} is not a folder")
         if not os.access(parent, os.W_OK | os.X_OK):
             raise CaseError(f"{key}: the folder {parent} is not writable")
+
+
+def refuse_checkpoint(path: Path, inputs: Iterable[Path]) -> None:
+    """Raise a CaseError if a checkpoint at `path` would replace an input or a file that is no checkpoint."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise CaseError(f"checkpoint: {path} is not a regular file; choose another name")
+    if not path.absolute().parent.is_dir():
+        raise CaseError(f"checkpoint: the folder {path.absolute().parent} does not exist")
+    refuse_places([Place("checkpoint", path, "checkpoint")], inputs)
 
 
 def refuse_shared(new: Iterable[Place], places: Iterable[Place]) -> None:

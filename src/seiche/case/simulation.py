@@ -22,6 +22,7 @@ from seiche.case.loop import RunLoop
 from seiche.case.output import Callback, Output, Place
 from seiche.case.outputs import Outputs
 from seiche.case.performance import PerformanceReport, enable_trace, imbalance, status_server
+from seiche.case.places import refuse_checkpoint
 from seiche.case.schedule import Schedule
 from seiche.case.steering import Steering
 from seiche.case.stop_signals import StopRequest, stop_signals
@@ -315,10 +316,12 @@ class Simulation(Closing):
         return self.case_run.steering
 
     def checkpoint(self, path: Path | str | None = None) -> Path:
-        """Write the current state to `path`, by default the checkpoint of the case; return the complete file."""
+        """Write the state to `path`, by default that of the case, and return it; CaseError for foreign files."""
         self.solver.finish()
         released = self._released
         if path is not None and Path(path) != self.checkpoints.path:
+            self._refuse_closed()
+            on_root(self.world, lambda: refuse_checkpoint(Path(path), self.setup.inputs))
             CheckpointFile(self.case_run, self.setup, Path(path), self._drain).save()
             return Path(path)
         self._resume()

@@ -29,6 +29,8 @@ from seiche.case.ultrasound.sources import Source
 MaterialName = Literal["water", "skin", "brain", "cortical bone", "trabecular bone"]
 Series = Literal["p", "p_max", "p_min", "p_rms", "u_non_staggered", "I", "I_avg"]
 Map = Literal["p_max_all", "p_min_all", "p_final", "u_final"]
+#: Maps that the figure of the field shows.
+DRAWN_MAPS = frozenset({"p_max_all", "p_final"})
 
 
 class GridTable(Table):
@@ -267,6 +269,9 @@ class UltrasoundCase(CaseTable):
         record = self.record
         if not (record.points or record.ring or record.maps or record.frequencies):
             raise ValueError("record: nothing is recorded; give points, a ring, maps or frequencies")
+        fields = record.frequencies or self.image or DRAWN_MAPS.intersection(record.maps)
+        if self.output.picture and not (fields or any(source.kind.startswith("initial") for source in self.source)):
+            raise ValueError("output.picture: no field to draw; add record.frequencies, or p_max_all to record.maps")
         if self.heat is not None and not record.frequencies:
             raise ValueError("heat: needs the amplitude at record.frequencies, which are missing")
         if self.heat is not None and self.medium.exponent is None:

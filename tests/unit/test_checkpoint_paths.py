@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checkpoints written on request replace no other file, and outputs of cells only files of their own series."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import pytest
+
+import seiche
+from prediction_cases import case_file
+from seiche.case.output import Place
+from seiche.case.places import files_at
+from seiche.errors import CaseError
+
+
+def test_a_checkpoint_replaces_only_a_checkpoint(tmp_path: Path) -> None:
+    case = case_file(tmp_path, "flow")
+    notes, folder = tmp_path / "notes.txt", tmp_path / "folder"
+    notes.write_text("mine")
+    folder.mkdir()
+    content = case.read_bytes()
+    with seiche.load(case, output=tmp_path / "out") as sim:
+        sim.run(steps=1, visible=False)
+        for path, message in (
+            (notes, "is not a valid checkpoint"),
+            (case, "replace"),
+            (folder, "is a folder"),
+            (tmp_path / "missing" / "state", "does not exist"),
+            (Path("/dev/null"), "is not a regular file"),
+        ):
+            with pytest.raises(CaseError, match=message):
+                sim.checkpoint(path)
+        for _ in range(2):
+            assert sim.checkpoint(tmp_path / "state.seiche").is_file()
+    with pytest.raises(CaseError, match="is closed"):
+        sim.checkpoint(tmp_path / "later.seiche")
+    assert notes.read_text() == "mine" and case.read_bytes() == content
+    assert not (tmp_path / "later.seiche").exists()
+
+
+def test_files_of_a_series_are_states_lists_and_walls_only(tmp_path: Path) -> None:
+    own = [tmp_path / name for name in ("cells.000000010.vtkhdf", "cells.wall.vtkhdf")]
+    for path in (*own, tmp_path / "cells.mean.vtkhdf"):
+        h5py.File(path, "w").close()
+    place = Place("output.cells", tmp_path / "cells.vtkhdf", series=True)
+    assert sorted(files_at(place)) == sorted(own)
