@@ -311,6 +311,9 @@ def test_a_checkpoint_of_something_else(tmp_path: Path, capsys: pytest.CaptureFi
     checkpoint = str(tmp_path / "out" / "checkpoint.seiche")
     assert main(["run", str(path), "--restart", checkpoint, "--set", "mesh.trees=[2, 3]"]) == 2
     assert "the checkpoint was written with a different mesh than" in capsys.readouterr().err
+    for change in ('receiver.0.position=["9 m", "9 m"]', "output.receivers.every=3"):
+        assert main(["run", str(path), "--restart", checkpoint, "--set", change]) == 2
+        assert "written with a different set of receivers or interval than" in capsys.readouterr().err
     for change in ('boundary.lower=["rigid", "rigid"]', "boundary.sponge=10 m"):
         assert main(["run", str(path), "--restart", checkpoint, "--set", change]) == 2
         assert "the checkpoint was written with a different boundary than" in capsys.readouterr().err

@@ -96,7 +96,7 @@ class CheckpointRestart:
                 raise CaseError(f'--restart {self.path}: the checkpoint belongs to a case with solver = "{kind}"')
             for name, match in matches.items():
                 stored = attributes.get(name)
-                if stored != match.value:
+                if stored != match.value and not (stored is None and match.optional):
                     remedy = f"; {match.remedy.format(stored, match.value)}" if match.remedy else ""
                     raise CaseError(
                         f"--restart {self.path}: the checkpoint was written with a different {match.description} than "

@@ -30,11 +30,15 @@ from seiche.solver import Estimate, SolverBase, State
 
 @dataclass(frozen=True)
 class Match:
-    """A value that a checkpoint and a case must have in common, its `description` in messages, and advice."""
+    """A value that a checkpoint and a case must have in common, its `description` in messages, and advice.
+
+    Earlier checkpoints may lack an `optional` one.
+    """
 
     value: str
     description: str
     remedy: str = ""
+    optional: bool = False
 
 
 @dataclass(frozen=True)

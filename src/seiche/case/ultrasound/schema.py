@@ -24,7 +24,7 @@ from seiche.case.quantities import (
 from seiche.case.run_tables import CaseTable, OutputTable, RunTable
 from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table
 from seiche.case.ultrasound.points import Ball
-from seiche.case.ultrasound.sources import Source
+from seiche.case.ultrasound.sources import InitialPressure, Source
 
 MaterialName = Literal["water", "skin", "brain", "cortical bone", "trabecular bone"]
 Series = Literal["p", "p_max", "p_min", "p_rms", "u_non_staggered", "I", "I_avg"]
@@ -270,7 +270,7 @@ class UltrasoundCase(CaseTable):
         if not (record.points or record.ring or record.maps or record.frequencies):
             raise ValueError("record: nothing is recorded; give points, a ring, maps or frequencies")
         fields = record.frequencies or self.image or DRAWN_MAPS.intersection(record.maps)
-        if self.output.picture and not (fields or any(source.kind.startswith("initial") for source in self.source)):
+        if self.output.picture and not (fields or any(isinstance(one, InitialPressure) for one in self.source)):
             raise ValueError("output.picture: no field to draw; add record.frequencies, or p_max_all to record.maps")
         if self.heat is not None and not record.frequencies:
             raise ValueError("heat: needs the amplitude at record.frequencies, which are missing")

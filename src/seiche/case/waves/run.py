@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -46,7 +47,7 @@ class WaveCaseRun(CaseRun):
         self.outputs += [Peaks(output.peak, setup, solver, folder)] if output.peak is not None else []
 
     def matches(self) -> Mapping[str, Match]:
-        """Return mesh, media, scheme, boundary and time step (collective)."""
+        """Return mesh, media, scheme, boundary, time step and receivers (collective)."""
         setup, solver, case = self.setup, self.solver, self.setup.case
         mesh, material = setup.mesh, setup.material
         leaves = mesh.keys[: mesh.count] * np.uint64(32) + mesh.level[: mesh.count].astype(np.uint64)
@@ -55,6 +56,7 @@ class WaveCaseRun(CaseRun):
         sums = [_hashed(leaves).sum(dtype=np.uint64), _hashed(bits).sum(dtype=np.uint64)]
         # Integer sums with wrap-around do not depend on the order or the number of ranks.
         geometry, media = setup.world.allreduce_sum(np.array(sums, np.uint64)).tolist()
+        receivers = hashlib.sha256(np.array(setup.receivers, np.float64).tobytes()).hexdigest()
         extent = [bound.tolist() for bound in mesh.extent]
         scheme: str = case.mesh.flux if case.time.integrator == "runge-kutta" else case.time.integrator
         if case.attenuation is not None:
@@ -66,6 +68,7 @@ class WaveCaseRun(CaseRun):
             "model": Match(f"{media} {case.mesh.nodes} {scheme} {solver.medium}", "medium or discretisation"),
             "boundary": Match(f"{' '.join(setup.sides)} {case.boundary.sponge or 0.0}", "boundary"),
             "step": Match(repr(solver.dt), "time step", _STEP_REMEDY),
+            "record": Match(f"{setup.sample_every} {receivers}", "set of receivers or interval", optional=True),
         }
 
     def estimates(self) -> list[Estimate]:
