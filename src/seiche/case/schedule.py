@@ -5,6 +5,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+from seiche.errors import CaseError
 
 
 @dataclass(frozen=True)
@@ -39,3 +43,15 @@ class Schedule:
         while k > 0 and self._step_at(k) > step:
             k -= 1
         return min(k, step)
+
+
+def interval_of(steps: Any, time: Any) -> int | float:
+    """Return a number of steps (int), or a time in s (float), whichever is given.
+
+    Raises CaseError unless exactly one is given, and it is positive and finite; steps must be whole.
+    """
+    value = steps if time is None else time
+    number = float(value) if isinstance(value, Real) else math.nan
+    if (steps is None) == (time is None) or not 0 < number < math.inf or (time is None and number != int(number)):
+        raise CaseError("every: expected a positive whole number of steps, or a positive time in s")
+    return int(number) if time is None else number

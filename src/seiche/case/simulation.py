@@ -23,7 +23,7 @@ from seiche.case.output import Callback, Output, Place
 from seiche.case.outputs import Outputs
 from seiche.case.performance import PerformanceReport, enable_trace, imbalance, status_server
 from seiche.case.places import refuse_checkpoint
-from seiche.case.schedule import Schedule
+from seiche.case.schedule import Schedule, interval_of
 from seiche.case.steering import Steering
 from seiche.case.stop_signals import StopRequest, stop_signals
 from seiche.case.summary import summary_of
@@ -211,11 +211,11 @@ class Simulation(Closing):
         `function` this is a decorator.
 
         Raises:
-            CaseError: not exactly one positive interval.
+            CaseError: not exactly one positive interval, or `function` cannot be called.
         """
-        if (steps is None) == (time is None) or (steps or time or 0) <= 0:
-            raise CaseError("every: expected a positive number of steps, or a positive time in s")
-        interval = self.setup.steps_of(int(steps) if steps is not None else float(time or 0.0))
+        if function is not None and not callable(function):
+            raise CaseError(f"every: {function!r} is not a function")
+        interval = self.setup.steps_of(interval_of(steps, time))
 
         def add(callback: SimulationCallback) -> SimulationCallback:
             def call_checked() -> None:

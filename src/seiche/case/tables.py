@@ -120,6 +120,8 @@ def _inside_folder(value: str) -> str:
     path = PurePath(value)
     if path.is_absolute() or ".." in path.parts or path == PurePath("."):
         raise ValueError(f"{shorten(value)} is not a name inside output.folder")
+    if path.name.startswith(".seiche-run"):
+        raise ValueError(f"{shorten(value)} is reserved for the record of the run; choose another name")
     return value
 
 

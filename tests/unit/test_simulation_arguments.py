@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checkpoints written on request replace no other file, and outputs of cells only files of their own series."""
+"""Arguments of a simulation: paths of checkpoints, intervals, and names that are reserved."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import h5py
 import pytest
@@ -46,3 +47,23 @@ def test_files_of_a_series_are_states_lists_and_walls_only(tmp_path: Path) -> No
         h5py.File(path, "w").close()
     place = Place("output.cells", tmp_path / "cells.vtkhdf", series=True)
     assert sorted(files_at(place)) == sorted(own)
+
+
+@pytest.mark.parametrize(
+    "interval",
+    [{}, {"steps": 1, "time": 1.0}, *({name: value} for name in ("steps", "time") for value in (0, -1, 1e999, "3"))],
+)
+def test_an_interval_is_one_positive_number(interval: dict[str, Any], tmp_path: Path) -> None:
+    with seiche.load(case_file(tmp_path, "flow"), output=tmp_path / "out") as sim:
+        for given in (interval, {"steps": 1.5}, {"time": float("nan")}):
+            with pytest.raises(CaseError, match="every: expected a positive whole number of steps"):
+                sim.every(print, **given)
+        with pytest.raises(CaseError, match="every: 5 is not a function"):
+            sim.every(5, steps=3)  # type: ignore[arg-type]
+
+
+def test_names_of_the_record_of_a_run_are_reserved(tmp_path: Path) -> None:
+    case = case_file(tmp_path, "flow")
+    for name in (".seiche-run.json", ".seiche-run.lock"):
+        with pytest.raises(CaseError, match="is reserved for the record of the run"):
+            seiche.load(case, output=tmp_path / "out", overrides=[f"output.summary={name}"])
