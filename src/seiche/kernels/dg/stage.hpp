@@ -7,7 +7,7 @@
 
 namespace seiche {
 
-/// Position of the stage. The first does not read the register k (A = 0), the last need not write it. `rates` only
+/// Position of the stage. The first does not read the register y (A = 0), the last need not write it. `rates` only
 /// stores L(u) in place of the register; another kernel then updates the state and its traces (integrate.hpp).
 enum class Position { first, inner, last, rates };
 
@@ -71,7 +71,7 @@ struct FusedStage {
     });
   }
 
-  /// The register k of a node, loaded before the barrier of the team.
+  /// The register y of a node, loaded before the barrier of the team.
   struct Loaded {
     Real of[reads_register && early ? Fields::count : 1];
   };
