@@ -164,7 +164,7 @@ def test_the_layout_beside_cells_on_a_processor_is_the_measured_one() -> None:
     assert chosen == ["tiles-8", "tiles-8", "list-aa", "list-aa"]
     assert choose_layout(wide, "auto", "float32", "cpu") == "list-aa"
     assert recommendation(narrow, "float32", "cpu", immersed=True).startswith(
-        "list-aa: on a CPU the fastest with cells"
+        "list-aa: the fastest layout on a CPU with cells"
     )
 
 

@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class WallAverages:
-    """Sums of samples at the wall sites of this rank, in device memory in double precision."""
+    """Sums of wall shear stress samples at the wall sites of this rank, on the device in double precision."""
 
     def __init__(self, solver: FlowSolver) -> None:
         self._solver, self._rows = solver, solver.measures.wall_rows()
@@ -38,10 +38,12 @@ class WallAverages:
         self._length[:] = 0.0
 
     def means(self) -> tuple[Floats, Floats]:
-        """Return the mean magnitude (n_owned,) and mean vector (n_owned, 3) of the samples, zero away from walls.
+        """Return the mean magnitude (n_owned,) and the mean vector (n_owned, 3) of the samples.
+
+        Both are zero off the wall.
 
         Raises:
-            ValueError: there is no sample.
+            ValueError: no sample was taken.
         """
         if not self.samples:
             raise ValueError("no sample of the wall shear stress: call sample() first")
@@ -56,7 +58,7 @@ class WallAverages:
         return {"wall_averages": sums}
 
     def load_state(self, state: dict[str, npt.NDArray[Any]], samples: int) -> None:
-        """Restore the result of `state()` after `samples` samples, for the rows of `owned`.
+        """Restore the result of `state()` for the rows of `owned`; `samples` is the number of samples in the sums.
 
         Raises:
             CaseError: the array is missing or has another shape.
@@ -71,13 +73,13 @@ class WallAverages:
 
 
 def oscillatory_shear_index(magnitude: Floats, vector: Floats) -> Floats:
-    """Return (1 - |mean vector|/mean magnitude)/2 of means (n,) and (n, 3); 0 without shear."""
+    """Return (1 - |mean vector|/mean magnitude)/2 for means (n,) and (n, 3); 0 where there is no shear."""
     length = np.linalg.norm(vector, axis=1)
     ratio = np.divide(length, magnitude, out=np.ones_like(length), where=magnitude > 0)
     return np.asarray(0.5 * (1.0 - np.minimum(ratio, 1.0)))
 
 
 def relative_residence_time(vector: Floats) -> Floats:
-    """Return 1/((1 - 2 OSI) TAWSS) = 1/|mean vector| of means (n, 3); 0 where there is no mean shear."""
+    """Return 1/((1 - 2 OSI) TAWSS) = 1/|mean vector| for means (n, 3); 0 where the mean shear is zero."""
     length = np.linalg.norm(vector, axis=1)
     return np.asarray(np.divide(1.0, length, out=np.zeros_like(length), where=length > 0))

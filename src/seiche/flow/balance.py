@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Measured costs of fluid, wall and iolet sites, and the weights for load balancing.
 
-A sweep is modelled as (fluid sites) a + (wall sites) b, an iolet stage as (its sites) c. Every sweep and every iolet
-stage of every rank is one equation; a, b, c >= 0 are the least-squares solution of the relative errors. The extra cost
-of wall sites includes related costs such as partly empty tiles and reading masks.
+The time of a sweep is modelled as a (fluid sites) + b (wall sites), that of an iolet stage as c (iolet sites). Each
+sweep and each iolet stage of each rank gives one equation; a, b, c >= 0 minimise the sum of squared relative errors.
+The extra cost of wall sites includes related costs, such as those of partly empty tiles and of reading masks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class SiteCosts(NamedTuple):
-    """Seconds per step of a fluid site, and the extra cost of a site with a wall or an iolet link."""
+    """Cost of a fluid site in seconds per step, and the extra cost of a site with a wall link or an iolet link."""
 
     fluid: float
     wall: float
@@ -49,17 +49,17 @@ def kinds(sites: SiteSet) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
 
 
 def measure_costs(solver: FlowSolver, steps: int = 48) -> SiteCosts:
-    """Return the costs from timing `steps` steps of `solver` on all ranks (collective; advances the solver)."""
+    """Return the costs, from the times of `steps` steps of `solver` on all ranks (collective; advances the solver)."""
     return measure_times(solver, steps)[0]
 
 
 def measure_times(solver: FlowSolver, steps: int = 48) -> tuple[SiteCosts, dict[str, float]]:
-    """Return the result of `measure_costs`, and the shortest time of every stage of this rank in seconds."""
+    """Return the result of `measure_costs` and the shortest time of each stage on this rank, in seconds."""
     timers = StageTimers(solver.backend.clock(), every=1, skip=8)
     previous, solver.timers = solver.timers, timers
     try:
         for _ in range(steps):
-            solver.start(1)  # no graph of steps
+            solver.start(1)  # one step at a time, not replayed from a graph
         solver.backend.synchronize()
     finally:
         solver.timers = previous
@@ -69,17 +69,17 @@ def measure_times(solver: FlowSolver, steps: int = 48) -> tuple[SiteCosts, dict[
 
 
 def redistributed_state(old: FlowSolver, new: FlowSolver) -> State:
-    """Return the state of `old` redistributed to the partition of `new`, a solver of the same sites (collective)."""
+    """Return the state of `old`, redistributed to the partition of `new`, a solver of the same sites (collective)."""
     state = old.state()
     sites = state.rows[SITES]
-    present_arrays = {name: values[:] for name, values in sites.arrays.items()}
+    old_arrays = {name: values[:] for name, values in sites.arrays.items()}
     destination = new.region.owner[old.owned]
     by_rank = [np.flatnonzero(destination == rank) for rank in range(old.world.size)]
     received = old.world.alltoall(
-        [(old.owned[rows], {name: values[rows] for name, values in present_arrays.items()}) for rows in by_rank]
+        [(old.owned[rows], {name: values[rows] for name, values in old_arrays.items()}) for rows in by_rank]
     )
     order = np.argsort(np.concatenate([keys for keys, _ in received]))
-    arrays = {name: np.concatenate([rows[name] for _, rows in received])[order] for name in present_arrays}
+    arrays = {name: np.concatenate([rows[name] for _, rows in received])[order] for name in old_arrays}
     return replace(state, rows={SITES: RowSet(new.owned, sites.total, arrays)})
 
 
@@ -88,9 +88,9 @@ def _equations(solver: FlowSolver, times: dict[str, float]) -> list[tuple[float,
     wall = kinds(solver.sites)[0][solver.owned]
     item, interior = solver.populations.item, solver.populations.interior
     rows = []
-    for name, inside in (("stream-collide interior", item < interior), ("stream-collide edge", item >= interior)):
-        if name in times and inside.any():
-            rows.append((float(inside.sum()), float(wall[inside].sum()), 0.0, times[name]))
+    for name, selected in (("stream-collide interior", item < interior), ("stream-collide edge", item >= interior)):
+        if name in times and selected.any():
+            rows.append((float(selected.sum()), float(wall[selected].sum()), 0.0, times[name]))
     for name, is_velocity in (("pressure iolets", False), ("velocity iolets", True)):
         count = sum(len(group) for group in solver.iolets.groups if (group.rule is None) == is_velocity)
         if name in times and count:
@@ -99,7 +99,7 @@ def _equations(solver: FlowSolver, times: dict[str, float]) -> list[tuple[float,
 
 
 def fit_costs(rows: Floats) -> SiteCosts:
-    """Return the non-negative costs with the best fit to `rows` (n, 4: fluid, wall and iolet sites, seconds)."""
+    """Return the non-negative costs that fit `rows` best (n, 4: fluid, wall and iolet sites, seconds)."""
     from scipy.optimize import nnls
 
     rows = rows[rows[:, 3] > 0.0]

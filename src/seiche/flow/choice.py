@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Choice of the storage layout, from the bytes moved per step and the measured efficiency of each layout."""
+"""Choice of the storage layout from the bytes moved per step and from measured efficiencies."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from seiche.errors import CaseError
 from seiche.flow.layout import Layout
 from seiche.flow.list_layout import ListLayout
 from seiche.flow.model import FlowModel, Precision, Regularised
-from seiche.flow.moment_layout import MomentLayout, numbers_of, run_of
+from seiche.flow.moment_layout import MomentLayout, sites_per_sector, values_per_site
 from seiche.flow.region import Region
-from seiche.flow.tile_layout import TileLayout, refuse_periods
+from seiche.flow.tile_layout import TileLayout, check_periods
 from seiche.flow.velocity_set import D3Q19, VelocitySet
 from seiche.kernels.registry.flow import MOMENT_EDGE
 
 LayoutName = Literal["list-ab", "list-aa", "tiles-4", "tiles-8", "moments"]
-#: The layouts that store populations, for every collision.
+#: The layouts that store populations; they support every collision.
 LAYOUT_NAMES: tuple[LayoutName, ...] = ("list-ab", "list-aa", "tiles-4", "tiles-8")
-#: Effective bandwidth of a step over the copy bandwidth of a GPU by storage precision, in tiles without and with walls.
-#: Measured in boxes and tubes on one H100 (docs/performance/tuning.md). For tiles-4 and float64 tiles-8 only the sum of
-#: both was measured. Float64 moments were not measured; their values are those of float32.
-SHARES: dict[LayoutName, dict[str, tuple[float, float]]] = {
+#: Effective bandwidth of a step as a fraction of the copy bandwidth of a GPU, by layout and storage precision: in tiles
+#: without walls and in tiles with walls. Measured in boxes and tubes  on an H100 (docs/performance/tuning.md). For
+#: tiles-4 and float64 tiles-8, only the sum of the two parts was measured. For float64 moments, the values are those of
+#: float32.
+BANDWIDTH_FRACTIONS: dict[LayoutName, dict[str, tuple[float, float]]] = {
     "list-ab": {"float64": (0.95, 0.95), "float32": (0.94, 0.94), "float16": (0.96, 0.96)},
     "list-aa": {"float64": (0.92, 0.92), "float32": (0.89, 0.89), "float16": (0.86, 0.86)},
     "tiles-4": {"float64": (0.96, 0.75), "float32": (0.94, 0.73), "float16": (0.86, 0.53)},
@@ -36,9 +37,10 @@ SHARES: dict[LayoutName, dict[str, tuple[float, float]]] = {
 }
 
 
-#: Time of list-aa for a site over that of tiles-8 for a site of a tile, on a CPU with immersed bodies. A step with
-#: tiles-8 takes 0.75 to 0.88 of the time in a box, 0.82 to 0.87 in a tube of 20 sites radius (tiles have 1.27 times its
-#: sites) and 0.94 to 1.21 in one of 10 sites (1.73 times).
+#: Time per site of list-aa, divided by the time per lattice point of tiles-8, on a CPU with immersed bodies. The
+#: measured times of a step with tiles-8, relative to list-aa, are 0.75 to 0.88 in a box, 0.82 to 0.87 in a tube with a
+#: radius of 20 sites (1.27 lattice points in tiles per site) and 0.94 to 1.21 in a tube with a radius of 10 sites (1.73
+#: per site).
 IMMERSED_LIST_COST = 1.5
 
 
@@ -50,14 +52,14 @@ def layouts_for(model: FlowModel | None) -> tuple[LayoutName, ...]:
 
 
 def tile_edge(layout: LayoutName) -> int:
-    """Return the edge of a layout's tiles in sites, 1 for lists."""
+    """Return the edge length of the tiles of a layout in sites, 1 for lists."""
     if layout.startswith("list"):
         return 1
     return MOMENT_EDGE if layout == "moments" else int(layout.removeprefix("tiles-"))
 
 
 def make_layout(name: LayoutName, backend: Backend, world: World, region: Region, precision: Precision) -> Layout:
-    """Return the populations of a rank's sites in a layout; CaseError if the layout cannot store these sites."""
+    """Create the layout `name` for the sites of a rank; CaseError if it cannot store them."""
     arguments = (backend, world, region, precision.storage)
     try:
         if name == "moments":
@@ -70,36 +72,38 @@ def make_layout(name: LayoutName, backend: Backend, world: World, region: Region
 
 
 def step_bytes(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: VelocitySet = D3Q19) -> float:
-    """Return the predicted bytes per step and fluid site; s is the size of a stored number.
+    """Return the predicted number of bytes moved per step and fluid site.
 
-    Lists: 2 Q s and the adjacency (4 (Q - 1) B every step, or every second one in place). Tiles: 2 Q s for every site
-    in a 32-byte run that contains fluid, 112 B of table per tile, 4 B of mask per site of tiles with walls. Moments:
-    tiles with 10 numbers per site (14 halves); repeated reads by neighbours are assumed to hit the cache.
+    With s the size of a stored value. Lists: 2 Q s, plus the adjacency, 4 (Q - 1) B in every step (AB) or in every
+    second step (AA). Tiles: 2 Q s for each lattice point in a 32-byte sector that contains fluid, 112 B of table per
+    tile, and 4 B of mask for each lattice point of a tile with walls. Moments: as tiles, with 10 values per site (14 in
+    half precision); repeated reads by neighbours are assumed to hit the cache.
     """
     return sum(_moved_bytes(sites, layout, storage, velocity_set))
 
 
 def _moved_bytes(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: VelocitySet) -> tuple[float, float]:
-    """Return the bytes of `step_bytes` in two parts: tiles without walls (or lists), and tiles with walls."""
+    """Return the bytes of `step_bytes` separately for tiles without walls (or lists) and tiles with walls."""
     size = np.dtype(storage).itemsize
-    populations = 2 * size * (numbers_of(storage) if layout == "moments" else velocity_set.Q)
+    populations = 2 * size * (values_per_site(storage) if layout == "moments" else velocity_set.Q)
     if layout.startswith("list"):
         return populations + (4.0 if layout == "list-ab" else 2.0) * (velocity_set.Q - 1), 0.0
     edge = tile_edge(layout)
     if any(sites.periodic[axis] and sites.shape[axis] % edge for axis in range(3)):
         return float("inf"), 0.0
-    # Memory moves in runs of 32 bytes: a run is moved if it contains a fluid site.
-    run = run_of(storage) if layout == "moments" else max(1, 32 // size)
-    counts, lanes = occupancy(sites, edge, run), edge**3
+    # Memory is moved in sectors of 32 bytes; a sector is moved if it contains a fluid site.
+    sector = sites_per_sector(storage) if layout == "moments" else max(1, 32 // size)
+    counts, lanes = occupancy(sites, edge, sector), edge**3
     without_walls = (lanes * populations + 112.0) * (counts.tiles - counts.walled)
     total = counts.lanes * populations + 112.0 * counts.tiles + 4.0 * lanes * counts.walled
     return without_walls / len(sites), (total - without_walls) / len(sites)
 
 
 def step_time(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: VelocitySet = D3Q19) -> float:
-    """Return the predicted time per step and fluid site on a GPU, in bytes that a plain copy moves in that time."""
-    (without_walls, with_walls), shares = _moved_bytes(sites, layout, storage, velocity_set), SHARES[layout][storage]
-    return without_walls / shares[0] + with_walls / shares[1]
+    """Return the predicted time per step and fluid site on a GPU, as the bytes that a plain copy moves in that time."""
+    without_walls, with_walls = _moved_bytes(sites, layout, storage, velocity_set)
+    fractions = BANDWIDTH_FRACTIONS[layout][storage]
+    return without_walls / fractions[0] + with_walls / fractions[1]
 
 
 def choose_layout(
@@ -112,12 +116,12 @@ def choose_layout(
     model: FlowModel | None = None,
     immersed: bool = False,
 ) -> LayoutName:
-    """Return `layout`, or for "auto" the one of `candidates` with the shortest predicted step.
+    """Return `layout` or, for "auto", the layout of `candidates` with the shortest predicted time per step.
 
-    `immersed`: bodies will be immersed in the fluid.
+    `immersed` states whether bodies will be immersed in the fluid.
 
-    Raises CaseError for an unknown name, periodic extents that are not multiples of the tile, and "moments" with
-    a collision other than the regularised one.
+    Raises CaseError for an unknown name, for periodic extents that are not multiples of the tile edge, and for
+    "moments" with a collision other than the regularised one.
     """
     allowed = layouts_for(model)
     if layout == "moments" and layout not in allowed:
@@ -128,19 +132,19 @@ def choose_layout(
     for name in allowed:
         if layout == name:
             if not name.startswith("list"):
-                refuse_periods(sites, name, tile_edge(name))
+                check_periods(sites, name, tile_edge(name))
             return name
     if layout != "auto":
         raise CaseError(f"layout {layout!r} is not one of auto, {', '.join(allowed)}")
     if immersed and not parse_device(device).is_gpu:
-        return _with_bodies(sites)
+        return _layout_with_bodies(sites)
     return min(candidates(device, model), key=lambda name: step_time(sites, name, storage, velocity_set))
 
 
-def _with_bodies(sites: SiteSet) -> LayoutName:
-    """Return the layout on a CPU for a fluid with immersed bodies: tiles-8 unless too few of their sites are fluid.
+def _layout_with_bodies(sites: SiteSet) -> LayoutName:
+    """Return the CPU layout for a fluid with immersed bodies: tiles-8, unless the tiles are too empty.
 
-    The sweep of tiles is vectorised with forces of bodies, that of lists is not.
+    With the forces of bodies, the sweep over tiles is vectorised; the sweep over lists is not.
     """
     edge = tile_edge("tiles-8")
     if any(sites.periodic[axis] and sites.shape[axis] % edge for axis in range(3)):
@@ -158,14 +162,14 @@ def recommendation(
     *,
     immersed: bool = False,
 ) -> str:
-    """Return the layout that "auto" selects and the reason, as text."""
+    """Return a text that names the layout which "auto" selects, and the reason."""
     chosen = choose_layout(sites, "auto", storage, device, velocity_set, model=model, immersed=immersed)
     if not parse_device(device).is_gpu:
         if immersed:
-            why_not = "tiles do not fit the periods or are too empty"
-            reason = "its sweep is vectorised" if chosen == "tiles-8" else why_not
-            return f"{chosen}: on a CPU the fastest with cells, because {reason}"
-        return f"{chosen}: on a CPU as fast as the others, with one copy of the populations"
+            obstacle = "tiles do not fit the periods or are too empty"
+            reason = "its sweep is vectorised" if chosen == "tiles-8" else obstacle
+            return f"{chosen}: the fastest layout on a CPU with cells, because {reason}"
+        return f"{chosen}: on a CPU as fast as the other layouts, with a single copy of the populations"
     times = {name: step_time(sites, name, storage, velocity_set) for name in candidates(device, model)}
     listed = ", ".join(f"{name} {time:.0f}" for name, time in times.items() if np.isfinite(time))
     text = f"{chosen}: shortest predicted time per site and step, in bytes copied in that time ({listed})"
@@ -176,9 +180,9 @@ def recommendation(
 
 
 def candidates(device: str, model: FlowModel | None) -> tuple[LayoutName, ...]:
-    """Return the layouts from which "auto" selects on a device.
+    """Return the layouts among which "auto" selects on a device.
 
-    On the CPU only the in-place list: the others are hardly faster, and it stores one copy of the populations.
+    On a CPU this is the in-place list only: the other layouts are hardly faster, and it stores the populations once.
     """
     if not parse_device(device).is_gpu:
         return ("list-aa",)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The mass of connected components of the fluid, as exact integers (theory/flow, conservation of mass)."""
+"""Mass of each connected component of the fluid, as exact integers (theory/flow, conservation of mass)."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from seiche.backend import Array
 from seiche.flow.observation import Observation
 from seiche.kernels.registry.reduce import BLOCK, WORDS, fold, reduce
 
-#: Words of a component: the excess of mass in units of 2^-24, and the remainder in units of 2^-60.
+#: Number of words of the excess mass of a component: multiples of 2^-24, and the remainder in units of 2^-60.
 EXCESS = 2
 
 
 class ComponentMass:
-    """Sums of rho - 1 over the sites of each component, independent of the order of sites and ranks."""
+    """Sums of rho - 1 over the sites of each component, independent of the order of the sites and of the ranks."""
 
     def __init__(self, observation: Observation, component: npt.NDArray[np.int64], measured: npt.NDArray[np.bool_]):
-        """Prepare for the components (n_owned,) of the sites; only those of `measured` (components,) are summed."""
+        """Set up the sums for `component` (n_owned,) of each site.
+
+        `measured` (components,) flags those to be summed.
+        """
         self._observation, backend = observation, observation.backend
         label = component[observation.order]
         rows = np.flatnonzero(measured[label])
         rows = rows[np.argsort(label[rows], kind="stable")]
-        #: First entry of `_items` of each component, and the end of the last.
+        #: Index in `_items` of the first site of each component, and the end of the last component.
         self._first = np.searchsorted(label[rows], np.arange(len(measured) + 1))
         is_single = len(measured) == 1 and bool(measured.all())
         self._items: Array = (
@@ -43,7 +46,7 @@ class ComponentMass:
         return self._observation.backend.pinned(self._total.size, np.int64)
 
     def start(self, phase: int, host: npt.NDArray[Any]) -> None:
-        """Start the sum of the observed state into `host`, see `excess_of`; halos must be current."""
+        """Start summing the current state into `host`, see `excess_of`; halos must be current."""
         observation, backend, words = self._observation, self._observation.backend, WORDS["Totals"]
         for component in range(len(self._first) - 1):
             first, last = int(self._first[component]), int(self._first[component + 1])
@@ -60,5 +63,5 @@ class ComponentMass:
 
 
 def excess_of(host: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the two words of the excess of mass of each component, (EXCESS, components)."""
+    """Return the words of the excess mass of each component, (EXCESS, components)."""
     return np.ascontiguousarray(host.reshape(-1, WORDS["Totals"])[:, :EXCESS].T)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Connected components of the fluid (sites joined by uncut links).
+"""Connected components of the fluid, that is, of the sites joined by uncut links.
 
-Runs of sites along z are joined first, since there are far fewer runs than sites; then components of all ranks.
+Each rank first merges adjacent sites along z into runs, of which there are far fewer than sites, and then joins the
+runs. Finally the components of all ranks are joined.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Rows = npt.NDArray[np.int64]
 def components(region: Region, world: World) -> tuple[Rows, int]:
     """Return the component (n_owned,) of each owned site and the number of components on all ranks; collective.
 
-    Components are numbered by their first site, independently of the number of ranks.
+    Components are numbered in the order of their first sites, independently of the number of ranks.
     """
     label, remote_links = _local(region)
     first = np.full(int(label.max(initial=-1)) + 1, len(region.sites), np.int64)
@@ -32,7 +33,10 @@ def components(region: Region, world: World) -> tuple[Rows, int]:
 
 
 def closed_components(region: Region, world: World, component: Rows, count: int) -> npt.NDArray[np.bool_]:
-    """Return flags (count,) of the components (n_owned,) with walls and without an iolet; collective."""
+    """Return flags (count,) of the components that have walls but no iolet; collective.
+
+    `component` (n_owned,) is the component of each site.
+    """
     opened = np.any(region.sites.link_iolet[region.boundary_rows] >= 0, axis=1)
     sites = (region.boundary_sites[opened], np.flatnonzero(_at_wall(region)))
     openings, walls = (world.allreduce_sum(np.bincount(component[rows], minlength=count)) for rows in sites)
@@ -40,9 +44,10 @@ def closed_components(region: Region, world: World, component: Rows, count: int)
 
 
 def sparse_sites(region: Region, world: World, component: Rows, selected: npt.NDArray[np.bool_]) -> Rows:
-    """Return rows in `owned` of wall sites of each `selected` component (count,), the same for any ranks; collective.
+    """Return the rows in `owned` of some wall sites of each component flagged in `selected` (count,); collective.
 
-    They are every eighth site at a wall or, if a component has none of these, all its sites at walls.
+    These are the wall sites whose global number is a multiple of eight or, if a component has none of these, all its
+    wall sites. The choice does not depend on the number of ranks.
     """
     at_wall = _at_wall(region)
     result, pending = np.zeros(len(region.owned), bool), selected.copy()
@@ -53,14 +58,14 @@ def sparse_sites(region: Region, world: World, component: Rows, selected: npt.ND
 
 
 def _at_wall(region: Region) -> npt.NDArray[np.bool_]:
-    """Return flags (n_owned,) of the sites with a link that is cut by a wall."""
+    """Return flags (n_owned,) of the sites that have a link cut by a wall."""
     at_wall = np.zeros(len(region.owned), bool)
     at_wall[region.boundary_sites] = np.any(region.sites.link_kind[region.boundary_rows] == LinkKind.WALL, axis=1)
     return at_wall
 
 
 def _local(region: Region) -> tuple[Rows, Rows]:
-    """Return the component of each owned site on this rank, and links to other ranks as rows (row, global site)."""
+    """Return the component of each owned site on this rank, and the links to other ranks as (row, global site)."""
     count, directions = len(region.owned), range(1, region.velocity_set.Q)
     z_direction = next(q for q in directions if tuple(region.velocity_set.vectors[q]) == (0, 0, 1))
     following = region.rows_of(region.neighbour(z_direction))[: count - 1]
@@ -73,15 +78,18 @@ def _local(region: Region) -> tuple[Rows, Rows]:
         row = region.rows_of(site)
         remote = np.flatnonzero((row < 0) & (site >= 0))
         remote_links.append(np.stack([remote, site[remote]], axis=1))
-        own = np.flatnonzero(row >= 0)
-        joined = run[own] * runs + run[row[own]]
+        local_rows = np.flatnonzero(row >= 0)
+        joined = run[local_rows] * runs + run[row[local_rows]]
         pairs.append(joined[np.flatnonzero(np.diff(joined, prepend=-1))])  # neighbours along z join the same runs
     joined = np.unique(np.concatenate(pairs))
     return _join(runs, joined // max(runs, 1), joined % max(runs, 1))[run], np.concatenate(remote_links)
 
 
 def _across(region: Region, world: World, first_site: Rows, remote_links: Rows) -> Rows:
-    """Return the pairs (n, 2) of components, by first site, that links between ranks join, on all ranks."""
+    """Return the pairs (n, 2) of components that are joined by links between ranks, each given by its first site.
+
+    The result contains the pairs of all ranks.
+    """
     owner = region.owner[remote_links[:, 1]]
     by_rank = [remote_links[owner == rank] for rank in range(world.size)]
     received = world.alltoall([np.stack([first_site[links[:, 0]], links[:, 1]], axis=1) for links in by_rank])
@@ -91,7 +99,7 @@ def _across(region: Region, world: World, first_site: Rows, remote_links: Rows) 
 
 
 def _join(count: int, a: Rows, b: Rows) -> Rows:
-    """Return the component of each of `count` nodes joined by edges (a[k], b[k]), numbered by their first node."""
+    """Return the component of each of `count` nodes joined by edges (a[k], b[k]), in the order of their first nodes."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

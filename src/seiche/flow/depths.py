@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Populations of interior neighbours of opening sites, for pressures imposed in the plane (theory/flow, eq. 40)."""
+"""Populations at interior neighbours of opening sites, for pressures imposed in the plane (theory/flow, eq. 40)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from seiche.halo.plan import build_plan
 from seiche.kernels.registry import flow as registry
 from seiche.machine.in_use import predicted_transport_times
 
-#: Maximum distance of an interior neighbour in lattice vectors.
+#: Maximum distance of an interior neighbour, in multiples of a lattice vector.
 MAX_VECTORS = 4
 
 Floats = npt.NDArray[np.float64]
@@ -29,7 +29,10 @@ Action = Callable[[], None]
 
 
 def depths_of(region: Region, rows: Rows, iolet: Rows, planes: Sequence[IoletPlane]) -> Floats:
-    """Return the mean distance (m,) of the sites `rows` (m,) from the plane of their `iolet` along cut links."""
+    """Return the mean distance (m,) of the sites `rows` (m,) from the planes of their iolets, along their cut links.
+
+    `iolet` (m,) are the numbers of the iolets.
+    """
     sites, lattice = region.sites, region.velocity_set
     boundary = region.boundary_rows[np.searchsorted(region.boundary_sites, rows)]
     columns = lattice.link_rows
@@ -43,9 +46,10 @@ def depths_of(region: Region, rows: Rows, iolet: Rows, planes: Sequence[IoletPla
 def inner_sites(
     sites: SiteSet, coords: npt.NDArray[np.integer[Any]], iolet: Rows, planes: Sequence[IoletPlane]
 ) -> tuple[Rows, Floats]:
-    """Return the interior neighbour (m,) of the sites at `coords` (m, 3), -1 if none, and its additional depth (m,).
+    """Return the interior neighbours (m,) of the sites at `coords` (m, 3) and their additional depths (m,).
 
-    It lies along the lattice vector closest to the normal and touches no opening.
+    An interior neighbour lies along the lattice vector closest to the normal and is adjacent to no opening. Its number
+    is -1 if there is none.
     """
     neighbour, added_depth, find = np.full(len(coords), -1, np.int64), np.ones(len(coords)), sites.finder()
     at_opening = np.zeros(len(sites), bool)
@@ -59,14 +63,14 @@ def inner_sites(
                 if not len(pending):
                     break
                 inside = find(coords[pending] + multiple * LINK_VECTORS[vector].astype(np.int64))
-                valid = (inside >= 0) & ~at_opening[inside]
-                neighbour[pending[valid]] = inside[valid]
-                added_depth[pending[valid]] = multiple * rise[vector]
+                suitable = (inside >= 0) & ~at_opening[inside]
+                neighbour[pending[suitable]] = inside[suitable]
+                added_depth[pending[suitable]] = multiple * rise[vector]
     return neighbour, added_depth
 
 
 class Depths:
-    """Outgoing and incoming populations of interior neighbours before each step, on this rank and others.
+    """Outgoing and incoming populations of interior neighbours before each step, also of those on other ranks.
 
     Opening site k uses the density excess `values[density[k]]` and, for link j, the pair sum `values[pairs[j]]`.
     `share[k]` is the interpolation weight from the interior neighbour to the site. Links are ordered by site, then by
@@ -84,7 +88,9 @@ class Depths:
         world: World,
         transport: str,
     ) -> None:
-        """Find interior neighbours of `openings`: rows of the region, iolet and link mask, all (m,); collective.
+        """Find the interior neighbours of the sites `openings` (row in the region, iolet, link mask; each (m,)).
+
+        Collective.
 
         Raises CaseError if a site has no interior neighbour.
         """
@@ -113,7 +119,7 @@ class Depths:
         self._arrays: list[Any] = []  # referenced by bound kernels
 
     def _connect(self, keys: Rows, world: World, transport: str) -> npt.NDArray[np.uint32]:
-        """Return the index in `values` of `keys` (site Q + direction, 0 for the density), and plan their exchange."""
+        """Return the indices in `values` of `keys` (site Q + direction, 0 for the density) and plan their exchange."""
         region, Q = self._region, self._region.velocity_set.Q
         owner = region.owner[keys // Q]
         remote = owner != region.rank
@@ -150,12 +156,15 @@ class Depths:
         return value_index.astype(np.uint32)
 
     def outgoing(self, phase: int) -> Action | None:
-        """Return the call that samples outgoing populations of this rank's sites before all sweeps, if any."""
+        """Return the call that samples the outgoing populations of this rank's sites before all sweeps, or None."""
         columns = [self._layout.leaving_slots(phase, q, self._rows) for q in range(self._layout.velocity_set.Q)]
         return self._sampling(phase, registry.outgoing_depth, columns, self.span(edge=None))
 
     def incoming(self, phase: int, *, edge: bool) -> Action | None:
-        """Return the call that adds incoming populations after the walls, at rank boundaries (`edge`) or elsewhere."""
+        """Return the call that adds the incoming populations after the wall stages, or None.
+
+        With `edge` it covers the sites at rank boundaries, otherwise all other sites.
+        """
         layout, lattice = self._layout, self._layout.velocity_set
         columns = [np.zeros(len(self._rows), np.uint32)]
         for q in range(1, lattice.Q):
@@ -166,7 +175,7 @@ class Depths:
         return self._sampling(phase, registry.incoming_depth, columns, self.span(edge=edge), observed=self.observed)
 
     def span(self, *, edge: bool | None) -> tuple[int, int]:
-        """Return the range of the sites at rank boundaries (True), of the others (False), or of all (None)."""
+        """Return the range of the sites at rank boundaries (`edge` True), of the others (False) or of all (None)."""
         return (self._interior if edge else 0, self._interior if edge is False else len(self._rows))
 
     def _sampling(

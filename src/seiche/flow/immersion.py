@@ -17,12 +17,12 @@ from seiche.observe.stage import Stage
 
 @dataclass(frozen=True, eq=False)
 class Contrast:
-    """Viscosities inside cells: `ratios` times the outer one, the first 1 for sites outside.
+    """Viscosities inside cells: `ratios` times that of the outer fluid; the first ratio is 1, for sites outside.
 
-    `bits` on the device are `planes` arrays of `words` words with one bit for each slot; the bits of a slot are its
-    index in `ratios`. `inside` returns the indices of the owned sites, (n_owned,), and `inside_on_device` the same on
-    the device. They are updated after every step whose number is a multiple of `every`. `begin` receives the number of
-    completed steps before stages are launched or captured.
+    `bits`, on the device, consists of `planes` arrays of `words` words with one bit per slot; the bits of a slot form
+    its index in `ratios`. `inside` returns the indices of the owned sites, (n_owned,), and `inside_on_device` returns
+    them on the device. They are updated after each step whose number is a multiple of `every`. `begin` is called with
+    the number of completed steps before stages are launched or captured.
     """
 
     ratios: Sequence[float]
@@ -39,11 +39,11 @@ class Contrast:
 class Immersion:
     """Bodies immersed in a fluid.
 
-    `force` is the registry name of their force; it must store the velocity of the sites. `members` are its kernel
-    arguments without the model's body force, which stays active; one of them, `slots`, maps items to slots. `stages`
-    are appended to every step: they interpolate the velocity and spread new forces. `exchanges` are their messages.
-    `prepare(steps)` is collective and returns the number of steps (at least one) that may run without a new
-    preparation.
+    `force` is the registry name of their force policy, which must store the velocity of the sites. `members` are its
+    kernel arguments except the body force of the model, which remains active; one of them, `slots`, maps items to
+    slots. `stages` are appended to each step: they interpolate the velocity and spread new forces. `exchanges` are the
+    halo exchanges of these stages. `prepare(steps)` is collective and returns the number of steps (at least one) that
+    may run before it must be called again.
     """
 
     force: str

@@ -19,7 +19,7 @@ Action = Callable[[], None]
 
 
 class IoletStages:
-    """Creates the stages of the iolets; `annotate` wraps an action in a profiler range."""
+    """Builder of the iolet stages of a step; `annotate` wraps an action in a profiler range."""
 
     def __init__(
         self,
@@ -36,13 +36,16 @@ class IoletStages:
         self._physics, self._precision = physics, precision
 
     def depths_outgoing(self, phase: int) -> list[Stage]:
-        """Return the stage that samples outgoing populations of interior sites near openings, before all sweeps."""
+        """Return the stage that samples the outgoing populations of interior neighbours, before all sweeps."""
         depths = self._iolets.depths
         action = depths.outgoing(phase) if depths is not None else None
         return [Stage("outgoing depths", self._annotate("outgoing depths", action))] if action is not None else []
 
     def depths_incoming(self, phase: int, *, edge: bool) -> list[Stage]:
-        """Return the stage that samples incoming populations after the walls; at edges it starts the exchange."""
+        """Return the stage that samples incoming populations after the wall stages.
+
+        With `edge` it starts the exchange.
+        """
         depths = self._iolets.depths
         if depths is None:
             return []
@@ -84,7 +87,7 @@ class IoletStages:
         return [Stage(name, self._annotate(name, in_order(actions)), 0, ("receive halo",) if edge else ())]
 
     def after_sweep(self, phase: int, after: tuple[str, ...]) -> list[Stage]:
-        """Return the stages that replace populations leaving through iolets; they follow the stages `after`."""
+        """Return the stages that replace the populations leaving through iolets; they depend on the stages `after`."""
         circuits, groups = self._iolets.windkessels, self._iolets.groups
         stages = self._receive_depths()
         if circuits is not None:
@@ -122,6 +125,6 @@ class IoletStages:
         return kernel.bind(arguments, 0, len(group))
 
     def _observation(self, sites: Array, out: Array, count: int, phase: int) -> Callable[[int, int], Action]:
-        """Return a function of (begin, end) that binds the observation of a range of the items `sites` (count,)."""
+        """Return a function of (begin, end) that binds the observation kernel to this range of `sites` (count,)."""
         kernel, arguments = self._physics.observation(self._precision, phase, sites=sites, out=out, stride=count)
         return lambda begin, end: kernel.bind(arguments, begin, end)

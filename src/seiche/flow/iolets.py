@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Iolets of one rank: their sites, link weights and time-dependent values.
 
-Values are computed on the host for a block of steps and indexed on the device by a clock. This allows any function of
-time and the capture of steps into a graph.
+The host computes the values for a block of steps, and the device indexes them by a clock. Any function of time is
+therefore possible, and steps can be captured into a graph.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from seiche.flow.region import Region
 from seiche.flow.section import values_at
 from seiche.flow.windkessel import Windkessels, ramp_factor
 
-#: Steps whose values are uploaded at once; a multiple of the steps of a graph.
+#: Number of steps whose values are uploaded together; a multiple of the number of steps in a graph.
 BLOCK = 1024
 
 Floats = npt.NDArray[np.float64]
@@ -68,11 +68,11 @@ def mode_profiles(iolet: VelocityIolet, radius: float, r: Floats) -> Floats:
 
 @dataclass
 class IoletGroup:
-    """The uploaded sites of the iolets of one rule on this rank; Windkessel outlets form separate groups.
+    """Sites of the iolets with the same rule on this rank, on the device; Windkessel outlets form separate groups.
 
-    `rule` is None for velocity iolets. `iolets` are their numbers in the site set; `site_iolet` (m,) indexes `iolets`.
-    `values` has a row per step, or is None for values computed on the device. The first `interior` sites need no data
-    from another rank. `observed` stores the output of the kernel `Observe`, for rules that need it.
+    `rule` is None for velocity iolets. `iolets` are the iolet numbers in the site set; `site_iolet` (m,) indexes
+    `iolets`. `values` has one row per step; it is None if the values are computed on the device. The first `interior`
+    sites need no data from other ranks. `observed` stores the output of the kernel `Observe`, for rules that need it.
     """
 
     rule: PressureRule | None
@@ -89,7 +89,7 @@ class IoletGroup:
         return len(self.site_iolet)
 
     def count(self, edge: bool) -> int:
-        """Return the number of sites at rank boundaries (`edge`), or of the others."""
+        """Return the number of sites at rank boundaries (`edge`) or of all other sites."""
         return len(self) - self.interior if edge else self.interior
 
 
@@ -107,10 +107,10 @@ class Iolets:
         world: World | None = None,
         transport: str = "auto",
     ) -> None:
-        """Find the sites and links of every iolet.
+        """Find the sites and links of each iolet.
 
-        Raises CaseError if the numbers of planes and conditions differ, a required radius or a profile value is
-        missing, a site touches two iolets, or a Windkessel is impossible.
+        Raises CaseError if the numbers of planes and conditions differ, if a required radius or profile value is
+        missing, if a site touches two iolets, or if the elements of a Windkessel are invalid.
         """
         if len(region.sites.iolets) != len(model):
             raise CaseError(
@@ -162,7 +162,10 @@ class Iolets:
     def _add_group(
         self, rule: PressureRule | None, chosen: list[int], timed: bool, layout: Layout, links: _IoletLinks
     ) -> None:
-        """Add the group of the iolets `chosen` if they have sites on this rank; `timed` ones have values per step."""
+        """Add a group for the iolets `chosen` if they have sites on this rank.
+
+        `timed` groups have one value per step.
+        """
         rows = np.flatnonzero(np.isin(links.iolet, chosen))
         if not len(rows):
             return
@@ -194,7 +197,7 @@ class Iolets:
     def _rule_members(
         self, rule: PressureRule | None, chosen: list[int], links: _IoletLinks, rows: npt.NDArray[np.int64]
     ) -> dict[str, Any]:
-        """Return the kernel members of a rule for the sites `rows` of the links, except their values."""
+        """Return the kernel members of a rule, without the values, for the rows `rows` of `links`."""
         upload, real = self._backend.upload, self._real
         if rule is None:
             weights, first_link = self._weights(links, rows)
@@ -243,14 +246,14 @@ class Iolets:
         return weights, np.searchsorted(site, np.arange(len(rows)))
 
     def set_condition(self, number: int, condition: Iolet) -> None:
-        """Replace the condition of iolet `number` from the next step on; CaseError for an impossible one."""
+        """Replace the condition of iolet `number` from the next step on; CaseError if it is invalid."""
         if isinstance(condition, WindkesselIolet) and self.windkessels is not None:
             self.windkessels.set_outlet(self._numbers(WindkesselIolet).index(number), condition)
         self._model[number] = condition
-        self._row = BLOCK  # forces an upload: the values of later steps are invalid
+        self._row = BLOCK  # forces an upload, because the uploaded values of later steps are obsolete
 
     def prepare(self, step: int, steps: int) -> None:
-        """Upload the values of the next `steps` steps (at most `BLOCK`), which hold at t + 1/2."""
+        """Upload the values of the next `steps` steps (at most `BLOCK`), evaluated at t + 1/2."""
         available = self._row + steps <= BLOCK and self._block_start + self._row == step
         if available or not (self.groups or self.windkessels):
             self._row += steps
@@ -273,7 +276,10 @@ class Iolets:
         self._block_start, self._row = step, steps
 
     def inflow(self, count: int, by_site: Sequence[npt.NDArray[Any]]) -> Floats:
-        """Return the mass that entered through each of `count` iolets on this rank, from the values `by_site`."""
+        """Return the mass that entered through each of `count` iolets on this rank.
+
+        `by_site` has the inflows of each group.
+        """
         total = np.zeros(count)
         for group, mass in zip(self.groups, by_site, strict=True):
             total[group.iolets] += np.bincount(group.site_iolet, mass.astype(np.float64), minlength=len(group.iolets))

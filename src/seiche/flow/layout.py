@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Interface of a storage layout; see `list_layout.py`, `tile_layout.py` and `moment_layout.py`.
 
-Each population is stored minus its weight. The state of a site between steps is its *outgoing* populations: those
-after the collision, with populations leaving through iolets already replaced by the returning ones. Every layout can
-export and import this state, so checkpoints are independent of layout, ranks and device.
+Populations are stored as differences from their weights. Between steps, the state of a site consists of its *outgoing*
+populations: those after the collision, where the populations that leave through iolets have already been replaced by
+the returning ones. Every layout can export and import this state, so checkpoints are independent of the layout, the
+number of ranks and the device.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ HaloMode = Literal["gather", "scatter"]
 
 
 class Use(Enum):
-    """How a boundary uses a population, for layouts that do not store all populations.
+    """How a boundary accesses a population, for layouts that do not store all populations.
 
     IOLET: an iolet writes it after the sweep. RETURNED: a wall replaces it before the sweep. LATE: a wall replaces it
-    after the sweep. LEAVING: the outgoing value is read. ARRIVING: the incoming value is read.
+    after the sweep. LEAVING: its outgoing value is read. ARRIVING: its incoming value is read.
     """
 
     IOLET = auto()
@@ -44,16 +45,16 @@ HALF_SCALE = 32768.0
 
 
 class OutgoingPopulations:
-    """Outgoing populations of the owned sites, shifted by their weight: rows (n_owned, Q) assembled on access.
+    """Outgoing populations of the owned sites minus their weights, as rows (n_owned, Q) that are assembled on access.
 
-    Access does not use the device, so any thread may write them to a file.
+    Access does not involve the device, so any thread may write them to a file.
     """
 
     dtype = np.dtype(np.float64)
     _ROWS = 4096
 
     def __init__(self, columns: list[npt.NDArray[Any]]) -> None:
-        """Wrap the stored numbers, an array (n_owned,) for each direction."""
+        """Wrap the stored values, one array (n_owned,) for each direction."""
         self._columns = columns
         self.shape = (len(columns[0]), len(columns))
 
@@ -65,7 +66,7 @@ class OutgoingPopulations:
         """Return the rows of a slice."""
         columns = [column[rows] for column in self._columns]
         state = np.empty((len(columns[0]), len(columns)))
-        # Blocks of rows stay in the cache while their columns are filled.
+        # A block of rows stays in the cache while its columns are filled.
         for begin in range(0, len(state), self._ROWS):
             block = state[begin : begin + self._ROWS]
             for q, column in enumerate(columns):
@@ -76,9 +77,9 @@ class OutgoingPopulations:
 class Layout(ABC):
     """Populations of one rank in memory.
 
-    `phases` is the number of alternating kinds of steps (2: even and odd, or reading one of two copies). `item`
-    (n_owned,) is the kernel item of each owned site, less than `items`. Items [0, interior) need no data from other
-    ranks, items [interior, items) do.
+    `phases` is the number of kinds of steps, which alternate (2: even and odd steps, or reading from either of two
+    copies). `item` (n_owned,) is the kernel item of each owned site, a number below `items`. Items [0, interior) need
+    no data from other ranks; items [interior, items) do.
     """
 
     phases = 2
@@ -105,7 +106,7 @@ class Layout(ABC):
 
     @abstractmethod
     def source(self, phase: int) -> Array:
-        """Return the array that a step of this phase reads from neighbours."""
+        """Return the array from which a step of this phase reads the values of neighbours."""
 
     @abstractmethod
     def halo_mode(self, phase: int) -> HaloMode:
@@ -113,18 +114,21 @@ class Layout(ABC):
 
     @abstractmethod
     def leaving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint32]:
-        """Return the slots of the populations leaving `rows` (m,), or all, along q before a step of this phase."""
+        """Return the slots of the populations that leave `rows` (m,), or all, along q before a step of this phase."""
 
     @abstractmethod
     def arriving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
-        """Return the slots (m,) of the populations arriving along q at `rows` (m,), whose upwind sites are fluid."""
+        """Return the slots (m,) of the populations that arrive along q at `rows` (m,).
+
+        Their upwind sites must be fluid.
+        """
 
     def reserve(self, use: Use, rows: npt.NDArray[np.int64], q: npt.NDArray[Any]) -> None:
         """Reserve slots of populations along `q` (n,) at `rows` (n,), before the first call that returns slots."""
-        return  # layouts that store populations have all slots
+        return  # layouts that store populations have slots for all of them
 
     def boundary(self, phase: int) -> Array:
-        """Return the array of the slots before a step of this phase."""
+        """Return the array that contains the slots, before a step of this phase."""
         return self.source(phase)
 
     @property
@@ -133,7 +137,7 @@ class Layout(ABC):
         return self.store
 
     def rebuild(self, phase: int, part: Literal["interior", "edge", "late"]) -> Callable[[], None] | None:
-        """Return the function that fills the slots needed by boundaries, or None if there is nothing to fill.
+        """Return the function that fills the slots needed by boundaries; None if there is nothing to fill.
 
         "interior" and "edge" run before a step of this phase, "late" (walls next to iolets) after the previous step.
         """
@@ -141,35 +145,38 @@ class Layout(ABC):
 
     @property
     def addressing_bytes(self) -> int:
-        """Return the bytes of tables read per step that the kernel does not count per item."""
+        """Return the size of the tables that are read once per step, in bytes.
+
+        The kernel does not count them per item.
+        """
         return 0
 
     def memory(self) -> int:
-        """Return the bytes of the populations."""
+        """Return the size of the populations in bytes."""
         return sum(int(array.nbytes) for array in self.arrays)
 
     def leaving_distance(self, phase: int, q: int) -> int | None:
-        """Return the offset of `leaving_slots` of q from those of the rest population, or None if not uniform."""
+        """Return the offset of `leaving_slots` for q from those for the rest population; None if it is not uniform."""
         return None
 
     def state(self, phase: int) -> dict[str, OutgoingPopulations | npt.NDArray[np.float64]]:
-        """Return the arrays of a checkpoint before a step of this phase: `populations` (n_owned, Q)."""
+        """Return the arrays that a checkpoint stores before a step of this phase: `populations` (n_owned, Q)."""
         return {"populations": self.leaving(phase)}
 
     def set_state(self, state: dict[str, npt.NDArray[Any]]) -> None:
-        """Restore the result of `state()` of any layout, before a step of phase 0."""
+        """Restore the result of `state()` of any layout; the next step must be of phase 0."""
         for q in range(self.velocity_set.Q):
             self.set_leaving(q, state["populations"][:, q])
 
     def start(self, density: float, velocity: Sequence[float]) -> None:
-        """Set the equilibrium for `density` and `velocity` at every site."""
+        """Set all sites to the equilibrium for `density` and `velocity`."""
         if density == 1.0 and not any(velocity):
-            return  # the shifted populations at rest are zero, as allocated
+            return  # at rest, the differences from the weights are zero, as allocated
         excess = np.array([density - 1.0])
         self.fill(self.velocity_set.equilibrium(excess, np.array([velocity], np.float64))[0])
 
     def fill(self, populations: npt.NDArray[np.float64]) -> None:
-        """Set the same populations (Q,) at every site, before a step of phase 0."""
+        """Set all sites to the same `populations` (Q,); the next step must be of phase 0."""
         for q, value in enumerate(populations):
             self.set_leaving(q, np.full(len(self.item), value))
 
@@ -186,7 +193,7 @@ class Layout(ABC):
         return OutgoingPopulations(columns)
 
     def set_leaving(self, q: int, values: npt.NDArray[Any]) -> None:
-        """Overwrite the populations (n_owned,) leaving along q, before a step of phase 0."""
+        """Overwrite the populations (n_owned,) that leave along q; the next step must be of phase 0."""
         if self.store == "float16":
             values = values * HALF_SCALE
         slots = self.backend.upload(self.leaving_slots(0, q))
@@ -195,7 +202,7 @@ class Layout(ABC):
     def _move(
         self, action: Literal["Pack", "Unpack"], phase: int, slots: Array, buffer: Array, distance: int = 0
     ) -> None:
-        """Move between `buffer` and `slots` + `distance`."""
+        """Copy between `buffer` and the slots `slots` + `distance`."""
         kernel = self.backend.load(halo_move(action, self.store))  # type: ignore[arg-type]
         array = self.backend.pointer(self.source(phase)) + distance * np.dtype(self.store).itemsize
         arguments = self.backend.pack(kernel, array=array, slots=slots, buffer=buffer)
@@ -203,11 +210,11 @@ class Layout(ABC):
         self.backend.synchronize()
 
 
-#: Number of populations that 32-bit slot numbers of a rank can address.
+#: Number of populations of a rank that 32-bit slot numbers can address.
 MAX_SLOTS = 1 << 32
 
 
 def check_slots(count: int) -> None:
-    """Raise ValueError for more populations on one rank than 32-bit slot numbers (2^32)."""
+    """Raise ValueError if a rank has more populations than 32-bit slot numbers can address."""
     if count >= MAX_SLOTS:
         raise ValueError(f"{count} populations on one rank are more than 2^32; use more ranks")

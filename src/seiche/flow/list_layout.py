@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""List layouts: structure of arrays over the sites, adjacency of absolute slots, two copies (AB) or in place (AA).
+"""List layouts: sites in a list, with one array per direction and a table of the slots of neighbours.
 
-Slot of population q at row i: q stride + i; copies of populations of other ranks follow after Q stride.
+AB stores two copies of the populations; AA stores one copy and updates it in place. Population q of item i is in slot
+q stride + i. Copies of populations of other ranks begin at slot Q stride.
 """
 
 from __future__ import annotations
@@ -17,18 +18,19 @@ from seiche.flow.layout import HaloMode, Layout, check_slots
 from seiche.flow.region import Region
 from seiche.halo.plan import build_plan
 
-#: Arrays of directions must not be a multiple of the page size apart, to avoid cache set conflicts.
+#: The distance between the arrays of two directions must not be a multiple of the page size, since this would cause
+#: cache set conflicts; `_OFFSET` is its remainder.
 _PAGE, _OFFSET = 4096, 384
 
 
 def padded_stride(count: int, item_bytes: int) -> int:
-    """Return a distance between directions that is aligned to cache lines and avoids cache set conflicts."""
+    """Return the distance between the arrays of two directions: aligned to cache lines, without cache set conflicts."""
     stride = -(-count * item_bytes // 128) * 128
     return (stride + (_OFFSET - stride % _PAGE) % _PAGE) // item_bytes if count else 64
 
 
 class ListLayout(Layout):
-    """Sites in a list: `in_place` is AA (one copy, even and odd steps), else AB (two copies)."""
+    """Sites in a list. With `in_place`: AA (one copy, even and odd steps); otherwise AB (two copies)."""
 
     def __init__(self, backend: Backend, world: World, region: Region, store: str, *, in_place: bool) -> None:
         super().__init__(backend, store, region.velocity_set)
@@ -51,8 +53,8 @@ class ListLayout(Layout):
         requests: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]] = {}
         copies = Q * self.stride
         for q, upwind in upwind_of.items():
-            direction = int(opposite[q]) if in_place else q  # upwind slot of the population arriving along q
-            slots = self.item[region.rows_of(upwind)] + direction * self.stride  # remote sites and walls are set below
+            direction = int(opposite[q]) if in_place else q  # of the upwind slot that holds the population along q
+            slots = self.item[region.rows_of(upwind)] + direction * self.stride  # walls and remote sites are set below
             wall = np.flatnonzero(upwind < 0)
             slots[wall] = self._slot(q if in_place else int(opposite[q]), self.item[wall])
             if remote.any():
@@ -77,26 +79,26 @@ class ListLayout(Layout):
         return np.where(rows >= 0, (keys % self.velocity_set.Q) * self.stride + self.item[rows], 0).astype(np.uint32)
 
     def kernel_name(self, phase: int) -> str:
-        """Return the registry's name."""
+        """Return the name of the layout in the kernel registry, for a step of this phase."""
         return ("list-aa-odd" if phase == 0 else "list-aa-even") if self.in_place else "list-ab"
 
     def members(self, phase: int) -> dict[str, Any]:
-        """Return arrays, adjacency and stride."""
+        """Return the arrays, the adjacency table and the stride."""
         common = {"adjacency": self._adjacency, "stride": self.stride}
         if self.in_place:
             return {"f": self.arrays[0], **common}
         return {"f_in": self.arrays[phase], "f_out": self.arrays[1 - phase], **common}
 
     def source(self, phase: int) -> Array:
-        """Return the copy with the current state."""
+        """Return the copy that contains the current state."""
         return self.arrays[0 if self.in_place else phase]
 
     def halo_mode(self, phase: int) -> HaloMode:
-        """Return "gather", except for the even step of AA, before which copies are scattered to their owners."""
+        """Return "gather", but "scatter" before the even step of AA, when copies are sent back to their owners."""
         return "scatter" if self.in_place and phase == 1 else "gather"
 
     def leaving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint32]:
-        """Return the slots; in place the opposite ones of the site (phase 0) or those written by the odd step."""
+        """Return the slots; in place, those of the opposite directions (phase 0) or those written by the odd step."""
         item = self.item if rows is None else self.item[rows]
         if not self.in_place:
             return self._slot(q, item).astype(np.uint32)
@@ -106,13 +108,16 @@ class ListLayout(Layout):
         return np.ascontiguousarray(self._adjacency_host[self.velocity_set.opposite[q] - 1, item])
 
     def leaving_distance(self, phase: int, q: int) -> int | None:
-        """Return whole columns; None after the odd step in place, which writes to other sites."""
+        """Return the distance between two columns.
+
+        None after the odd step of AA, which writes to the slots of neighbours.
+        """
         if not self.in_place:
             return q * self.stride
         return int(self.velocity_set.opposite[q]) * self.stride if phase == 0 else None
 
     def arriving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
-        """Return the slots of the adjacency, or the site's own slots before an even step."""
+        """Return the slots in the adjacency table; before an even step of AA, those of the site itself."""
         if q == 0 or (self.in_place and phase == 1):
             return self._slot(q, self.item[rows]).astype(np.uint32)
         return np.asarray(self.backend.download(self._adjacency[q - 1])[self.item[rows]], np.uint32)
@@ -121,7 +126,7 @@ class ListLayout(Layout):
 def merged(
     requests: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]],
 ) -> dict[int, tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]:
-    """Return one pair of keys and slots per peer."""
+    """Return the concatenated keys and slots of each peer."""
     return {
         peer: (np.concatenate([keys for keys, _ in pairs]), np.concatenate([slots for _, slots in pairs]))
         for peer, pairs in requests.items()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measurements of the current state of a flow: fields, wall shear stress, flow through openings."""
+"""Quantities of the current state of a flow: fields, wall shear stress, flow through openings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from seiche.flow.walls import WallStages
 
 
 class Measures:
-    """Measurements of the current state of a solver, computed on its device; all but `snapshots` are collective."""
+    """Quantities of the current state of a solver, computed on its device.
+
+    All methods but `snapshots` are collective.
+    """
 
     def __init__(self, solver: Any, walls: WallStages, physics: Physics, forces: WallForces | None) -> None:
         self._solver, self._walls, self._physics, self._forces = solver, walls, physics, forces
@@ -30,7 +33,7 @@ class Measures:
         self._reader = MonitorReader(solver.backend, solver.world, self.observation, solver.iolets)
 
     def _refresh_halo(self) -> None:
-        """Update the halo of the current state (the next step repeats this) and apply the wall conditions."""
+        """Update the halo of the current state (the next step does so again) and apply the wall conditions."""
         self._exchange()
         self._walls.replace(self._solver.phase)
 
@@ -52,7 +55,7 @@ class Measures:
         return Snapshots(self._staging, names, bounded=True).take(self._solver.phase).fields()
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return the same as `fields`, computed on the device, in arrays that the next call overwrites."""
+        """Return the same fields as `fields`, in device arrays that the next call overwrites."""
         check_names(names)
         solver, observation, real = self._solver, self.observation, self.observation.real
         lengths = {name: int(np.diff(COLUMNS[name])[0]) for name in COLUMNS} | dict.fromkeys(ON_WALL, 3)
@@ -73,7 +76,7 @@ class Measures:
         return {name: array[0] if len(array) == 1 else array.T for name, array in arrays.items()}
 
     def snapshots(self, names: Sequence[str], rows: npt.NDArray[np.int64] | None = None) -> Snapshots:
-        """Prepare snapshots of the fields `names` at ascending rows of `owned`, or at all of them (None).
+        """Prepare snapshots of the fields `names` at the ascending `rows` of `owned`, or at all rows (None).
 
         Raises:
             KeyError: an unknown name.
@@ -81,12 +84,15 @@ class Measures:
         return Snapshots(self._staging, names, rows)
 
     def snapshot(self, snapshots: Snapshots) -> Snapshot:
-        """Take fields of the current state; the copy to the host overlaps the following steps."""
+        """Take a snapshot of the current state; its copy to the host overlaps with the next steps."""
         self._refresh_halo()
         return snapshots.take(self._solver.phase)
 
     def start_monitor(self, *, totals: bool = True) -> PendingMonitor:
-        """Start the reduction of totals of the current state, or of its flow only; the copy overlaps later steps."""
+        """Start the reduction of the current state, without `totals` only of its flow.
+
+        The copy overlaps with later steps.
+        """
         if totals:
             self._refresh_halo()
         return self._reader.take(self._solver.phase, self._solver.step, totals=totals)
@@ -96,25 +102,28 @@ class Measures:
         return self.start_monitor(totals=False).flow()
 
     def observe_outgoing(self, observe: Callable[[], None]) -> None:
-        """Call `observe` for the state in which every wall returns populations like a half-way wall at rest.
+        """Call `observe` while every wall returns populations like a half-way wall at rest.
 
-        The sum of the densities is then the mass of the outgoing populations.
+        In this state the sum of the densities is the mass of the outgoing populations.
         """
         self._exchange()
         self._walls.replace(self._solver.phase, observe)
         self._walls.restore()
 
     def start_wall_forces(self) -> PendingForces | None:
-        """Start to measure the forces on the bodies of the model; the copy overlaps the following steps."""
+        """Start measuring the forces on the bodies of the model; the copy overlaps with the next steps.
+
+        None without bodies.
+        """
         if self._forces is None:
             return None
         self._exchange()
         return self._forces.start(self._solver.phase, partial(self._walls.replace, self._solver.phase))
 
     def wall_forces(self) -> dict[str, npt.NDArray[np.float64]]:
-        """Return force and torque (6,) of the fluid on each body of `model.walls.bodies` in the next step.
+        """Return the force and torque (6,) of the fluid on each body of `model.walls.bodies` in the next step.
 
-        In lattice units; pressure is relative to that of density 1. Empty without bodies.
+        They are in lattice units; the pressure is relative to that at density 1. The result is empty without bodies.
         """
         pending = self.start_wall_forces()
         return pending.result() if pending is not None else {}
@@ -129,14 +138,17 @@ class Measures:
         return self.observation.wall_stress(self._solver.phase).shear_stress()
 
     def mean_velocity(self) -> npt.NDArray[np.float64]:
-        """Return the mean velocity of all sites of all ranks, (3,), in sites/step."""
+        """Return the mean velocity (3,) of the sites of all ranks, in sites/step."""
         self._refresh_halo()
         solver = self._solver
         total: npt.NDArray[np.float64] = solver.world.allreduce_sum(self.observation.velocity_sum(solver.phase))
         return total / len(solver.sites)
 
     def velocity_change(self) -> float:
-        """Return |u - u'|/|u| over all sites and ranks, u' of the previous call; infinity at the first call."""
+        """Return |u - u'|/|u| over all sites and ranks, where u' is the velocity at the previous call.
+
+        At first infinity.
+        """
         self._refresh_halo()
         sums = self._solver.world.allgather(self.observation.velocity_change(self._solver.phase))
         change, square = (sum(column) for column in zip(*sums, strict=True))

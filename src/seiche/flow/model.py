@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The physical model of a flow, in lattice units (dx = dt = 1, cs^2 = 1/3, reference density 1).
+"""Physical model of a flow, in lattice units (dx = dt = 1, cs^2 = 1/3, reference density 1).
 
-Independent of SI units (see `case/`) and devices (see `backend/`).
+The model does not depend on SI units (see `case/`) or devices (see `backend/`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 #: Default pressure rule: accurate and stable at common relaxation times.
 DEFAULT_SCHEME = "plane"
 
-#: Position of the wall on its links: halfway, or at the fraction of each link.
+#: Position of the wall along its links: at half of each link, or at the wall fraction of the link.
 WallKind = Literal["bounce-back", "bouzidi"]
 
 
@@ -47,7 +47,7 @@ class _Thinning:
 
 @dataclass(frozen=True)
 class CarreauYasuda(_Thinning):
-    """Shear-thinning blood, nu(g) = nu_inf + (nu_0 - nu_inf)(1 + (lam g)^a)^((n - 1)/a), g the shear rate (1/step)."""
+    """Shear-thinning blood, nu(g) = nu_inf + (nu_0 - nu_inf)(1 + (lam g)^a)^((n - 1)/a) at shear rate g (1/step)."""
 
     viscosity_zero: float
     viscosity_infinity: float
@@ -63,7 +63,7 @@ class CarreauYasuda(_Thinning):
 
 @dataclass(frozen=True)
 class Casson(_Thinning):
-    """Blood with a yield stress (over the density), nu(g) = (sqrt(yield_stress) + sqrt(nu_inf g))^2/g, at most nu_0."""
+    """Blood with a yield stress (divided by the density), nu(g) = (sqrt(yield_stress) + sqrt(nu_inf g))^2/g <= nu_0."""
 
     yield_stress: float
     viscosity_infinity: float
@@ -77,7 +77,7 @@ class Casson(_Thinning):
 
 @dataclass(frozen=True)
 class PowerLaw:
-    """A truncated power law, nu(g) = consistency g^(n - 1), g clamped to `shear_lowest` ... `shear_highest`."""
+    """A power law, nu(g) = consistency g^(n - 1), with g limited to a range from `shear_lowest` to `shear_highest`."""
 
     consistency: float
     n: float
@@ -102,12 +102,12 @@ Rheology = Newtonian | ShearThinning
 
 @dataclass(frozen=True)
 class Bgk:
-    """Single relaxation time (the effective position of a bounce-back wall depends on tau)."""
+    """A single relaxation time; the effective position of a bounce-back wall depends on tau."""
 
 
 @dataclass(frozen=True)
 class Trt:
-    """Two relaxation times, (tau+ - 1/2)(tau- - 1/2) = `magic`; with 3/16 a half-way wall is exactly in place."""
+    """Two relaxation times, (tau+ - 1/2)(tau- - 1/2) = `magic`; at 3/16, a half-way wall is at its exact position."""
 
     magic: float = 3.0 / 16.0
 
@@ -116,8 +116,8 @@ class Trt:
 class Mrt:
     """Multiple relaxation times: rates of the trace of the stress (`bulk`) and of the other even moments (`even`).
 
-    Rates are between 0 and 2. None means the rate of the shear stress; with both None this is `Trt`. The bulk viscosity
-    is (2/9)(1/bulk - 1/2). The rate of the odd moments follows from `magic`, as in `Trt`.
+    Rates are between 0 and 2; None stands for the rate of the shear stress. If both are None, this is `Trt`. The bulk
+    viscosity is (2/9)(1/bulk - 1/2). The rate of the odd moments follows from `magic`, as in `Trt`.
     """
 
     bulk: float | None = 1.0
@@ -129,8 +129,8 @@ class Mrt:
 class Regularised:
     """One relaxation time for the stress; higher moments are discarded in every step.
 
-    Required by moment storage (layout "moments"): ten numbers then determine the outgoing populations of a site. A
-    half-way wall is exactly in place at tau = 7/8, where (tau - 1/2)/2 = 3/16 (theory/flow, eq. 42).
+    It is required by moment storage (layout "moments"), since ten numbers then determine the outgoing populations of a
+    site. A half-way wall is at its exact position at tau = 7/8, where (tau - 1/2)/2 = 3/16 (theory/flow, eq. 42).
     """
 
 
@@ -141,8 +141,8 @@ Collision = Bgk | Trt | Mrt | Regularised
 class TimeTable:
     """A piecewise linear function of time: `values` at `times` (steps, ascending), both (n,).
 
-    With `repeat` it is periodic, with the time from first to last row as period; otherwise the first and last values
-    hold before and after.
+    With `repeat` it is periodic; its period is the time between the first and the last row. Otherwise it is constant
+    before the first and after the last row.
     """
 
     times: npt.NDArray[np.float64]
@@ -158,7 +158,7 @@ class TimeTable:
 
 @dataclass(frozen=True, eq=False)
 class SiteProfile:
-    """Velocity at each site of an opening relative to the imposed one: `coords` (m, 3) of sites, `values` (m,)."""
+    """Velocity at each site of an opening, relative to the imposed velocity: `coords` (m, 3), `values` (m,)."""
 
     coords: npt.NDArray[np.int64]
     values: npt.NDArray[np.float64]
@@ -166,7 +166,7 @@ class SiteProfile:
 
 @dataclass(frozen=True)
 class PressureIolet:
-    """Imposed density rho(t) = mean + amplitude cos(2 pi t/period + phase), or that of `table`.
+    """Imposed density: rho(t) = mean + amplitude cos(2 pi t/period + phase), or that of `table`.
 
     `scheme` is the name of a rule in `PRESSURE_RULES`; `period` is in steps. During the first `ramp` steps the density
     rises linearly from `ramp_from` to rho(t).
@@ -187,10 +187,10 @@ class VelocityIolet:
     """Velocity along the inward normal, imposed by Ladd's rule at the midpoint of each link.
 
     The profile over the radius r/a of the opening is that of developed flow: a parabola for the mean and the Womersley
-    profile for every harmonic k = 1, 2 ... of the period. The velocity averaged over the opening is
-    `mean` + sum_k Re(harmonics[k-1] exp(2 pi i k t/period)), in sites/step, with `period` in steps. A `table` replaces
-    `mean`. A `profile` by site replaces all these profiles and needs no radius. `viscosity` is that of the Womersley
-    number (for a shear-thinning fluid, at high shear). In the first `ramp` steps all values rise linearly from zero.
+    profile for every harmonic k = 1, 2 ... of the period. The velocity averaged over the opening is `mean` + sum_k
+    Re(harmonics[k-1] exp(2 pi i k t/period)), in sites/step, with `period` in steps. A `table` replaces `mean`. A
+    `profile` by site replaces all these profiles and needs no radius. `viscosity` is used for the Womersley number (for
+    a shear-thinning fluid, its value at high shear). In the first `ramp` steps all values rise linearly from zero.
     """
 
     mean: float
@@ -206,10 +206,10 @@ class VelocityIolet:
 class WindkesselIolet:
     """Density from a circuit driven by the outflow Q (theory/flow, eq. 19).
 
-    P = Pc + Rc Q with C dPc/dt + (Pc - Pd)/Rp = Q: three elements, or two if Rc is zero.
-    `resistance` Rp and `proximal_resistance` Rc are pressures over flows (cs^2 rho over sites^3/step), `compliance` C
-    is a flow times a time over a pressure. Pd and the initial Pc are given as densities. During the first `ramp` steps
-    the density changes linearly from `initial_density` to that of the circuit.
+    P = Pc + Rc Q with C dPc/dt + (Pc - Pd)/Rp = Q. The circuit has three elements, or two if Rc is zero. `resistance`
+    Rp and `proximal_resistance` Rc are pressures divided by flows (cs^2 rho over sites^3/step); `compliance` C is a
+    flow times a time, divided by a pressure. Pd and the initial Pc are given as densities. During the first `ramp`
+    steps the density changes linearly from `initial_density` to that of the circuit.
     """
 
     resistance: float
@@ -221,16 +221,17 @@ class WindkesselIolet:
     scheme: str = DEFAULT_SCHEME
 
 
-#: Flags (p,) of the points (p, 3) on the wall, in spacings from the geometry's origin of coordinates, in a patch.
+#: A function of wall points (p, 3), in spacings from the coordinate origin of the geometry, that returns flags (p,) of
+#: the points inside the patch.
 Patch = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.bool_]]
 
 
 @dataclass(frozen=True)
 class MovingWall:
-    """A wall with tangential motion: velocity + rotation x (point - center) at each point of `patch`.
+    """A wall that moves tangentially with velocity + rotation x (point - center) at each point of `patch`.
 
-    `velocity` in sites/step, `rotation` in radians/step about `center` (in spacings). Without a patch the whole wall
-    moves. On several ranks the patch must be picklable: a module-level function, or a partial of one.
+    `velocity` is in sites/step; `rotation` is in radians/step, about `center` (in spacings). Without a patch the whole
+    wall moves. On several ranks the patch must be picklable: a module-level function, or a partial of one.
     """
 
     name: str
@@ -242,7 +243,7 @@ class MovingWall:
 
 @dataclass(frozen=True)
 class Body:
-    """A part of the wall for which force and torque are measured; without a patch, the whole wall.
+    """A part of the wall on which force and torque are measured; without a patch, the whole wall.
 
     The torque is about `center` (in spacings). On several ranks the patch must be picklable, as for `MovingWall`.
     """
@@ -254,7 +255,7 @@ class Body:
 
 @dataclass(frozen=True)
 class Walls:
-    """Position of walls on their links (halfway or at the geometry's fractions), moving walls and measured bodies."""
+    """Position of walls along their links, moving walls, and bodies on which forces are measured."""
 
     kind: WallKind = "bounce-back"
     moving: Sequence[MovingWall] = ()
@@ -280,7 +281,10 @@ class FlowModel:
 
 @dataclass(frozen=True)
 class Precision:
-    """Precision of arithmetic (`compute`) and of stored populations (`storage`; float16 is scaled, around rest)."""
+    """Precision of the arithmetic (`compute`) and of stored populations (`storage`).
+
+    Values stored as float16 are scaled differences from the state at rest.
+    """
 
     compute: Literal["float64", "float32"] = "float64"
     storage: Literal["float64", "float32", "float16"] = "float64"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Moment storage: tiles with ten coefficients per site in place of populations, for the regularised collision only.
+"""Moment storage: tiles that store ten coefficients per site instead of populations, for the regularised collision.
 
 After this collision the outgoing populations are a quadratic polynomial in the lattice vector (theory/flow, eq. 41).
-Populations returning from an iolet or an interpolated wall are not: a side table has their values (`moment_links.py`),
-and the wall mask of a site marks the links whose values the sweep reads from it.
+The populations that return from an iolet or an interpolated wall are not. They are stored in a side table
+(`moment_links.py`); the wall mask of a site flags the links whose values the sweep reads from this table.
 """
 
 from __future__ import annotations
@@ -24,41 +24,43 @@ from seiche.flow.tile_layout import TileLayout
 from seiche.flow.velocity_set import VelocitySet
 from seiche.kernels.registry.flow import MOMENT_EDGE, leaving_populations, rebuilt_populations
 
-#: Coefficients per site; the first four are density and momentum, stored as float32 where the others are float16.
+#: Coefficients per site. The first four, density and momentum, are stored as float32 if the others are float16.
 COEFFICIENTS, CONSERVED = 10, 4
-#: Contiguous numbers of a site, in groups of at most 16 bytes.
+#: Number of values in each contiguous group of a site; a group has at most 16 bytes.
 GROUPS = {"float64": (2, 2, 2, 2, 2), "float32": (4, 4, 2), "float16": (8, 4, 2)}
 #: Tiles along the edge of a brick; tiles are ordered brick by brick for cache locality.
 _BRICK = 4
 #: Sites processed per pass.
 _CHUNK = 1 << 20
-#: Bits of a wall mask: not fluid; some link has a value in the side table. And the mask of runs that are not stored.
+#: Bits of a wall mask: the point is not fluid; a link of the site has a value in the side table. `_EMPTY` is the mask
+#: of sectors that are not stored.
 _NOT_FLUID, _VALUED, _EMPTY = np.uint32(1), np.uint32(1 << 31), np.uint32((1 << 32) - 1)
 
 Floats = npt.NDArray[np.float64]
 
 
-def numbers_of(storage: str) -> int:
-    """Return the stored numbers per site; a float32 counts as two float16."""
+def values_per_site(storage: str) -> int:
+    """Return the number of stored values per site; with float16, each float32 counts as two values."""
     return COEFFICIENTS + (CONSERVED if storage == "float16" else 0)
 
 
-def run_of(storage: str) -> int:
-    """Return the number of sites that share 32 bytes of the narrowest group."""
+def sites_per_sector(storage: str) -> int:
+    """Return the number of sites whose narrowest groups fill a memory sector of 32 bytes."""
     return 32 // (GROUPS[storage][-1] * np.dtype(storage).itemsize)
 
 
 def basis(velocity_set: VelocitySet) -> Floats:
-    """Return the matrix (Q, 10) from coefficients to populations (theory/flow, eq. 41)."""
+    """Return the matrix (Q, 10) that maps coefficients to populations (theory/flow, eq. 41)."""
     x, y, z = velocity_set.vectors.T
     columns = (np.ones_like(x), x, y, z, x * x, y * y, z * z, 2 * x * y, 2 * x * z, 2 * y * z)
     return np.asarray(velocity_set.weights[:, None] * np.stack(columns, axis=1))
 
 
 def coefficients(populations: Floats, velocity_set: VelocitySet, unknown: npt.NDArray[np.uint32]) -> Floats:
-    """Return the coefficients (n, 10) of the regularised part of `populations` (n, Q) with the same mass and momentum.
+    """Return the coefficients (n, 10) of the regularised part of `populations` (n, Q).
 
-    Populations whose bit is set in `unknown` (n,) are ignored in the weighted least-squares fit.
+    They are the result of a weighted least-squares fit, which conserves mass and momentum. Populations whose bits are
+    set in `unknown` (n,) are ignored.
     """
     result = np.empty((len(populations), COEFFICIENTS))
     root = 1.0 / np.sqrt(velocity_set.weights)
@@ -71,10 +73,13 @@ def coefficients(populations: Floats, velocity_set: VelocitySet, unknown: npt.ND
 
 
 class MomentLayout(TileLayout):
-    """Tiles of 8^3 sites, two copies of ten coefficients per site."""
+    """Tiles of 8^3 sites with two copies of ten coefficients per site."""
 
     def __init__(self, backend: Backend, world: World, region: Region, store: str, *, compute: str) -> None:
-        """Number the tiles and prepare the side table; `compute` is the kernel precision; may raise CaseError."""
+        """Number the tiles and set up the side table; `compute` is the precision of the kernels.
+
+        May raise CaseError.
+        """
         self._compute = compute
         self.sites_per_item = MOMENT_EDGE**3
         super().__init__(backend, world, region, store, edge=MOMENT_EDGE)
@@ -91,18 +96,20 @@ class MomentLayout(TileLayout):
         return "moments"
 
     def _numbers(self) -> int:
-        return numbers_of(self.store)
+        return values_per_site(self.store)
 
-    def _order(self, place: npt.NDArray[np.int64], at_boundary: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        """Return the order of the owned tiles: brick by brick, x fastest within and among bricks."""
-        brick, inside = np.divmod(place, _BRICK)
+    def _order(
+        self, tile_coordinates: npt.NDArray[np.int64], at_boundary: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.int64]:
+        """Return the order of the owned tiles: by brick; x is the fastest index within a brick and among bricks."""
+        brick, inside = np.divmod(tile_coordinates, _BRICK)
         return np.lexsort((*inside.T, *brick.T, at_boundary))
 
     def _walls(self, region: Region) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-        """Return wall masks and rows as in `TileLayout`, with runs without fluid marked as empty."""
+        """Return wall masks and rows as in `TileLayout`, with sectors without fluid marked as empty."""
         masks, self._mask_rows = super()._walls(region)
-        by_run = masks.reshape(-1, run_of(self.store))
-        by_run[((by_run & _NOT_FLUID) != 0).all(axis=1)] = _EMPTY
+        by_sector = masks.reshape(-1, sites_per_sector(self.store))
+        by_sector[((by_sector & _NOT_FLUID) != 0).all(axis=1)] = _EMPTY
         return masks, self._mask_rows
 
     def reserve(self, use: Use, rows: npt.NDArray[np.int64], q: npt.NDArray[Any]) -> None:
@@ -111,7 +118,7 @@ class MomentLayout(TileLayout):
         self._links.reserve(use, rows, q)
 
     def _link_tables(self) -> dict[str, Array]:
-        """Return the side table and its row index; the first call builds them and marks the sites with values."""
+        """Return the side table and its row index; the first call builds them and flags the sites that have values."""
         if not self._tables:
             backend, links = self.backend, self._links
             masks = backend.download(self._walls_array).reshape(-1)
@@ -134,7 +141,7 @@ class MomentLayout(TileLayout):
         return self._tables
 
     def _requests(self, region: Region) -> dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]]:
-        """Return by peer the keys of the coefficients of its sites next to owned ones, and their local slots."""
+        """Return, by peer, the keys of the coefficients of its sites next to owned sites, and their local slots."""
         requests: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]] = {}
         if self.interior == self.items:
             return requests
@@ -153,7 +160,7 @@ class MomentLayout(TileLayout):
 
     @property
     def boundary_store(self) -> str:
-        """Return the precision of link values: float32 if coefficients are float16."""
+        """Return the precision of link values, which is float32 if the coefficients are float16."""
         return "float32" if self.store == "float16" else self.store
 
     def boundary(self, phase: int) -> Array:
@@ -161,7 +168,7 @@ class MomentLayout(TileLayout):
         return self._link_tables()["link_values"]
 
     def leaving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint32]:
-        """Return the slots in the side table, `NO_SLOT` for sites without a row."""
+        """Return the slots in the side table; `NO_SLOT` for sites without a row."""
         return self._links.leaving_slots(q, np.arange(len(self.item)) if rows is None else rows)
 
     def arriving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
@@ -169,7 +176,7 @@ class MomentLayout(TileLayout):
         return self._links.arriving_slots(q, rows)
 
     def rebuild(self, phase: int, part: Literal["interior", "edge", "late"]) -> Callable[[], None] | None:
-        """Return the call that fills the side table, None if there is nothing to fill."""
+        """Return the call that fills the side table; None if there is nothing to fill."""
         if (phase, part) not in self._rebuild_calls:
             self._rebuild_calls[phase, part] = self._rebuild(phase, part)
         return self._rebuild_calls[phase, part]
@@ -182,7 +189,7 @@ class MomentLayout(TileLayout):
         elif part == "edge":
             leaving, arriving = zeros, np.where(edge, links.arriving, zeros)
         else:
-            # All outgoing populations: the iolet values have been read and are replaced after this.
+            # All outgoing populations are rebuilt: the iolet values have already been read and are replaced afterwards.
             leaving, arriving = np.where(links.late != 0, np.uint32((1 << self.velocity_set.Q) - 1), zeros), zeros
         rows = np.flatnonzero(leaving | arriving)
         if not len(rows):
@@ -202,7 +209,7 @@ class MomentLayout(TileLayout):
         return kernel.bind(self.backend.pack(kernel, layout=self.members(phase), **arrays), 0, len(rows))
 
     def _slot(self, q: int | npt.NDArray[np.int64], item: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the slot of stored number q within its group; the two halves of a float32 are adjacent."""
+        """Return the slot of stored value q; the two halves of a float32 are adjacent."""
         widths = np.array(GROUPS[self.store])
         group_starts = np.cumsum(widths) - widths
         number = np.asarray(q)
@@ -213,13 +220,16 @@ class MomentLayout(TileLayout):
         return np.asarray(tile * (self.numbers * self.volume) + offset)
 
     def _stored(self, phase: int, number: int) -> npt.NDArray[Any]:
-        """Return stored number `number` of the owned sites, (n_owned,), in the storage precision."""
+        """Return the stored value `number` of each owned site, (n_owned,), in the storage precision."""
         buffer = self.backend.zeros(len(self.item), self.store)
         self._move("Pack", phase, self.backend.upload(self._slot(number, self.item).astype(np.uint32)), buffer)
         return self.backend.download(buffer)
 
     def _store(self, column: Callable[[int], npt.NDArray[Any]]) -> None:
-        """Overwrite the stored numbers before a step of phase 0; `column(k)` (n_owned,) returns number k."""
+        """Overwrite the stored values; `column(k)` returns value k of all sites (n_owned,).
+
+        The next phase must be 0.
+        """
         tile, lane = np.divmod(self.item, self.volume)
         tile *= self.numbers * self.volume
         first = 0
@@ -231,11 +241,11 @@ class MomentLayout(TileLayout):
             first += width
 
     def members(self, phase: int) -> dict[str, Any]:
-        """Return arrays, table, wall masks and the side table of links."""
+        """Return the arrays, the tile table, the wall masks and the side table of links."""
         return {**super().members(phase), **self._link_tables()}
 
     def state(self, phase: int) -> dict[str, OutgoingPopulations | Floats]:
-        """Return the outgoing `populations` (n_owned, Q), as every layout, and the stored `moments` (n_owned, 10)."""
+        """Return the outgoing `populations` (n_owned, Q), like every layout, and the stored `moments` (n_owned, 10)."""
         moments = np.empty((len(self.item), COEFFICIENTS))
         for k in range(COEFFICIENTS):
             if self.store != "float16":
@@ -252,7 +262,7 @@ class MomentLayout(TileLayout):
         Q, count, backend = self.velocity_set.Q, len(self.item), self.backend
         name, lattice = self.kernel_name(phase), self.velocity_set.name
         kernel = backend.load(leaving_populations(name, self._compute, self.store, velocity_set=lattice))  # type: ignore[arg-type]
-        # Values returned by walls are not outgoing populations.
+        # The values that walls return are not outgoing populations, hence the masks of the state only.
         members = {**self.members(phase), "link_masks": self._state_masks}
         stride = min(count, _CHUNK)
         out = backend.zeros(Q * stride, self._compute)
@@ -266,7 +276,7 @@ class MomentLayout(TileLayout):
         return state
 
     def set_state(self, state: dict[str, npt.NDArray[Any]]) -> None:
-        """Restore the state of any layout: exactly from `moments`, else the regularised part of `populations`."""
+        """Restore the state of any layout: exactly from `moments`, otherwise the regularised part of `populations`."""
         populations = np.asarray(state["populations"], np.float64)
         moments = state.get("moments")
         if moments is None:
@@ -276,14 +286,14 @@ class MomentLayout(TileLayout):
         self._set(np.asarray(moments, np.float64), populations[self._links.sites])
 
     def fill(self, populations: Floats) -> None:
-        """Set the same populations (Q,) at every site."""
+        """Set all sites to the same `populations` (Q,)."""
         moments = coefficients(populations[None], self.velocity_set, np.zeros(1, np.uint32))
         shape = (len(self._links.sites), len(populations))
         self._set(np.broadcast_to(moments, (len(self.item), COEFFICIENTS)), np.broadcast_to(populations, shape))
 
     def _set(self, moments: Floats, links: Floats) -> None:
-        """Store coefficients (n_owned, 10) and the link values (n, Q) of the sites in the side table."""
-        halves = np.ascontiguousarray(moments[:, :CONSERVED], np.float32).view(np.float16)  # two per number
+        """Store the coefficients (n_owned, 10), and the link values (n, Q) of the sites that are in the side table."""
+        halves = np.ascontiguousarray(moments[:, :CONSERVED], np.float32).view(np.float16)  # two halves per value
 
         def column(k: int) -> npt.NDArray[Any]:
             if self.store != "float16":
@@ -298,7 +308,7 @@ class MomentLayout(TileLayout):
 
 
 def _iolet_links(region: Region) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the links through iolets: the rows in `owned` of their sites and the directions."""
+    """Return the links through iolets, as rows in `owned` of their sites and directions."""
     kinds = region.sites.link_kind[region.boundary_rows][:, region.velocity_set.link_rows]
     boundary_row, direction = np.nonzero((kinds == LinkKind.INLET) | (kinds == LinkKind.OUTLET))
     return region.boundary_sites[boundary_row], direction + 1

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Side table of moment storage: populations at boundaries that coefficients cannot represent.
+"""Side table of moment storage, for populations at boundaries that the coefficients cannot represent.
 
-Populations that return from an iolet or an interpolated wall are not polynomials in the lattice vector. Each site at
-such a boundary has a row: slots for all outgoing populations, as in other layouts, and slots for some incoming ones.
-Values not replaced by a boundary are rebuilt from the coefficients before a step (theory/flow, section 9).
+The populations that return from an iolet or an interpolated wall are not polynomials in the lattice vector. Each site
+at such a boundary has a row in this table, with slots for all outgoing populations, as in other layouts, and for some
+incoming populations. Values that no boundary replaces are rebuilt from the coefficients before a step (theory/flow,
+section 9).
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from seiche.flow.velocity_set import VelocitySet
 Rows = npt.NDArray[np.int64]
 Masks = npt.NDArray[np.uint32]
 
-#: Marks a population without a slot.
+#: Slot number of a population that has no slot.
 NO_SLOT = np.uint32((1 << 32) - 1)
 _BIT = np.uint32(1)
 
 
 class MomentLinks:
-    """Rows of the sites `sites` (m,) of the region, ascending, with a direction mask (m,) for each use."""
+    """Table with a row for each of the `sites` (m,), ascending rows of the region, and a direction mask per use."""
 
     def __init__(self, velocity_set: VelocitySet) -> None:
         self._Q = velocity_set.Q
@@ -54,12 +55,12 @@ class MomentLinks:
 
     @property
     def late(self) -> Masks:
-        """Return the links of `state` that are walls next to iolets."""
+        """Return the links of `state` that are cut by walls next to iolets."""
         return self._masks[Use.LATE]
 
     @property
     def arriving(self) -> Masks:
-        """Return the directions whose incoming populations are needed."""
+        """Return the directions whose incoming populations are read."""
         return self._masks[Use.ARRIVING]
 
     @property
@@ -85,19 +86,19 @@ class MomentLinks:
         return len(self.sites) * self._Q + int(_count(self.arriving).sum())
 
     def leaving_slots(self, q: int, rows: Rows) -> Masks:
-        """Return the slots (m,) of the populations leaving the sites `rows` (m,) along q, NO_SLOT without a row."""
+        """Return the slots (m,) of the populations that leave `rows` (m,) along q; NO_SLOT for sites without a row."""
         if not len(self.sites):
             return np.full(len(rows), NO_SLOT)
         position = np.minimum(np.searchsorted(self.sites, rows), len(self.sites) - 1)
         return np.where(self.sites[position] == rows, self.first_outgoing[position] + np.uint32(q), NO_SLOT)
 
     def arriving_slots(self, q: int, rows: Rows) -> Masks:
-        """Return the slots (n,) of the populations arriving along q at `rows`; they must be reserved."""
+        """Return the slots (n,) of the populations that arrive along q at `rows` (n,); they must have been reserved."""
         position = np.searchsorted(self.sites, rows)
         preceding = _count(self.arriving[position] & np.uint32((1 << q) - 1))
         return self.first_incoming[position] + preceding.astype(np.uint32)
 
 
 def _count(masks: Masks) -> Rows:
-    """Return the number of bits of each of `masks` (m,)."""
+    """Return the number of set bits in each of `masks` (m,)."""
     return np.asarray(((masks[:, None] >> np.arange(32, dtype=np.uint32)) & _BIT).sum(axis=1), np.int64)

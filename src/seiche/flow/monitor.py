@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Totals of a state and the flow through its openings, copied to the host during the next steps."""
+"""Monitor of a state: its totals and the flow through its openings, copied to the host during the next steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from seiche.flow.velocity_set import CS2
 
 @dataclass(frozen=True)
 class Monitor:
-    """Total mass (in sites of density 1), maximum Mach number, mass per step through each iolet."""
+    """Total mass (in sites of density 1), maximum Mach number, and inflow of mass per step through each iolet."""
 
     step: int
     mass: float
@@ -29,14 +29,14 @@ class Monitor:
 
 @dataclass(frozen=True)
 class _HostBuffers:
-    """Pinned memory of one monitor: the words of the sum, and the inflow by group."""
+    """Pinned memory of one monitor: the words of the totals, and the inflows of each iolet group."""
 
     totals: npt.NDArray[Any]
     inflow: list[npt.NDArray[Any]]
 
 
 class MonitorReader:
-    """Reads totals and inflow of states of a rank."""
+    """Reader of the totals and inflows of a rank."""
 
     def __init__(self, backend: Backend, world: World, observation: Observation, iolets: Iolets) -> None:
         self.backend, self.world, self.observation, self.iolets = backend, world, observation, iolets
@@ -44,9 +44,9 @@ class MonitorReader:
         self._free: list[_HostBuffers] = []
 
     def take(self, phase: int, step: int, *, totals: bool = True) -> PendingMonitor:
-        """Start the reduction of state `step` before a step of this phase, without waiting; halos must be current.
+        """Start the reduction of the state after `step` steps, without waiting for it; halos must be current.
 
-        With `totals` False only the flow through the openings is read.
+        `phase` is that of the next step. Without `totals`, only the flow through the openings is read.
         """
         buffers = self._free.pop() if self._free else self._allocate()
         if totals:
@@ -56,7 +56,7 @@ class MonitorReader:
         return PendingMonitor(self, buffers, step, self.backend.current().record())
 
     def release(self, buffers: _HostBuffers) -> None:
-        """Reuse the memory of a completed monitor."""
+        """Make the memory of a completed monitor available again."""
         self._free.append(buffers)
 
     def _allocate(self) -> _HostBuffers:
@@ -66,7 +66,7 @@ class MonitorReader:
 
 
 class PendingMonitor:
-    """A pending monitor in `buffers`, complete after `event`; call `monitor` or `flow` once, on all ranks."""
+    """A monitor in transfer to `buffers`, complete after `event`; call `monitor` or `flow` once, on all ranks."""
 
     def __init__(self, reader: MonitorReader, buffers: _HostBuffers, step: int, event: Any) -> None:
         self._reader, self._buffers, self.step, self._event = reader, buffers, step, event
@@ -77,9 +77,9 @@ class PendingMonitor:
         return self._reader.world.allreduce_sum(self._inflow(buffers))
 
     def monitor(self) -> Monitor:
-        """Return the monitored values (collective); the mass does not depend on the number of ranks.
+        """Return the monitor (collective); the mass does not depend on the number of ranks.
 
-        Raises UnstableError if a population is not finite, on every rank, with the coordinates of the first such site.
+        If a population is not finite, raises UnstableError on every rank, with the coordinates of the first such site.
         """
         reader = self._reader
         buffers = self._wait()
@@ -89,14 +89,14 @@ class PendingMonitor:
         for rank, (*_, bad_site, _) in enumerate(gathered):
             if bad_site is not None:
                 raise UnstableError(f"populations are not finite at site {bad_site}, rank {rank}, step {self.step}")
-        # Integer multiples of 2^-60, exact until the end.
+        # The sum in integer multiples of 2^-60 is exact.
         mass = sum((values[0] << 36) + values[1] for values in gathered) + (len(reader.sites) << 60)
         fastest = max(values[2] for values in gathered)
         flow = np.sum([values[4] for values in gathered], axis=0)
         return Monitor(self.step, mass / (1 << 60), float(np.sqrt(fastest / CS2)), flow)
 
     def _wait(self) -> _HostBuffers:
-        """Wait for the copy; the memory is valid until the next monitor is taken."""
+        """Wait for the copy and return the buffers, which are valid until the next monitor is taken."""
         self._reader.backend.await_event(self._event)
         self._reader.release(self._buffers)
         return self._buffers

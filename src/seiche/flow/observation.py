@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Density, velocity, stress, shear rate and wall stress of the sites of a rank, computed on its device."""
+"""Density, velocity, stress, shear rate and wall stress at the sites of a rank, computed on its device."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from seiche.flow.velocity_set import CS2
 from seiche.kernels.registry.flow import wall_shear_stress
 from seiche.kernels.registry.reduce import BLOCK, NOT_FINITE, WORDS, Rule, fold, reduce
 
-#: Columns that the observation kernel writes, and those that the traction needs: rho - 1 and the stress.
+#: Number of columns that the observation kernel writes. The traction needs the columns of rho - 1 and of the stress.
 COLUMNS = 11
 TRACTION_COLUMNS = (0, *range(4, 10))
-#: Sites observed per launch (a multiple of the blocks of a sum); bounds the additional memory.
+#: Sites observed per launch, a multiple of `BLOCK`; it limits the additional memory.
 CHUNK = 1 << 21
 
 
 class Observation:
-    """Observes the state before a step; halos must be current."""
+    """Observation of the state before a step; halos must be current."""
 
     def __init__(
         self, backend: Backend, layout: Layout, region: Region, physics: Physics, precision: tuple[Any, str]
     ) -> None:
-        """Prepare for the sites of `region`; `precision` is (compute, storage)."""
+        """Allocate the buffers for the sites of `region`; `precision` is (compute, storage)."""
         self.backend, self.layout, self.region, self.physics = backend, layout, region, physics
         self.real, self._precision = precision[0], precision
         self.count = len(layout.item)
@@ -45,13 +45,16 @@ class Observation:
         self._previous_velocity: Array | None = None
         self._change: npt.NDArray[Any] | None = None
         self._velocity_words: npt.NDArray[Any] | None = None
-        #: Kernels bound to their arguments; packing takes longer than a step of a small vessel.
+        #: Kernels bound to their arguments, since packing takes longer than a step of a small vessel.
         self._launches: dict[tuple[int, ...], Callable[[], None]] = {}
         self._sums: dict[Rule, tuple[Array, Array]] = {}
         self._folds: dict[Rule, Callable[[], None]] = {}
 
     def launch(self, phase: int, items: int, count: int, out: Array, stride: int) -> None:
-        """Observe the `count` item numbers at the address `items`; column c is written to out[c * stride + k]."""
+        """Observe the `count` items whose numbers are at the address `items`.
+
+        Column c of item k is out[c * stride + k].
+        """
         key = (phase, items, count, self.backend.pointer(out), stride)
         if key not in self._launches:
             kernel, arguments = self.physics.observation(self._precision, phase, sites=items, out=out, stride=stride)
@@ -63,7 +66,10 @@ class Observation:
         self._launches.clear()
 
     def chunks(self, phase: int, items: Array, first: int, last: int) -> Iterator[tuple[int, int, Array]]:
-        """Yield (begin, end, columns) for entries first ... last - 1 of `items`; columns[c * self.stride + k]."""
+        """Observe the entries first ... last - 1 of `items` in chunks.
+
+        Yield (begin, end, columns[c * self.stride + k]).
+        """
         for begin in range(first, last, self.stride):
             end = min(begin + self.stride, last)
             self.launch(phase, self.backend.pointer(items) + 8 * begin, end - begin, self._out, self.stride)
@@ -71,12 +77,12 @@ class Observation:
 
     @cached_property
     def items_by_row(self) -> Array:
-        """Return the layout items of the sites on the device, rows as in the region."""
+        """Return the layout items of the sites on the device, ordered as in the region."""
         ordered = np.array_equal(self.order, np.arange(self.count))
         return self.items if ordered else self.backend.upload(self.layout.item)
 
     def write_columns(self, phase: int, fields: Mapping[tuple[int, int], Array]) -> None:
-        """Write ranges of columns to device arrays (columns, n_owned), rows as in the region."""
+        """Write ranges of columns to device arrays (columns, n_owned), ordered as in the region."""
         for begin, end, out in self.chunks(phase, self.items_by_row, 0, self.count if fields else 0):
             table = out.reshape(COLUMNS, self.stride)
             for (first, last), field in fields.items():
@@ -84,7 +90,7 @@ class Observation:
 
     @cached_property
     def walls(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
-        """Return the rows of the region that are wall sites, (w,) ascending, and their outward normals (w, 3)."""
+        """Return the rows of the region that are wall sites (w,), ascending, and their outward normals (w, 3)."""
         normals = outward_normals(self.region.sites)[self.region.boundary_rows]
         at_wall = np.any(normals != 0, axis=1)
         return self.region.boundary_sites[at_wall], normals[at_wall]
@@ -103,7 +109,7 @@ class Observation:
         return self._wall
 
     def velocity_change(self, phase: int) -> tuple[float, float]:
-        """Return the sums over sites of |u - u'|^2 and |u|^2, u' of the previous call; infinity at the first call."""
+        """Return the sums of |u - u'|^2 (at the first call infinity) and |u|^2, where u' is u at the previous call."""
         first_call = self._previous_velocity is None
         if self._previous_velocity is None:
             self._previous_velocity = self.backend.zeros(3 * self.count, self.real)
@@ -118,7 +124,7 @@ class Observation:
 
     @property
     def reference_velocity(self) -> npt.NDArray[Any] | None:
-        """Return the velocity (n_owned, 3) at the last call of `velocity_change`, None before the first."""
+        """Return the velocity (n_owned, 3) at the last call of `velocity_change`; None before the first call."""
         if self._previous_velocity is None:
             return None
         velocity = np.empty((self.count, 3), self.real)
@@ -133,7 +139,7 @@ class Observation:
             self._previous_velocity = self.backend.upload(columns.reshape(-1))
 
     def velocity_sum(self, phase: int) -> npt.NDArray[np.float64]:
-        """Return the sum of the site velocities, (3,), with the same order of summation on every device."""
+        """Return the sum of the site velocities (3,); the order of summation is the same on every device."""
         if self._velocity_words is None:
             self._velocity_words = self.backend.pinned(WORDS["VelocitySum"], np.float64)
         self._start("VelocitySum", phase, lambda begin: {}, self._velocity_words)
@@ -149,16 +155,19 @@ class Observation:
         self._start("Totals", phase, lambda begin: {"first": begin}, host)
 
     def totals_of(self, host: npt.NDArray[Any]) -> tuple[int, int, float, int | None]:
-        """Return the sum of rho - 1 in units of 2^-24 and 2^-60, the maximum |u|^2, and a row of the region.
+        """Return the sum of rho - 1 in units of 2^-24 and 2^-60, the maximum |u|^2, and the row of a bad site.
 
-        The row is the first site in memory order that is not finite, None if all are finite.
+        The row is that of the first site in memory order with a value that is not finite; None if all are finite.
         """
         coarse, fine, fastest, bad_site = (int(word) for word in host)
         row = int(self.order[NOT_FINITE - bad_site]) if bad_site else None
         return coarse, fine, float(np.int64(fastest).view(np.float64)), row
 
     def _start(self, rule: Rule, phase: int, further: Callable[[int], dict[str, int]], host: npt.NDArray[Any]) -> None:
-        """Start a sum over all sites into `host`; `more(begin)` returns further members for the rows from `begin`."""
+        """Start a sum over all sites into `host`.
+
+        `further(begin)` returns additional members for the chunk at `begin`.
+        """
         backend, words = self.backend, WORDS[rule]
         if rule not in self._sums:
             kind = np.int64 if rule == "Totals" else np.float64
@@ -186,7 +195,7 @@ class Observation:
 
 
 def in_memory_order(item: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the order (n,) that sorts the items (n,), and the sorted items."""
+    """Return the permutation (n,) that sorts the items (n,), and the sorted items."""
     if np.all(item[1:] > item[:-1]):
         return np.arange(len(item)), item
     order = np.argsort(item, kind="stable")
@@ -194,15 +203,15 @@ def in_memory_order(item: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64],
 
 
 class WallStress:
-    """Stress at some wall sites of a rank, on its device."""
+    """Stress at selected wall sites of a rank, on its device."""
 
     def __init__(self, observation: Observation, items: Array, normals: npt.NDArray[Any]) -> None:
-        """Prepare for the wall sites with these layout items (on the device) and outward normals (w, 3)."""
+        """Allocate buffers for wall sites with layout items `items` (on the device) and outward `normals` (w, 3)."""
         backend, real, self.count = observation.backend, observation.real, len(normals)
         self._observation, self._items = observation, items
         self.normals = np.ascontiguousarray(normals.astype(real))
         self.stride = max(self.count, 1)
-        #: Columns of the observation, `stride` long.
+        #: Columns of the observation, each of length `stride`.
         self.observed = backend.zeros(COLUMNS * self.stride, real)
         self._members = {
             "observed": self.observed,
@@ -215,19 +224,19 @@ class WallStress:
         self._launch = kernel.bind(backend.pack(kernel, **self._members), 0, self.count)
 
     def observe(self, phase: int) -> None:
-        """Fill `observed`."""
+        """Fill `observed` from the state before a step of this phase."""
         if self.count:
             items = self._observation.backend.pointer(self._items)
             self._observation.launch(phase, items, self.count, self.observed, self.stride)
 
     def shear_stress(self) -> Array:
-        """Return the wall shear stress (3 w,) of `observed` on the device, valid until the next call."""
+        """Return the wall shear stress (3 w,) computed from `observed`, on the device; the next call overwrites it."""
         if self.count:
             self._launch()
         return self._members["out"]
 
     def traction(self) -> Iterator[Array]:
-        """Yield the components of the traction (w,) of `observed` on the device."""
+        """Yield the components of the traction (w,) computed from `observed`, on the device."""
         table = self.observed.reshape(COLUMNS, self.stride)
         return traction([table[column, : self.count] for column in TRACTION_COLUMNS], self._members["normals"])
 
@@ -235,7 +244,7 @@ class WallStress:
 def traction(observed: Iterable[Array], normals: Array) -> Iterator[Array]:
     """Yield the components (w,) of sigma n - cs^2 (rho - 1) n, on the host or a device.
 
-    `observed` are the rows rho - 1 and xx, yy, zz, xy, xz, yz of sigma, (w,); `normals` are (w, 3).
+    `observed` are the rows (w,) of rho - 1 and of xx, yy, zz, xy, xz, yz of sigma; `normals` has the shape (w, 3).
     """
     excess, xx, yy, zz, xy, xz, yz = observed
     x, y, z = normals.T

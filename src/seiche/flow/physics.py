@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Collision, rheology and force of the kernels of a rank: registry names and kernel arguments."""
+"""Collision, rheology and force in the kernels of a rank: registry names and kernel arguments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from seiche.kernels.registry.flow import INSIDE, PRECISIONS, observe
 
 
 def relaxation_rates(viscosity: float, model: FlowModel) -> tuple[float, float]:
-    """Return omega+ and omega- (theory/flow, eq. 8); they are equal for BGK and the regularised collision."""
+    """Return omega+ and omega- (theory/flow, eq. 8), which are equal for BGK and for the regularised collision."""
     even = 1.0 / (0.5 + viscosity / CS2)
     if isinstance(model.collision, Bgk | Regularised):
         return even, even
@@ -40,12 +40,12 @@ def relaxation_rates(viscosity: float, model: FlowModel) -> tuple[float, float]:
 
 
 def viscosity_of(rates: Any) -> Any:
-    """Return the viscosity of relaxation rates omega+, numbers or arrays on the host or a device."""
+    """Return the viscosity for relaxation rates omega+, which are numbers or arrays on the host or a device."""
     return CS2 * (1.0 / rates - 0.5)
 
 
 def check_model(sites: SiteSet, model: FlowModel, precision: Precision, ranks: int) -> None:
-    """Raise CaseError for an empty geometry, too many ranks, an unsupported precision or impossible physics."""
+    """Raise CaseError for an empty geometry, too many ranks, an unsupported precision or invalid physics."""
     if not len(sites):
         raise CaseError("the geometry has no fluid site")
     if ranks > len(sites):
@@ -57,7 +57,7 @@ def check_model(sites: SiteSet, model: FlowModel, precision: Precision, ranks: i
 
 
 def check_physics(model: FlowModel) -> None:
-    """Raise CaseError for an unknown velocity set or an impossible fluid or collision."""
+    """Raise CaseError for an unknown velocity set or invalid parameters of the fluid or the collision."""
     if model.velocity_set not in VELOCITY_SETS:
         raise CaseError(f"velocity set {model.velocity_set!r} is not one of {', '.join(VELOCITY_SETS)}")
     rheology, collision = model.rheology, model.collision
@@ -106,10 +106,10 @@ def _law(fluid: ShearThinning) -> tuple[str, dict[str, float]]:
 
 
 class Physics:
-    """Policies of the kernels of one rank and their arrays: relaxation rates, forces of sites.
+    """Relaxation and force policies of the kernels of one rank, with their arrays (relaxation rates, forces at sites).
 
-    `relaxation` and `force` are registry names, `options` further selects a kernel, `..._members` are its arguments.
-    Kernels other than the sweep use `other_force`, which has no variant without force.
+    `relaxation` and `force` are registry names; together with `options` they select a kernel. `..._members` are kernel
+    arguments. Kernels other than the sweep use `other_force`, for which there is no variant without a force.
     """
 
     def __init__(self, backend: Backend, layout: Layout, model: FlowModel, real: str) -> None:
@@ -152,16 +152,19 @@ class Physics:
 
     @property
     def rates(self) -> Array | None:
-        """Return the rates by item on the device, None if all sites have the same rate."""
+        """Return the relaxation rates by item, on the device; None if all sites have the same rate."""
         return self._omega
 
     @property
     def even_rate(self) -> float | None:
-        """Return the uniform relaxation rate of the shear stress, None if sites differ."""
+        """Return the uniform relaxation rate of the shear stress; None if it differs between sites."""
         return self._uniform_rates()[0] if self._omega is None and self._contrast is None else None
 
     def _uniform_rates(self) -> tuple[float, ...]:
-        """Return the relaxation rate of the shear stress of a Newtonian fluid; with a contrast, also that in cells."""
+        """Return the relaxation rate of the shear stress in a Newtonian fluid.
+
+        With a contrast, also those inside cells.
+        """
         fluid = self._model.rheology
         assert isinstance(fluid, Newtonian)
         factors = (1.0,) if self._contrast is None else self._contrast.ratios
@@ -176,7 +179,7 @@ class Physics:
         return np.full(len(self._layout.item), self.even_rate, self._real)
 
     def write_viscosity(self, out: Array, items: Array) -> None:
-        """Write the viscosity in the last step to `out` (n,) for sites with layout `items` (n,), all on the device."""
+        """Write the viscosity in the last step at the layout `items` (n,) to `out` (n,), all on the device."""
         if self._omega is not None:
             out[...] = viscosity_of(self._omega[items])
             return
@@ -194,9 +197,9 @@ class Physics:
         self._backend.assign(self._omega, omega)
 
     def set_force(self, field: npt.NDArray[Any]) -> bool:
-        """Add a force density (n_owned, 3) of the owned sites to the model's; return whether kernels change.
+        """Add a force density (n_owned, 3) to that of the model; return whether other kernels are needed.
 
-        Raises CaseError for another shape, a number that is not finite, and with immersed bodies.
+        Raises CaseError for another shape, for a value that is not finite, and with immersed bodies.
         """
         if self.force.startswith("immersed"):
             raise CaseError(
@@ -219,7 +222,7 @@ class Physics:
         return changes
 
     def set_body_force(self, force: tuple[float, float, float]) -> None:
-        """Replace the body force density of the model; CaseError if a force field is set."""
+        """Replace the body force density of the model; CaseError if a force field has been set."""
         if self._field:
             raise CaseError("body force: not supported together with a force field; add the force to the field")
         self._model = replace(self._model, body_force=force)
@@ -235,7 +238,7 @@ class Physics:
     ) -> tuple[Kernel, npt.NDArray[np.void]]:
         """Return the kernel that observes `sites` before a step of this phase, and its packed arguments.
 
-        Column c of site k is written to out[c stride + k]; `precision` is (compute, storage).
+        The kernel writes column c of site k to out[c stride + k]; `precision` is (compute, storage).
         """
         name, layout = self._layout.kernel_name(phase), self._layout.members(phase)
         kernel = self._backend.load(
@@ -245,9 +248,9 @@ class Physics:
         return kernel, self._backend.pack(kernel, layout=layout, sites=sites, out=out, stride=stride, **policies)
 
     def immerse(self, immersion: Immersion) -> None:
-        """Use the forces and the viscosity inside cells of `immersion`.
+        """Use the forces of `immersion` and its viscosities inside cells.
 
-        Raises CaseError for a viscosity contrast that is not positive, or in a fluid that is not Newtonian.
+        Raises CaseError for a viscosity contrast that is not positive, or with a fluid that is not Newtonian.
         """
         self.force = self.other_force = immersion.force
         self.force_members = self.other_force_members = {**immersion.members, "body": self._model.body_force}

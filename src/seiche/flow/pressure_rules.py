@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rules that impose a pressure at openings, in the table `PRESSURE_RULES`; see docs/howto/add-a-pressure-rule.md."""
+"""Rules for imposing a pressure at openings, in the table `PRESSURE_RULES`; see docs/howto/add-a-pressure-rule.md."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 #: Damping per step of the tangential velocity by the rule "plane"; 0.1 is unstable in a tilted tube at tau 0.51.
 DAMPING = 0.05
-#: Weight of the density of the site itself in that of the rule "plane". Without it a checkerboard mode in the plane of
-#: the opening grows below tau 0.52; with more than 0.6, longer waves grow (theory/flow, section 8).
+#: Weight of the density of the site itself in the density of the rule "plane". Without it, a checkerboard mode in the
+#: plane of the opening grows below tau 0.52; above 0.6, longer waves grow (theory/flow, section 8).
 OWN_DENSITY = 0.2
 
 
 @dataclass(frozen=True)
 class RuleSites:
-    """The sites of a group of openings with one rule, from which it makes the arguments of its kernel.
+    """Sites of the openings with one rule, from which the rule derives its kernel arguments.
 
-    `normals` (iolets, 3) into the fluid; `count` sites. For a rule with `depths`, `depths` has the values of interior
-    sites, and `rows` (count,) are the rows of the group's sites in it.
+    `normals` (iolets, 3) point into the fluid; `count` is the number of sites. For a rule that needs depths, `depths`
+    has the values of interior neighbours, and `rows` (count,) are the rows of the sites in it.
     """
 
     backend: Backend
@@ -47,13 +47,14 @@ class PressureRule:
 
     Attributes:
         name: the value of `scheme` in a case file.
-        kernel: function of (layout, real, store, force, velocity_set=); its members are `layout`, `at`, those of the
-            flags below, and those returned by `bind`.
-        observed: the kernel reads density, velocity and stress of its sites before the sweep: `observed`, `stride`.
-        depths: the kernel requires values of interior sites.
-        force: the kernel reads the body force.
-        normals: the kernel reads the normals of the openings.
-        bind: further arguments of the kernel, by name.
+        kernel: function of (layout, real, store, force, velocity_set=). The kernel has the members `layout` and `at`,
+            those required by the flags below, and those that `bind` returns.
+        observed: whether the kernel reads density, velocity and stress of its sites before the sweep (members
+            `observed` and `stride`).
+        depths: whether the kernel reads values of interior neighbours.
+        force: whether the kernel reads the body force.
+        normals: whether the kernel reads the normals of the openings.
+        bind: function that returns additional kernel arguments, by name.
     """
 
     name: str
@@ -65,7 +66,7 @@ class PressureRule:
     bind: Callable[[RuleSites], Mapping[str, Any]] = lambda sites: {}
 
     def members(self, sites: RuleSites) -> dict[str, Any]:
-        """Return the kernel arguments except layout, force and the values of the openings."""
+        """Return the kernel arguments, except the layout, the force and the values of the openings."""
         members: dict[str, Any] = {}
         if self.normals:
             members["normals"] = sites.backend.upload(sites.normals.astype(sites.real))
@@ -88,8 +89,8 @@ def _of_plane(sites: RuleSites) -> Mapping[str, Any]:
     }
 
 
-#: By name, in execution order: Nash et al. 2014; anti-bounce-back with the stress, with the pressure imposed at the
-#: opening's sites; the same with the pressure imposed in the plane.
+#: Pressure rules by name, in execution order: that of Nash et al. 2014; anti-bounce-back with the stress, where the
+#: pressure is imposed at the opening sites; the same rule with the pressure imposed in the opening plane.
 PRESSURE_RULES = {
     rule.name: rule
     for rule in (
@@ -101,7 +102,7 @@ PRESSURE_RULES = {
 
 
 def rule_named(name: str) -> PressureRule:
-    """Return the rule `name`; CaseError for an unknown name."""
+    """Return the rule called `name`; CaseError for an unknown name."""
     if name not in PRESSURE_RULES:
         raise CaseError(f"pressure rule {name!r} is not one of {', '.join(PRESSURE_RULES)}")
     return PRESSURE_RULES[name]

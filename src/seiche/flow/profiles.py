@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Velocity profiles of developed flow in a round tube, each with mean one over the opening (theory/flow, eq. 17)."""
+"""Velocity profiles of developed flow in a round tube, with a mean of one over the opening (theory/flow, eq. 17)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PARABOLA = 2.0
 
 
 def parabola(r: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return 2 (1 - r^2), r the distance from the axis over the radius; zero outside."""
+    """Return 2 (1 - r^2), where r is the distance from the axis divided by the radius; zero outside."""
     return np.where(r < 1.0, PARABOLA * (1.0 - r**2), 0.0)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The sites of one rank, their cut links, and neighbours owned by other ranks."""
+"""Sites of one rank, their cut links, and neighbours owned by other ranks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from seiche.domain.sites import SiteSet
 from seiche.flow.velocity_set import D3Q19, VelocitySet
 
-#: Sites processed per pass.
+#: Number of sites processed per pass.
 _CHUNK = 1 << 19
 
 
@@ -36,7 +36,10 @@ class Region:
 
     @cached_property
     def _row_table(self) -> tuple[int, npt.NDArray[np.int32]]:
-        """Return the first owned site, and rows in `owned` from it to the last one; -1 for sites of other ranks."""
+        """Return the first owned site, and the rows in `owned` of all sites from it to the last one.
+
+        -1 on other ranks.
+        """
         if not len(self.owned):
             return 0, np.full(1, -1, np.int32)
         first = int(self.owned[0])
@@ -45,7 +48,7 @@ class Region:
         return first, table
 
     def rows_of(self, sites: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int32]:
-        """Return the rows in `owned` of global sites, -1 for those of other ranks and for -1."""
+        """Return the rows in `owned` of the global `sites`; -1 for sites of other ranks and for the site -1."""
         first, table = self._row_table
         offset = sites.astype(np.int64) - first
         inside = (offset >= 0) & (offset < len(table))
@@ -73,7 +76,10 @@ class Region:
         return np.asarray(self.boundary_sites[cut])
 
     def neighbour(self, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.int32]:
-        """Return the global site at x + c_q of the owned sites `rows` (m,) or of all; -1 if cut or outside the set."""
+        """Return the global sites at x + c_q for the owned sites `rows` (m,) or all.
+
+        -1 if the link is cut or there is none.
+        """
         vector, chosen = self.velocity_set.vectors[q], slice(None) if rows is None else rows
         if self._padded is not None:
             neighbours = self._padded[self._padded_keys[chosen] + int(vector @ self._box[2])]
@@ -102,7 +108,7 @@ class Region:
 
     @cached_property
     def _padded(self) -> npt.NDArray[np.int32] | None:
-        """Return the site index at every point of the rank's box with periodic images, None if the box is too large."""
+        """Return the site index at each point of the rank's box, with periodic images; None if the box is too large."""
         low, extent, strides = self._box
         size = math.prod(int(n) for n in extent)
         if size > max(32 * len(self.owned), 1 << 22):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fields of the current state, computed on the device and copied to the host during the next steps."""
+"""Snapshots of fields, computed on the device and copied to the host during the next steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seiche.flow.physics import viscosity_of
 COLUMNS = {"density": (0, 1), "velocity": (1, 4), "stress": (4, 10), "shear_rate": (10, 11)}
 #: Fields of wall sites, three components each.
 ON_WALL = ("wall_shear_stress", "traction")
-#: Rows sorted per pass; these and the resulting fields fit in the cache of a core.
+#: Rows reordered per pass; they and the resulting fields fit in the cache of a core.
 PIECE_ROWS = 1 << 14
 
 
@@ -29,9 +29,9 @@ def check_names(names: Sequence[str]) -> None:
 
 
 class Staging:
-    """Device buffer between the populations and the host, shared by all snapshots of a solver.
+    """Device buffer for copies of fields to the host, shared by all snapshots of a solver.
 
-    Copies from it overlap the steps; the next use waits on the device until they are complete.
+    Copies from the buffer overlap with the steps. The device waits for them before it uses the buffer again.
     """
 
     def __init__(self, observation: Observation) -> None:
@@ -41,7 +41,7 @@ class Staging:
         self._memory: Array = observation.backend.zeros(0, observation.real)
 
     def reserve(self, size: int) -> Array:
-        """Return the buffer with at least `size` numbers, free for later work of the current stream."""
+        """Return the buffer with at least `size` values, for later work of the current stream."""
         backend = self.observation.backend
         if size > len(self._memory):
             self._side.synchronize()
@@ -51,12 +51,12 @@ class Staging:
         return self._memory
 
     def wait_for_copies(self) -> None:
-        """Let later work of the current stream wait for all copies started so far."""
+        """Make later work of the current stream wait for all copies started so far."""
         if self._copy_end is not None:
             self.observation.backend.current().wait(self._copy_end)
 
     def copy(self, pairs: Sequence[tuple[Array, npt.NDArray[Any]]]) -> Any:
-        """Start copies from device to pinned memory after the current work; return the event of their end."""
+        """Start copies from device to pinned memory after the current work; return the event of their completion."""
         backend = self.observation.backend
         filled = backend.current().record()
         with backend.use(self._side):
@@ -68,7 +68,7 @@ class Staging:
 
 
 class Snapshots:
-    """Takes the same fields of the same sites repeatedly.
+    """Repeated snapshots of the same fields at the same sites.
 
     Names: density, velocity (n, 3), stress (n, 6: xx yy zz xy xz yz, deviatoric), shear_rate, viscosity,
     wall_shear_stress and traction (n, 3; zero off the wall); KeyError for others.
@@ -77,7 +77,7 @@ class Snapshots:
         staging: the device buffer of the solver.
         names: fields.
         rows: ascending rows of the region, (n,); None for all.
-        bounded: limit the device memory; the device then waits for copies.
+        bounded: whether to limit the device memory; the device then waits for copies.
     """
 
     def __init__(
@@ -99,8 +99,8 @@ class Snapshots:
             self._items = backend.upload(items)
         self.count = len(order)
         #: Position of each row in memory order.
-        self.place = np.empty(self.count, np.int32)
-        self.place[order] = np.arange(self.count, dtype=np.int32)
+        self.position = np.empty(self.count, np.int32)
+        self.position[order] = np.arange(self.count, dtype=np.int32)
         self.columns = sorted({c for name in names if name in COLUMNS for c in range(*COLUMNS[name])})
         self.has_rates = "viscosity" in names and observation.physics.rates is not None
         self.wall_rows = np.zeros(0, np.int64)
@@ -109,7 +109,7 @@ class Snapshots:
         required_bytes = len(self.columns) * self.count * np.dtype(observation.real).itemsize
         scarce = not backend.host_memory and required_bytes > backend.free_memory() // 2
         self._chunk = min(self.count, CHUNK) if bounded or scarce else self.count
-        #: Offsets in the host memory of a snapshot: columns, observed values and shear stress of walls, rates.
+        #: Offsets of the parts of a snapshot in host memory: columns, observed values and shear stress at walls, rates.
         walls, rates = len(self.wall_rows), self.count if self.has_rates else 0
         sizes = [len(self.columns) * self.count, len(TRACTION_COLUMNS) * walls, 3 * walls, rates]
         self.offsets = [int(end) for end in np.cumsum([0, *sizes])]
@@ -127,13 +127,13 @@ class Snapshots:
         self.wall_stress = WallStress(observation, observation.backend.upload(observation.layout.item[walls]), normals)
 
     def reserve(self, count: int) -> None:
-        """Allocate the pinned memory of `count` snapshots in advance, since pinning is slow."""
+        """Allocate pinned memory for `count` snapshots in advance, since pinning is slow."""
         observation = self.staging.observation
         while len(self.free) < count:
             self.free.append(observation.backend.pinned(self.offsets[-1], observation.real))
 
     def take(self, phase: int) -> Snapshot:
-        """Return the fields before a step of this phase, without waiting for a device; the halo must be current."""
+        """Take the fields before a step of this phase, without waiting for the device; the halo must be current."""
         observation = self.staging.observation
         host = self.free.pop() if self.free else observation.backend.pinned(self.offsets[-1], observation.real)
         event = None
@@ -158,7 +158,7 @@ class Snapshots:
         return Snapshot(self, host, event, self._rates_inside())
 
     def _rates_inside(self) -> npt.NDArray[Any] | None:
-        """Return a copy of the current rates if they depend on cells, which move while copies are in flight."""
+        """Return a copy of the current rates if they depend on cells, since these move while copies are in flight."""
         physics = self.staging.observation.physics
         if "viscosity" not in self.names or self.has_rates or physics.even_rate is not None:
             return None
@@ -166,11 +166,11 @@ class Snapshots:
         return rates if self._rows is None else rates[self._rows]
 
     def _take_sites(self, phase: int, first: int, last: int, host: npt.NDArray[Any]) -> Any:
-        """Start to copy the columns of sites first ... last - 1 to the host; return the event of the end."""
+        """Start copying the columns of sites first ... last - 1 to the host; return the event of its completion."""
         if not self.columns:
             return None
         observation = self.staging.observation
-        direct = observation.backend.host_memory  # the device uses host memory
+        direct = observation.backend.host_memory  # no copy is needed
         buffer = host if direct else self.staging.reserve(len(self.columns) * self._chunk)
         offset, stride = (0, self.count) if direct else (first, self._chunk)
         for begin, end, out in observation.chunks(phase, self._items, first, last):
@@ -187,7 +187,7 @@ class Snapshots:
 
 
 class Snapshot:
-    """Fields in flight to the host memory `host`, complete after `event`; `rates` (n,) are on the host already."""
+    """Fields in transfer to the host memory `host`, complete after `event`; `rates` (n,) are already on the host."""
 
     def __init__(
         self, plan: Snapshots, host: npt.NDArray[Any], event: Any, rates: npt.NDArray[Any] | None = None
@@ -205,7 +205,7 @@ class Snapshot:
         return result
 
     def pieces(self) -> Iterator[tuple[slice, dict[str, npt.NDArray[Any]]]]:
-        """Wait for the copies and yield rows and their fields, in order; may be called once."""
+        """Wait for the copies and yield slices of rows with their fields, in order; may be called once."""
         plan, observation = self._plan, self._plan.staging.observation
         if self._event is not None:
             observation.backend.await_event(self._event)
@@ -216,28 +216,28 @@ class Snapshot:
         plan.free.append(self._host)
 
     def _piece(self, name: str, rows: slice) -> npt.NDArray[Any]:
-        """Return a fluid field at `rows`; the viscosity follows from the relaxation rates."""
+        """Return a field of the fluid at `rows`; the viscosity follows from the relaxation rates."""
         if name != "viscosity":
-            return self._columns(name, self._plan.place[rows])
+            return self._columns(name, self._plan.position[rows])
         plan, host = self._plan, self._host
         physics = plan.staging.observation.physics
         rates: npt.NDArray[Any]
         if plan.has_rates:
-            rates = host[plan.offsets[3] : plan.offsets[4]][plan.place[rows]]
+            rates = host[plan.offsets[3] : plan.offsets[4]][plan.position[rows]]
         elif self._rates is not None:
             rates = self._rates[rows]
         else:
             rates = np.full(rows.stop - rows.start, physics.even_rate, host.dtype)
         return np.asarray(viscosity_of(rates))
 
-    def _columns(self, name: str, place: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
-        """Return a field at the positions `place` in memory order."""
+    def _columns(self, name: str, position: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
+        """Return a field at the given positions in memory order."""
         plan, host = self._plan, self._host
         columns = range(*COLUMNS[name])
-        values = np.empty((len(place), len(columns)), host.dtype)
+        values = np.empty((len(position), len(columns)), host.dtype)
         for k, column in enumerate(columns):
             offset = plan.columns.index(column) * plan.count
-            values[:, k] = host[offset : offset + plan.count][place] + (1.0 if name == "density" else 0.0)
+            values[:, k] = host[offset : offset + plan.count][position] + (1.0 if name == "density" else 0.0)
         return values[:, 0] if len(columns) == 1 else values
 
     def _on_wall(self, name: str) -> npt.NDArray[Any]:

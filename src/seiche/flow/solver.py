@@ -78,18 +78,19 @@ class FlowSolver(SolverBase):
         Args:
             sites: the fluid sites.
             model: the physics; `model.iolets[k]` belongs to `sites.iolets[k]`.
-            device: "cpu", "cuda" or "cuda:1".
-            precision: of arithmetic and storage; float64 by default.
+            device: "cpu", "cuda" or a numbered GPU such as "cuda:1".
+            precision: precision of arithmetic and storage; float64 by default.
             layout: "auto", "list-ab", "list-aa", "tiles-4", "tiles-8" or, with `Regularised` only, "moments".
-            world: the ranks; this process alone by default.
+            world: the ranks; only this process by default.
             partition: "metis", "curve" or "slabs".
             transport: "auto", "local", "host", "peer", "nccl" or "device_mpi".
             threads: CPU threads of this rank.
             weights: cost of every site (n,) for load balancing (`seiche.flow.balance.measure_costs`).
-            immersed: bodies will be immersed, for the choice of a layout.
+            immersed: whether bodies will be immersed, which affects the choice of a layout.
 
         Raises:
-            CaseError: an impossible model, more ranks than sites, a periodic extent that is not a multiple of the tile.
+            CaseError: the model is invalid, there are more ranks than sites, or a periodic extent is not a multiple of
+                the tile edge.
             BackendUnavailable: the device is missing or has too little memory.
         """
         self.sites, self.model, self.device, self.precision = sites, model, device, precision or Precision()
@@ -123,7 +124,10 @@ class FlowSolver(SolverBase):
         self.populations.start(model.initial_density, model.initial_velocity)
 
     def _assemble(self, transport: str) -> None:
-        """Set up the halo and the builders of stages; all ranks refuse impossible moving walls (collective)."""
+        """Set up the halo and the builders of stages.
+
+        All ranks raise CaseError for invalid moving walls (collective).
+        """
         backend, world, populations, physics = self.backend, self.world, self.populations, self._physics
         compute, storage, region, model = self.precision.compute, self.precision.storage, self.region, self.model
         precision, boundary_precision = (compute, storage), (compute, populations.boundary_store)
@@ -141,7 +145,7 @@ class FlowSolver(SolverBase):
         self._steps = Steps(*sweep, precision=precision, walls=walls, iolets=iolets, timers=self.timers)
 
     def _prepare_messages(self) -> None:
-        """Set up the halo of every kind of step; list the exchanges of a step (collective)."""
+        """Set up the halo for each kind of step and list the exchanges of a step (collective)."""
         has_halo = bool(self.populations.plan.peers) or self.world.size > 1
         for phase in range(self.populations.phases if has_halo else 0):
             self.halo.prepare(self.populations.source(phase), self.populations.halo_mode(phase))
@@ -165,14 +169,14 @@ class FlowSolver(SolverBase):
         return self._phases
 
     def _before(self, steps: int) -> int:
-        """Prepare immersed bodies for `steps` steps; return the number of steps of the next launch."""
+        """Prepare immersed bodies for up to `steps` steps; return the number of steps of the next launch."""
         ready = self._prepare_immersion(steps) if self._prepare_immersion is not None else steps
         if self._walls.mass is not None:
             ready = min(ready, self._walls.mass.steps_left(self.step))
         return self.graph_steps if self._can_replay(min(steps, ready)) else 1
 
     def _before_launch(self, steps: int) -> Hashable:
-        """Prepare walls, iolets and the update of sites inside cells; return the phase within the update interval."""
+        """Prepare walls, iolets and the marking of sites inside cells; return the phase within the marking interval."""
         self._walls.restore()
         if self._walls.mass is not None:
             self._walls.mass.prepare(self.step)
@@ -183,12 +187,12 @@ class FlowSolver(SolverBase):
         return self.step % self._contrast.every
 
     def _measure_mass(self, host: npt.NDArray[Any]) -> None:
-        """Start to sum the mass of each component without openings into `host` (collective)."""
+        """Start summing the mass of each component without openings into `host` (collective)."""
         start = partial(self._component_mass.start, self.phase, host)
         self.measures.observe_outgoing(start)
 
     def _after_launch(self, steps: int) -> None:
-        """Account for a launch of `steps` steps."""
+        """Update the phase after a launch of `steps` steps."""
         self.phase = (self.phase + steps) % self.populations.phases
         self.restored_inside = None
 
@@ -198,7 +202,7 @@ class FlowSolver(SolverBase):
         return self.phase == 0 and self.step > 0 and not (circuits and circuits.needs_host)
 
     def fields(self, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
-        """Return fields of the owned sites in lattice units; all ranks must call it together.
+        """Return fields of the owned sites in lattice units (collective).
 
         Names: density (n,), velocity (n, 3), stress (n, 6: xx yy zz xy xz yz, deviatoric), shear_rate (n,),
         wall_shear_stress and traction (n, 3; zero off the wall), viscosity (n,).
@@ -209,11 +213,11 @@ class FlowSolver(SolverBase):
         return self.measures.fields(names)
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return the same, computed on the device, in arrays that the next call overwrites."""
+        """Return the same fields as `fields`, in device arrays that the next call overwrites."""
         return self.measures.device_fields(names)
 
     def check(self) -> Health:
-        """Return mass (in sites of density 1) and maximum Mach number over all ranks.
+        """Return the mass (in sites of density 1) and the maximum Mach number over all ranks.
 
         Raises:
             UnstableError: a population is not finite; on every rank, with the coordinates of the first such site.
@@ -222,7 +226,9 @@ class FlowSolver(SolverBase):
         return Health(monitor.step, {"mass": monitor.mass, "mach": monitor.mach})
 
     def monitor(self) -> Monitor:
-        """Return mass, Mach number and flow over all ranks; the mass does not depend on the number of ranks.
+        """Return the mass, the maximum Mach number and the inflows over all ranks.
+
+        The mass is the same on any number of ranks.
 
         Raises:
             UnstableError: a population is not finite; on every rank, with the coordinates of the first such site.
@@ -232,25 +238,34 @@ class FlowSolver(SolverBase):
     def mass_created(self) -> npt.NDArray[np.float64]:
         """Return the mass created by walls since the start, which the solver removes again; collective.
 
-        One value for each connected component of the fluid, in sites of density 1, (components,). Shape (0,) if all
-        walls are halfway and at rest. Many times the mass of a component indicates underresolved walls.
+        There is one value for each connected component of the fluid, in sites of density 1, (components,). The result
+        is empty if all walls are half-way walls at rest. A value of many times the mass of the component indicates that
+        the walls are not resolved.
         """
         mass = self._walls.mass
         return mass.created() if mass is not None else np.zeros(0)
 
     def start_monitor(self, *, totals: bool = True) -> PendingMonitor:
-        """Start the reduction of totals of the current state, or of its flow only; the copy overlaps later steps."""
+        """Start the reduction of the current state, without `totals` only of its flow.
+
+        The copy overlaps with later steps.
+        """
         return self.measures.start_monitor(totals=totals)
 
     def state(self) -> State:
-        """Return the restart data, the same for every layout, number of ranks and device.
+        """Return the restart data, which are the same for every layout, number of ranks and device.
 
-        Arrays of the sites: `populations` (n_owned, Q), outgoing, shifted by the weight, assembled on access in any
-        thread. `relaxation` (n_owned,), omega+ of the last step, for a rheology that needs it. `reference_velocity`
-        (n_owned, 3), the reference of `measures.velocity_change`, after its first call. `inside` (n_owned,), the last
-        indices of viscosities inside cells, unless they are updated after this step. `moments` (n_owned, 10), with the
-        layout of this name: a restart from them is exact, from populations only to round-off. Attributes
-        "iolets.<name>.<number>" belong to Windkessel outlets.
+        Arrays of the sites:
+
+        - `populations` (n_owned, Q): outgoing, minus their weights; assembled on access, in any thread.
+        - `relaxation` (n_owned,): omega+ of the last step, for a rheology that needs it.
+        - `reference_velocity` (n_owned, 3): the reference of `measures.velocity_change`, after its first call.
+        - `inside` (n_owned,): the last indices of the viscosities inside cells, unless they are updated after this
+          step.
+        - `moments` (n_owned, 10): with the layout of this name; a restart from them is exact, whereas a restart from
+          populations with this layout is exact only up to round-off.
+
+        Attributes "iolets.<name>.<number>" belong to Windkessel outlets.
         """
         self._walls.restore()
         arrays: dict[str, Rows] = {**self.populations.state(self.phase)}
@@ -268,7 +283,7 @@ class FlowSolver(SolverBase):
 
     @property
     def keys(self) -> Mapping[str, npt.NDArray[np.int64]]:
-        """Return the rows of a state that this rank needs."""
+        """Return the keys of the state rows that this rank needs."""
         return {SITES: self.owned}
 
     def set_state(self, state: State) -> None:
@@ -304,29 +319,30 @@ class FlowSolver(SolverBase):
         self.measures.observation.reference_velocity = arrays.get("reference_velocity")
 
     def set_force(self, field: npt.NDArray[Any]) -> None:
-        """Add a body force density per site to the model's from the next step on, (n_owned, 3), rows as `owned`.
+        """Add a body force density at each site to that of the model, from the next step on; collective.
 
-        In lattice units; collective. It is not part of the state: set it again after a restart.
+        `field` (n_owned, 3) is in lattice units, ordered as `owned`. It is not part of the state: set it again after a
+        restart.
 
         Raises:
-            CaseError: another shape, a value that is not finite, or immersed bodies.
+            CaseError: the shape is wrong, a value is not finite, or bodies are immersed.
         """
         if self._physics.set_force(np.asarray(field)):
             self._rebuild_stages()
 
     def set_body_force(self, force: tuple[float, float, float]) -> None:
-        """Replace the body force density of the model from the next step on, in lattice units; collective.
+        """Replace the body force density of the model, in lattice units, from the next step on; collective.
 
         It is not part of the state: set it again after a restart.
 
         Raises:
-            CaseError: a force field is set.
+            CaseError: a force field has been set.
         """
         self._physics.set_body_force(force)
         self._rebuild_stages()
 
     def _rebuild_stages(self) -> None:
-        """Rebuild the stages after a change of kernels or arguments."""
+        """Rebuild the stages after kernels or arguments have changed."""
         self._phases = self._steps.phases()
         self.measures.observation.clear_launches()
         self.discard_graphs()
@@ -345,6 +361,6 @@ class FlowSolver(SolverBase):
             exchange.close()
 
     def _time_exchanges(self) -> None:
-        """Record the streams of the messages with the timers."""
+        """Connect the exchanges to the timers, which record the overlap of messages with computation."""
         for exchange in self.exchanges:
             exchange.overlap_timer = lambda name: self.timers.overlap(name)

@@ -4,17 +4,17 @@
 One step from t to t + 1 (theory/flow, section 4):
 
     send halo                 outgoing populations of sites at rank boundaries
-    walls interior            returns from interpolated and moving walls
+    walls interior            populations returned by interpolated and moving walls
     stream-collide interior   f_q(x, t) = f*_q(x - c_q, t - 1);  f* = f - omega (f - feq) + h
     receive halo
     walls edge
     stream-collide edge       the same for sites at rank boundaries
-    pressure iolets           replace populations leaving through an iolet by returning ones
+    pressure iolets           replace the populations that leave through an iolet by returning ones
     velocity iolets
     advance clock
 
-`iolet_stages.py` adds stages of some iolets; stages of immersed bodies come last. On a GPU the sites at rank boundaries
-are swept concurrently with the interior as soon as the halo arrives, where possible.
+`iolet_stages.py` adds stages for some iolets; the stages of immersed bodies come last. On a GPU, the sites at rank
+boundaries are swept concurrently with the interior where possible, as soon as the halo has arrived.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ def annotated(backend: Backend, name: str, action: Action) -> Action:
 
 
 class Steps:
-    """Assembles the stages of a step; `precision` is (compute, storage), `immersed` has stages of immersed bodies."""
+    """Builder of the stages of a step.
+
+    `precision` is (compute, storage), `immersed` are the stages of immersed bodies.
+    """
 
     def __init__(
         self,
@@ -90,10 +93,10 @@ class Steps:
         return stages + before + iolets.after_sweep(phase, swept) + after + self.immersed
 
     def _overlapped(self, send: list[Stage], edges: list[Stage]) -> tuple[list[Stage], list[Stage]]:
-        """Return the send and edge stages, with the edge stages on their own stream so that they overlap the interior.
+        """Return the send and edge stages, with the edge stages on a separate stream to overlap with the interior.
 
-        Requires that the edge stages are only receive and sweep, and that no sweep writes data read by the other one
-        (two copies). Steps timed stage by stage run them in sequence.
+        This requires that the only edge stages are the receive and the sweep, and that neither sweep writes data that
+        the other one reads (two copies). If individual stages are timed, they run in sequence.
         """
         backend, side, sent = self._backend, self._side, list[Any]()
         if not backend.concurrent_streams or len(edges) != 2 or len(self._layout.arrays) < 2:
@@ -141,7 +144,7 @@ class Steps:
         )
 
     def _sweeps(self, phase: int) -> tuple[list[Stage], list[Stage]]:
-        """Return the stages that stream and collide: of sites that need no message, and of the others."""
+        """Return the streaming and collision stages for the sites that need no message and for the other sites."""
         layout, physics = self._layout, self._physics
         policies = (*self._precision, physics.relaxation, physics.force)
         kernel = self._backend.load(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tile layout: blocks of B^3 sites with contiguous populations, a table of neighbour tiles, two copies.
+"""Tile layout: blocks of B^3 lattice points with contiguous populations, in two copies, and a table of neighbour tiles.
 
-Tiles are owned as a whole. Order: interior tiles, tiles at rank boundaries, then copies of tiles of other ranks.
-Slot of population q at lane s of tile t: (t Q + q) B^3 + s with s = x + B (y + B z).
+Each tile has one owner for all its points. The order is: interior tiles, tiles at rank boundaries, copies of tiles of
+other ranks. Population q at lane s = x + B (y + B z) of tile t is in slot (t Q + q) B^3 + s.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from seiche.halo.plan import build_plan
 _NEIGHBOUR_OFFSETS = [(dx, dy, dz) for dz in (-1, 0, 1) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
 #: Mask row of a tile without walls.
 _NO_WALLS = (1 << 32) - 1
-#: Sites processed per pass.
+#: Number of sites processed per pass.
 _CHUNK = 1 << 20
 
 
-def refuse_periods(sites: SiteSet, name: str, edge: int) -> None:
-    """Raise CaseError if a periodic extent is not a multiple of `edge`, for the layout `name`."""
+def check_periods(sites: SiteSet, name: str, edge: int) -> None:
+    """Raise CaseError if a periodic extent is not a multiple of `edge`; `name` is the layout in the message."""
     for axis, letter in enumerate("xyz"):
         if sites.periodic[axis] and sites.shape[axis] % edge:
             extent = f"the periodic extent of {sites.shape[axis]} sites along {letter}"
@@ -37,16 +37,19 @@ def refuse_periods(sites: SiteSet, name: str, edge: int) -> None:
 
 
 class TileLayout(Layout):
-    """Sites in tiles of `edge`^3 (4 or 8); `numbers` values are stored per site."""
+    """Sites in tiles of `edge`^3 points (edge 4 or 8), with `numbers` stored values per site."""
 
     numbers: int
 
     def __init__(self, backend: Backend, world: World, region: Region, store: str, *, edge: int) -> None:
-        """Number the tiles, flag walls, build the table and allocate; may raise CaseError, see `refuse_periods`."""
+        """Number the tiles, build the wall masks and the table, and allocate.
+
+        May raise CaseError, see `check_periods`.
+        """
         super().__init__(backend, store, region.velocity_set)
         self.numbers = self._numbers()
         self.edge, self.volume = edge, edge**3
-        refuse_periods(region.sites, self.name, edge)
+        check_periods(region.sites, self.name, edge)
         self._number_tiles(region)
         self._coords = region.coords
         self.item = self._tile_rows(region.coords) * self.volume + self._lane(region.coords)
@@ -68,14 +71,17 @@ class TileLayout(Layout):
     def _numbers(self) -> int:
         return self.velocity_set.Q
 
-    def _order(self, place: npt.NDArray[np.int64], at_boundary: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        """Return the order of the owned tiles at `place` (n, 3): tiles at rank boundaries last, else x fastest."""
+    def _order(
+        self, tile_coordinates: npt.NDArray[np.int64], at_boundary: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.int64]:
+        """Return the order of the owned tiles: x is the fastest index; tiles at rank boundaries are last."""
         return np.argsort(at_boundary, kind="stable")
 
     def _key(self, coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the tile number of each site in the box of all tiles, x fastest.
+        """Return the number of the tile of each site in the box of all tiles, with x as the fastest index.
 
-        Neighbours along x are then close in memory and in time, so runs of memory shared across that face stay cached.
+        Neighbouring tiles along x are then processed one after the other, so the memory sectors that both read stay in
+        the cache.
         """
         tile = coords // self.edge
         return np.asarray((tile[..., 2] * self._extent[1] + tile[..., 1]) * self._extent[0] + tile[..., 0])
@@ -85,7 +91,7 @@ class TileLayout(Layout):
         return np.asarray(inside[..., 0] + self.edge * (inside[..., 1] + self.edge * inside[..., 2]))
 
     def _number_tiles(self, region: Region) -> None:
-        """Set the tile keys in local order and the 27 neighbours of every owned tile (itself where there is none)."""
+        """Set the tile keys in local order and the 27 neighbours of each owned tile (itself where there is none)."""
         edge, shape, periodic = self.edge, region.sites.shape, region.sites.periodic
         self._extent = [-(-extent // edge) for extent in shape]
         owned = np.unique(self._key(region.coords))
@@ -120,7 +126,7 @@ class TileLayout(Layout):
         self.interior = int(np.count_nonzero(~at_boundary)) * self.volume
 
     def _tiles_with_sites(self, candidates: npt.NDArray[np.int64], region: Region) -> tuple[Any, Any]:
-        """Return the tiles among the ascending keys `candidates` that contain sites, and the first site of each."""
+        """Return those of the ascending keys `candidates` whose tiles contain sites, and the first site of each."""
         first = np.full(len(candidates), -1, np.int64)
         for begin in range(0, len(region.sites), _CHUNK):
             coords = region.sites.coords[begin : begin + _CHUNK].astype(np.int64)
@@ -131,7 +137,7 @@ class TileLayout(Layout):
         return candidates[first >= 0], first[first >= 0]
 
     def _tile_rows(self, coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the local tile of each site (owned or copied)."""
+        """Return the local number of the tile (owned or copied) of each site."""
         return np.asarray(self._sorted[np.searchsorted(self._keys, self._key(coords), sorter=self._sorted)])
 
     def _walls(self, region: Region) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
@@ -147,7 +153,7 @@ class TileLayout(Layout):
         return np.ascontiguousarray(mask[has_walls]) if has_walls.any() else np.zeros((1, self.volume), np.uint32), rows
 
     def _requests(self, region: Region) -> dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]]:
-        """Return by peer the keys of the populations that edge sites pull from copied tiles, and their local slots."""
+        """Return, by peer, the keys of the populations that edge sites read from its tiles, and their local slots."""
         requests: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]] = {}
         if self.interior == self.items:
             return requests
@@ -173,32 +179,32 @@ class TileLayout(Layout):
         return self._slot(q, self.item[region.rows_of(site)]).astype(np.uint32)
 
     def kernel_name(self, phase: int) -> str:
-        """Return the registry's name."""
+        """Return the name of the layout in the kernel registry."""
         return self.name
 
     def members(self, phase: int) -> dict[str, Any]:
-        """Return arrays, table and wall masks."""
+        """Return the arrays, the tile table and the wall masks."""
         arrays = {"f_in": self.arrays[phase], "f_out": self.arrays[1 - phase]}
         return {**arrays, "table": self._table, "walls": self._walls_array}
 
     def source(self, phase: int) -> Array:
-        """Return the copy with the current state."""
+        """Return the copy that contains the current state."""
         return self.arrays[phase]
 
     def halo_mode(self, phase: int) -> HaloMode:
-        """Return "gather": both copies are pulled from."""
+        """Return "gather": in every phase, sites read the populations of their neighbours."""
         return "gather"
 
     def leaving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint32]:
-        """Return the sites' own slots."""
+        """Return the slots of the sites themselves."""
         return self._slot(q, self.item if rows is None else self.item[rows]).astype(np.uint32)
 
     def leaving_distance(self, phase: int, q: int) -> int | None:
-        """Return q tiles of one direction."""
+        """Return the distance between the rest population and population q in a tile."""
         return q * self.volume
 
     def arriving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
-        """Return the slots of the upwind sites, in the same tile or a neighbour of it."""
+        """Return the slots of the upwind sites, which are in the same tile or in a neighbour tile."""
         position = self._coords[rows] % self.edge - self.velocity_set.vectors[q]
         neighbour = 13 + position // self.edge @ np.array([1, 3, 9])
         tile = self._neighbours[self.item[rows] // self.volume, neighbour]
@@ -206,5 +212,5 @@ class TileLayout(Layout):
 
     @property
     def addressing_bytes(self) -> int:
-        """Return the bytes of the table and the wall masks, read once per step."""
+        """Return the size of the tile table and the wall masks in bytes; they are read once per step."""
         return self._table_bytes

@@ -17,7 +17,7 @@ CS2 = 1.0 / 3.0
 
 @dataclass(frozen=True, eq=False)
 class VelocitySet:
-    """Lattice vectors (Q, 3), rest first, then opposite pairs (2k - 1, 2k), and their weights (Q,)."""
+    """Lattice vectors (Q, 3), first the rest vector, then pairs of opposite vectors (2k - 1, 2k), and weights (Q,)."""
 
     name: str
     vectors: npt.NDArray[np.int64]
@@ -30,18 +30,18 @@ class VelocitySet:
 
     @cached_property
     def opposite(self) -> npt.NDArray[np.int64]:
-        """Return the opposite of each direction, (Q,)."""
+        """Return the direction opposite to each direction, (Q,)."""
         return np.array([0] + [q + 1 if q % 2 else q - 1 for q in range(1, self.Q)])
 
     @cached_property
     def link_rows(self) -> npt.NDArray[np.int64]:
-        """Return the row of `LINK_VECTORS` of each moving direction, (Q - 1,): direction q is `link_rows[q - 1]`."""
+        """Return the rows (Q - 1,) in `LINK_VECTORS` of all directions but rest; direction q has `link_rows[q - 1]`."""
         return np.array([direction_index(vector) for vector in self.vectors[1:].tolist()])
 
     def equilibrium(
         self, excess: npt.NDArray[np.float64], velocity: npt.NDArray[np.float64]
     ) -> npt.NDArray[np.float64]:
-        """Return the shifted equilibrium feq - w (theory/flow, eq. 4), shape (n, Q).
+        """Return the equilibrium minus the weights, feq - w (n, Q) (theory/flow, eq. 4).
 
         `excess` (n,) is rho - 1, `velocity` (n, 3) in sites/step.
         """
@@ -66,5 +66,5 @@ D3Q27 = VelocitySet(
     np.array(_REST + _AXES + _EDGES + _CORNERS),
     np.array([8 / 27] + [2 / 27] * 6 + [1 / 54] * 12 + [1 / 216] * 8),
 )
-#: By name.
+#: Velocity sets by name.
 VELOCITY_SETS = {lattice.name: lattice for lattice in (D3Q15, D3Q19, D3Q27)}

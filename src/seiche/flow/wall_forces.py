@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Force and torque of the fluid on parts of the wall (theory/flow, eqs. 38b and 38c).
 
-Momentum that links transfer to the wall is summed on the device as integer multiples of 2^-44, so the result does not
-depend on layout, ranks, threads or device. Nothing is computed in steps without a measurement.
+The device sums the momentum that the links transfer to the wall as integer multiples of 2^-44, so the result does not
+depend on the layout, the number of ranks or threads, or the device. Steps without a measurement compute nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from seiche.errors import CaseError
 from seiche.flow.layout import Layout, Use
 from seiche.flow.model import Body
 from seiche.flow.region import Region
-from seiche.flow.wall_links import wall_places
+from seiche.flow.wall_links import wall_points
 from seiche.flow.wall_mass import blocks
 from seiche.kernels.registry.halo import halo_move
 from seiche.kernels.registry.walls import WALL_MASS_SCALE, wall_forces
@@ -34,25 +34,28 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class _Calls:
-    """Calls before a step of one phase: copy the outgoing populations, and add the momentum of all links."""
+    """Bound kernels of one phase: `pack` copies outgoing populations, `add` sums the momentum of all links."""
 
     pack: Callable[[], None]
     add: Callable[[], None]
 
 
 class PendingForces:
-    """Forces whose sums are in transfer to the host; call `result` once, on all ranks."""
+    """Forces whose sums are being copied to the host; call `result` once, on all ranks."""
 
     def __init__(self, forces: WallForces, host: npt.NDArray[np.int64], event: Any) -> None:
         self._forces, self._host, self._event = forces, host, event
 
     def result(self) -> dict[str, Floats]:
-        """Return force and torque (6,) of each body in lattice units (collective)."""
+        """Return the force and torque (6,) on each body in lattice units (collective)."""
         return self._forces.finish(self._host, self._event)
 
 
 class WallForces:
-    """Measures forces on `bodies`; torques are in units of 2^k during the sum, k from the extent of the geometry."""
+    """Measurement of the forces on `bodies`.
+
+    Torques are summed in units of 2^k, with k from the extent of the geometry.
+    """
 
     def __init__(
         self,
@@ -64,9 +67,9 @@ class WallForces:
         precision: tuple[Any, Any],
         world: World,
     ) -> None:
-        """Find the links of the bodies, before the first slot of `layout` is used; collective.
+        """Find the links of the bodies and reserve their slots, so before `layout` first returns slots; collective.
 
-        Raises CaseError on all ranks for a body without a link.
+        Raises CaseError on all ranks if a body has no link.
         """
         self._backend, self._layout, self._precision, self._world = backend, layout, precision, world
         self.names = [body.name for body in bodies]
@@ -75,24 +78,24 @@ class WallForces:
             sites.link_kind[region.boundary_rows][:, lattice.link_rows] == LinkKind.WALL
         )
         boundary = region.boundary_rows[boundary_row]
-        points = wall_places(sites, boundary, lattice.link_rows[direction])
+        points = wall_points(sites, boundary, lattice.link_rows[direction])
         origin = np.asarray(sites.origin) / sites.spacing
         site_positions = origin + sites.coords[sites.boundary[boundary]]
         corners = [origin, origin + np.asarray(sites.shape)]
         distance = [np.abs(corner - np.array(body.center)).max() for body in bodies for corner in corners]
         self._unit = 2.0 ** float(np.ceil(np.log2(max([1.0, *distance]))))
-        links_of_bodies, levers, numbers = [np.zeros(0, np.int64)], [np.zeros((0, 3))], [np.zeros(0, np.int64)]
+        body_links, levers, body_numbers = [np.zeros(0, np.int64)], [np.zeros((0, 3))], [np.zeros(0, np.int64)]
         for number, body in enumerate(bodies):
             inside = np.ones(len(points), bool) if body.patch is None else np.asarray(body.patch(points), bool)
             links = np.flatnonzero(inside)
-            # In the order of items, so that neighbouring links read neighbouring populations.
+            # Links are sorted by item, so that neighbouring links read neighbouring populations.
             links = links[np.lexsort((layout.item[region.boundary_sites[boundary_row[links]]], direction[links]))]
-            links_of_bodies.append(links)
+            body_links.append(links)
             levers.append((site_positions[links] - np.array(body.center)) / self._unit)
-            numbers.append(np.full(len(links), number))
-        links = np.concatenate(links_of_bodies)
+            body_numbers.append(np.full(len(links), number))
+        links = np.concatenate(body_links)
         self._row, self._q = region.boundary_sites[boundary_row[links]], direction[links] + 1
-        self._lever, self._body = np.concatenate(levers), np.concatenate(numbers)
+        self._lever, self._body = np.concatenate(levers), np.concatenate(body_numbers)
         self._code = ((lattice.vectors[self._q] + 1) << np.array([0, 2, 4])).sum(axis=1).astype(np.uint32)
         counts = world.allreduce_sum(np.bincount(self._body, minlength=len(bodies)))
         for name, count in zip(self.names, counts, strict=True):
@@ -105,9 +108,10 @@ class WallForces:
         self._free: list[npt.NDArray[np.int64]] = []
 
     def start(self, phase: int, replace: Callable[[Callable[[], None] | None], None]) -> PendingForces:
-        """Start the measurement of the forces in the next step, of this phase, without waiting; halos must be current.
+        """Start measuring the forces in the next step, which is of this phase; halos must be current.
 
-        `replace(before)` calls `before`, then replaces the populations that walls return.
+        The call does not wait for the result. `replace(before)` must call `before` and then replace the populations
+        that the walls return.
         """
         backend = self._backend
         calls = self._calls_of(phase) if len(self._row) else None
@@ -120,7 +124,7 @@ class WallForces:
         return PendingForces(self, host, backend.current().record())
 
     def finish(self, host: npt.NDArray[np.int64], event: Any) -> dict[str, Floats]:
-        """Return the forces once `host` has the sums of this rank (collective)."""
+        """Wait until `host` contains the sums of this rank, and return the forces (collective)."""
         self._backend.await_event(event)
         sums = np.asarray(self._world.allreduce_sum(host.copy()), np.int64).reshape(-1, COMPONENTS)
         self._free.append(host)
@@ -128,7 +132,7 @@ class WallForces:
         return dict(zip(self.names, sums * scale, strict=True))
 
     def _calls_of(self, phase: int) -> _Calls:
-        """Return the bound kernels of a phase, created at the first use."""
+        """Return the bound kernels of a phase; they are created at their first use."""
         if phase not in self._calls:
             backend, layout, upload = self._backend, self._layout, self._backend.upload
             outgoing_slots = np.zeros(len(self._row), np.uint32)

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Conservation of mass in each connected component of the fluid (theory/flow, section 8).
 
-Interpolated and moving walls create mass: outgoing and returning populations of a link differ, and these differences do
-not cancel over the links. Collisions in single precision create mass by rounding. Both are removed evenly from the rest
-populations of sites at the wall, which preserves momentum and the physical flux along the walls.
+Interpolated and moving walls create mass, because the outgoing and returning populations of a link differ, and these
+differences do not cancel in the sum over the links. Collisions in single precision create mass by rounding. Both errors
+are removed evenly from the rest populations of the wall sites, which preserves momentum and the physical flux along the
+walls.
 
-The mass created at links is summed in every step. The sums of a window reach every rank one window later; the
-correction assumes that a window creates as much mass as the last one whose sums are available, and also reduces the
-remaining error. The total mass of components without openings is compared with the initial one every `CHECK_INTERVAL`
-steps, if numbers are rounded to less than double precision.
+The mass created at links is summed in every step. The sums of a window of steps reach all ranks one window later. The
+correction assumes that each window creates as much mass as the last one whose sums are available, and it also reduces
+the remaining error. If values are rounded to less than double precision, the total mass of components without openings
+is compared with the initial mass every `CHECK_INTERVAL` steps.
 
-All sums are integer multiples of 2^-44, independent of the numbers of ranks and threads.
+All sums are integer multiples of 2^-44, so they do not depend on the numbers of ranks and threads.
 """
 
 from __future__ import annotations
@@ -27,25 +28,25 @@ from seiche.domain.world import World
 from seiche.flow.component_mass import EXCESS, excess_of
 from seiche.kernels.registry.walls import WALL_BLOCK, WALL_MASS_SCALE
 
-#: Steps of a window; windows begin at its multiples.
+#: Number of steps in a window; windows begin at multiples of it.
 WINDOW = 16
-#: Steps of a window if only rounding is corrected.
+#: Number of steps in a window if only rounding is corrected.
 LONG_WINDOW = 32
-#: Steps between two comparisons of the total mass, a multiple of both.
+#: Number of steps between two comparisons of the total mass, a multiple of both window lengths.
 CHECK_INTERVAL = 1024
-#: Sums of a component: mass created at links, and change of the rest populations.
+#: Rows of the sums of a component: mass created at links, and change of the rest populations.
 CREATED, CORRECTED = 0, 1
 #: A window corrects 1/SHARE of the remaining error. The correction lowers the density at the wall, which creates more
 #: mass, so a larger fraction would overshoot.
 SHARE = 4
-#: Rows of the restart data, and of former checkpoints without total mass.
+#: Rows of the restart data; rows in checkpoints of earlier versions, which lack the total mass.
 ROWS, FORMER_ROWS = 10, 6
 
 Units = npt.NDArray[np.int64]
 
 
 class WallMass:
-    """Mass created and removed, of each component of the fluid, in units of 2^-44.
+    """Mass created and removed in each component of the fluid, in units of 2^-44.
 
     `amount` (components,) on the device is the mass removed per corrected site and step.
     """
@@ -59,43 +60,43 @@ class WallMass:
         closed: npt.NDArray[np.bool_],
         creates: bool,
     ) -> None:
-        """Start from zero; collective.
+        """Set all sums to zero; collective.
 
-        `component` (m,) of the corrected sites of this rank; `closed` (components,) marks those whose total mass is
-        compared; `creates` is whether walls create mass.
+        `component` (m,) is the component of each corrected site of this rank; `closed` (components,) flags the
+        components whose total mass is compared; `creates` states whether walls create mass.
         """
         self._backend, self._world, self._count, self._creates = backend, world, len(closed), creates
-        #: Components whose total mass is compared.
+        #: Flags of the components whose total mass is compared.
         self.closed = closed
         self.window = WINDOW if creates else LONG_WINDOW
         self._sites = np.maximum(world.allreduce_sum(np.bincount(component, minlength=self._count)), 1)
         self._sums: Array = backend.zeros(2 * self._count, np.int64)
-        #: Sums for measurements, which do not change the state; discarded.
+        #: Sums of measurements, which do not change the state; they are discarded.
         self.unused: Array = backend.zeros(self._count, np.int64)
         self.amount: Array = backend.zeros(self._count, np.float64)
-        #: Starts the sum of the total mass of the current state into host memory, see `ComponentMass`.
+        #: Function that starts summing the total mass of the current state into host memory, see `ComponentMass`.
         self.measure: Callable[[npt.NDArray[Any]], None] | None = None
         self._host = backend.pinned(2 * self._count, np.int64)
         self._host_total: npt.NDArray[Any] | None = None
-        self._pending: list[Any] = []  # the event after which the host has the sums
-        self._measuring = False  # whether they include the total mass
+        self._pending: list[Any] = []  # the event after which the sums are on the host
+        self._measuring = False  # whether the pending sums include the total mass
         zeros = np.zeros((ROWS, self._count), np.int64)
         self._last = zeros[:2]  # sums at the beginning of this window, once available
         self._previous = zeros[:2]  # sums at the beginning of the previous window
-        self._correction = zeros[0]  # of this window
+        self._correction = zeros[0]  # correction in this window
         self._rounding = zeros[0]  # mass created by rounding up to the last comparison
-        self._initial, self._has_initial = zeros[:EXCESS], False  # the first excess of mass, once measured
+        self._initial, self._has_initial = zeros[:EXCESS], False  # first measured excess mass
 
     def sums_of(self, row: int) -> Array:
         """Return the device sums (components,) of this rank; `row` is CREATED or CORRECTED."""
         return self._sums[row * self._count : (row + 1) * self._count]
 
     def steps_left(self, step: int) -> int:
-        """Return the number of steps from `step` on with the same correction."""
+        """Return the number of steps from `step` on to which the same correction applies."""
         return self.window - step % self.window
 
     def prepare(self, step: int) -> None:
-        """At the beginning of a window, set its correction and start the copy of its sums to the host; collective."""
+        """At the beginning of a window, set its correction and start copying the sums to the host; collective."""
         if step % self.window:
             return
         latest = self._received_sums()
@@ -103,7 +104,7 @@ class WallMass:
         if self._creates:
             created_in_window = latest[CREATED] - self._previous[CREATED]
             correction = created_in_window + remaining_error // SHARE
-        else:  # the error is available from the last comparison
+        else:  # the error is known from the last comparison
             correction = remaining_error if step % CHECK_INTERVAL == self.window else np.zeros_like(remaining_error)
         self._previous, is_changed = latest, bool(np.any(correction != self._correction))
         self._correction = correction
@@ -114,7 +115,7 @@ class WallMass:
             self._start_copy(compares_total)
 
     def _start_copy(self, compares_total: bool) -> None:
-        """Start the copy of the sums to the host, with the total mass if `compares_total`."""
+        """Start copying the sums to the host, with the total mass if `compares_total`."""
         if compares_total and self.measure is not None:
             if self._host_total is None:
                 self._host_total = self._backend.pinned(4 * self._count, np.int64)
@@ -134,7 +135,7 @@ class WallMass:
         return self._last
 
     def _compare_total(self, excess: Units) -> None:
-        """Set the mass created by rounding, from the excess of mass at the last copy of the sums."""
+        """Compute the mass created by rounding from the excess mass at the last copy of the sums."""
         if not self._has_initial:
             self._initial, self._has_initial = excess, True
         coarse, fine = excess - self._initial
@@ -160,7 +161,10 @@ class WallMass:
         return np.concatenate([current, latest, *rows])
 
     def set_state(self, state: Units | None) -> None:
-        """Restore the result of `state`; None or a state of other components restores zero."""
+        """Restore the result of `state`.
+
+        None, or a state with a different number of components, resets the sums to zero.
+        """
         rows = np.zeros((ROWS, self._count), np.int64)
         if state is not None and np.shape(state) in (rows.shape, (FORMER_ROWS, self._count)):
             rows[: len(state)] = state
@@ -176,9 +180,10 @@ class WallMass:
 
 
 def blocks(component: npt.NDArray[np.int64], interior: int) -> tuple[Units, npt.NDArray[np.uint32], int]:
-    """Return limits (b + 1,), component (b,) and interior number of blocks of items of `component` (m,).
+    """Divide items into blocks; return their limits (b + 1,), their components (b,) and the number of interior blocks.
 
-    The first `interior` items are interior. No block mixes interior and other items, or two components.
+    `component` (m,) is the component of each item; the first `interior` items are interior. No block contains both
+    interior and other items, or items of two components.
     """
     count = len(component)
     is_limit = np.zeros(count + 1, bool)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Interpolated walls (at the geometry's link fractions) and moving walls (theory/flow, eqs. 36 to 38).
 
-Half-way walls at rest are part of a layout's addressing. For all others a stage before the sweep replaces the outgoing
-population of each wall link by the returning one (`kernels/flow/walls.hpp`). Between steps the outgoing populations are
-stored. The mass that this creates is removed (`wall_mass.py`).
+The addressing of a layout includes half-way walls at rest. For all other walls, a stage before the sweep replaces the
+outgoing population of each wall link by the returning one (`kernels/flow/walls.hpp`). Between steps the outgoing
+populations are stored. The mass that these walls create is removed (`wall_mass.py`).
 """
 
 from __future__ import annotations
@@ -34,10 +34,13 @@ Action = Callable[[], None]
 
 @dataclass
 class _Phase:
-    """Actions of the steps of a phase: `actions` and `traffic` (bytes), keyed by whether they need other ranks.
+    """Wall actions in the steps of one phase.
 
-    `measuring` are the same actions without mass accounting. `saving` has pairs of calls that save and restore the
-    populations. `rim` are the two actions around the iolet stages for wall links next to iolets.
+    The keys of the dictionaries state whether data of other ranks are needed.
+
+    `traffic` are the bytes moved by `actions`. `measuring` are the same actions without the summation of mass. `saving`
+    has pairs of calls that save and restore the populations. `rim` are the two actions before and after the iolet
+    stages for wall links next to iolets.
     """
 
     actions: dict[bool, list[Action]] = field(default_factory=lambda: {False: [], True: []})
@@ -48,14 +51,14 @@ class _Phase:
     rim_traffic: int = 0
 
     def add(self, edge: bool, action: Action, traffic: int, measuring: Action | None = None) -> None:
-        """Append an action and its variant for measurements, which does not account for mass."""
+        """Append an action, and its variant for measurements, which does not sum the mass."""
         self.actions[edge].append(action)
         self.measuring[edge].append(measuring or action)
         self.traffic[edge] += traffic
 
 
 class WallStages:
-    """Stages of walls that are interpolated or move; empty without such walls."""
+    """Stages of interpolated and moving walls; there are none without such walls."""
 
     def __init__(
         self,
@@ -91,7 +94,7 @@ class WallStages:
         component = self.component
         closed = closed_components(region, world, component, count) & has_rounding
         all_links, is_moving = links_of(region, walls, world, component)
-        is_resting = ~is_moving & ~all_links.alone & ~all_links.late
+        is_resting = ~is_moving & ~all_links.halfway & ~all_links.late
         resting, rim, moving = (
             all_links.chosen(mask, layout.item, layout.interior) for mask in (is_resting, all_links.late, is_moving)
         )
@@ -110,7 +113,7 @@ class WallStages:
     ) -> None:
         """Upload the arrays of the links, and list the kernels of each kind of step."""
         backend, layout, precision, component = self._backend, self._layout, self._precision, self.component
-        # Same order as the links: sites that need another rank last, then by component and item.
+        # The same order as for links: by component and item, with sites that need other ranks last.
         items = layout.item[wall_sites]
         wall_sites = wall_sites[np.lexsort((items, component[wall_sites], items >= layout.interior))]
         interior_count = int(np.count_nonzero(items < layout.interior))
@@ -140,7 +143,7 @@ class WallStages:
                 interior_count,
                 row=CORRECTED,
             )
-            # After the sweep the populations are in the slots of the next phase.
+            # After the sweep, the populations are in the slots of the next phase.
             next_phase = (phase + 1) % layout.phases
             rim_members, _ = self._wall_members(rim, share[2], next_phase)
             self._add_rim(plan, rim_members, rim, layout.rebuild(next_phase, "late"))
@@ -157,7 +160,7 @@ class WallStages:
     def _wall_members(
         self, links: WallLinks, share: Array, phase: int
     ) -> tuple[dict[str, Any], list[tuple[Action, ...]]]:
-        """Return the members of `WallReturn` in this phase, and calls that save and restore the replaced values."""
+        """Return the members of `WallReturn` in this phase, and the calls that save and restore the replaced values."""
         layout, opposite = self._layout, self._layout.velocity_set.opposite
         own_slots, other_slots = np.zeros(len(links.row), np.uint32), np.zeros(len(links.row), np.uint32)
         for q in np.unique(links.q):
@@ -165,7 +168,7 @@ class WallStages:
             rows = links.row[selected]
             own_slots[selected] = layout.leaving_slots(phase, int(q), rows)
             outgoing = layout.leaving_slots(phase, int(opposite[q]), rows)
-            other_slots[selected] = np.where(links.alone[selected], own_slots[selected], outgoing)
+            other_slots[selected] = np.where(links.halfway[selected], own_slots[selected], outgoing)
             incoming = selected & links.arrives
             other_slots[incoming] = layout.arriving_slots(phase, int(q), links.row[incoming])
         source, count = layout.boundary(phase), len(own_slots)
@@ -175,7 +178,7 @@ class WallStages:
         return members, self._saving(source, slots, buffer)
 
     def _correction(self, rows: npt.NDArray[np.int64], phase: int) -> tuple[dict[str, Any], list[tuple[Action, ...]]]:
-        """Return the members of `MassCorrection` of sites in this phase, and calls that save and restore them."""
+        """Return the members of `MassCorrection` in this phase, and the calls that save and restore its values."""
         assert self.mass is not None
         slots = self._backend.upload(self._layout.leaving_slots(phase, 0, rows))
         buffer = self._backend.zeros(len(rows), self._precision[1])
@@ -211,7 +214,7 @@ class WallStages:
         *,
         row: int = CREATED,
     ) -> None:
-        """Add a kernel over links or sites of `component`, the interior first, that adds to `row` of the sums."""
+        """Add a kernel for links or sites of `component` (interior ones first) that adds to `row` of the sums."""
         first, members, interior_blocks = self._summed(rule, component, interior)
         kernel = self._backend.load(spec)
         for edge, begin, end in ((False, 0, interior_blocks), (True, interior_blocks, len(first) - 1)):
@@ -233,7 +236,7 @@ class WallStages:
         return first, members, interior_blocks
 
     def _add_rim(self, plan: _Phase, rule: dict[str, Any], links: WallLinks, rebuild: Action | None) -> None:
-        """Add the returns along `late` links: computed before the iolet stages replace values, stored after them."""
+        """Add the returns along `late` links, computed before and stored after the iolet stages replace values."""
         count = len(links.row)
         if not count:
             return
@@ -251,7 +254,10 @@ class WallStages:
         return self._backend.load(halo_move("Unpack", self._precision[1]))
 
     def around_iolets(self, phase: int, after: tuple[str, ...]) -> tuple[list[Stage], list[Stage]]:
-        """Return the stages before and after those of the iolets, for wall links next to iolets, if there are any."""
+        """Return the stages before and after those of the iolets, for wall links next to iolets.
+
+        None without such links.
+        """
         plan = self._phases[phase] if self._phases else _Phase()
         if plan.rim is None:
             return [], []
@@ -260,7 +266,7 @@ class WallStages:
         return [Stage(names[0], compute, plan.rim_traffic, after)], [Stage(names[1], store, 0, (names[0],))]
 
     def rebuild(self, phase: int, *, edge: bool) -> list[Stage]:
-        """Return the stage that fills the population slots read by boundaries, if the layout has one."""
+        """Return the stage that fills the population slots read by boundaries, if the layout needs one."""
         action = self._layout.rebuild(phase, "edge" if edge else "interior")
         if action is None:
             return []
@@ -268,7 +274,7 @@ class WallStages:
         return [Stage(name, self._annotate(name, action), 0, ("receive halo",) if edge else ())]
 
     def before_sweep(self, phase: int, *, edge: bool) -> list[Stage]:
-        """Return the stage of the wall returns, at rank boundaries (`edge`) or elsewhere, if any."""
+        """Return the stage of the wall returns at rank boundaries (`edge`) or elsewhere, if there are any."""
         actions = self._phases[phase].actions[edge] if self._phases else []
         if not actions:
             return []
@@ -277,9 +283,11 @@ class WallStages:
         return [Stage(name, self._annotate(name, in_order(actions)), traffic, ("receive halo",) if edge else ())]
 
     def replace(self, phase: int, before: Action | None = None) -> None:
-        """Apply the wall returns before a step of this phase so that the state can be observed; `restore` undoes it.
+        """Apply the wall returns before a step of this phase, so that the state can be observed.
 
-        `before` is called when the outgoing populations are complete and before any is replaced.
+        `restore` reverses this.
+
+        `before` is called when the outgoing populations are complete but none has been replaced.
         """
         if before is None and (not self._phases or self._replaced is not None):
             return

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Windkessel outlets: the outflow drives a circuit of resistances and a compliance, which sets the pressure.
+"""Windkessel outlets: the outflow drives a circuit of resistances and a compliance, which determines the pressure.
 
-The sums over sites are integers (kernels/flow/windkessel.hpp), hence independent of the number of ranks. A single rank
-does not wait for its device. Several ranks reduce their sums once per step, after the sweep has been launched, so the
-device does not wait either.
+The sums over sites are integers (kernels/flow/windkessel.hpp), so they do not depend on the number of ranks. A single
+rank does not wait for its device. Several ranks reduce their sums once per step, after the sweep has been launched, so
+that the device does not wait either.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def circuit_coefficients(outlet: WindkesselIolet, response: float) -> list[float]:
-    """Return decay, gain, distal, proximal, response and start of theory/flow, eqs. 19 and 20.
+    """Return the coefficients decay, gain, distal, proximal, response and start of theory/flow, eqs. 19 and 20.
 
     `response` is the decrease of the outflow for a unit increase of the outlet density.
     """
@@ -57,9 +57,9 @@ class Windkessels:
         real: Any,
         block: int,
     ) -> None:
-        """Create the circuits of `outlets` by name; ramps are uploaded for `block` steps at a time.
+        """Create the circuits of the `outlets` by name; ramps are uploaded for `block` steps at a time.
 
-        Raises CaseError for an element that is negative or not finite, or without resistance.
+        Raises CaseError for an element that is negative or not finite, or a resistance of zero.
         """
         for name, outlet in outlets.items():
             _refuse_impossible(name, outlet)
@@ -96,7 +96,10 @@ class Windkessels:
         )
 
     def set_outlet(self, number: int, outlet: WindkesselIolet) -> None:
-        """Use the elements of `outlet` from the next step on; pressures and flow do not change. May raise CaseError."""
+        """Use the elements of `outlet` from the next step on, with the current pressures and flow.
+
+        May raise CaseError.
+        """
         name = list(self.outlets)[number]
         _refuse_impossible(name, outlet)
         self.outlets[name] = outlet
@@ -104,7 +107,7 @@ class Windkessels:
 
     @property
     def needs_host(self) -> bool:
-        """Return whether a step needs host work, which excludes replay as a graph."""
+        """Return whether a step needs work on the host, which excludes the replay of graphs."""
         return self._host is not None
 
     def prepare(self, time: Floats) -> None:
@@ -113,7 +116,7 @@ class Windkessels:
         self._backend.assign(self._ramp, np.stack(columns, axis=1).astype(self._real))
 
     def advance(self) -> None:
-        """Advance the circuits by the flow of the last step and set the densities of this one."""
+        """Advance the circuits with the flow of the last step and set the densities of this step."""
         if self._host is not None and self._stream is not None:
             self._stream.synchronize()
             self._host[:] = self._world.allreduce_sum(self._host)
@@ -123,19 +126,22 @@ class Windkessels:
         self._advance()
 
     def summation(self, inflow: Array, outlet: Array, sites: int) -> Callable[[], None]:
-        """Return a call that adds the `inflow` (sites,) of a step to the sums of the outlets `outlet` (sites,)."""
+        """Return a call that adds the `inflow` (sites,) of a step to the sums of outlets.
+
+        `outlet` (sites,) are their numbers.
+        """
         kernel = self._backend.load(registry.sum_inflow(self._real))
         return kernel.bind(self._backend.pack(kernel, inflow=inflow, outlet=outlet, sums=self._sums), 0, sites)
 
     def collect(self) -> None:
-        """With several ranks, start the copy of this step's sums to the host."""
+        """With several ranks, start copying the sums of this step to the host."""
         if self._host is not None and self._stream is not None:
             self._stream.wait(self._backend.current().record())
             with self._backend.use(self._stream):
                 self._backend.copy_to_host(self._sums, self._host)
 
     def state(self) -> dict[str, float | int]:
-        """Return the restart data: pressures and last inflow of each outlet (collective)."""
+        """Return the restart data, which are the pressures and the last inflow of each outlet (collective)."""
         sums = self._backend.download(self._sums).reshape(-1, SLOTS).sum(axis=1)
         total = self._world.allreduce_sum(np.asarray(sums, np.int64))
         capacitor, imposed = self._backend.download(self._capacitor), self._backend.download(self._imposed)

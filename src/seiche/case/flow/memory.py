@@ -12,7 +12,7 @@ from seiche.domain.occupancy import occupancy
 from seiche.domain.sites import SiteSet
 from seiche.flow.choice import LayoutName, layouts_for, step_bytes, tile_edge
 from seiche.flow.model import Newtonian
-from seiche.flow.moment_layout import numbers_of
+from seiche.flow.moment_layout import values_per_site
 from seiche.flow.velocity_set import D3Q19, VELOCITY_SETS, VelocitySet
 
 
@@ -56,7 +56,7 @@ def memory_of(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: Ve
     Lists store Q - 1 four-byte neighbours per site, and one copy of the populations ("list-aa") or two. Tiles store two
     copies for all their sites, 112 B of table per tile and 4 B of mask per site (8 B for moments).
     """
-    populations = np.dtype(storage).itemsize * (numbers_of(storage) if layout == "moments" else velocity_set.Q)
+    populations = np.dtype(storage).itemsize * (values_per_site(storage) if layout == "moments" else velocity_set.Q)
     if layout.startswith("list"):
         return float(len(sites) * ((1 if layout == "list-aa" else 2) * populations + 4 * (velocity_set.Q - 1)))
     edge, masks = tile_edge(layout), 8 if layout == "moments" else 4
@@ -68,5 +68,5 @@ def populations_of(sites: SiteSet, layout: LayoutName, storage: str, velocity_se
     if layout.startswith("list"):
         return float(len(sites)) * velocity_set.Q
     edge = tile_edge(layout)
-    values_per_site = numbers_of(storage) if layout == "moments" else velocity_set.Q
-    return float(occupancy(sites, edge).tiles) * edge**3 * values_per_site
+    stored = values_per_site(storage) if layout == "moments" else velocity_set.Q
+    return float(occupancy(sites, edge).tiles) * edge**3 * stored

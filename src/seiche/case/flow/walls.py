@@ -24,7 +24,7 @@ from seiche.domain.sites import LinkKind, SiteSet
 from seiche.errors import CaseError
 from seiche.flow.model import Body, MovingWall, Patch, Walls
 from seiche.flow.velocity_set import VELOCITY_SETS
-from seiche.flow.wall_links import ROUNDING, patches_of, velocity_at, wall_places
+from seiche.flow.wall_links import ROUNDING, patches_of, velocity_at, wall_points
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -59,7 +59,7 @@ def wall_speeds(case: FlowCase, sites: SiteSet, source: str) -> dict[str, float]
         corners = np.array(list(np.ndindex(2, 2, 2))) * sites.shape + np.asarray(sites.origin) / spacing
         return {wall.name: spacing * float(np.linalg.norm(velocity_at(wall, corners), axis=1).max()) for wall in moving}
     row, column = np.nonzero(sites.link_kind[:, columns] == LinkKind.WALL)
-    positions = wall_places(sites, row, columns[column])
+    positions = wall_points(sites, row, columns[column])
     patches = [(f'walls.moving["{table.name}"]', table.where) for table in case.walls.moving]
     patches += [(f'output.force["{table.name}"]', table.where) for table in case.output.force]
     for key, where in patches:
