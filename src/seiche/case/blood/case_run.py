@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,16 @@ from seiche.case.blood.run import BloodRun
 from seiche.case.blood.series import CellsFile, surfaces_of, wall_of
 from seiche.case.blood.setup import BloodSetup
 from seiche.case.blood.tubes import missing_types
+from seiche.case.fingerprint import fingerprint_of, values_of
 from seiche.case.flow.monitor import FlowMonitor
 from seiche.case.flow.run import FlowCaseRun
-from seiche.case.kind import Restart, Results
+from seiche.case.kind import Match, Restart, Results
 from seiche.case.labels import GridRequest, LabelledParts, refuse_grid
 from seiche.case.output import Final, Output, Place, Scheduled
 from seiche.case.schedule import Schedule
 from seiche.couple.balance import measure_blood_costs
 from seiche.couple.ranks import SharedBoundary
+from seiche.domain.sharing import on_root
 from seiche.errors import CaseError
 from seiche.flow.solver import FlowSolver
 from seiche.flow.state import SITES
@@ -59,6 +62,19 @@ class BloodCaseRun(FlowCaseRun):
     def immerse(self, state: State | None) -> None:
         """Add the cells to the flow."""
         self.blood = BloodRun(self.setup, self.solver, cells_of(state, self.solver) if state is not None else None)
+
+    def matches(self) -> Mapping[str, Match]:
+        """Return those of the flow, and the initial positions of the cells (collective)."""
+        return {**super().matches(), "packing": Match(self._placed, "packing or positions of the cells", optional=True)}
+
+    @cached_property
+    def _placed(self) -> str:
+        """Return the fingerprint of the packing, or of the files of positions (collective)."""
+        case, folder = self.setup.case, Path(self.setup.source).parent
+        keys = ("share",) if case.packing is not None else ("positions_from", "positions_outside")
+        values = [values_of(case.packing), *(values_of(table, *keys) for table in case.cells)]
+        files = [folder / table.positions for table in case.cells if table.positions is not None]
+        return on_root(self.solver.world, lambda: fingerprint_of(values, files))
 
     def make_monitor(self) -> FlowMonitor:
         """Return the monitor of flow and cells."""

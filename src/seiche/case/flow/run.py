@@ -16,7 +16,9 @@ from seiche.case.flow.forces import in_si, lines_of, summary_of
 from seiche.case.flow.labelled import labelled_flow
 from seiche.case.flow.limits import empty_outputs, refuse_too_many_states
 from seiche.case.flow.monitor import FlowMonitor, SteadyState
+from seiche.case.flow.openings import initial_pressure
 from seiche.case.flow.outputs import FlowOutputs, Picture, VesselSurface
+from seiche.case.flow.schema_iolet import WindkesselOpening
 from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.steering import flow_controls
 from seiche.case.flow.values import FIELDS, lattice_names, si_fields, to_si
@@ -114,13 +116,30 @@ class FlowCaseRun(CaseRun):
         return Picture(self.setup, self.solver, path, self.monitor, self._files.wall)
 
     def matches(self) -> Mapping[str, Match]:
-        """Return geometry, lattice, units and rheology; iolets and forces may change at a restart."""
+        """Return geometry, lattice, units, rheology and initial state; iolets and forces may change at a restart.
+
+        The initial pressure of a Windkessel outlet may change only if the checkpoint does not contain the outlet.
+        """
         setup, model, units = self.setup, self.setup.model, self.setup.units
         physics = (model.velocity_set, model.collision, model.rheology, units.spacing, units.step, units.density)
         return {
             "geometry": Match(setup.vessel.sites.fingerprint, "geometry"),
             "model": Match(repr(physics), "fluid, lattice or time step"),
+            **self._initial_matches(),
         }
+
+    def _initial_matches(self) -> dict[str, Match]:
+        """Return the initial pressure and velocity, and the initial pressures of Windkessel outlets."""
+        case = self.setup.case
+        pressure = initial_pressure(case)
+        start = " ".join(f"{value:.9g}" for value in (pressure, *case.fluid.initial_velocity))
+        matches = {"initial": Match(start, "initial pressure or velocity", optional=True)}
+        for iolet in case.iolet:
+            if isinstance(iolet, WindkesselOpening):
+                value = pressure if iolet.initial_pressure is None else iolet.initial_pressure
+                name = f"iolet.{iolet.name}.initial_pressure"
+                matches[name] = Match(f"{value:.9g}", name, optional=True)
+        return matches
 
     def state(self) -> State:
         """Return the state of the solver and the sums of the averages."""

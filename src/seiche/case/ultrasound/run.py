@@ -38,7 +38,7 @@ class UltrasoundCaseRun(CaseRun):
         self.outputs = [self.records]
 
     def matches(self) -> Mapping[str, Match]:
-        """Return grid, medium and records; sources may change at a restart."""
+        """Return grid, medium, records and initial pressure; other sources may change at a restart."""
         setup, problem, run = self.setup, self.setup.problem, self.setup.case.run
         grid = (problem.shape, problem.spacing, problem.dt, [repr(layer) for layer in problem.pml])
         medium = (problem.reference_speed, problem.sound_speed, problem.density, problem.staggered_density)
@@ -49,6 +49,7 @@ class UltrasoundCaseRun(CaseRun):
             "geometry": Match(_digest(grid), "grid or time step"),
             "model": Match(_digest((medium, losses, run.scheme)), "medium or scheme"),
             "record": Match(_digest(record), "table of records"),
+            "initial": Match(_digest(problem.initial_pressure), "initial pressure", optional=True),
         }
 
     def controls(self) -> Mapping[str, Control]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.fingerprint import fingerprint_of, values_of
 from seiche.case.kind import CaseRun, Match, Restart, Results
 from seiche.case.labels import GridRequest, LabelledParts
 from seiche.case.output import ChunkMonitor
@@ -19,6 +20,7 @@ from seiche.case.waves.estimates import energy_estimate
 from seiche.case.waves.labelled import labelled_waves
 from seiche.case.waves.outputs import Peaks, Seismograms, SnapshotFile
 from seiche.case.waves.setup import WaveSetup
+from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.solver import Estimate
 from seiche.waves.solver import WaveSolver
@@ -47,7 +49,7 @@ class WaveCaseRun(CaseRun):
         self.outputs += [Peaks(output.peak, setup, solver, folder)] if output.peak is not None else []
 
     def matches(self) -> Mapping[str, Match]:
-        """Return mesh, media, scheme, boundary, time step and receivers (collective)."""
+        """Return mesh, media, scheme, boundary, time step, receivers and the initial plane wave (collective)."""
         setup, solver, case = self.setup, self.solver, self.setup.case
         mesh, material = setup.mesh, setup.material
         leaves = mesh.keys[: mesh.count] * np.uint64(32) + mesh.level[: mesh.count].astype(np.uint64)
@@ -69,7 +71,15 @@ class WaveCaseRun(CaseRun):
             "boundary": Match(f"{' '.join(setup.sides)} {case.boundary.sponge or 0.0}", "boundary"),
             "step": Match(repr(solver.dt), "time step", _STEP_REMEDY),
             "record": Match(f"{setup.sample_every} {receivers}", "set of receivers or interval", optional=True),
+            "initial": Match(self._initial, "initial plane wave", optional=True),
         }
+
+    @cached_property
+    def _initial(self) -> str:
+        """Return the fingerprint of the initial plane wave, with the file of its pulse (collective)."""
+        table, folder = self.setup.case.plane_wave, self.setup.read.folder
+        files = [folder / name for name in table.time.files if name is not None] if table is not None else []
+        return on_root(self.setup.world, lambda: fingerprint_of(values_of(table), files))
 
     def estimates(self) -> list[Estimate]:
         """Return the growth of the energy, if no source adds to it."""
