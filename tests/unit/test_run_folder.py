@@ -24,7 +24,7 @@ from seiche.case.folder import LOCK, RECORD
 from seiche.case.output import Final, Place
 from seiche.case.simulation import Simulation
 from seiche.errors import CaseError
-from seiche.io.lock import STALE, FolderLock, Owner
+from seiche.io.lock import STALE, Owner
 
 #: A file of states of each kind, and the number of steps.
 SERIES = {
@@ -342,29 +342,3 @@ def test_no_file_needs_the_locks_of_the_file_system(
     with pytest.raises(CaseError, match="use --replace"):
         loaded(tmp_path, kind)
     assert not (tmp_path / "out" / LOCK).exists()
-
-
-def test_a_process_that_takes_over_late_leaves_the_lock_to_who_was_faster(tmp_path: Path) -> None:
-    """Both saw the same dead owner; the second must not remove the lock of the first."""
-    path = tmp_path / LOCK
-    dead = replace(Owner.current("dead"), pid=2**22 + 1, began="1", nonce="0")
-    path.write_text(json.dumps(asdict(dead)))
-    first, second = FolderLock(path, "first"), FolderLock(path, "second")
-    seen = Owner(**json.loads(path.read_text()))
-    assert first.acquire() is None
-    second._remove_stale(seen, tmp_path / "aside")
-    assert first.is_owned and not (tmp_path / "aside").exists()
-    assert second.acquire() == first._owner
-    first.release()
-    assert not path.exists()
-
-
-def test_a_damaged_lock_counts_by_its_age(tmp_path: Path) -> None:
-    path = tmp_path / LOCK
-    path.write_text("{")
-    lock = FolderLock(path, "x")
-    owner = lock.acquire()
-    assert owner is not None and owner.host == "an unknown host"
-    os.utime(path, (1, 1))
-    assert lock.acquire() is None and lock.is_owned
-    lock.release()

@@ -51,7 +51,11 @@ class RunFolder:
         """Raise a CaseError if another run uses the folder, or it contains files of one; called before any set-up."""
         if not self.path.is_dir():
             return
-        self._refuse_owner(self._lock.owner(from_this_process=self._may_replace))
+        try:
+            owner = self._lock.owner(from_this_process=self._may_replace)
+        except OSError as error:
+            raise self._locking_error(error) from None
+        self._refuse_owner(owner)
         if not self._may_replace:
             self._refuse_earlier_run(self._earlier_files(()))
 
@@ -104,8 +108,11 @@ class RunFolder:
         try:
             owner = self._lock.acquire(from_this_process=self._may_replace)
         except OSError as error:
-            raise CaseError(f"{self.path}: cannot lock the folder: {error.strerror}") from None
+            raise self._locking_error(error) from None
         self._refuse_owner(owner)
+
+    def _locking_error(self, error: OSError) -> CaseError:
+        return CaseError(f"{self.path}: cannot lock the folder: {error.strerror}")
 
     def _read_record(self) -> dict[str, Any]:
         """Return the content of the record, empty if there is none."""

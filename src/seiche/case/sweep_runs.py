@@ -103,11 +103,12 @@ class SweepRuns:
     def _wait_for_owner(self, run: SweepRun, tell: Callable[[str], None]) -> None:
         """Wait until no process writes into the folder of a run, such as one of a killed sweep that still stops."""
         lock, told = FolderLock(run.folder / LOCK, str(self._case)), False
-        while not self.stopped and (owner := lock.owner()) is not None:
-            if not told:
-                tell(f"{run.describe()}: waits for {owner.describe()}")
-                told = True
-            time.sleep(_INTERVAL)
+        with suppress(OSError):  # the run reports a lock that is not a regular file
+            while not self.stopped and (owner := lock.owner()) is not None:
+                if not told:
+                    tell(f"{run.describe()}: waits for {owner.describe()}")
+                    told = True
+                time.sleep(_INTERVAL)
 
     def _collect(self, tell: Callable[[str], None]) -> None:
         for item in [item for item in self._active if item.process.poll() is not None]:

@@ -3,14 +3,18 @@
 
 On the host of its owner a lock is stale once the process has ended. On other hosts it is stale once its time stamp is
 older than `STALE` by the clock of the file server. A stale lock is removed by a rename, which only one process can do.
+A lock is a regular file; anything else at its name, such as a symbolic link, is refused and never followed.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import platform
+import re
 import secrets
+import stat
 import threading
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -21,6 +25,10 @@ from seiche.io.files import part_path
 #: Seconds between two time stamps of a lock, and the age at which it is stale.
 HEARTBEAT, STALE = 20.0, 180.0
 _PROC = Path("/proc")
+
+
+class LockFileError(OSError):
+    """A lock that is not a regular file."""
 
 
 @dataclass(frozen=True)
@@ -73,30 +81,36 @@ class FolderLock:
     def acquire(self, *, from_this_process: bool = False) -> Owner | None:
         """Acquire the lock; return None, or the owner if another process has it.
 
-        With `from_this_process` the lock may be taken from another lock object of this process.
+        With `from_this_process` the lock may be taken from another lock object of this process. Files that killed
+        processes left while they took this lock are removed.
 
         Raises:
-            OSError: the folder cannot be written to.
+            OSError: the folder cannot be written to, or the lock is not a regular file (LockFileError).
         """
         while True:
             candidate = self.path.with_name(f"{self.path.name}.{self._owner.nonce}")
             candidate.write_text(json.dumps(asdict(self._owner)))
             try:
                 self._create(candidate)
+                self._remove_abandoned(candidate)
                 self._start_heartbeat()
                 return None
             except FileExistsError:
                 owner = self._read_owner()
                 if owner is None:  # released in the meantime
                     continue
-                if not (owner.is_this_process and from_this_process) and not self._stale(owner, candidate):
+                if not (owner.is_this_process and from_this_process) and not self._stale(owner, self.path, candidate):
                     return owner
                 self._remove_stale(owner, part_path(candidate))
             finally:
                 candidate.unlink(missing_ok=True)
 
     def owner(self, *, from_this_process: bool = False) -> Owner | None:
-        """Return the owner of the lock if it is a live process of this host; nothing is written."""
+        """Return the owner of the lock if it is a live process of this host; nothing is written.
+
+        Raises:
+            OSError: the lock is not a regular file (LockFileError), or cannot be read.
+        """
         owner = self._read_owner()
         if owner is None or not (owner.on_this_host and owner.alive) or (owner.is_this_process and from_this_process):
             return None
@@ -110,6 +124,16 @@ class FolderLock:
             if current is not None and current.nonce != owner.nonce and not self.path.exists():
                 os.rename(removed_path, self.path)
             removed_path.unlink(missing_ok=True)
+
+    def _remove_abandoned(self, candidate: Path) -> None:
+        """Remove the files of `acquire` of processes that have ended; `candidate` is a file of the present time."""
+        own = re.compile(re.escape(self.path.name) + r"\.[0-9a-f]{16}(\.part)?")
+        for path in self.path.parent.iterdir():
+            if own.fullmatch(path.name) and path != candidate:
+                with suppress(OSError):
+                    owner = _owner_at(path)
+                    if owner is not None and self._stale(owner, path, candidate):
+                        path.unlink()
 
     def _create(self, candidate: Path) -> None:
         """Create the lock, or raise FileExistsError."""
@@ -125,12 +149,12 @@ class FolderLock:
     def _read_owner(self) -> Owner | None:
         return _owner_at(self.path)
 
-    def _stale(self, owner: Owner, candidate: Path) -> bool:
-        """Return whether the lock is stale; `candidate` is a file with the present time stamp."""
+    def _stale(self, owner: Owner, path: Path, candidate: Path) -> bool:
+        """Return whether the lock `path` of `owner` is stale; `candidate` is a file with the present time stamp."""
         if owner.on_this_host:
             return not owner.alive
         try:
-            return candidate.stat().st_mtime - self.path.stat().st_mtime > STALE
+            return candidate.stat().st_mtime - path.stat().st_mtime > STALE
         except FileNotFoundError:
             return True
 
@@ -142,7 +166,10 @@ class FolderLock:
     @property
     def is_owned(self) -> bool:
         """Return whether this object still has the lock."""
-        owner = self._read_owner()
+        try:
+            owner = self._read_owner()
+        except LockFileError:
+            return False
         return owner is not None and owner.nonce == self._owner.nonce
 
     def _start_heartbeat(self) -> None:
@@ -167,7 +194,11 @@ class FolderLock:
 
 
 def _owner_at(path: Path) -> Owner | None:
+    """Return the owner that a lock names, None without a lock; LockFileError if it is not a regular file."""
     try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            kind = "a symbolic link" if path.is_symlink() else "not a regular file"
+            raise LockFileError(errno.EINVAL, f"{path.name} is {kind}; remove it", str(path))
         return Owner(**json.loads(path.read_text()))
     except FileNotFoundError:
         return None
