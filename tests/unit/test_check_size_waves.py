@@ -76,7 +76,9 @@ def test_a_sampled_mesh_has_the_numbers_of_the_mesh(
     assert sample.resolution == pytest.approx(made.resolution, rel=0.01)
     assert sample.deltas == made.deltas
     np.testing.assert_array_equal(sample.element_sizes, made.element_sizes)
-    assert sample.cut / sample.mesh.total == pytest.approx(made.cut / made.mesh.total, rel=0.25)
+    cut = made.cut / made.mesh.total
+    deviation = (cut / (sample.mesh.shares > 0).sum()) ** 0.5  # of the share of cut elements in a random sample
+    assert sample.cut / sample.mesh.total == pytest.approx(cut, abs=2 * deviation)
     assert [e.name for e in wave_estimates(sample)] == [e.name for e in wave_estimates(made)]
 
 
@@ -117,8 +119,9 @@ def test_infinite_boxes_of_sizes_end_at_periodic_sides() -> None:
 
 
 def billion(path: Path) -> Path:
-    """Write the basin with elements for 36 Hz, of 1.3 * 10^9 nodes."""
-    path.write_text(BASIN.read_text().replace('"2 Hz"', '"36 Hz"'))
+    """Write the basin, without its margin, with elements for 36 Hz, of 1.3 * 10^9 nodes."""
+    text = BASIN.read_text().replace('"2 Hz"', '"36 Hz"').replace("margin = { trees = 3, growth = 1.2 }", "")
+    path.write_text(text)
     return path
 
 

@@ -11,14 +11,17 @@ from typing import Any
 import pytest
 
 from case_files import blood_tables, box_tables, changed, setup_of, toml_of, tube_tables
+from page_blocks import ROOT
 from seiche.case.flow.estimates import flow_estimates
 from seiche.case.kinds import kind_of
 from seiche.case.load import read_source
-from seiche.case.loading import load
-from seiche.case.waves.estimates import energy_estimate
+from seiche.case.loading import load, prepare
+from seiche.case.waves.estimates import energy_estimate, wave_estimates
 from seiche.solver import Estimate
 from ultrasound_cases import BASIC
 from waves_cases import BLOCK, FORCE, ROCK, SOIL
+
+TEMPLATE = ROOT / "src/seiche/case/templates/waves.toml"
 
 
 def estimates_of(text: str, folder: Path) -> dict[str, Estimate]:
@@ -108,6 +111,12 @@ def test_absorbing_sides_state_their_reflection_or_the_thickness_of_their_layer(
     wavelength = 1500.0 * 2.5 / (0.48 / 1e-3)
     layer = estimates_of(text.replace("[boundary]", '[boundary]\nsponge = "4 m"'), tmp_path)
     assert layer["thickness of the absorbing layer"].value == pytest.approx(4 / wavelength)
+    assert not layer["thickness of the absorbing layer"].violated
+    thin = estimates_of(text.replace("[boundary]", '[boundary]\nsponge = "3 m"'), tmp_path)
+    assert thin["thickness of the absorbing layer"].violated
+    assert f"{0.5 * wavelength:.2g} m in all or more" in thin["thickness of the absorbing layer"].remedy
+    margin = estimates_of(text.replace("[boundary]", "[boundary]\nmargin = { trees = 1 }"), tmp_path)
+    assert margin["thickness of the absorbing layer"].value == pytest.approx(1.2 * 10 / wavelength)
     assert "reflection of absorbing sides at 45 degrees" not in layer
     walls = text.replace(
         'upper = ["absorbing", "absorbing", "free"]',
@@ -116,6 +125,13 @@ def test_absorbing_sides_state_their_reflection_or_the_thickness_of_their_layer(
     assert not {"reflection of absorbing sides at 45 degrees", "thickness of the absorbing layer"} & set(
         estimates_of(walls, tmp_path)
     )
+
+
+@pytest.mark.parametrize("path", [ROOT / "examples/basin/case.toml", TEMPLATE], ids=["basin", "template"])
+def test_absorbing_layers_of_shipped_cases_are_thick_enough(path: Path) -> None:
+    name = "thickness of the absorbing layer"
+    (layer,) = [item for item in wave_estimates(prepare(path)) if item.name == name]
+    assert layer.value >= 0.5
 
 
 PLANE = """

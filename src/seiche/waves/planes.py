@@ -22,9 +22,21 @@ class PlaneGrid:
         points: positions, (n, dim), the first axis fastest.
     """
 
-    def __init__(self, mesh: Mesh, nodes: int, longest: int, normal: int = 1, at: float | None = None) -> None:
-        """Create at most `longest` points along a side, in the plane `at` (by default the middle) of axis `normal`."""
-        lower, upper = mesh.extent
+    def __init__(
+        self,
+        mesh: Mesh,
+        nodes: int,
+        longest: int,
+        normal: int = 1,
+        at: float | None = None,
+        *,
+        box: tuple[Floats, Floats] | None = None,
+    ) -> None:
+        """Create at most `longest` points along a side, in the plane `at` (by default the middle) of axis `normal`.
+
+        `box` has the corners of the grid, by default those of the mesh.
+        """
+        lower, upper = mesh.extent if box is None else box
         self._mesh, self._basis = mesh, Basis(nodes)
         self.axes = (0, 1) if mesh.dim == 2 else tuple(axis for axis in range(3) if axis != normal)
         sides = (upper - lower)[list(self.axes)]

@@ -29,8 +29,12 @@ def describe(setup: WaveSetup, ranks: int = 1, *, measure: bool = True) -> list[
 def _mesh_rows(setup: WaveSetup) -> Iterator[tuple[str, str]]:
     mesh, n = setup.mesh, setup.case.mesh.nodes
     yield "case", setup.source + (f": {setup.case.title}" if setup.case.title else "")
-    lower, upper = mesh.extent
+    lower, upper = setup.box
     yield "box", " x ".join(f"{side:g}" for side in upper - lower) + " m"
+    if (margin := setup.case.boundary.margin) is not None:
+        low, high = mesh.extent
+        extent = " x ".join(f"{side:g}" for side in high - low)
+        yield "with the margin", f"{extent} m, {margin.trees} trees beyond each absorbing side"
     sizes = mesh.sizes[: mesh.count].max(1)
     yield "elements", f"{mesh.total:,} of {n**mesh.dim} nodes: {mesh.total * n**mesh.dim:,} nodes"
     yield "element sides", f"{sizes.min():.4g} to {sizes.max():.4g} m"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from seiche.backend.cpu import available_memory
+from seiche.case.waves.layer import roots_of
 from seiche.case.waves.media import Media
 from seiche.case.waves.schema import WaveCase
 from seiche.domain.world import World
@@ -35,15 +36,13 @@ def make_mesh(
     If the positions of the sources are given in `sampled`, a large mesh is a sample of its elements.
     """
     table = case.mesh
-    lower, upper = np.array(table.lower), np.array(table.upper)
-    trees = np.array(table.trees or (1,) * case.dim)
-    tree = (upper - lower) / trees
+    roots = roots_of(case)
     if table.size is not None:
-        sizes = SizeField.uniform(table.size / float(tree.max()) * (1 + 1e-9), case.dim)
+        sizes = SizeField.uniform(table.size / float(roots.sides.max()) * (1 + 1e-9), case.dim)
     else:
         assert table.frequency is not None
-        sizes = media.sizes(elements_per_wavelength(table.nodes, table.error), table.frequency, lower, tree)
-    brick = Brick(tuple(int(count) for count in trees), table.periodic or (False,) * case.dim)
+        sizes = media.sizes(elements_per_wavelength(table.nodes, table.error), table.frequency, roots)
+    brick = roots.brick
     count, nodes = refuse_many(sizes, brick, source), table.nodes**case.dim
     if sampled is not None and count * nodes > MAX_GENERATED_NODES:
         number = min(_MAX_SAMPLED, max(_MIN_SAMPLED, _SAMPLED_NODES // nodes))
@@ -51,13 +50,13 @@ def make_mesh(
             brick,
             sizes,
             number,
-            places=media.landmarks(lower, upper),
+            places=media.landmarks(np.array(table.lower), np.array(table.upper)),
             sources=np.array(sampled),
-            tree_size=tree.tolist(),
-            origin=lower.tolist(),
+            tree_size=roots.widths,
+            origin=roots.origin,
         )
     refuse_large(count, source, world.size)
-    return Mesh.generate(brick, sizes, world=world, tree_size=tree.tolist(), origin=lower.tolist())
+    return Mesh.generate(brick, sizes, world=world, tree_size=roots.widths, origin=roots.origin)
 
 
 def sample_notes(mesh: Mesh) -> list[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from seiche.case.waves.layer import absorbing_sides
 from seiche.case.waves.setup import COARSE, WaveSetup
 from seiche.solver import Estimate
 
@@ -15,6 +16,8 @@ DELTA_REACH = 3.0
 PEAK_SHARE = 2.5
 #: Reflection of an absorbing side without a layer for a wave in a fluid at 45 degrees, (1 - cos)/(1 + cos).
 REFLECTION_45 = (1 - math.sqrt(0.5)) / (1 + math.sqrt(0.5))
+#: Least thickness of an absorbing layer in wavelengths: errors of about 2 %.
+LAYER_ADVISED = 0.5
 #: Largest relative growth of the energy by rounding.
 GROWTH_ADVISED = {"float64": 1e-9, "float32": 1e-4}
 _LAYER = "theory/waves.md#bounds-of-estimates"
@@ -64,13 +67,11 @@ def _receivers(setup: WaveSetup) -> Iterator[Estimate]:
 
 
 def _sides(setup: WaveSetup) -> Iterator[Estimate]:
-    """Yield the reflection of absorbing sides, and the thickness of the layer in front of them."""
-    periodic = setup.mesh.brick.periodic
-    absorbing = [side for face, side in enumerate(setup.sides) if not periodic[face // 2] and side == "absorbing"]
-    if not absorbing:
+    """Yield the reflection of absorbing sides, or the thickness of the layer in front of them."""
+    if not absorbing_sides(setup.case).any():
         return
-    thickness = setup.case.boundary.sponge
-    if thickness is None:
+    thickness = setup.sponge
+    if not thickness:
         yield Estimate(name="reflection of absorbing sides at 45 degrees", value=REFLECTION_45, source=_LAYER)
     elif setup.resolution is not None:
         wavelength = setup.fastest * PEAK_SHARE / setup.resolution[2]
@@ -78,7 +79,10 @@ def _sides(setup: WaveSetup) -> Iterator[Estimate]:
             name="thickness of the absorbing layer",
             value=thickness / wavelength,
             unit="wavelengths",
-            where="boundary.sponge",
+            where="boundary.sponge" if setup.case.boundary.sponge else "boundary.margin",
+            least=LAYER_ADVISED,
+            effect="waves return from it with several per cent of their amplitude",
+            remedy=f"use boundary.margin with trees beyond the box, {LAYER_ADVISED * wavelength:.2g} m in all or more",
             source=_LAYER,
         )
 

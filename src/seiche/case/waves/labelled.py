@@ -82,7 +82,7 @@ def _on_grid(setup: WaveSetup, solver: WaveSolver, fields: Fields, request: Grid
 
 def _ticks(setup: WaveSetup, request: GridRequest) -> list[npt.NDArray[np.float64]]:
     """Return the positions along each axis: from side to side by `shape`, or from the low side by `spacing`."""
-    lower, upper = (np.asarray(bound, np.float64) for bound in setup.mesh.extent)
+    lower, upper = setup.box
     if request.spacing is None:
         counts = list(request.shape or ())
         if len(counts) != setup.mesh.dim:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.waves.interfaces import crossed, planes, varying
+from seiche.case.waves.layer import Roots
 from seiche.case.waves.schema import AttenuationTable, BoxBody, Ellipsoid, Layer, MaterialTable, SegyTable
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
@@ -327,17 +328,18 @@ class Media:
         number = int(flags.sum()) if shares is None else round(float(shares[crossed] @ flags))
         return int(world.allreduce_sum(np.array([number], np.int64))[0])
 
-    def per_wavelength(self, mesh: Mesh, frequency: float, world: World) -> dict[str, float]:
+    def per_wavelength(self, mesh: Mesh, frequency: float, counted: Flags, world: World) -> dict[str, float]:
         """Return the least elements per wavelength of the slowest wave in each medium, by its name (collective).
 
-        An element belongs to the medium at its centre. Media without one are left out.
+        An element belongs to the medium at its centre. Media without a `counted` element are left out.
         """
-        center = mesh.lower[: mesh.count] + mesh.sizes[: mesh.count] / 2
-        owner = np.zeros(mesh.count, np.int64)
+        center, sizes = mesh.lower[: mesh.count][counted], mesh.sizes[: mesh.count][counted]
+        center = center + sizes / 2
+        owner = np.zeros(len(center), np.int64)
         for number, table in enumerate(self._tables):
             owner[_inside(table.where, center)] = number
         _, cp, cs = self.at(center)
-        elements = np.where(cs > 0, cs, cp) / frequency / mesh.sizes[: mesh.count].max(1)
+        elements = np.where(cs > 0, cs, cp) / frequency / sizes.max(1)
         fewest = np.full(len(self._tables), np.inf)
         np.minimum.at(fewest, owner, elements)
         fewest = -world.allreduce_max(-fewest)
@@ -361,8 +363,8 @@ class Media:
                     points.append(np.array([[axis[i] for axis, i in zip(grid.axes, index, strict=True)]]))
         return np.concatenate(points)
 
-    def sizes(self, elements_a_wavelength: float, frequency: float, origin: Floats, tree: Floats) -> SizeField:
-        """Return sizes, in tree units, with `elements_a_wavelength` for the slowest wave of `frequency`."""
+    def sizes(self, elements_a_wavelength: float, frequency: float, roots: Roots) -> SizeField:
+        """Return sizes, in units of the trees, with `elements_a_wavelength` for the slowest wave of `frequency`."""
         lower, upper, sizes = [], [], []
         for table, grid in zip(self._tables, self._grids, strict=True):
             if grid is None:
@@ -370,9 +372,9 @@ class Media:
                 slowest = np.full(len(low), table.cs or table.cp, np.float64)
             else:
                 low, high, slowest = _slowest(grid)
-            lower.append((low - origin) / tree)
-            upper.append((high - origin) / tree)
-            sizes.append(slowest / (frequency * elements_a_wavelength) / tree.max())
+            lower.append(roots.in_units(low))
+            upper.append(roots.in_units(high))
+            sizes.append(slowest / (frequency * elements_a_wavelength) / roots.sides.max())
         return SizeField(np.concatenate(lower), np.concatenate(upper), np.concatenate(sizes))
 
 

@@ -44,7 +44,7 @@ class SnapshotFile(Scheduled):
         self.path = continued(folder / table.file, solver.step)
         self._folder, self._first_step = folder, solver.step
         self.schedule = Schedule(setup.steps_of(table.every))
-        self._grid = PlaneGrid(setup.mesh, setup.case.mesh.nodes, table.points, normal, table.at)
+        self._grid = PlaneGrid(setup.mesh, setup.case.mesh.nodes, table.points, normal, table.at, box=setup.box)
         self._file: SeriesFile | None = None
         self._is_open, self._capacity = False, 1
         #: First steps of killed runs, and of runs with complete files.
@@ -243,12 +243,14 @@ class Peaks(Final):
     def _write(self, gathered: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None) -> list[Path]:
         assert gathered is not None and self._solver.peak is not None
         (positions, peaks), setup = gathered, self._setup
+        along = [axis for axis in range(setup.mesh.dim) if axis != self._solver.peak.face // 2]
+        within = setup.within_box(positions[:, along], along)
+        positions, peaks = positions[within], peaks[within]
         with replacing(self.path) as temporary, h5py.File(temporary, "w", locking=False) as file:
             file.attrs["title"] = setup.title
             file["position"], file["velocity"], file["horizontal_velocity"] = positions, peaks[:, 0], peaks[:, 1]
         if self._picture is None:
             return [self.path]
-        along = [axis for axis in range(setup.mesh.dim) if axis != self._solver.peak.face // 2]
         stations = np.array(setup.receivers)[:, along] if setup.receivers else None
         map_figure(self._picture, positions[:, along], peaks[:, 0], [AXES[axis] for axis in along], stations)
         return [self.path, self._picture]

@@ -68,7 +68,7 @@ class WaveCaseRun(CaseRun):
         return {
             "geometry": Match(f"{mesh.total} elements {geometry} {extent}", "mesh"),
             "model": Match(f"{media} {case.mesh.nodes} {scheme} {solver.medium}", "medium or discretisation"),
-            "boundary": Match(f"{' '.join(setup.sides)} {case.boundary.sponge or 0.0}", "boundary"),
+            "boundary": Match(f"{' '.join(setup.sides)} {setup.sponge}", "boundary"),
             "step": Match(repr(solver.dt), "time step", _STEP_REMEDY),
             "record": Match(f"{setup.sample_every} {receivers}", "set of receivers or interval", optional=True),
             "initial": Match(self._initial, "initial plane wave", optional=True),

@@ -226,12 +226,28 @@ class ReceiverTable(Table):
         return self
 
 
+class MarginTable(Table):
+    """Trees beyond the absorbing sides of the box, each wider than its neighbour towards the box.
+
+    The first material and the regions extend into them. Elements are as many trees wide as in the box.
+    """
+
+    trees: int = Field(default=3, ge=1, le=100, description="number of trees beyond each absorbing side")
+    growth: float = Field(
+        default=1.2, ge=1.0, le=2.0, description="width of a tree over that of its neighbour; best up to 1.2"
+    )
+
+
 class BoundaryTable(Table):
     """Boundary conditions at the sides of the box that are not periodic, and an absorbing layer."""
 
     lower: Sides = Field(default=(), description="condition at the lower side of each axis; absorbing by default")
     upper: Sides = Field(default=(), description="condition at the upper side of each axis; absorbing by default")
-    sponge: PositiveLength | None = Field(default=None, description="thickness of a layer at absorbing sides")
+    sponge: PositiveLength | None = Field(
+        default=None,
+        description="thickness of a layer at absorbing sides; that of the margin by default, if there is one",
+    )
+    margin: MarginTable | None = Field(default=None, description="trees beyond the absorbing sides of the box")
 
 
 class WaveTime(Table):

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,9 +17,11 @@ from seiche.case.load import check_tables
 from seiche.case.source import CaseFile
 from seiche.case.tables import Table
 from seiche.case.waves.elements import make_mesh, sample_notes
+from seiche.case.waves.layer import absorbing_sides, roots_of, sides_of
 from seiche.case.waves.media import Media
 from seiche.case.waves.schema import MeshTable, WaveCase
-from seiche.case.waves.sources import Start, highest_frequency, sources_of, start_of
+from seiche.case.waves.sources import Start, highest_frequency, receivers_of, sources_of, start_of
+from seiche.case.waves.times import time_steps
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -32,7 +33,7 @@ from seiche.waves.fluxes import FLUXES
 from seiche.waves.limits import largest_step
 from seiche.waves.sampled_mesh import SampledMesh
 from seiche.waves.sizes import elements_per_wavelength
-from seiche.waves.solver import SAFETY, WaveSolver
+from seiche.waves.solver import WaveSolver
 
 Floats = npt.NDArray[np.float64]
 AXES = "xyz"
@@ -40,8 +41,6 @@ AXES = "xyz"
 COARSE = 1e-2
 #: Nodes per wavelength above which a frequency is in a wrong unit.
 _MOST_NODES = 1e4
-#: Least time step in units of the largest stable one, and least and greatest duration in steps, for the same reason.
-_SHORTEST, _BRIEFEST, _MOST_STEPS = 1e-6, 1e-3, 1e12
 
 
 def read_wave_case(source: CaseFile) -> WaveCase:
@@ -80,6 +79,8 @@ def _misfits(case: WaveCase) -> Iterator[str]:
         sides = getattr(case.boundary, name)
         if sides and len(sides) != dim:
             yield f"boundary.{name}: has {len(sides)} kinds, the mesh has {dim} axes"
+    if case.boundary.margin is not None and not absorbing_sides(case).any():
+        yield "boundary.margin: needs an absorbing side that is not periodic, but there is none"
     for snapshot in case.output.snapshots:
         if dim == 2 and snapshot.model_fields_set & {"normal", "at"}:
             yield f'output.snapshots["{snapshot.file}"]: normal and at need three axes; the mesh has two'
@@ -140,9 +141,25 @@ class WaveSetup(Setup):
     @cached_property
     def sides(self) -> tuple[str, ...]:
         """Return the kinds of the sides x-, x+, y-, ..."""
-        boundary, dim = self.case.boundary, self.mesh.dim
-        lower, upper = (sides or ("absorbing",) * dim for sides in (boundary.lower, boundary.upper))
-        return tuple(side for pair in zip(lower, upper, strict=True) for side in pair)
+        return sides_of(self.case)
+
+    @cached_property
+    def sponge(self) -> float:
+        """Return the thickness (m) of the absorbing layer, by default that of the margin; 0 without one."""
+        return self.case.boundary.sponge or roots_of(self.case).margin
+
+    @cached_property
+    def box(self) -> tuple[Floats, Floats]:
+        """Return lower and upper corner of the box of the case, which does not include the margin."""
+        if self.case.boundary.margin is None:
+            return self.mesh.extent
+        return np.array(self.case.mesh.lower), np.array(self.case.mesh.upper)
+
+    def within_box(self, points: Floats, axes: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """Return whether points (n, axes) are in the box, but for rounding, along some axes."""
+        lower, upper = (bound[list(axes)] for bound in self.box)
+        slack = 1e-9 * (upper - lower)
+        return np.asarray(((points >= lower - slack) & (points <= upper + slack)).all(1))
 
     @property
     def inputs(self) -> list[Path]:
@@ -190,7 +207,7 @@ class WaveSetup(Setup):
             ghosts=case.run.ghosts,
             integrator=case.time.integrator,
             attenuation=self.attenuation,
-            sponge=case.boundary.sponge or 0.0,
+            sponge=self.sponge,
             peak_side=self.peak_side,
         )
 
@@ -218,11 +235,10 @@ class WaveSetup(Setup):
 
     def _damped(self) -> Iterator[str]:
         """Yield notes on sources and receivers in the absorbing layer, where waves are damped."""
-        thickness = self.case.boundary.sponge or 0.0
-        kinds = np.array(self.sides).reshape(-1, 2)
-        layer = thickness * ((kinds == "absorbing") & ~np.array(self.mesh.brick.periodic)[:, None])
+        layer = (1 - 1e-9) * self.sponge * absorbing_sides(self.case)  # points at its edge are outside
         lower, upper = self.mesh.extent
         inner = lower + layer[:, 0], upper - layer[:, 1]
+        layer_key = "boundary.sponge" if self.case.boundary.sponge else "boundary.margin"
         for points in (
             {f"source[{n}]": source.position for n, source in enumerate(self.sources)},
             {f'receiver["{name}"]': point for name, point in zip(self.names, self.receivers, strict=True)},
@@ -230,7 +246,7 @@ class WaveSetup(Setup):
             damped = [key for key, point in points.items() if not _within(point, *inner)]
             if damped:
                 more = f" and {len(damped) - 1} more are" if len(damped) > 1 else " is"
-                yield f"{damped[0]}{more} in the layer of boundary.sponge, which damps all waves"
+                yield f"{damped[0]}{more} in the layer of {layer_key}, which damps all waves"
 
 
 def prepare(source: CaseFile, world: World | None = None, *, place: bool = True, sampled: bool = False) -> WaveSetup:
@@ -261,22 +277,17 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True,
         material, attenuation = media.attenuated(mesh, slow, case.attenuation)
     leapfrog = case.time.integrator == "leapfrog"
     limit = largest_step(mesh, material, table.nodes, FLUXES[table.flux], world, leapfrog=leapfrog)
-    step, steps = _time_steps(case, limit, str(path))
+    step, steps = time_steps(case, limit, str(path))
     functions = [*(source.time for source in sources), *([start.motion.function] if start is not None else [])]
     frequency = highest_frequency(case, functions) or table.frequency
-    names, stations = _receivers(case)
-    for key, point in (
-        *((f"source[{n}]", source.position) for n, source in enumerate(sources)),
-        *((f'receiver["{name}"]', point) for name, point in zip(names, stations, strict=True)),
-        *([("plane_wave", case.plane_wave.position)] if case.plane_wave else []),
-    ):
-        if not _within(point, lower, upper):
-            raise CaseError(
-                f"{path}: {key}: {_meters(point)} is outside the mesh, which extends from {_meters(lower)} to "
-                f"{_meters(upper)}"
-            )
+    names, stations = receivers_of(case)
+    points = {f"source[{n}]": source.position for n, source in enumerate(sources)}
+    points |= {f'receiver["{name}"]': point for name, point in zip(names, stations, strict=True)}
+    _refuse_outside(points | ({"plane_wave": case.plane_wave.position} if case.plane_wave else {}), lower, upper, path)
     surroundings = Surroundings(mesh, material, table.nodes, step, world, attenuation is not None)
     deltas = _deltas(case, sources, surroundings)
+    center = mesh.lower[: mesh.count] + mesh.sizes[: mesh.count] / 2
+    in_box = np.all((center > lower) & (center < upper), axis=1)  # not in the margin
     return WaveSetup(
         read=source,
         case=case,
@@ -290,16 +301,26 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True,
         dt=step,
         steps=steps,
         limit=limit,
-        resolution=_resolution(case, frequency, mesh, slow, world),
+        resolution=_resolution(case, frequency, mesh, slow, in_box=in_box, world=world),
         attenuation=attenuation,
         remarks=(*sample_notes(mesh), *media.notes(lower, upper), *_unused(table, media, mesh, positions, world)),
         cut=media.cut(mesh, slow, positions, world, mesh.shares if isinstance(mesh, SampledMesh) else None),
         fastest=float(world.allreduce_max(np.array([material.cp.max()]))[0]),
-        per_wavelength=media.per_wavelength(mesh, frequency, world) if frequency else {},
+        per_wavelength=media.per_wavelength(mesh, frequency, in_box, world) if frequency else {},
         start=start,
         deltas=deltas,
         element_sizes=[size_at(point.position, mesh, world) for point in sources],
     )
+
+
+def _refuse_outside(points: Mapping[str, Sequence[float]], lower: Floats, upper: Floats, path: Path) -> None:
+    """Raise a CaseError for the first of the `points`, by their keys, that is outside the box."""
+    for key, point in points.items():
+        if not _within(point, lower, upper):
+            raise CaseError(
+                f"{path}: {key}: {_meters(point)} is outside the mesh, which extends from {_meters(lower)} to "
+                f"{_meters(upper)}"
+            )
 
 
 def _deltas(case: WaveCase, sources: Sequence[PointSource], around: Surroundings) -> Mapping[int, str]:
@@ -307,9 +328,7 @@ def _deltas(case: WaveCase, sources: Sequence[PointSource], around: Surroundings
     if case.run.source_model == "delta":
         return dict.fromkeys(range(len(sources)), 'has run.source_model = "delta"')
     if case.time.integrator == "leapfrog":
-        boundary, dim = case.boundary, case.dim
-        pairs = zip(*(sides or ("absorbing",) * dim for sides in (boundary.lower, boundary.upper)), strict=True)
-        around = replace(around, excluded_sides=tuple(side == "absorbing" for pair in pairs for side in pair))
+        around = replace(around, excluded_sides=tuple(side == "absorbing" for side in sides_of(case)))
     return boxes_of(sources, around)[1]
 
 
@@ -320,38 +339,21 @@ def _unused(table: MeshTable, media: Media, mesh: Mesh, positions: Floats, world
     return media.unused(mesh, positions if table.material == "node" else None, world)
 
 
-def _time_steps(case: WaveCase, limit: float, source: str) -> tuple[float, int]:
-    """Return the duration of a time step (s), at most `limit`, and the number of them."""
-    time = case.time
-    step = time.step if time.step is not None else SAFETY * limit
-    if step > limit:
-        raise CaseError(f"{source}: time.step: {step:g} s is above the largest stable step of {limit:g} s")
-    if step < _SHORTEST * limit:
-        raise CaseError(
-            f"{source}: time.step: {step:g} s is below {_SHORTEST:g} of the largest stable step of {limit:g} s; check"
-            " its unit"
-        )
-    if time.steps is not None:
-        return step, time.steps
-    assert time.duration is not None
-    if not _BRIEFEST * step <= time.duration <= _MOST_STEPS * step:
-        raise CaseError(
-            f"{source}: time.duration: {time.duration:g} s is {time.duration / step:.2g} steps of {step:.2g} s, not"
-            f" between {_BRIEFEST:g} and {_MOST_STEPS:g}; check its unit"
-        )
-    steps = max(1, math.ceil(time.duration / step * (1 - 1e-12)))
-    return (step if time.step is not None else time.duration / steps), steps  # the last step ends at the duration
-
-
 def _resolution(
-    case: WaveCase, frequency: float | None, mesh: Mesh, material: Material, world: World
+    case: WaveCase,
+    frequency: float | None,
+    mesh: Mesh,
+    material: Material,
+    *,
+    in_box: npt.NDArray[np.bool_],
+    world: World,
 ) -> tuple[float, float, float] | None:
-    """Return the smallest number of nodes per wavelength, the advised one, and the frequency (collective)."""
+    """Return the smallest number of nodes per wavelength in the box, the advised one, the frequency (collective)."""
     if not frequency:
         return None
     speed = np.where(material.cs > 0, material.cs, material.cp).reshape(mesh.count, -1).min(1)
-    elements = speed / frequency / mesh.sizes[: mesh.count].max(1)
-    fewest = -float(world.allreduce_max(np.array([-elements.min()]))[0])
+    elements = (speed / frequency / mesh.sizes[: mesh.count].max(1))[in_box]
+    fewest = -float(world.allreduce_max(np.array([-elements.min(initial=np.inf)]))[0])
     if (nodes := fewest * case.mesh.nodes) > _MOST_NODES:
         raise CaseError(
             f"source: {frequency:g} Hz, the highest frequency, has {nodes:.2g} nodes per shortest wavelength,"
@@ -373,21 +375,3 @@ def _nodes(mesh: Mesh, n: int) -> Floats:
     unit = (Basis(n).nodes + 1) / 2
     grid = np.stack([axis.ravel() for axis in reversed(np.meshgrid(*(unit,) * mesh.dim, indexing="ij"))], 1)
     return np.asarray(mesh.lower[: mesh.count, None] + mesh.sizes[: mesh.count, None] * grid)
-
-
-def _receivers(case: WaveCase) -> tuple[tuple[str, ...], tuple[tuple[float, ...], ...]]:
-    names, positions = [], []
-    for table in case.receiver:
-        if table.position is not None:
-            names.append(table.name)
-            positions.append(table.position)
-            continue
-        assert table.start is not None and table.end is not None and table.count is not None
-        width = len(str(table.count))
-        for number, point in enumerate(np.linspace(table.start, table.end, table.count), 1):
-            names.append(f"{table.name}{number:0{width}d}")
-            positions.append(tuple(float(c) for c in point))
-    duplicate = next((name for name, count in Counter(names).items() if count > 1), None)
-    if duplicate:
-        raise CaseError(f'receiver: two receivers have the name "{duplicate}"')
-    return tuple(names), tuple(positions)

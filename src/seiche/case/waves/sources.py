@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sources of a wave case, and a plane wave as its initial condition."""
+"""Sources and receivers of a wave case, and a plane wave as its initial condition."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,3 +78,22 @@ def sources_of(case: WaveCase, folder: Path) -> list[PointSource]:
             moment = (table.moment or 0.0) * tensor.astype(np.float64)
             sources.append(PointSource(table.position, function, moment=moment.tolist()))
     return sources
+
+
+def receivers_of(case: WaveCase) -> tuple[tuple[str, ...], tuple[tuple[float, ...], ...]]:
+    """Return names and positions of the receivers; CaseError if two have one name."""
+    names, positions = [], []
+    for table in case.receiver:
+        if table.position is not None:
+            names.append(table.name)
+            positions.append(table.position)
+            continue
+        assert table.start is not None and table.end is not None and table.count is not None
+        width = len(str(table.count))
+        for number, point in enumerate(np.linspace(table.start, table.end, table.count), 1):
+            names.append(f"{table.name}{number:0{width}d}")
+            positions.append(tuple(float(c) for c in point))
+    duplicate = next((name for name, count in Counter(names).items() if count > 1), None)
+    if duplicate:
+        raise CaseError(f'receiver: two receivers have the name "{duplicate}"')
+    return tuple(names), tuple(positions)

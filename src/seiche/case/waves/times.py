@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The time step of a wave case and the number of steps."""
+
+from __future__ import annotations
+
+import math
+
+from seiche.case.waves.schema import WaveCase
+from seiche.errors import CaseError
+from seiche.waves.solver import SAFETY
+
+#: Least time step in units of the largest stable one; least and greatest duration in steps. Others have a wrong unit.
+_SHORTEST, _BRIEFEST, _MOST_STEPS = 1e-6, 1e-3, 1e12
+
+
+def time_steps(case: WaveCase, limit: float, source: str) -> tuple[float, int]:
+    """Return the duration of a time step (s), at most `limit`, and the number of them."""
+    time = case.time
+    step = time.step if time.step is not None else SAFETY * limit
+    if step > limit:
+        raise CaseError(f"{source}: time.step: {step:g} s is above the largest stable step of {limit:g} s")
+    if step < _SHORTEST * limit:
+        raise CaseError(
+            f"{source}: time.step: {step:g} s is below {_SHORTEST:g} of the largest stable step of {limit:g} s; check"
+            " its unit"
+        )
+    if time.steps is not None:
+        return step, time.steps
+    assert time.duration is not None
+    if not _BRIEFEST * step <= time.duration <= _MOST_STEPS * step:
+        raise CaseError(
+            f"{source}: time.duration: {time.duration:g} s is {time.duration / step:.2g} steps of {step:.2g} s, not"
+            f" between {_BRIEFEST:g} and {_MOST_STEPS:g}; check its unit"
+        )
+    steps = max(1, math.ceil(time.duration / step * (1 - 1e-12)))
+    return (step if time.step is not None else time.duration / steps), steps  # the last step ends at the duration
