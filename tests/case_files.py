@@ -13,7 +13,7 @@ import pytest
 
 from seiche.case.flow.check import describe
 from seiche.case.flow.geometry import FlowVessel, build
-from seiche.case.flow.limits import refuse_impossible
+from seiche.case.flow.limits import check_limits
 from seiche.case.flow.setup import FlowSetup, build_setup
 from seiche.case.kinds import kind_of
 from seiche.case.load import check_tables, read_source
@@ -176,7 +176,7 @@ def tube_file(folder: Path, changes: dict[str, Any]) -> Path:
 def message_of(tables: dict[str, Any], ranks: int = 1) -> str:
     """Return the message with which `tables` is refused, without the name of the file."""
     with pytest.raises(CaseError) as caught:
-        refuse_impossible(setup_of(tables), ranks)
+        check_limits(setup_of(tables), ranks)
     text = str(caught.value)
     assert "\n" not in text
     assert text.startswith(f"{SOURCE}: ")

@@ -21,7 +21,7 @@ from case_files import (
     vessel_of,
 )
 from seiche.case.flow.geometry import build
-from seiche.case.flow.limits import refuse_impossible
+from seiche.case.flow.limits import check_limits
 from seiche.errors import CaseError, FormatError
 
 WOMERSLEY = {"name": "inlet", "kind": "velocity", "velocity": "2 mm/s", "profile": "womersley"}
@@ -275,14 +275,14 @@ def test_more_ranks_than_sites_are_refused() -> None:
     assert message_of(box_tables(), ranks=65) == (
         "run: 65 ranks are more than the 64 fluid sites; use at most one rank per site"
     )
-    refuse_impossible(setup_of(box_tables()), 64)
+    check_limits(setup_of(box_tables()), 64)
 
 
 def test_a_ramp_longer_than_the_run_is_refused() -> None:
     assert message_of(changed(tube_tables(), "iolet.0.ramp", 101)) == (
         'iolet["inlet"].ramp: 101 steps are longer than the run of 100 steps'
     )
-    refuse_impossible(setup_of(changed(tube_tables(), "iolet.0.ramp", 100)))
+    check_limits(setup_of(changed(tube_tables(), "iolet.0.ramp", 100)))
 
 
 def test_a_layout_that_cannot_hold_the_case_is_refused() -> None:
@@ -389,7 +389,7 @@ def test_an_absent_case_file_is_named(tmp_path: Path) -> None:
 
 def test_the_tables_of_the_tests_are_valid() -> None:
     for tables in (tube_tables(), box_tables()):
-        refuse_impossible(setup_of(tables))
+        check_limits(setup_of(tables))
         assert len(vessel_of(tables).sites) > 0
     build(check_case(tube_tables(), SOURCE), Path(), SOURCE)
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from case_files import changed, setup_of, toml_of, tube_tables
-from seiche.case.flow.limits import refuse_impossible, refuse_too_many_states
+from seiche.case.flow.limits import check_limits, refuse_too_many_states
 from seiche.case.loading import load, prepare
-from seiche.case.output import Place
-from seiche.case.places import refuse_places
+from seiche.case.output import OutputTarget
+from seiche.case.output_targets import check_targets
 from seiche.cli import main
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -97,27 +97,27 @@ def test_no_file_of_another_kind_is_replaced(tmp_path: Path, name: str, key: str
 
 @pytest.mark.parametrize("name", ["red.pos", "red.000000010.pos", "red.000000010.red.pos"])
 def test_no_file_that_holds_no_places_of_cells_is_replaced(tmp_path: Path, name: str) -> None:
-    places = [Place('output.cells["red.pos"]', tmp_path / "red.pos", series=True)]
-    refuse_places(places, ())
+    targets = [OutputTarget('output.cells["red.pos"]', tmp_path / "red.pos", series=True)]
+    check_targets(targets, ())
     there = tmp_path / name
     for text in ("mine", "", "12 angry men\n"):
         there.write_text(text)
         with pytest.raises(CaseError) as caught:
-            refuse_places(places, ())
+            check_targets(targets, ())
         assert str(caught.value) == (
             f'output.cells["red.pos"]: {there} exists but is not a valid .pos file; choose another output name'
         )
     write_pos(there, np.zeros((2, 3)), np.stack([np.eye(3)] * 2))
-    refuse_places(places, ())
+    check_targets(targets, ())
     write_pos(there, np.zeros((0, 3)), np.zeros((0, 3, 3)))
-    refuse_places(places, ())
+    check_targets(targets, ())
 
 
 def test_sites_of_an_output_are_looked_for_before_the_run(tmp_path: Path) -> None:
     where = {"kind": "sphere", "center": ["9 m", "0 m", "0 m"], "radius": "1 mm"}
     tables = tube_tables() | {"output": {"fields": [{"file": "u.vtkhdf", "every": 1, "where": where}]}}
     with pytest.raises(CaseError, match=r'output\.fields\["u\.vtkhdf"\]\.where: contains no fluid site'):
-        refuse_impossible(setup_of(tables))
+        check_limits(setup_of(tables))
 
 
 def test_a_window_that_begins_after_the_run_is_refused() -> None:
@@ -125,7 +125,7 @@ def test_a_window_that_begins_after_the_run_is_refused() -> None:
     tables = tube_tables() | {"time": {"steps": 40}, "output": {"averages": averages}}
     message = "output.averages.start: step 100 is not before the end of the run of 40 steps"
     with pytest.raises(CaseError, match=message):
-        refuse_impossible(setup_of(tables))
+        check_limits(setup_of(tables))
 
 
 def test_a_run_says_which_extractions_are_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from case_files import SOURCE, box_tables, setup_of, tube_tables
-from seiche.case.flow.limits import refuse_impossible
+from seiche.case.flow.limits import check_limits
 from seiche.domain import shapes
 from seiche.errors import CaseError
 from seiche.flow import FlowModel, MovingWall, Newtonian, Solver, Walls
@@ -53,7 +53,7 @@ def case_message(walls: dict[str, Any], **other: Any) -> str:
     """Return the one line with which the tube of 1 mm radius and 4 mm length is refused with these walls."""
     tables = {**tube_tables(), "walls": walls, **other}
     with pytest.raises(CaseError) as caught:
-        refuse_impossible(setup_of(tables))
+        check_limits(setup_of(tables))
     text = str(caught.value)
     assert "\n" not in text
     return text.removeprefix(f"{SOURCE}: ")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from seiche.case.places import check_replaceable_file
+from seiche.case.output_targets import check_replaceable_file
 from seiche.case.render import render
 from seiche.cells import icosphere
 from seiche.cli import main

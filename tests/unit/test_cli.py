@@ -304,7 +304,7 @@ def test_a_run_faster_than_sound_stops_before_it_replaces_the_checkpoint(
     monkeypatch.setattr(PendingMonitor, "monitor", fast)
     with pytest.raises(
         UnstableError,
-        match=r"Mach number 1\.5 at step 20; the highest velocity is at site \[.*\], rank 0, step 2\d; "
+        match=r"Mach number 1\.5 at step 20; the maximum velocity is at site \[.*\], rank 0, step 2\d; "
         r"0.0433 was expected: check .*; last good .* of step 10",
     ):
         simulation.run()

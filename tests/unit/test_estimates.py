@@ -117,7 +117,7 @@ def test_openings_vessels_and_pulses_are_measured_in_sites_and_radii() -> None:
     assert not found["distance over radius"].violated
     # 2 r (1 - e): the sites of the tube have less volume than the tube.
     assert found["hydraulic diameter, 4 volume/area"].value == pytest.approx(8.0, rel=0.1)
-    entrance = found["entrance length 0.05 Re D over the distance of the openings"]
+    entrance = found["entrance length 0.05 Re D over distance between openings"]
     assert entrance.value == pytest.approx(0.05 * (4e-3 * 2e-3 / 4e-6) * 2e-3 / 4e-3)
     fine = {item.name: item for item in flow_estimates(setup_of(changed(tube_tables(), "geometry.spacing", "0.1 mm")))}
     assert not any(item.violated for item in fine.values())
@@ -128,7 +128,7 @@ def test_openings_vessels_and_pulses_are_measured_in_sites_and_radii() -> None:
     layer = math.sqrt(4e-6 / (2 * math.pi)) / 0.25e-3
     assert found["thickness of the oscillating boundary layer"].value == pytest.approx(layer)
     phase = 2 * math.pi * 16 * setup.dt * math.sqrt(3)
-    assert found["phase of the pulse along the vessel by the sound of the lattice"].value == pytest.approx(phase)
+    assert found["phase of the pulse along the vessel at the lattice speed of sound"].value == pytest.approx(phase)
 
 
 @pytest.mark.parametrize(("collision", "stated"), [("trt", True), ("mrt", True), ("regularised", False)])
@@ -179,13 +179,13 @@ def test_a_force_a_thousand_times_too_large_is_seen_in_spite_of_velocity_scale(
     (tmp_path / "case.toml").write_text(toml_of(changed(tables, "time", {"steps": 2})))
     with load(tmp_path / "case.toml", output=tmp_path / "out") as simulation:
         found = {estimate.name: estimate for estimate in simulation.estimates()}
-        driven = found["Mach number of developed flow by forces and pressures"]
+        driven = found["Mach number of developed flow driven by forces and pressures"]
         units = simulation.setup.units
         velocity = 100 / units.density * 2 * units.step
         assert driven.value == pytest.approx(velocity * units.step / units.spacing * math.sqrt(3), rel=1e-9)
         simulation.run(visible=False)
         estimates = {estimate.name: estimate for estimate in simulation.estimates()}
-        assert estimates["largest velocity so far over that of the check"].violated
+        assert estimates["largest velocity so far, relative to that of the check"].violated
 
 
 def test_nan_is_beyond_every_bound_and_rounding_beyond_none() -> None:

@@ -34,7 +34,7 @@ def estimates_of(text: str, folder: Path) -> dict[str, Estimate]:
 
 
 def test_absorbing_layers_that_leave_a_wave_are_named(tmp_path: Path) -> None:
-    name = "amplitude that the absorbing layers leave"
+    name = "amplitude transmitted by the absorbing layers"
     for points, passed in ((0, True), (4, True), (9, False)):
         layer = estimates_of(BASIC.replace("points = 6", f"points = {points}"), tmp_path)[name]
         assert layer.value == pytest.approx(math.exp(-2 * 2 * points / 5))
@@ -44,7 +44,7 @@ def test_absorbing_layers_that_leave_a_wave_are_named(tmp_path: Path) -> None:
 
 
 def test_amplitudes_that_steepen_across_a_linear_medium_are_named(tmp_path: Path) -> None:
-    name = "length of the grid over the distance of shock formation"
+    name = "length of the grid over the shock formation distance"
     quiet = estimates_of(BASIC, tmp_path)[name]
     loud = estimates_of(BASIC.replace('amplitude = "', 'amplitude = "1000'), tmp_path)[name]
     assert not quiet.passed

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from case_files import advice, changed, setup_of, toml_of, tube_tables
 from seiche.case.flow.extraction import selected_sites
-from seiche.case.flow.limits import refuse_impossible
+from seiche.case.flow.limits import check_limits
 from seiche.case.flow.schema_extraction import ExtractionOutput
 from seiche.case.loading import load
 from seiche.domain.sites import LinkKind
@@ -201,7 +201,7 @@ def table(**keys: Any) -> ExtractionOutput:
 def test_impossible_extractions_are_refused_with_one_line(keys: dict[str, Any], message: str) -> None:
     tables = changed(tube_tables(), "output", {"extraction": [{"file": "a.xtr", "every": 10, **keys}]})
     with pytest.raises(CaseError) as raised:
-        refuse_impossible(setup_of(tables))
+        check_limits(setup_of(tables))
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
 

@@ -21,7 +21,7 @@ import pytest
 import seiche
 from prediction_cases import case_file
 from seiche.case.folder import LOCK, RECORD
-from seiche.case.output import Final, Place
+from seiche.case.output import Final, OutputTarget
 from seiche.case.simulation import Simulation
 from seiche.errors import CaseError
 from seiche.io.lock import STALE, Owner
@@ -233,8 +233,8 @@ class Note(Final):
         self.path = path
 
     @property
-    def places(self) -> tuple[Place, ...]:
-        return (Place("note", self.path),)
+    def targets(self) -> tuple[OutputTarget, ...]:
+        return (OutputTarget("note", self.path),)
 
     def finish(self) -> list[Path]:
         self.path.write_text("a note")
@@ -246,15 +246,15 @@ def test_an_output_that_is_added_takes_no_place_of_another(kind: str, tmp_path: 
     out, foreign = tmp_path / "out", tmp_path / "out" / "mine.txt"
     with loaded(tmp_path, kind) as simulation:
         foreign.write_text("mine")
-        places = [*simulation.places, Place("the case", simulation.setup.inputs[0])]
-        for path in (foreign, *(place.path for place in places)):
-            with pytest.raises(CaseError, match=r"^note: .*(is also the place of|would overwrite|does not list it)"):
+        targets = [*simulation.targets, OutputTarget("the case", simulation.setup.inputs[0])]
+        for path in (foreign, *(target.path for target in targets)):
+            with pytest.raises(CaseError, match=r"^note: .*(is also the file of|would overwrite|does not list it)"):
                 simulation.add(Note(path))
         with pytest.raises(CaseError, match=r"note: .* is a folder"):
             simulation.add(Note(tmp_path))
         simulation.add(Note(out / "deep" / "note.txt"))
         assert ["deep/note.txt", "", False] in json.loads((out / RECORD).read_text())["places"]
-        with pytest.raises(CaseError, match="is also the place of note"):
+        with pytest.raises(CaseError, match="is also the file of note"):
             simulation.add(Note(out / "deep" / "note.txt"))
         simulation.run(visible=False)
     assert foreign.read_text() == "mine"

@@ -11,8 +11,8 @@ import pytest
 
 import seiche
 from prediction_cases import case_file
-from seiche.case.output import Place
-from seiche.case.places import files_at
+from seiche.case.output import OutputTarget
+from seiche.case.output_targets import files_at
 from seiche.errors import CaseError
 
 
@@ -45,7 +45,7 @@ def test_files_of_a_series_are_states_lists_and_walls_only(tmp_path: Path) -> No
     own = [tmp_path / name for name in ("cells.000000010.vtkhdf", "cells.wall.vtkhdf")]
     for path in (*own, tmp_path / "cells.mean.vtkhdf"):
         h5py.File(path, "w").close()
-    place = Place("output.cells", tmp_path / "cells.vtkhdf", series=True)
+    place = OutputTarget("output.cells", tmp_path / "cells.vtkhdf", series=True)
     assert sorted(files_at(place)) == sorted(own)
 
 

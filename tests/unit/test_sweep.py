@@ -84,7 +84,7 @@ def test_runs_keep_their_folders_when_values_are_added(tmp_path: Path) -> None:
         plan_sweep(case, grid_of(["lattice.tau=0.6"]), folder)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").write_text("mine")
-    with pytest.raises(CaseError, match="no folder of a sweep"):
+    with pytest.raises(CaseError, match="not the folder of a sweep"):
         plan_sweep(case, grid_of(["lattice.tau=0.6"]), tmp_path / "other")
 
 
@@ -129,7 +129,7 @@ def test_a_killed_sweep_goes_on_and_has_the_results_of_single_runs(
     assert [row["lattice.tau"] for row in rows] == ["0.8", "0.9", "1.0"]
     times = {path: path.stat().st_mtime_ns for path in folder.glob("run-*/*")}
     main(words)
-    assert capsys.readouterr().out.count("done before") == 3
+    assert capsys.readouterr().out.count("was already complete") == 3
     assert times == {path: path.stat().st_mtime_ns for path in folder.glob("run-*/*")}
     main(["run", str(case), "--set", "lattice.tau=0.9", "--output", str(tmp_path / "single")])
     capsys.readouterr()
@@ -164,7 +164,7 @@ def test_a_signal_stops_the_runs_with_checkpoints(tmp_path: Path) -> None:
 
     thread = threading.Thread(target=interrupt)
     thread.start()
-    batch.make(lines.append)
+    batch.execute(lines.append)
     thread.join()
     assert batch.stopped and runs[0].state == "stopped" and runs[0].checkpoint.is_file() and runs[1].state == ""
     assert len(lines) == 1 and "run-0001 (lattice.tau=0.8): stopped after" in lines[0]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Case files: TOML with units in, a solver in lattice units out. The only place where SI units exist."""
+"""Case files in TOML, with units, and their conversion to solvers in lattice units; no other package uses SI units."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Agreement of failing ranks, so that a failing job prints one message once.
+"""Communication between failing ranks, so that a failing job prints each message only once.
 
-Errors of work on rank 0 are raised on every rank (`domain.sharing.on_root`). A rank that fails alone aborts the job.
+An error of work on rank 0 is raised on every rank (`domain.sharing.on_root`). If only some ranks fail, the job aborts.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from seiche.domain.world import World
 
-#: Message tag of failing ranks; reserved for them.
+#: Message tag reserved for failing ranks.
 _FAILED = 31_013
-#: Seconds in which ranks that fail for the same reason report to each other.
+#: Time in which ranks that fail for the same reason notify each other, s.
 _REPORT_SECONDS = 0.5
-#: Seconds in which the launcher can forward output: it stops forwarding when a rank aborts.
+#: Time for the launcher to forward output before a rank aborts, since it then stops forwarding, s.
 _FORWARD_SECONDS = 0.2
 
 
 def end_of_rank(world: World | None, message: str, status: int = 2) -> int:
-    """Print `message` once for all failing ranks and return the exit status; aborts if some ranks did not fail.
+    """Print `message` once for all failing ranks and return the exit status; abort if some ranks did not fail.
 
-    Every failing rank notifies the others. The lowest of them prints. If all ranks failed, they return. Otherwise the
-    remaining ranks would wait for messages forever, so the printing rank aborts the job.
+    Each failing rank notifies the others, and the lowest one prints the message. If all ranks failed, they return.
+    Otherwise the remaining ranks would wait for messages forever, so the printing rank aborts the job.
     """
     comm = world.comm if world is not None else None
     if world is None or comm is None or world.size == 1:
@@ -48,7 +48,7 @@ def end_of_rank(world: World | None, message: str, status: int = 2) -> int:
         return status
     if world.rank != min(failed):
         time.sleep(10 * _REPORT_SECONDS)  # the lowest failing rank aborts; this one aborts only if that fails
-    # The MPI library would add a line for every aborting rank.
+    # MPI_Abort would print another line for each aborting rank.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     time.sleep(_FORWARD_SECONDS)
     comm.Abort(status)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The lines of `seiche check`: a table, the estimates of the case, and advice."""
+"""Output lines of `seiche check`: a table, the estimates of the case, and advice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seiche.solver.estimate import warnings_of
 
 
 def check_lines(rows: Iterable[tuple[str, str]], estimates: Sequence[Estimate], notes: Iterable[str]) -> list[str]:
-    """Return rows of name and value, the estimates as a second table, then notes and warnings as advice."""
+    """Return a table of names and values, a table of the estimates, and notes and warnings as advice."""
     advice = [f"advice: {line}" for line in (*notes, *warnings_of(estimates))]
     return [*_table(list(rows)), *_table([estimate.row for estimate in estimates]), *advice]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checkpoints of all kinds of run: written by schedule or at a stop, read by a restart."""
+"""Checkpoints of all kinds of case, written at scheduled steps or when a run is stopped, and read by a restart."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from seiche.case.kind import CaseRun, Match, Setup
-from seiche.case.output import Place, Scheduled
+from seiche.case.output import OutputTarget, Scheduled
 from seiche.case.schedule import Schedule
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -19,7 +19,7 @@ from seiche.solver import SolverBase, State
 
 
 class CheckpointFile(Scheduled):
-    """The checkpoint file of a run; a complete new state replaces the previous one."""
+    """Checkpoint file of a run; a new state replaces the previous one when it is complete."""
 
     label = "checkpoints"
     writes = True
@@ -34,9 +34,9 @@ class CheckpointFile(Scheduled):
         self._saving = False
 
     @property
-    def places(self) -> Sequence[Place]:
+    def targets(self) -> Sequence[OutputTarget]:
         """Return the file."""
-        return (Place("output.checkpoint.file", self.path, "checkpoint"),)
+        return (OutputTarget("output.checkpoint.file", self.path, "checkpoint"),)
 
     def take(self) -> Job:
         """Return the job that writes the current state."""
@@ -67,10 +67,10 @@ class CheckpointFile(Scheduled):
 
 
 class CheckpointRestart:
-    """A checkpoint that a run continues."""
+    """Checkpoint from which a run continues."""
 
     def __init__(self, path: Path, world: World) -> None:
-        """Continue from the checkpoint `path`."""
+        """Store the path of the checkpoint; it is read by `resume`."""
         self.path, self._world = path, world
         self.steering = "{}"
 
@@ -82,12 +82,12 @@ class CheckpointRestart:
         Args:
             setup: the case.
             solver: its solver in the initial state.
-            matches: required values by attribute name.
-            keys: numbers of the required rows; by default those of the solver.
+            matches: values that the checkpoint must have, by attribute name.
+            keys: keys of the required rows; by default those of the solver.
 
         Raises:
-            CaseError: it is unreadable, of another case, or later than the end of the run.
-            FormatError: it is not a checkpoint, or damaged.
+            CaseError: the checkpoint cannot be read, belongs to another case, or is later than the end of the run.
+            FormatError: the file is damaged or not a checkpoint.
         """
         try:
             attributes = inspect_checkpoint(self.path).attributes
@@ -115,7 +115,7 @@ class CheckpointRestart:
         return state
 
     def restore_steering(self, run: CaseRun) -> None:
-        """Restore values changed by callbacks; CaseError if the case does not have one of them."""
+        """Restore the values that callbacks changed; CaseError if the case lacks one of them."""
         for name, value in json.loads(self.steering).items():
             if name not in run.steering:
                 raise CaseError(

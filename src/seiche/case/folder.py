@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The output folder of a run: lock, record, and refusal to overwrite an earlier run.
+"""Output folder of a run: its lock, its record, and the protection of earlier runs.
 
-A folder contains one run. Its record lists the files of the run and, during the run, the places of its outputs.
+A folder contains one run. Its record lists the files of the run and, while the run continues, its output targets.
 `--replace` removes only listed files; a restart removes none.
 """
 
@@ -14,28 +14,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from seiche.case.output import Place
-from seiche.case.places import (
+from seiche.case.output import OutputTarget
+from seiche.case.output_targets import (
     check_replaceable_file,
+    check_targets,
     file_kind,
     files_at,
     make_folders,
-    refuse_places,
-    refuse_shared,
+    refuse_shared_targets,
 )
 from seiche.errors import CaseError
 from seiche.io.files import replacing
 from seiche.io.lock import FolderLock, Owner
 
-#: Names of the record of a run, and of the lock during the run.
+#: Names of the record of a run and of its lock.
 RECORD, LOCK = ".seiche-run.json", ".seiche-run.lock"
 
 
 class RunFolder:
-    """The folder of a run, on the writing rank; no method is collective."""
+    """Folder of a run, on the rank that writes; no method is collective."""
 
     def __init__(self, folder: Path, source: str, *, restart: Path | None = None, replace: bool = False) -> None:
-        """Prepare `folder` for the case `source`, which continues `restart` or may `replace` an earlier run."""
+        """Use `folder` for the case `source`, which continues the checkpoint `restart` or may `replace` a run."""
         self.path, self._source = folder, source
         self._lock = FolderLock(folder / LOCK, source)
         self._files: dict[str, str] = {}
@@ -48,7 +48,7 @@ class RunFolder:
         self._may_replace = replace or self._continues
 
     def refuse_occupied(self) -> None:
-        """Raise a CaseError if another run uses the folder, or it contains files of one; called before any set-up."""
+        """Raise a CaseError if another run uses the folder or has files in it; called before the set-up."""
         if not self.path.is_dir():
             return
         try:
@@ -59,50 +59,53 @@ class RunFolder:
         if not self._may_replace:
             self._refuse_earlier_run(self._earlier_files(()))
 
-    def claim(self, places: Sequence[Place], inputs: Iterable[Path]) -> None:
-        """Create and lock the folder for outputs at `places` of a case that reads `inputs`, before any computation.
+    def claim(self, targets: Sequence[OutputTarget], inputs: Iterable[Path]) -> None:
+        """Create and lock the folder for the output `targets` of a case that reads `inputs`, before any computation.
 
         Raises:
-            CaseError: another run uses the folder, or it contains results of one, or a file of another program.
+            CaseError: another run uses the folder, or it contains results of another run or a file of another program.
         """
         inputs = list(inputs)
-        refuse_places(places, inputs)
-        make_folders(self._source, self.path, places)
+        check_targets(targets, inputs)
+        make_folders(self._source, self.path, targets)
         self._acquire()
         try:
             earlier = self._read_record()
             if self._continues and earlier.get("state") == "done":
                 self._complete_step = earlier.get("step")
-            self._clear(places, inputs)
-            self._write_record("running", places)
+            self._clear(targets, inputs)
+            self._write_record("running", targets)
         except BaseException:
             self._lock.release()
             raise
 
     def is_complete_at(self, step: int) -> bool:
-        """Return whether a restart continues a run in this folder that was complete at `step`; valid after `claim`."""
+        """Return whether this is a restart of a run in the same folder that was complete at `step`.
+
+        Valid after `claim`.
+        """
         return self._complete_step == step
 
-    def admit(self, new: Sequence[Place], places: Sequence[Place], inputs: Iterable[Path]) -> None:
-        """Accept an output at `new` places in addition to the present `places`, after `claim`.
+    def admit(self, new: Sequence[OutputTarget], targets: Sequence[OutputTarget], inputs: Iterable[Path]) -> None:
+        """Accept `new` targets in addition to the present `targets`, after `claim`.
 
         Raises:
-            CaseError: another output uses the place, or a file there was not written by the run of this folder.
+            CaseError: another output has the same target, or its file was not written by the run in this folder.
         """
-        refuse_shared(new, places)
-        refuse_places(new, inputs)
+        refuse_shared_targets(new, targets)
+        check_targets(new, inputs)
         make_folders(self._source, self.path, new)
         self._refuse_unlisted(new, {self.path / name for name in self._files})
         if self._lock.is_owned:
-            self._write_record("running", [*places, *new])
+            self._write_record("running", [*targets, *new])
 
-    def resume(self, places: Sequence[Place]) -> None:
-        """Lock the folder again after the end of the run; CaseError if another run has used it since."""
+    def resume(self, targets: Sequence[OutputTarget]) -> None:
+        """Lock the folder again after the end of the run; CaseError if another run has used it in the meantime."""
         self._acquire()
         if self._read_record().get("run") != self._lock.nonce:
             self._lock.release()
             raise CaseError(f"{self.path}: cannot write more results of this run; the folder contains a later run")
-        self._write_record("running", places)
+        self._write_record("running", targets)
 
     def _acquire(self) -> None:
         try:
@@ -115,7 +118,7 @@ class RunFolder:
         return CaseError(f"{self.path}: cannot lock the folder: {error.strerror}")
 
     def _read_record(self) -> dict[str, Any]:
-        """Return the content of the record, empty if there is none."""
+        """Return the content of the record; empty if there is no record."""
         try:
             return dict(json.loads((self.path / RECORD).read_text()))
         except (OSError, ValueError, TypeError):
@@ -141,12 +144,12 @@ class RunFolder:
             )
         raise CaseError(f"{text} --replace to replace them, --output for another folder, or --restart to continue")
 
-    def _clear(self, places: Sequence[Place], inputs: Iterable[Path]) -> None:
-        """Remove the files of an earlier run, or add them to the record if they remain."""
-        earlier = self._earlier_files(places)
+    def _clear(self, targets: Sequence[OutputTarget], inputs: Iterable[Path]) -> None:
+        """Remove the files of an earlier run; those that remain are added to the record."""
+        earlier = self._earlier_files(targets)
         if not self._may_replace:
-            self._refuse_earlier_run({*earlier, *(path for place in places for path in files_at(place))})
-        self._refuse_unlisted(places, earlier)
+            self._refuse_earlier_run({*earlier, *(path for target in targets for path in files_at(target))})
+        self._refuse_unlisted(targets, earlier)
         inputs = {path.resolve() for path in inputs}
         for path, kind in earlier.items():
             if not self._has_kind(path, kind):  # replaced by a file of another program
@@ -156,9 +159,12 @@ class RunFolder:
             else:
                 path.unlink(missing_ok=True)
 
-    def _refuse_unlisted(self, places: Iterable[Place], listed: Container[Path]) -> None:
-        """Store which files at `places` are not `listed`; CaseError unless the run is a restart in this folder."""
-        unlisted = {path: place.key for place in places for path in files_at(place) if path not in listed}
+    def _refuse_unlisted(self, targets: Iterable[OutputTarget], listed: Container[Path]) -> None:
+        """Store the files at `targets` that are not `listed`.
+
+        CaseError for such files unless this is a restart here.
+        """
+        unlisted = {path: target.key for target in targets for path in files_at(target) if path not in listed}
         for path, key in () if self._continues else unlisted.items():
             raise CaseError(
                 f"{key}: {path} exists, but {RECORD} of the folder does not list it, so it is not replaced; move it,"
@@ -172,31 +178,31 @@ class RunFolder:
             return True
         return False
 
-    def _earlier_files(self, places: Sequence[Place]) -> dict[Path, str]:
-        """Return existing files of an earlier run and their kinds, in the folder or at `places`."""
+    def _earlier_files(self, targets: Sequence[OutputTarget]) -> dict[Path, str]:
+        """Return the existing files of an earlier run, in the folder or at `targets`, and their kinds."""
         try:
             content = self._read_record()
             files = {self.path / str(name): str(kind) for name, kind in content.get("files", {}).items()}
             for name, kind, series in content.get("places", ()):  # of an interrupted run
-                files |= files_at(Place("", self.path / str(name), str(kind), bool(series)))
+                files |= files_at(OutputTarget("", self.path / str(name), str(kind), bool(series)))
         except (ValueError, TypeError, AttributeError):
             return {}
-        base, outputs = self.path.resolve(), {path for place in places for path in files_at(place)}
+        base, outputs = self.path.resolve(), {path for target in targets for path in files_at(target)}
         files = {path: kind for path, kind in files.items() if path in outputs or base in path.resolve().parents}
         return {path: kind for path, kind in files.items() if path.is_file()}
 
     def _relative_name(self, path: Path) -> str:
         return str(path.relative_to(self.path)) if path.is_relative_to(self.path) else str(path)
 
-    def add(self, files: Iterable[Path], places: Sequence[Place]) -> None:
-        """Add files written by this run to the record: `files`, and new ones at `places`."""
-        kinds = {place.path: file_kind(place) for place in places}
+    def add(self, files: Iterable[Path], targets: Sequence[OutputTarget]) -> None:
+        """Add `files` of this run, and new files at `targets`, to the record."""
+        kinds = {target.path: file_kind(target) for target in targets}
         written = {path: kinds.get(path, "") for path in files if path.is_file()}
-        for place in places:
-            written |= {p: kind for p, kind in files_at(place).items() if self._unlisted.get(p) != _version(p)}
+        for target in targets:
+            written |= {p: kind for p, kind in files_at(target).items() if self._unlisted.get(p) != _version(p)}
         self._files |= {self._relative_name(path): kind for path, kind in written.items()}
 
-    def _write_record(self, state: str, places: Sequence[Place] = (), step: int | None = None) -> None:
+    def _write_record(self, state: str, targets: Sequence[OutputTarget] = (), step: int | None = None) -> None:
         content = {
             "case": self._source,
             "run": self._lock.nonce,
@@ -204,19 +210,22 @@ class RunFolder:
             "step": step,
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "files": self._files,
-            "places": [(self._relative_name(place.path), file_kind(place), place.series) for place in places],
+            "places": [(self._relative_name(target.path), file_kind(target), target.series) for target in targets],
         }
         with replacing(self.path / RECORD) as temporary:
             temporary.write_text(json.dumps(content, indent=1))
 
     def release(self, state: str, step: int) -> None:
-        """Record the files, the final `state` ("done", "stopped", "failed") and `step`, and release the lock."""
+        """Write the files, the final `state` ("done", "stopped", "failed") and `step` to the record.
+
+        Release the lock.
+        """
         if self._lock.is_owned:
             self._write_record(state, step=step)
         self._lock.release()
 
 
 def _version(path: Path) -> tuple[int, int]:
-    """Return the inode and modification time (ns), which change when a file is replaced."""
+    """Return the inode and the modification time (ns), which change when a file is replaced."""
     status = path.stat()
     return status.st_ino, status.st_mtime_ns

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""JSON schema of case files, made from their tables: editors complete and check keys with it.
+"""JSON schema of case files, generated from their tables, with which editors complete and check keys.
 
-A quantity is a string with a unit. The schema cannot state which keys exclude each other; `seiche check` can.
+A quantity is a string with a unit. The schema does not express which keys exclude each other; `seiche check` tests it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?\s*"
 #: A number followed by a unit.
 QUANTITY = _NUMBER + r"[^0-9\s].*$"
-#: Strings of other grammars by their parser: description and examples.
+#: Description and examples of strings with other grammars, by their parser.
 _STRINGS = {
     quantities.parse_period: ("a time or a rate", ["0.8 s", "72 bpm"]),
     quantities.parse_steps_or_time: ("a time", ["0.5 ms"]),
@@ -35,7 +35,7 @@ _STRINGS = {
 
 
 class CaseSchema(GenerateJsonSchema):
-    """Generator of the schema of the text of a case file, before conversion to SI units."""
+    """Generator of the schema for the text of a case file, before its conversion to SI units."""
 
     def function_before_schema(self, schema: core_schema.BeforeValidatorFunctionSchema) -> JsonSchemaValue:
         """Return the schema of the values that the validator accepts."""
@@ -63,7 +63,7 @@ class CaseSchema(GenerateJsonSchema):
         return {"oneOf": [self.generate_inner(table.__pydantic_core_schema__) for table in owner.tables.values()]}
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
-        """Return the schema without null, which TOML does not have."""
+        """Return the schema without null, which does not exist in TOML."""
         return self.generate_inner(schema["schema"])
 
     def field_title_should_be_set(self, schema: Any) -> bool:
@@ -90,7 +90,7 @@ class CaseSchema(GenerateJsonSchema):
 
 
 def schema_of(name: str | None = None) -> dict[str, Any]:
-    """Return the JSON schema of the case files of the kind `name`, such as "flow"; by default of every kind.
+    """Return the JSON schema of case files of the kind `name`, such as "flow"; by default of all kinds.
 
     Raises:
         CaseError: an unknown kind.
@@ -103,7 +103,7 @@ def schema_of(name: str | None = None) -> dict[str, Any]:
         definitions: dict[str, Any] = {}
         for kind in KINDS:
             kind_schema = _of_kind(kind)
-            # Kinds have different tables of the same name, such as RunTable of flow and of waves.
+            # Different kinds have tables of the same name, such as RunTable of flow and of waves.
             definitions |= {f"{kind}.{key}": _prefixed(value, kind) for key, value in kind_schema.pop("$defs").items()}
             definitions[kind] = _prefixed(kind_schema, kind)
         schema = {"oneOf": [{"$ref": f"#/$defs/{kind}"} for kind in KINDS], "$defs": definitions}
@@ -112,7 +112,7 @@ def schema_of(name: str | None = None) -> dict[str, Any]:
 
 
 def write_schema(path: Path, name: str | None = None) -> None:
-    """Write the JSON schema of the kind `name`, by default of every kind, to `path`.
+    """Write the JSON schema of the kind `name`, by default of all kinds, to `path`.
 
     Raises:
         CaseError: an unknown kind, the folder does not exist, or `path` exists and is not such a schema.
@@ -128,7 +128,7 @@ def write_schema(path: Path, name: str | None = None) -> None:
 
 
 def schema_text(name: str | None = None) -> str:
-    """Return the text of the schema; CaseError as `schema_of`."""
+    """Return the text of the schema; CaseError as for `schema_of`."""
     return json.dumps(schema_of(name), indent=1) + "\n"
 
 
@@ -138,7 +138,7 @@ def _of_kind(name: str) -> dict[str, Any]:
 
 
 def _with_examples(value: Any) -> Any:
-    """Return a schema whose descriptions of quantities have an example, without limits that strings cannot have."""
+    """Return the schema with examples of quantities in descriptions, without limits that do not apply to strings."""
     if isinstance(value, list):
         return [_with_examples(item) for item in value]
     if not isinstance(value, dict):
@@ -152,7 +152,7 @@ def _with_examples(value: Any) -> Any:
 
 
 def _prefixed(value: Any, kind: str) -> Any:
-    """Return a schema whose references to definitions have the prefix `kind`."""
+    """Return the schema with the prefix `kind` in all references to definitions."""
     if isinstance(value, list):
         return [_prefixed(item, kind) for item in value]
     if not isinstance(value, dict):
@@ -191,7 +191,7 @@ def _quoted(examples: list[str]) -> str:
 
 
 def _dimension(schema: CoreSchema) -> str | None:
-    """Return the dimension of a schema of quantities, also optional or repeated ones."""
+    """Return the dimension of a schema for a quantity, which may be optional or repeated."""
     function = schema.get("function")
     call = function.get("function") if isinstance(function, dict) else None
     if isinstance(call, partial) and "dimension" in call.keywords:

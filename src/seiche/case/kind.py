@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Interface of a kind of case: reading, checking, predicting and running it (decision 27).
+"""Interface of a kind of case, by which it is read, checked, predicted and run (decision 27).
 
-A `Kind` turns a case file into a `Setup`, which allocates no field, and opens a `CaseRun`: the solver and its outputs.
+A `Kind` converts a case file to a `Setup`, which allocates no field, and creates a `CaseRun`: the solver and its
+outputs.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from seiche.solver import Estimate, SolverBase, State
 
 @dataclass(frozen=True)
 class Match:
-    """A value that a checkpoint and a case must have in common, its `description` in messages, and advice.
+    """A value that must be the same in a checkpoint and a case, with its `description` for messages and a remedy.
 
-    Earlier checkpoints may lack an `optional` one.
+    An `optional` value may be absent from checkpoints of earlier versions.
     """
 
     value: str
@@ -52,12 +53,12 @@ class Results:
 
 
 class Restart(Protocol):
-    """A checkpoint that a run continues (`seiche.case.checkpoint.CheckpointRestart`)."""
+    """Checkpoint from which a run continues (`seiche.case.checkpoint.CheckpointRestart`)."""
 
     def resume(
         self, setup: Setup, solver: SolverBase, matches: Mapping[str, Match], keys: Mapping[str, Any] | None = None
     ) -> State:
-        """Load its state into `solver` and return it; CaseError if it does not match (collective)."""
+        """Load its state into `solver` and return the state; CaseError if it does not match (collective)."""
 
 
 class CaseRun(ABC):
@@ -65,10 +66,10 @@ class CaseRun(ABC):
 
     Attributes:
         solver: the solver.
-        outputs: the outputs, in the order in which they take the state.
-        monitor: check of the state.
-        default_fields: default names of `fields`.
-        stop_reason: why the run ends after the current step, or None.
+        outputs: the outputs, in the order in which they receive the state.
+        monitor: the monitor, which checks the state.
+        default_fields: names that `fields` uses by default.
+        stop_reason: the reason why the run ends after the current step, or None.
     """
 
     solver: SolverBase
@@ -90,7 +91,7 @@ class CaseRun(ABC):
         return self.solver.device_fields(names or self.default_fields)
 
     def controls(self) -> Mapping[str, Control]:
-        """Return the values of the case that may change during the run, by name (not collective)."""
+        """Return the values of the case that may be changed during the run, by name (not collective)."""
         return {}
 
     @cached_property
@@ -100,7 +101,7 @@ class CaseRun(ABC):
 
     @abstractmethod
     def matches(self) -> Mapping[str, Match]:
-        """Return the values that a checkpoint must match, by attribute name."""
+        """Return the values that a checkpoint must share with the case, by attribute name."""
 
     def state(self) -> State:
         """Return the state for a checkpoint."""
@@ -121,12 +122,12 @@ class CaseRun(ABC):
     def labelled(self, names: Sequence[str], grid: GridRequest | None = None) -> LabelledParts:
         """Return fields and records with dimensions and units, and coordinates, on every rank (collective).
 
-        KeyError as `fields`; CaseError for a `grid` if the fields are on a grid already.
+        Raises KeyError as `fields` does, and CaseError for a `grid` if the fields are already on a grid.
         """
         raise CaseError("result: this kind of case has no labelled results; use fields")
 
     def exchange_seconds(self) -> float:
-        """Return the time of all messages of a step, each measured separately, in s; 0 on one rank."""
+        """Return the sum of the separately measured times of all messages of a step, in s; 0 on one rank."""
         if self.solver.world.size == 1:
             return 0.0
         return sum(exchange.trial() for exchange in self.solver.exchanges if isinstance(exchange, HaloExchange))
@@ -141,10 +142,10 @@ class CaseRun(ABC):
 
 
 class Setup(ABC):
-    """A case before any allocation.
+    """A case before anything is allocated.
 
     Attributes:
-        case: the checked tables; those of all kinds have `title`, `run` and `output`.
+        case: the checked tables; all kinds have `title`, `run` and `output`.
         source: name of the case file.
         notes: notes for the user, one line each.
         steps: total number of steps.
@@ -180,11 +181,11 @@ class Setup(ABC):
 
 
 class PlannedCase(ABC):
-    """A case whose runs are predicted on devices that only record operations.
+    """A case whose runs are predicted by means of devices that only record operations.
 
     Attributes:
         setup: the case.
-        item: name of the items distributed to ranks, `total` of them.
+        item: name of the items that are distributed to ranks; `total` is their number.
         dimensions: number of dimensions of the domain.
         graphs: whether steps on several GPUs are replayed as graphs.
     """
@@ -200,10 +201,10 @@ class PlannedCase(ABC):
 
     @abstractmethod
     def rank(self, world: World, device: str) -> tuple[PlannedRank, str]:
-        """Return a rank's operations on a planned device, and the layout; CaseError as `check_ranks` (collective)."""
+        """Return the operations of a rank, and the layout; CaseError as for `check_ranks` (collective)."""
 
     def shares(self, layout: str) -> dict[str, float]:
-        """Return known fractions of the memory bandwidth that GPU stages reach, by stage."""
+        """Return the known fractions of the memory bandwidth that stages reach on a GPU, by stage."""
         return {}
 
 
@@ -212,13 +213,15 @@ class Kind:
     """A kind of case.
 
     Attributes:
-        name: value of `solver` in a case file.
-        schema: its tables.
-        prepare: creates the set-up of a source (collective); `place=False` omits parts that a checkpoint contains.
-        open: creates the run of a set-up from an optional checkpoint; the output folder need not exist (collective).
-        check: returns the lines of `seiche check` for a source and a number of ranks (collective).
-        plan: creates the planned case of a source.
-        estimates: returns the estimates of a set-up, the same on every rank.
+        name: the value of `solver` in a case file.
+        schema: the schema of its tables.
+        prepare: function that creates the set-up of a source (collective); with `place=False`, parts that a checkpoint
+            contains are omitted.
+        open: function that creates the run of a set-up, optionally from a checkpoint; the output folder need not exist
+            (collective).
+        check: function that returns the lines of `seiche check` for a source and a number of ranks (collective).
+        plan: function that creates the planned case of a source.
+        estimates: function that returns the estimates of a set-up, the same on every rank.
     """
 
     name: str

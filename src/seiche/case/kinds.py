@@ -11,7 +11,7 @@ from seiche.case.quantities import shorten
 from seiche.case.source import CaseFile
 from seiche.errors import CaseError
 
-#: Module and name of the `Kind` of each value of `solver`; imported on use.
+#: Module and name of the `Kind` for each value of `solver`; the module is imported when it is first used.
 KINDS = {
     "flow": "seiche.case.flow.kind:FLOW",
     "blood": "seiche.case.blood.kind:BLOOD",
@@ -21,7 +21,7 @@ KINDS = {
 
 
 def kind_named(name: str) -> Kind:
-    """Return the kind of a name in `KINDS`."""
+    """Return the kind with a name in `KINDS`."""
     module, _, attribute = KINDS[name].partition(":")
     kind: Kind = getattr(import_module(module), attribute)
     return kind

@@ -20,7 +20,7 @@ from seiche.report.result_meshes import result_meshes
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """An array with the names of its dimensions, in order, and its SI unit ("" for texts)."""
+    """An array with the names of its dimensions, in order, and its SI unit ("" for text)."""
 
     values: npt.NDArray[Any]
     dims: tuple[str, ...]
@@ -50,7 +50,7 @@ class LabelledArrays(Mapping[str, Labelled]):
         title: title of the case.
         time: physical time of the state, s.
         arrays: fields and records.
-        coordinates: coordinates by name; those of a dimension have its name.
+        coordinates: coordinates by name; the coordinates of a dimension have the name of the dimension.
     """
 
     title: str
@@ -133,7 +133,7 @@ class GridRequest:
     """A regular grid on which `result` interpolates: its spacing in m, or its number of points along each axis.
 
     Raises:
-        CaseError: both or none of them, or values that are not positive.
+        CaseError: both or neither of them are given, or values are not positive.
     """
 
     spacing: float | None = None
@@ -150,7 +150,7 @@ class GridRequest:
 
 
 def refuse_grid(kind: str, grid: GridRequest | None) -> None:
-    """Raise a CaseError if a grid is requested of a kind whose fields are on a grid already."""
+    """Raise a CaseError if a grid is requested for a kind of case whose fields are already on a grid."""
     if grid is not None:
         raise CaseError(f"result: spacing and shape are for waves; fields of {kind} are on the grid of the solver")
 
@@ -163,9 +163,9 @@ def texts(words: Iterable[str], dim: str) -> Labelled:
 def dense(
     shape: tuple[int, ...], coords: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any], world: World | None = None
 ) -> npt.NDArray[np.float64]:
-    """Return the rows `values` (n, ...) of all ranks at their points `coords` (n, axes) of a grid, NaN elsewhere.
+    """Return a grid with the rows `values` (n, ...) of all ranks at the points `coords` (n, axes), NaN elsewhere.
 
-    Every rank gets the whole grid of `shape`; the ranks of a host share one read-only copy (collective).
+    Every rank receives the whole grid of `shape`; the ranks of a host share one read-only copy (collective).
     """
     world = world or World.serial()
     parts = world.gather((coords, values))
@@ -173,8 +173,8 @@ def dense(
     def grid() -> npt.NDArray[np.float64]:
         assert parts is not None
         whole = np.full((*shape, *values.shape[1:]), np.nan)
-        for places, rows in parts:
-            whole[tuple(places.T)] = rows
+        for positions, rows in parts:
+            whole[tuple(positions.T)] = rows
         return whole
 
     return shared_from_root(world, grid)
@@ -183,7 +183,7 @@ def dense(
 def in_order(world: World, numbers: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the rows `values` (n, ...) of all ranks in the order of their `numbers` (n,), on every rank.
 
-    On one rank these are `values` themselves, in their order (collective).
+    On one rank, `values` itself is returned in its original order (collective).
     """
     if world.size == 1:
         return values

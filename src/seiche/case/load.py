@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reads a case file. Every error becomes one line: file, key, value, expected value."""
+"""Reader of case files. Each error is reported in one line: file, key, value, expected value."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from seiche.errors import CaseError, FormatError
 
 Root = TypeVar("Root", bound=BaseModel)
 
-#: Translators of case files of other programs by suffix; each returns tables and notes.
+#: Translators of case files of other programs, by suffix; a translator returns tables and notes.
 TRANSLATORS = {".xml": "seiche.case.flow.hemelb:read_hemelb"}
-#: Size limit, bytes: case files are written by hand.
+#: Maximum size of a case file, bytes.
 LARGEST_FILE = 4 * 1024 * 1024
-#: Pydantic's error types: key of the limit in the error's context and its sign, or the expected type.
+#: For each error type of pydantic: the key of the limit in the error context and its sign, or the expected type.
 _LIMITS = {
     "greater_than": ("gt", ">"),
     "greater_than_equal": ("ge", ">="),
@@ -45,7 +45,7 @@ _TYPES = {
 
 
 def read_source(path: Path | str, overrides: Sequence[str] = (), device: str | None = None) -> CaseFile:
-    """Return the unchecked tables of the case file `path` after changes `overrides` such as "run.device=cuda".
+    """Return the unchecked tables of the case file `path` after the changes `overrides`, such as "run.device=cuda".
 
     Files of other programs are translated (`TRANSLATORS`). Raises FormatError if the file is not valid, CaseError if a
     key in `overrides` cannot be set.
@@ -65,15 +65,16 @@ def read_source(path: Path | str, overrides: Sequence[str] = (), device: str | N
 def check_tables(data: dict[str, Any], source: str, root: type[Root]) -> Root:
     """Validate the tables `data` by the schema `root`; CaseError with a message that begins with `source`.
 
-    Values that are wrong by orders of magnitude are refused, too.
+    Values that are wrong by orders of magnitude also raise a CaseError.
     """
     try:
         case = root.model_validate(data)
     except ValidationError as error:
         errors = error.errors(include_url=False, include_context=True)
-        # An error of a table is often a consequence of an error inside it.
+        # The error of a table is often a consequence of an error inside the table.
         details = [outer for outer in errors if not any(_within(inner["loc"], outer["loc"]) for inner in errors)]
-        # The solver determines which keys are valid. A misspelt key also causes a missing key: report the misspelling.
+        # The solver determines which keys are valid, so its error comes first. A misspelt key often causes an error of
+        # a missing key, too: the misspelling is reported.
         first = min(details, key=lambda detail: (detail["loc"] != ("solver",), detail["type"] != "extra_forbidden"))
         more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
         raise CaseError(f"{source}: {_describe(first, data, root)}{more}") from None
@@ -82,8 +83,8 @@ def check_tables(data: dict[str, Any], source: str, root: type[Root]) -> Root:
     return case
 
 
-def _within(place: tuple[int | str, ...], table: tuple[int | str, ...]) -> bool:
-    return len(place) > len(table) and place[: len(table)] == table
+def _within(location: tuple[int | str, ...], table: tuple[int | str, ...]) -> bool:
+    return len(location) > len(table) and location[: len(table)] == table
 
 
 def _read_toml(path: Path | str) -> dict[str, Any]:
@@ -101,9 +102,9 @@ def _read_toml(path: Path | str) -> dict[str, Any]:
     except RecursionError:
         raise FormatError(path, "whole file", "tables or lists are nested too deeply") from None
     except ValueError as error:
-        reason, _, place = " ".join(str(error).split()).partition(" (at ")
+        reason, _, position = " ".join(str(error).split()).partition(" (at ")
         printable = "".join(c if c.isprintable() else "?" for c in reason)
-        raise FormatError(path, place.rstrip(")") or "whole file", f"not TOML: {printable}") from None
+        raise FormatError(path, position.rstrip(")") or "whole file", f"not TOML: {printable}") from None
 
 
 def _override(data: dict[str, Any], text: str) -> None:
@@ -140,7 +141,7 @@ def _child(table: Any, name: str, text: str) -> Any:
 
 
 def _describe(detail: ErrorDetails, data: dict[str, Any], root: type[BaseModel]) -> str:
-    """Return "key.path: reason" for an error of pydantic in tables of the schema `root`."""
+    """Return "key.path: reason" for a pydantic error in tables of the schema `root`."""
     path, value, model = _locate(detail["loc"], data, root)
     context = detail.get("ctx", {})
     kind = detail["type"]
@@ -177,7 +178,7 @@ def _describe(detail: ErrorDetails, data: dict[str, Any], root: type[BaseModel])
 def _locate(
     location: tuple[int | str, ...], data: Any, root: type[BaseModel]
 ) -> tuple[str, Any, type[BaseModel] | None]:
-    """Follow `location` through `data`; return key path, value, and model of the table that contains it.
+    """Follow `location` through `data`; return the key path, the value, and the model of the table that contains it.
 
     Pydantic inserts tags of unions into the location; they are skipped unless they are keys of the data.
     """
@@ -202,12 +203,12 @@ def _locate(
 
 
 def fields_of(model: type[BaseModel] | None) -> dict[str, FieldInfo]:
-    """Return the fields of a table by key of the case file."""
+    """Return the fields of a table by their keys in a case file."""
     return {field.alias or name: field for name, field in model.model_fields.items()} if model else {}
 
 
 def models_in(*annotations: Any) -> Iterator[type[BaseModel]]:
-    """Yield all tables in the `annotations` of a field; those of an open set instead of their base class."""
+    """Yield all tables in the `annotations` of a field; an open set yields its tables, not their base class."""
     for annotation in [candidate for candidate in annotations if isinstance(candidate, OneKindOf)] or annotations:
         if isinstance(annotation, OneKindOf):
             yield from annotation.tables.values()
@@ -233,13 +234,13 @@ def _tag(model: type[BaseModel]) -> tuple[str, ...]:
 
 
 def _table_of(annotations: Sequence[Any], value: dict[str, Any]) -> type[BaseModel] | None:
-    """Return the table with the `kind` of `value`, else the first."""
+    """Return the table with the `kind` of `value`, otherwise the first one."""
     models = list(models_in(*annotations))
     return next((model for model in models if value.get("kind") in _tag(model)), next(iter(models), None))
 
 
 def _description(model: type[BaseModel] | None, path: str) -> str:
-    """Return the schema's description of the last key of `path`."""
+    """Return the description of the last key of `path` in the schema."""
     return getattr(fields_of(model).get(path.rpartition(".")[2]), "description", None) or "a value"
 
 

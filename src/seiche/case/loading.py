@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche.load`: reads a case file of any kind and sets up its simulation."""
+"""`seiche.load`, which reads a case file of any kind and sets up its simulation."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from seiche.case.folder import RunFolder
 from seiche.case.kind import Setup
 from seiche.case.kinds import kind_of
 from seiche.case.load import check_tables, read_source
-from seiche.case.output import Place
-from seiche.case.places import overwritten
+from seiche.case.output import OutputTarget
+from seiche.case.output_targets import overwritten
 from seiche.case.simulation import Simulation
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
@@ -33,12 +33,12 @@ def load(
 
     Args:
         path: case file; names of input files are relative to its folder.
-        device: "cpu", "cuda" or "cuda:1"; by default that of the case.
+        device: "cpu", "cuda" or a numbered GPU such as "cuda:1"; by default that of the case.
         overrides: changes such as "lattice.tau=0.8" or "time.duration=2 s".
-        restart: checkpoint to continue.
+        restart: checkpoint from which the run continues.
         output: output folder; by default that of the case.
         replace: whether the files of an earlier run in that folder may be replaced.
-        world: the ranks; by default all that mpiexec started.
+        world: the ranks; by default all ranks that mpiexec started.
 
     Raises:
         CaseError: the case is invalid, or the folder contains another run.
@@ -74,7 +74,7 @@ def prepare(
 
 
 def refuse_overwritten_inputs(setup: Setup, folder: Path) -> None:
-    """Raise a CaseError if an output in `folder` would replace an input of the case."""
-    places = [Place(key, folder / name) for key, name in setup.case.output.files()]
-    for message in overwritten(places, setup.inputs):
+    """Raise a CaseError if an output in `folder` would replace an input file of the case."""
+    targets = [OutputTarget(key, folder / name) for key, name in setup.case.output.files()]
+    for message in overwritten(targets, setup.inputs):
         raise CaseError(f"{setup.source}: {message}")

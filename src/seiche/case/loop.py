@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The run loop: steps up to the next event, outputs, then a common decision of all ranks to continue or stop."""
+"""Run loop: steps up to the next event, outputs, then a common decision of all ranks to continue or stop."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from seiche.case.stop_signals import StopRequest
 from seiche.errors import UnstableError
 from seiche.solver.replay import GRAPH_STEPS
 
-#: Interval of decisions, s.
+#: Interval between decisions, s.
 CHUNK_SECONDS = 0.25
-#: Interval of transport reviews, s.
+#: Interval between transport reviews, s.
 REVIEW_SECONDS = 600.0
 
 
 class RunLoop:
-    """Advances a solver with its outputs; all ranks stop after the same step.
+    """Loop that advances a solver and its outputs; all ranks stop after the same step.
 
     The device of a solver with `lookahead` runs one chunk of steps ahead of the host.
     """
@@ -31,23 +31,23 @@ class RunLoop:
     def __init__(
         self, run: CaseRun, outputs: Outputs, last_checkpoint: Callable[[], str], deadline: tuple[float, float] | None
     ) -> None:
-        """Prepare the loop of `run` with its `outputs`.
+        """Create the loop of `run` with its `outputs`.
 
-        `last_checkpoint` describes the last checkpoint, for messages. `deadline` is a wall-clock limit (s) and the
-        `time.monotonic()` at which it ends.
+        `last_checkpoint` returns a description of the last checkpoint, for messages. `deadline` is a wall-clock limit
+        (s) and the value of `time.monotonic()` at which it expires.
         """
         self._run, self._solver, self._outputs = run, run.solver, outputs
         self._last_checkpoint, self._deadline = last_checkpoint, deadline
         self._reviewed = time.monotonic()
 
     def advance(self, target: int, last: int, progress: Callable[[int], None], request: StopRequest) -> str | None:
-        """Run until step `target`; return None, or the reason of an earlier stop.
+        """Run until step `target`; return None, or the reason for an earlier stop.
 
         Args:
             target: step at which to return.
             last: last step of the case.
-            progress: called after every chunk with the number of completed steps.
-            request: received stop signal.
+            progress: function called after each chunk with the number of completed steps.
+            request: the received stop signal.
 
         Raises:
             UnstableError: the state is not finite; the message names the last good checkpoint.
@@ -90,30 +90,30 @@ class RunLoop:
         return stopped
 
     def _decide(self, request: StopRequest, done: int) -> tuple[int, str | None, bool]:
-        """Return the steps of the next chunk, the reason to stop or None, and whether to review transports."""
+        """Return the length of the next chunk, the reason to stop or None, and whether to review transports."""
         time_now, reason = time.monotonic(), self._run.stop_reason
         limit, end = self._deadline or (0.0, np.inf)
         step_seconds = (time_now - self._begin) / max(1, done - self._first)
-        stale = time_now - self._reviewed >= REVIEW_SECONDS
-        local = np.array([request.number, step_seconds, time_now >= end, stale, reason is not None], np.float64)
-        number, slowest, time_is_up, review, requested = self._solver.world.allreduce_max(local)
+        outdated = time_now - self._reviewed >= REVIEW_SECONDS
+        local = np.array([request.number, step_seconds, time_now >= end, outdated, reason is not None], np.float64)
+        number, slowest, time_expired, review, requested = self._solver.world.allreduce_max(local)
         chunk = max(1, int(CHUNK_SECONDS / max(slowest, 1e-9)))
-        if chunk > GRAPH_STEPS:  # whole graphs: single steps take more host time
+        if chunk > GRAPH_STEPS:  # a whole number of graphs, because single steps take more host time
             chunk -= chunk % GRAPH_STEPS
         if number:
             reason = f"signal {signal.Signals(int(number)).name}"
         elif requested:
             reason = reason or "a callback of another rank"
-        elif time_is_up:
+        elif time_expired:
             reason = f"wall-clock limit of {limit:g} s"
         return chunk, reason, bool(review)
 
     @contextmanager
     def _with_last_checkpoint(self) -> Iterator[None]:
-        """After an UnstableError, complete earlier outputs and add the last checkpoint to the message."""
+        """After an UnstableError, complete earlier outputs and mention the last checkpoint in the message."""
         try:
             yield
         except UnstableError as error:
-            with suppress(OSError):  # a disk error must not hide the first failure
+            with suppress(OSError):  # a disk error must not hide the original failure
                 self._outputs.discard()
             raise UnstableError(f"{error}; {self._last_checkpoint()}") from None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 
 def nearest(word: object, names: Sequence[str], *, listing: bool = True) -> str:
-    """Return "; did you mean ..." with the name closest to `word`, else all `names` if `listing`, else ""."""
+    """Return a hint: the name closest to `word`, otherwise all `names` if `listing`, otherwise ""."""
     if not isinstance(word, str):
         return ""
     if close := difflib.get_close_matches(word[:60], names, n=1, cutoff=0.5):

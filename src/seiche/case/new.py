@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Creates a new case: a folder with a commented case file that runs, or a copy of an example.
+"""Creation of a new case: a folder with a commented, complete case file, or a copy of an example.
 
-The templates are in `case/templates`, one for each kind. Examples are in the package, or in the repository of a clone.
+Templates are in `case/templates`, one for each kind. Examples are in the package or, in a clone, in the repository.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from seiche.errors import CaseError
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 TEMPLATES = Path(__file__).resolve().parent / "templates"
-#: Larger files are not data of an example; the build does not install them either (CMakeLists.txt).
+#: Maximum size of an example file, bytes; the build does not install larger files (CMakeLists.txt).
 LARGEST_FILE = 1024 * 1024
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}")
 _SCRIPT = '''"""Runs the case of this folder: python case.py, or mpiexec -n 2 python case.py."""
@@ -41,7 +41,7 @@ with seiche.load(Path(__file__).with_name("case.toml"), replace=True) as sim:
 
 @dataclass(frozen=True)
 class Example:
-    """An example: its `folder`, the `solver` of its case file, or "script", and one `line` that describes it."""
+    """An example: its `folder`, the `solver` of its case file (or "script"), and a description in one `line`."""
 
     folder: Path
     solver: str
@@ -54,10 +54,10 @@ class Example:
 
 
 def examples_folder() -> Path:
-    """Return the folder of the examples: in the installed package, else in the repository of this clone.
+    """Return the folder of the examples, in the installed package or otherwise in the repository of this clone.
 
     Raises:
-        CaseError: there is none.
+        CaseError: there is no such folder.
     """
     for folder in (_PACKAGE / "examples", _PACKAGE.parents[1] / "examples"):
         if folder.is_dir():
@@ -84,7 +84,7 @@ def _example(folder: Path) -> Example:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Yield the files of an example to copy: no results, no hidden and no large files."""
+    """Yield the files of an example that are to be copied: no results, no hidden files and no large files."""
     for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
         parts = path.relative_to(folder).parts
         excluded = any(part in ("out", "__pycache__") or part.startswith(".") for part in parts)
@@ -93,23 +93,24 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def list_examples() -> list[str]:
-    """Return a line for each example: name, kind, description."""
+    """Return one line for each example: name, kind, description."""
     listed = examples()
     width = max(len(example.name) for example in listed)
     return [f"{example.name:<{width}}  {example.solver:<10}  {example.line}" for example in listed]
 
 
 def new_case(kind: str, name: str | None = None, *, like: str | None = None, script: bool = False) -> list[Path]:
-    """Write a new case into the folder `name` below the working folder, and return its files.
+    """Write a new case to the folder `name` in the working folder, and return its files.
 
     Args:
         kind: a key of `KINDS`.
         name: name of the folder; by default that of the example, or of the kind.
         like: name of an example to copy instead of the template.
-        script: whether to write also `case.py`, which runs the case.
+        script: whether to write also `case.py`, a script that runs the case.
 
     Raises:
-        CaseError: an unknown kind or example, an example of another kind, an invalid name, or the folder exists.
+        CaseError: the kind or example is unknown, the example is of another kind, the name is invalid, or the folder
+            exists.
     """
     if kind not in KINDS:
         raise CaseError(f"new: {shorten(kind)} is not a kind of case; expected {', '.join(KINDS)}")

@@ -14,10 +14,10 @@ from seiche.solver import SolverBase
 
 
 @dataclass(frozen=True)
-class Place:
-    """Place of an output: its key in the case, file, and kind of file (`seiche.case.places`).
+class OutputTarget:
+    """A file of an output: its key in the case, its path, and its kind (`seiche.case.output_targets`).
 
-    `series` means that states have their own names derived from that of the file.
+    For a `series`, each state has a separate file, whose name is derived from `path`.
     """
 
     key: str
@@ -27,13 +27,14 @@ class Place:
 
 
 class Output(ABC):
-    """A consumer of states with a schedule; the methods are collective.
+    """An object that receives the state at scheduled steps; the methods are collective.
 
     Attributes:
         label: name of its host time in the table of stages.
-        early: whether it is taken before all others, with the device idle, because it changes the state.
-        checked: whether the state must be checked when it is taken.
-        writes: whether writing a state continues after `take`.
+        early: whether it receives the state before all other outputs, with the device idle, because it changes the
+            state.
+        checked: whether the state must be checked when it is received.
+        writes: whether the state is still being written after `take` has returned.
     """
 
     label = "snapshots"
@@ -42,12 +43,12 @@ class Output(ABC):
     writes = False
 
     @property
-    def places(self) -> Sequence[Place]:
-        """Return its output places (not collective)."""
+    def targets(self) -> Sequence[OutputTarget]:
+        """Return the files that the output writes (not collective)."""
         return ()
 
     def open(self, first: int, last: int) -> None:  # noqa: B027  (empty by default)
-        """Prepare for the steps after `first` up to `last`, before any of them."""
+        """Prepare for the steps after `first` up to `last`, before the first of these steps."""
 
     @abstractmethod
     def next_after(self, step: int) -> int | None:
@@ -55,11 +56,11 @@ class Output(ABC):
 
     @abstractmethod
     def due(self, step: int) -> bool:
-        """Return whether `step` is scheduled; called once per step with a scheduled output."""
+        """Return whether `step` is scheduled; called once for each step at which some output is scheduled."""
 
     @abstractmethod
     def take(self) -> Job | None:
-        """Take the current state; return the job that writes it, or None."""
+        """Receive the current state; return the job that writes it, or None."""
 
     def finish(self) -> Sequence[Path]:
         """Complete the files at the end of the run and return them."""
@@ -93,28 +94,28 @@ class Final(Scheduled):
 
 
 class StateMonitor(ABC):
-    """Check of the state, by its own schedule and when an output takes the state (collective)."""
+    """Monitor that checks the state at scheduled steps and when an output receives the state (collective)."""
 
     def next_after(self, step: int) -> int | None:
-        """Return the first scheduled step after `step`, or None for a check after every chunk of steps."""
+        """Return the first scheduled step after `step`; None if the state is checked after each chunk of steps."""
         return None
 
     @abstractmethod
     def start_check(self, taking: bool) -> Callable[[], None] | None:
-        """Start a check of the current state if scheduled, or if an output is `taking` it.
+        """Start a check of the current state if one is scheduled or if an output is `taking` the state.
 
-        The returned function waits for the result. Both raise UnstableError if the state is not finite or physical.
+        The returned function waits for the result. Both raise UnstableError if the state is not finite or not physical.
         """
 
     def check_last(self) -> None:
-        """Check the current state unless already done."""
+        """Check the current state unless it has already been checked."""
         complete = self.start_check(True)
         if complete is not None:
             complete()
 
 
 class ChunkMonitor(StateMonitor):
-    """Check after every chunk of steps, for solvers without `lookahead`."""
+    """Monitor that checks the state after each chunk of steps, for solvers without `lookahead`."""
 
     def __init__(self, solver: SolverBase) -> None:
         """Check the state of `solver`."""
@@ -126,12 +127,12 @@ class ChunkMonitor(StateMonitor):
 
 
 class Callback(Scheduled):
-    """A scheduled user function."""
+    """A user function that is called at scheduled steps."""
 
     label = "callbacks"
 
     def __init__(self, schedule: Schedule, function: Callable[[], object]) -> None:
-        """Call `function` by `schedule`."""
+        """Call `function` at the steps of `schedule`."""
         self.schedule, self._function = schedule, function
 
     def take(self) -> None:

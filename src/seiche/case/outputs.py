@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Outputs of a run: scheduling, order, checks and background writing."""
+"""Outputs of a run: their schedule, order, checks, and writing in the background."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from seiche.io.background import BackgroundWriter, Job
 
 
 class Outputs:
-    """Takes and writes scheduled outputs; every method but `close` is collective.
+    """Scheduled outputs, which receive states and write them; every method but `close` is collective.
 
     A state is written by a background thread, and only after its check has succeeded.
     """
 
     def __init__(self, run: CaseRun, outputs: Sequence[Output], limit: int) -> None:
-        """Schedule the `outputs` of `run`; at most `limit` states are in flight to the disk."""
+        """Schedule the `outputs` of `run`, with at most `limit` states in flight to the disk."""
         self._solver, self._monitor, self._limit = run.solver, run.monitor, limit
         self.items = list(outputs)
         self.writer = BackgroundWriter(run.solver.world, limit)
         #: Host time between steps by activity, s.
         self.seconds: dict[str, float] = {"monitor": 0.0, **{output.label: 0.0 for output in self.items}}
-        #: Completes the check of the last taken state.
+        #: Function that completes the check of the last taken state.
         self._pending: Callable[[], None] | None = None
         #: Jobs of that state.
         self._unchecked: list[Job] = []
@@ -42,7 +42,7 @@ class Outputs:
         return min((event for event in events if event is not None), default=last)
 
     def take_scheduled(self) -> None:
-        """Take the outputs scheduled for the solver's step; `settle` completes them."""
+        """Take the state for the outputs scheduled at the current step; `settle` completes them."""
         step = self._solver.step
         for output in self.items:
             if output.early and output.due(step):
@@ -108,17 +108,17 @@ class Outputs:
         self.writer.drain()
 
     def check(self) -> None:
-        """Check the current state unless already done; UnstableError if it is not finite or not physical."""
+        """Check the current state unless this has been done; UnstableError if it is not finite or not physical."""
         with self._timed("monitor"):
             self._monitor.check_last()
 
     def add(self, output: Output) -> None:
-        """Add an output before the checkpoint, which is the last one."""
+        """Insert an output before the checkpoint, which comes last."""
         self.items.insert(len(self.items) - 1, output)
         self.seconds.setdefault(output.label, 0.0)
 
     def submit(self, output: Output) -> None:
-        """Take the current, checked state for an output."""
+        """Take the current state, which has been checked, for an output."""
         self._take(output)
 
     def finish(self) -> list[Path]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Performance report of a run of any solver: table of stages, efficiencies, trace, status page."""
+"""Performance report of a run with any solver: stage table, efficiencies, trace, status page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PerformanceReport:
     Attributes:
         solver: the solver.
         seconds: wall time of the steps including output, s.
-        bandwidth: copy bandwidth of all ranks together, bytes/s (`copy_bandwidth`), None if memory is insufficient.
+        bandwidth: total copy bandwidth of all ranks, bytes/s (`copy_bandwidth`), None if the memory is insufficient.
         host_overhead: host time between steps by activity, s.
     """
 
@@ -59,7 +59,7 @@ class PerformanceReport:
         )
 
     def movement(self) -> Movement | None:
-        """Return the data movement and efficiencies of all ranks on rank 0, None elsewhere."""
+        """Return the data movement and efficiencies of all ranks on rank 0, None on other ranks."""
         solver = self.solver
         return gather_movement(
             solver.timers,
@@ -81,7 +81,7 @@ class PerformanceReport:
         return as_text(stage_table(self.rows(), seconds=self.seconds, note=note))
 
     def save_trace(self, path: Path, case: str) -> None:
-        """Write the timeline of the case titled `case` to `path` from rank 0."""
+        """Write the timeline of the run to `path` from rank 0; `case` is its title."""
         ranks = gather_trace(self.solver.timers, self.solver.world, self.seconds)
         if ranks is not None:
             device = self.solver.backend.describe()
@@ -89,13 +89,16 @@ class PerformanceReport:
 
 
 def enable_trace(path: Path, timers: StageTimers, world: World) -> None:
-    """Store samples for a trace in `path`; CaseError if it exists and is not a trace (collective)."""
+    """Record samples for a trace in `path`; CaseError if the file exists and is not a trace (collective)."""
     on_root(world, lambda: check_replaceable(path))
     timers.set_sample_limit(MAX_STORED_SAMPLES)
 
 
 def imbalance(timers: StageTimers, world: World) -> float | None:
-    """Return the largest useful time over the mean of the ranks, None on one rank or if not measured (collective)."""
+    """Return the ratio of largest and mean useful time of the ranks.
+
+    None on one rank or without samples (collective).
+    """
     if world.size == 1:
         return None
     useful = world.allgather(timers.mean_useful_seconds())
@@ -103,14 +106,14 @@ def imbalance(timers: StageTimers, world: World) -> float | None:
 
 
 def print_distribution(world: World, count: int, item: str) -> None:
-    """Print host and number of items of each rank (collective)."""
+    """Print the host and the number of items of each rank (collective)."""
     for rank, items, host in world.gather((world.rank, count, platform.node())) or ():
         print(f"rank {rank} on {host}: {items:,} {item}")
 
 
 @contextmanager
 def status_server(state: Callable[[], Mapping[str, Any]], title: str, port: int | None, world: World) -> Iterator[None]:
-    """Serve `state()` as a web page from rank 0 if `port` is given; CaseError if it is not available (collective)."""
+    """Serve `state()` as a web page from rank 0 if `port` is given; CaseError if the port is in use (collective)."""
     if port is None:
         yield
         return

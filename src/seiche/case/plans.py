@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Planned runs of a case on any number of ranks: the solver is set up on devices that only record operations."""
+"""Planned runs of a case on any number of ranks, with solvers on devices that only record operations."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from seiche.observe.plan import RunPlan
 
 
 class CasePlans:
-    """A case whose runs can be planned.
+    """Plans of the runs of a case.
 
     Attributes:
         name: name of the case file.
         planned: the planned case of its kind.
-        gpu: whether it runs on GPUs.
+        gpu: whether the case runs on GPUs.
         solver: kind of case.
         dimensions: number of dimensions of the domain.
         steps: number of steps of the run.
     """
 
     def __init__(self, name: str, planned: PlannedCase) -> None:
-        """Prepare the parts that do not depend on the ranks."""
+        """Prepare the parts that do not depend on the number of ranks."""
         self.name, self.planned, self.dimensions = name, planned, planned.dimensions
         self.solver, self.steps = str(planned.setup.case.solver), planned.setup.steps
         self._device = parse_device(planned.setup.case.run.device)
         self.gpu = self._device.is_gpu
 
     def plan(self, ranks: int) -> RunPlan:
-        """Return the operations and memory of each rank in a step; CaseError if the case cannot run on `ranks`."""
+        """Return the operations and the memory of each rank in a step; CaseError if the case cannot run on `ranks`."""
         planned = self.planned
         planned.check_ranks(ranks)
         plans = emulate_ranks(ranks, lambda world: planned.rank(world, self._device.planned))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Values of a case file that are wrong by orders of magnitude, mostly because of a wrong unit.
+"""Detection of values in a case file that are wrong by orders of magnitude, mostly because of a wrong unit.
 
-The ranges include the extremes of nature and technology with a margin, so a value outside them is an error.
+The ranges include the extremes of nature and technology with a margin, so a value outside its range is an error.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from seiche.case.quantities import (
 
 
 class Range(NamedTuple):
-    """Least and greatest magnitude in SI units, and what these include. Zero is allowed where the schema allows it."""
+    """Lowest and highest magnitude in SI units, and a remark on them. Zero is allowed if the schema allows it."""
 
     low: float
     high: float
-    what: str = ""
+    remark: str = ""
 
 
 _MEDIA = "which include all known media"
-#: Ranges by dimension. The least magnitude concerns only positive scalars: a coordinate may be tiny by rounding.
+#: Ranges by dimension. The lower limit applies only to positive scalars, since a coordinate may be tiny by rounding.
 RANGES = {
     "length": Range(1e-10, 1e10),
     "time": Range(1e-15, 1e12),
@@ -48,7 +48,7 @@ RANGES = {
     "heat_capacity": Range(10.0, 1e5, _MEDIA),
     "conductivity": Range(1e-4, 1e5, _MEDIA),
 }
-#: Narrower ranges, by the name of the key or of table and key.
+#: Narrower ranges, by the name of the key or the names of table and key.
 OF_KEYS = {
     "spacing": Range(1e-10, 1e4, "from molecules to the atmosphere"),
     "sound_speed": Range(10.0, 1e5, _MEDIA),
@@ -70,33 +70,33 @@ OF_KEYS = {
 
 
 def implausible(table: BaseModel, key: str = "") -> Iterator[str]:
-    """Yield one line for each value of a table, and of those in it, that is wrong by orders of magnitude."""
+    """Yield one line for each value of a table and its inner tables that is wrong by orders of magnitude."""
     for name, (dimension, positive) in _quantities(type(table)).items():
         value = getattr(table, name)
         inner = type(table).model_fields[name].alias or name
         path = f"{key}.{inner}" if key else inner
         narrow = OF_KEYS.get(f"{type(table).__name__}.{name}") or OF_KEYS.get(name)
-        for place, number, unit in _numbers(value, path, dimension):
+        for full_key, number, unit in _numbers(value, path, dimension):
             limits = narrow or RANGES.get(unit)
             if limits is None or not number:
                 continue
             if not (narrow or (positive and isinstance(value, float))):
                 limits = limits._replace(low=0.0)
             if not limits.low <= abs(number) <= limits.high:
-                yield f"{place}: {number:g}{_text(limits, DIMENSIONS[unit][0] if unit else '')}; check its unit"
+                yield f"{full_key}: {number:g}{_text(limits, DIMENSIONS[unit][0] if unit else '')}; check its unit"
         yield from _within(value, path)
 
 
 def _text(limits: Range, unit: str) -> str:
     unit = f" {unit}" if unit else ""
-    what = f", {limits.what}" if limits.what else ""
+    remark = f", {limits.remark}" if limits.remark else ""
     if not limits.low:
-        return f"{unit} is above {limits.high:g}{unit}{what}"
-    return f"{unit} is not between {limits.low:g} and {limits.high:g}{unit}{what}"
+        return f"{unit} is above {limits.high:g}{unit}{remark}"
+    return f"{unit} is not between {limits.low:g} and {limits.high:g}{unit}{remark}"
 
 
 def _within(value: Any, path: str) -> Iterator[str]:
-    """Yield the lines of tables in a value, which are named by their `name` or number."""
+    """Yield the lines of the tables in a value, which are identified by their `name` or number."""
     if isinstance(value, BaseModel):
         yield from implausible(value, path)
     elif isinstance(value, tuple | list):
@@ -107,7 +107,7 @@ def _within(value: Any, path: str) -> Iterator[str]:
 
 
 def _numbers(value: Any, path: str, dimension: str | None) -> Iterator[tuple[str, float, str]]:
-    """Yield key, number and dimension of a value, each component of a vector; whole numbers are steps."""
+    """Yield key, number and dimension of a value or of each component of a vector; whole numbers are steps."""
     if dimension is None or value is None:
         return
     if dimension == "velocity or flow rate" and isinstance(value, tuple):
@@ -123,7 +123,7 @@ def _numbers(value: Any, path: str, dimension: str | None) -> Iterator[tuple[str
 def _quantities(model: type[BaseModel]) -> dict[str, tuple[str | None, bool]]:
     """Return the dimension of each field of a schema and whether it must be positive.
 
-    The dimension is "" for a number without one that has a range of its own, and None for other values.
+    The dimension is "" for a dimensionless number that has a range, and None for other values.
     """
     result = {}
     for name, field in model.model_fields.items():
@@ -136,7 +136,7 @@ def _quantities(model: type[BaseModel]) -> dict[str, tuple[str | None, bool]]:
 
 
 def _marks(annotation: Any, metadata: Any) -> Iterator[str | bool]:
-    """Yield the dimension of the quantities of an annotation, and True where they must be positive."""
+    """Yield the dimensions of the quantities in an annotation, and True for those that must be positive."""
     for entry in metadata:
         function = getattr(entry, "func", None)
         if isinstance(function, partial) and function.keywords.get("dimension") is not None:

@@ -22,12 +22,12 @@ from seiche.report.stored import refuse_output
 from seiche.report.style import picture_format
 from seiche.report.summary import find_summary, read_summary, summary_errors
 
-#: Planning more ranks takes too long in one process.
+#: Maximum number of ranks, since planning more of them in one process takes too long.
 MAX_RANKS = 4096
 
 
 def ranks_of(text: str) -> list[int]:
-    """Return the numbers of ranks in a text such as "1,2,4" or "1..512" (doubling, both ends included)."""
+    """Return the numbers of ranks in a text such as "1,2,4" or "1..512" (powers of two times the first number)."""
     counts: set[int] = set()
     try:
         for item in text.split(","):
@@ -60,7 +60,7 @@ def completed(machine: Machine, other: Machine) -> Machine:
     """Return the machine with missing memory, launch and path data taken from `other`."""
     measured = {(path.path, path.locality) for path in machine.paths}
     paths = [path for path in other.paths if (path.path, path.locality) not in measured]
-    # Measured rates are totals of all ranks (device) or nodes (host): scale to the numbers of `machine`.
+    # Measured rates are totals of all ranks (device) or nodes (host), so they are scaled to the numbers of `machine`.
     counts = {"device": "ranks", "host": "hosts"}
     scale = {
         name: max(1, machine.hardware.get(counts.get(name, ""), 1))
@@ -92,10 +92,10 @@ def predict_case(
     ranks_per_node: int | None = None,
     scales: dict[str, Scale] | None = None,
 ) -> ScalingPrediction:
-    """Return the predicted steps of a case, and the reason for each number of ranks that is impossible.
+    """Return the predicted steps of a case, and the reason for each number of ranks on which it cannot run.
 
-    Without `scales`, stage times are those of the machine file for this solver, else limited by memory bandwidth.
-    Raises CaseError if no number of ranks is possible.
+    Without `scales`, stage times are those of the machine file for this solver; if it has none, memory bandwidth
+    determines them. Raises CaseError if the case cannot run on any of the numbers of ranks.
     """
     stored = stored_scales(machine, case.solver, gpu=case.gpu) if scales is None else None
     scales = scales or stored
@@ -140,7 +140,7 @@ def predict_case(
 
 
 def scales_of_run(case: CasePlans, machine: Machine, run: Path, ranks_per_node: int | None = None) -> dict[str, Scale]:
-    """Return stage times of a run of the case relative to the memory-bandwidth prediction, from its summary.
+    """Return the stage times of a run of the case, from its summary, relative to the memory-bandwidth prediction.
 
     Raises CaseError if the summary does not exist or belongs to another case, FormatError if it is not valid.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Conversion of physical values such as "0.1 mm" or "120 mmHg" to SI floats.
 
-The grammar is a number followed by unit names with small integer powers. It is narrower than that of pint, which
-evaluates arithmetic: a case file must not be able to compute 9**9**9.
+A quantity is a number followed by unit names with small integer powers. This grammar is narrower than that of pint,
+which evaluates arithmetic expressions, such as 9**9**9.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _QUANTITY = re.compile(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{
 _FACTOR = r"[^\W\d_]+(?:\s*(?:\^|\*\*)\s*-?[0-9]{1,2})?"
 _UNIT = re.compile(rf"(?:1\s*/\s*)?{_FACTOR}(?:\s*[*/·]\s*{_FACTOR}|\s+{_FACTOR})*")
 _MAX_CHARACTERS = 80
-#: Limit in SI units: products of a few values stay finite.
+#: Largest value in SI units, so that products of a few values remain finite.
 _MAX_VALUE = 1e30
 
 
@@ -61,7 +61,7 @@ def _registry() -> pint.UnitRegistry[float]:
 
 
 def shorten(value: object) -> str:
-    """Return `value` for a one-line message: quoted, printable, at most 60 characters."""
+    """Return `value` as it appears in a one-line message: quoted, printable, at most 60 characters."""
     try:
         text = f'"{value}"' if isinstance(value, str) else repr(value)
     except (ValueError, RecursionError):  # Python refuses to print integers of thousands of digits
@@ -71,7 +71,10 @@ def shorten(value: object) -> str:
 
 
 def parse_quantity(value: Any, *, dimension: str) -> float:
-    """Return `value`, a number and a unit, in the SI unit of `dimension`, a key of `DIMENSIONS`; else ValueError."""
+    """Return `value`, a number with a unit, in the SI unit of `dimension`, a key of `DIMENSIONS`.
+
+    May raise ValueError.
+    """
     _, description, example = DIMENSIONS[dimension]
     expected = f'expected {description} such as "{example}"'
     if not isinstance(value, str):

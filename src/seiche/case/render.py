@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from seiche.case.places import FILE_KINDS, check_replaceable_file
+from seiche.case.output_targets import FILE_KINDS, check_replaceable_file
 from seiche.errors import CaseError, FormatError
 from seiche.io.cell_files import CellSurfaces, read_list, read_surfaces, wall_path
 
@@ -17,7 +17,9 @@ _MAX_SPEED = 1e30
 
 
 def render(run: Path, *, moving: bool, output: Path | None = None, every: int = 1, series: str | None = None) -> Path:
-    """Draw the last state of cells or waves in the folder `run`, or a film of every `every`-th state; return the file.
+    """Draw the last state of the cells or waves in the folder `run`, or a film of every `every`-th state.
+
+    Return the file.
 
     Raises:
         CaseError: there are no cells or waves, or `output` has an unknown suffix or would replace another file.
@@ -47,7 +49,7 @@ def render(run: Path, *, moving: bool, output: Path | None = None, every: int = 
 
 
 def _state(path: Path) -> CellSurfaces:
-    """Return surfaces with vertex velocities; FormatError if these are missing."""
+    """Return surfaces with vertex velocities; FormatError if the velocities are missing."""
     state = read_surfaces(path)
     velocity = state.on_vertices.get("velocity")
     if velocity is None or velocity.shape != state.vertices.shape or not (np.abs(velocity) < _MAX_SPEED).all():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables of all kinds of case: execution and common outputs."""
+"""Tables that all kinds of case share: execution and common outputs."""
 
 from __future__ import annotations
 

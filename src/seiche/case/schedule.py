@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Schedules: the whole steps nearest to multiples of an interval."""
+"""Schedules: the step numbers nearest to the multiples of an interval."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class Schedule:
 
 
 def interval_of(steps: Any, time: Any) -> int | float:
-    """Return a number of steps (int), or a time in s (float), whichever is given.
+    """Return the given number of steps (int) or time in s (float).
 
-    Raises CaseError unless exactly one is given, and it is positive and finite; steps must be whole.
+    Raises CaseError unless exactly one of them is given and is positive and finite; `steps` must be a whole number.
     """
     value = steps if time is None else time
     number = float(value) if isinstance(value, Real) else math.nan

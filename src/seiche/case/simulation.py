@@ -19,10 +19,10 @@ from seiche.case.folder import RunFolder
 from seiche.case.kind import CaseRun, Kind, Setup
 from seiche.case.labels import GridRequest, LabelledArrays, LabelledParts
 from seiche.case.loop import RunLoop
-from seiche.case.output import Callback, Output, Place
+from seiche.case.output import Callback, Output, OutputTarget
+from seiche.case.output_targets import refuse_checkpoint
 from seiche.case.outputs import Outputs
 from seiche.case.performance import PerformanceReport, enable_trace, imbalance, status_server
-from seiche.case.places import refuse_checkpoint
 from seiche.case.schedule import Schedule, interval_of
 from seiche.case.steering import Steering
 from seiche.case.stop_signals import StopRequest, stop_signals
@@ -38,7 +38,7 @@ from seiche.report.summary import content_of, read_summary, write_summary
 from seiche.solver import Estimate, SolverBase
 from seiche.solver.estimate import warnings_of
 
-#: Open simulations of this process by folder; loading another one into the same folder closes the first.
+#: Open simulations of this process by folder; loading another simulation into the same folder closes the first one.
 _OPEN: WeakValueDictionary[Path, Simulation] = WeakValueDictionary()
 
 
@@ -48,11 +48,10 @@ SimulationCallback: TypeAlias = "Callable[[Simulation], object]"
 
 @dataclass(frozen=True)
 class Outcome:
-    """End of a run: last `step`, wall time `seconds`, and the reason if it `stopped` before its last step.
+    """End of a run: its last `step`, its wall time `seconds`, and the reason if it was `stopped` before its last step.
 
-    At the end of the case: `lines` are physical results and violated bounds as text, `files` the written files,
-    `summary` the content of the summary file (data movement on rank 0 only), `arrays` recorded results. All are empty
-    before.
+    At the end of the case, `lines` are physical results and violated bounds as text, `files` are the written files,
+    `summary` is that of the summary file (data movement on rank 0 only), `arrays` are records. Earlier, all are empty.
     """
 
     step: int
@@ -70,7 +69,7 @@ class Simulation(Closing):
     Attributes:
         setup: the case before allocation.
         solver: its solver.
-        parts: the solver with outputs and monitor; for blood also the cells.
+        parts: the solver with its outputs and monitor; for blood also the cells.
         world: the ranks.
         folder: the output folder.
     """
@@ -85,7 +84,7 @@ class Simulation(Closing):
         restart: Path | None = None,
         replace: bool = False,
     ) -> None:
-        """Create the solver, which allocates the fields, and load the checkpoint `restart`, if any.
+        """Create the solver, which allocates the fields, and load the checkpoint `restart` if one is given.
 
         Raises:
             CaseError: the folder contains another run, or the checkpoint belongs to another case.
@@ -108,8 +107,8 @@ class Simulation(Closing):
         self.checkpoints = CheckpointFile(self.case_run, setup, folder / output.checkpoint.file, self._drain)
         self.outputs = Outputs(self.case_run, [*self.case_run.outputs, self.checkpoints], output.in_flight)
         self._trace = folder / output.trace if output.trace is not None else None
-        on_root(world, lambda: self._run_folder.claim(self.places, setup.inputs))
-        #: Whether a restart continues a complete run in its own folder, so that `run` has nothing to do.
+        on_root(world, lambda: self._run_folder.claim(self.targets, setup.inputs))
+        #: Whether this is a restart of a complete run in the same folder, so that `run` has nothing to do.
         self.is_complete = restart is not None and on_root(world, self._has_all_results)
         _OPEN[folder.resolve()] = self
         if self._trace is not None:
@@ -119,11 +118,11 @@ class Simulation(Closing):
         self.outputs.drain()
 
     @property
-    def places(self) -> list[Place]:
-        """Return the output places of the run (not collective)."""
-        places = [place for output in self.outputs.items for place in output.places]
-        places.append(Place("output.summary", self.folder / self.setup.case.output.summary, "summary"))
-        return places + ([Place("output.trace", self._trace, "trace")] if self._trace is not None else [])
+    def targets(self) -> list[OutputTarget]:
+        """Return the files that the run writes (not collective)."""
+        targets = [target for output in self.outputs.items for target in output.targets]
+        targets.append(OutputTarget("output.summary", self.folder / self.setup.case.output.summary, "summary"))
+        return targets + ([OutputTarget("output.trace", self._trace, "trace")] if self._trace is not None else [])
 
     @property
     def title(self) -> str:
@@ -141,7 +140,7 @@ class Simulation(Closing):
         return self.solver.step * self.setup.dt
 
     def run(self, steps: int | None = None, *, serve: int | None = None, visible: bool = True) -> Outcome:
-        """Advance by `steps`, or to the end of the case; at the end complete the files and write the summary.
+        """Advance by `steps` or to the end of the case; at the end, complete the files and write the summary.
 
         SIGTERM, SIGINT, the wall-clock limit and `stop` finish the step, write a checkpoint and return. After the last
         step of the case, a signal no longer prevents the completion of the files.
@@ -152,7 +151,7 @@ class Simulation(Closing):
             visible: whether rank 0 shows the progress.
 
         Raises:
-            CaseError: the simulation is closed. Loading another one into its folder, or another run there, closes it.
+            CaseError: the simulation is closed, for example because another one was loaded into its folder.
             UnstableError: a field is not finite; complete outputs and the last checkpoint remain valid.
         """
         self._resume()
@@ -161,7 +160,7 @@ class Simulation(Closing):
             return self._nothing_to_do()
         with stop_signals(self._request):
             outcome = self._run(steps, serve, visible)
-        if outcome.summary:  # the signal is processed; one after the last decision applies to the next steps
+        if outcome.summary:  # the signal has been processed; a signal after the last decision affects the next steps
             self._request.number = 0
         return outcome
 
@@ -205,13 +204,13 @@ class Simulation(Closing):
     def every(
         self, function: SimulationCallback | None = None, *, steps: int | None = None, time: float | None = None
     ) -> Any:
-        """Call `function(simulation)` on all ranks, every `steps` steps or every `time` seconds of the case.
+        """Call `function(simulation)` on all ranks, every `steps` steps or every `time` seconds of physical time.
 
         The state is checked before the call. The function may read fields, set `steering`, and call `stop`. Without
         `function` this is a decorator.
 
         Raises:
-            CaseError: not exactly one positive interval, or `function` cannot be called.
+            CaseError: not exactly one positive interval is given, or `function` is not callable.
         """
         if function is not None and not callable(function):
             raise CaseError(f"every: {function!r} is not a function")
@@ -231,11 +230,11 @@ class Simulation(Closing):
         """Add an output; for functions use `every`.
 
         Raises:
-            CaseError: another output or an input uses its place, or a file there was not written by this run.
+            CaseError: its file is that of another output or an input, or was not written by this run.
         """
         self._refuse_closed()
-        if new := list(output.places):
-            on_root(self.world, lambda: self._run_folder.admit(new, self.places, self.setup.inputs))
+        if new := list(output.targets):
+            on_root(self.world, lambda: self._run_folder.admit(new, self.targets, self.setup.inputs))
         self.outputs.add(output)
 
     def stop(self, reason: str = "a callback") -> None:
@@ -244,7 +243,7 @@ class Simulation(Closing):
 
     def __getattr__(self, name: str) -> Any:
         """Return attributes of the kind of case, such as `flow_rates` of flow or `records` of ultrasound."""
-        if name == "case_run":  # not set before the set-up is done
+        if name == "case_run":  # not set before the set-up is complete
             raise AttributeError(name)
         return getattr(self.case_run, name)
 
@@ -258,7 +257,7 @@ class Simulation(Closing):
         return self._kind.estimates(self.setup)
 
     def estimates(self) -> list[Estimate]:
-        """Return what the discretisation does to the case: estimates before the run, and of the current state."""
+        """Return estimates of discretisation effects: those before the run and those of the current state."""
         return [*self._expected, *self.case_run.estimates()]
 
     def fields(self, names: Sequence[str] | str = (), *more: str) -> dict[str, npt.NDArray[Any]]:
@@ -291,7 +290,7 @@ class Simulation(Closing):
         nodes of elements, or on a regular grid of `spacing` (m) or `shape` (points along each axis).
 
         Raises:
-            CaseError: an unknown name, a bad grid, or a grid for another kind than waves.
+            CaseError: a name is unknown, the grid is invalid, or a grid is given for another kind of case than waves.
         """
         grid = None
         if spacing is not None or shape is not None:
@@ -312,11 +311,14 @@ class Simulation(Closing):
 
     @property
     def steering(self) -> Steering:
-        """Return the changeable values of the case: `sim.steering["iolets.inlet.pressure"] = 120.0` (Pa)."""
+        """Return the values that may be changed, as in `sim.steering["iolets.inlet.pressure"] = 120.0` (Pa)."""
         return self.case_run.steering
 
     def checkpoint(self, path: Path | str | None = None) -> Path:
-        """Write the state to `path`, by default that of the case, and return it; CaseError for foreign files."""
+        """Write the state to `path`, by default that of the case, and return it.
+
+        CaseError if it would replace a file.
+        """
         self.solver.finish()
         released = self._released
         if path is not None and Path(path) != self.checkpoints.path:
@@ -340,7 +342,7 @@ class Simulation(Closing):
         """Lock the folder again after the end of the run."""
         self._refuse_closed()
         if self._released:
-            on_root(self.world, lambda: self._run_folder.resume(self.places))
+            on_root(self.world, lambda: self._run_folder.resume(self.targets))
             self._released = False
 
     def report(self) -> str:
@@ -377,12 +379,12 @@ class Simulation(Closing):
 
     def _release(self, state: str, files: Sequence[Path]) -> None:
         if self.world.rank == 0 and not self._released:
-            self._run_folder.add(files, self.places)
+            self._run_folder.add(files, self.targets)
             self._run_folder.release(state, self.solver.step)
         self._released = True
 
     def close(self) -> None:
-        """Close files, messages and the folder; discard incomplete files. A second call does nothing."""
+        """Close the files, the exchanges and the folder; discard incomplete files. A second call does nothing."""
         if self._closed:
             return
         self._closed = True
@@ -392,7 +394,7 @@ class Simulation(Closing):
 
 
 def _close_earlier(folder: Path, world: World) -> None:
-    """Close an open simulation of the same ranks in `folder` (collective)."""
+    """Close the open simulation of the same ranks in `folder`, if there is one (collective)."""
     earlier = _OPEN.get(folder.resolve())
     if all(world.allgather(earlier is not None and earlier.world.size == world.size)) and earlier is not None:
         earlier.close()

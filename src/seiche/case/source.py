@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A case file before validation of its tables."""
+"""A case file before its tables are validated."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ class CaseFile:
         return self.tables.get("solver")
 
     def changed(self, table: str, **values: Any) -> CaseFile:
-        """Return the case with other `values` in a table."""
+        """Return the case with `values` replaced in a table."""
         return replace(self, tables={**self.tables, table: {**self.tables.get(table, {}), **values}})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Values of a case that may change during a run: those of iolets, the body force, amplitudes of sources."""
+"""Values of a case that may be changed during a run: those of iolets, the body force, amplitudes of sources."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ ControlValue = float | tuple[float, ...]
 
 @dataclass(frozen=True)
 class Control:
-    """A changeable number: its `value` in SI units, None if defined by a table or default.
+    """A value that may be changed: `value` in SI units, None if a table or a default defines it.
 
-    `apply` sets a new value for the next steps.
+    `apply` sets a new value from the next step on.
     """
 
     value: ControlValue | None
@@ -33,7 +33,7 @@ class Steering(UserDict[str, ControlValue | None]):
     """Current values by name, in SI units; `steering[name] = value` sets one. Checkpoints contain changed values."""
 
     def __init__(self, controls: Mapping[str, Control], world: World) -> None:
-        """Control the `controls` of a case; `changed` contains the values set so far."""
+        """Give access to the `controls` of a case; `changed` contains the values set so far."""
         self._controls, self._world = controls, world
         self.data = {name: control.value for name, control in controls.items()}
         self.changed: dict[str, ControlValue] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The runs of a sweep: values of the keys of each, and its folder, which stays the same when the sweep is repeated."""
+"""Runs of a sweep: the values of the keys, and a folder that remains the same when the sweep is repeated."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from seiche.io.files import replacing
 
 #: File in the folder of a sweep that lists its runs.
 SWEEP = "sweep.json"
-#: A larger number of runs is most likely a mistake.
+#: Maximum number of runs; a larger number is most likely a mistake.
 LARGEST_SWEEP = 10_000
 _OPENING, _CLOSING = "[{(", "]})"
 
 
 @dataclass(frozen=True)
 class SweepRun:
-    """A run of a sweep: its folder, the values of the changed keys as text, and two of its files."""
+    """A run of a sweep: its folder, the values of the changed keys as text, its checkpoint and its summary."""
 
     folder: Path
     values: Mapping[str, str]
@@ -37,7 +37,7 @@ class SweepRun:
 
     @property
     def changes(self) -> list[str]:
-        """Return the changes of the case for `seiche run --set`."""
+        """Return the changes of the case, as for `seiche run --set`."""
         return [f"{key}={value}" for key, value in self.values.items()]
 
     @property
@@ -51,7 +51,7 @@ class SweepRun:
 
     @property
     def state(self) -> str:
-        """Return "done", "stopped", "failed", "running" (also if it was killed), or "" before the first start."""
+        """Return "done", "stopped", "failed", "running" (also for a killed run), or "" before the first start."""
         try:
             return str(json.loads((self.folder / RECORD).read_text()).get("state", ""))
         except (OSError, ValueError, AttributeError):
@@ -59,10 +59,10 @@ class SweepRun:
 
 
 def split_values(text: str) -> list[str]:
-    """Return the values between the commas of `text`, but not between those inside brackets and quotes.
+    """Return the values in `text`, separated by commas that are not inside brackets or quotes.
 
     Raises:
-        CaseError: an empty value.
+        CaseError: a value is empty.
     """
     parts, depth, quote = [""], 0, ""
     for letter in text:
@@ -87,7 +87,7 @@ def grid_of(settings: Sequence[str]) -> list[dict[str, str]]:
     The last setting varies fastest.
 
     Raises:
-        CaseError: a setting without key or value, or a key that is given twice.
+        CaseError: a setting has no key or no value, or a key is given twice.
     """
     keys: dict[str, list[str]] = {}
     for setting in settings:
@@ -101,11 +101,11 @@ def grid_of(settings: Sequence[str]) -> list[dict[str, str]]:
 
 
 def list_of(path: Path) -> list[dict[str, str]]:
-    """Return the values of each run from a CSV file: keys in the first row, then one row for each run.
+    """Return the values of each run from a CSV file, with the keys in the first row and one row for each run.
 
     Raises:
         CaseError: the file cannot be read.
-        FormatError: a row has another number of values than the first, or an empty one.
+        FormatError: a row has an empty value or not as many values as the first row.
     """
     try:
         with path.open(newline="", encoding="utf-8") as file:
@@ -122,12 +122,13 @@ def list_of(path: Path) -> list[dict[str, str]]:
 
 
 def plan_sweep(case: Path, values: Sequence[Mapping[str, str]], folder: Path) -> list[SweepRun]:
-    """Return the runs for all `values` in `folder`, after a check of the case of each.
+    """Return the runs for all `values` in `folder`, after checking the case of each run.
 
-    A run keeps its folder when the sweep is repeated with more or other values.
+    A run has the same folder when the sweep is repeated with additional or other values.
 
     Raises:
-        CaseError: an invalid case, two equal runs, too many runs, or a case file that was changed since the first time.
+        CaseError: a case is invalid, two runs are equal, there are too many runs, or the case file has been changed
+            since the first time.
     """
     if not 1 <= len(values) <= LARGEST_SWEEP:
         raise CaseError(f"sweep: {len(values)} runs; expected 1 to {LARGEST_SWEEP}")
@@ -155,28 +156,28 @@ def plan_sweep(case: Path, values: Sequence[Mapping[str, str]], folder: Path) ->
             part.write_text(json.dumps(content, indent=1), encoding="utf-8")
     except OSError as error:
         raise CaseError(f"{folder}: cannot be written: {error.strerror}") from None
-    places = [folder / folders[_name(row)] for row in values]
+    run_folders = [folder / folders[_name(row)] for row in values]
     return [
-        SweepRun(place, dict(row), place / output.checkpoint.file, place / output.summary)
-        for place, row, output in zip(places, values, outputs, strict=True)
+        SweepRun(run_folder, dict(row), run_folder / output.checkpoint.file, run_folder / output.summary)
+        for run_folder, row, output in zip(run_folders, values, outputs, strict=True)
     ]
 
 
 def _name(row: Mapping[str, str]) -> str:
-    """Return the same text for the same values in any order."""
+    """Return a text that depends on the values but not on their order."""
     return json.dumps(dict(row), sort_keys=True)
 
 
 def _known(folder: Path) -> dict[str, Any]:
-    """Return the content of the list of runs, empty without one; CaseError for an unusable one."""
+    """Return the content of the list of runs, empty if there is none; CaseError if it is not valid."""
     path = folder / SWEEP
     if not path.exists():
         if folder.is_dir() and any(folder.iterdir()):
-            raise CaseError(f"{folder}: exists and is no folder of a sweep; choose another one with --output")
+            raise CaseError(f"{folder}: exists and is not the folder of a sweep; choose another one with --output")
         return {}
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         assert isinstance(content["case"], str) and isinstance(content["runs"], dict)
     except (OSError, ValueError, KeyError, TypeError, AssertionError):
-        raise CaseError(f"{path}: is not a list of the runs of a sweep; remove it, or choose another folder") from None
+        raise CaseError(f"{path}: is not a list of sweep runs; remove it, or choose another folder") from None
     return dict(content)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs the cases of a sweep, each in a process of its own, some at a time; continues those that were stopped."""
+"""Execution of a sweep: several runs at a time, each in a separate process; stopped runs are continued."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from seiche.io.lock import FolderLock
 from seiche.report.summary import read_summary
 from seiche.report.sweep_table import SweepRow, SweepTable
 
-#: Lock of the folder of a sweep while its runs are made.
+#: Lock of the folder of a sweep while its runs are executed.
 SWEEP_LOCK = ".seiche-sweep.lock"
-#: Seconds between two looks at the processes.
+#: Interval at which the processes are polled, s.
 _INTERVAL = 0.05
 _PR_SET_PDEATHSIG = 1
 
 
 @dataclass
 class SweepProcess:
-    """A run in progress and its process."""
+    """A run in progress, its process, and the time of its start."""
 
     run: SweepRun
     process: subprocess.Popen[bytes]
@@ -42,20 +42,20 @@ class SweepProcess:
 
 
 class SweepRuns:
-    """Makes the runs of a sweep that are not complete yet.
+    """Executor of the runs of a sweep that are not complete.
 
     Attributes:
         stopped: whether SIGINT or SIGTERM ended the sweep before its last run.
     """
 
     def __init__(self, case: Path, runs: Sequence[SweepRun], *, jobs: int = 1, device: str | None = None) -> None:
-        """Prepare the `runs` of a case file, `jobs` at a time."""
+        """Prepare to execute the `runs` of a case file, `jobs` at a time."""
         self._case, self._runs, self._jobs, self._device = case, runs, jobs, device
         self._active: list[SweepProcess] = []
         self.stopped = False
 
-    def make(self, tell: Callable[[str], None]) -> None:
-        """Make all runs that are not done; `tell` gets one line for each of them.
+    def execute(self, report: Callable[[str], None]) -> None:
+        """Execute all runs that are not complete; `report` is called with one line for each event.
 
         A failed run does not end the sweep. SIGINT and SIGTERM stop the runs in progress, which write checkpoints.
 
@@ -66,24 +66,24 @@ class SweepRuns:
             waiting = []
             for run in self._runs:
                 if run.state == "done":
-                    tell(f"{run.describe()}: done before")
+                    report(f"{run.describe()}: was already complete")
                 else:
                     waiting.append(run)
             try:
                 while self._active or (waiting and not self.stopped):
                     while waiting and len(self._active) < self._jobs and not self.stopped:
-                        self._start(waiting.pop(0), tell)
-                    self._collect(tell)
+                        self._start(waiting.pop(0), report)
+                    self._collect(report)
                     time.sleep(_INTERVAL)
             finally:
                 self._stop(signal.SIGTERM)
 
-    def _start(self, run: SweepRun, tell: Callable[[str], None]) -> None:
-        self._wait_for_owner(run, tell)
+    def _start(self, run: SweepRun, report: Callable[[str], None]) -> None:
+        self._wait_for_owner(run, report)
         if self.stopped:
             return
         words = ["run", str(self._case), "--output", str(run.folder)]
-        # Only files that an interrupted run of this folder lists are replaced.
+        # Only files listed by an interrupted run of this folder are replaced.
         words += ["--restart", str(run.checkpoint)] if run.checkpoint.is_file() else ["--replace"]
         words += ["--device", self._device] if self._device is not None else []
         words += [word for change in run.changes for word in ("--set", change)]
@@ -95,29 +95,29 @@ class SweepRuns:
                 stdout=log,
                 stderr=log,
                 env=environment,
-                start_new_session=True,  # Ctrl-C of a terminal reaches only this process, which stops its runs
+                start_new_session=True,  # Ctrl-C in a terminal reaches only this process, which then stops its runs
                 preexec_fn=_stop_with_parent,
             )
         self._active.append(SweepProcess(run, process, time.monotonic()))
 
-    def _wait_for_owner(self, run: SweepRun, tell: Callable[[str], None]) -> None:
-        """Wait until no process writes into the folder of a run, such as one of a killed sweep that still stops."""
-        lock, told = FolderLock(run.folder / LOCK, str(self._case)), False
+    def _wait_for_owner(self, run: SweepRun, report: Callable[[str], None]) -> None:
+        """Wait until no process writes to the folder of a run, such as a stopping run of a killed sweep."""
+        lock, reported = FolderLock(run.folder / LOCK, str(self._case)), False
         with suppress(OSError):  # the run reports a lock that is not a regular file
             while not self.stopped and (owner := lock.owner()) is not None:
-                if not told:
-                    tell(f"{run.describe()}: waits for {owner.describe()}")
-                    told = True
+                if not reported:
+                    report(f"{run.describe()}: is waiting for {owner.describe()}")
+                    reported = True
                 time.sleep(_INTERVAL)
 
-    def _collect(self, tell: Callable[[str], None]) -> None:
+    def _collect(self, report: Callable[[str], None]) -> None:
         for item in [item for item in self._active if item.process.poll() is not None]:
             self._active.remove(item)
             seconds, state = time.monotonic() - item.begin, item.run.state
             if item.process.returncode == 0 and state in ("done", "stopped"):
-                tell(f"{item.run.describe()}: {state} after {seconds:.1f} s")
+                report(f"{item.run.describe()}: {state} after {seconds:.1f} s")
             else:
-                tell(f"{item.run.describe()}: failed: {_last_line(item.run.log)}")
+                report(f"{item.run.describe()}: failed: {_last_line(item.run.log)}")
 
     def _stop(self, number: int) -> None:
         for item in self._active:
@@ -154,18 +154,18 @@ class SweepRuns:
 
 
 def _stop_with_parent() -> None:
-    """Let Linux send SIGTERM to this process when its parent ends, so that a killed sweep leaves no runs behind."""
+    """Let Linux send SIGTERM to this process when its parent ends, so that runs do not outlive a killed sweep."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _last_line(path: Path) -> str:
-    """Return the last line of the messages of a run, without "seiche: error:"."""
+    """Return the last message of a run, without "seiche: error:"."""
     lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines() if path.is_file() else []
     return lines[-1].removeprefix("seiche: ").removeprefix("error: ") if lines else "no message"
 
 
 def table_of(runs: Sequence[SweepRun]) -> SweepTable:
-    """Return the inputs and results of runs, of which none is in progress; those that are not done have no results."""
+    """Return the inputs and results of runs, none of which is in progress; incomplete runs have no results."""
     names = {"running": "interrupted"}
     rows = [SweepRow(run.folder.name, names.get(run.state, run.state), run.values, _summary(run)) for run in runs]
     return SweepTable(rows, si_value)

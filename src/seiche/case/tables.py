@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Base of the tables of a case file, which reject unknown keys and conversions and are immutable."""
+"""Base class of the tables of a case file, which are immutable and reject unknown keys and type conversions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False, protected_namespaces=())
 
     def exactly_one_of(self, names: Iterable[str]) -> str:
-        """Return the only key of `names` with a value; ValueError if none or several have one."""
+        """Return the only key of `names` that has a value; ValueError if none or several have one."""
         names = tuple(names)
         present = [name for name in names if getattr(self, name) is not None]
         if len(present) != 1:
@@ -45,10 +45,10 @@ class SourceTable(Table):
 
 
 class OneKindOf:
-    """Validator of a table by its key `kind`. The set is open: `tables` may grow until a case is read."""
+    """Validator of a table by its key `kind`; more kinds may be added to `tables` until a case is read."""
 
     def __init__(self, tables: Mapping[str, type[Table]]) -> None:
-        """Accept the `tables` by their kind."""
+        """Accept the `tables`, whose keys are the kinds."""
         self.tables = tables
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
@@ -70,9 +70,9 @@ class OneKindOf:
 
 
 def ordered(lower: str, upper: str, message: str) -> Any:
-    """Return a validator of a table: the key `lower` is below `upper`, for positions along every axis.
+    """Return a validator of a table that requires `lower` to be below `upper`, for positions along every axis.
 
-    `message` may contain the values by the names of the keys.
+    `message` may contain the names of the keys in braces, which are replaced by their values.
     """
 
     def check(table: Any) -> Any:
@@ -94,7 +94,7 @@ class Named(Protocol):
 
 
 def refuse_duplicate_names(start: str, tables: Sequence[Named]) -> None:
-    """Raise a ValueError, which begins with `start`, if two tables have the same name."""
+    """Raise a ValueError, with a message that begins with `start`, if two tables have the same name."""
     if duplicate := first_duplicate([table.name for table in tables]):
         raise ValueError(f'{start} the name "{duplicate}"')
 
@@ -149,7 +149,7 @@ def _key_of(value: Any, *, table: Mapping[str, Any]) -> Any:
 
 
 def one_of(table: Mapping[str, Any]) -> BeforeValidator:
-    """Return a validator for keys of `table`, including keys added before a case is read."""
+    """Return a validator for the keys of `table`, including keys that are added before a case is read."""
     return BeforeValidator(partial(_key_of, table=table))
 
 
@@ -167,5 +167,5 @@ TraceName = Annotated[
 PictureName = Annotated[OutputName, AfterValidator(_picture_name)]
 #: Converts a TOML list into a tuple, as strict fields require.
 FromList = BeforeValidator(_as_tuple)
-#: The same for tables, of which a single one needs no list: `fields = { every = 10, file = "a.vtkhdf" }`.
+#: The same for tables; a single table need not be in a list: `fields = { every = 10, file = "a.vtkhdf" }`.
 OneOrMore = BeforeValidator(lambda value: (value,) if isinstance(value, dict) else _as_tuple(value))

@@ -42,7 +42,7 @@ def sweep(
     folder = output if output is not None else case.parent / "sweep"
     runs = plan_sweep(case, list_of(values) if values is not None else grid_of(settings or ()), folder)
     batch = SweepRuns(case, runs, jobs=jobs, device=device)
-    batch.make(lambda line: print(f"seiche: {line}", flush=True))
+    batch.execute(lambda line: print(f"seiche: {line}", flush=True))
     written = write_tables(table_of(runs), folder, plot or ())
     states = [run.state for run in runs]
     print(f"seiche: {states.count('done')} of {len(runs)} runs are done; wrote {', '.join(map(str, written))}")

@@ -62,7 +62,7 @@ class Windkessels:
         Raises CaseError for an element that is negative or not finite, or a resistance of zero.
         """
         for name, outlet in outlets.items():
-            _refuse_impossible(name, outlet)
+            _check_elements(name, outlet)
         self.outlets, self._backend, self._world, self._real = outlets, backend, world, real
         self._responses = responses
         self._coefficients = backend.upload(self._host_coefficients())
@@ -101,7 +101,7 @@ class Windkessels:
         May raise CaseError.
         """
         name = list(self.outlets)[number]
-        _refuse_impossible(name, outlet)
+        _check_elements(name, outlet)
         self.outlets[name] = outlet
         self._backend.assign(self._coefficients, self._host_coefficients())
 
@@ -171,7 +171,7 @@ def ramp_factor(ramp: float, time: Floats) -> Floats:
     return np.clip(time / ramp, 0.0, 1.0) if ramp > 0 else np.ones(len(time))
 
 
-def _refuse_impossible(name: str, outlet: WindkesselIolet) -> None:
+def _check_elements(name: str, outlet: WindkesselIolet) -> None:
     for element in ("resistance", "compliance", "proximal_resistance"):
         value = getattr(outlet, element)
         if not (math.isfinite(value) and value >= 0) or (element == "resistance" and value == 0):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A run of blood: flow with cells, which are packed, exchanged at openings, checked and written."""
+"""A run of a blood case: flow with cells, which are packed, exchanged at openings, checked and written."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from seiche.case.flow.monitor import FlowMonitor
 from seiche.case.flow.run import FlowCaseRun
 from seiche.case.kind import Match, Restart, Results
 from seiche.case.labels import GridRequest, LabelledParts, refuse_grid
-from seiche.case.output import Final, Output, Place, Scheduled
+from seiche.case.output import Final, Output, OutputTarget, Scheduled
 from seiche.case.schedule import Schedule
 from seiche.couple.balance import measure_blood_costs
 from seiche.couple.ranks import SharedBoundary
@@ -36,7 +36,7 @@ from seiche.solver import State
 
 #: Largest fraction of the cells due at an inlet that may wait without a note.
 _MAX_WAITING = 0.1
-#: Name of the values of the cells in a state, and of their description (JSON).
+#: Name, in a state, of the values of the cells and of their description (JSON).
 _CELLS = "cells"
 
 
@@ -44,7 +44,7 @@ class BloodCaseRun(FlowCaseRun):
     """The solver of a case of blood, its cells and its outputs.
 
     Raises:
-        CaseError: a checkpoint of another case, or cells that cannot be coupled.
+        CaseError: the checkpoint belongs to another case, or the cells cannot be coupled.
         UnstableError: a cell is outside the fluid.
     """
 
@@ -52,7 +52,7 @@ class BloodCaseRun(FlowCaseRun):
     blood: BloodRun
 
     def measured_weights(self, solver: FlowSolver, restart: Restart | None) -> npt.NDArray[np.float64]:
-        """Return the cost of every site, with the cells of the start or of `restart` (collective)."""
+        """Return the measured cost of each site, with the initial cells or those of `restart` (collective)."""
         state = None
         if restart is not None:
             state = cells_of(restart.resume(self.setup, solver, self.matches(), solver.keys), solver)
@@ -77,7 +77,7 @@ class BloodCaseRun(FlowCaseRun):
         return on_root(self.solver.world, lambda: fingerprint_of(values, files))
 
     def make_monitor(self) -> FlowMonitor:
-        """Return the monitor of flow and cells."""
+        """Return the monitor of the flow and the cells."""
         return BloodMonitor(self.setup, self.solver, self.blood)
 
     def more_outputs(self, folder: Path) -> Iterable[Output]:
@@ -104,7 +104,7 @@ class BloodCaseRun(FlowCaseRun):
         return arrays | cells, coordinates | coordinates_of_cells
 
     def exchange_seconds(self) -> float:
-        """Return the time (s) of all messages of a mean step: halo, positions, velocities and forces."""
+        """Return the mean time (s) of all messages of a step: halo, positions, velocities and forces."""
         boundary = self.blood.blood.boundary
         if not isinstance(boundary, SharedBoundary):
             return super().exchange_seconds()
@@ -113,7 +113,7 @@ class BloodCaseRun(FlowCaseRun):
         return super().exchange_seconds() + cells
 
     def notes(self) -> Sequence[str]:
-        """Return differences from the checkpoint, and types of cells that no inlet supplies."""
+        """Return differences from the checkpoint, and the cell types that no inlet supplies."""
         openings = self.blood.openings
         tubes = openings.tubes if openings is not None else {}
         counts = {name: [block.cells for block in tube.blood.cells.blocks] for name, tube in tubes.items()}
@@ -121,7 +121,7 @@ class BloodCaseRun(FlowCaseRun):
         return [*super().notes(), *changes, *missing_types(self.setup, counts)]
 
     def results(self, files: Iterable[Path]) -> Results:
-        """Return the results of the flow, with a line about the cells and a note for each crowded inlet."""
+        """Return the results of the flow, a line about the cells, and a note for each crowded inlet."""
         self.blood.record()
         results = super().results(files)
         return replace(results, lines=[*results.lines, self.cell_line(), *self.crowded_inlets()])
@@ -131,7 +131,7 @@ class BloodCaseRun(FlowCaseRun):
         return {"cells": self.blood.summary()}
 
     def cell_line(self) -> str:
-        """Return hematocrit and drift of the cells as text."""
+        """Return the hematocrit and the drift of the cells as text."""
         cells, count = self.blood.summary(), sum(map(len, self.blood.names))
         target = cells["hematocrit_wanted"]
         requested = "" if target is None else f" ({target:g} requested)"
@@ -141,9 +141,9 @@ class BloodCaseRun(FlowCaseRun):
         )
 
     def crowded_inlets(self) -> list[str]:
-        """Return a line for each inlet at which more than a tenth of the due cells could not be inserted.
+        """Return one line for each inlet at which more than a tenth of the scheduled cells could not be inserted.
 
-        An inlet through which blood flows out, for example between two pulses, is not reported.
+        An inlet through which blood currently flows out, for example between two pulses, is not reported.
         """
         openings = self.blood.openings
         if openings is None:
@@ -160,7 +160,7 @@ class BloodCaseRun(FlowCaseRun):
 
 
 class BloodMonitor(FlowMonitor):
-    """Checks the cells together with the flow."""
+    """Monitor that checks the cells together with the flow."""
 
     def __init__(self, setup: BloodSetup, solver: FlowSolver, blood: BloodRun) -> None:
         super().__init__(setup, solver)
@@ -173,7 +173,7 @@ class BloodMonitor(FlowMonitor):
 
 
 class Reservoirs(Scheduled):
-    """Advances the reservoirs of the inlets to the current step."""
+    """Output that advances the reservoirs of the inlets to the current step."""
 
     label = "reservoirs"
     early = True
@@ -190,7 +190,7 @@ class Reservoirs(Scheduled):
 
 
 class OpeningExchange(Reservoirs):
-    """Removes and inserts cells at the openings, after the reservoirs have advanced."""
+    """Output that removes and inserts cells at the openings, after the reservoirs have advanced."""
 
     label = "openings"
 
@@ -200,15 +200,15 @@ class OpeningExchange(Reservoirs):
 
 
 class CellsPicture(Final):
-    """A picture of the cells at the end of the run."""
+    """Picture of the cells at the end of the run."""
 
     def __init__(self, setup: BloodSetup, blood: BloodRun, path: Path) -> None:
         self._setup, self._blood, self._path = setup, blood, path
 
     @property
-    def places(self) -> Sequence[Place]:
+    def targets(self) -> Sequence[OutputTarget]:
         """Return the file."""
-        return (Place("output.picture", self._path),)
+        return (OutputTarget("output.picture", self._path),)
 
     def finish(self) -> Sequence[Path]:
         """Draw the picture on rank 0."""
@@ -220,7 +220,7 @@ class CellsPicture(Final):
 
 
 def cells_of(state: State, solver: FlowSolver) -> dict[str, Any]:
-    """Return the values and the description of the cells in a state (collective).
+    """Return the values of the cells in a state, and their description (collective).
 
     Raises:
         CaseError: the state has no cells.

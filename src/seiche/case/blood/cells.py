@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Convert the tables of cells to cell types, a packing and forces in lattice units; refuse impossible values."""
+"""Conversion of the tables of cells to cell types, a packing and forces in lattice units, with checks of values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _DIRECTIONS = 400
 def cells_setup(setup: BloodSetup, folder: Path, *, place: bool = True) -> CellsSetup:
     """Return the cells of a blood case; files are relative to `folder`; without `place` no cells are packed.
 
-    Raises CaseError for impossible meshes, moduli or positions (with case file and key), FormatError for invalid files.
+    Raises CaseError for invalid meshes, moduli or positions (with case file and key), FormatError for invalid files.
     """
     case, units, sites = setup.case, setup.units, setup.vessel.sites
     try:
@@ -129,7 +129,7 @@ def _mesh(table: CellTable, folder: Path) -> Surface:
 
 
 def membrane(table: CellTable, units: LatticeUnits, viscosity: float) -> MembraneModel:
-    """Return the membrane of a type in lattice units, in a fluid of this kinematic `viscosity`; G = k_s/3."""
+    """Return the membrane of a type in lattice units, in a fluid with the kinematic `viscosity`; G = k_s/3."""
     shear = table.shear_modulus if table.shear_modulus is not None else (table.strain_modulus or 0.0) / 3
     shear = units.to_lattice("surface_modulus", shear)
     law = MEMBRANE_LAWS[table.law]
@@ -152,7 +152,7 @@ def membrane(table: CellTable, units: LatticeUnits, viscosity: float) -> Membran
 
 
 def repulsions(case: BloodCase, units: LatticeUnits) -> tuple[Repulsion, Repulsion]:
-    """Return the contact laws between cells, and between wall and cells, in lattice units."""
+    """Return the contact laws between cells, and between cells and walls, in lattice units."""
     table = case.contact
     reach = units.to_lattice("length", table.reach) if table.reach is not None else 1.0
     strength = units.to_lattice("force", table.strength)
@@ -167,7 +167,7 @@ def repulsions(case: BloodCase, units: LatticeUnits) -> tuple[Repulsion, Repulsi
 
 
 def _contrasts(case: BloodCase) -> tuple[float, ...]:
-    """Return the viscosity inside cells of each type over that of the fluid."""
+    """Return, for each type, the ratio of the viscosity inside cells to that of the fluid."""
     if all(table.inner_viscosity is None for table in case.cells):
         return (1.0,) * len(case.cells)
     outer = case.fluid.viscosity
@@ -196,7 +196,7 @@ def _place(
     reached: float,
     free: dict[str, float],
 ) -> tuple[Packing, tuple[str, ...]]:
-    """Return the cells, packed or read from files, and notes on cells of files."""
+    """Return the cells, packed or read from files, and notes on the files."""
     case = setup.case
     space = FluidSpace(setup.vessel.sites, free=free if case.packing is not None else None)
     refuse_large(space, types, surfaces, setup.units, container="the vessel", remedy="a wider vessel")
@@ -221,7 +221,7 @@ def refuse_large(
     container: str,
     remedy: str,
 ) -> None:
-    """Raise a CaseError for cells that do not fit into a space; `container` and `remedy` are parts of its message."""
+    """Raise a CaseError for cells that do not fit into `space`; `container` and `remedy` appear in the message."""
     for kind, surface in zip(types, surfaces, strict=True):
         try:
             refuse_tight(space, [surface])
@@ -234,7 +234,7 @@ def refuse_large(
 
 
 def mean_half_width(surface: Surface) -> float:
-    """Return the extent of a surface from the mean of its vertices, averaged over all directions."""
+    """Return the extent of a surface measured from the mean of its vertices, averaged over all directions."""
     index = np.arange(_DIRECTIONS) + 0.5  # points of a Fibonacci lattice on the sphere
     height, angle = 1 - 2 * index / _DIRECTIONS, np.pi * (1 + 5**0.5) * index
     ring = np.sqrt(1 - height**2)
@@ -245,8 +245,8 @@ def mean_half_width(surface: Surface) -> float:
 def _fillable_fraction(case: BloodCase, sites: SiteSet, surfaces: Sequence[Surface], free: dict[str, float]) -> float:
     """Return the fraction of the fluid that packed cells can fill, at least 1/2.
 
-    Excluded at each opening are the layer `free` and one as thick as the mean half width of a cell, because no
-    packed cell crosses the opening.
+    At each opening, the layer `free` is excluded, and also a layer as thick as the mean half width of a cell, because
+    no packed cell crosses an opening.
     """
     weights = np.array([table.share * surface.volume for table, surface in zip(case.cells, surfaces, strict=True)])
     depth = float(weights @ [mean_half_width(surface) for surface in surfaces]) / float(weights.sum())

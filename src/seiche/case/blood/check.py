@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The lines of `seiche check` about cells: shapes, hematocrit, longest time step, memory."""
+"""Output lines of `seiche check` about cells: shapes, hematocrit, maximum time step, memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from seiche.kernels.registry.ibm import BRICK, SUPPORT
 
 @dataclass(frozen=True)
 class CellMemory:
-    """Bytes on the device in addition to the flow: per cell of each type, per site, and in total."""
+    """Device memory in addition to that of the flow, in bytes: per cell of each type, per site, and in total."""
 
     cell: dict[str, float]
     site: float
@@ -40,14 +40,14 @@ class CellMemory:
 
 @dataclass(frozen=True)
 class TubeMemory:
-    """Bytes on the device of every rank for the reservoir of an inlet: its flow and its cells."""
+    """Device memory of the reservoir of an inlet on each rank, in bytes: its flow and its cells."""
 
     flow: float
     cells: float
 
 
 def describe(setup: BloodSetup, ranks: int = 1, *, measure: bool = True) -> list[str]:
-    """Return the lines of the check for `ranks` ranks; `measure` measures the bandwidth to predict the run time."""
+    """Return the lines for `ranks` ranks; with `measure`, the bandwidth is measured to predict the run time."""
     tubes = _tubes(setup)
     remark = " without the reservoirs" if setup.case.reservoir is not None else ""
     rows = [*flow_rows(setup), *cell_rows(setup, tubes), *cost_rows(setup, ranks, measure, remark)]
@@ -136,9 +136,9 @@ def _tube_rows(setup: BloodSetup, cells: CellsSetup, name: str, plan: TubePlan) 
 
 
 def memory_of_tube(setup: BloodSetup, cells: CellsSetup, plan: TubePlan) -> TubeMemory:
-    """Return the bytes of the tube of an inlet from sizes alone, in the layout that is chosen for it.
+    """Return the size in bytes of the tube of an inlet, in the layout that a run chooses for it.
 
-    The buffers that sample the velocity of a chunk of sites are included.
+    It includes the buffers for the velocity of a chunk of sites. Only sizes are used, no sites are created.
     """
     sites, model, lattice = plan.prism.sites(), replace(setup.model, iolets=()), setup.case.lattice
     case = setup.case.model_copy(update={"lattice": lattice.model_copy(update={"layout": "auto"})})
@@ -152,11 +152,11 @@ def memory_of_tube(setup: BloodSetup, cells: CellsSetup, plan: TubePlan) -> Tube
 
 
 def memory_of_cells(setup: BloodSetup, cells: CellsSetup, counts: Sequence[int] | None = None) -> CellMemory:
-    """Return the bytes of membranes, contact and coupling from sizes alone; `counts` are the packed cells by default.
+    """Return the size in bytes of membranes, contact and coupling; `counts` are those of the packed cells by default.
 
-    A vertex has its position (float64), force, slip and velocity, its first site and the distance from it. It also has
-    lists of bricks, contact candidates and its bin. A brick of 8^3 sites has four numbers of velocity and three of
-    force per site.
+    For each vertex, the position (float64), force, slip, velocity, first site and distance from it are stored, and
+    entries in the lists of bricks, contact candidates and bins. For each site of a brick of 8^3 sites, four values of
+    the velocity and three of the force are stored.
     """
     size = np.dtype(setup.precision.compute).itemsize
     sites, support = setup.vessel.sites, SUPPORT[setup.case.coupling.delta]
@@ -189,7 +189,7 @@ def memory_of_cells(setup: BloodSetup, cells: CellsSetup, counts: Sequence[int] 
 
 
 def cell_counts(setup: BloodSetup, cells: CellsSetup) -> list[int]:
-    """Return the packed cells of each type, or those of the requested hematocrit where none are packed."""
+    """Return the number of packed cells of each type or, if none are packed, that for the requested hematocrit."""
     if cells.packing is not None:
         return [int(count) for count in np.bincount(cells.packing.kinds, minlength=len(cells.types))]
     shares = np.asarray(cells.shares) / max(sum(cells.shares), 1e-300)
@@ -198,7 +198,7 @@ def cell_counts(setup: BloodSetup, cells: CellsSetup) -> list[int]:
 
 
 def _wall_points(sites: SiteSet) -> int:
-    """Return the number of points of the wall with contact forces; an oblique plane of area S meets 1.5 S/e^2 cubes."""
+    """Return the number of wall points with contact forces; an oblique plane of area S intersects 1.5 S/e^2 cubes."""
     if isinstance(sites, SizedSites):
         return round(1.5 * sites.area / POINT_SPACING**2)
     return len(sparse_points(wall_points(sites)[0]))

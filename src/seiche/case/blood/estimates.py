@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Estimates of cells: edges of meshes, time step, viscosities, stiffness of contact."""
+"""Estimates of cells: mesh edges, time step, viscosities, contact stiffness."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ from seiche.couple.suspension import CellsSetup
 from seiche.kernels.registry.ibm import SUPPORT
 from seiche.solver import Estimate
 
-#: Longest edges (spacings) without leakage, by support of the delta function; 2.1 admits red cells of 162 vertices at
-#: 0.5 um.
+#: Longest edges (spacings) without leakage, by support of the delta function; 2.1 permits red cells with 162 vertices
+#: at a spacing of 0.5 um.
 EDGE_ADVISED = {2: 1.3, 3: 1.6, 4: 2.1}
-#: Validated range of inner over outer viscosity.
+#: Validated range of the ratio of inner to outer viscosity.
 CONTRAST_CHECKED = (1.0, 10.0)
-#: Advised margin of the time step below its limit. The limit is that of one undeformed cell with little sound, and
-#: deformed membranes are stiffer.
+#: Advised ratio of the maximum time step to the time step. The maximum applies to a single undeformed cell in a fluid
+#: with weak sound waves; deformed membranes are stiffer.
 LIMIT_ADVISED = 2.0
-#: Largest advised product of mobility and contact stiffness of two vertices at half the reach; a vertex has several.
+#: Largest advised product of mobility and contact stiffness of two vertices at half the reach; a vertex may have
+#: several contacts.
 CONTACT_ADVISED = 0.25
-#: Fraction of the surface viscosity that acts at the highest advised shear rate, and the frequency at which a
-#: tank-treading membrane is strained over the shear rate.
+#: Fraction of the surface viscosity that acts at the highest advised shear rate; frequency of the strain of a
+#: tank-treading membrane, divided by the shear rate.
 FULL_VISCOSITY, TREADING = 0.95, 0.44
-#: Largest advised relative delay of recovery: G over the modulus of the spring in series.
+#: Largest advised relative delay of recovery, which is G divided by the modulus of the spring in series.
 SLOWEST_RECOVERY = 0.1
 _VISCOSITY = "theory/cells.md#8-surface-viscosity"
 _INSIDE = "theory/coupling.md#4-viscosity-inside-cells"
@@ -78,7 +79,7 @@ def _types(setup: BloodSetup, cells: CellsSetup) -> Iterator[Estimate]:
 
 
 def _contact(setup: BloodSetup, cells: CellsSetup) -> Iterator[Estimate]:
-    """Yield the largest stiffness of each contact force times the mobility of two vertices."""
+    """Yield the maximum stiffness of each contact force, times the mobility of two vertices."""
     table = setup.case.contact
     viscosity = (setup.invariants.tau[0] - 0.5) / 3
     mobility = Mobility(np.full((1, 3), 0.25), setup.case.coupling.delta, viscosity, setup.model.collision)
@@ -144,8 +145,8 @@ def _inside(setup: BloodSetup, cells: CellsSetup) -> Iterator[Estimate]:
 class SurfaceViscosity:
     """A surface viscosity in SI units with its spring (theory/cells, section 8).
 
-    `modulus` (N/m) and relaxation `time` (s) of the spring; `fastest`: shear rate (1/s) up to which `FULL_VISCOSITY` of
-    the viscosity acts; `delay`: relative increase of the time of recovery.
+    `modulus` (N/m) and relaxation `time` (s) are those of the spring. `fastest` is the shear rate (1/s) up to which the
+    fraction `FULL_VISCOSITY` of the viscosity acts. `delay` is the relative increase of the recovery time.
     """
 
     viscosity: float
@@ -169,7 +170,7 @@ def viscosity_of_surface(kind: CellType, units: LatticeUnits) -> SurfaceViscosit
 
 
 def _surface_viscosity(setup: BloodSetup, kind: CellType) -> Iterator[Estimate]:
-    """Yield the losses by the surface viscosity of a type, at the highest shear rate and in recovery."""
+    """Yield the errors due to the surface viscosity of a type, at the highest shear rate and in recovery."""
     if not kind.model.viscosity > 0:
         return
     spring, invariants, where = viscosity_of_surface(kind, setup.units), setup.invariants, f'cells["{kind.name}"]'
@@ -180,12 +181,12 @@ def _surface_viscosity(setup: BloodSetup, kind: CellType) -> Iterator[Estimate]:
             value=1 - 1 / (1 + (TREADING * rate * spring.time) ** 2),
             where=where,
             greatest=1 - FULL_VISCOSITY,
-            effect=f"the spring in series relaxes in {spring.time:.2g} s, too slowly for shear of {rate:.3g} 1/s",
+            effect=f"the spring in series relaxes in {spring.time:.2g} s, too slowly for {rate:.3g} 1/s of shear",
             remedy="use a smaller time step or a smaller relaxation_time",
             source=_VISCOSITY,
         )
     yield Estimate(
-        name="recovery slower by the spring of surface viscosity",
+        name="relative delay of recovery due to the spring of surface viscosity",
         value=spring.delay,
         where=where,
         greatest=SLOWEST_RECOVERY,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Blood, i.e. flow with cells, as a kind of case."""
+"""Blood, which is flow with cells, as a kind of case."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seiche.case.blood.case_run import BloodCaseRun
 from seiche.case.blood.cells import cells_setup
 from seiche.case.blood.check import describe
 from seiche.case.blood.estimates import blood_estimates
-from seiche.case.blood.limits import refuse_impossible_cells
+from seiche.case.blood.limits import check_cell_limits
 from seiche.case.blood.schema import BloodCase
 from seiche.case.blood.setup import BloodSetup
 from seiche.case.flow.kind import FlowPlan, check_with, flow_setup, shared_setup
@@ -26,7 +26,7 @@ from seiche.observe.plan import PlannedRank, planned_rank
 
 
 def prepare(source: CaseFile, world: World | None = None, *, place: bool = True) -> BloodSetup:
-    """Make geometry and cells on rank 0 for all ranks; no field is allocated (collective).
+    """Create geometry and cells on rank 0 for all ranks; no field is allocated (collective).
 
     Without `place` no cells are packed because a checkpoint provides them. Raises the same CaseError or FormatError on
     every rank for an invalid case.
@@ -37,7 +37,7 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
         case = check_tables(source.tables, str(source.path), BloodCase)
         flow = flow_setup(source, case, world.size)
         setup = BloodSetup(**{item.name: getattr(flow, item.name) for item in fields(flow)})
-        refuse_impossible_cells(setup)
+        check_cell_limits(setup)
         return replace(setup, cells=cells_setup(setup, source.folder, place=place))
 
     return shared_setup(world, make)
@@ -48,13 +48,13 @@ def _sized_setup(source: CaseFile) -> BloodSetup:
     case = check_tables(source.tables, str(source.path), BloodCase)
     flow = flow_setup(source, case, 1, sized=True)
     setup = BloodSetup(**{item.name: getattr(flow, item.name) for item in fields(flow)})
-    refuse_impossible_cells(setup)
+    check_cell_limits(setup)
     place = not isinstance(setup.vessel.sites, SizedSites)
     return replace(setup, cells=cells_setup(setup, source.folder, place=place))
 
 
 class BloodPlan(FlowPlan):
-    """A case of blood whose runs can be planned."""
+    """A blood case whose runs can be planned."""
 
     setup: BloodSetup
 
@@ -68,7 +68,7 @@ class BloodPlan(FlowPlan):
         solver = open_solver(setup, world, device=device)
         backend = solver.backend
         assert setup.cells is not None and isinstance(backend, PlannedBackend)
-        backend.running = True  # the cells of a rank are determined by kernels on its device
+        backend.running = True  # kernels on the device determine the cells of the rank
         couple(setup.cells, solver, packed_populations(setup.cells), sparse_points(wall_points(setup.vessel.sites)[0]))
         backend.running = False
         kinds = [(1.0, stages) for stages in solver.phases]

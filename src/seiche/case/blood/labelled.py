@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cells with dimensions, coordinates and units: positions, shapes, volumes, deformation."""
+"""Cells as arrays with dimensions, coordinates and units: positions, shapes, volumes, deformation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seiche.domain.sharing import on_root
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.integer]
 
-#: Numbers of triangles treated at a time.
+#: Number of triangles processed at a time.
 _CHUNK = 1 << 18
 
 
@@ -29,19 +29,19 @@ def labelled_cells(run: BloodRun) -> LabelledParts:
     - The surfaces: `vertex_position`, `vertex_velocity`, and the vertices of each `triangle`.
     - `hematocrit` at each `cell_time`, and the records of openings.
 
-    Areas and volumes are those of the smooth surface (theory/cells, section 4), the hematocrit is that of the summary,
-    with the volumes of the meshes. Cells of a periodic vessel are moved into its box.
+    Areas and volumes are those of the smooth surface (theory/cells, section 4). The hematocrit is that of the summary,
+    computed from the volumes of the meshes. Cells of a periodic vessel are moved into its box.
     """
     populations = run.populations()
     return on_root(run.solver.world, lambda: _on_root(run, populations))
 
 
 def ellipsoids(vertices: Floats, faces: Integers) -> tuple[Floats, Floats]:
-    """Return centers (n, 3) and semi-axes (n, 3), largest first, of the ellipsoids that replace bodies.
+    """Return the centers (n, 3) and semi-axes (n, 3), largest first, of ellipsoids equivalent to bodies.
 
-    An ellipsoid has the volume moments of orders 1 and 2 over the volume of its body; that of an ellipsoid is itself.
-    With L and B, the largest and the smallest semi-axis, (L - B)/(L + B) is Taylor's deformation (Ramanujan, Pozrikidis
-    1998, doi:10.1017/S0022112098008714).
+    The volume moments of orders 1 and 2, divided by the volume, are those of the body. With the largest and smallest
+    semi-axes L and B, (L - B)/(L + B) is Taylor's deformation (Ramanujan, Pozrikidis 1998,
+    doi:10.1017/S0022112098008714).
 
     Args:
         vertices: closed surfaces, (n, v, 3).
@@ -74,9 +74,9 @@ def _on_root(run: BloodRun, populations: list[Population]) -> LabelledParts:
     first = 0
     for cell, population in zip(run.cells.types, populations, strict=True):
         count, size = population.vertices.shape[:2]
-        places = np.asarray(surfaces.vertices[first : first + count * size], np.float64).reshape(count, size, 3)
+        positions = np.asarray(surfaces.vertices[first : first + count * size], np.float64).reshape(count, size, 3)
         first += count * size
-        center, semi_axes = ellipsoids(places, cell.mesh.faces)
+        center, semi_axes = ellipsoids(positions, cell.mesh.faces)
         area, volume = _measures(cell, population.vertices)
         centers.append(center)
         axes.append(semi_axes)
@@ -111,7 +111,7 @@ def _on_root(run: BloodRun, populations: list[Population]) -> LabelledParts:
 
 
 def _measures(cell: CellType, vertices: Floats) -> tuple[Floats, Floats]:
-    """Return area and volume (n,) of surfaces with control points `vertices` (n, v, 3), some cells at a time."""
+    """Return the areas (n,) and volumes (n,) of surfaces with control points `vertices` (n, v, 3)."""
     step = max(1, _CHUNK // (8 * len(cell.mesh.faces)))
     parts = [
         rest_state(cell).surface_measures(vertices[first : first + step]) for first in range(0, len(vertices), step)
@@ -121,7 +121,7 @@ def _measures(cell: CellType, vertices: Floats) -> tuple[Floats, Floats]:
 
 
 def _add_records(statistics: CellStatistics, arrays: dict[str, Labelled], coordinates: dict[str, Labelled]) -> None:
-    """Add hematocrits and the records of an open vessel."""
+    """Add the hematocrits and the records of an open vessel."""
     if not statistics.times:
         return
     coordinates["cell_time"] = Labelled(np.array(statistics.times), ("cell_time",), "s")

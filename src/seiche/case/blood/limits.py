@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Limits of a case with cells: errors for impossible values, one line each."""
+"""Limits of a case with cells: errors for invalid values, one line each."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from seiche.errors import CaseError
 from seiche.flow.model import VelocityIolet
 from seiche.kernels.registry.ibm import BRICK, SUPPORT
 
-#: Largest distance (spacings) of the points of a wall; the force of the wall must reach at least as far.
+#: Largest distance (spacings) between wall points; the reach of the wall force must be at least as large.
 WALL_POINTS = 1.0
-#: Largest displacement (sites) of cells between two exchanges at the openings, and the fewest exchanges per pulse.
+#: Maximum displacement (sites) of cells between two exchanges at the openings; minimum number of exchanges per pulse.
 _MAX_DISPLACEMENT, _EXCHANGES_PER_PULSE = 8.0, 4
 
 
-def refuse_impossible_cells(setup: BloodSetup) -> None:
-    """Raise a CaseError for the first reason why a blood case is impossible, before cells are created."""
+def check_cell_limits(setup: BloodSetup) -> None:
+    """Raise a CaseError for the first reason why a blood case cannot run, before cells are created."""
     if not isinstance(setup.vessel.sites, SizedSites):
         refuse_reservoir(setup)
         refuse_tubes(setup)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The `.pos` files of a case: origin, orientation convention, and cells outside the vessel."""
+"""`.pos` files of a case: their origin, the convention for orientations, and cells outside the vessel."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from seiche.io.formats.pos import Thin, read_pos
 
 Floats = npt.NDArray[np.float64]
 
-#: Largest distance (spacings) of a cell from the origin; it bounds positions in periodic vessels.
+#: Largest distance (spacings) of a cell from the origin, which limits positions in periodic vessels.
 _MAX_DISTANCE = 1e6
 
 
 def periods(sites: SiteSet) -> Floats:
-    """Return the periods (spacings) of the lattice along x, y and z, 0 where it is not periodic."""
+    """Return the periods (spacings) of the lattice along x, y and z; 0 along axes that are not periodic."""
     return np.where(sites.periodic, np.asarray(sites.shape, np.float64), 0.0)
 
 
 def origin_of(vessel: FlowVessel, positions_from: PositionsFrom) -> Floats:
     """Return the origin of positions (metres, in the coordinates of the geometry).
 
-    The origin of HemoCell is the first site of its lattice: one spacing outside the box around an STL surface (the
-    margin of `getFlagMatrixFromSTL`), along a periodic axis the first site.
+    The origin in HemoCell is the first site of its lattice. It is one spacing outside the box around an STL surface
+    (the margin of `getFlagMatrixFromSTL`); along a periodic axis it is the first site.
     """
     sites = vessel.sites
     if positions_from == "geometry":
@@ -51,12 +51,12 @@ def origin_of(vessel: FlowVessel, positions_from: PositionsFrom) -> Floats:
 
 
 def thin_axis(table: CellTable) -> Thin:
-    """Return the mesh axis along HemoCell's thin axis y: y for mesh files, z for Seiche's own shapes."""
+    """Return the mesh axis that is the thin axis y of HemoCell: y for mesh files, z for built-in shapes."""
     return "y" if isinstance(table.shape, MeshFile) else "z"
 
 
 def center_offset(kind: CellType, surface: Surface) -> Floats:
-    """Return the mean of the moving points (`surface`) relative to the center of the mesh's bounding box, (3,)."""
+    """Return the mean of the moving points (`surface`) relative to the center of the bounding box of the mesh, (3,)."""
     mesh = kind.mesh.vertices
     return np.asarray(surface.vertices.mean(axis=0) - 0.5 * (mesh.min(axis=0) + mesh.max(axis=0)))
 
@@ -64,9 +64,10 @@ def center_offset(kind: CellType, surface: Surface) -> Floats:
 def read_positions(
     setup: BloodSetup, space: FluidSpace, folder: Path, types: Sequence[CellType], surfaces: Sequence[Surface]
 ) -> tuple[Packing, tuple[str, ...]]:
-    """Return the cells of the .pos files, and notes on cells outside the fluid that were dropped.
+    """Return the cells of the .pos files, and notes on dropped cells outside the fluid.
 
-    Raises CaseError for cells outside unless they may be dropped, for files without a cell inside, and for overlaps.
+    Raises CaseError for cells outside the fluid unless they may be dropped, for a file without a cell inside the fluid,
+    and for overlaps.
     """
     case, vessel, sites = setup.case, setup.vessel, setup.vessel.sites
     centers, rotations, kinds, notes = [], [], [], []
@@ -88,7 +89,7 @@ def read_positions(
         rotations.append(orientations[inside])
         kinds.append(np.full(int(inside.sum()), number))
     packing = Packing(np.concatenate(centers), np.concatenate(rotations), np.concatenate(kinds), 0.0)
-    # Overlaps are tested with the meshes: the polyhedra of control points of Loop shells are larger.
+    # Overlaps are tested with the meshes, since the control polyhedra of Loop shells are larger.
     pairs = zip(types, surfaces, strict=True)
     offsets = np.array([surface.vertices.mean(axis=0) - kind.mesh.vertices.mean(axis=0) for kind, surface in pairs])
     mesh_centers = packing.centers - np.einsum("nij,nj->ni", packing.rotations, offsets[packing.kinds])
@@ -101,7 +102,7 @@ def read_positions(
 
 
 def _inside(space: FluidSpace, surface: Surface, centers: Floats, rotations: Floats) -> npt.NDArray[np.bool_]:
-    """Return which cells (n,) have all of their points in the fluid; distances from the origin are bounded."""
+    """Return flags (n,) of the cells with all points in the fluid; their distance from the origin must be limited."""
     points = surface.vertices - surface.vertices.mean(axis=0)
     return np.array(
         [

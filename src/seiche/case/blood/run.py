@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The cells of a run: creation, statistics, exchange at openings, checkpoints and summary."""
+"""Cells of a run: creation, statistics, exchange at openings, checkpoints and summary."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ _MIN_NET_FLOW = 0.1
 class CellStatistics:
     """Statistics of the cells over time.
 
-    `hematocrits` are those of the whole vessel, `openings` the additional series of an open vessel by name. `entered`
-    and `left` count cells by opening. `volume_drift` and `area_drift` are the largest relative changes.
+    `hematocrits` are those of the whole vessel; `openings` are additional time series of an open vessel, by name.
+    `entered` and `left` are the numbers of cells by opening. `volume_drift` and `area_drift` are the maximum relative
+    changes of a cell.
     """
 
     times: list[float] = field(default_factory=list)
@@ -45,7 +46,7 @@ class CellStatistics:
 
 
 def settings_of(setup: BloodSetup) -> dict[str, Any]:
-    """Return the settings of cells in the case as JSON, without their initial positions."""
+    """Return the settings of the cells of a case as JSON, without their initial positions."""
     excluded, case = {"name", "positions", "share"}, setup.case
     return {
         "cells": {table.name: table.model_dump(mode="json", exclude=excluded) for table in case.cells},
@@ -56,14 +57,14 @@ def settings_of(setup: BloodSetup) -> dict[str, Any]:
 
 
 def differences(case: Mapping[str, Any], checkpoint: Mapping[str, Any], name: str = "") -> Iterator[str]:
-    """Yield a line for each common key whose value, with six digits, differs in the tables of case and checkpoint."""
+    """Yield one line for each key whose values in the case and the checkpoint differ within six digits."""
     for key in case.keys() & checkpoint.keys():
         new, old, path = case[key], checkpoint[key], f"{name}.{key}" if name else key
         if isinstance(new, Mapping) and isinstance(old, Mapping):
             yield from differences(new, old, path)
         elif new != old:
             texts = [f"{value:.6g}" if isinstance(value, float) else str(value) for value in (new, old)]
-            if texts[0] != texts[1]:  # units may be written in another way
+            if texts[0] != texts[1]:  # the same value may have been written in another unit
                 yield f"{path} is {texts[0]}, but {texts[1]} in the checkpoint"
 
 
@@ -73,9 +74,9 @@ class BloodRun:
     def __init__(
         self, setup: BloodSetup, solver: FlowSolver, state: dict[str, Any] | None = None, *, tubes: bool = True
     ) -> None:
-        """Add the cells of the packing, or those of `state()` of an earlier run, to the flow.
+        """Add the cells of the packing, or those of the `state()` of an earlier run, to the flow.
 
-        Without `tubes` no cells are exchanged at the openings of an open vessel.
+        Without `tubes`, no cells are exchanged at the openings of an open vessel.
 
         Raises CaseError for cells that cannot be coupled, UnstableError for cells outside the fluid.
         """
@@ -83,13 +84,13 @@ class BloodRun:
             raise CaseError(f"{setup.source}: cells: is missing")
         self.setup, self.solver, self.cells = setup, solver, setup.cells
         self.statistics = CellStatistics()
-        #: Differences between the settings of cells in case and checkpoint, one line each.
+        #: Differences between the settings of cells in the case and in the checkpoint, one line each.
         self.changes: list[str] = []
         self.next_name = 0
-        #: File names of the time series of cells, by their names in the case.
+        #: File names of the time series of cells, by the names in the case.
         self.series: dict[str, str] = {}
         self.openings: Openings | None = None
-        #: Steps between two exchanges of cells at the openings, None in a closed vessel.
+        #: Steps between two exchanges of cells at the openings; None in a closed vessel.
         self.interval: float | None = None
         populations = packed_populations(self.cells) if state is None else self._restored(state)
         if setup.case.reservoir is not None and tubes:
@@ -157,7 +158,7 @@ class BloodRun:
         self.record()
 
     def record(self) -> None:
-        """Record hematocrit, volumes and areas, once a step (collective)."""
+        """Record hematocrit, volumes and areas, at most once per step (collective)."""
         time, statistics = self.solver.step * self.setup.units.step, self.statistics
         if statistics.times and statistics.times[-1] == time:
             return
@@ -187,7 +188,7 @@ class BloodRun:
             yield f"{name}: cells_m3", flux.cells * volume
 
     def state(self) -> tuple[Floats, str]:
-        """Return the state for a restart: vertices and velocities as one array (n,), and a description (JSON)."""
+        """Return the restart data: vertices and velocities as one array (n,), and a description (JSON)."""
         populations = self.populations()
         arrays = [
             rows.ravel()
@@ -214,7 +215,7 @@ class BloodRun:
         return np.concatenate(arrays), json.dumps(note)
 
     def _restored(self, state: dict[str, Any]) -> list[Population]:
-        """Return the cells of `state`: the values and the description that `state()` returned."""
+        """Return the cells in `state`, which contains the values and the description returned by `state()`."""
         note, stored = state["note"], state["numbers"]
         expected = [(kind.name, len(kind.mesh.vertices)) for kind in self.cells.types]
         if list(zip(note["types"], note["vertices"], strict=True)) != expected:
@@ -228,7 +229,7 @@ class BloodRun:
         settings = note.get("given", {}).get("cells", {})
         for table in self.setup.case.cells:
             model = settings.get(table.name, {}).get("model", table.model)
-            if model != table.model:  # control points are no vertices of the surface
+            if model != table.model:  # control points are not vertices of the surface
                 raise CaseError(
                     f'--restart: cells "{table.name}" have model = "{model}" in the checkpoint but "{table.model}" '
                     f"in {self.setup.source}; use the same model, since their state differs"
@@ -272,7 +273,7 @@ class BloodRun:
         }
 
     def _open_summary(self, openings: Openings) -> dict[str, Any]:
-        """Return the hematocrits of an open vessel: means over the second half of the records."""
+        """Return the hematocrits of an open vessel, averaged over the second half of the records."""
         series, middle = self.statistics.openings, len(self.statistics.times) // 2
 
         def mean(name: str) -> float | None:

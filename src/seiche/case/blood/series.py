@@ -17,7 +17,7 @@ from seiche.case.blood.schema import CellsOutput
 from seiche.case.blood.setup import BloodSetup
 from seiche.case.flow.series import ScheduledSeries
 from seiche.case.flow.wall import wall_surface
-from seiche.case.output import Place
+from seiche.case.output import OutputTarget
 from seiche.case.schedule import Schedule
 from seiche.cells.loop import limit_matrix
 from seiche.cells.mesh import rings_of
@@ -55,9 +55,9 @@ class CellsFile(ScheduledSeries):
         self._run, self._setup, self._first, self._solver = run, setup, first_step, run.solver
 
     @property
-    def places(self) -> Sequence[Place]:
-        """Return the file after which the states are named."""
-        return (Place(self.key, self.path, series=True),)
+    def targets(self) -> Sequence[OutputTarget]:
+        """Return the file from whose name those of the states are derived."""
+        return (OutputTarget(self.key, self.path, series=True),)
 
     def make(self, capacity: int) -> None:
         """Choose the file names; a restart continues the list of earlier states."""
@@ -79,17 +79,17 @@ class CellsFile(ScheduledSeries):
         self._run.series[name] = self.path.name
 
     def _continued_series(self) -> Path:
-        """Return the series of the checkpoint's run if it is in this folder, else that of the case."""
+        """Return the series of the run that wrote the checkpoint if it is here, otherwise that of the case."""
         earlier = self.path.with_name(self._run.series.get(self.path.name, self.path.name))
         return earlier if any(earlier.parent.glob(f"{glob.escape(earlier.stem)}.*")) else self.path
 
     def _has_later_states(self) -> bool:
-        """Return whether states after the first step of this run exist; they are not replaced."""
+        """Return whether states later than the first step of this run exist, which are not replaced."""
         steps = (step_of(self.path, path) for path in self.path.parent.glob(f"{glob.escape(self.path.stem)}.*"))
         return any(step is not None and step > self._first for step in steps)
 
     def _take(self) -> Job:
-        """Copy the cells to the host; the job computes and writes the state during later steps."""
+        """Copy the cells to the host; the returned job computes and writes the state during later steps."""
         assert self.writer is not None
         step = self._run.solver.step
         time = step * self._setup.units.step
@@ -116,7 +116,7 @@ class CellsFile(ScheduledSeries):
 
 
 def _whole_periods(sites: SiteSet, points: Floats) -> Floats:
-    """Return the multiples of the periods to subtract from `points` (..., 3) to move them into the lattice."""
+    """Return the multiples of the periods to be subtracted from `points` (..., 3) to move them into the lattice."""
     lengths = periods(sites)
     return lengths * np.floor(points / np.where(lengths > 0, lengths, np.inf))
 
@@ -148,7 +148,7 @@ def surfaces_of(run: BloodRun, populations: list[Population], time: float) -> Ce
 
 
 def _on_surface(matrix: Any, rows: Floats) -> Floats:
-    """Return values at the vertices of the surface, (n, v, 3), from those at the moving points."""
+    """Return values at the vertices of the surface, (n, v, 3), from values at the moving points."""
     if matrix is None or not len(rows):
         return rows
     count, size = rows.shape[:2]
@@ -157,7 +157,7 @@ def _on_surface(matrix: Any, rows: Floats) -> Floats:
 
 
 def wall_of(setup: BloodSetup) -> CellSurfaces | None:
-    """Return the wall of the vessel in metres, without lids along periodic axes; None without walls."""
+    """Return the wall of the vessel in metres, without lids at the ends of periodic axes; None without walls."""
     sites = setup.vessel.sites
     if not (sites.link_kind == LinkKind.WALL).any():
         return None

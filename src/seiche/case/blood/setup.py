@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A case of flow with cells in it, in lattice units."""
+"""A flow case with cells, in lattice units."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seiche.couple.suspension import CellsSetup
 
 @dataclass(frozen=True)
 class BloodSetup(FlowSetup):
-    """A case of flow with `cells`, before a solver is created."""
+    """A flow case with `cells`, before a solver is created."""
 
     case: BloodCase
     cells: CellsSetup | None = None
@@ -47,5 +47,5 @@ def open_vessel(setup: BloodSetup) -> OpenVessel:
 
 
 def free_layers(setup: BloodSetup) -> dict[str, float]:
-    """Return the depth (sites) of the layer inside each opening that packing leaves empty; none without a reservoir."""
+    """Return the depth (sites) of the layer without packed cells at each opening; empty without a reservoir."""
     return open_vessel(setup).excluded_layers() if setup.case.reservoir is not None else {}

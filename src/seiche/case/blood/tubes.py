@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The periodic tubes that are the reservoirs of the inlets, and errors for impossible ones."""
+"""Inflow reservoirs, which are periodic tubes upstream of the inlets, and errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seiche.couple.open.vessel import OpenVessel, inlets_of
 from seiche.couple.suspension import CellsSetup
 from seiche.errors import CaseError
 
-#: Largest relative deviation of the hematocrit of a tube from the requested one.
+#: Maximum relative deviation of the hematocrit of a tube from the requested hematocrit.
 HEMATOCRIT_TOLERANCE = 0.02
 
 
@@ -47,7 +47,7 @@ def plan_tubes(setup: BloodSetup, cells: CellsSetup, vessel: OpenVessel | None =
     """Return the tubes of a case with a reservoir, by inlet; `vessel` is that of the case if it already exists.
 
     Raises:
-        CaseError: no whole number of cells gives the hematocrit, or a tube is too short for a cell or its forces.
+        CaseError: no whole number of cells yields the hematocrit, or a tube is too short for a cell or its forces.
     """
     if setup.case.reservoir is None or cells.hematocrit is None:
         return {}
@@ -69,7 +69,7 @@ def plan_tubes(setup: BloodSetup, cells: CellsSetup, vessel: OpenVessel | None =
 
 
 def _refuse_short(setup: BloodSetup, cells: CellsSetup, name: str, plan: TubePlan) -> None:
-    """Refuse a tube in which a cell does not fit."""
+    """Raise a CaseError for a tube into which a cell does not fit."""
     container = f'the tube of {plan.prism.length * setup.units.spacing * 1e6:.3g} um before iolet["{name}"]'
     space, remedy = FluidSpace(plan.prism.sites()), "a larger reservoir.length"
     try:
@@ -79,7 +79,7 @@ def _refuse_short(setup: BloodSetup, cells: CellsSetup, name: str, plan: TubePla
 
 
 def _refuse_reach(setup: BloodSetup, cells: CellsSetup, name: str, plan: TubePlan) -> None:
-    """Refuse forces with a range so long that a cell of the periodic tube could interact with itself."""
+    """Raise a CaseError for forces of such a long range that a cell in the periodic tube could interact with itself."""
     spacing = setup.units.spacing
     for key, law in (("reach", cells.between), ("wall_reach", cells.wall)):
         if plan.prism.length < 3 * law.farthest:
@@ -107,7 +107,7 @@ def refuse_unpackable(setup: BloodSetup, cells: CellsSetup, plans: Mapping[str, 
 
 
 def missing_types(setup: BloodSetup, counts: Mapping[str, Sequence[int]]) -> Iterator[str]:
-    """Yield a line for each cell type that is not in a reservoir; `counts` (types,) of cells are by inlet."""
+    """Yield one line for each cell type missing from a reservoir; `counts` (types,) are numbers of cells by inlet."""
     for name, numbers in counts.items():
         for table, number in zip(setup.case.cells, numbers, strict=True):
             if table.share > 0 and number < 1:

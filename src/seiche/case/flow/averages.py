@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The [output.averages] table: samples of the wall shear stress, and their means at the end of every time window."""
+"""The [output.averages] table: samples of the wall shear stress and their means at the end of each time window."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seiche.solver import RowSet, State
 
 #: Default number of samples per window.
 SAMPLES = 200
-#: Components and SI unit of the output fields, by name.
+#: Number of components and SI unit of the output fields, by name.
 FIELDS = {
     "time_averaged_wall_shear_stress": (1, "Pa"),
     "mean_wall_shear_stress": (3, "Pa"),
@@ -27,7 +27,7 @@ _SAMPLES_KEY = "averages.samples"
 
 
 def window_of(table: AveragesOutput, setup: FlowSetup) -> tuple[int, float, float]:
-    """Return the first step, the length of a window and the interval of samples, in steps."""
+    """Return the first step, the length of a window and the sampling interval, in steps."""
     start = round(steps_of(table.start, setup.units))
     if table.window is not None:
         window = steps_of(table.window, setup.units)
@@ -40,7 +40,7 @@ def window_of(table: AveragesOutput, setup: FlowSetup) -> tuple[int, float, floa
 
 
 class WindowAverages:
-    """Averages over time windows; the caller writes `fields` at the end of each."""
+    """Averages over time windows; the caller writes `fields` at the end of each window."""
 
     def __init__(self, table: AveragesOutput, setup: FlowSetup, solver: FlowSolver) -> None:
         from seiche.flow.averages import WallAverages
@@ -51,24 +51,24 @@ class WindowAverages:
 
     def next_after(self, step: int) -> int:
         """Return the first step after `step` with a sample or the end of a window."""
-        since = max(step - self._start, 0)
-        return self._start + min(self._windows.next_after(since), self._samples.next_after(since))
+        elapsed = max(step - self._start, 0)
+        return self._start + min(self._windows.next_after(elapsed), self._samples.next_after(elapsed))
 
     def sample(self, step: int) -> bool:
         """Take a sample if one is due at `step`; return whether a window ends (collective)."""
-        since = step - self._start
-        if since <= 0:
+        elapsed = step - self._start
+        if elapsed <= 0:
             return False
-        if self._samples.due(since):
+        if self._samples.due(elapsed):
             self._sums.sample()
-        return self._windows.due(since) and self._sums.samples > 0
+        return self._windows.due(elapsed) and self._sums.samples > 0
 
     def windows(self, first: int, last: int) -> int:
         """Return the number of windows that end after step `first` and not after `last`."""
         return self._windows.count(max(first - self._start, 0), max(last - self._start, 0))
 
     def fields(self) -> dict[str, npt.NDArray[np.float64]]:
-        """Return `FIELDS` of this rank's sites, zero off the wall, and begin the next window."""
+        """Return `FIELDS` at the sites of this rank, zero off the wall, and begin the next window."""
         from seiche.flow.averages import oscillatory_shear_index, relative_residence_time
 
         magnitude, vector = (self._units.to_si("stress", values) for values in self._sums.means())
@@ -83,7 +83,7 @@ class WindowAverages:
         return State(self._solver.step, rows, attributes={_SAMPLES_KEY: self._sums.samples})
 
     def resume(self, state: State) -> None:
-        """Continue the window of `state`, or begin one if it has none."""
+        """Continue the window of `state`; if it has none, begin a new one."""
         if _SAMPLES_KEY in state.attributes:
             arrays = {name: rows[:] for name, rows in state.rows[SITES].arrays.items()}
             self._sums.load_state(arrays, int(state.attributes[_SAMPLES_KEY]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The lines of `seiche check` about a flow and its cost; no field is allocated."""
+"""Output lines of `seiche check` about a flow and its cost; no field is allocated."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _IMBALANCE = 1.05
 
 
 def describe(setup: FlowSetup, ranks: int = 1, *, measure: bool = True) -> list[str]:
-    """Return the lines of the check for `ranks` ranks; `measure` measures the bandwidth to predict the run time."""
+    """Return the lines for `ranks` ranks; with `measure`, the bandwidth is measured to predict the run time."""
     return check_lines([*flow_rows(setup), *cost_rows(setup, ranks, measure)], flow_estimates(setup), remarks(setup))
 
 
@@ -63,7 +63,7 @@ def _scale_rows(setup: FlowSetup) -> Iterator[tuple[str, str]]:
 
 
 def cost_rows(setup: FlowSetup, ranks: int, measure: bool, remark: str = "") -> Iterator[tuple[str, str]]:
-    """Yield memory and time of the flow; `remark` is appended to the memory."""
+    """Yield the memory and time of the flow; `remark` is appended to the memory."""
     bandwidth = _bandwidth(setup) if measure else None
     yield "device", f"{setup.case.run.device}, compute {setup.precision.compute}, storage {setup.precision.storage}"
     if bandwidth is not None:
@@ -86,7 +86,7 @@ def cost_rows(setup: FlowSetup, ranks: int, measure: bool, remark: str = "") -> 
 
 
 def _bandwidth(setup: FlowSetup) -> float | None:
-    """Return the copy bandwidth (bytes/s) of the case's device, None if this host does not have it."""
+    """Return the copy bandwidth (bytes/s) of the device of the case; None if this host lacks the device."""
     from seiche.backend import open_backend
     from seiche.domain.world import World
     from seiche.observe.bandwidth import copy_bandwidth

@@ -32,9 +32,9 @@ def convert(
 ) -> str:
     """Convert the file `source` to `target`, by their suffixes, and return a line that describes the result.
 
-    `spacing` ("0.1 mm") is needed to voxelise an STL file and sets the scale of a `.gmy` file (1 m by default). `unit`
-    is the length of one unit of an STL file. Raises CaseError for an unsupported conversion and, without `force`, if
-    `target` exists; FormatError for an invalid file.
+    `spacing` ("0.1 mm") is required to voxelise an STL file and sets the scale of a `.gmy` file (1 m by default).
+    `unit` is the length of one unit of an STL file. Raises CaseError for an unsupported conversion and, without
+    `force`, if `target` exists; FormatError for an invalid file.
     """
     if source.suffix.lower() not in READABLE:
         raise CaseError(f"{source}: cannot convert from {shorten(source.suffix)}; expected {', '.join(READABLE)}")
@@ -90,7 +90,7 @@ def _read(source: Path, spacing: str | None, unit: str | None) -> FlowVessel:
 
 
 def _copy_gmy(source: Path, target: Path, spacing: str | None) -> str:
-    """Copy sites, blocks, normals and weights unchanged; a copy in the same format equals the file."""
+    """Copy sites, blocks, normals and weights unchanged; a copy in the same format is identical to the file."""
     from seiche.io.formats.gmy import read_gmy, read_gmy_header, write_gmy
 
     header = read_gmy_header(source)
@@ -119,7 +119,7 @@ def _write_surface(target: Path, surface: Surface) -> str:
 
 
 def _write_sites(target: Path, sites: SiteSet) -> None:
-    """Write a voxel per site with the field `kind`: 0 inside, 1 wall, 2 inlet, 3 outlet (the highest of its links)."""
+    """Write one voxel per site with the field `kind`, the highest of its links: 0 inside, 1 wall, 2 inlet, 3 outlet."""
     from seiche.domain.world import World
     from seiche.io.fields import FieldSeries, VoxelCells
 

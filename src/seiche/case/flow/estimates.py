@@ -16,27 +16,27 @@ from seiche.domain.sites import LINK_VECTORS, LinkKind, SiteSet
 from seiche.flow import Mrt, Trt
 from seiche.solver import Estimate
 
-#: The equilibrium is a low-Mach expansion with an error of Mach^2.
+#: Largest advised Mach number; the equilibrium is a low-Mach expansion with an error of Mach^2.
 MACH_ADVISED = 0.1
-#: Below, short waves are hardly damped.
+#: Lowest advised relaxation time; below it, short waves are hardly damped.
 TAU_ADVISED = 0.51
-#: Relative change of the density by the pressures of a case.
-SWING_ADVISED = 0.1
-#: Relative drift of mass in 10^5 steps by storage precision.
+#: Largest advised relative change of the density due to the pressures of a case.
+DENSITY_CHANGE_ADVISED = 0.1
+#: Largest advised relative drift of mass in 10^5 steps, by storage precision.
 DRIFT_ADVISED = {"float64": 1e-6, "float32": 1e-6, "float16": 1e-4}
-#: Largest velocity of a run over the expected one: a sound wave at the start may double it.
-PASSED_ADVISED = 2.0
-#: Least radius of openings (sites) for which pressure rules are measured.
+#: Largest advised ratio of the actual to the expected maximum velocity; a sound wave at the start may double it.
+VELOCITY_RATIO_ADVISED = 2.0
+#: Smallest radius of openings (sites) for which pressure rules were validated.
 RADIUS_ADVISED = 4.3
-#: Length of the tubes, in radii, in which they are measured.
+#: Length of the tubes, in radii, in which they were validated.
 DISTANCE_ADVISED = 4.0
-#: Velocity times spacing over viscosity at which waves of two sites begin to grow where fluid enters.
+#: Grid Reynolds number at which waves with a length of two sites begin to grow where fluid enters.
 GRID_REYNOLDS_ADVISED = 7.0
-#: Entrance length of laminar flow over Reynolds number and diameter.
+#: Entrance length of laminar flow, divided by Reynolds number and diameter.
 ENTRANCE = 0.05
-#: Least thickness (sites) of the boundary layer of a pulse: a parabola through three sites.
+#: Smallest advised thickness (sites) of the boundary layer of a pulse: a parabola through three sites.
 LAYER_ADVISED = 2.0
-#: Largest phase (rad) of sound along the vessel; the relative error of a pressure is half its square.
+#: Largest advised phase (rad) of sound along the vessel; the relative error of a pressure is half its square.
 PHASE_ADVISED = 0.3
 _DRIFT_STEPS = 100_000
 _BOUNDS = "theory/flow.md#bounds-of-estimates"
@@ -74,7 +74,7 @@ def _lattice(setup: FlowSetup) -> Iterator[Estimate]:
     yield Estimate(
         name="relative density change due to pressures",
         value=invariants.density[1] - invariants.density[0],
-        greatest=SWING_ADVISED,
+        greatest=DENSITY_CHANGE_ADVISED,
         effect="the flow is not nearly incompressible",
         remedy="use a smaller time step",
         source=_BOUNDS,
@@ -82,7 +82,7 @@ def _lattice(setup: FlowSetup) -> Iterator[Estimate]:
 
 
 def _openings(setup: FlowSetup) -> Iterator[Estimate]:
-    """Yield the radius of the narrowest opening, and the least distance of two openings."""
+    """Yield the radius of the narrowest opening and the smallest distance between two openings."""
     spacing, planes = setup.units.spacing, [plane for plane in setup.vessel.sites.iolets if plane.radius]
     if planes:
         radius, plane = min(((plane.radius or 0.0, plane) for plane in planes), key=lambda entry: entry[0])
@@ -112,7 +112,7 @@ def _openings(setup: FlowSetup) -> Iterator[Estimate]:
 
 
 def _inflow(setup: FlowSetup) -> Iterator[Estimate]:
-    """Yield the Reynolds number of a spacing, which limits the velocity at openings if odd moments decay slowly."""
+    """Yield the grid Reynolds number, which limits the velocity at openings if odd moments decay slowly."""
     invariants = setup.invariants
     if not setup.model.iolets or not isinstance(setup.model.collision, Trt | Mrt) or invariants.mach is None:
         return
@@ -128,7 +128,7 @@ def _inflow(setup: FlowSetup) -> Iterator[Estimate]:
 
 
 def _narrowest(setup: FlowSetup) -> Iterator[Estimate]:
-    """Yield the sites across the narrowest part of a tube, duct or channel."""
+    """Yield the number of sites across the narrowest part of a tube, duct or channel."""
     shape, spacing = setup.case.geometry.shape, setup.units.spacing
     if isinstance(shape, TubeShape):
         width = 2.0 * shape.radius
@@ -167,7 +167,7 @@ def _vessel(setup: FlowSetup) -> Iterator[Estimate]:
         reach = max(math.dist(a.center, b.center) for a in sites.iolets for b in sites.iolets)
         if reach > 0.0:
             yield Estimate(
-                name="entrance length 0.05 Re D over the distance of the openings",
+                name="entrance length 0.05 Re D over distance between openings",
                 value=ENTRANCE * invariants.reynolds * invariants.length_scale / reach,
                 greatest=1.0,
                 effect="the flow does not reach a Poiseuille profile",
@@ -177,11 +177,11 @@ def _vessel(setup: FlowSetup) -> Iterator[Estimate]:
 
 
 def _wall_area(sites: SiteSet) -> float:
-    """Return the area (spacings^2) of the wall: a plane of normal n cuts |n_x| + |n_y| + |n_z| axial links per area."""
+    """Return the wall area (spacings^2); a plane with normal n cuts |n_x| + |n_y| + |n_z| axial links per unit area."""
     axial = np.abs(LINK_VECTORS).sum(axis=1) == 1
     links = (sites.link_kind[:, axial] == LinkKind.WALL).sum(axis=1)
     cuts = np.abs(sites.wall_normal).sum(axis=1)
-    return float((links / np.where(cuts >= 1.0, cuts, 1.5)).sum())  # the mean over all directions without a normal
+    return float((links / np.where(cuts >= 1.0, cuts, 1.5)).sum())  # without a normal, the mean over all directions
 
 
 def _pulse(setup: FlowSetup) -> Iterator[Estimate]:
@@ -202,23 +202,23 @@ def _pulse(setup: FlowSetup) -> Iterator[Estimate]:
     length = max(setup.vessel.sites.shape) * units.spacing
     phase = 2.0 * math.pi * length / period / (units.scale("velocity") * CS2**0.5)
     yield Estimate(
-        name="phase of the pulse along the vessel by the sound of the lattice",
+        name="phase of the pulse along the vessel at the lattice speed of sound",
         value=phase,
         unit="rad",
         greatest=PHASE_ADVISED,
-        effect="the pulse arrives late, because the fluid of the lattice is compressible",
+        effect="the pulse arrives late, because the lattice fluid is compressible",
         remedy=f"use a time step below {units.step * PHASE_ADVISED / phase:.2g} s",
         source=_BOUNDS,
     )
 
 
 def _driven(setup: FlowSetup, velocity: float) -> Estimate:
-    """Return the estimate of the `velocity` (m/s) that forces and pressures drive, if velocity_scale is given."""
+    """Return the estimate for the `velocity` (m/s) driven by forces and pressures, if velocity_scale is given."""
     step = setup.units.step
     mach = setup.units.to_lattice("velocity", velocity) / CS2**0.5
     smaller = f", or a time step below {step * MACH_ADVISED / mach:.2g} s" if mach > 0 else ""
     return Estimate(
-        name="Mach number of developed flow by forces and pressures",
+        name="Mach number of developed flow driven by forces and pressures",
         value=mach,
         greatest=MACH_ADVISED,
         effect=f"they may drive {velocity:.3g} m/s, not lattice.velocity_scale, and end the run",
@@ -227,14 +227,14 @@ def _driven(setup: FlowSetup, velocity: float) -> Estimate:
     )
 
 
-def passed_scale(setup: FlowSetup, mach: float) -> Iterator[Estimate]:
-    """Yield the largest velocity of a run, of Mach number `mach`, over the one of the check."""
+def velocity_ratio_estimate(setup: FlowSetup, mach: float) -> Iterator[Estimate]:
+    """Yield the ratio of the largest velocity of a run, with Mach number `mach`, to that of the check."""
     expected = setup.invariants.mach
     if expected:
         yield Estimate(
-            name="largest velocity so far over that of the check",
+            name="largest velocity so far, relative to that of the check",
             value=mach / expected,
-            greatest=PASSED_ADVISED,
+            greatest=VELOCITY_RATIO_ADVISED,
             effect="the Mach and Reynolds numbers of the check do not hold",
             remedy="check forces, pressures and their units, and set lattice.velocity_scale",
             source=_BOUNDS,
@@ -242,7 +242,7 @@ def passed_scale(setup: FlowSetup, mach: float) -> Iterator[Estimate]:
 
 
 def mach_estimate(name: str, mach: float, step: float) -> Estimate:
-    """Return the estimate of a Mach number that occurs with a time step of `step` s."""
+    """Return the estimate for a Mach number that occurs with a time step of `step` s."""
     return Estimate(
         name=name,
         value=mach,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sites and values of an [[output.extraction]], in HemeLB's units."""
+"""Sites and values of an [[output.extraction]] table, in the units of HemeLB."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from seiche.flow import Solver
     from seiche.io.formats.extraction_series import ExtractionSeries
 
-#: For each field: number of components, value type in the file, and the fields of `si_fields` that it depends on.
+#: For each field: number of components, value type in the file, and the fields of `si_fields` on which it depends.
 FIELDS: dict[str, tuple[int, int, tuple[str, ...]]] = {
     "pressure": (1, 0, ("pressure",)),
     "velocity": (3, 0, ("velocity",)),
@@ -38,14 +38,14 @@ FIELDS: dict[str, tuple[int, int, tuple[str, ...]]] = {
     "mpirank": (1, 2, ()),
 }
 MMHG = parse_quantity("1 mmHg", dimension="pressure")
-#: Distances in spacings within which HemeLB assigns a site to a plane, a line and a point of the surface.
+#: Distances (spacings) within which HemeLB assigns a site to a plane, a line and a point of the surface.
 PLANE_REACH, LINE_REACH, POINT_REACH = 0.5, math.sqrt(0.5), math.sqrt(3.0)
 #: Index into "xx yy zz xy xz yz" of the components of the symmetric tensor.
 _FULL = np.array([[0, 3, 4], [3, 1, 5], [4, 5, 2]])
 
 
 def selected_sites(table: ExtractionOutput, sites: SiteSet) -> npt.NDArray[np.int64]:
-    """Return the ascending indices into `sites.coords` that `table` selects."""
+    """Return the ascending indices into `sites.coords` of the sites that `table` selects."""
     kinds = {"surface": LinkKind.WALL, "surfacepoint": LinkKind.WALL, "surfaceWithinSphere": LinkKind.WALL}
     kinds |= {"inlet": LinkKind.INLET, "outlet": LinkKind.OUTLET}
     rows = np.arange(len(sites), dtype=np.int64)
@@ -102,7 +102,7 @@ class Extraction:
         warm_up(self._solver, self._snapshots, self._setup.case.output.in_flight)
 
     def take(self) -> Callable[[], dict[str, npt.NDArray[Any]]]:
-        """Take a snapshot (collective); the returned function yields the values by name, in any thread."""
+        """Take a snapshot (collective); the returned function returns the values by name, in any thread."""
         snapshot = self._solver.measures.snapshot(self._snapshots)
 
         def values() -> dict[str, npt.NDArray[Any]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Check that center, normal and radius of an iolet fit the links of a `.gmy` file that meet it."""
+"""Check of the center, normal and radius of an iolet against the links of a `.gmy` file that cross it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from seiche.case.flow.where import in_brackets
 from seiche.domain.sites import IoletPlane
 from seiche.errors import CaseError
 
-#: Largest distance (spacings) of a center from the plane of the links' cuts.
+#: Largest distance (spacings) of a center from the plane in which the links are cut.
 MAX_SPACINGS = 3.0
-#: Largest distance of a center from the middle of the cuts, relative to their extent: the axis of an opening that is
-#: not round may be off its middle.
+#: Largest distance of a center from the middle of the cuts, relative to their extent; the axis of an opening that is
+#: not round need not pass through its middle.
 MAX_RELATIVE_OFFSET = 0.5
-#: Largest ratio, within one spacing, of a radius and the extent of the cuts; openings need not be round.
+#: Largest ratio of a radius to the extent of the cuts, up to one spacing; openings need not be round.
 RADIUS_FACTOR = 2.0
-#: Cosine of the largest angle (60 degrees) to the normal of the cuts, a coarse estimate from a few links.
+#: Cosine of the largest angle (60 degrees) to the normal of the cuts, which is estimated from a few links.
 MIN_COSINE = 0.5
 
 
@@ -48,7 +48,7 @@ def checked_planes(
 
 
 def _reversal_note(opening: Opening, links: IoletPlane, plane: IoletPlane) -> str:
-    """Return the note on a normal that points out of the fluid; CaseError if reversing it is not enough."""
+    """Return the note on a normal that points out of the fluid; CaseError if it does not suffice to reverse it."""
     key, normal = f'iolet["{opening.name}"].normal', in_brackets(plane.normal)
     if float(np.dot(plane.normal, links.normal)) > -MIN_COSINE:
         raise CaseError(
@@ -66,7 +66,7 @@ def _reversal_note(opening: Opening, links: IoletPlane, plane: IoletPlane) -> st
 
 
 def _check_position(opening: VelocityOpening, links: IoletPlane, plane: IoletPlane, spacing: float) -> None:
-    """Refuse a center or radius of a velocity profile that does not fit the cuts of the links."""
+    """Raise a CaseError if the center or radius of a velocity profile does not match the cut links."""
     offset = np.subtract(plane.center, links.center)
     height = float(offset @ np.asarray(links.normal))
     lateral = float(np.linalg.norm(offset - height * np.asarray(links.normal)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Forces on bodies of a flow case in SI units, their coefficients, and the Strouhal number of the lift."""
+"""Forces on bodies of a flow case in SI units, force coefficients, and the Strouhal number of the lift."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.units import LatticeUnits
 
 Floats = npt.NDArray[np.float64]
-#: Range of the lift over the largest force below which the flow is steady: start-up and rounding leave less.
+#: Range of the lift, relative to the largest force, below which the flow counts as steady; start-up and rounding cause
+#: smaller changes.
 STEADY = 1e-3
 
 
@@ -27,7 +28,7 @@ def in_si(units: LatticeUnits, forces: Mapping[str, Floats]) -> dict[str, Floats
 def summary_of(setup: FlowSetup, times: Sequence[float], history: Mapping[str, Sequence[Floats]]) -> dict[str, Any]:
     """Return the entries of each body for the summary, from its records (n, 6) at `times` (n,) in s.
 
-    Extremes, means and the Strouhal number are those of the second half of the records.
+    Extrema, means and the Strouhal number are computed from the second half of the records.
     """
     entries: dict[str, Any] = {}
     for table in setup.case.output.force:
@@ -63,8 +64,8 @@ def _coefficients(table: ForceOutput, setup: FlowSetup, times: Floats, force: Fl
 def frequency(times: Floats, values: Floats, smallest: float = 0.0) -> float | None:
     """Return the frequency of an oscillation from its upward crossings of the mean.
 
-    None with fewer than three crossings, and for no oscillation that lasts: its range is below `smallest`, or that of
-    the second half of the values is less than half of that of the first, as where flow becomes steady.
+    The result is None if there are fewer than three crossings or no sustained oscillation: the range of the values is
+    below `smallest`, or it is more than halved in their second half, as in a flow that becomes steady.
     """
     half = len(values) // 2
     early, late = (float(np.ptp(part)) if len(part) else 0.0 for part in (values[:half], values[half:]))

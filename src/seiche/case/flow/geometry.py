@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Convert the [geometry] table to a `SiteSet` and, if there is one, its surface."""
+"""Conversion of the [geometry] table to a `SiteSet` and, if there is one, its surface."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from seiche.errors import CaseError
 if TYPE_CHECKING:
     from seiche.domain.surface import Surface
 
-#: Largest number of lattice nodes of a built-in shape or of the box around a surface.
+#: Maximum number of lattice nodes of a built-in shape or of the box around a surface.
 MAX_NODES = 4_000_000_000
 
 
@@ -46,9 +46,9 @@ class FlowVessel:
 
 
 def build(case: FlowCase, folder: Path, source: str) -> FlowVessel:
-    """Return the geometry of `case`, whose files are relative to `folder`; `source` begins every message.
+    """Return the geometry of `case`; its files are relative to `folder`, and messages begin with `source`.
 
-    Raises CaseError for an impossible geometry and FormatError for an invalid file.
+    Raises CaseError for an invalid geometry and FormatError for an invalid file.
     """
     table = case.geometry
     try:
@@ -63,7 +63,7 @@ def build(case: FlowCase, folder: Path, source: str) -> FlowVessel:
         if not len(vessel.sites):
             raise CaseError("geometry.spacing: no site is inside the vessel; choose a smaller spacing")
         planes = match(case, vessel.sites.iolets)
-        if table.gmy is not None:  # an STL is cut at the planes of the case, and a shape defines its own
+        if table.gmy is not None:  # an STL is cut at the planes of the case, and a shape defines its planes
             planes, notes = checked_planes(case, vessel.sites.iolets, planes, table.spacing)
             vessel = replace(vessel, notes=(*vessel.notes, *notes))
         return replace(vessel, sites=with_iolets(vessel.sites, planes))
@@ -88,14 +88,14 @@ def surface_of(case: FlowCase, folder: Path) -> tuple[Surface, Sequence[IoletPla
         surface, planes = bifurcation_surface(**sizes)
     except CaseError as error:
         raise CaseError(f"geometry.shape: {error}") from None
-    # Round to the single precision of STL files, so the written file gives the same sites.
+    # Round to the single precision of STL files, so that the written file yields the same sites.
     return Surface(surface.vertices.astype(np.float32).astype(np.float64), surface.faces), planes
 
 
 def build_from_file(
     path: Path, spacing: float, unit: float, origin: tuple[float, float, float] | None = None
 ) -> FlowVessel:
-    """Return the sites of a `.gmy` file, or of an STL file without openings with coordinates in `unit` metres."""
+    """Return the sites of a `.gmy` file, or of an STL file without openings whose coordinates are in `unit` metres."""
     if path.suffix.lower() == ".stl":
         return _voxelised(read_surface(path, unit), spacing, (), origin)
     from seiche.io.formats.gmy import read_gmy
@@ -110,7 +110,7 @@ def _from_shape(case: FlowCase) -> FlowVessel:
     if shape is None:
         raise CaseError("geometry.shape: is missing")
     assert not isinstance(shape, Bifurcation)
-    refuse_misfit(shape, spacing)
+    check_spacing(shape, spacing)
     options: dict[str, Any] = {"obstacles": obstacles_of(case)}
     if isinstance(shape, TubeShape | Duct):
         options["periodic"] = shape.periodic
@@ -153,7 +153,7 @@ def _voxelised(
     from seiche.domain.voxelise import voxelise
 
     if len(surface.vertices):
-        refuse_nodes(float(np.prod(np.maximum(np.ptp(surface.vertices, axis=0) / spacing, 1.0))))
+        check_node_count(float(np.prod(np.maximum(np.ptp(surface.vertices, axis=0) / spacing, 1.0))))
     try:
         sites, report = voxelise(surface, spacing, planes, origin=origin, periodic=periodic)
     except CaseError as error:
@@ -162,22 +162,22 @@ def _voxelised(
 
 
 def box_of(shape: TubeShape | Duct | Channel | PeriodicBox) -> tuple[float, float, float]:
-    """Return the sides (m) of a box around a shape: along its axis, then across."""
+    """Return the side lengths (m) of a box around a shape: along its axis, then perpendicular to it."""
     if isinstance(shape, TubeShape):
         return shape.length, 2.0 * shape.radius, 2.0 * shape.radius
     return shape.size if isinstance(shape, PeriodicBox) else (shape.length, shape.width, shape.height)
 
 
-def refuse_misfit(shape: TubeShape | Duct | Channel | PeriodicBox, spacing: float) -> None:
-    """Refuse a spacing that is wider than the shape, or too small for the sites to be stored."""
+def check_spacing(shape: TubeShape | Duct | Channel | PeriodicBox, spacing: float) -> None:
+    """Raise a CaseError if the spacing exceeds the size of the shape, or is too small for the sites to be stored."""
     size = box_of(shape)
     if spacing > min(size):
         raise CaseError(f"geometry.spacing: {spacing:g} m is wider than the shape, {min(size):g} m")
-    refuse_nodes(float(np.prod(size)) / spacing**3)
+    check_node_count(float(np.prod(size)) / spacing**3)
 
 
-def refuse_nodes(nodes: float) -> None:
-    """Refuse a lattice with more than `MAX_NODES` nodes."""
+def check_node_count(nodes: float) -> None:
+    """Raise a CaseError for a lattice with more than `MAX_NODES` nodes."""
     if not nodes <= MAX_NODES:
         raise CaseError(
             f"geometry.spacing: gives about {nodes:.2g} lattice nodes, more than {MAX_NODES:.0e}; "

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Convert HemeLB XML, version 5 (HemeLB) or 3 (HemePure), to the tables of a TOML case file.
+"""Conversion of HemeLB XML, version 5 (HemeLB) or 3 (HemePure), to the tables of a TOML case file.
 
-Elements that concern only pictures or the running of HemeLB are skipped with a note. Unsupported elements are errors,
-with file, element and supported values. Conventions: docs/howto/hemelb.md.
+Elements that concern only pictures or the execution of HemeLB are skipped with a note. Unsupported elements are errors
+that state the file, the element and the supported values. Conventions: docs/howto/hemelb.md.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from seiche.io.formats.xml_tree import Element, read_xml
 
 Tables = dict[str, Any]
 VERSIONS = ("3", "5")
-#: HemeLB's own defaults (kg/m^3, Pa s, mmHg).
+#: Defaults of HemeLB (kg/m^3, Pa s, mmHg).
 DENSITY, VISCOSITY, REFERENCE = 1000.0, 0.004, 0.0
 
 
@@ -31,9 +31,9 @@ class HemelbCase(NamedTuple):
 
 
 def read_hemelb(path: Path | str) -> HemelbCase:
-    """Return the case in the HemeLB XML file `path`; the files it names are relative to its folder.
+    """Return the case in the HemeLB XML file `path`; files named in it are relative to its folder.
 
-    Raises CaseError if the file cannot be opened. Raises FormatError, with line and element, for invalid or unsupported
+    Raises CaseError if the file cannot be opened, and FormatError, with line and element, for invalid or unsupported
     elements.
     """
     try:
@@ -64,7 +64,7 @@ def read_hemelb(path: Path | str) -> HemelbCase:
 
 
 def _monitoring(element: Element, notes: list[str]) -> Tables:
-    """Return the keys of [time] that stop a run at a steady flow."""
+    """Return the keys of [time] that stop a run when the flow is steady."""
     element.only(("incompressibility", "steady_flow_convergence"))
     if element.all("incompressibility"):
         notes.append(f"{element.path}/incompressibility: ignored; Mach number, mass and NaN are always checked")
@@ -85,7 +85,7 @@ def _monitoring(element: Element, notes: list[str]) -> Tables:
 
 
 def _simulation(element: Element, notes: list[str]) -> tuple[HemelbFluid, Tables]:
-    """Return the fluid for the iolets, and the tables geometry (without its file), fluid, lattice and time."""
+    """Return the fluid for the iolets, and the tables geometry (without the file), fluid, lattice and time."""
     used = ["step_length", "steps", "extra_warmup_steps", "voxel_size", "origin", "stresstype"]
     used += ["fluid_density", "fluid_viscosity", "reference_pressure"]
     ignored = {
@@ -154,7 +154,7 @@ def _initial(element: Element | None) -> Tables:
 
 
 def _first_step(element: Element | None, fluid: HemelbFluid, tables: Tables, notes: list[str]) -> HemelbFluid:
-    """Return the fluid with the time of the first step, and leave only the remaining steps in `tables`."""
+    """Return the fluid with the time of the first step; reduce the number of steps in `tables` to the remaining."""
     for item in (*element.all("time"), *element.all("initial_time")) if element is not None else ():
         done = whole_number(item) - 1  # HemeLB counts from 1
         if done <= 0:
@@ -189,7 +189,7 @@ def _outputs(element: Element, notes: list[str]) -> Tables:
 
 
 def _extraction(element: Element, notes: list[str]) -> Tables:
-    """Return the [[output.extraction]] table of a property output; its .xtr file goes to the output folder."""
+    """Return the [[output.extraction]] table of a property output, whose .xtr file is written to the output folder."""
     element.only(("geometry", "field"))
     mode = element.attributes.get("timestep_mode", "multi")
     if mode != "multi":

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Convert inlets and outlets of HemeLB XML to [[iolet]] tables, with their conventions.
+"""Conversion of inlets and outlets in HemeLB XML to [[iolet]] tables, with the conventions of HemeLB.
 
 HemeLB's Womersley profile is u = -n Re{(G/(rho omega)) (1 - J0(L r/a)/J0(L)) exp(i omega t)}, L = i^(3/2) alpha. The
-exact solution has the additional factor 1/i: HemeLB lags it by a quarter of a period. A harmonic in Seiche is defined
-by its mean over the opening, -(G/(rho omega)) (1 - 2 J1(L)/(L J0(L))); its modulus and angle preserve HemeLB's
-amplitude and phase.
+exact solution has the additional factor 1/i, so HemeLB lags behind it by a quarter of a period. A harmonic in Seiche is
+defined by its mean over the opening, -(G/(rho omega)) (1 - 2 J1(L)/(L J0(L))); with its modulus and angle, the
+amplitude and phase are those of HemeLB.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from seiche.flow.profiles import womersley_mean
 from seiche.io.formats.xml_tree import Element
 
 Tables = dict[str, Any]
-#: Why a layer of higher viscosity at the outlets is omitted.
+#: Reason for omitting a layer of higher viscosity at the outlets.
 SPONGE = "the viscosity is the same everywhere; the rules of pressure openings need no layer of higher viscosity"
-#: Relative difference of Womersley numbers above which a note is written.
+#: Relative difference between Womersley numbers above which a note is written.
 SAME_NUMBER = 0.01
 
 
@@ -51,7 +51,7 @@ class Translated(NamedTuple):
 
 
 def translate_iolets(root: Element, fluid: HemelbFluid, notes: list[str]) -> list[Tables]:
-    """Return the [[iolet]] tables of inlets, then outlets, named as in `.gmy` files; appends to `notes`."""
+    """Return the [[iolet]] tables of the inlets, then of the outlets, named as in `.gmy` files; appends to `notes`."""
     iolets: list[Translated] = []
     for role in ("inlet", "outlet"):
         group = root.optional(f"{role}s")
@@ -190,7 +190,7 @@ def _velocity_file(condition: Element, table: Tables, fluid: HemelbFluid) -> Tra
     name = file_name(condition.child("path"), "value")
     weights = f"{name}.weights.txt"
     if not os.path.isfile(Path(condition.source).parent / weights):
-        # A table of a case is the mean over the opening: half the maximum of a parabola.
+        # The table of a case contains means over the opening, which are half the maximum of a parabola.
         table |= {"kind": "velocity", "table": name, "repeat": True, "table_scale": 0.5, "profile": "parabolic"}
         notes = [
             (
@@ -212,7 +212,7 @@ def _ramp(table: Tables, fluid: HemelbFluid) -> None:
 
 
 def _phase_at_first_step(phase: float, period: float, fluid: HemelbFluid) -> float:
-    """Return the phase (rad) at the first step of an oscillation with `phase` at time 0."""
+    """Return the phase (rad) at the first step of an oscillation whose phase at time 0 is `phase`."""
     return phase + 2.0 * math.pi * math.fmod(fluid.elapsed / period, 1.0) if fluid.elapsed else phase
 
 
@@ -238,7 +238,7 @@ _IGNORED = {
     "flowextension": "red cells enter through it in HemeLB; the flow does not use it",
     "sponge_layer": SPONGE,
 }
-#: Other names in versions of HemePure: "GKmodel" is the circuit of R and C after Grinberg and Karniadakis.
+#: Other names in versions of HemePure; "GKmodel" is the RC circuit of Grinberg and Karniadakis.
 _TYPES = ("pressure", "yangpressure", "windkessel")
 _SYNONYMS = {f"{kind}/{name}": "windkessel/WK" for kind in _TYPES for name in ("WK", "WK2", "GKmodel")}
 _SYNONYMS |= {f"{kind}/WK3": "windkessel/WK3" for kind in _TYPES}

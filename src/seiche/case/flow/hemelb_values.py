@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Values in HemeLB XML: convert the attributes `value` and `units` to strings of a case file."""
+"""Conversion of values in HemeLB XML, given by the attributes `value` and `units`, to strings of a case file."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def point(element: Element) -> list[str]:
 
 
 def check_units(element: Element, units: tuple[str, ...]) -> None:
-    """Refuse units that are not one of `units`."""
+    """Raise a FormatError for units that are not one of `units`."""
     if element.attribute("units") not in units:
         expected = " or ".join(f'"{unit}"' for unit in units)
         raise element.error(f"units {shorten(element.attribute('units'))} are not supported; expected {expected}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Input of iolets from files and sections, in SI units: tables in time, weights, computed profiles."""
+"""Input data of iolets, in SI units: tables of values over time, weights, computed profiles."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ Content = TypeVar("Content")
 
 @dataclass(frozen=True, eq=False)
 class TimeSeries:
-    """Values in Pa or m/s at `times` (s), both (n,); `dropped` rows of the file were followed by one of equal time."""
+    """Values in Pa or m/s at `times` (s), both (n,).
+
+    `dropped` rows were omitted because the next row has the same time.
+    """
 
     times: npt.NDArray[np.float64]
     values: npt.NDArray[np.float64]
@@ -36,13 +39,13 @@ class TimeSeries:
 
     @property
     def period(self) -> float | None:
-        """Return the period (s), None for a series that does not repeat."""
+        """Return the period (s); None for a series that is not periodic."""
         return float(self.times[-1] - self.times[0]) if self.repeat else None
 
 
 @dataclass(frozen=True, eq=False)
 class IoletInput:
-    """Data of one iolet from files and its section; `area` (m^2) is the flow rate of `profile` at unit velocity."""
+    """Data of one iolet from its files and its section; `area` (m^2) is the flow rate of `profile` at unit velocity."""
 
     series: TimeSeries | None = None
     profile: SiteProfile | None = None
@@ -52,7 +55,7 @@ class IoletInput:
 def iolet_inputs(case: FlowCase, sites: SiteSet, source: str) -> dict[str, IoletInput]:
     """Return the input of each iolet of `case`, by name; files are relative to the folder of `source`.
 
-    Raises CaseError for a file that cannot be read or does not fit, FormatError for an invalid one.
+    Raises CaseError for a file that cannot be read or does not match the geometry, FormatError for an invalid file.
     """
     folder = Path(source).parent
     indices = {plane.name: k for k, plane in enumerate(sites.iolets)}
@@ -81,7 +84,7 @@ def iolet_inputs(case: FlowCase, sites: SiteSet, source: str) -> dict[str, Iolet
 
 
 def notes_of(inputs: dict[str, IoletInput], duration: float) -> tuple[str, ...]:
-    """Return lines for tables that end before a run of `duration` seconds does, and for tables with equal times."""
+    """Return lines for tables that end before a run of `duration` seconds, and for tables with equal times."""
     ends = tuple(
         f'iolet["{name}"].table: ends at {entry.series.times[-1]:g} s, before the end of the run at {duration:g} s; '
         "its last value applies from then on (repeat = true repeats the table)"

@@ -10,7 +10,7 @@ from typing import TypeVar
 from seiche.case.flow.check import describe
 from seiche.case.flow.estimates import flow_estimates
 from seiche.case.flow.geometry import build
-from seiche.case.flow.limits import refuse_impossible, refuse_too_many_states
+from seiche.case.flow.limits import check_limits, refuse_too_many_states
 from seiche.case.flow.rims import rim_lines
 from seiche.case.flow.run import FlowCaseRun, open_solver
 from seiche.case.flow.schema import FlowCase
@@ -30,22 +30,24 @@ SetupOf = TypeVar("SetupOf", bound=FlowSetup)
 
 
 def flow_setup(source: CaseFile, case: FlowCase, ranks: int, *, sized: bool = False) -> FlowSetup:
-    """Return the set-up of a checked case, made by this process; with `sized` a large vessel has no sites, only a size.
+    """Return the set-up of a checked case, created by this process.
+
+    With `sized`, a large vessel has a size but no sites.
 
     Raises:
-        CaseError: the case is impossible.
+        CaseError: the case cannot run.
         FormatError: a file is invalid.
     """
     vessel = sized_vessel(case, source.folder, str(source.path)) if sized else None
     vessel = vessel or build(case, source.folder, str(source.path))
     vessel = replace(vessel, notes=(*source.notes, *vessel.notes))
     setup = build_setup(case, vessel, str(source.path))
-    refuse_impossible(setup, ranks)
+    check_limits(setup, ranks)
     return setup
 
 
 def shared_setup(world: World, make: Callable[[], SetupOf]) -> SetupOf:
-    """Return the result of `make` on rank 0 on every rank; the ranks of a host share its sites (collective)."""
+    """Call `make` on rank 0 and return the result on every rank; the ranks of a host share its sites (collective)."""
     sites: list[SiteSet] = []
 
     def setup_without_sites() -> SetupOf:
@@ -54,7 +56,7 @@ def shared_setup(world: World, make: Callable[[], SetupOf]) -> SetupOf:
         return _with_sites(setup, without_arrays(setup.vessel.sites)) if world.size > 1 else setup
 
     setup = on_root(world, setup_without_sites)
-    # The sites of a large vessel exceed the size of a message, and each host needs them only once.
+    # The sites of a large vessel exceed the maximum message size, and each host needs them only once.
     return _with_sites(setup, shared_sites(world, sites[0] if sites else None))
 
 
@@ -63,7 +65,7 @@ def _with_sites(setup: SetupOf, sites: SiteSet) -> SetupOf:
 
 
 def prepare(source: CaseFile, world: World | None = None, *, place: bool = True) -> FlowSetup:
-    """Make the geometry of a case on rank 0 for all ranks; no field is allocated (collective).
+    """Create the geometry of a case on rank 0 for all ranks; no field is allocated (collective).
 
     Raises the same CaseError or FormatError on every rank for an invalid case.
     """
@@ -75,16 +77,16 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
 def check_with(
     schema: type[FlowCase], make: Callable[[CaseFile], SetupOf], describe: Callable[[SetupOf, int], list[str]]
 ) -> Callable[[CaseFile, World, int], list[str]]:
-    """Return the check of a kind of case; `make` returns the set-up on one rank and `describe` the lines."""
+    """Return the check of a kind of case; `make` returns the set-up on one rank, and `describe` returns the lines."""
 
     def check(source: CaseFile, world: World, ranks: int) -> list[str]:
         lines = on_root(world, lambda: rim_lines(source, schema))
-        if world.rank == 0:  # printed before the iolets are checked, because it explains their errors
+        if world.rank == 0:  # printed before the iolets are checked, because the rims explain errors of iolets
             print("\n".join(lines), end="\n" if lines else "")
 
         def check_on_root() -> list[str]:
             setup = make(source)
-            refuse_impossible(setup, ranks)
+            check_limits(setup, ranks)
             refuse_too_many_states(setup)
             return describe(setup, ranks)
 
@@ -94,12 +96,12 @@ def check_with(
 
 
 def _sized_setup(source: CaseFile) -> FlowSetup:
-    """Return the set-up for a check; the sites of a large vessel are not made."""
+    """Return the set-up for a check; the sites of a large vessel are not created."""
     return flow_setup(source, check_tables(source.tables, str(source.path), FlowCase), 1, sized=True)
 
 
 class FlowPlan(PlannedCase):
-    """A case of flow whose runs can be planned."""
+    """A flow case whose runs can be planned."""
 
     item = "sites"
     setup: FlowSetup
@@ -110,7 +112,7 @@ class FlowPlan(PlannedCase):
 
     def check_ranks(self, ranks: int) -> None:
         """Raise a CaseError for a number of ranks on which the case cannot run."""
-        refuse_impossible(self.setup, ranks)
+        check_limits(self.setup, ranks)
 
     def rank(self, world: World, device: str) -> tuple[PlannedRank, str]:
         """Return the plan of one rank and its layout (collective)."""

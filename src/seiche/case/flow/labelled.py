@@ -21,8 +21,8 @@ _COMPONENTS = {"component": _AXES, "stress_component": ("xx", "yy", "zz", "xy", 
 def labelled_flow(sites: SiteSet, fields: Mapping[str, npt.NDArray[Any]], record: Record) -> LabelledParts:
     """Return `fields` on the grid of the sites, (x, y, z[, components]), and the records.
 
-    Records: `flow_rate` (record_time, iolet) in m^3/s into the fluid, `mass` (check_time) in kg, and `wall_force` and
-    `wall_torque` (record_time, body, component) in N and N m of the bodies of [[output.force]].
+    The records are `flow_rate` (record_time, iolet) in m^3/s into the fluid, `mass` (check_time) in kg, and, for the
+    bodies of [[output.force]], `wall_force` and `wall_torque` (record_time, body, component) in N and N m.
     """
     parts = {len(words): (name,) for name, words in _COMPONENTS.items()}
     arrays, coordinates = dict[str, Labelled](), dict[str, Labelled]()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Limits of a case of flow: errors and warnings, one line each, before anything is allocated."""
+"""Limits of a flow case: errors and warnings, one line each, before anything is allocated."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ from seiche.errors import CaseError
 from seiche.flow.choice import choose_layout
 from seiche.flow.velocity_set import VELOCITY_SETS
 
-#: Below, the collision hardly damps short waves, and rounding errors are amplified faster than viscosity damps them.
+#: Lowest tau; below it, the collision hardly damps short waves, and rounding errors grow faster than viscosity damps
+#: them.
 TAU_SMALLEST = 0.501
-#: One relaxation time: the effective bounce-back wall position drifts with tau.
+#: Highest tau with one relaxation time; the effective position of a bounce-back wall drifts with tau.
 TAU_LARGEST_BGK = 2.0
-#: Regularised collision: the wall position drifts, too; at tau = 5 as far as for one relaxation time at 2.
+#: Highest tau with the regularised collision; the wall position drifts, at tau = 5 as far as with one relaxation time
+#: at 2.
 TAU_LARGEST_REGULARISED = 5.0
-#: Two relaxation times: the wall position is exact, but non-equilibrium moments decay over tau steps.
+#: Highest tau with two relaxation times; the wall position is exact, but non-equilibrium moments decay over tau steps.
 TAU_LARGEST_TRT = 20.0
-#: The equilibrium is a low-Mach expansion with an error of Mach^2.
+#: Highest Mach number; the equilibrium is a low-Mach expansion with an error of Mach^2.
 MACH_LARGEST = 0.3
 _UNKNOWN = "the velocity is not known before the run: Mach and Reynolds numbers are not checked"
 
 
-def refuse_impossible(setup: FlowSetup, ranks: int = 1) -> None:
-    """Raise a CaseError for the first reason why `setup` is impossible on `ranks` ranks."""
+def check_limits(setup: FlowSetup, ranks: int = 1) -> None:
+    """Raise a CaseError for the first reason why `setup` cannot run on `ranks` ranks."""
     for message in _reasons(setup, ranks):
         raise CaseError(f"{setup.source}: {message}")
 
@@ -129,7 +131,7 @@ def _averages(setup: FlowSetup) -> Iterator[str]:
 
 
 def refuse_too_many_states(setup: FlowSetup, first_step: int = 0) -> None:
-    """Raise a CaseError if the number of states of a file exceeds its limit, in a run after step `first_step`."""
+    """Raise a CaseError if a run after step `first_step` would write more states to a file than its limit."""
     from seiche.io.vtkhdf import CAPACITY_LIMIT
 
     output = setup.case.output
@@ -144,13 +146,13 @@ def refuse_too_many_states(setup: FlowSetup, first_step: int = 0) -> None:
 
 
 def remarks(setup: FlowSetup) -> list[str]:
-    """Return notes for the user that are not estimates, one line each."""
+    """Return notes for the user other than estimates, one line each."""
     unknown = [] if setup.invariants.mach is not None else [_UNKNOWN]
     return [*setup.notes, *unknown, *empty_outputs(setup)]
 
 
 def empty_outputs(setup: FlowSetup) -> list[str]:
-    """Return a line for each extraction without a site."""
+    """Return one line for each extraction that contains no site."""
     return [
         f'output.extraction["{table.file}"]: the selection contains no site, so its records are empty'
         for table in setup.case.output.extraction

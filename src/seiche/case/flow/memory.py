@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Predict the memory and time of a run from its size; no field is allocated."""
+"""Prediction of the memory and time of a run from its size; no field is allocated."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from seiche.flow.velocity_set import D3Q19, VELOCITY_SETS, VelocitySet
 
 @dataclass(frozen=True)
 class Prediction:
-    """Cost of one layout: `memory` in bytes of all ranks, `traffic` in bytes per site and step, `seconds` per run.
+    """Cost of a layout: total `memory` of all ranks in bytes, `traffic` in bytes per site and step, `seconds` per run.
 
-    `populations` are those of all ranks; a rank has fewer than 2^32, the range of its slot numbers.
+    `populations` is their number on all ranks; each rank must have fewer than 2^32, the range of its slot numbers.
     """
 
     layout: str
@@ -31,10 +31,10 @@ class Prediction:
 
 
 def predict(setup: FlowSetup, bandwidth: float | None = None) -> list[Prediction]:
-    """Return the cost of the layout of the case, or of all for "auto"; `bandwidth` in bytes per second, or None.
+    """Return the cost of the layout of the case, or of all layouts for "auto"; `bandwidth` is in bytes/s, or None.
 
-    Traffic is that of `seiche.flow.choice`; shear-thinning fluids also read and write one relaxation rate per site.
-    Fields computed for outputs are not included.
+    The traffic is that of `seiche.flow.choice`. Shear-thinning fluids also read and write one relaxation rate per site.
+    Fields that are computed for outputs are not included.
     """
     sites, storage = setup.vessel.sites, setup.precision.storage
     velocity_set = VELOCITY_SETS[setup.model.velocity_set]
@@ -51,10 +51,11 @@ def predict(setup: FlowSetup, bandwidth: float | None = None) -> list[Prediction
 
 
 def memory_of(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: VelocitySet = D3Q19) -> float:
-    """Return the bytes of populations and tables on all ranks (flow.md section 10).
+    """Return the size of populations and tables on all ranks in bytes (flow.md section 10).
 
-    Lists store Q - 1 four-byte neighbours per site, and one copy of the populations ("list-aa") or two. Tiles store two
-    copies for all their sites, 112 B of table per tile and 4 B of mask per site (8 B for moments).
+    Lists store Q - 1 four-byte neighbours per site, and one copy of the populations ("list-aa") or two copies. Tiles
+    store two copies for all their lattice points, 112 B of table per tile and 4 B of mask per lattice point (8 B for
+    moments).
     """
     populations = np.dtype(storage).itemsize * (values_per_site(storage) if layout == "moments" else velocity_set.Q)
     if layout.startswith("list"):
@@ -68,5 +69,5 @@ def populations_of(sites: SiteSet, layout: LayoutName, storage: str, velocity_se
     if layout.startswith("list"):
         return float(len(sites)) * velocity_set.Q
     edge = tile_edge(layout)
-    stored = values_per_site(storage) if layout == "moments" else velocity_set.Q
-    return float(occupancy(sites, edge).tiles) * edge**3 * stored
+    per_site = values_per_site(storage) if layout == "moments" else velocity_set.Q
+    return float(occupancy(sites, edge).tiles) * edge**3 * per_site

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks and records of a flow over time: mass, Mach number, flow rates, steady state."""
+"""Monitor of a flow: checks of mass and Mach number, records of flow rates and forces, detection of a steady state."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from seiche.errors import UnstableError
 from seiche.flow.monitor import PendingMonitor
 from seiche.flow.solver import FlowSolver
 
-#: Default number of samples of the flow rates per run.
+#: Default number of samples of the flow rates in a run.
 RECORDS = 200
-#: A run with supersonic velocities is unstable and cannot be continued.
+#: Mach number above which a run is unstable and cannot be continued.
 MACH_UNSTABLE = 1.0
 
 
 @dataclass
 class Record:
-    """Volume flow (m^3/s, positive into the fluid) through every iolet at `times` (s).
+    """Records of a run: volume flow rates (m^3/s, positive into the fluid) through each iolet at `times` (s).
 
-    `forces` are those on bodies (6: N, N m) at the same times; `masses` of fluid (kg) are those at `mass_times` (s).
+    `forces` are the force (N) and torque (N m) on each body, (6,), at the same times. `masses` (kg) are the masses of
+    the fluid at `mass_times` (s).
     """
 
     times: list[float] = field(default_factory=list)
@@ -39,7 +40,7 @@ class Record:
 
 
 class FlowMonitor(StateMonitor):
-    """Checks mass and Mach number and records flow rates, while the following steps run."""
+    """Monitor that checks mass and Mach number and records flow rates while the next steps are running."""
 
     def __init__(self, setup: FlowSetup, solver: FlowSolver) -> None:
         self._setup, self._solver = setup, solver
@@ -50,11 +51,11 @@ class FlowMonitor(StateMonitor):
         self._checked: int | None = None
 
     def next_after(self, step: int) -> int:
-        """Return the next check or sample."""
+        """Return the step of the next check or sample."""
         return min(self._checks.next_after(step), self._records.next_after(step))
 
     def start_check(self, taking: bool) -> Callable[[], None] | None:
-        """Start copying totals or flow rates of the current state to the host."""
+        """Start copying the totals or the flow rates of the current state to the host."""
         step = self._solver.step
         checking, recording = taking or self._checks.due(step), self._records.due(step)
         if not (checking or recording):
@@ -72,26 +73,29 @@ class FlowMonitor(StateMonitor):
         return complete
 
     def check_immersed(self) -> None:
-        """Check immersed objects."""
+        """Check the immersed objects; there are none in a flow case."""
 
     def check_last(self) -> None:
-        """Check the current state unless already done."""
+        """Check the current state unless it has already been checked."""
         if self._checked != self._solver.step:
             self.check_immersed()
             self._store(self._solver.start_monitor(), checking=True, recording=False)
 
     def _store(self, pending: PendingMonitor, *, checking: bool, recording: bool) -> None:
-        """Record totals and flow rates; UnstableError if the flow is supersonic or not finite."""
+        """Record totals and flow rates.
+
+        UnstableError if the Mach number exceeds `MACH_UNSTABLE` or a value is not finite.
+        """
         units, record = self._setup.units, self.record
         if checking:
             self._checked = pending.step
             monitor = pending.monitor()
             if monitor.mach > MACH_UNSTABLE:
-                location = self._location_of_highest_speed()
+                location = self._location_of_maximum_speed()
                 expected = self._setup.invariants.mach
                 hint = f"; {expected:.3g} was expected: check forces, pressures and their units" if expected else ""
                 raise UnstableError(
-                    f"Mach number {monitor.mach:.3g} at step {pending.step}; the highest velocity is {location}{hint}"
+                    f"Mach number {monitor.mach:.3g} at step {pending.step}; the maximum velocity is {location}{hint}"
                 )
             record.largest_mach = max(record.largest_mach, float(monitor.mach))
             record.masses.append(units.to_si("mass", float(monitor.mass)))
@@ -101,8 +105,8 @@ class FlowMonitor(StateMonitor):
             record.times.append(pending.step * units.step)
             record.flows.append(units.to_si("flow_rate", np.asarray(flow, np.float64)))
 
-    def _location_of_highest_speed(self) -> str:
-        """Return the site, rank and step of the highest speed, for messages (collective)."""
+    def _location_of_maximum_speed(self) -> str:
+        """Return the site, rank and step of the maximum speed, for messages (collective)."""
         solver = self._solver
         speed = np.linalg.norm(solver.fields(("velocity",))["velocity"], axis=1)
         row = int(speed.argmax())
@@ -112,7 +116,7 @@ class FlowMonitor(StateMonitor):
 
 
 class SteadyState(Scheduled):
-    """Ends a run whose velocity no longer changes."""
+    """Output that ends a run when the velocity no longer changes."""
 
     label = "monitor"
     checked = False
@@ -123,7 +127,7 @@ class SteadyState(Scheduled):
         self._solver, self._tolerance, self._stop = solver, table.steady or 0.0, stop
 
     def take(self) -> None:
-        """Compare the velocity with that of the previous interval."""
+        """Compare the velocity with that at the end of the previous interval."""
         change = self._solver.measures.velocity_change()
         if change < self._tolerance:
             interval = self.schedule.interval

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Iolets of a case: match them to the openings of the geometry and convert them to lattice units."""
+"""Iolets of a case: assignment to the openings of the geometry, and conversion to lattice units."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ Floats = npt.NDArray[np.float64]
 class Inflow:
     """Velocity iolet in SI units: mean velocity (m/s), its harmonics, period (s), radius (m).
 
-    Without a period, `largest` is the maximum in time of the mean velocity (m/s). `crest` is the ratio of maximum and
-    mean of the profile.
+    Without a period, `largest` is the maximum over time of the mean velocity (m/s). `crest` is the ratio of the maximum
+    to the mean of the profile.
     """
 
     mean: float
@@ -51,7 +51,7 @@ class Inflow:
 
 
 def match(case: FlowCase, planes: Sequence[IoletPlane]) -> tuple[IoletPlane, ...]:
-    """Return `planes` with the positions of the case; CaseError if the names do not match one to one."""
+    """Return `planes` with the positions of the case; CaseError if planes and iolets do not have the same names."""
     names = [plane.name for plane in planes]
     openings = {opening.name: opening for opening in case.iolet}
     for name in openings:
@@ -83,7 +83,7 @@ def with_position(plane: IoletPlane, opening: Opening) -> IoletPlane:
 
 
 def inflow_of(opening: VelocityOpening, plane: IoletPlane, source: str, data: IoletInput) -> Inflow:
-    """Return the inflow of `opening` through `plane`; CaseError if its profile needs an unknown radius."""
+    """Return the inflow of `opening` through `plane`; CaseError if its profile requires a radius that is not known."""
     if data.profile is not None:
         radius, area, crest = plane.radius or 0.0, data.area or 1.0, float(abs(data.profile.values).max())
     elif plane.radius is None:
@@ -105,14 +105,14 @@ def inflow_of(opening: VelocityOpening, plane: IoletPlane, source: str, data: Io
 
 
 def steps_of(value: int | float, units: LatticeUnits) -> float:
-    """Return a number of steps (an int) unchanged, a time in seconds (a float) in steps."""
+    """Return `value` in steps: an int is a number of steps, a float is a time in seconds."""
     return float(value) if isinstance(value, int) else units.to_lattice("time", value)
 
 
 def conditions(
     case: FlowCase, planes: Sequence[IoletPlane], units: LatticeUnits, source: str, inputs: dict[str, IoletInput]
 ) -> tuple[Iolet, ...]:
-    """Return the condition of every plane in lattice units, in the order of `planes`.
+    """Return the condition of each plane in lattice units, in the order of `planes`.
 
     Womersley profiles use the viscosity at high shear rate. `inputs` are the data of iolets from files.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The outputs of a flow run, created from the tables of its case."""
+"""Outputs of a flow run, created from the tables of its case."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from seiche.case.flow.series import AveragesFile, ExtractionFile, SiteFile, Wall
 from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.wall import Wall, make_wall, wall_surface
 from seiche.case.flow.where import select
-from seiche.case.output import Final, Output, Place
+from seiche.case.output import Final, Output, OutputTarget
 from seiche.case.schedule import Schedule
 from seiche.domain.sharing import on_root, shared_from_root
 from seiche.flow.solver import FlowSolver
@@ -28,7 +28,7 @@ from seiche.io.formats.stl import write_stl
 
 
 class FlowOutputs:
-    """Creates the outputs of a run in `folder`, without writing anything yet."""
+    """Factory of the outputs of a run in `folder`; nothing is written yet."""
 
     def __init__(self, setup: FlowSetup, solver: FlowSolver, folder: Path) -> None:
         self._setup, self._solver, self._folder = setup, solver, folder
@@ -38,7 +38,7 @@ class FlowOutputs:
         self.averages = WindowAverages(table, setup, solver) if table is not None else None
 
     def wall(self) -> Wall:
-        """Return this rank's part of the vessel wall, created on first use."""
+        """Return the part of the vessel wall on this rank, which is created on first use."""
         if self._wall is None:
             vessel, world = self._setup.vessel, self._solver.world
             surface = vessel.surface if vessel.surface is not None else wall_surface(vessel.sites)
@@ -49,20 +49,20 @@ class FlowOutputs:
         """Yield the time series of the case."""
         output, setup, solver = self._setup.case.output, self._setup, self._solver
         for table in output.fields:
-            place, schedule = self._place("fields", table.file), Schedule(setup.steps_of(table.every))
-            yield SiteFile(place, schedule, table.fields, setup, solver, rows=self._rows(table))
+            target, schedule = self._target("fields", table.file), Schedule(setup.steps_of(table.every))
+            yield SiteFile(target, schedule, table.fields, setup, solver, rows=self._rows(table))
         for surface in output.surface:
-            place, schedule = self._place("surface", surface.file), Schedule(setup.steps_of(surface.every))
-            yield WallFile(place, schedule, surface.fields, setup, solver, wall=self.wall)
+            target, schedule = self._target("surface", surface.file), Schedule(setup.steps_of(surface.every))
+            yield WallFile(target, schedule, surface.fields, setup, solver, wall=self.wall)
         for extraction in output.extraction:
             schedule = Schedule(setup.steps_of(extraction.every))
             values = Extraction(extraction, setup, solver, solver.world)
-            yield ExtractionFile(values, schedule, self._place("extraction", extraction.file), solver)
+            yield ExtractionFile(values, schedule, self._target("extraction", extraction.file), solver)
         if self.averages is not None and output.averages is not None:
             yield AveragesFile(self._new_name(output.averages.file), self.averages, setup, solver, self.wall)
 
-    def _place(self, kind: str, name: str) -> Place:
-        return Place(f'output.{kind}["{name}"]', self._new_name(name))
+    def _target(self, kind: str, name: str) -> OutputTarget:
+        return OutputTarget(f'output.{kind}["{name}"]', self._new_name(name))
 
     def _new_name(self, name: str) -> Path:
         # A continued run must not replace the earlier part of the series.
@@ -79,7 +79,7 @@ class FlowOutputs:
 
 
 class VesselSurface(Final):
-    """The surface of a built-in shape as an STL file (metres), written before the first step if requested."""
+    """Surface of a built-in shape as an STL file (metres), written before the first step if requested."""
 
     def __init__(self, setup: FlowSetup, solver: FlowSolver, folder: Path) -> None:
         shape = setup.case.geometry.shape
@@ -88,9 +88,9 @@ class VesselSurface(Final):
         self._path = folder / name if name is not None and self._surface is not None else None
 
     @property
-    def places(self) -> Sequence[Place]:
+    def targets(self) -> Sequence[OutputTarget]:
         """Return the file."""
-        return (Place("geometry.shape.stl", self._path, "STL file"),) if self._path is not None else ()
+        return (OutputTarget("geometry.shape.stl", self._path, "STL file"),) if self._path is not None else ()
 
     def open(self, first: int, last: int) -> None:
         """Write the file."""
@@ -100,7 +100,7 @@ class VesselSurface(Final):
 
 
 class Picture(Output):
-    """The picture of a run at peak inflow or at the end, with the flow rates of `monitor`."""
+    """Picture of a run at peak inflow or at its end, with the flow rates of `monitor`."""
 
     def __init__(
         self, setup: FlowSetup, solver: FlowSolver, path: Path, monitor: FlowMonitor, wall: Callable[[], Wall]
@@ -111,12 +111,12 @@ class Picture(Output):
         self._data: PictureData | None = None
 
     @property
-    def places(self) -> Sequence[Place]:
+    def targets(self) -> Sequence[OutputTarget]:
         """Return the file."""
-        return (Place("output.picture", self._path),)
+        return (OutputTarget("output.picture", self._path),)
 
     def next_after(self, step: int) -> int | None:
-        """Return the step to be drawn, or None after it."""
+        """Return the step to be drawn; None after this step."""
         return self._step if self._step > step else None
 
     def due(self, step: int) -> bool:
@@ -128,7 +128,7 @@ class Picture(Output):
         self._data, self._captured = capture(self._setup, self._solver, self._wall), True
 
     def finish(self) -> Sequence[Path]:
-        """Draw the picture on rank 0; it shows the current state if the step to be drawn was not reached."""
+        """Draw the picture on rank 0, with the current state if the step to be drawn was not reached."""
         if not self._captured:
             self.take()
         if self._data is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The picture of a run: velocity in a plane and wall shear stress at one time, flow rates over time."""
+"""Picture of a run: velocity in a plane and wall shear stress at one time, flow rates over time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from seiche.flow.solver import FlowSolver
 
 @dataclass(frozen=True, eq=False)
 class PictureData:
-    """Data of the picture at one time (s), on rank 0: velocity at the sites of a plane, stress on the wall."""
+    """Data of the picture at `time` (s), on rank 0: velocity at the sites of a plane, and stress on the wall."""
 
     time: float
     coords: npt.NDArray[np.int32]
@@ -33,7 +33,7 @@ class PictureData:
 
 
 def picture_step(setup: FlowSetup, last: int) -> int:
-    """Return the step to draw: that of the strongest inflow in the last period before `last`, or `last` itself."""
+    """Return the step to draw: that of the largest inflow in the last period before `last`, or `last` itself."""
     inlets = [iolet for iolet in setup.model.iolets if isinstance(iolet, VelocityIolet) and iolet.harmonics]
     if not inlets:
         return last
@@ -92,7 +92,7 @@ def draw(path: Path, sites: SiteSet, data: PictureData, record: Record) -> bool:
     if extent[across] > extent[along]:
         across, along = along, across
     unit = np.eye(3)
-    # View the surface like the slice: `across` to the right, `along` upwards.
+    # The surface is shown like the slice: the axis `across` to the right, the axis `along` upwards.
     view = unit[axis] * np.sign(np.cross(unit[along], unit[axis]) @ unit[across])
     flow = None
     if record.times and len(sites.iolets):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The viscosity law of a case, in SI units, and its form in lattice units."""
+"""Viscosity law of a case in SI units, and its conversion to lattice units."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.units import LatticeUnits
 from seiche.flow import model as flow
 
-#: (eta_0 Pa s, eta_inf Pa s, lambda s, a, n) of blood; human after Boyd, Buick and Green 2007.
+#: (eta_0 in Pa s, eta_inf in Pa s, lambda in s, a, n) of blood; human blood after Boyd, Buick and Green 2007.
 CARREAU_YASUDA = {"human": (0.160, 0.0035, 8.2, 0.64, 0.2128), "mouse": (0.01449, 0.003265, 0.1829, 2.707, 0.4136)}
-#: (yield stress Pa, eta_inf Pa s, eta_0 Pa s): roots of 0.1937 Pa^0.5 and 0.055 (Pa s)^0.5, capped.
+#: (yield stress in Pa, eta_inf in Pa s, eta_0 in Pa s); the square roots of the first two are 0.1937 and 0.055.
 CASSON = {"human": (0.1937**2, 0.055**2, 0.160)}
-#: (viscosity at 1/s in Pa s, n, lowest and highest shear rate 1/s): 160 to 3.5 mPa s.
+#: (viscosity at 1/s in Pa s, n, lowest and highest shear rate in 1/s), so that viscosities are 160 to 3.5 mPa s.
 POWER_LAW = {"human": (0.004, 0.5, 6.25e-4, 1.3061)}
 
 
 @dataclass(frozen=True)
 class Rheology:
-    """Dynamic viscosities (Pa s) at zero and high shear rate; kind and constants (SI) of the law."""
+    """Viscosity law: dynamic viscosities (Pa s) at zero and high shear rate, kind, and constants (SI)."""
 
     eta_0: float
     eta_inf: float
@@ -38,7 +38,7 @@ class Rheology:
         if self.kind == "casson":
             return flow.Casson(units.to_lattice("stress", self.constants[0]), low, high)
         consistency, n, slowest, fastest = self.constants
-        # The consistency is the viscosity at a shear rate of 1/s; convert it to that at one lattice unit, 1/step.
+        # The consistency is the viscosity at a shear rate of 1/s; it is converted to that at 1/step.
         viscosity_at_one = units.to_lattice("viscosity", consistency / units.density) * units.to_lattice(
             "rate", 1.0
         ) ** (1.0 - n)

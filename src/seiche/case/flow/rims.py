@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Open rims of an STL surface: match them to iolets and list them for `seiche check`."""
+"""Open rims of an STL surface: their assignment to iolets, and a list of them for `seiche check`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from seiche.errors import CaseError, FormatError
 if TYPE_CHECKING:
     from seiche.domain.surface import Loop, Surface
 
-#: Relative difference of radii below which rims count as equal in size and are ordered by position.
+#: Relative difference between radii below which rims count as equal in size and are ordered by position.
 SAME_SIZE = 1e-3
 
 
@@ -37,7 +37,7 @@ def read_surface(path: Path, unit: float) -> Surface:
 
 
 def rims_of(surface: Surface) -> list[Loop]:
-    """Return the open rims, the largest first; rims of equal size by x, y and z of their centers."""
+    """Return the open rims, the largest first; rims of equal size are ordered by x, y and z of their centers."""
     loops = [loop for loop in surface.boundary_loops() if any(loop.normal)]
     ordered: list[Loop] = []
     while loops:
@@ -50,9 +50,9 @@ def rims_of(surface: Surface) -> list[Loop]:
 def planes_of(case: FlowCase, surface: Surface) -> tuple[IoletPlane, ...]:
     """Return the planes that cut `surface` (metres) open, in the order of the case's iolets.
 
-    An iolet without a center gets an open rim that no other iolet covers: that of its name ("rim0", "rim1" ... in the
-    order of `rims_of`), or else the rims are assigned in order. Raises CaseError if a position is incomplete or the
-    numbers of rims and iolets differ.
+    An iolet without a center is assigned to an open rim that no other iolet covers: the rim of its name ("rim0",
+    "rim1" ... in the order of `rims_of`) or, otherwise, the next rim. Raises CaseError if a position is incomplete or
+    the numbers of rims and iolets differ.
     """
     from seiche.domain.voxelise import iolet_of_rim
 
@@ -90,9 +90,9 @@ def planes_of(case: FlowCase, surface: Surface) -> tuple[IoletPlane, ...]:
 
 
 def rim_lines(source: CaseFile, schema: type[FlowCase]) -> list[str]:
-    """Return a line for each open rim of the STL surface of a case, and tables for rims without an iolet.
+    """Return one line for each open rim of the STL surface of a case, and tables for rims without an iolet.
 
-    There are none for a case without open rims or with errors, which are reported elsewhere.
+    The list is empty for a case without open rims, and for a case with errors, which are reported elsewhere.
     """
     from seiche.domain.voxelise import iolet_of_rim
 
@@ -135,7 +135,9 @@ def _on_rim(opening: Opening, rim: Loop) -> IoletPlane:
 
 
 def _center(rim: Loop) -> str:
-    resolution = 1e-5 * rim.radius  # smaller values are noise of single precision and would print as 1e-19
+    resolution = (
+        1e-5 * rim.radius
+    )  # smaller values are rounding errors of single precision, which would be printed as 1e-19
     return in_brackets(round(value / resolution) * resolution for value in rim.center)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array
-from seiche.case.flow.estimates import mach_estimate, mass_estimate, passed_scale
+from seiche.case.flow.estimates import mach_estimate, mass_estimate, velocity_ratio_estimate
 from seiche.case.flow.forces import in_si, lines_of, summary_of
 from seiche.case.flow.labelled import labelled_flow
 from seiche.case.flow.limits import empty_outputs, refuse_too_many_states
@@ -56,7 +56,7 @@ class FlowCaseRun(CaseRun):
     """The solver of a flow case and its outputs.
 
     Raises:
-        CaseError: a checkpoint of another case, or a file would get more states than its limit.
+        CaseError: the checkpoint belongs to another case, or a file would contain more states than its limit.
     """
 
     solver: FlowSolver
@@ -86,18 +86,18 @@ class FlowCaseRun(CaseRun):
         return open_solver(setup, world, weights=weights if world.rank == 0 else None)
 
     def measured_weights(self, solver: FlowSolver, restart: Restart | None) -> npt.NDArray[np.float64]:
-        """Return the cost of every site (collective)."""
+        """Return the measured cost of each site (collective)."""
         return measure_costs(solver).weights(self.setup.vessel.sites)
 
     def immerse(self, state: State | None) -> None:
-        """Add immersed objects to the flow, at their initial positions or those of `state`."""
+        """Add immersed objects to the flow, at their initial positions or at those in `state`."""
 
     def make_monitor(self) -> FlowMonitor:
         """Return the monitor of the state."""
         return FlowMonitor(self.setup, self.solver)
 
     def _outputs(self, folder: Path) -> Iterable[Output]:
-        """Yield the outputs in the order in which they are taken."""
+        """Yield the outputs in the order in which they receive the state."""
         setup, solver = self.setup, self.solver
         yield VesselSurface(setup, solver, folder)
         yield from self._files.series()
@@ -116,9 +116,9 @@ class FlowCaseRun(CaseRun):
         return Picture(self.setup, self.solver, path, self.monitor, self._files.wall)
 
     def matches(self) -> Mapping[str, Match]:
-        """Return geometry, lattice, units, rheology and initial state; iolets and forces may change at a restart.
+        """Return geometry, lattice, units, rheology and initial state; iolets and forces may be changed at a restart.
 
-        The initial pressure of a Windkessel outlet may change only if the checkpoint does not contain the outlet.
+        The initial pressure of a Windkessel outlet may be changed only if the checkpoint does not contain the outlet.
         """
         setup, model, units = self.setup, self.setup.model, self.setup.units
         physics = (model.velocity_set, model.collision, model.rheology, units.spacing, units.step, units.density)
@@ -147,7 +147,7 @@ class FlowCaseRun(CaseRun):
         return state if averages is None else state.joined(averages.state())
 
     def exchange_seconds(self) -> float:
-        """Return the time (s) of the halo exchange of a mean step."""
+        """Return the mean time (s) of the halo exchange of a step."""
         solver = self.solver
         if solver.world.size == 1:
             return 0.0
@@ -176,14 +176,14 @@ class FlowCaseRun(CaseRun):
         return labelled_flow(sites, whole, self.monitor.record)
 
     def _known(self, names: Sequence[str]) -> Sequence[str]:
-        """Return the names of fields, or the default ones if there are none; KeyError for an unknown name."""
+        """Return `names`, or the default names if there are none; KeyError for an unknown name."""
         for name in names:
             if name not in FIELDS:
                 raise KeyError(name)
         return names or self.default_fields
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return the same fields, computed on the device, in arrays that the next call overwrites."""
+        """Return the same fields as `fields`, in device arrays that the next call overwrites."""
         fields, names = dict[str, Array](), self._known(names)
         lattice = self.solver.device_fields(lattice_names(names))
         for name in names:
@@ -197,12 +197,12 @@ class FlowCaseRun(CaseRun):
         return flow_controls(self.setup, self.solver)
 
     def flow_rates(self) -> dict[str, float]:
-        """Return the volume flow (m^3/s, positive into the fluid) through every iolet during the last step."""
+        """Return the volume flow rate (m^3/s, positive into the fluid) through each iolet in the last step."""
         flow = self.setup.units.to_si("flow_rate", np.asarray(self.solver.measures.iolet_flow(), np.float64))
         return {plane.name: float(q) for plane, q in zip(self.setup.vessel.sites.iolets, flow, strict=True)}
 
     def wall_forces(self) -> dict[str, npt.NDArray[np.float64]]:
-        """Return force (N) and torque (N m) of the fluid on every body of [[output.force]], (6,), in the next step."""
+        """Return force (N) and torque (N m) of the fluid on each body of [[output.force]], (6,), in the next step."""
         return in_si(self.setup.units, self.solver.measures.wall_forces())
 
     def results(self, files: Iterable[Path]) -> Results:
@@ -228,11 +228,11 @@ class FlowCaseRun(CaseRun):
         """Return the largest Mach number of the run and, without openings, the drift of mass."""
         record = self.monitor.record
         drift = mass_estimate(self.setup, record.masses, self.solver.step)
-        passed = passed_scale(self.setup, record.largest_mach)
+        passed = velocity_ratio_estimate(self.setup, record.largest_mach)
         return [mach_estimate("largest Mach number so far", record.largest_mach, self.setup.dt), *passed, *drift]
 
     def more_details(self) -> dict[str, Any]:
-        """Return further entries of the summary."""
+        """Return additional entries of the summary."""
         return {}
 
     def _invariants(self) -> dict[str, float]:

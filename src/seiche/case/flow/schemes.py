@@ -15,8 +15,8 @@ from seiche.domain.sites import SiteSet
 from seiche.flow.depths import inner_sites
 from seiche.flow.model import DEFAULT_SCHEME, Iolet, PressureIolet, VelocityIolet, WindkesselIolet
 
-#: Range of relaxation times, with a margin, in which `plane` was stable in tubes along the lattice and tilted. Below,
-#: `anti-bounce-back` is stable; above, only `nash`.
+#: Range of relaxation times, with a margin, in which `plane` was stable in tubes, both along a lattice axis and
+#: tilted. Below this range, `anti-bounce-back` is stable; above it, only `nash` is stable.
 PLANE_TAU = {"trt": (0.5, 10.0), "bgk": (0.56, 2.0), "mrt": (0.5, 1.5), "regularised": (0.5, 5.0)}
 #: Highest stable instantaneous resistance of a circuit with `plane`, in units of (tau - 1/2) times the acoustic
 #: impedance of the opening, 1/(sqrt(3) area). At 1.5 times this value `plane` was unstable at tau 0.536, and at 0.6
@@ -31,8 +31,8 @@ def with_schemes(
 ) -> tuple[tuple[Iolet, ...], tuple[str, ...]]:
     """Return `iolets` (in the order of the planes of `sites`) with their rules, and advice on the rules.
 
-    `tau` are the lowest and highest relaxation time. The default rule is "plane" if it is stable and the opening has
-    interior neighbours.
+    `tau` contains the lowest and the highest relaxation time. The default rule is "plane" if it is stable and all sites
+    of the opening have interior neighbours.
     """
     openings = {opening.name: opening for opening in case.iolet}
     result: list[Iolet] = []
@@ -53,7 +53,7 @@ def with_schemes(
 def _default(
     case: FlowCase, sites: SiteSet, number: int, iolet: PressureIolet | WindkesselIolet, tau: tuple[float, float]
 ) -> tuple[str, str]:
-    """Return the default rule of an opening, and the reason if it is not `DEFAULT_SCHEME`."""
+    """Return the default rule of an opening and, if it is not `DEFAULT_SCHEME`, the reason."""
     collision = case.lattice.collision
     low, high = PLANE_TAU[collision]
     if tau[1] > high:

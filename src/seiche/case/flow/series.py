@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Time series of a run: each takes the state at a step, which is written while the solver continues."""
+"""Time series of a run: states are taken at scheduled steps and written while the solver continues."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seiche.case.flow.extraction import Extraction
 from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.values import components, lattice_names, to_si, unit_names, warm_up
 from seiche.case.flow.wall import Wall
-from seiche.case.output import Output, Place, Scheduled
+from seiche.case.output import Output, OutputTarget, Scheduled
 from seiche.case.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Series(Output):
-    """A file with a state for each due step; it is created for the number of states of the remaining run."""
+    """File with a state for each scheduled step; it is created for the number of states in the rest of the run."""
 
     writes = True
     key: str
@@ -42,20 +42,20 @@ class Series(Output):
     _solver: FlowSolver
 
     @property
-    def places(self) -> Sequence[Place]:
+    def targets(self) -> Sequence[OutputTarget]:
         """Return the file."""
-        return (Place(self.key, self.path, series=True),)
+        return (OutputTarget(self.key, self.path, series=True),)
 
     @abstractmethod
     def count(self, first: int, last: int) -> int:
-        """Return the number of states due after step `first` and not after `last`."""
+        """Return the number of states scheduled after step `first`, up to `last`."""
 
     @abstractmethod
     def make(self, capacity: int) -> None:
         """Create the file for `capacity` states."""
 
     def open(self, first: int, last: int) -> None:
-        """Create the file if it has states up to step `last`, or reopen it after a stop."""
+        """Create the file if a state is scheduled up to step `last`, or reopen it after a stop."""
         self._last = last
         if self._closed and self.writer is not None:
             if self.states:
@@ -68,14 +68,14 @@ class Series(Output):
             self.make(count)
 
     def take(self) -> Job:
-        """Return the job that writes the current state; it has copies of all data that may change."""
+        """Return the job that writes the current state; the job has copies of all data that may change."""
         if self.writer is None:  # more steps than the case has
             self.make(max(1, self.count(self._solver.step - 1, self._last)))
         return self._take()
 
     @abstractmethod
     def _take(self) -> Job:
-        """Return the job of `take`; the file exists."""
+        """Return the job of `take`; the file must exist."""
 
     @property
     def states(self) -> int:
@@ -109,9 +109,9 @@ class FieldFile(ScheduledSeries):
     writer: FieldSeries | None = None
 
     def __init__(
-        self, place: Place, schedule: Schedule, names: Sequence[str], setup: FlowSetup, solver: FlowSolver
+        self, target: OutputTarget, schedule: Schedule, names: Sequence[str], setup: FlowSetup, solver: FlowSolver
     ) -> None:
-        self.key, self.path, self.schedule, self._names = place.key, place.path, schedule, tuple(names)
+        self.key, self.path, self.schedule, self._names = target.key, target.path, schedule, tuple(names)
         self._setup, self._solver = setup, solver
         self._snapshots: Snapshots | None = None
 
@@ -124,7 +124,7 @@ class FieldFile(ScheduledSeries):
         warm_up(self._solver, self._snapshots, self._setup.case.output.in_flight)
 
     def _values(self) -> Callable[[], dict[str, npt.NDArray[Any]]]:
-        """Take a snapshot; the returned function yields the fields in SI units, in any thread."""
+        """Take a snapshot; the returned function returns the fields in SI units, in any thread."""
         assert self._snapshots is not None
         snapshot = self._solver.measures.snapshot(self._snapshots)
         return lambda: self._in_si(snapshot)
@@ -138,7 +138,7 @@ class FieldFile(ScheduledSeries):
 
 
 class SiteFile(FieldFile):
-    """Fields at all sites, or at the `rows` of this rank's fields."""
+    """Fields at all sites, or at the `rows` of the fields of this rank."""
 
     def __init__(self, *arguments: Any, rows: npt.NDArray[np.int64] | None) -> None:
         super().__init__(*arguments)
@@ -154,7 +154,7 @@ class SiteFile(FieldFile):
         self._open(self._solver.world, cells, capacity, self._rows)
 
     def _in_si(self, snapshot: Snapshot) -> dict[str, npt.NDArray[Any]]:
-        """Return the fields in the type of the file; the conversion uses doubles, a few rows at a time."""
+        """Return the fields in the type of the file; they are converted in double precision, a few rows at a time."""
         assert self.writer is not None and self._snapshots is not None
         count, dtype = self._snapshots.count, self.writer.dtype
         values = {
@@ -171,7 +171,7 @@ class SiteFile(FieldFile):
 
 
 class WallFile(FieldFile):
-    """Fields on the triangles of the wall, which `wall` creates when it is needed."""
+    """Fields on the triangles of the wall; `wall` creates the wall when it is needed."""
 
     def __init__(self, *arguments: Any, wall: Callable[[], Wall]) -> None:
         super().__init__(*arguments)
@@ -185,7 +185,7 @@ class WallFile(FieldFile):
         self._open(self._solver.world, Triangles(wall.vertices, wall.faces), capacity, wall.field_rows)
 
     def _take(self) -> Job:
-        """Copy the wall sites to the host and to the ranks that need them; the job computes the averages."""
+        """Copy the values at wall sites to the host and to the ranks that need them; the job computes the averages."""
         wall, world = self._wall(), self._solver.world
         shared = {name: wall.share(world, values) for name, values in self._values()().items()}
         return self._job(lambda: {name: wall.average(values) for name, values in shared.items()})
@@ -207,7 +207,7 @@ class AveragesFile(Series):
         return self._averages.next_after(step)
 
     def due(self, step: int) -> bool:
-        """Take a sample if one is due; return whether a window ends."""
+        """Take a sample if one is scheduled; return whether a window ends."""
         return self._averages.sample(step)
 
     def count(self, first: int, last: int) -> int:
@@ -239,14 +239,14 @@ class ExtractionFile(ScheduledSeries):
 
     writer: ExtractionSeries | None = None
 
-    def __init__(self, extraction: Extraction, schedule: Schedule, place: Place, solver: FlowSolver) -> None:
+    def __init__(self, extraction: Extraction, schedule: Schedule, target: OutputTarget, solver: FlowSolver) -> None:
         self._extraction, self.schedule, self._solver = extraction, schedule, solver
-        self.key, self.path = place.key, place.path
+        self.key, self.path = target.key, target.path
 
     @property
-    def places(self) -> Sequence[Place]:
+    def targets(self) -> Sequence[OutputTarget]:
         """Return the file and its offset file."""
-        return (Place(self.key, self.path), Place(self.key, self.path.with_suffix(".off")))
+        return (OutputTarget(self.key, self.path), OutputTarget(self.key, self.path.with_suffix(".off")))
 
     @property
     def states(self) -> int:
@@ -254,7 +254,7 @@ class ExtractionFile(ScheduledSeries):
         return self.writer.records if self.writer is not None else 0
 
     def make(self, capacity: int) -> None:
-        """Create the files, for any number of records."""
+        """Create the files, which can contain any number of records."""
         self.writer = self._extraction.open(self.path)
         self._extraction.warm_up()
 

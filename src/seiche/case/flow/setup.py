@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Convert a flow case and its sites to a model in lattice units, a number of steps and dimensionless numbers."""
+"""Conversion of a flow case and its sites to a model in lattice units, a number of steps and dimensionless numbers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from seiche.flow.model import Bgk, Collision, FlowModel, Mrt, Precision, Regular
 class Invariants:
     """Numbers that characterise the flow and its resolution; None if not defined.
 
-    `driven_velocity` is the estimate from iolets, walls and forces if the case has a `velocity_scale` of its own.
+    `driven_velocity` is the estimate from iolets, walls and forces, for a case that defines `velocity_scale`.
     """
 
     length_scale: float
@@ -47,8 +47,8 @@ class Invariants:
 class FlowSetup(Setup):
     """A flow case before a solver is created. `source` is the name of the case file, for messages.
 
-    `wall_speeds` are the largest speeds (m/s) of moving walls by name, `rule_notes` those on pressure
-    rules, `iolet_inputs` the data of each iolet from files.
+    `wall_speeds` are the maximum speeds (m/s) of moving walls by name, `rule_notes` are notes on pressure rules, and
+    `iolet_inputs` are the data of each iolet from files.
     """
 
     case: FlowCase
@@ -86,7 +86,7 @@ class FlowSetup(Setup):
 
 
 def build_setup(case: FlowCase, vessel: FlowVessel, source: str) -> FlowSetup:
-    """Return the set-up of `case` on `vessel`; CaseError for impossible iolets or time steps."""
+    """Return the set-up of `case` on `vessel`; CaseError for invalid iolets or time steps."""
     try:
         return _build_setup(case, vessel, source)
     except (OverflowError, ZeroDivisionError):
@@ -127,7 +127,7 @@ def _build_setup(case: FlowCase, vessel: FlowVessel, source: str) -> FlowSetup:
     precision = Precision(table.compute, table.storage or table.compute)
     driving_pressures = pressures
     if inflows and velocity:
-        # The pressure at a velocity iolet is estimated from the pressure drop of developed flow.
+        # The pressure at a velocity iolet is estimated from the pressure drop in developed flow.
         drop = 4.0 * law.eta_inf * velocity * _distance(vessel) / (0.5 * length_scale(case, vessel)) ** 2
         driving_pressures = pressures[0], max(pressures[1], initial_pressure(case)) + drop
     steps = _steps(case, units, period, source)
@@ -173,9 +173,9 @@ def expected_velocity(
 ) -> float | None:
     """Return the largest expected velocity (m/s), or None if it is unknown.
 
-    It is the maximum of the initial velocity, the peaks of the velocity iolets, the speeds of moving `walls`, and the
-    peak of developed flow. Developed flow is driven by the body force or by the pressures of the iolets. The former is
-    at most the acceleration in a run of `seconds`, the latter at most a free jet, sqrt(2 dp/rho).
+    It is the maximum of the initial velocity, the peaks at velocity iolets, the speeds of moving `walls`, and the peak
+    of developed flow. The velocity that a body force drives is limited by its acceleration during a run of `seconds`,
+    and the velocity that the pressures of iolets drive by that of a free jet, sqrt(2 dp/rho).
     """
     density, eta = case.fluid.density, rheology_of(case).eta_inf
     peaks = [*walls, *(inflow.peak(eta / density) for inflow in inflows)]
@@ -191,15 +191,16 @@ def expected_velocity(
 
 
 def _distance(vessel: FlowVessel) -> float:
-    """Return the largest distance (m) between two openings."""
+    """Return the maximum distance (m) between two openings."""
     centers = [plane.center for plane in vessel.sites.iolets]
     return max(math.dist(a, b) for a in centers for b in centers)
 
 
 def _developed_peak(case: FlowCase, vessel: FlowVessel, gradient: float, eta: float) -> float:
-    """Return the peak of developed flow under `gradient` (Pa/m): G h^2/(8 eta) between plates, G a^2/(4 eta) in a tube.
+    """Return the peak of developed flow for `gradient` (Pa/m): G h^2/(8 eta) between plates, G a^2/(4 eta) in a tube.
 
-    Plates are an upper bound for a duct. A box without walls accelerates without bound; 0 is returned.
+    The flow between plates is an upper bound for a duct. In a box without walls, the velocity is unbounded; the result
+    is 0.
     """
     shape = case.geometry.shape
     if isinstance(shape, PeriodicBox):
@@ -213,7 +214,7 @@ def _developed_peak(case: FlowCase, vessel: FlowVessel, gradient: float, eta: fl
 
 
 def length_scale(case: FlowCase, vessel: FlowVessel) -> float:
-    """Return the length (m) of the Reynolds number: the diameter of a tube or of the largest opening, or a gap."""
+    """Return the length scale (m) of the Reynolds number: the diameter of a tube or the largest opening, or a gap."""
     shape = case.geometry.shape
     if isinstance(shape, TubeShape):
         return 2.0 * shape.radius
@@ -323,7 +324,7 @@ def _invariants(
 
 
 def ramps_of(setup: FlowSetup) -> dict[str, float]:
-    """Return the ramp of every iolet in steps, by name."""
+    """Return the ramp of each iolet in steps, by name."""
     return {opening.name: steps_of(opening.ramp, setup.units) for opening in setup.case.iolet}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Size of a large vessel by formulas, or by the volume of its surface, without creating its sites."""
+"""Size of a large vessel from formulas or from the volume enclosed by its surface, without creating its sites."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from seiche.case.flow.geometry import FlowVessel, box_of, obstacles_of, refuse_misfit, refuse_nodes, surface_of
+from seiche.case.flow.geometry import FlowVessel, box_of, check_node_count, check_spacing, obstacles_of, surface_of
 from seiche.case.flow.openings import match
 from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.schema_shapes import Bifurcation, Channel, Duct, PeriodicBox, TubeShape
@@ -35,9 +35,9 @@ class _Size:
 
 
 def sized_vessel(case: FlowCase, folder: Path, source: str) -> FlowVessel | None:
-    """Return the vessel of a case without its sites; None if there are few, or a file lists them.
+    """Return the vessel of a case without its sites; None if there are few sites or a file lists them.
 
-    Raises CaseError for an impossible geometry and FormatError for an invalid file.
+    Raises CaseError for an invalid geometry and FormatError for an invalid file.
     """
     if case.geometry.shape is None and case.geometry.stl is None:
         return None
@@ -74,10 +74,10 @@ def _size(case: FlowCase, folder: Path) -> _Size:
         surface, planes = surface_of(case, folder)
         loops = surface.boundary_loops()
         box = np.ptp(surface.vertices, axis=0).tolist() if len(surface.vertices) else [0.0, 0.0, 0.0]
-        refuse_nodes(float(np.prod(np.maximum(np.array(box) / spacing, 1.0))))
+        check_node_count(float(np.prod(np.maximum(np.array(box) / spacing, 1.0))))
         periodic = ("x" in case.geometry.periodic, "y" in case.geometry.periodic, "z" in case.geometry.periodic)
         return _Size(abs(surface.volume), surface.capped(loops).area, box, periodic, planes)
-    refuse_misfit(shape, spacing)
+    check_spacing(shape, spacing)
     box = box_of(shape)
     x, y, z = box
     if isinstance(shape, PeriodicBox):

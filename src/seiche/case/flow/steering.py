@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Controls of a flow run: the values of iolets and the body force, in SI units."""
+"""Controls of a flow run: values of iolets and the body force, in SI units."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _change(
     changes: dict[str, Any],
     key: str,
 ) -> None:
-    """Set a key of an iolet in addition to earlier `changes`; a mean value replaces a table in time."""
+    """Change a key of an iolet in addition to the earlier `changes`; a mean value replaces a table over time."""
     case, plane = setup.case, setup.vessel.sites.iolets[number]
     changed, data = {**changes, key: value}, setup.iolet_inputs[plane.name]
     if key in ("pressure", "velocity"):

@@ -17,7 +17,7 @@ Kind = (
     | Literal["force_density", "resistance", "compliance", "surface_modulus", "surface_viscosity"]
     | Literal["energy", "force"]
 )
-#: Powers of (spacing, step, density) of one lattice unit of each kind.
+#: Powers of (spacing, step, density) in one lattice unit of each kind.
 POWERS: dict[Kind, tuple[int, int, int]] = {
     "length": (1, 0, 0),
     "time": (0, 1, 0),
@@ -44,7 +44,8 @@ Value = TypeVar("Value", float, npt.NDArray[np.float64])
 class LatticeUnits:
     """Lattice units of `spacing` m, `step` s and `density` kg/m^3; lattice density 1 is at `reference_pressure` Pa.
 
-    `viscosity` is kinematic (m^2/s), `flow_rate` a volume flow (m^3/s), `rate` a shear rate or frequency (1/s).
+    `viscosity` is kinematic (m^2/s), `flow_rate` is a volume flow rate (m^3/s), and `rate` is a shear rate or a
+    frequency (1/s).
     """
 
     spacing: float

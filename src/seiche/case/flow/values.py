@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fields of the solver in SI units, by the names of the case file."""
+"""Fields of the solver in SI units, by their names in a case file."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def si_fields(solver: Solver, units: LatticeUnits, names: Sequence[str]) -> dict
 
 
 def warm_up(solver: Solver, snapshots: Snapshots, count: int) -> None:
-    """Take a trial snapshot (collective) to allocate memory for `count` of them and compile the kernels."""
+    """Take a trial snapshot, to allocate memory for `count` snapshots and to compile the kernels (collective)."""
     snapshots.reserve(count)
     solver.measures.snapshot(snapshots).fields()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Values on the vessel wall: a triangulated surface with averages over nearby wall sites."""
+"""Values on the vessel wall, a triangulated surface, as averages over nearby wall sites."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ if TYPE_CHECKING:
     from seiche.domain.surface import Surface
     from seiche.domain.world import World
 
-#: Wall sites per triangle: enough to smooth the lattice steps, few enough to be local.
+#: Number of wall sites per triangle: enough to smooth the lattice steps, but few enough for a local average.
 NEIGHBOURS = 24
-#: Width (standard deviation, spacings) of the average; with half-way bounce-back the stress jumps at lattice steps.
+#: Standard deviation (spacings) of the weights; with half-way bounce-back, the stress is discontinuous at lattice
+#: steps.
 WIDTH = 1.5
-#: Height (spacings) above an opening up to which the smoothed wall is cut away, because it bends over the edge.
+#: Height (spacings) above an opening up to which the smoothed wall is removed, because it bends around the edge.
 RIM = 1.5
-#: Largest number of lattice points of the box in which a wall surface is computed.
+#: Maximum number of lattice points in the box in which a wall surface is computed.
 MAX_POINTS = 400_000_000
 
 
 def wall_surface(sites: SiteSet) -> Surface:
-    """Return a smooth surface around `sites`, in metres, normals out of the fluid; open at the iolets.
+    """Return a smooth surface around `sites`, in metres, open at the iolets, with normals out of the fluid.
 
-    The indicator of the fluid is smoothed over about one site and contoured at one half. Raises CaseError if the box
-    around the sites is too large.
+    The indicator function of the fluid is smoothed over about one site, and its contour at one half is computed. Raises
+    CaseError if the box around the sites is too large.
     """
     import igl
     from scipy.ndimage import gaussian_filter
@@ -63,7 +64,7 @@ def wall_surface(sites: SiteSet) -> Surface:
 
 
 def _extended(surface: Surface, sites: SiteSet) -> Surface:
-    """Return the surface with every rim near an iolet extended straight to the iolet's plane."""
+    """Return the surface with each rim near an iolet extended straight to the plane of the iolet."""
     from seiche.domain.surface import Surface
 
     vertices, faces = [surface.vertices], [surface.faces]
@@ -86,11 +87,11 @@ def _extended(surface: Surface, sites: SiteSet) -> Surface:
 
 @dataclass(frozen=True, eq=False)
 class Wall:
-    """Triangles of this rank and the wall sites (of all ranks) of their averages.
+    """Wall triangles of this rank, and the wall sites (of all ranks) over which values are averaged.
 
-    `vertices` (v, 3) metres; `faces` (f, 3); `sites` (w,) indices of the wall sites into the coordinates of the
-    vessel; `neighbours` (f, k) rows of `sites` and `weights` (f, k), each row of sum one; `owned_rows` rows of `sites`
-    owned by this rank and `field_rows` their rows in its fields.
+    `vertices` (v, 3) are in metres; `faces` (f, 3) index them. `sites` (w,) are the indices of the wall sites in the
+    coordinates of the vessel. `neighbours` (f, k) are rows of `sites`, with `weights` (f, k) that add up to one in each
+    row. `owned_rows` are the rows of `sites` that this rank owns, `field_rows` their rows in its fields.
     """
 
     vertices: npt.NDArray[np.float64]
@@ -102,22 +103,22 @@ class Wall:
     field_rows: npt.NDArray[np.int64]
 
     def sample(self, world: World, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return the mean of `values` (n_owned,) or (n_owned, c) near every triangle of this rank (collective)."""
+        """Return the mean of `values` (n_owned,) or (n_owned, c) near each triangle of this rank (collective)."""
         return self.average(self.share(world, values[self.field_rows]))
 
     def share(self, world: World, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return the values of all wall sites (w,) or (w, c) from those of this rank, at `field_rows` (collective)."""
+        """Return the values at all wall sites, (w,) or (w, c), from those of this rank at `field_rows` (collective)."""
         all_values = np.zeros((len(self.sites), *values.shape[1:]))
         all_values[self.owned_rows] = values
         return np.asarray(world.allreduce_sum(all_values))
 
     def average(self, all_values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return the mean near every triangle of this rank of the values `all_values` from `share`."""
+        """Return the mean near each triangle of this rank; `all_values` is the result of `share`."""
         return np.asarray(np.einsum("fk,fk...->f...", self.weights, all_values[self.neighbours]), np.float64)
 
 
 def make_wall(sites: SiteSet, surface: Surface, owned: npt.NDArray[np.int64], rank: int = 0, ranks: int = 1) -> Wall:
-    """Return the part of `surface` (metres) of rank `rank`, without triangles far from every wall site.
+    """Return the part of `surface` (metres) for rank `rank`, without triangles that are far from all wall sites.
 
     Raises CaseError if the vessel has no wall.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The [walls] table in lattice units: patches of the wall in spacings, velocities in sites per step."""
+"""Conversion of the [walls] table to lattice units: patches of the wall in spacings, velocities in sites per step."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ from seiche.flow.wall_links import ROUNDING, patches_of, velocity_at, wall_point
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-#: Largest distance (spacings) of a wall from its plane; half-way walls next to the plane are half a spacing away.
+#: Maximum distance (spacings) of wall points from the plane of a patch; adjacent half-way walls are half a spacing
+#: away.
 ON_PLANE = 0.25
 
 
@@ -45,10 +46,10 @@ def walls_of(case: FlowCase, units: LatticeUnits) -> Walls:
 
 
 def wall_speeds(case: FlowCase, sites: SiteSet, source: str) -> dict[str, float]:
-    """Return the largest speed (m/s) of every moving wall, by name.
+    """Return the maximum speed (m/s) of each moving wall, by name.
 
-    Raises CaseError for a moving wall or a body of [[output.force]] without links, and for two moving walls with a
-    common link.
+    Raises CaseError for a moving wall or a body of [[output.force]] without links, and for two moving walls that share
+    a link.
     """
     if not case.walls.moving and not case.output.force:
         return {}
@@ -94,7 +95,7 @@ def _moving(table: MovingWallTable, spacing: float, velocity: float, time: float
 
 
 def patch_of(where: PatchTable, spacing: float) -> Patch:
-    """Return the patch that `where` defines, for positions in units of `spacing` (m)."""
+    """Return the patch that `where` defines, as a function of positions in units of `spacing` (m)."""
 
     def scaled(point: tuple[float, float, float]) -> Floats:
         return np.array(point) / spacing

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pulsatile inflow: waveforms as Fourier harmonics, and the peak velocity of their profiles."""
+"""Pulsatile inflow: Fourier harmonics of waveforms, and the peak velocity of their profiles."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from seiche.flow.profiles import parabola, womersley
 
-#: Shapes of one cardiac cycle: samples at equal times, with mean near one. They are illustrations of typical waveforms
-#: (steep systolic rise, dicrotic notch, slow diastolic decay), not measured data.
+#: Shapes of one cardiac cycle, sampled at equal intervals, with a mean near one. They illustrate typical waveforms
+#: (steep systolic rise, dicrotic notch, slow diastolic decay) and are not measured data.
 WAVEFORMS: dict[str, tuple[float, ...]] = {
     "internal-carotid": (
         *(0.74, 0.75, 0.84, 1.10, 1.42, 1.62, 1.66, 1.60, 1.50, 1.41, 1.33, 1.24, 1.12, 1.05, 1.08, 1.10),
@@ -19,7 +19,8 @@ WAVEFORMS: dict[str, tuple[float, ...]] = {
     )
 }
 
-#: Below, the pulsating profile is a parabola to all digits; above, no lattice resolves its boundary layer.
+#: Range of Womersley numbers: below it, the pulsating profile is a parabola to all digits; above it, no lattice
+#: resolves the boundary layer.
 WOMERSLEY_RANGE = (0.01, 1000.0)
 
 
@@ -29,14 +30,14 @@ def womersley_number(radius: float, period: float, kinematic_viscosity: float) -
 
 
 def harmonics_of(samples: Sequence[float], count: int) -> tuple[complex, ...]:
-    """Return c_1 .. c_count in samples/mean = 1 + sum_k Re(c_k exp(2 pi i k t/period)); samples at equal times."""
+    """Return c_1 .. c_count of samples/mean = 1 + sum_k Re(c_k exp(2 pi i k t/period)); samples are equidistant."""
     values = np.asarray(samples, np.float64)
     spectrum = np.fft.rfft(values / values.mean()) / len(values)
     return tuple(complex(2.0 * c) for c in spectrum[1 : count + 1])
 
 
 def peak_velocity(mean: float, harmonics: Sequence[complex], alpha: float) -> float:
-    """Return the largest speed over the opening and one period, in the unit of `mean`.
+    """Return the maximum speed over the opening and one period, in the unit of `mean`.
 
     `alpha` is the Womersley number of the first harmonic; that of harmonic k is alpha sqrt(k).
     """

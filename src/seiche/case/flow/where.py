@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Select the sites of an output: on a plane or line, near points, or in a sphere."""
+"""Selection of the sites of an output: on a plane or line, near points, or in a sphere."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Floats = npt.NDArray[np.float64]
 
 
 def in_brackets(values: Iterable[float]) -> str:
-    """Return numbers as "(x, y, z)" for messages."""
+    """Return numbers in the form "(x, y, z)" for messages."""
     return "(" + ", ".join(f"{value + 0.0:.4g}" for value in values) + ")"
 
 
 def select(where: Plane | Segment | Nearest | Sphere, sites: SiteSet, key: str) -> npt.NDArray[np.int64]:
-    """Return the ascending indices of the sites that `where` selects; `key` begins messages.
+    """Return the ascending indices of the sites that `where` selects; messages begin with `key`.
 
-    Raises CaseError if there is none, or if a point is farther than a spacing from every site.
+    Raises CaseError if there is no such site, or if a point is farther than one spacing from all sites.
     """
     positions = np.asarray(sites.origin) + sites.spacing * sites.coords
     if isinstance(where, Nearest):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The lines of `seiche check` about an ultrasound case: its parameters, accuracy and cost."""
+"""Output lines of `seiche check` about an ultrasound case: its parameters, accuracy and cost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from seiche.case.check import check_lines
 from seiche.case.ultrasound.estimates import ultrasound_estimates
-from seiche.case.ultrasound.setup import UltrasoundSetup, decompose, error_of_ranks, local_parts, refuse_impossible
+from seiche.case.ultrasound.setup import UltrasoundSetup, check_limits, decompose, error_of_ranks, local_parts
 from seiche.errors import CaseError
 from seiche.ultrasound.advice import memory, shared_fields
 from seiche.ultrasound.crossing import cuts_along_diagonal
@@ -23,7 +23,7 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> list[str]:
     Raises:
         CaseError: the grid cannot be partitioned, or the case uses a feature that is limited to one rank.
     """
-    refuse_impossible(setup, ranks)
+    check_limits(setup, ranks)
     problem, case = setup.problem, setup.case
     bytes_needed = memory(problem, case.run.scheme, case.run.precision, setup.request, case.run.device)
     speeds, densities = ((float(np.min(v)), float(np.max(v))) for v in (problem.sound_speed, problem.density))
@@ -54,7 +54,7 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> list[str]:
 
 
 def _rank_rows(setup: UltrasoundSetup, ranks: int, frequencies: Sequence[float]) -> tuple[list[tuple[str, str]], float]:
-    """Return the lines about several ranks, and the ratio of their total work to that of one."""
+    """Return the lines about several ranks, and the ratio of their total work to that of one rank."""
     problem, decomposition = setup.problem, decompose(setup, ranks)
     basis, overlap = decomposition.basis, decomposition.overlap
     if basis == "auto":  # the choice of a run without a machine file

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Estimates of an ultrasound case: at each frequency of its sources, of its layers, sources and sensors."""
+"""Estimates of an ultrasound case, at each source frequency and for its layers, sources and sensors."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from seiche.case.ultrasound.sources import BallSource, Signal
 from seiche.solver import Estimate
 from seiche.ultrasound.advice import estimates
 
-#: Largest share of a wave that the absorbing layers leave at normal incidence (-60 dB).
+#: Largest advised fraction of a wave that passes the absorbing layers at normal incidence (-60 dB).
 WRAPPED_ADVISED = 1e-3
-#: Largest length of the grid over the distance of shock formation without nonlinearity: harmonics of half as much.
+#: Largest advised length of the grid in a linear medium, divided by the shock formation distance; the second harmonic
+#: then has half this relative amplitude.
 STEEPENING_ADVISED = 0.2
 #: Coefficient of nonlinearity of water, 1 + (B/A)/2.
 _NONLINEARITY = 3.5
-#: Least radius of an initial pressure, in points: smaller ones lose their edges by smoothing (eq. 18).
+#: Smallest advised radius of an initial pressure, in points; smoothing removes the edges of smaller ones (eq. 18).
 RADIUS_ADVISED = 3.0
 _BOUNDS = "theory/ultrasound.md#bounds-of-estimates"
 
 
 def ultrasound_estimates(setup: UltrasoundSetup) -> list[Estimate]:
-    """Return the estimates of a case before a run; without a source of known frequency, by the spectra."""
+    """Return the estimates of a case before a run, from spectra if no source has a known frequency."""
     problem, scheme = setup.problem, setup.case.run.scheme
     frequencies = sorted({source.frequency for source in setup.case.source if isinstance(source, Signal)})
     at_frequencies: list[float | None] = [*frequencies] or [None]
@@ -39,7 +40,7 @@ def _time(setup: UltrasoundSetup) -> Iterator[Estimate]:
 
 
 def _layers(setup: UltrasoundSetup) -> Iterator[Estimate]:
-    """Yield the share of a wave that crosses the layers at both borders of an axis; the grid is periodic."""
+    """Yield the fraction of a wave that crosses the layers at both ends of an axis; the grid is periodic."""
     problem = setup.problem
     left = {
         axis: math.exp(-0.4 * layer.alpha * layer.size * problem.reference_speed / float(np.max(problem.sound_speed)))
@@ -49,7 +50,7 @@ def _layers(setup: UltrasoundSetup) -> Iterator[Estimate]:
     strength = setup.case.layer.strength
     points = math.ceil(-math.log(WRAPPED_ADVISED) / (0.4 * strength)) if strength > 0 else 0
     yield Estimate(
-        name="amplitude that the absorbing layers leave",
+        name="amplitude transmitted by the absorbing layers",
         value=left[axis],
         where=f"along {axis}",
         greatest=WRAPPED_ADVISED,
@@ -60,7 +61,7 @@ def _layers(setup: UltrasoundSetup) -> Iterator[Estimate]:
 
 
 def _sources(setup: UltrasoundSetup) -> Iterator[Estimate]:
-    """Yield the extent of the smallest source, and the radius of the smallest initial pressure, in points."""
+    """Yield the extent of the smallest source and the radius of the smallest initial pressure, in points."""
     spacing, tables = max(setup.grid.spacings), list(enumerate(setup.case.source))
     extents = {number: table.shape().size() / spacing for number, table in tables if isinstance(table, Signal)}
     if extents:
@@ -82,7 +83,7 @@ def _sources(setup: UltrasoundSetup) -> Iterator[Estimate]:
 
 
 def _steepening(setup: UltrasoundSetup) -> Iterator[Estimate]:
-    """Yield how far waves of the amplitude of a source steepen across the grid, which a linear medium leaves out."""
+    """Yield the steepening, across the grid, of waves with the source amplitude, which a linear medium neglects."""
     problem = setup.problem
     if problem.BonA is not None:
         return
@@ -96,7 +97,7 @@ def _steepening(setup: UltrasoundSetup) -> Iterator[Estimate]:
     if per_length:
         number = max(per_length, key=per_length.__getitem__)
         yield Estimate(
-            name="length of the grid over the distance of shock formation",
+            name="length of the grid over the shock formation distance",
             value=length * per_length[number],
             where=f"source[{number}]",
             greatest=STEEPENING_ADVISED,
@@ -107,14 +108,14 @@ def _steepening(setup: UltrasoundSetup) -> Iterator[Estimate]:
 
 
 def _sensors(setup: UltrasoundSetup) -> Iterator[Estimate]:
-    """Yield the least distance of a sensor from the absorbing layer, negative inside it, and that from a source."""
-    grid, places = setup.grid, np.array(setup.case.record.points, np.float64)
-    if not len(places):
+    """Yield the smallest distances of a sensor from the absorbing layer (negative inside it) and from a source."""
+    grid, positions = setup.grid, np.array(setup.case.record.points, np.float64)
+    if not len(positions):
         return
     sizes = np.array(setup.layers.sizes) if setup.layers.inside else np.zeros(len(grid.shape))
     low = np.array([grid.positions(axis)[0] for axis in grid.axes]) + sizes * grid.spacings
     high = np.array([grid.positions(axis)[-1] for axis in grid.axes]) - sizes * grid.spacings
-    room = np.minimum(places - low, high - places) / grid.spacings
+    room = np.minimum(positions - low, high - positions) / grid.spacings
     number = int(np.argmin(room.min(1)))
     yield Estimate(
         name="distance from the absorbing layer",
@@ -130,7 +131,7 @@ def _sensors(setup: UltrasoundSetup) -> Iterator[Estimate]:
         getattr(table, name) for table in setup.case.source for name in ("position", "center") if hasattr(table, name)
     ]
     if middles:
-        gaps = np.linalg.norm(places[:, None] - np.array(middles), axis=2).min(1) / max(grid.spacings)
+        gaps = np.linalg.norm(positions[:, None] - np.array(middles), axis=2).min(1) / max(grid.spacings)
         nearest = int(np.argmin(gaps))
         yield Estimate(
             name="distance from the middle of the nearest source",

@@ -13,14 +13,14 @@ from seiche.case.ultrasound.check import describe
 from seiche.case.ultrasound.estimates import ultrasound_estimates
 from seiche.case.ultrasound.run import UltrasoundCaseRun
 from seiche.case.ultrasound.schema import UltrasoundCase
-from seiche.case.ultrasound.setup import UltrasoundSetup, open_solver, prepare, refuse_impossible
+from seiche.case.ultrasound.setup import UltrasoundSetup, check_limits, open_solver, prepare
 from seiche.case.ultrasound.size import sized_setup
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.observe.plan import PlannedRank, planned_rank
 from seiche.observe.stage import Stage
 
-#: Number of sampled steps from which the frequency of each kind of step is estimated.
+#: Number of sampled steps from which the fraction of each kind of step is estimated.
 _SAMPLES = 512
 
 
@@ -41,7 +41,7 @@ class UltrasoundPlan(PlannedCase):
 
     def check_ranks(self, ranks: int) -> None:
         """Raise a CaseError for a number of ranks on which the case cannot run."""
-        refuse_impossible(self.setup, ranks)
+        check_limits(self.setup, ranks)
 
     def rank(self, world: World, device: str) -> tuple[PlannedRank, str]:
         """Return the plan of one rank (collective)."""

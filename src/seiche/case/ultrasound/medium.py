@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The medium of an ultrasound case from numbers, materials, regions, files or a CT image."""
+"""Medium of an ultrasound case, from numbers, materials, regions, files or a CT image."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def medium_of(table: MediumTable, grid: Grid, folder: Path) -> Medium:
     """Return the medium of a case; files are relative to `folder`.
 
     Raises:
-        CaseError: a property is missing, or a region or file does not fit the grid.
+        CaseError: a property is missing, or a region or a file does not match the grid.
         FormatError: a file is invalid.
     """
     power = table.exponent
@@ -53,7 +53,7 @@ def medium_of(table: MediumTable, grid: Grid, folder: Path) -> Medium:
 
 
 def medium_with(values: Mapping[str, Any], table: MediumTable) -> Medium:
-    """Return a medium with properties by name; those of absorption are omitted if nothing absorbs."""
+    """Return a medium with properties by name; those of absorption are omitted if there is no absorption."""
     power = table.exponent
     absorbs = power is not None and np.any(values.get("alpha_coeff", 0.0))
     return Medium(
@@ -69,13 +69,13 @@ def medium_with(values: Mapping[str, Any], table: MediumTable) -> Medium:
 
 
 def averages(table: MediumTable) -> bool:
-    """Return whether the regions of a medium are averaged over the cells of points."""
+    """Return whether the regions of a medium are averaged over the cells around the points."""
     by_point = table.file is not None or table.ct is not None or table.alpha_mode == "relaxation"
     return bool(table.region) and table.average and not by_point
 
 
 def _fill_regions(regions: Sequence[Filled], values: dict[str, Any], grid: Grid) -> None:
-    """Replace values by those of the last region that contains a point; CaseError if a region contains none."""
+    """Set the values at each point to those of the last region that contains it; CaseError for an empty region."""
     for number, (region, properties) in enumerate(regions):
         inside = region_points(region, grid, f"medium.region[{number}]")
         if not inside.any():

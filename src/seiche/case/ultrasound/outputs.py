@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Final output of an ultrasound run: records, images and temperatures, as HDF5 and as a figure."""
+"""Final outputs of an ultrasound run: records, images and temperatures, as HDF5 and as a figure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche import __version__
-from seiche.case.output import Final, Place
+from seiche.case.output import Final, OutputTarget
 from seiche.case.ultrasound.setup import UltrasoundSetup, decompose
 from seiche.case.ultrasound.sources import CurvedSource
 from seiche.io.files import replacing
@@ -45,10 +45,10 @@ class ResultFile(Final):
         self.arrays: Arrays = {}
 
     @property
-    def places(self) -> Sequence[Place]:
-        """Return file and picture."""
-        files = [Place("output.file", self._file, "HDF5 file")]
-        return files + ([Place("output.picture", self._picture)] if self._picture is not None else [])
+    def targets(self) -> Sequence[OutputTarget]:
+        """Return the file and the picture."""
+        files = [OutputTarget("output.file", self._file, "HDF5 file")]
+        return files + ([OutputTarget("output.picture", self._picture)] if self._picture is not None else [])
 
     def finish(self) -> list[Path]:
         """Write the results on rank 0, unless the run was stopped before its last step."""
@@ -103,7 +103,7 @@ class ResultFile(Final):
         return {"heat": heat, "temperature": hottest, "dose": state.dose}
 
     def maxima(self) -> dict[str, Any]:
-        """Return the largest values of the recorded maps and their positions."""
+        """Return the maxima of the recorded maps and their positions."""
         largest: dict[str, Any] = {}
         arrays, grid = self.arrays, self._setup.grid
         for name in ("p_amplitude", "p_max_all", "image", "temperature", "dose"):
@@ -187,7 +187,7 @@ def unit_of(name: str) -> str:
 
 
 def label_of(focus: dict[str, Any]) -> str:
-    """Return pressure and -6 dB size of a focus of `ResultFile.foci` on one line, in kPa and mm."""
+    """Return the pressure and the -6 dB size of a focus of `ResultFile.foci` as text, in kPa and mm."""
     length, width = (
         "beyond the grid" if focus[key] is None else f"{1e3 * focus[key]:.3g} mm"
         for key in ("length_6dB_m", "width_6dB_m")

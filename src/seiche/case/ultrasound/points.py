@@ -23,7 +23,7 @@ class Ball(Table):
 
 
 def along(grid: Grid, axis: str) -> Floats:
-    """Return the coordinates of an axis in a shape that broadcasts to the grid."""
+    """Return the coordinates along an axis, in a shape that broadcasts to the grid."""
     number = grid.axes.index(axis)
     return grid.positions(axis).reshape([-1 if k == number else 1 for k in range(len(grid.shape))])
 

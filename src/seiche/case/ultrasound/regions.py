@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Regions of an ultrasound medium: their points, and averages over the cells of points that their boundaries cut.
+"""Regions of an ultrasound medium: their points, and averages over the cells that their boundaries cut.
 
-The cell of a point is the box of one spacing along each axis around it (theory/ultrasound, section 14, eq. 33).
+The cell of a point is the box around it with a side of one spacing (theory/ultrasound, section 14, eq. 33).
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ Flags = npt.NDArray[np.bool_]
 Region = BoxRegion | BallRegion | ShellRegion
 #: A region and the properties that it replaces.
 Filled = tuple[Region, Mapping[str, float]]
-#: Samples along each axis of a cell by number of axes; cells are divided at the sides of boxes, too.
+#: Samples along each axis of a cell, by the number of axes; cells are also divided at the sides of boxes.
 _SAMPLES = {1: 16, 2: 16, 3: 5}
-#: Points or samples treated at a time.
+#: Number of points or samples processed at a time.
 _CHUNK = 1 << 18
-#: Distance of a boundary from a side of a cell, in its size, below which it lies on the side.
+#: Distance of a boundary from the side of a cell, relative to the cell size, below which it is taken to be on the side.
 _ON_SIDE = 1e-9
-#: Largest relative change of a value when it is sharpened.
+#: Maximum relative change of a value by sharpening.
 LARGEST_CHANGE = 1 / 8
 
 
 def check_region(region: Region, grid: Grid, name: str) -> None:
-    """Raise a CaseError if the number of axes of a region is not the grid's, or if its radii are not in order."""
+    """Raise a CaseError if a region does not have the number of axes of the grid, or if its radii are not in order."""
     position = region.lower if isinstance(region, BoxRegion) else region.center
     check_axes(f"{name}.{'lower' if isinstance(region, BoxRegion) else 'center'}", position, grid)
     if isinstance(region, BoxRegion):
@@ -46,7 +46,7 @@ def check_region(region: Region, grid: Grid, name: str) -> None:
 
 
 def region_points(region: Region, grid: Grid, name: str) -> Flags:
-    """Return the points of the grid inside a region, as a mask; CaseError for an impossible region."""
+    """Return the points of the grid inside a region, as a mask; CaseError for an invalid region."""
     check_region(region, grid, name)
     if isinstance(region, BoxRegion):
         inside = np.ones(grid.shape, bool)
@@ -61,11 +61,11 @@ def region_points(region: Region, grid: Grid, name: str) -> Flags:
 
 
 def average_regions(regions: Sequence[Filled], values: Mapping[str, float], grid: Grid) -> dict[str, Any]:
-    """Return a uniform medium with regions, in their order, averaged over the cells of points that boundaries cut.
+    """Return a uniform medium with `regions`, averaged over the cells that boundaries cut.
 
-    Density is averaged over the cell, and so are the compressibility 1/(rho c^2), absorption and B/A. Density has the
-    cells of staggered points too, "staggered_density". Compressibility and staggered density are sharpened
-    (theory/ultrasound, eq. 33). Points away from boundaries have their exact values.
+    Density, compressibility 1/(rho c^2), absorption and B/A are averaged over the cell. The density is also averaged
+    over the cells of staggered points, "staggered_density". Compressibility and staggered density are sharpened
+    (theory/ultrasound, eq. 33). Values at points away from boundaries are exact.
 
     Args:
         regions: regions and the properties that they replace.
@@ -96,7 +96,7 @@ def average_regions(regions: Sequence[Filled], values: Mapping[str, float], grid
 def _averaged(
     regions: Sequence[Filled], values: Mapping[str, float], grid: Grid, shifted: int | None
 ) -> dict[str, Floats]:
-    """Return the properties that regions replace, at points or half a spacing `shifted` along an axis."""
+    """Return the properties that regions replace, at the points or half a spacing along the axis `shifted`."""
     names = {name for _, properties in regions for name in properties}
     result = {name: np.full(grid.shape, values.get(name, 0.0), np.float64) for name in names}
     rows = max(1, _CHUNK // int(np.prod(grid.shape[1:], dtype=np.int64)))
@@ -111,9 +111,9 @@ def _averaged(
 
 
 def _sharpened(values: Floats) -> Floats:
-    """Return values less 1/24 of their second differences along all axes, which undoes the width of the cells.
+    """Return values minus 1/24 of their second differences along all axes, which compensates the width of the cells.
 
-    The change is at most an eighth of a value. Values without differences are unchanged; ends of axes have none.
+    The change is at most an eighth of a value. At the ends of an axis, its difference is zero.
     """
     result = values.copy()
     rows = max(1, _CHUNK // int(np.prod(values.shape[1:], dtype=np.int64)))
@@ -135,7 +135,7 @@ def _sharpened(values: Floats) -> Floats:
 class _Slab:
     """A range of rows of the grid along its first axis, and the regions with their properties.
 
-    Points are half a spacing `shifted` along an axis.
+    Points are shifted by half a spacing along the axis `shifted`, if it is not None.
     """
 
     grid: Grid
@@ -144,7 +144,9 @@ class _Slab:
     shifted: int | None
 
     def fill(self, values: Mapping[str, Floats], uniform: Mapping[str, float]) -> Flags:
-        """Write the medium of the slab to `values`, which contain the uniform one; return flags of the regions in it.
+        """Write the medium of the slab to `values`, which contain the uniform medium.
+
+        Return flags of the regions in it.
 
         `uniform` is the medium without regions.
         """
@@ -181,10 +183,10 @@ class _Slab:
     def _means(
         self, centres: Sequence[Floats], flags: Sequence[tuple[Flags, Flags]], uniform: Mapping[str, float]
     ) -> tuple[dict[str, tuple[Floats, Flags]], Flags]:
-        """Return averages over cells, with flags of those that differ within the cell, and the regions in any cell.
+        """Return averages over cells with flags of the varying ones, and flags of the regions found in any cell.
 
-        `centres` are those of the cells along each axis; `flags` are whether a region cuts a cell, and whether it
-        contains its centre; `uniform` are the values without regions.
+        `centres` are those of the cells along each axis. `flags` state whether a region cuts a cell, and whether it
+        contains its centre. `uniform` are the values without regions.
         """
         dimensions = len(centres)
         lines = [self._line(axis, x) for axis, x in enumerate(centres)]
@@ -218,7 +220,7 @@ class _Slab:
         return {name: (value, varying[name]) for name, value in means.items()}, reached
 
     def _line(self, axis: int, centres: Floats) -> tuple[Floats, Floats]:
-        """Return positions and weights of the samples of cells along an axis, (cells, samples) each."""
+        """Return the positions and weights of the samples of cells along an axis, both (cells, samples)."""
         half, dimensions = self.grid.spacings[axis] / 2, len(self.grid.shape)
         low, high = centres - half, centres + half
         planes = np.unique([plane for region, _ in self.regions for plane in _planes(region, axis, dimensions)])
@@ -229,7 +231,7 @@ class _Slab:
 
 
 def _planes(region: Region, axis: int, dimensions: int) -> Sequence[float]:
-    """Return the coordinates along an axis of the plane boundaries of a region normal to it."""
+    """Return the coordinates, along an axis, of the plane boundaries of a region that are normal to it."""
     if isinstance(region, BoxRegion):
         return region.lower[axis], region.upper[axis]
     if dimensions > 1:
@@ -239,7 +241,7 @@ def _planes(region: Region, axis: int, dimensions: int) -> Sequence[float]:
 
 
 def _contains(region: Region, coordinates: Sequence[Floats]) -> Flags:
-    """Return whether a region contains points, given by arrays of coordinates that broadcast to each other."""
+    """Return whether a region contains points, whose coordinates are arrays that broadcast to each other."""
     if isinstance(region, BoxRegion):
         intervals = [(x >= a) & (x <= b) for x, a, b in zip(coordinates, region.lower, region.upper, strict=True)]
         return np.asarray(reduce(np.logical_and, intervals))
@@ -250,7 +252,7 @@ def _contains(region: Region, coordinates: Sequence[Floats]) -> Flags:
 
 
 def _cuts(region: Region, low: Sequence[Floats], high: Sequence[Floats]) -> Flags:
-    """Return whether the boundary of a region is inside cells, given by their ends along each axis."""
+    """Return whether the boundary of a region is inside cells with the ends `low` and `high` along each axis."""
     margins = [_ON_SIDE * (b - a) for a, b in zip(low, high, strict=True)]
     if isinstance(region, BoxRegion):
         sides = list(zip(low, high, region.lower, region.upper, margins, strict=True))

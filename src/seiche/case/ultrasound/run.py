@@ -38,7 +38,7 @@ class UltrasoundCaseRun(CaseRun):
         self.outputs = [self.records]
 
     def matches(self) -> Mapping[str, Match]:
-        """Return grid, medium, records and initial pressure; other sources may change at a restart."""
+        """Return grid, medium, records and initial pressure; other sources may be changed at a restart."""
         setup, problem, run = self.setup, self.setup.problem, self.setup.case.run
         grid = (problem.shape, problem.spacing, problem.dt, [repr(layer) for layer in problem.pml])
         medium = (problem.reference_speed, problem.sound_speed, problem.density, problem.staggered_density)
@@ -64,7 +64,7 @@ class UltrasoundCaseRun(CaseRun):
         return self.records.arrays
 
     def labelled(self, names: Sequence[str], grid: GridRequest | None = None) -> LabelledParts:
-        """Return fields on the grid of the case; after the last step also the records and the maps."""
+        """Return fields on the grid of the case and, after the last step, also the records and maps."""
         refuse_grid("ultrasound", grid)
         setup, points = self.setup, self.setup.grid
         axes, shape = tuple(points.axes), tuple(points.shape)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Convert the tables of an ultrasound case to grid, medium, sources, sensors and the problem."""
+"""Conversion of the tables of an ultrasound case to grid, medium, sources, sensors and the problem."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from seiche.ultrasound.solver import UltrasoundSolver
 
 @dataclass(frozen=True)
 class UltrasoundSetup(Setup):
-    """A case as input of the solver; `request` has no sink, `limit` is the largest stable time step in s."""
+    """A case as input of the solver; `request` has no sink, and `limit` is the maximum stable time step in s."""
 
     case: UltrasoundCase
     source: str
@@ -72,7 +72,7 @@ class UltrasoundSetup(Setup):
 _SPEEDS, _DENSITIES = (10.0, 1e5), (1e-3, 1e5)
 #: Range of Courant numbers; the highest is that of `grid.cfl`.
 _COURANT = (1e-5, 2.0)
-#: Points per wavelength above which a frequency must have a wrong unit.
+#: Number of points per wavelength above which a frequency must have a wrong unit.
 _MAX_PPW = 1e4
 #: Overlaps (points) tried for `run.error`, in ascending order.
 WIDTHS = (4, 6, 8, 10, 12, 16, 20, 24, 32)
@@ -82,7 +82,7 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
     """Create the problem of a case on every rank; nothing is allocated on a device.
 
     Raises:
-        CaseError: a key or value is wrong, or the case is impossible.
+        CaseError: a key or value is wrong, or the case cannot run.
         FormatError: a file is invalid.
     """
     case = check_tables(source.tables, str(source.path), UltrasoundCase)
@@ -91,7 +91,7 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
     except CaseError as error:
         raise CaseError(f"{source.path}: {error}") from None
     if world is not None:
-        refuse_impossible(setup, world.size)
+        check_limits(setup, world.size)
     return setup
 
 
@@ -118,19 +118,19 @@ def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
     empty = Grid(table.shape, table.spacing)
     medium = medium_of(case.medium, empty, path.parent)
     grid = with_time(case, empty, medium)
-    refuse_absurd(medium, grid)
+    check_plausible(medium, grid)
     layers = Layers.of(grid, case.layer.points, case.layer.strength, case.layer.inside)
     source, sensor = _source(case, grid, path.parent), sensor_of(case, grid, _ring(case, grid))
     sensor.check(grid)
     problem = problem_of(grid, medium, source, layers)
-    refuse_frequencies(case, problem)
+    check_frequencies(case, problem)
     limit = check_stability(problem, case.run.scheme, "grid")
     request = request_of(grid, sensor, layers)
     notes = slow_extents(problem)
     return UltrasoundSetup(case, str(path), grid, medium, sensor, layers, problem, request, limit, notes)
 
 
-def refuse_absurd(medium: Medium, grid: Grid) -> None:
+def check_plausible(medium: Medium, grid: Grid) -> None:
     """Raise a CaseError for a medium or a time step that is wrong by orders of magnitude."""
     assert grid.dt is not None
     for name, field, unit, (low, high) in (
@@ -138,7 +138,7 @@ def refuse_absurd(medium: Medium, grid: Grid) -> None:
         ("density", medium.density, "kg/m^3", _DENSITIES),
     ):
         for value in (float(np.min(field)), float(np.max(field))):
-            if 0 < value < low or high < value < np.inf:  # the problem refuses others
+            if 0 < value < low or high < value < np.inf:  # the problem rejects other values
                 raise CaseError(
                     f"medium.{name}: {value:g} {unit} is not between {low:g} and {high:g} {unit}, which include all"
                     " known media; check its unit"
@@ -151,8 +151,8 @@ def refuse_absurd(medium: Medium, grid: Grid) -> None:
         )
 
 
-def refuse_frequencies(case: UltrasoundCase, problem: Problem) -> None:
-    """Raise a CaseError for a source of a frequency that the grid cannot represent, or wrong by orders of magnitude."""
+def check_frequencies(case: UltrasoundCase, problem: Problem) -> None:
+    """Raise a CaseError for a frequency that the grid cannot represent or that is wrong by orders of magnitude."""
     frequencies = {number: tone.frequency for number, tone in enumerate(case.source) if isinstance(tone, Signal)}
     for number, frequency in frequencies.items():
         if (resolved := points_per_wavelength(problem, frequency)) < MIN_PPW:
@@ -195,7 +195,7 @@ def signal_of(tone: Signal, grid: Grid) -> npt.NDArray[np.float64]:
 
 
 def signals_of(case: UltrasoundCase) -> list[list[int]]:
-    """Return the numbers of the sources with the same signal, one list for each emitter."""
+    """Return the numbers of the sources of each emitter, which are those with the same signal."""
     groups: dict[tuple[float, float | None, float], list[int]] = {}
     for number, source in enumerate(case.source):
         if isinstance(source, Signal):
@@ -225,7 +225,7 @@ def _source(case: UltrasoundCase, grid: Grid, folder: Path) -> Source:
 
 
 def shape_of(tone: Signal, grid: Grid, name: str) -> Shape:
-    """Return the shape of a source; CaseError, beginning with `name`, if it does not fit the axes of the grid."""
+    """Return the shape of a source; CaseError, beginning with `name`, if its axes do not match those of the grid."""
     keys = dict(tone)
     for key, value in keys.items():
         if isinstance(value, tuple) and value:  # a position, or a list of them
@@ -276,9 +276,11 @@ def sensor_of(case: UltrasoundCase, grid: Grid, mask: npt.NDArray[np.bool_] | No
 
 
 def decompose(setup: UltrasoundSetup, ranks: int) -> Decomposition:
-    """Return the partition of the grid; with `run.error`, the smallest overlap whose predicted error is small enough.
+    """Return the partition of the grid.
 
-    If there is none, "auto" becomes "global".
+    With `run.error`, the smallest overlap with a sufficiently small predicted error.
+
+    If there is no such overlap, "auto" becomes "global".
 
     Raises:
         CaseError: there is no such overlap, or no source has a frequency.
@@ -312,7 +314,7 @@ def decompose(setup: UltrasoundSetup, ranks: int) -> Decomposition:
 
 
 def local_parts(setup: UltrasoundSetup, ranks: int, split: tuple[int, ...] | None, overlap: int) -> list[Part]:
-    """Return the parts of the local basis; overlaps are wider than `overlap` where line transforms require it.
+    """Return the parts of the local basis; overlaps are wider than `overlap` if the line transforms require it.
 
     Raises:
         CaseError: the grid cannot be partitioned in this way.
@@ -323,7 +325,7 @@ def local_parts(setup: UltrasoundSetup, ranks: int, split: tuple[int, ...] | Non
 
 
 def error_of_ranks(problem: Problem, parts: Sequence[Part], frequency: float) -> float:
-    """Return the predicted relative error of a wave and its onset that cross the cuts of the local basis."""
+    """Return the predicted relative error of a wave, and of its onset, that crosses the cuts of the local basis."""
     cfl = problem.dt * problem.reference_speed / min(problem.spacing)
     resolved = points_per_wavelength(problem, frequency)
     width = min_overlap(parts)
@@ -331,7 +333,7 @@ def error_of_ranks(problem: Problem, parts: Sequence[Part], frequency: float) ->
     return float(cuts_along_diagonal(parts) * per_cut)
 
 
-def refuse_impossible(setup: UltrasoundSetup, ranks: int) -> None:
+def check_limits(setup: UltrasoundSetup, ranks: int) -> None:
     """Raise a CaseError for a case that cannot run on `ranks` ranks, before anything is allocated."""
     if ranks == 1:
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Set-up of a case with a large grid for `seiche check`, without any array over the grid."""
+"""Set-up of a case with a large grid for `seiche check`, without arrays over the grid."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from seiche.case.ultrasound.regions import LARGEST_CHANGE
 from seiche.case.ultrasound.schema import BoxRegion, MediumTable, UltrasoundCase
 from seiche.case.ultrasound.setup import (
     UltrasoundSetup,
-    refuse_absurd,
-    refuse_frequencies,
+    check_frequencies,
+    check_plausible,
     sensor_of,
     shape_of,
     signal_of,
@@ -39,17 +39,17 @@ from seiche.ultrasound.simulate import Layers, check_stability, request_of
 
 #: Number of points above which `seiche check` creates no array over the grid.
 MAX_CREATED_POINTS = 2_000_000
-#: Points along a source from which its size on the grid is estimated.
+#: Number of points along a source from which its size on the grid is estimated.
 _POINTS_ALONG = 64
 _NOTE = "about {0:.3g} points: the sizes of media and sources are estimated from their tables"
 
 
 @dataclass(frozen=True)
 class SizedProblem(Problem):
-    """A problem without arrays over the grid: a field lists the values that occur, in any order.
+    """A problem without arrays over the grid; a field contains the values that occur, in any order.
 
     Attributes:
-        delayed_samples: samples of signals that differ from point to point.
+        delayed_samples: number of samples of signals that differ between points.
     """
 
     delayed_samples: int = 0
@@ -64,9 +64,9 @@ class SizedProblem(Problem):
 
 
 def sized_setup(source: CaseFile) -> UltrasoundSetup | None:
-    """Return the set-up of a case with a large grid; None if the grid is small, or files have values on it.
+    """Return the set-up of a case with a large grid; None if the grid is small or files contain values on it.
 
-    Raises CaseError for an impossible case.
+    Raises CaseError for a case that cannot run.
     """
     case, path = check_tables(source.tables, str(source.path), UltrasoundCase), source.path
     shape, medium = case.grid.shape, case.medium
@@ -83,10 +83,10 @@ def sized_setup(source: CaseFile) -> UltrasoundSetup | None:
 def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
     medium = _medium(case.medium, Grid(case.grid.shape, case.grid.spacing))
     grid = with_time(case, Grid(case.grid.shape, case.grid.spacing), medium)
-    refuse_absurd(medium, grid)
+    check_plausible(medium, grid)
     layers = Layers.of(grid, case.layer.points, case.layer.strength, case.layer.inside)
     problem = _problem(case, grid, medium, layers)
-    refuse_frequencies(case, problem)
+    check_frequencies(case, problem)
     limit = check_stability(problem, case.run.scheme, "grid")
     sensor, request = _records(case, grid, layers)
     notes = (*slow_extents(problem), _NOTE.format(problem.points))
@@ -94,7 +94,7 @@ def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
 
 
 def _medium(table: MediumTable, grid: Grid) -> Medium:
-    """Return the medium with one value for each part instead of each point; CaseError for an impossible part."""
+    """Return the medium with one value per part instead of one per point; CaseError for an invalid part."""
     power = table.exponent
     parts = [properties_of(table, power)]
     for number, region in enumerate(table.region):
@@ -117,7 +117,7 @@ def _medium(table: MediumTable, grid: Grid) -> Medium:
 
 
 def _extremes(parts: list[dict[str, float]], dimensions: int) -> list[dict[str, float]]:
-    """Return the stiffest and the softest part with the extreme speeds of averages (theory/ultrasound, eq. 33)."""
+    """Return the stiffest and softest part, which have the extreme speeds of averages (theory/ultrasound, eq. 33)."""
     complete = [part for part in parts if "sound_speed" in part and "density" in part]
     if not complete:
         return [{}, {}]
@@ -180,7 +180,7 @@ def _problem(case: UltrasoundCase, grid: Grid, medium: Medium, layers: Layers) -
 
 
 def _sources(case: UltrasoundCase, grid: Grid, speed: float) -> tuple[tuple[MaskSource, ...], int]:
-    """Return the sources with points that stand for their number, and the samples of delayed signals."""
+    """Return the sources with placeholders for their points, and the number of samples of delayed signals."""
     assert grid.dt is not None
     for number, ball in enumerate(case.source):
         if isinstance(ball, BallSource):
@@ -205,10 +205,10 @@ def _sources(case: UltrasoundCase, grid: Grid, speed: float) -> tuple[tuple[Mask
 
 
 def points_of(shape: Shape, grid: Grid, name: str) -> int:
-    """Return about how many points of the grid have a weight of a shape: those within half the width of the kernel.
+    """Return the approximate number of grid points with a weight of a shape, those within half the kernel width.
 
-    A cube of that width swept along a surface of normal n fills its width times |n_x| + |n_y| + |n_z| per area, and
-    half a square at the rim. Raises CaseError for a shape that is not inside the grid.
+    A cube of this width, swept along a surface with normal n, fills a volume of its width times |n_x| + |n_y| + |n_z|
+    per unit area, and half a square at the rim. Raises CaseError for a shape that is not inside the grid.
     """
     spacing, dimensions = min(grid.spacings), len(grid.shape)
     width = 2 * HALF_WIDTH
@@ -221,7 +221,7 @@ def points_of(shape: Shape, grid: Grid, name: str) -> int:
 
 
 def _records(case: UltrasoundCase, grid: Grid, layers: Layers) -> tuple[Sensor, Request]:
-    """Return the sensor, and the request with points that stand for the number of those of a ring."""
+    """Return the sensor and the request, with placeholders for the points of a ring."""
     sensor, ring = sensor_of(case, grid, None), case.record.ring
     if ring is None:
         sensor.check(grid)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sources of an ultrasound case: tables with a shape and a tone, or with an initial pressure."""
+"""Sources of an ultrasound case: tables with a shape and a tone, or an initial pressure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 class Signal(SourceTable):
     """A tone of a source."""
 
-    #: Required number of axes of the grid, None for any.
+    #: Required number of axes of the grid; None if any number is permitted.
     axes: ClassVar[int | None] = 3
     frequency: PositiveFrequency = Field(description="frequency")
     amplitude: PositivePressure = Field(description="pressure emitted to each side by a large flat source")
@@ -121,7 +121,7 @@ class InitialPressure(SourceTable):
 
     @abstractmethod
     def field(self, name: str, grid: Grid, folder: Path) -> Floats:
-        """Return the pressure (Pa) at all points; its files are in `folder`, messages begin with `name`."""
+        """Return the pressure (Pa) at all points; files are in `folder`, and messages begin with `name`."""
 
 
 class BallSource(Ball, InitialPressure):
@@ -131,7 +131,7 @@ class BallSource(Ball, InitialPressure):
     pressure: PositivePressure = Field(description="initial pressure")
 
     def field(self, name: str, grid: Grid, folder: Path) -> Floats:
-        """Return the pressure; CaseError for a ball without points or with another number of axes."""
+        """Return the pressure; CaseError for a ball that contains no point or has a wrong number of axes."""
         check_axes(f"{name}.center", self.center, grid)
         inside = distance(grid, self.center) <= self.radius
         if not inside.any():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The lines of `seiche check` about waves and their cost; no field is allocated."""
+"""Output lines of `seiche check` about waves and their cost; no field is allocated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from seiche.waves.sampled_mesh import SampledMesh
 
 
 def describe(setup: WaveSetup, ranks: int = 1, *, measure: bool = True) -> list[str]:
-    """Return the lines of the check for `ranks` ranks; `measure` measures the bandwidth to predict the run time."""
+    """Return the lines for `ranks` ranks; with `measure`, the bandwidth is measured to predict the run time."""
     rows = [*_mesh_rows(setup), *_medium_rows(setup), *_cost_rows(setup, ranks, measure)]
     return check_lines(rows, wave_estimates(setup), setup.notes)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The mesh of a case: impossible ones are refused before they are generated, large ones sampled for a check."""
+"""Mesh of a case: meshes that are too large are rejected before their generation; for a check, they are sampled."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from seiche.waves import Brick, Mesh, SizeField
 from seiche.waves.sampled_mesh import SampledMesh
 from seiche.waves.sizes import Generator, elements_per_wavelength
 
-#: Largest number of elements; their faces have 32-bit numbers.
+#: Maximum number of elements, since their faces have 32-bit numbers.
 _MAX_ELEMENTS = 2**31 / 6
-#: Bytes of the tables of an element while the mesh is generated.
+#: Size of the tables per element while the mesh is generated, bytes.
 _BYTES_PER_ELEMENT = 500
 #: Number of nodes above which `seiche check` does not generate the mesh.
 MAX_GENERATED_NODES = 1_000_000
-#: Nodes of the elements of a sample, and the range of their number.
+#: Number of nodes in a sample of elements, and the range of the number of elements in it.
 _SAMPLED_NODES, _MIN_SAMPLED, _MAX_SAMPLED = 300_000, 60, 1000
 _SAMPLED = "about {0:.3g} elements: sizes, media and time step are those of a sample of them"
 
@@ -31,9 +31,9 @@ _SAMPLED = "about {0:.3g} elements: sizes, media and time step are those of a sa
 def make_mesh(
     case: WaveCase, media: Media, source: str, world: World, sampled: Sequence[Sequence[float]] | None
 ) -> Mesh:
-    """Return this rank's elements, with the sizes of the mesh table (collective).
+    """Return the elements of this rank, with the sizes of the mesh table (collective).
 
-    If the positions of the sources are given in `sampled`, a large mesh is a sample of its elements.
+    If `sampled` contains the positions of the sources, a large mesh is replaced by a sample of its elements.
     """
     table = case.mesh
     roots = roots_of(case)
@@ -43,7 +43,7 @@ def make_mesh(
         assert table.frequency is not None
         sizes = media.sizes(elements_per_wavelength(table.nodes, table.error), table.frequency, roots)
     brick = roots.brick
-    count, nodes = refuse_many(sizes, brick, source), table.nodes**case.dim
+    count, nodes = check_element_count(sizes, brick, source), table.nodes**case.dim
     if sampled is not None and count * nodes > MAX_GENERATED_NODES:
         number = min(_MAX_SAMPLED, max(_MIN_SAMPLED, _SAMPLED_NODES // nodes))
         return SampledMesh.sample(
@@ -55,7 +55,7 @@ def make_mesh(
             tree_size=roots.widths,
             origin=roots.origin,
         )
-    refuse_large(count, source, world.size)
+    check_table_memory(count, source, world.size)
     return Mesh.generate(brick, sizes, world=world, tree_size=roots.widths, origin=roots.origin)
 
 
@@ -64,11 +64,11 @@ def sample_notes(mesh: Mesh) -> list[str]:
     return [_SAMPLED.format(mesh.total)] if isinstance(mesh, SampledMesh) else []
 
 
-def refuse_many(sizes: SizeField, brick: Brick, source: str) -> float:
-    """Return the estimated number of elements; CaseError for too many."""
+def check_element_count(sizes: SizeField, brick: Brick, source: str) -> float:
+    """Return the estimated number of elements; CaseError if there are too many."""
     sides = np.maximum(0.0, np.minimum(sizes.upper, brick.trees) - np.maximum(sizes.lower, 0.0))
     count = max(np.max(np.prod(sides / sizes.size[:, None], axis=1)), np.prod(np.array(brick.trees, float)))
-    if count <= _MAX_ELEMENTS:  # at least so many; the estimate needs elements that are possible
+    if count <= _MAX_ELEMENTS:  # `count` is a lower bound; the estimate requires a feasible number of elements
         count = max(count, Generator(brick, sizes).estimated_leaves())
     if count > _MAX_ELEMENTS:
         raise CaseError(
@@ -77,8 +77,8 @@ def refuse_many(sizes: SizeField, brick: Brick, source: str) -> float:
     return float(count)
 
 
-def refuse_large(count: float, source: str, ranks: int) -> None:
-    """Raise a CaseError for a number of elements whose tables exceed the free memory."""
+def check_table_memory(count: float, source: str, ranks: int) -> None:
+    """Raise a CaseError if the tables of `count` elements exceed the free memory."""
     needed, free = table_bytes(count) / ranks, available_memory()
     if needed > free:
         raise CaseError(
@@ -88,5 +88,5 @@ def refuse_large(count: float, source: str, ranks: int) -> None:
 
 
 def table_bytes(count: float) -> float:
-    """Return the bytes of the tables of elements while the mesh is generated."""
+    """Return the size of the tables of `count` elements while the mesh is generated, in bytes."""
     return count * _BYTES_PER_ELEMENT

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Estimates of waves: resolution, receivers near sources represented as deltas, elements cut by interfaces."""
+"""Estimates of waves: resolution, receivers close to delta sources, elements cut by interfaces."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from seiche.solver import Estimate
 
 #: Distance from a delta, in elements, up to which velocities may be wrong by tens of per cent (theory/waves, 13).
 DELTA_REACH = 3.0
-#: Highest frequency of a pulse over the peak frequency of its velocity (that of a Ricker pulse).
+#: Highest frequency of a pulse, divided by the peak frequency of its velocity (for a Ricker pulse).
 PEAK_SHARE = 2.5
-#: Reflection of an absorbing side without a layer for a wave in a fluid at 45 degrees, (1 - cos)/(1 + cos).
+#: Reflection coefficient of an absorbing side without a layer, for a wave in a fluid at 45 degrees, (1 - cos)/(1 +
+#: cos).
 REFLECTION_45 = (1 - math.sqrt(0.5)) / (1 + math.sqrt(0.5))
-#: Least thickness of an absorbing layer in wavelengths: errors of about 2 %.
+#: Smallest advised thickness of an absorbing layer, in wavelengths, with errors of about 2 %.
 LAYER_ADVISED = 0.5
-#: Largest relative growth of the energy by rounding.
+#: Largest relative growth of the energy due to rounding.
 GROWTH_ADVISED = {"float64": 1e-9, "float32": 1e-4}
 _LAYER = "theory/waves.md#bounds-of-estimates"
 
@@ -32,7 +33,7 @@ def wave_estimates(setup: WaveSetup) -> list[Estimate]:
         *_receivers(setup),
         *_cut(setup),
         *_sides(setup),
-        Estimate(name="time step over the largest stable one", value=setup.dt / setup.limit),
+        Estimate(name="time step over maximum stable time step", value=setup.dt / setup.limit),
     ]
 
 
@@ -51,7 +52,7 @@ def _resolution(setup: WaveSetup) -> Iterator[Estimate]:
 
 
 def _media(setup: WaveSetup) -> Iterator[Estimate]:
-    """Yield the resolution of each medium, if there are several; the bound is that of the coarsest."""
+    """Yield the resolution of each medium if there are several; the bound applies to the lowest resolution."""
     if len(setup.per_wavelength) > 1:
         for name, elements in setup.per_wavelength.items():
             nodes = elements * setup.case.mesh.nodes
@@ -59,7 +60,7 @@ def _media(setup: WaveSetup) -> Iterator[Estimate]:
 
 
 def _receivers(setup: WaveSetup) -> Iterator[Estimate]:
-    """Yield the least distance of a receiver from any source."""
+    """Yield the smallest distance of a receiver from a source."""
     distances = [setup.distance(number) for number in range(len(setup.sources))]
     if distances and math.isfinite(nearest := min(distances)) and len(setup.deltas) < len(distances):
         number = distances.index(nearest)
@@ -67,7 +68,7 @@ def _receivers(setup: WaveSetup) -> Iterator[Estimate]:
 
 
 def _sides(setup: WaveSetup) -> Iterator[Estimate]:
-    """Yield the reflection of absorbing sides, or the thickness of the layer in front of them."""
+    """Yield the reflection coefficient of absorbing sides, or the thickness of the absorbing layer."""
     if not absorbing_sides(setup.case).any():
         return
     thickness = setup.sponge
@@ -88,7 +89,7 @@ def _sides(setup: WaveSetup) -> Iterator[Estimate]:
 
 
 def energy_estimate(setup: WaveSetup, first: float, now: float) -> Iterator[Estimate]:
-    """Yield the relative growth of the energy since the start of a run without sources."""
+    """Yield the relative growth of the energy since the start, for a run without sources."""
     if first > 0:
         yield Estimate(
             name="relative growth of energy so far",
@@ -101,7 +102,7 @@ def energy_estimate(setup: WaveSetup, first: float, now: float) -> Iterator[Esti
 
 
 def _near_deltas(setup: WaveSetup) -> Iterator[Estimate]:
-    """Yield the distance of the nearest receiver from a source that is represented as a delta."""
+    """Yield the distance of the nearest receiver from each source that is represented as a delta."""
     distances = {number: setup.distance(number) for number in setup.deltas}
     if distances and math.isfinite(nearest := min(distances.values())):
         number = min(distances, key=distances.__getitem__)
@@ -112,7 +113,7 @@ def _near_deltas(setup: WaveSetup) -> Iterator[Estimate]:
             where=f"source[{number}], a delta",
             least=DELTA_REACH,
             effect="velocities at this receiver may be wrong by tens of per cent",
-            remedy="use smaller elements, or put the source where it can have an incident field",
+            remedy="use smaller elements, or move the source to a position where an incident field is possible",
             source="theory/waves.md#13-waves-near-point-sources",
         )
 
@@ -127,6 +128,6 @@ def _cut(setup: WaveSetup) -> Iterator[Estimate]:
             unit="%",
             greatest=None if averaged else 0.0,
             effect="waves at the interfaces are of first order",
-            remedy='set mesh.material = "average" for second order, or put sides of elements on the interfaces',
+            remedy='set mesh.material = "average" for second order, or align element sides with the interfaces',
             source="theory/waves.md#14-interfaces-inside-elements",
         )

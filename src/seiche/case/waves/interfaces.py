@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Elements that the boundaries of media cut."""
+"""Elements that are cut by the boundaries of media."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Region = Layer | BoxBody | Ellipsoid
 
-#: Distance of a boundary from a side of an element, in its size, below which it lies on the side.
+#: Distance of a boundary from the side of an element, relative to its size, below which it is taken to be on the side.
 _ON_SIDE = 1e-9
-#: Relative difference of a property within an element from which it counts as cut.
+#: Relative difference of a property within an element above which the element counts as cut.
 CUT = 0.01
 
 
@@ -39,7 +39,7 @@ def crossed(where: Region, lower: Floats, upper: Floats) -> Flags:
 
 
 def planes(regions: Iterable[Region], dim: int) -> list[list[float]]:
-    """Return for each axis the coordinates of plane boundaries normal to it."""
+    """Return, for each axis, the coordinates of the plane boundaries that are normal to it."""
     across: list[set[float]] = [set() for _ in range(dim)]
     for where in regions:
         if isinstance(where, Layer):

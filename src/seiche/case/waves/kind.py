@@ -16,7 +16,7 @@ from seiche.observe.plan import PlannedRank, planned_rank
 
 
 def _check(source: CaseFile, world: World, ranks: int) -> list[str]:
-    """Return the lines of the check; rank 0 generates the whole mesh, or a sample of a large one."""
+    """Return the lines of the check; rank 0 generates the whole mesh, or a sample if the mesh is large."""
     return on_root(world, lambda: describe(prepare(source, sampled=True), ranks))
 
 

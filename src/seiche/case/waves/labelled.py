@@ -18,16 +18,17 @@ from seiche.waves.solver import WaveSolver
 Fields = Mapping[str, npt.NDArray[Any]]
 
 _NODES = ("element", "node")
-#: Larger grids are refused: a scalar field would need 8 GB.
+#: Maximum number of grid points; a scalar field then needs 8 GB.
 _LARGEST_GRID = 10**9
 
 
 def labelled_waves(setup: WaveSetup, solver: WaveSolver, fields: Fields, grid: GridRequest | None) -> LabelledParts:
     """Return `fields` at the nodes or on a regular grid, and the seismograms, on every rank (collective).
 
-    At nodes they are (element, node) or (element, component, node), with the positions x, y, z as coordinates of
-    (element, node); on a grid (x, y[, z][, component]). With leapfrog, `velocity_time` is the time of the velocities,
-    half a step before that of the other fields, and `receiver_velocity_time` that of each sample of them.
+    At nodes, the dimensions are (element, node) or (element, component, node), and the positions x, y, z are
+    coordinates of (element, node). On a grid, the dimensions are (x, y[, z][, component]). With leapfrog,
+    `velocity_time` is the time of the velocities, half a step before that of the other fields, and
+    `receiver_velocity_time` is that of each velocity sample.
     """
     axes = AXES[: setup.mesh.dim]
     arrays, coordinates = _at_nodes(solver, fields, axes) if grid is None else _on_grid(setup, solver, fields, grid)
@@ -51,7 +52,7 @@ def labelled_waves(setup: WaveSetup, solver: WaveSolver, fields: Fields, grid: G
 
 
 def unit_of(name: str) -> str:
-    """Return the SI unit of an unknown or field: velocities begin with "v", others are stresses."""
+    """Return the SI unit of an unknown or a field: names of velocities begin with "v", all others are stresses."""
     return "m/s" if name.startswith("v") else "Pa"
 
 
@@ -81,7 +82,7 @@ def _on_grid(setup: WaveSetup, solver: WaveSolver, fields: Fields, request: Grid
 
 
 def _ticks(setup: WaveSetup, request: GridRequest) -> list[npt.NDArray[np.float64]]:
-    """Return the positions along each axis: from side to side by `shape`, or from the low side by `spacing`."""
+    """Return the positions along each axis: from side to side for a `shape`, from the low side for a `spacing`."""
     lower, upper = setup.box
     if request.spacing is None:
         counts = list(request.shape or ())

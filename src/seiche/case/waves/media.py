@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The media of a wave case: values at points, and the element sizes that they require."""
+"""Media of a wave case: values at points, and the element sizes that they require."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ Flags = npt.NDArray[np.bool_]
 NAMES = ("density", "cp", "cs")
 #: Number of boxes along the last axis that approximate an ellipsoid for element sizes.
 _PARTS = 8
-#: Relative difference of values in an element below which they count as equal.
+#: Relative difference between values in an element below which they count as equal.
 _SAME = 1e-9
-#: Points of a sampled mesh in each region.
+#: Number of points of a sampled mesh in each region.
 _LANDMARKS = 32
 #: Number of blocks along an axis that approximate a grid of values for element sizes.
 _BLOCKS = 16
@@ -45,14 +45,17 @@ class PropertyGrid:
     values: Floats
 
     def at(self, points: Floats) -> Floats:
-        """Return density, cp and cs, (3, n), at points (n, dim); points outside get the nearest values of the grid."""
+        """Return density, cp and cs, (3, n), at points (n, dim); points outside have the nearest values of the grid."""
         from scipy.interpolate import RegularGridInterpolator
 
         inside = np.stack([np.clip(points[:, a], axis[0], axis[-1]) for a, axis in enumerate(self.axes)], 1)
         return np.stack([RegularGridInterpolator(self.axes, value)(inside) for value in self.values])
 
-    def refuse_impossible(self, sources: Sequence[tuple[Path, str]]) -> None:
-        """Raise a FormatError for the first impossible density or speed; `sources` are file and field of each."""
+    def check_values(self, sources: Sequence[tuple[Path, str]]) -> None:
+        """Raise a FormatError for the first invalid density or speed.
+
+        `sources` are the file and field of each property.
+        """
         density, cp, cs = self.values
         for source, value, wrong, rule in (
             (sources[0], density, density <= 0, "must be > 0"),
@@ -70,7 +73,7 @@ def read_grid(path: Path, dim: int) -> PropertyGrid:
     """Return the grid of a file.
 
     Raises:
-        CaseError: it cannot be opened.
+        CaseError: the file cannot be opened.
         FormatError: a data set is missing or has a wrong shape, or a value is not finite.
     """
     names = ("x", "y", "z")[:dim]
@@ -94,12 +97,12 @@ def read_grid(path: Path, dim: int) -> PropertyGrid:
             index = np.unravel_index(int(np.argmax(~np.isfinite(value))), shape)
             raise FormatError(path, name, f"is not finite at {[int(k) for k in index]}")
     grid = PropertyGrid(axes, np.stack(values))
-    grid.refuse_impossible([(path, name) for name in NAMES])
+    grid.check_values([(path, name) for name in NAMES])
     return grid
 
 
 def _unpacked(file: Any, name: str) -> Floats:
-    """Return the numbers of a data set by the conventions of netCDF: packed values unpacked, missing ones as nan."""
+    """Return the values of a data set by netCDF conventions: packed values are unpacked, missing ones are nan."""
     values, dataset = np.asarray(values_of(file, name), np.float64), file[name]
     missing = [dataset.attrs[name] for name in ("_FillValue", "missing_value") if name in dataset.attrs]
     gaps = np.isin(values, np.concatenate([np.ravel(np.asarray(mark, np.float64)) for mark in (*missing, [np.nan])]))
@@ -110,7 +113,7 @@ def _unpacked(file: Any, name: str) -> Floats:
 
 
 def _in_order(file: Any, name: str, names: tuple[str, ...]) -> Floats:
-    """Return the numbers of a data set with its dimensions, if they have names, in the order of `names`."""
+    """Return the values of a data set, with its dimensions, if they have names, in the order of `names`."""
     values = _unpacked(file, name)
     dims = [scale[0].name.rpartition("/")[2] if len(scale) else "" for scale in file[name].dims]
     return values.transpose([dims.index(name) for name in names]) if sorted(dims) == sorted(names) else values
@@ -121,7 +124,7 @@ def read_segy_grid(table: SegyTable, dim: int, folder: Path) -> PropertyGrid:
 
     Raises:
         CaseError: a file cannot be read.
-        FormatError: not a SEG-Y file, or its traces do not form a grid, or not that of the other files.
+        FormatError: a file is not a SEG-Y file, its traces do not form a grid, or the grids of the files differ.
     """
     grids: list[Floats] = []
     axes: tuple[Floats, ...] = ()
@@ -146,7 +149,7 @@ def read_segy_grid(table: SegyTable, dim: int, folder: Path) -> PropertyGrid:
         axes = own_axes
         grids.append(values[np.argsort(number)].reshape(*shape, -1)[..., ::-1])
     grid = PropertyGrid(axes, np.stack(grids))
-    grid.refuse_impossible([(folder / (name or table.cp), "samples") for name in (table.density, table.cp, table.cs)])
+    grid.check_values([(folder / (name or table.cp), "samples") for name in (table.density, table.cp, table.cs)])
     return grid
 
 
@@ -184,10 +187,10 @@ def _grid_of(table: MaterialTable, dim: int, folder: Path) -> PropertyGrid | Non
 
 
 class Media:
-    """The media of a case with the contents of their files.
+    """Media of a case, with the contents of their files.
 
     Raises:
-        CaseError, FormatError: a file that is missing or wrong, or a region with another number of axes.
+        CaseError, FormatError: a file is missing or invalid, or a region has a wrong number of axes.
     """
 
     def __init__(self, tables: Sequence[MaterialTable], dim: int, folder: Path) -> None:
@@ -218,7 +221,7 @@ class Media:
         return notes
 
     def unused(self, mesh: Mesh, nodes: Floats | None, world: World) -> list[str]:
-        """Return notes on media that contain no element centre of the mesh, or none of its `nodes` (collective)."""
+        """Return notes on media that contain no element centre of the mesh or, with `nodes`, no node (collective)."""
         centers = mesh.lower[: mesh.count] + mesh.sizes[: mesh.count] / 2
         points = centers if nodes is None else nodes.reshape(-1, self._dim)
         used = world.allreduce_max(np.array([_inside(table.where, points).any() for table in self._tables], np.int64))
@@ -247,7 +250,7 @@ class Media:
         return result
 
     def qualities(self, points: Floats) -> Floats:
-        """Return Q_p and Q_s, (2, n), at points (n, dim); Q_p is nan where only shear loses energy."""
+        """Return Q_p and Q_s, (2, n), at points (n, dim); Q_p is nan if only shear dissipates energy."""
         result = np.empty((2, len(points)))
         for table in self._tables:
             inside = _inside(table.where, points)
@@ -255,10 +258,10 @@ class Media:
         return result
 
     def attenuated(self, mesh: Mesh, slow: Material, table: AttenuationTable) -> tuple[Material, Attenuation]:
-        """Return the media at infinite frequency and their attenuation, with qualities at the centres of elements.
+        """Return the media at infinite frequency and their attenuation, with qualities at the element centres.
 
         Raises:
-            CaseError: impossible qualities.
+            CaseError: the qualities are invalid.
         """
         qualities = self.qualities(mesh.lower[: mesh.count] + mesh.sizes[: mesh.count] / 2)
         qp, qs = qualities[..., None] if slow.by_node else qualities
@@ -269,7 +272,7 @@ class Media:
     def material(self, mesh: Mesh, nodes: Floats | None = None) -> Material:
         """Return the media of the elements of a mesh, or at their `nodes` (elements, nodes, dim).
 
-        The centre of an element determines whether it is fluid or solid; nodes of the other kind get its values.
+        The centre of an element determines whether it is fluid or solid; nodes of the other kind have its values.
         """
         center = mesh.lower[: mesh.count] + mesh.sizes[: mesh.count] / 2
         return Material(*(self.at(center) if nodes is None else self._at_nodes(center, nodes)))
@@ -277,7 +280,7 @@ class Media:
     def _at_nodes(self, center: Floats, nodes: Floats) -> Floats:
         """Return density, cp and cs at nodes of elements with these centres, (3, elements, nodes)."""
         middle = self.at(center)
-        # Shift nodes slightly towards the centre, so nodes on a boundary between media belong to their own side.
+        # Nodes are shifted slightly towards the centre, so that nodes on a boundary belong to the side of the element.
         inner = center[:, None] + (nodes - center[:, None]) * (1 - 1e-9)
         values = self.at(inner.reshape(-1, self._dim)).reshape(3, *nodes.shape[:2])
         differs = (values[2] > 0) != (middle[2] > 0)[:, None]
@@ -295,8 +298,8 @@ class Media:
     def averaged(self, mesh: Mesh, nodes: int, positions: Floats, world: World) -> Material:
         """Return the media averaged over the cells of nodes where boundaries cross elements (collective).
 
-        `positions` are those of the nodes, (elements, nodes, dim). Elsewhere elements have the values at their centres,
-        or at their nodes in a medium from a file. Where no element varies, the media are by element.
+        `positions` are those of the nodes, (elements, nodes, dim). Other elements have the values at their centres or,
+        in a medium from a file, at their nodes. If the media vary in no element, the result has one value per element.
         """
         center = mesh.lower[: mesh.count] + mesh.sizes[: mesh.count] / 2
         crossed_elements = np.nonzero(self.crossed(mesh))[0]
@@ -329,9 +332,9 @@ class Media:
         return int(world.allreduce_sum(np.array([number], np.int64))[0])
 
     def per_wavelength(self, mesh: Mesh, frequency: float, counted: Flags, world: World) -> dict[str, float]:
-        """Return the least elements per wavelength of the slowest wave in each medium, by its name (collective).
+        """Return the minimum number of elements per wavelength of the slowest wave in each medium (collective).
 
-        An element belongs to the medium at its centre. Media without a `counted` element are left out.
+        An element belongs to the medium at its centre. Media without a `counted` element are omitted.
         """
         center, sizes = mesh.lower[: mesh.count][counted], mesh.sizes[: mesh.count][counted]
         center = center + sizes / 2
@@ -346,9 +349,9 @@ class Media:
         return {t.name: float(n) for t, n in zip(self._tables, fewest, strict=True) if np.isfinite(n)}
 
     def landmarks(self, lower: Floats, upper: Floats) -> Floats:
-        """Return points (n, dim) in a box that is to be sampled: in all regions, and where values of files are extreme.
+        """Return points (n, dim) in a box to be sampled: in all regions, and at the extreme values of files.
 
-        These are random points in the box around each region, always the same.
+        Those in a region are reproducible random points in the box around it.
         """
         random, points = np.random.default_rng(2), []
         for table, grid in zip(self._tables, self._grids, strict=True):
@@ -364,7 +367,7 @@ class Media:
         return np.concatenate(points)
 
     def sizes(self, elements_a_wavelength: float, frequency: float, roots: Roots) -> SizeField:
-        """Return sizes, in units of the trees, with `elements_a_wavelength` for the slowest wave of `frequency`."""
+        """Return sizes, in tree units, such that the slowest wave at `frequency` has `elements_a_wavelength`."""
         lower, upper, sizes = [], [], []
         for table, grid in zip(self._tables, self._grids, strict=True):
             if grid is None:
@@ -379,7 +382,7 @@ class Media:
 
 
 def _slowest(grid: PropertyGrid) -> tuple[Floats, Floats, Floats]:
-    """Return corners of blocks of a grid and the slowest speed in each; blocks at its edges extend to infinity."""
+    """Return the corners of blocks of a grid and the lowest speed in each; blocks at the edges extend to infinity."""
     speed = np.where(grid.values[2] > 0, grid.values[2], grid.values[1])
     lasts = [len(axis) - 1 for axis in grid.axes]
     edges = [np.unique(np.linspace(0, last, min(_BLOCKS, last) + 1).astype(int)) for last in lasts]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Output of a wave run, written by rank 0: snapshots in planes, seismograms, peak velocities."""
+"""Outputs of a wave run, written by rank 0: snapshots in planes, seismograms, peak velocities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.output import Final, Place, Scheduled
+from seiche.case.output import Final, OutputTarget, Scheduled
 from seiche.case.schedule import Schedule
 from seiche.case.waves.schema import PeakOutput, SnapshotOutput
 from seiche.case.waves.setup import AXES, WaveSetup
@@ -30,10 +30,10 @@ from seiche.waves.solver import WaveSolver
 
 
 class SnapshotFile(Scheduled):
-    """One time series in a plane: HDF5 with `time`, `velocity` (times, rows, columns, dim) and `pressure`.
+    """A time series in a plane: HDF5 with `time`, `velocity` (times, rows, columns, dim) and `pressure`.
 
-    The first `take` creates the file. After a kill or a power cut all states with a stored time can be read. A
-    continued run preserves those up to its checkpoint.
+    The first `take` creates the file. If the run is killed or the power fails, all states with a stored time remain
+    readable. A continued run preserves those up to its checkpoint.
     """
 
     schedule: Schedule
@@ -47,16 +47,16 @@ class SnapshotFile(Scheduled):
         self._grid = PlaneGrid(setup.mesh, setup.case.mesh.nodes, table.points, normal, table.at, box=setup.box)
         self._file: SeriesFile | None = None
         self._is_open, self._capacity = False, 1
-        #: First steps of killed runs, and of runs with complete files.
+        #: First steps of killed runs, and those of runs with complete files.
         self._killed, self._complete = self._find_killed(), list[int]()
 
     @property
-    def places(self) -> Sequence[Place]:
-        """Return files, pictures and films."""
+    def targets(self) -> Sequence[OutputTarget]:
+        """Return the files, pictures and films."""
         key, table = f'output.snapshots["{self.table.file}"]', self.table
         names = {"file": (table.file, "HDF5 file"), "picture": (table.picture, ""), "film": (table.film, "")}
         return [
-            Place(f"{key}.{name}", continued(self._folder / file, first), kind)
+            OutputTarget(f"{key}.{name}", continued(self._folder / file, first), kind)
             for first in (self._first_step, *self._killed)
             for name, (file, kind) in names.items()
             if file is not None
@@ -71,7 +71,7 @@ class SnapshotFile(Scheduled):
         return sorted(step for step in steps if step < self._first_step)
 
     def open(self, first: int, last: int) -> None:
-        """Complete the files of killed runs, with the states up to the checkpoint."""
+        """Complete the files of killed runs with the states up to the checkpoint."""
         self._capacity = max(1, self.schedule.count(self._first_step, last))
         if first == self._first_step:
             on_root(self._solver.world, _reporting(self._recover_killed, self.path))
@@ -134,7 +134,7 @@ class SnapshotFile(Scheduled):
         return written
 
     def close(self) -> None:
-        """Close the file and give it its final name."""
+        """Close the file and rename it to its final name."""
         if self._file is not None and self._is_open:
             self._file.close()
             self._is_open = False
@@ -142,7 +142,7 @@ class SnapshotFile(Scheduled):
 
 
 def _reporting(work: Any, path: Path) -> Any:
-    """Return `work` with disk errors as CaseError, which all ranks can raise."""
+    """Return a function that calls `work` and converts disk errors to CaseError, which all ranks can raise."""
 
     def guarded() -> Any:
         try:
@@ -154,7 +154,7 @@ def _reporting(work: Any, path: Path) -> Any:
 
 
 class Seismograms(Final):
-    """Records of the receivers as HDF5, SAC and a picture, including those before a checkpoint."""
+    """Seismograms of the receivers as HDF5, SAC and a picture, including samples before a checkpoint."""
 
     def __init__(self, setup: WaveSetup, solver: WaveSolver, folder: Path) -> None:
         self._setup, self._solver, self._folder = setup, solver, folder
@@ -168,10 +168,10 @@ class Seismograms(Final):
             self._picture = continued(folder / self._table.picture, self._first)
 
     @property
-    def places(self) -> Sequence[Place]:
-        """Return file and picture."""
-        files = [Place("output.receivers.file", self.path, "HDF5 file")]
-        return files + ([Place("output.receivers.picture", self._picture)] if self._picture is not None else [])
+    def targets(self) -> Sequence[OutputTarget]:
+        """Return the file and the picture."""
+        files = [OutputTarget("output.receivers.file", self.path, "HDF5 file")]
+        return files + ([OutputTarget("output.receivers.picture", self._picture)] if self._picture is not None else [])
 
     def finish(self) -> list[Path]:
         """Write all samples on rank 0."""
@@ -221,7 +221,7 @@ class Seismograms(Final):
 
 
 class Peaks(Final):
-    """The peak velocities of a side in the whole run, including steps before a checkpoint, with a map."""
+    """Peak velocities of a side during the whole run, including steps before a checkpoint, with a map."""
 
     def __init__(self, table: PeakOutput, setup: WaveSetup, solver: WaveSolver, folder: Path) -> None:
         self._table, self._setup, self._solver = table, setup, solver
@@ -229,10 +229,10 @@ class Peaks(Final):
         self._picture = folder / table.picture if table.picture is not None else None
 
     @property
-    def places(self) -> Sequence[Place]:
-        """Return file and picture."""
-        files = [Place("output.peak.file", self.path, "HDF5 file")]
-        return files + ([Place("output.peak.picture", self._picture)] if self._picture is not None else [])
+    def targets(self) -> Sequence[OutputTarget]:
+        """Return the file and the picture."""
+        files = [OutputTarget("output.peak.file", self.path, "HDF5 file")]
+        return files + ([OutputTarget("output.peak.picture", self._picture)] if self._picture is not None else [])
 
     def finish(self) -> list[Path]:
         """Write the peak velocities on rank 0."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pulses of a wave case: tables with a function of time and its highest frequency (docs/howto/add-a-source.md)."""
+"""Pulses of a wave case: tables that define a function of time and its highest frequency (howto/add-a-source.md)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Multiple:
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """Values at times, with linear interpolation; zero outside."""
+    """Values at `times`, linearly interpolated; zero outside."""
 
     times: Floats
     values: Floats
@@ -50,7 +50,7 @@ def read_pulse(path: Path) -> Sampled:
 
     Raises:
         CaseError: the file cannot be read.
-        FormatError: not two columns of finite numbers with ascending times.
+        FormatError: the file does not have two columns of finite numbers with ascending times.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -90,7 +90,7 @@ class PulseTable(SourceTable):
 
     @abstractmethod
     def function(self, folder: Path, peak: bool) -> TimeFunction:
-        """Return the pulse with a `peak` of one, or as the rate of a moment or volume; its files are in `folder`."""
+        """Return the pulse with a `peak` of one, or as the rate of a moment or volume; files are in `folder`."""
 
     @abstractmethod
     def highest(self, pulse: TimeFunction) -> float:
@@ -98,7 +98,7 @@ class PulseTable(SourceTable):
 
 
 class RickerPulse(PulseTable):
-    """(1 - 2 a) exp(-a) with a = (pi f (t - delay))^2; for moments and volumes its rate is f times that."""
+    """(1 - 2 a) exp(-a) with a = (pi f (t - delay))^2; for moments and volumes, the rate is f times this function."""
 
     kind: Literal["ricker"]
     frequency: PositiveRate = Field(description="peak frequency f")
@@ -115,11 +115,11 @@ class RickerPulse(PulseTable):
 
 
 class UnitAreaPulse(PulseTable):
-    """A pulse defined with area one; for forces it is scaled to a peak of one."""
+    """A pulse that is defined with area one; for forces it is scaled to a peak of one."""
 
     @abstractmethod
     def unit_area(self) -> tuple[TimeFunction, float]:
-        """Return the pulse of area one, and the area of that with peak one."""
+        """Return the pulse of area one, and the area of the pulse scaled to a peak of one."""
 
     def function(self, folder: Path, peak: bool) -> TimeFunction:
         """Return the pulse."""
@@ -128,14 +128,14 @@ class UnitAreaPulse(PulseTable):
 
 
 class GaussianPulse(UnitAreaPulse):
-    """A Gaussian: of peak one for forces, of area one for the rates of moments and volumes."""
+    """A Gaussian, with a peak of one for forces and an area of one for the rates of moments and volumes."""
 
     kind: Literal["gaussian"]
     sigma: PositiveTime = Field(description="standard deviation")
     delay: PositiveTime | None = Field(default=None, description="time of the peak; 6 sigma by default")
 
     def unit_area(self) -> tuple[TimeFunction, float]:
-        """Return the pulse, and the area of that with peak one."""
+        """Return the pulse, and the area of the pulse scaled to a peak of one."""
         pulse = Gaussian(self.sigma, self.delay if self.delay is not None else 6 * self.sigma)
         return pulse, self.sigma * sqrt(2 * pi)
 
@@ -145,13 +145,13 @@ class GaussianPulse(UnitAreaPulse):
 
 
 class BrunePulse(UnitAreaPulse):
-    """(t/T^2) exp(-t/T): of peak one for forces, of area one for the rates of moments and volumes."""
+    """(t/T^2) exp(-t/T), with a peak of one for forces and an area of one for the rates of moments and volumes."""
 
     kind: Literal["brune"]
     duration: PositiveTime = Field(description="time constant T")
 
     def unit_area(self) -> tuple[TimeFunction, float]:
-        """Return the pulse, and the area of that with peak one."""
+        """Return the pulse, and the area of the pulse scaled to a peak of one."""
         return Brune(self.duration), e * self.duration
 
     def highest(self, pulse: TimeFunction) -> float:
@@ -160,7 +160,7 @@ class BrunePulse(UnitAreaPulse):
 
 
 class FilePulse(PulseTable):
-    """Values over time, with linear interpolation; zero outside."""
+    """Values over time, linearly interpolated; zero outside."""
 
     kind: Literal["file"]
     file: FileName = Field(description="text of two columns: time in s, value (1/s for moments and volumes)")

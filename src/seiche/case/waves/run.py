@@ -41,7 +41,7 @@ class WaveCaseRun(CaseRun):
         elif setup.start is not None:
             self.solver.start_from(setup.start.state(self.solver.medium, self.solver.positions))
         output, solver = setup.case.output, self.solver
-        #: Energy at the start of a run without sources, in which it cannot grow.
+        #: Energy at the start of a run without sources, in which the energy cannot grow.
         self.first_energy = solver.energy() if solver.step == 0 and not setup.sources else 0.0
         self.monitor = ChunkMonitor(solver)
         self.outputs = [SnapshotFile(table, setup, solver, folder) for table in output.snapshots]
@@ -56,7 +56,7 @@ class WaveCaseRun(CaseRun):
         values = np.stack([material.density, material.cp, material.cs]).reshape(3, mesh.count, -1)
         bits = np.ascontiguousarray(values).view(np.uint64) * (2 * leaves[:, None] + np.uint64(1))
         sums = [_hashed(leaves).sum(dtype=np.uint64), _hashed(bits).sum(dtype=np.uint64)]
-        # Integer sums with wrap-around do not depend on the order or the number of ranks.
+        # Integer sums with wrap-around depend neither on the order nor on the number of ranks.
         geometry, media = setup.world.allreduce_sum(np.array(sums, np.uint64)).tolist()
         receivers = hashlib.sha256(np.array(setup.receivers, np.float64).tobytes()).hexdigest()
         extent = [bound.tolist() for bound in mesh.extent]
@@ -82,7 +82,7 @@ class WaveCaseRun(CaseRun):
         return on_root(self.setup.world, lambda: fingerprint_of(values_of(table), files))
 
     def estimates(self) -> list[Estimate]:
-        """Return the growth of the energy, if no source adds to it."""
+        """Return the growth of the energy if there is no source."""
         return list(energy_estimate(self.setup, self.first_energy, self.solver.energy())) if self.first_energy else []
 
     def exchange_seconds(self) -> float:
@@ -114,6 +114,6 @@ class WaveCaseRun(CaseRun):
 
 
 def _hashed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return hashes of 64-bit numbers; every bit depends on all bits of the number."""
+    """Return hashes of 64-bit numbers; each bit depends on all bits of the number."""
     hashes = (values ^ (values >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
     return np.asarray(hashes ^ (hashes >> np.uint64(29)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Convert the tables of a wave case to mesh, media and solver."""
+"""Conversion of the tables of a wave case to mesh, media and solver."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ Floats = npt.NDArray[np.float64]
 AXES = "xyz"
 #: Largest error per wavelength without a warning.
 COARSE = 1e-2
-#: Nodes per wavelength above which a frequency is in a wrong unit.
+#: Number of nodes per wavelength above which a frequency must have a wrong unit.
 _MOST_NODES = 1e4
 
 
 def read_wave_case(source: CaseFile) -> WaveCase:
     """Return the checked tables of a wave case; CaseError for a wrong key or value."""
     case = check_tables(source.tables, str(source.path), WaveCase)
-    for problem in _misfits(case):
+    for problem in _inconsistencies(case):
         raise CaseError(f"{source.path}: {problem}")
     return case
 
 
-def _misfits(case: WaveCase) -> Iterator[str]:
-    """Yield a message for each value that does not fit the number of axes of the mesh, or other values."""
+def _inconsistencies(case: WaveCase) -> Iterator[str]:
+    """Yield a message for each value that is inconsistent with the number of axes of the mesh or with other values."""
     dim = case.dim
     if case.time.integrator == "leapfrog":
         if case.attenuation is not None:
@@ -100,20 +100,20 @@ class WaveSetup(Setup):
 
     Attributes:
         read, case, source: the unchecked tables, the checked tables, the name of the file.
-        mesh, material: this rank's elements; with attenuation, the material at infinite frequency.
+        mesh, material: the elements of this rank and their material; with attenuation, that at infinite frequency.
         attenuation: attenuation of the material, or None.
         names, receivers: names and positions of the receivers.
         steps, dt: number and duration (s) of time steps.
         limit: the largest stable time step (s).
-        resolution: smallest number of nodes per wavelength, the advised one, and the highest frequency (Hz); None if no
-            frequency is known.
+        resolution: smallest number of nodes per wavelength, the advised number, and the highest frequency (Hz); None if
+            no frequency is known.
         remarks: notes on the media.
         start: a plane wave as initial condition, or None.
-        deltas: why sources are represented as deltas, by their numbers.
+        deltas: reasons why sources are represented as deltas, by the numbers of the sources.
         element_sizes: largest sides of the elements at each source, (sources, dim).
         cut: number of elements that interfaces cut.
-        per_wavelength: least elements per shortest wavelength of the highest frequency in each medium, by name.
-        fastest: the largest wave speed, m/s.
+        per_wavelength: smallest number of elements per shortest wavelength at the highest frequency, by medium.
+        fastest: the highest wave speed, m/s.
     """
 
     read: CaseFile
@@ -182,7 +182,7 @@ class WaveSetup(Setup):
 
     @property
     def sample_every(self) -> int:
-        """Return the steps between two samples of the receivers."""
+        """Return the number of steps between two samples of the receivers."""
         return max(1, round(self.steps_of(self.case.output.receivers.every)))
 
     def solver(self, device: str | None = None) -> WaveSolver:
@@ -227,7 +227,7 @@ class WaveSetup(Setup):
             yield f"source[{numbers[0]}]{more} {reason}, so it is a delta, whose waves are inexact near it"
 
     def distance(self, number: int) -> float:
-        """Return the distance of a source from the nearest receiver, in elements at the source (infinite: none)."""
+        """Return the distance of a source from the nearest receiver, in elements at the source; infinity if none."""
         if not self.receivers:
             return math.inf
         position = np.array(self.sources[number].position)
@@ -250,10 +250,10 @@ class WaveSetup(Setup):
 
 
 def prepare(source: CaseFile, world: World | None = None, *, place: bool = True, sampled: bool = False) -> WaveSetup:
-    """Generate this rank's mesh of a case; no field is allocated (collective).
+    """Generate the mesh of a case on this rank; no field is allocated (collective).
 
-    With `sampled` a large mesh is not generated; a sample of its elements represents it, on one rank. Raises the same
-    CaseError or FormatError on every rank for an invalid case.
+    With `sampled`, on one rank, a large mesh is represented by a sample of its elements. For an invalid case, raises
+    the same CaseError or FormatError on every rank.
     """
     world = world or World.serial()
     path, folder = source.path, source.folder
@@ -324,7 +324,7 @@ def _refuse_outside(points: Mapping[str, Sequence[float]], lower: Floats, upper:
 
 
 def _deltas(case: WaveCase, sources: Sequence[PointSource], around: Surroundings) -> Mapping[int, str]:
-    """Return why sources are represented as deltas, by their numbers (collective)."""
+    """Return the reasons why sources are represented as deltas, by the numbers of the sources (collective)."""
     if case.run.source_model == "delta":
         return dict.fromkeys(range(len(sources)), 'has run.source_model = "delta"')
     if case.time.integrator == "leapfrog":
@@ -333,7 +333,7 @@ def _deltas(case: WaveCase, sources: Sequence[PointSource], around: Surroundings
 
 
 def _unused(table: MeshTable, media: Media, mesh: Mesh, positions: Floats, world: World) -> list[str]:
-    """Return notes on media that no element contains (collective); averages include the thinnest ones."""
+    """Return notes on media that are in no element (collective); averages include even thin media."""
     if table.material == "average" or isinstance(mesh, SampledMesh):
         return []
     return media.unused(mesh, positions if table.material == "node" else None, world)
@@ -348,7 +348,7 @@ def _resolution(
     in_box: npt.NDArray[np.bool_],
     world: World,
 ) -> tuple[float, float, float] | None:
-    """Return the smallest number of nodes per wavelength in the box, the advised one, the frequency (collective)."""
+    """Return the smallest number of nodes per wavelength in the box, the advised number, the frequency (collective)."""
     if not frequency:
         return None
     speed = np.where(material.cs > 0, material.cs, material.cp).reshape(mesh.count, -1).min(1)

@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 def highest_frequency(case: WaveCase, functions: Iterable[TimeFunction]) -> float:
     """Return the frequency (Hz) above which the spectra of the pulses are below a few hundredths of their maximum.
 
-    `functions` are those of the sources, then that of the plane wave; 0 without any pulse.
+    `functions` are those of the sources, then that of the plane wave. The result is 0 without pulses.
     """
     pulses = [table.time for table in case.source] + ([case.plane_wave.time] if case.plane_wave else [])
     return max((pulse.highest(function) for pulse, function in zip(pulses, functions, strict=True)), default=0.0)
@@ -47,7 +47,7 @@ def start_of(case: WaveCase, at: Callable[[Floats], Floats], folder: Path) -> St
     """Return the plane wave of a case, or None; `at` returns the medium at points.
 
     Raises:
-        CaseError, FormatError: a wave that the medium does not support, or an invalid file of a pulse.
+        CaseError, FormatError: the medium does not support the wave, or the file of a pulse is invalid.
     """
     table = case.plane_wave
     if table is None:
@@ -62,7 +62,7 @@ def sources_of(case: WaveCase, folder: Path) -> list[PointSource]:
     """Return the sources of a case.
 
     Raises:
-        CaseError, FormatError: an invalid file of a pulse, or a tensor of the wrong size.
+        CaseError, FormatError: the file of a pulse is invalid, or a tensor has a wrong size.
     """
     sources = []
     for number, table in enumerate(case.source):

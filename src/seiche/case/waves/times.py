@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The time step of a wave case and the number of steps."""
+"""Time step of a wave case and number of steps."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from seiche.case.waves.schema import WaveCase
 from seiche.errors import CaseError
 from seiche.waves.solver import SAFETY
 
-#: Least time step in units of the largest stable one; least and greatest duration in steps. Others have a wrong unit.
+#: Lowest time step, relative to the maximum stable one, and lowest and highest duration in steps; other values must
+#: have a wrong unit.
 _SHORTEST, _BRIEFEST, _MOST_STEPS = 1e-6, 1e-3, 1e12
 
 
 def time_steps(case: WaveCase, limit: float, source: str) -> tuple[float, int]:
-    """Return the duration of a time step (s), at most `limit`, and the number of them."""
+    """Return the time step (s), at most `limit`, and the number of steps."""
     time = case.time
     step = time.step if time.step is not None else SAFETY * limit
     if step > limit:
