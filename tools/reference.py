@@ -60,6 +60,8 @@ def commands() -> Iterator[tuple[str, Any]]:
         for name, parser in group.commands.items():
             path = f"{words} {name}"
             if hasattr(parser, "commands"):
+                if parser.invoke_without_command:
+                    yield path, parser
                 yield from below(path, parser)
             else:
                 yield path, parser

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from seiche.cli import main
+from seiche.cli.validate import SUBJECTS
+from seiche.errors import UnstableError
 from seiche.validate import flow as validate_flow
 from seiche.validate import suite
 from seiche.validate.check import Check, Setting
@@ -102,6 +106,50 @@ def test_one_failure_is_status_one_and_named(
     stored = json.loads(target.read_text())
     assert stored["passed"] is False
     assert stored["checks"][2]["value"] is None
+
+
+def test_all_subjects_run_one_after_the_other_and_a_failure_ends_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def broken(setting: Setting) -> list[Check]:
+        raise UnstableError("flow: the state is not finite\nat step 3")
+
+    monkeypatch.setenv("SEICHE_COMMIT", "0123456789ab")
+    ran: list[str] = []
+    for subject in SUBJECTS:
+        module = import_module(f"seiche.validate.{subject}")
+
+        def family(setting: Setting, subject: str = subject) -> list[Check]:
+            ran.append(subject)
+            return [Check(f"check of {subject}", 0.5, 1.0)]
+
+        monkeypatch.setattr(module, "FAMILIES", (broken, family) if subject == "cells" else (family,))
+    target = tmp_path / "all.json"
+    assert main(["validate", "--all", "--quick", "--json", str(target)]) == 1
+    assert ran == ["flow", "cells", "ultrasound", "waves", "machine"]
+    assert "6 checks in 0 s: 1 failed" in capsys.readouterr().out
+    stored = json.loads(target.read_text())
+    assert (stored["complete"], stored["passed"], stored["commit"]) == (True, False, "0123456789ab")
+    assert stored["device"]
+    assert datetime.fromisoformat(stored["date"]).tzinfo is not None
+    (failed,) = [check for check in stored["checks"] if not check["passed"]]
+    assert failed["name"] == "test validate flow broken: flow: the state is not finite"
+    assert failed["value"] is None
+
+
+def test_each_check_of_the_package_has_a_subject_and_a_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for subject in SUBJECTS:
+        for family in import_module(f"seiche.validate.{subject}").FAMILIES:
+            assert suite.subject_of(family) == subject
+    (check,) = suite.checks_of(lambda setting: [GOOD], Setting())
+    assert check.family == "test validate flow <lambda>"
+
+
+def test_all_takes_no_subject_and_a_subject_is_needed(capsys: pytest.CaptureFixture[str]):
+    assert main(["validate", "--all", "flow"]) == 2
+    assert "options follow the subject (flow)" in capsys.readouterr().err
+    assert main(["validate", "--quick"]) == 2
+    assert "choose --all or one of flow, cells, ultrasound, waves, machine" in capsys.readouterr().err
 
 
 def test_pictures_are_drawn_into_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

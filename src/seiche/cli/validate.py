@@ -3,24 +3,53 @@
 
 # Annotations are evaluated: those of the commands of `_add_command` are created when it is called.
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from seiche.cli.options import ChecksFile, DeviceOption, FamilyFilter, Plots, world_of_command
 
 validate = typer.Typer(
-    help="Compare with exact solutions; each check passes or fails.", no_args_is_help=True, rich_markup_mode=None
+    help="Compare with exact solutions; each check passes or fails.",
+    no_args_is_help=True,
+    invoke_without_command=True,
+    rich_markup_mode=None,
 )
+#: What is validated, in the order of `--all`.
+SUBJECTS = "flow", "cells", "ultrasound", "waves", "machine"
+
+
+def _families(subject: str) -> Any:
+    """Return the families of checks of a subject."""
+    return import_module(f"seiche.validate.{subject}").FAMILIES
 
 
 @validate.callback()
-def _refuse_ranks() -> None:
+def validate_all(
+    context: typer.Context,
+    *,
+    every: Annotated[bool, typer.Option("--all", help="Run the checks of all subjects, one after the other.")] = False,
+    device: DeviceOption = "cpu",
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller sizes.")] = False,
+    json: ChecksFile = None,
+    plots: Plots = None,
+) -> None:
+    """Compare with exact solutions; each check passes or fails."""
     from seiche.errors import CaseError
 
     ranks = world_of_command().size
     if ranks > 1:
         raise CaseError(f"validate: requires one rank, not {ranks}; checks that need several ranks start them")
+    if context.invoked_subcommand is not None:
+        if every or quick or json or plots or device != "cpu":
+            raise CaseError(f"validate: options follow the subject ({context.invoked_subcommand}); --all takes none")
+        return
+    if not every:
+        raise CaseError(f"validate: choose --all or one of {', '.join(SUBJECTS)}")
+    from seiche.validate import suite
+
+    families = [family for subject in SUBJECTS for family in _families(subject)]
+    raise typer.Exit(suite.main(families, device=device, quick=quick, json=json, plots=plots))
 
 
 def _add_command(solver: str, quick_help: str, summary: str) -> None:
@@ -35,8 +64,9 @@ def _add_command(solver: str, quick_help: str, summary: str) -> None:
     ) -> None:
         from seiche.validate import suite
 
-        families = import_module(f"seiche.validate.{solver}").FAMILIES
-        raise typer.Exit(suite.main(families, device=device, quick=quick, json=json, plots=plots, only=only or ()))
+        raise typer.Exit(
+            suite.main(_families(solver), device=device, quick=quick, json=json, plots=plots, only=only or ())
+        )
 
     validate.command(solver, help=f"{summary}; exit status 1 if one fails.")(command)
 

@@ -28,7 +28,7 @@ class Check:
     """One comparison: it passes if `value` is below `bound`, or above it with `sense` "above".
 
     A "recorded" value has no bound; it is printed for information. `reference` is the source of the exact solution;
-    `plot` draws the comparison to a file.
+    `plot` draws the comparison to a file. `family` is the subject and the function of the check, set when it has run.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Check:
     unit: str = ""
     reference: str = ""
     plot: Callable[[Path], None] | None = field(default=None, repr=False, compare=False)
+    family: str = ""
 
     @property
     def passed(self) -> bool:

@@ -8,6 +8,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from rich.table import Table
 
 import seiche
 from seiche.backend import open_backend
-from seiche.errors import CaseError
+from seiche.errors import CaseError, SeicheError
 from seiche.io.files import replacing
 from seiche.observe.origin import commit
 from seiche.validate.check import Check, Family, Setting
@@ -74,7 +75,7 @@ def main(
 
 def selected_families(families: Sequence[Family], only: Sequence[str]) -> Sequence[Family]:
     """Return the families with one of the texts `only` in their names, by default all; CaseError for unknown texts."""
-    names = [f"{family.__module__.rpartition('.')[2]} {family.__name__}".replace("_", " ") for family in families]
+    names = [name_of(family) for family in families]
     texts = [text.lower().replace("_", " ").strip() for text in only]
     for text, argument in zip(texts, only, strict=True):
         if not any(text in name for name in names):
@@ -83,18 +84,42 @@ def selected_families(families: Sequence[Family], only: Sequence[str]) -> Sequen
     return [family for family, name in pairs if not texts or any(text in name for text in texts)]
 
 
+def name_of(family: Family) -> str:
+    """Return the name of a family: its module and its function."""
+    return f"{family.__module__.rpartition('.')[2]} {family.__name__}".replace("_", " ")
+
+
+def subject_of(family: Family) -> str:
+    """Return the package of a family, such as "flow"; "" outside `seiche.validate`."""
+    parts = family.__module__.split(".")
+    return parts[2] if parts[:2] == ["seiche", "validate"] and len(parts) > 3 else ""
+
+
+def checks_of(family: Family, setting: Setting) -> list[Check]:
+    """Return the checks of a family with its name; one that fails if the family cannot be computed."""
+    try:
+        checks = family(setting)
+    except (SeicheError, ArithmeticError, MemoryError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        checks = [Check(f"{name_of(family)}: {reason}", math.nan, math.nan)]
+    return [replace(check, family=f"{subject_of(family)} {name_of(family)}".strip()) for check in checks]
+
+
 def run_checks(
     setting: Setting,
     families: Sequence[Family],
     save: Callable[[Sequence[Check], int], None] = lambda checks, done: None,
 ) -> list[Check]:
-    """Run every family, with its name on the terminal; after each, pass all checks so far to `save`."""
+    """Run every family, with its name on the terminal; after each, pass all checks so far to `save`.
+
+    A family that raises an error counts as a failed check, and the next ones run.
+    """
     console = Console(stderr=True, highlight=False)
     checks: list[Check] = []
     with console.status("") as status:
         for number, family in enumerate(families, start=1):
             status.update(f"{number} of {len(families)}: {family.__name__.replace('_', ' ')}")
-            checks += family(setting)
+            checks += checks_of(family, setting)
             save(checks, number)
     return checks
 
@@ -122,8 +147,8 @@ def store(path: Path, checks: Sequence[Check], **run: Any) -> None:
         {
             "name": check.name,
             "value": float(check.value) if math.isfinite(check.value) else None,
-            "bound": None if check.sense == "recorded" else float(check.bound),
-            **{name: getattr(check, name) for name in ("sense", "unit", "reference", "passed")},
+            "bound": None if check.sense == "recorded" or math.isnan(check.bound) else float(check.bound),
+            **{name: getattr(check, name) for name in ("sense", "unit", "reference", "family", "passed")},
         }
         for check in checks
     ]
