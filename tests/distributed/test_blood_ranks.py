@@ -276,7 +276,7 @@ def ranks_equal_the_cpu(transport: str) -> None:
             shared.state()
         assert_same(shared, alone)
         assert isinstance(shared.boundary, SharedBoundary)
-        assert shared.boundary.sharing.messages.places.transport_name == transport
+        assert shared.boundary.sharing.messages.positions.transport_name == transport
         shared.solver.close()
 
 

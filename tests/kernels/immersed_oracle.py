@@ -72,19 +72,19 @@ class GivenForces:
         self.backend, self.vertex_count, self.stride = backend, len(points), -(-len(points) // 32) * 32
         host = np.zeros((3, self.stride))
         host[:, : len(points)] = points.T
-        self.place: Array = backend.upload(host)
+        self.positions: Array = backend.upload(host)
         self.force: Array = backend.zeros((3, self.stride), precision)
         self._forces, self._precision = forces, precision
         self._given = False
 
     @property
     def points(self) -> Floats:
-        return np.asarray(self.backend.download(self.place)[:, : self.vertex_count].T)
+        return np.asarray(self.backend.download(self.positions)[:, : self.vertex_count].T)
 
     def put(self, points: Floats) -> None:
         host = np.zeros((3, self.stride))
         host[:, : len(points)] = points.T
-        self.backend.assign(self.place, host)
+        self.backend.assign(self.positions, host)
 
     def compute(self) -> None:
         if self._given:  # nothing to do, which a graph can hold

@@ -150,7 +150,7 @@ def test_what_is_inside_is_found_by_the_number_of_the_step_however_a_run_is_spli
     whole.advance(40)
     for steps in (7, 4):
         parts[0].advance(steps)
-    state, place, velocity = parts[0].state(), parts[1].place, parts[2].velocity
+    state, place, velocity = parts[0].state(), parts[1].positions, parts[2].velocity
     assert 0 < state["inside"].sum() < len(sites)
     again.set_state(state)
     boundary.place_all(Placement(place, velocity))

@@ -14,9 +14,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from seiche.backend import open_backend
-from seiche.cells import Box, Inside, Packing, Tube, biconcave, ellipsoid, pack
+from seiche.cells import Box, Packing, SurfaceInterior, Tube, biconcave, ellipsoid, pack
 from seiche.cells import packing as packing_module
-from seiche.cells.overlap import meet, overlapping_pairs, self_intersection
+from seiche.cells.overlap import overlap_or_near, overlapping_pairs, self_intersection
 from seiche.cells.packing import fill, press
 from seiche.cells.vessels import Vessel, signed_distance
 from seiche.domain.surface import Surface
@@ -62,7 +62,7 @@ def crossing_counts(packing: Packing, surface: Surface, lengths: np.ndarray) -> 
         (Box((20, 18, 16), (True, False, False)), 0.35),
         (Tube(10.0, 25.0), 0.3),
         (Tube(12.0, 15.0, repeats=False), 0.25),
-        (Inside(TUBE), 0.2),
+        (SurfaceInterior(TUBE), 0.2),
     ],
     ids=["dilute", "dense", "channel", "tube", "closed tube", "surface"],
 )
@@ -174,11 +174,11 @@ def test_flat_sides_in_one_plane_meet_only_where_they_touch(turn: np.ndarray) ->
     one = block(0.0, 0.0, 0.0)
     assert one.volume == pytest.approx(1.0)
     for apart in ((1.001, 0.0, 0.0), (1.001, 0.3, 0.0), (0.4, 1.01, 0.0), (1.01, 1.01, 0.0), (-1.01, 0.2, 0.0)):
-        assert not meet(one, block(*apart), 0.0), apart
-        assert not meet(block(*apart), one, 0.0), apart
+        assert not overlap_or_near(one, block(*apart), 0.0), apart
+        assert not overlap_or_near(block(*apart), one, 0.0), apart
     for close in ((0.999, 0.0, 0.0), (0.5, 0.3, 0.0), (0.3, 0.999, 0.0), (0.0, 0.0, 0.5)):
-        assert meet(one, block(*close), 0.0), close
-        assert meet(block(*close), one, 0.0), close
+        assert overlap_or_near(one, block(*close), 0.0), close
+        assert overlap_or_near(block(*close), one, 0.0), close
 
 
 def goes_through(own: Surface, other: Surface) -> bool:
@@ -226,7 +226,7 @@ def test_bent_cells_meet_where_every_edge_triangle_and_vertex_says_so(margin: fl
         both = ((one, two), (two, one))
         nearest = min(signed_distance(body, other.vertices).min() for body, other in both)
         wanted = nearest < margin or any(goes_through(*pair) for pair in both)
-        assert meet(one, two, margin) == wanted
+        assert overlap_or_near(one, two, margin) == wanted
         seen[wanted] += 1
     assert min(seen.values()) > 10
 
@@ -244,7 +244,7 @@ def test_bent_cells_meet_where_every_edge_triangle_and_vertex_says_so(margin: fl
             "cell type 0: a cell of 2.564 x 7.82 x 7.82 is larger than the vessel (bounding box 50 x 6 x 6",
         ),
         (Box((7, 7, 20)), [RED], 0.3, "larger than the vessel (bounding box 7 x 7 x 20)"),
-        (Inside(ellipsoid((80, 1.2, 1.2), 162)), [RED], 0.3, "is larger than the vessel"),
+        (SurfaceInterior(ellipsoid((80, 1.2, 1.2), 162)), [RED], 0.3, "is larger than the vessel"),
         (
             Box((20, 20, 20)),
             [Surface(RED.vertices, RED.faces[1:])],
@@ -281,9 +281,9 @@ def test_vessels_and_shares_are_checked():
     with pytest.raises(CaseError, match="tube of radius -1 and length 2"):
         Tube(-1, 2)
     with pytest.raises(CaseError, match="vessel: the surface is open"):
-        Inside(Surface(RED.vertices, RED.faces[1:]))
+        SurfaceInterior(Surface(RED.vertices, RED.faces[1:]))
     with pytest.raises(CaseError, match="vessel: the surface is inside out"):
-        Inside(Surface(RED.vertices, RED.faces[:, ::-1]))
+        SurfaceInterior(Surface(RED.vertices, RED.faces[:, ::-1]))
     with pytest.raises(CaseError, match=r"shares \[1.0\]: expected one share, zero or more, for each of 2 types"):
         packed_in(Box((20, 20, 20)), [RED, PLATELET], 0.3, shares=[1.0])
 

@@ -15,7 +15,7 @@ from seiche.case.loading import load
 from seiche.case.schedule import Schedule
 from seiche.case.simulation import Simulation
 from seiche.cells import ellipsoid
-from seiche.cells.overlap import meet
+from seiche.cells.overlap import overlap_or_near
 from seiche.cells.prism import Prism
 from seiche.cells.space import FluidSpace, heights
 from seiche.couple.open.free_space import FreeSpace
@@ -165,7 +165,7 @@ def test_at_the_start_the_blood_of_the_reservoir_goes_on_into_the_vessel(tmp_pat
     assert sorted(openings._guided["inlet"]) == np.flatnonzero(behind < enter + led - 1e-3).tolist()
     bodies = [Surface(each, blood.cells.surfaces[0].faces) for each in balls.vertices]
     for one, body in enumerate(bodies):
-        assert not any(meet(body, other, 0.0) for other in bodies[:one])
+        assert not any(overlap_or_near(body, other, 0.0) for other in bodies[:one])
     # The wanted hematocrit away from the openings, within three of the thirty cells.
     volume, sites = float(blood.cells.volumes()[0]), len(simulation.setup.vessel.sites)
     assert len(bodies) * volume / sites / blood.cells.reached == pytest.approx(0.3, abs=3 * volume / sites)

@@ -104,7 +104,7 @@ def random_subset(packing: Packing, hematocrit: float, volume: float, cell_volum
     """Return a random subset of a packing whose `cell_volume` volumes fill the fraction `hematocrit` of `volume`."""
     count = min(len(packing.centers), round(hematocrit * volume / cell_volume))
     selected = np.sort(np.random.default_rng(seed).permutation(len(packing.centers))[:count])
-    return packing.taken(selected, count * cell_volume / volume)
+    return packing.subset(selected, count * cell_volume / volume)
 
 
 def red_cell(spacing: float, vertices: int, points: int) -> CellType:

@@ -182,8 +182,10 @@ class WeakScaling:
         if isinstance(boundary, SharedBoundary):
             table, messages = boundary.sharing.table, boundary.sharing.messages
             owned_cells = int(np.count_nonzero(table.owner == world.rank))
-            exchanges = [solver.halo, boundary.fluid, messages.speeds, messages.places]
-            bytes_sent = sum(exchange.bytes for exchange in exchanges) + messages.speeds.bytes  # velocities and forces
+            exchanges = [solver.halo, boundary.fluid, messages.velocities, messages.positions]
+            bytes_sent = (
+                sum(exchange.bytes for exchange in exchanges) + messages.velocities.bytes
+            )  # velocities and forces
             message_bytes = int(world.allreduce_max(np.array([bytes_sent]))[0])
             copies = float(np.mean(world.allgather((len(table.owner) - owned_cells) / max(owned_cells, 1))))
             compute = self.compute_seconds(exchanges)

@@ -11,7 +11,7 @@ from seiche.cells.model import CellType, MembraneModel
 from seiche.cells.packing import Packing, pack
 from seiche.cells.red import red_cell
 from seiche.cells.relax import Equilibrium, equilibrium
-from seiche.cells.vessels import Box, Inside, Tube
+from seiche.cells.vessels import Box, SurfaceInterior, Tube
 
 __all__ = [
     "Box",
@@ -19,13 +19,13 @@ __all__ = [
     "Cells",
     "Contact",
     "Equilibrium",
-    "Inside",
     "MembraneModel",
     "Morse",
     "NeoHookean",
     "Packing",
     "Repulsion",
     "Skalak",
+    "SurfaceInterior",
     "Tube",
     "biconcave",
     "ellipsoid",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Many cells of several types on a device: vertices, forces, areas and volumes."""
+"""Cells of several types on a device: vertices, forces, areas and volumes."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from seiche.kernels.registry.resident import OWNED_ONLY, OWNED_SHARED, REPLICATE
 from seiche.observe.stage import Stage
 
 Floats = npt.NDArray[np.float64]
-#: Launches of one type by mode and roles. The mode states how the memory of surface viscosity changes: keep,
-#: advance or relax.
+#: Launches of one cell type by mode and roles. The mode states what happens to the memory of surface viscosity: "keep",
+#: "advance" or "relax".
 _Launches: TypeAlias = dict[tuple[str, int], Callable[[], None]]
 
-#: Rows of vertices are padded to a multiple of this, so that every component begins on a cache line.
+#: Rows of vertices are padded to a multiple of this number, so that each component begins on a cache line.
 ALIGNMENT = 32
 
 
@@ -36,14 +36,14 @@ class Cells:
 
     Arrays on the device:
 
-    - `place` (3, stride) float64: the vertices, contiguous by cell and by type.
+    - `positions` (3, stride) float64: the vertices, contiguous by cell and by type.
     - `force` (3, stride) in `precision`: the membrane forces on them.
     - `slip` (3, stride) or None: their velocities relative to the fluid.
     - `relaxed` (planes, 3, stride) float64 or None: the memory of surface viscosity (theory/cells, eq. 17).
     - `measures` (cells, 2) float64: area and volume of each cell.
 
-    `blocks` are the ranges of the types. Coordinates of a cell are not wrapped in a periodic box, so that cells are not
-    split. With Loop shells vertices are control points.
+    `blocks` are the ranges of the types. Coordinates are not wrapped in a periodic box, so that cells are not split.
+    With Loop shells, vertices are control points.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class Cells:
     ) -> None:
         """Place undeformed cells at `centers` (cells, 3) of each type, rotated by `rotations` (cells, 3, 3).
 
-        The center is the mean of the vertices of the type's mesh.
+        The center of a cell is the mean of the vertices of its mesh.
 
         Raises:
-            CaseError: centers or rotations of another shape or number.
+            CaseError: the number or the shape of centers or rotations is wrong.
         """
         rotations_of_types = rotations if rotations is not None else [None] * len(types)
         if not types or len(centers) != len(types) or len(rotations_of_types) != len(types):
@@ -97,13 +97,13 @@ class Cells:
         self.resident: ResidentCells | None = None
         host = np.zeros((3, self.stride))
         host[:, :vertex] = np.concatenate(vertices).T
-        self.place = backend.upload(host)
+        self.positions = backend.upload(host)
         self._mobility = 0.0
         self._allocate()
         self.relax()
 
     def _allocate(self) -> None:
-        """Allocate the arrays that belong to `place` and `blocks`."""
+        """Allocate the arrays that belong to `positions` and `blocks`."""
         last = self.blocks[-1]
         self.count, self.vertex_count = last.first_cell + last.cells, last.slice.stop
         self.force = self.backend.zeros((3, self.stride), self.precision)
@@ -113,7 +113,7 @@ class Cells:
         self._bind()
 
     def _bind(self) -> None:
-        """Prepare the launches."""
+        """Bind the kernels to the arrays."""
         self.slip: Array | None = self.backend.zeros((3, self.stride), self.precision) if self._mobility > 0 else None
         self._arrays: list[Array] = []
         self._launches = [self._bound(block) if block.cells else {} for block in self.blocks]
@@ -121,7 +121,7 @@ class Cells:
     def reserve(self, capacities: Sequence[int], replicated: Sequence[int]) -> ResidentCells:
         """Allocate `capacities` cell slots of each type on this rank; return their roles, all empty.
 
-        Up to `replicated` cells of each type may be on other ranks too. The present cells are discarded.
+        Up to `replicated` cells of each type may also be on other ranks. The present cells are discarded.
         """
         blocks: list[Block] = []
         vertex = cell = 0
@@ -131,25 +131,27 @@ class Cells:
         self.blocks = blocks
         self.stride = (vertex // ALIGNMENT + 1) * ALIGNMENT  # the last column is not part of a cell
         self.resident = ResidentCells(self.backend, blocks, replicated)
-        self.place = self.backend.zeros((3, self.stride), np.float64)
+        self.positions = self.backend.zeros((3, self.stride), np.float64)
         self._allocate()
         return self.resident
 
     def set_slip_mobility(self, mobility: float) -> None:
-        """Compute `slip` together with the forces: `mobility` is velocity times length over force; 0: no slip."""
+        """Compute `slip` together with the forces; `mobility` is velocity times length over force, 0 for no slip."""
         self._mobility = mobility
         self._bind()
 
     def forces(self, roles: int = RESIDENT, *, advance: bool = False) -> None:
-        """Compute `force` and `measures` from `place` of all cells; on several ranks, of those with `roles`.
+        """Compute `force` and `measures` from the `positions` of all cells.
 
-        With `advance`, the memory of surface viscosity advances by a step. Without it, the forces are those of the last
+        On several ranks, of the cells with `roles`.
+
+        With `advance`, the memory of surface viscosity advances by a step. Otherwise, the forces are those of the last
         step if no vertex has moved.
         """
         self._launch("advance" if advance else "keep", self._launches, roles)
 
     def relax(self, kind: int | None = None) -> None:
-        """Set the memory of surface viscosity, of cells of type number `kind` or of all, to that of cells at rest."""
+        """Set the memory of surface viscosity, of cells of type number `kind` or all, to that of cells at rest."""
         self._launch("relax", self._launches if kind is None else self._launches[kind : kind + 1], RESIDENT)
 
     @staticmethod
@@ -166,17 +168,17 @@ class Cells:
         return Stage("membrane forces", partial(self.forces, advance=advance), byte_count)
 
     def memory(self) -> int:
-        """Return the bytes of vertices, forces and measures, and of the arrays of the types."""
+        """Return the size of vertices, forces and measures, and of the arrays of the types, in bytes."""
         optional = [array for array in (self.slip, self.relaxed) if array is not None]
-        return sum(int(array.nbytes) for array in (self.place, self.force, *optional, self.measures, *self._arrays))
+        return sum(int(array.nbytes) for array in (self.positions, self.force, *optional, self.measures, *self._arrays))
 
     @property
     def planes(self) -> list[Array]:
-        """Return the memory of surface viscosity as arrays (3, stride); none without surface viscosity."""
+        """Return the memory of surface viscosity as arrays (3, stride); empty without surface viscosity."""
         return [] if self.relaxed is None else [self.relaxed[plane] for plane in range(self.relaxed.shape[0])]
 
     def set_relaxed(self, values: Floats | None) -> None:
-        """Set the memory of surface viscosity to `values` (planes, 3, n); None: that of cells at rest."""
+        """Set the memory of surface viscosity to `values` (planes, 3, n), or to that of cells at rest (None)."""
         if values is None or self.relaxed is None:
             self.relax()
             return
@@ -186,7 +188,7 @@ class Cells:
 
     def vertices(self, kind: int = 0) -> Floats:
         """Return the vertices (cells, n, 3) of all cells of type number `kind`, on the host."""
-        return self._host(self.place, kind)
+        return self._host(self.positions, kind)
 
     def vertex_forces(self, kind: int = 0) -> Floats:
         """Return the forces (cells, n, 3) of the last `forces()`, on the host."""
@@ -198,12 +200,12 @@ class Cells:
         return np.ascontiguousarray(host.T).reshape(block.cells, block.vertices, 3)
 
     def set_vertices(self, vertices: npt.ArrayLike, kind: int = 0, *, relax: bool = True) -> None:
-        """Move the cells of type number `kind` to vertices (cells, n, 3).
+        """Move the cells of type number `kind` to `vertices` (cells, n, 3).
 
-        Their surface viscosity is then that of cells at rest, unless `relax` is false.
+        The memory of their surface viscosity is then that of cells at rest, unless `relax` is false.
 
         Raises:
-            CaseError: another shape, or a number that is not finite.
+            CaseError: the shape is wrong, or a number is not finite.
         """
         block = self.blocks[kind]
         values = np.asarray(vertices, np.float64)
@@ -212,23 +214,26 @@ class Cells:
                 f"cells: vertices of shape {values.shape}: expected finite numbers of shape ({block.cells}, "
                 f"{block.vertices}, 3)"
             )
-        host = self.backend.download(self.place)
+        host = self.backend.download(self.positions)
         host[:, block.slice] = values.reshape(-1, 3).T
-        self.backend.assign(self.place, host)
+        self.backend.assign(self.positions, host)
         if relax:
             self.relax(kind)
 
     def refuse_broken(self, step: int = 0) -> None:
-        """Raise if a cell is torn or inverted.
+        """Check that no cell is torn or inverted.
 
         Raises:
-            UnstableError: a cell's volume at the last `forces()` was not positive or not finite.
+            UnstableError: the volume of a cell at the last `forces()` was not positive or not finite.
         """
         if (problem := self.broken(step)) is not None:
             raise UnstableError(f"cell {problem[0]} {problem[1]}")
 
     def broken(self, step: int, cells: npt.NDArray[np.integer[Any]] | None = None) -> tuple[int, str] | None:
-        """Return the first of `cells` (all by default) that is torn or inverted, and a description."""
+        """Return the first of `cells` (by default all) that is torn or inverted, and a description.
+
+        None if there is none.
+        """
         cells = np.arange(self.count) if cells is None else cells
         volumes = self.backend.download(self.measures)[: self.count, 1][cells]
         invalid = np.flatnonzero(~(np.isfinite(volumes) & (volumes > 0)))
@@ -240,7 +245,7 @@ class Cells:
         )
 
     def _bound(self, block: Block) -> _Launches:
-        """Return the launches that compute the forces of one type, by mode and by the roles of their cells."""
+        """Return the launches that compute the forces of one type, by mode and by the roles of the cells."""
         rest, model, elements = block.rest, block.rest.cell.model, block.rest.elements
         real: Real = self.precision
         slip = slip_mobility(rest, self._mobility)
@@ -257,7 +262,7 @@ class Cells:
         first_cell = self.measures[block.first_cell :]
         self._arrays.append(first_cell)
         members: dict[str, Any] = dict(
-            place=self.place,
+            place=self.positions,
             force=self.force,
             slip=self.slip if slip > 0 else None,
             measures=first_cell,
@@ -293,18 +298,18 @@ class Cells:
         return launches
 
     def _over_roles(self, spec: KernelSpec, block: Block, members: dict[str, Any]) -> dict[int, Callable[[], None]]:
-        """Return the launches of a kernel of one type by the roles of its cells."""
+        """Return the launches of a kernel for one type, by the roles of the cells."""
         if self.resident is not None:
             return {
                 1 << OWNED_ONLY: self.resident.over_cells(spec, block, 1 << OWNED_ONLY, **members),
-                1 << OWNED_SHARED: self.resident.over_replicated_cells(spec, block, own=True, **members),
+                1 << OWNED_SHARED: self.resident.over_replicated_cells(spec, block, owned=True, **members),
                 REPLICATED: self.resident.over_replicated_cells(spec, block, **members),
             }
         kernel: Kernel = self.backend.load(spec)
         return {RESIDENT: kernel.bind(self.backend.pack(kernel, **members), 0, block.cells)}
 
     def _shell(self, block: Block, lists: GatherLists) -> dict[str, Any]:
-        """Return the members of the elements."""
+        """Return the kernel members of the elements."""
         rest = block.rest
         model, elements = rest.cell.model, rest.elements
         count = len(elements.control)
@@ -342,20 +347,21 @@ class Cells:
 
 
 def memory_planes(kind: CellType) -> int:
-    """Return the planes of the memory of surface viscosity of a type: three numbers per element, stored by vertices."""
+    """Return the number of planes for the memory of surface viscosity: three values per element, stored by vertices."""
     return -(-len(kind.mesh.faces) // len(kind.mesh.vertices)) if kind.model.viscosity > 0 else 0
 
 
 def slip_mobility(rest: RestState, mobility: float) -> float:
-    """Return the slip per difference of forces between neighbours, for `Cells.set_slip_mobility(mobility)`.
+    """Return the slip per difference of the forces of neighbours, for `Cells.set_slip_mobility(mobility)`.
 
-    Membranes without bending stiffness have no slip: in compression they would buckle at the shortest wavelength.
+    Membranes without bending stiffness have no slip, since under compression they would buckle at the shortest
+    wavelength.
     """
     return mobility / (12 * rest.edge) if rest.cell.model.bending > 0 else 0.0
 
 
 def _ring_areas(rest: RestState) -> Floats:
-    """Return the rest area of the triangle between each neighbour in the rings and the next one."""
+    """Return the rest area of the triangle formed with each neighbour in the rings and the next neighbour."""
     areas = {}
     for (a, b, c), area in zip(rest.elements.faces.tolist(), rest.face_areas.tolist(), strict=True):
         areas[a, b], areas[b, c], areas[c, a] = area, area, area

@@ -35,19 +35,19 @@ from seiche.observe.stage import Stage
 Floats = npt.NDArray[np.float64]
 Launch = Callable[[], None]
 
-#: Unit of the fixed-point sums, relative to the greatest force of the law.
+#: Unit of the fixed-point sums, relative to the largest force of the law.
 _UNIT = 2.0**-40
-#: List entries for each vertex, on average; vertices without space in the lists search the bins.
+#: Average number of list entries per vertex; vertices for which the lists have no space search the bins.
 _ENTRIES_PER_VERTEX = 8
-#: Positions in bins are rounded to 2^-16 of a bin, so lists extend slightly beyond their radius.
+#: Factor by which lists extend beyond their radius, since positions in bins are rounded to 2^-16 of a bin.
 _ROUNDING = 1 + 2.0**-12
-#: State of lists that must be rebuilt.
+#: State that causes the lists to be rebuilt.
 _INVALID = np.array([1] + [0] * (CONTACT_STATE_WORDS - 1), np.uint32)
 
 
 @dataclass(frozen=True)
 class Morse:
-    """Adhesion between cells: energy `depth` (e^{2b(r - d)} - 2 e^{b(r - d)}), b the `steepness`, r the `rest`."""
+    """Adhesion between cells with energy `depth` (e^{2b(r - d)} - 2 e^{b(r - d)}), where b is `steepness`, r `rest`."""
 
     depth: float
     steepness: float
@@ -62,7 +62,7 @@ class Morse:
 
 @dataclass(frozen=True)
 class Repulsion:
-    """Force `strength` ((reach/d)^exponent - 1) between points at a distance d < `reach`; with or without adhesion."""
+    """Repulsion `strength` ((reach/d)^exponent - 1) between points at a distance d < `reach`, and optional adhesion."""
 
     strength: float
     reach: float
@@ -70,11 +70,11 @@ class Repulsion:
     morse: Morse | None = None
 
     def __post_init__(self) -> None:
-        """Validate the parameters.
+        """Check the parameters.
 
         Raises:
-            CaseError: a number that is not positive or not finite, an exponent below 1 or above 12, or adhesion without
-                attraction.
+            CaseError: a number is not positive or not finite, the exponent is below 1 or above 12, or the adhesion does
+                not attract.
         """
         parameters = {"strength": self.strength, "reach": self.reach}
         if self.morse is not None:
@@ -91,16 +91,16 @@ class Repulsion:
             raise CaseError(f"contact: exponent = {self.exponent:g}: expected a number from 1 to 12")
 
     @property
-    def farthest(self) -> float:
+    def cutoff(self) -> float:
         """Return the distance beyond which there is no force."""
         return max(self.reach, self.morse.reach if self.morse is not None else 0.0)
 
     def stiffness(self, distance: float) -> float:
-        """Return minus the derivative of the repulsion at a distance."""
+        """Return minus the derivative of the repulsion with respect to the distance."""
         return float(self.strength * self.exponent * (self.reach / distance) ** self.exponent / distance)
 
     def members(self) -> dict[str, float]:
-        """Return the members of the kernel's law."""
+        """Return the kernel members of the law."""
         morse = self.morse or Morse(0.0, 0.0, 0.0, 0.0)
         largest_force = max(self.strength, 2 * morse.depth * morse.steepness)
         return {
@@ -116,7 +116,7 @@ class Repulsion:
 
 
 def contact_memory(vertices: int, points: int | None = None) -> int:
-    """Return the bytes of the lists of `vertices` and of the bins of `points` of a wall, or of the vertices."""
+    """Return the size in bytes of the lists of `vertices` and of the bins of wall `points` or, if None, of vertices."""
     count = vertices if points is None else points
     at_rest = 0 if points is None else 28 * points
     return (24 + 8 + 4 * _ENTRIES_PER_VERTEX) * vertices + BIN_ENTRY_BYTES * count + 12 * _slots(count) + at_rest
@@ -129,9 +129,12 @@ def _slots(count: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _ContactPoints:
-    """Points that exert forces on vertices: `count` positions (3, stride) and their cells; vertices or a fixed wall."""
+    """Points that exert forces on vertices, which are vertices or fixed wall points.
 
-    place: Array
+    `positions` (3, stride) has `count` points; `owner` are their cells.
+    """
+
+    positions: Array
     owner: Array
     stride: int
     count: int
@@ -141,8 +144,8 @@ class _ContactPoints:
 class Contact:
     """Contact forces of cells, added to the forces of their membranes.
 
-    Each vertex has a list of the points within the law's reach and a `skin` (Verlet lists). The device rebuilds the
-    lists from bins when a vertex has moved by half the skin.
+    Each vertex has a list of the points within the reach of the law plus a `skin` (Verlet lists). The device rebuilds
+    the lists from bins when a vertex has moved by half the skin.
     """
 
     def __init__(
@@ -155,18 +158,18 @@ class Contact:
         lengths: npt.ArrayLike = (0.0, 0.0, 0.0),
         skin: float | None = None,
     ) -> None:
-        """Set up the forces `between` cells, and of a `wall` given by points (n, 3) on it.
+        """Set up the forces `between` cells, and those of a `wall` represented by points (n, 3).
 
         Args:
             cells: the cells, to whose `force` the contact forces are added.
             between: law between vertices of different cells.
             wall: law between vertices and points of the wall.
-            wall_points: points of the wall, at most half the reach of its law apart.
-            lengths: period of the space along each axis, 0 where it is not periodic.
-            skin: range of the lists beyond that of the law; by default the reach, or less with a short period.
+            wall_points: points of the wall, whose distances are at most half the reach of its law.
+            lengths: period of the space along each axis; 0 along axes that are not periodic.
+            skin: range of the lists beyond that of the law; by default the reach, or less if a period is short.
 
         Raises:
-            CaseError: a period below three times the reach, a negative skin, or a wall without points.
+            CaseError: a period is below three times the reach, the skin is negative, or the wall has no points.
         """
         if skin is not None and not (math.isfinite(skin) and skin >= 0):
             raise CaseError(f"contact: skin = {skin:g}: expected a length of zero or more")
@@ -179,7 +182,7 @@ class Contact:
             self._points = np.ascontiguousarray(points.T)
         self.bind()
 
-    def of(self, cells: Cells) -> Contact:
+    def for_cells(self, cells: Cells) -> Contact:
         """Return the same forces for other cells."""
         wall = self._points.T if self._wall is not None else None
         return Contact(cells, self._between, wall=self._wall, wall_points=wall, lengths=self._lengths, skin=self._skin)
@@ -187,10 +190,10 @@ class Contact:
     @property
     def reach(self) -> float:
         """Return the distance beyond which there is no force between cells."""
-        return self._between.farthest if self._between is not None else 0.0
+        return self._between.cutoff if self._between is not None else 0.0
 
     def bind(self) -> None:
-        """Prepare the launches for the present arrays of the cells."""
+        """Bind the kernels to the present arrays of the cells."""
         cells = self.cells
         counts = np.concatenate([np.full(block.cells, block.vertices) for block in cells.blocks]).astype(np.int64)
         owners = np.full(cells.stride, -2, np.int32)
@@ -200,17 +203,17 @@ class Contact:
         self._arrays: list[Array] = [self._owners]
         self._states: list[Array] = []
         if self._between is not None:
-            vertices = _ContactPoints(cells.place, self._owners, cells.stride, cells.vertex_count, at_rest=False)
+            vertices = _ContactPoints(cells.positions, self._owners, cells.stride, cells.vertex_count, at_rest=False)
             displacement_check, bins, forces = self._lists(self._between, vertices)
             self._calls += [displacement_check, *bins, *forces]
         if self._wall is not None:
             count = self._points.shape[1]
-            place = cells.backend.upload(self._points)
+            positions = cells.backend.upload(self._points)
             owner = cells.backend.upload(np.full(count, -1, np.int32))
             displacement_check, bins, forces = self._lists(
-                self._wall, _ContactPoints(place, owner, count, count, at_rest=True)
+                self._wall, _ContactPoints(positions, owner, count, count, at_rest=True)
             )
-            for call in bins:  # only once, since its points do not move
+            for call in bins:  # only once, since the wall points do not move
                 call()
             self._calls += [displacement_check, *forces]
 
@@ -220,12 +223,12 @@ class Contact:
             call()
 
     def invalidate(self) -> None:
-        """Rebuild all lists at the next call, after the arrays of the cells were rearranged."""
+        """Mark all lists to be rebuilt at the next call, after the arrays of the cells have been rearranged."""
         for state in self._states:
             self.cells.backend.assign(state, _INVALID)
 
     def memory(self) -> int:
-        """Return the bytes of bins, lists and owners."""
+        """Return the size of bins, lists and owners in bytes."""
         return sum(int(array.nbytes) for array in self._arrays)
 
     def stage(self) -> Stage:
@@ -233,23 +236,28 @@ class Contact:
         return Stage("contact forces", self.forces, after=("membrane forces",))
 
     def _lists(self, law: Repulsion, points: _ContactPoints) -> tuple[Launch, list[Launch], list[Launch]]:
-        """Return the launches: displacement check of vertices, binning of points, and lists with forces."""
+        """Return the launches for the displacement check, for the bins, and for the lists with their forces."""
         cells, resident, vertices = self.cells, self.cells.resident, self.cells.vertex_count
         shortest, skin = self._skin_of(law)
-        bins, lists = self._reserve(points, (law.farthest + skin) * _ROUNDING, shortest)
+        bins, lists = self._reserve(points, (law.cutoff + skin) * _ROUNDING, shortest)
         state = cells.backend.upload(_INVALID)
         self._states.append(state)
-        self._arrays += [state, *([points.place, points.owner] if points.at_rest else [])]
-        check_members = {"place": cells.place, "reference": lists["reference"], "stride": cells.stride, "state": state}
+        self._arrays += [state, *([points.positions, points.owner] if points.at_rest else [])]
+        check_members = {
+            "place": cells.positions,
+            "reference": lists["reference"],
+            "stride": cells.stride,
+            "state": state,
+        }
         displacement_check = self._over_vertices(contact_moved(), **check_members, farthest=(0.5 * skin) ** 2)
 
-        bin_members = {"place": points.place, "stride": points.stride, "bins": bins, "state": state}
+        bin_members = {"place": points.positions, "stride": points.stride, "bins": bins, "state": state}
         launch = partial(self._by_group, number=points.count) if points.at_rest else self._over_vertices
         count, fill = (launch(spec, **bin_members) for spec in (contact_count(), contact_fill()))
         place_bins = self._bound(contact_place(), _slots(points.count) // SLOT_GROUP, bins=bins, state=state)
 
         search = self._bound(contact_search(), -(-vertices // VERTEX_GROUP), lists=lists, state=state, count=vertices)
-        force_members: dict[str, Any] = {"force": cells.force, "other": points.place, "other_stride": points.stride}
+        force_members: dict[str, Any] = {"force": cells.force, "other": points.positions, "other_stride": points.stride}
         force_members |= {"law": law.members(), "lists": lists, "state": state}
         gather = contact_force(cells.precision)
         if resident is None:
@@ -266,23 +274,23 @@ class Contact:
         )
 
     def _skin_of(self, law: Repulsion) -> tuple[float, float]:
-        """Return the shortest period of the space, infinity without one, and the skin of the lists.
+        """Return the shortest period of the space, infinity if there is none, and the skin of the lists.
 
         Raises:
-            CaseError: a period below three times the reach.
+            CaseError: a period is below three times the reach.
         """
         periods = self._lengths[self._lengths > 0]
         shortest = float(periods.min()) if len(periods) else math.inf
-        if shortest < 3 * law.farthest:
+        if shortest < 3 * law.cutoff:
             raise CaseError(
-                f"contact: reach = {law.farthest:g} is more than a third of the period {shortest:g} of the space; "
+                f"contact: reach = {law.cutoff:g} is more than a third of the period {shortest:g} of the space; "
                 "use a shorter reach"
             )
-        skin = min(law.farthest if self._skin is None else self._skin, shortest / 3 / _ROUNDING - law.farthest)
+        skin = min(law.cutoff if self._skin is None else self._skin, shortest / 3 / _ROUNDING - law.cutoff)
         return shortest, max(skin, 0.0)
 
     def _reserve(self, points: _ContactPoints, reach: float, shortest: float) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the members of the bins of points and of the lists of those within `reach` of each vertex."""
+        """Return the kernel members of the bins, and of the lists of points within `reach` of each vertex."""
         cells, zeros, slots = self.cells, self.cells.backend.zeros, _slots(points.count)
         counts = np.clip(np.floor(self._lengths / reach), np.where(self._lengths > 0, 3, 0), (1 << 16) - 1)
         size = np.where(counts > 0, self._lengths / np.maximum(counts, 1), reach)
@@ -297,7 +305,7 @@ class Contact:
         }
         capacity = max(_ENTRIES_PER_VERTEX * cells.vertex_count, 1)
         lists: dict[str, Any] = {
-            "place": cells.place,
+            "place": cells.positions,
             "reference": cells.backend.upload(np.full((3, cells.stride), np.inf)),
             "owner": self._owners,
             **{name: zeros(cells.stride, np.uint32) for name in ("first", "many")},

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Elements of a cell type, and the lists by which vertices gather forces of elements.
+"""Elements of a cell type, and the lists by which vertices gather the forces of elements.
 
-Elements are the triangles, regular ones first, along a space-filling curve. Elements of a chunk share many vertices.
+Elements are the triangles, regular ones first, ordered along a space-filling curve. The elements of a chunk therefore
+share many vertices.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ Integers = npt.NDArray[np.integer]
 
 @dataclass(frozen=True)
 class GatherLists:
-    """Where elements write forces on control points, and which of these each vertex sums after each chunk.
+    """Entries to which elements write forces on control points, and the entries that each vertex sums after a chunk.
 
-    `entry` (elements, slots) is the position among the entries of the chunk, which are ordered by vertex, element and
+    `entry` (elements, slots) is the index among the entries of the chunk, which are ordered by vertex, element and
     slot; unused slots come last.
     """
 
@@ -39,12 +40,12 @@ class GatherLists:
 class Elements:
     """Elements of a cell type, on the host.
 
-    `control` (elements, slots) are vertices, -1 where a slot is not used; `faces` (elements, 3) the corners in the same
-    order; `rings` the neighbours of every vertex.
+    `control` (elements, slots) are the control points, -1 for unused slots; `faces` (elements, 3) are the corners in
+    the same order; `rings` are the neighbours of each vertex.
     """
 
     def __init__(self, cell: CellType) -> None:
-        """Order the triangles and find their control points."""
+        """Sort the triangles and find their control points."""
         self.cell, self.loop = cell, cell.model.shell == "loop"
         self.rings = rings_of(cell.mesh.faces)
         ordered = cell.mesh.faces[along_curve(cell.mesh.corners().mean(axis=1))]
@@ -88,7 +89,7 @@ class Elements:
         return np.array([kinds[valences] for valences in self.valences]), weights
 
     def derivatives(self, vertices: Floats) -> Floats:
-        """Return value and derivatives (..., elements, points, 6, 3) of the surface of control points (..., n, 3).
+        """Return value and derivatives (..., elements, points, 6, 3) of a surface with control points (..., n, 3).
 
         Flat triangles have one point, the center, and no second derivatives.
         """
@@ -104,11 +105,11 @@ class Elements:
 
     @cached_property
     def shares(self) -> Floats:
-        """Return the integration weight of each point over the area of the parallelogram of the derivatives."""
+        """Return the integration weight of each point, divided by the area of the parallelogram of the derivatives."""
         return 0.5 * (QUADRATURE[self.cell.model.points][1] if self.loop else np.ones(1))
 
     def gather(self, chunk: int) -> GatherLists:
-        """Return the lists for chunks of this number of elements; copies of the last element pad the last batch."""
+        """Return the lists for chunks of `chunk` elements; copies of the last element pad the last batch."""
         if chunk not in self._gathered:
             self._gathered[chunk] = self._gather(chunk)
         return self._gathered[chunk]

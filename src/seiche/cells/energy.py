@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Energies of membranes on the host (theory/cells, eqs. 3, 4, 7, 9 and 10): the forces are minus their derivatives."""
+"""Energies of membranes on the host (theory/cells, eqs. 3, 4, 7, 9 and 10), whose negative gradients are the forces."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class RestState:
 
     @cached_property
     def vertex_shares(self) -> Floats:
-        """Return the mean area per vertex over the area of each vertex (n,), undeformed."""
+        """Return the mean area per vertex, divided by the area of each vertex (n,), in the undeformed shape."""
         areas = np.zeros(len(self.control))
         np.add.at(areas, self.elements.faces.reshape(-1), np.repeat(self.face_areas / 3, 3))
         shares: Floats = areas.mean() / areas
@@ -69,11 +69,13 @@ class RestState:
             return _hinge_angles(self.elements, self.free)
         x = self.free[self.elements.faces]
         length = np.linalg.norm(np.roll(x, -1, axis=1) - x, axis=2)
-        angles: Floats = -float(spontaneous) * length / (2 * np.sqrt(3))  # equilateral triangles, a sphere with 2H = c0
+        angles: Floats = (
+            -float(spontaneous) * length / (2 * np.sqrt(3))
+        )  # for equilateral triangles on a sphere with 2H = c0
         return angles
 
     def energies(self, vertices: Floats) -> Floats:
-        """Return the energies (..., 5) of cells (..., n, 3): in plane, bending, area, local area, volume."""
+        """Return the energies (..., 5) of cells (..., n, 3): in-plane, bending, area, local area, volume."""
         model = self.cell.model
         derived = self.elements.derivatives(vertices)
         vv, vw, ww = _metric(derived)
@@ -102,7 +104,7 @@ class RestState:
         )
 
     def surface_measures(self, vertices: Floats) -> tuple[Floats, Floats]:
-        """Return area and volume (...,) of the surfaces themselves (the limit surfaces of Loop shells)."""
+        """Return the area and volume (...,) of the surfaces, which are the limit surfaces for Loop shells."""
         derived = self.elements.derivatives(vertices)
         normal = np.cross(derived[..., 1, :], derived[..., 2, :])
         area = (np.linalg.norm(normal, axis=-1) * self.elements.shares).sum(axis=(-1, -2))
@@ -112,7 +114,7 @@ class RestState:
 
 @lru_cache(maxsize=16)
 def rest_state(cell: CellType) -> RestState:
-    """Return the rest state of a type; cached, because open vessels use it often."""
+    """Return the rest state of a type; it is cached, because open vessels need it often."""
     return RestState(cell)
 
 
@@ -134,7 +136,7 @@ def _curvature(derived: Floats) -> Floats:
 
 
 def _hinge_angles(elements: Elements, vertices: Floats) -> Floats:
-    """Return the angle (..., elements, 3) between the normals at every edge, positive where the surface is convex."""
+    """Return the angle (..., elements, 3) between the normals at each edge, positive where the surface is convex."""
     x = vertices[..., elements.control, :]
     angles = []
     for k in range(3):

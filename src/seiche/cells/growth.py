@@ -21,21 +21,21 @@ from seiche.kernels.registry.membrane import RIGID_KIND, pack_push
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-#: Contact points on a cell, and nodes of a distance lattice along the longest axis of a cell or a vessel.
+#: Number of contact points on a cell, and of nodes of the distance lattice along the longest axis of a cell or a
+#: vessel.
 _POINTS, _NODES, _WALL_NODES = 320, 48, 96
 #: Maximum number of nodes of the distance lattice of a vessel.
 _MAX_WALL_NODES = 2_000_000
-#: Initial size, so small that cells are rarely interlocked, and growth factor.
+#: Initial size, at which cells are rarely interlocked, and growth factor.
 _SMALLEST, _GROWTH = 0.05, 1.02
 #: Maximum number of pushes between two growths, and at full size.
 _PUSHES, _LAST_PUSHES = 30, 2000
-#: At full size cells are moved at random at this interval of pushes: displacement in smallest radii, rotation in
-#: radians.
+#: Random moves of cells at full size: interval in pushes, displacement in smallest radii, and rotation in radians.
 _SHAKE_INTERVAL, _SHAKE_DISTANCE, _SHAKE_ANGLE = 250, 0.05, 0.1
 
 
 def lengths_of(vessel: Vessel) -> Floats:
-    """Return the period along each axis, 0 where there is none."""
+    """Return the period along each axis; 0 along axes that are not periodic."""
     return np.where(vessel.periodic, vessel.high - vessel.low, 0.0)
 
 
@@ -46,7 +46,7 @@ def centered(surface: Surface) -> Floats:
 
 
 def _wall_nodes(extent: Floats, radius: float) -> int:
-    """Return the nodes along the longest side, enough to resolve the radius of a cell in a long thin vessel."""
+    """Return the number of nodes along the longest side, which resolve the radius of a cell also in a long vessel."""
     spacing = min(max(float(extent.max()) / (_WALL_NODES - 1), 0.1 * radius), 0.2 * radius)
     spacing = max(spacing, float(np.prod(extent) / _MAX_WALL_NODES) ** (1 / 3))
     return max(int(np.ceil(float(extent.max()) / spacing)) + 1, 2)
@@ -66,7 +66,7 @@ class Growth:
         backend: Backend,
         start: Packing | None = None,
     ) -> None:
-        """Place cells of these `kinds` at random in the vessel, or as in `start`."""
+        """Place cells of the `kinds` at random in the vessel, or as in `start`."""
         from scipy.spatial.transform import Rotation
 
         self.vessel, self.surfaces, self.gap, self.backend = vessel, surfaces, gap, backend
@@ -162,7 +162,7 @@ class Growth:
                     return packing
                 if self.gap > 3 * gap:
                     break
-                self.gap *= 1.2  # edges may intersect between the points
+                self.gap *= 1.2  # edges may intersect between the contact points
         overlap = max(depth - self.gap, 0.0) / float(self.radii.min())
         raise CaseError(
             f"hematocrit = {self.packing().hematocrit:.3f}: {len(self.kinds)} cells cannot be packed without "
@@ -171,7 +171,7 @@ class Growth:
         )
 
     def _shake(self) -> None:
-        """Move and rotate all cells slightly at random, to free jammed ones."""
+        """Move and rotate all cells slightly at random, to free jammed cells."""
         from scipy.spatial.transform import Rotation
 
         kicks = self.random.normal(size=(2, len(self.centers), 3))
@@ -185,9 +185,10 @@ class Growth:
         return Packing(self.centers.copy(), self.turns.as_matrix(), self.kinds, hematocrit)
 
     def _lift_wall(self, packing: Packing) -> bool:
-        """Return whether a vertex is outside; increase the wall's distance lattice around such vertices.
+        """Return whether a vertex is outside; increase the distances on the wall lattice around such vertices.
 
-        Interpolation smooths the ridge between two branches, and only some vertices are contact points.
+        Vertices may be outside since interpolation smooths the ridge between two branches, and only some vertices are
+        contact points.
         """
         vertices = [np.zeros((0, 3))]
         for kind, surface in enumerate(self.surfaces):
@@ -204,7 +205,7 @@ class Growth:
         return True
 
     def _lift(self, points: Floats, distance: Floats) -> None:
-        """Increase the wall's nodes around points (n, 3) to the exact distances (n,) there, and further outside."""
+        """Increase the distances at wall nodes around points (n, 3) to the exact distances (n,), and more outside."""
         from scipy.ndimage import map_coordinates
 
         values = self._nodes[-1].reshape(self.wall["shape"][:3])
@@ -219,7 +220,7 @@ class Growth:
         self.nodes = self.backend.upload(np.concatenate(self._nodes))
 
     def push(self, scale: float) -> float:
-        """Move and rotate every cell away from its overlaps at this size; return the largest previous overlap."""
+        """Move and rotate each cell away from its overlaps at size `scale`; return the largest previous overlap."""
         from scipy.spatial.transform import Rotation
 
         first, neighbors, shifts = self._neighbors(scale)
@@ -241,13 +242,13 @@ class Growth:
         return float(out[:, 8].max())
 
     def _wrapped(self, centers: Floats) -> Floats:
-        """Return centers inside the vessel's box along periodic axes."""
+        """Return the centers moved into the box of the vessel along periodic axes."""
         for axis in np.flatnonzero(self.lengths):
             centers[:, axis] = self.vessel.low[axis] + (centers[:, axis] - self.vessel.low[axis]) % self.lengths[axis]
         return centers
 
     def _neighbors(self, scale: float) -> tuple[Array, Array, Array]:
-        """Return the lists of cells that may touch; they are rebuilt when cells have moved or grown."""
+        """Return the lists of cells that may touch, which are rebuilt when cells have moved or grown."""
         skin = 0.15 * float(self.radii.max())
         moved = self.centers - self.neighbors_at
         moved -= np.where(self.lengths > 0, self.lengths * np.round(moved / np.maximum(self.lengths, 1e-300)), 0.0)

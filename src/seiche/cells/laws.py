@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Laws of in-plane membrane elasticity: one class each, in the table `MEMBRANE_LAWS`.
+"""Laws of in-plane membrane elasticity, each a class in the table `MEMBRANE_LAWS`.
 
-How to add one: docs/howto/add-a-membrane-law.md.
+docs/howto/add-a-membrane-law.md explains how to add a law.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class MembraneLaw(ABC):
 
     Attributes:
         name: the value of `law` in a case file.
-        kernel: its C++ type, and the parameters of that type.
+        kernel: its C++ type and the parameters of this type.
     """
 
     name: ClassVar[str]
@@ -40,8 +40,8 @@ class MembraneLaw(ABC):
     def energy(self, i1: Floats, i2: Floats) -> Floats:
         """Return the energy per stress-free area at the invariants I1 and I2 of the deformation."""
 
-    def alone(self) -> dict[str, MembraneLaw]:
-        """Return laws with one modulus each, by its name: each may limit the time step."""
+    def single_moduli(self) -> dict[str, MembraneLaw]:
+        """Return laws with a single modulus each, by the name of the modulus, since each may limit the time step."""
         return {"shear modulus": self} if self.shear > 0 else {}
 
 
@@ -49,7 +49,7 @@ class MembraneLaw(ABC):
 class Skalak(MembraneLaw):
     """Skalak's law (theory/cells, eq. 3): shear modulus `shear` = G, and C = `area_ratio`, 0 or more.
 
-    The modulus of area is G (1 + 2 C). Other conventions: k_s = 3 G, k_a = 3 G C.
+    The area modulus is G (1 + 2 C). In other conventions, k_s = 3 G and k_a = 3 G C.
     """
 
     name, kernel = "skalak", SKALAK
@@ -64,8 +64,8 @@ class Skalak(MembraneLaw):
         """Return the energy per area."""
         return np.asarray(self.shear / 4 * (i1**2 + 2 * i1 - 2 * i2 + self.area_ratio * i2**2))
 
-    def alone(self) -> dict[str, MembraneLaw]:
-        """Return the law with each of its two moduli; it is linear in G and in G C."""
+    def single_moduli(self) -> dict[str, MembraneLaw]:
+        """Return the law with each of its two moduli alone; it is linear in G and in G C."""
         laws: dict[str, MembraneLaw] = {"shear modulus": replace(self, area_ratio=0.0)} if self.shear > 0 else {}
         if self.shear * self.area_ratio > 0:
             laws["area ratio"] = Skalak(self.shear * 1e-6, self.area_ratio * 1e6)
@@ -88,5 +88,5 @@ class NeoHookean(MembraneLaw):
         return np.asarray(self.shear / 2 * (i1 - 1 + 1 / (i2 + 1)))
 
 
-#: By name.
+#: Membrane laws by name.
 MEMBRANE_LAWS: dict[str, type[MembraneLaw]] = {law.name: law for law in (Skalak, NeoHookean)}

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Loop subdivision surfaces: weights of the control points of a triangle at points of its patch of the limit surface.
+"""Loop subdivision surfaces: weights of the control points of a triangle, at points of its patch of the limit surface.
 
-A patch depends on the triangle's vertices and their neighbours: n0 + n1 + n2 - 6 control points for valences n0, n1,
-n2, twelve in a regular mesh. In regular patches the weights are polynomials (theory/cells, eq. 1). Next to a vertex
-with another valence a point is located by exact subdivision until it is in a regular patch.
+A patch depends on the vertices of the triangle and their neighbours, n0 + n1 + n2 - 6 control points for the valences
+n0, n1, n2, which are twelve in a regular mesh. In regular patches the weights are polynomials (theory/cells, eq. 1).
+Next to an irregular vertex, the patch is subdivided exactly until the point is in a regular patch.
 
-Control points are in the order of `patches`: the corners, then the other neighbours of each corner.
+Control points are ordered as in `patches`: the corners, then the other neighbours of each corner.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from seiche.domain.surface import Surface
 
 Floats = npt.NDArray[np.float64]
 
-#: The control points 1 ... 12 of Stam's numbering in the order of `patches`.
+#: Stam's numbers 1 ... 12 of the control points, in the order of `patches`.
 _STAM = (4, 7, 8, 5, 2, 1, 3, 6, 10, 11, 12, 9)
-#: Barycentric coordinates and weights of the rules with one and with three points.
+#: Barycentric coordinates and weights of the quadrature rules with one and three points.
 QUADRATURE: dict[int, tuple[Floats, Floats]] = {
     1: (np.full((1, 3), 1 / 3), np.ones(1)),
     3: (np.full((3, 3), 1 / 6) + 0.5 * np.eye(3), np.full(3, 1 / 3)),
 }
-#: Maximum number of subdivisions; a point that is still next to an irregular vertex then counts as that vertex.
+#: Maximum number of subdivisions; a point that is then still next to an irregular vertex is replaced by this vertex.
 _MAX_DEPTH = 60
 
 
 def vertex_weight(valence: int) -> float:
-    """Return the weight of each neighbour when a vertex is subdivided (Loop 1987)."""
+    """Return the weight of each neighbour of a vertex in the vertex rule of subdivision (Loop 1987)."""
     return float((5 / 8 - (3 / 8 + np.cos(2 * np.pi / valence) / 4) ** 2) / valence)
 
 
@@ -43,7 +43,7 @@ def limit_weight(valence: int) -> float:
 
 
 def _box_splines() -> list[dict[tuple[int, int, int], int]]:
-    """Return twelve times each box spline of the triangle, by powers of u, v and w (Stam 1998; eq. 1)."""
+    """Return each box spline of the triangle, times twelve, by powers of u, v and w (Stam 1998; eq. 1)."""
     text = (
         "400:1 310:2|400:1 301:2"
         "|400:1 301:2 310:6 211:6 220:12 121:6 130:6 031:2 040:1"
@@ -63,12 +63,12 @@ def _box_splines() -> list[dict[tuple[int, int, int], int]]:
     return splines
 
 
-#: Control point, powers of u, v, w and coefficient of every term.
+#: Control point, powers of u, v, w and coefficient of each term.
 _TERMS = [(row, power, c / 12) for row, number in enumerate(_STAM) for power, c in _box_splines()[number - 1].items()]
 
 
 def regular_weights(v: float, w: float) -> Floats:
-    """Return (6, 12): value, d/dv, d/dw, d2/dv2, d2/dw2, d2/dvdw of the weights of a regular triangle.
+    """Return the weights of a regular triangle and their derivatives, (6, 12): 1, d/dv, d/dw, d2/dv2, d2/dw2, d2/dvdw.
 
     v and w are the barycentric coordinates of the second and third corner.
     """
@@ -104,7 +104,7 @@ def regular_weights(v: float, w: float) -> Floats:
 
 
 class _SubdivisionWeights:
-    """Rows of weights over the control points of a triangle, for its vertices after one subdivision."""
+    """Weights of the control points of a triangle, for its vertices after one subdivision."""
 
     def __init__(self, valences: tuple[int, int, int]) -> None:
         self.rings = local_rings(valences)
@@ -133,7 +133,7 @@ class _SubdivisionWeights:
 
 
 def local_rings(valences: tuple[int, int, int]) -> list[list[int]]:
-    """Return the rings of the three corners in the numbering of `patches`, each from the next corner on."""
+    """Return the rings of the three corners in the numbering of `patches`; each begins with the next corner."""
     n0, n1, n2 = valences
     a = list(range(3, 3 + n0 - 2))
     b = [a[-1], *range(a[-1] + 1, a[-1] + n1 - 2)]
@@ -143,13 +143,13 @@ def local_rings(valences: tuple[int, int, int]) -> list[list[int]]:
 
 @cache
 def _children(valences: tuple[int, int, int]) -> tuple[tuple[tuple[int, int, int], Floats], ...]:
-    """Return valences and subdivision matrix of the three children at the corners and of the central one."""
+    """Return the valences and the subdivision matrix of the three child triangles at corners and the central child."""
     local = _SubdivisionWeights(valences)
     children = []
     for k in range(3):
         p, q = (k + 1) % 3, (k + 2) % 3
         ring = local.rings[k]
-        across, adjacent = ring[-1], ring[2]  # beyond the edge to the next corner, and to the one before
+        across, adjacent = ring[-1], ring[2]  # beyond the edges to the next and to the previous corner
         rows = [local.corner(k), local.edge(k, p), local.edge(k, q)]
         rows += [local.edge(k, point) for point in ring[2:]]
         rows += [local.edge(p, across), local.corner(p), local.edge(p, q)]
@@ -164,14 +164,14 @@ def _children(valences: tuple[int, int, int]) -> tuple[tuple[tuple[int, int, int
 
 
 def weights_at(valences: tuple[int, int, int], barycentric: Floats) -> Floats:
-    """Return (6, n0 + n1 + n2 - 6): weights and derivatives (as `regular_weights`) at a point of a triangle.
+    """Return weights and derivatives at a point of a triangle, (6, n0 + n1 + n2 - 6), as `regular_weights` does.
 
     Raises:
         ValueError: the point is an irregular vertex, where second derivatives do not exist.
     """
     point = np.asarray(barycentric, np.float64)
     matrix = np.eye(sum(valences) - 6)
-    to_child = np.eye(3)  # barycentric coordinates in the child from those in the triangle
+    to_child = np.eye(3)  # from barycentric coordinates in the triangle to those in the child
     for _ in range(_MAX_DEPTH):
         if valences == (6, 6, 6):
             return _in_parent(regular_weights(point[1], point[2]), to_child) @ matrix
@@ -190,8 +190,8 @@ def weights_at(valences: tuple[int, int, int], barycentric: Floats) -> Floats:
 
 
 def _in_parent(weights: Floats, to_child: Floats) -> Floats:
-    """Return derivatives by the coordinates of a triangle from those by the coordinates of a child triangle."""
-    # Columns: derivatives of the child's v and w by v and w of the triangle, at constant sum of u, v and w.
+    """Return derivatives with respect to the coordinates of a triangle, from those with respect to a child triangle."""
+    # Columns: derivatives of v and w of the child with respect to v and w of the triangle, at constant u + v + w.
     j = to_child[1:, 1:] - to_child[1:, :1]
     value, first = weights[:1], j.T @ weights[1:3]
     (vv, ww, vw), (a, c), (b, d) = weights[3:], (j[0, 0], j[1, 0]), (j[0, 1], j[1, 1])
@@ -206,9 +206,9 @@ def _in_parent(weights: Floats, to_child: Floats) -> Floats:
 def patches(
     faces: npt.NDArray[np.integer], rings: list[list[int]]
 ) -> tuple[list[list[int]], list[tuple[int, int, int]]]:
-    """Return the control points of every triangle, and the valences of its corners.
+    """Return the control points of each triangle and the valences of its corners.
 
-    The corners come first, beginning with the one with fewest neighbours, then the other points of their rings.
+    The corners come first, beginning with the corner with the fewest neighbours; the other points of the rings follow.
     """
     points, valences = [], []
     for face in faces.tolist():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Closed triangle meshes of cells: refined icosahedra in the shapes of cells, meshes from files, and their checks.
+"""Closed triangle meshes of cells: refined icosahedra in the shapes of cells, meshes from files, and checks of meshes.
 
-Lengths in any consistent unit. A mesh is a `seiche.domain.surface.Surface` whose triangles face outwards.
+Lengths are in any consistent unit. A mesh is a `seiche.domain.surface.Surface` whose triangles face outwards.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from seiche.errors import CaseError, FormatError
 
 Floats = npt.NDArray[np.float64]
 
-#: Half thickness of a red cell over R/2 sqrt(1 - x^2), in powers of x^2 with x = r/R (Evans, Fung 1972).
+#: Half thickness of a red cell, divided by R/2 sqrt(1 - x^2), in powers of x^2 with x = r/R (Evans, Fung 1972).
 EVANS_FUNG = (0.207161, 2.002558, -1.122762)
 #: Radius of that cell in micrometres: area 134.1 um^2, volume 94.1 um^3.
 EVANS_FUNG_RADIUS = 3.91
-#: Coordinates beyond which volumes overflow, and minimum height of a triangle over its longest edge.
-FARTHEST, THINNEST = 1e60, 1e-6
+#: Coordinate beyond which volumes overflow; minimum height of a triangle, divided by its longest edge.
+MAX_COORDINATE, MIN_HEIGHT_RATIO = 1e60, 1e-6
 
 
 def icosphere(vertices: int = 642) -> Surface:
@@ -32,7 +32,7 @@ def icosphere(vertices: int = 642) -> Surface:
     Consecutive vertices are mostly neighbours, for memory locality.
 
     Raises:
-        CaseError: a number of vertices that is not in this list.
+        CaseError: another number of vertices.
     """
     sizes = [10 * 4**level + 2 for level in range(6)]
     if vertices not in sizes:
@@ -59,7 +59,7 @@ def icosphere(vertices: int = 642) -> Surface:
 
 
 def _halved(points: Floats, faces: npt.NDArray[np.int64]) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Return the mesh in which every triangle is divided into four."""
+    """Return the mesh with each triangle divided into four."""
     edges = np.sort(np.stack([faces, np.roll(faces, -1, axis=1)], axis=2).reshape(-1, 2), axis=1)
     unique, inverse = np.unique(edges, axis=0, return_inverse=True)
     middle = len(points) + inverse.reshape(-1, 3)
@@ -129,15 +129,15 @@ def checked(surface: Surface, name: str = "mesh") -> Surface:
     """Return `surface` if it is one closed surface whose triangles face outwards.
 
     Raises:
-        CaseError: it is open, inverted, in several parts, touches itself, a vertex has too few neighbours, a triangle
-            has no area, or a coordinate is too large.
+        CaseError: the surface is open or inverted, has several parts or touches itself, a vertex has too few
+            neighbours, a triangle has no area, or a coordinate is too large.
     """
     faces = surface.faces.astype(np.int64)
     if not len(faces):
         raise CaseError(f"{name}: the mesh has no triangles")
     farthest = float(np.abs(surface.vertices).max())
-    if not farthest < FARTHEST:
-        raise CaseError(f"{name}: a coordinate is {farthest:.3g}; expected less than {FARTHEST:g}")
+    if not farthest < MAX_COORDINATE:
+        raise CaseError(f"{name}: a coordinate is {farthest:.3g}; expected less than {MAX_COORDINATE:g}")
     edges = np.stack([faces, np.roll(faces, -1, axis=1)], axis=2).reshape(-1, 2)
     _, uses = np.unique(np.sort(edges, axis=1), axis=0, return_counts=True)
     if (uses != 2).any():
@@ -167,7 +167,7 @@ def checked(surface: Surface, name: str = "mesh") -> Surface:
         raise CaseError(f"{name}: the mesh is inside out (volume {surface.volume:.4g}); reverse its triangles")
     corners = surface.corners()
     longest = ((corners - np.roll(corners, -1, axis=1)) ** 2).sum(axis=2).max(axis=1)
-    thin = 2 * np.linalg.norm(surface.vector_areas(), axis=1) <= THINNEST * longest
+    thin = 2 * np.linalg.norm(surface.vector_areas(), axis=1) <= MIN_HEIGHT_RATIO * longest
     if thin.any():
         raise CaseError(f"{name}: triangle {int(thin.argmax())} has zero area: its corners lie on a line")
     return surface
@@ -188,14 +188,14 @@ def mean_edge(surface: Surface) -> float:
 
 
 def reduced_volume(surface: Surface) -> float:
-    """Return the volume over that of the sphere with the same area: 1 for a sphere, 0.644 for a red cell."""
+    """Return the volume relative to that of the sphere with the same area: 1 for a sphere, 0.644 for a red cell."""
     return float(6 * np.sqrt(np.pi) * surface.volume / surface.area**1.5)
 
 
 def rings_of(faces: npt.NDArray[np.integer]) -> list[list[int]]:
-    """Return the neighbours of every vertex of a closed mesh, counter-clockwise from outside.
+    """Return the neighbours of each vertex of a closed mesh, counter-clockwise as seen from outside.
 
-    Each begins with the smallest neighbour.
+    Each list begins with the neighbour with the smallest number.
     """
     follow: list[dict[int, int]] = [{} for _ in range(int(faces.max()) + 1)]
     for a, b, c in faces.tolist():
@@ -212,7 +212,7 @@ def rings_of(faces: npt.NDArray[np.integer]) -> list[list[int]]:
 
 
 def along_curve(points: Floats) -> npt.NDArray[np.int64]:
-    """Return the order of points (n, 3) along a Morton curve of 1024 boxes per axis."""
+    """Return the order of points (n, 3) along a Morton curve with 1024 boxes per axis."""
     extent = points.max(axis=0) - points.min(axis=0)
     boxes = ((points - points.min(axis=0)) / extent.max() * 1023).astype(np.int64)
     code = np.zeros(len(points), np.int64)

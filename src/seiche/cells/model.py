@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Membrane models and types of cells.
 
-Units of length and energy are arbitrary: moduli are energies per area, forces energies per length. Coupled runs use
-lattice units.
+Units of length and energy are arbitrary; moduli are energies per area, and forces are energies per length. Coupled runs
+use lattice units.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Floats = npt.NDArray[np.float64]
 class MembraneModel:
     """Elasticity of a membrane.
 
-    `law` is the in-plane law and `bending` the modulus of Helfrich's energy (eq. 7). `spontaneous_curvature` c0 has the
-    sign of twice the mean curvature (-2/R on a sphere); "rest" is that of the stress-free shape at each point. The
+    `law` is the in-plane law, and `bending` is the modulus of Helfrich's energy (eq. 7). `spontaneous_curvature` c0 has
+    the sign of twice the mean curvature (-2/R on a sphere); "rest" is the local curvature of the stress-free shape. The
     penalties (eq. 10), energies per area or volume, are `area` (whole cell), `local_area` (each triangle) and `volume`.
 
-    `viscosity` is the surface viscosity (eqs. 16 to 19), force times time over length; 0: none. Its spring and dashpot
-    relax in the time `relaxation`; the full viscosity resists slower strains. Coupled to a flow, the unit of time is a
+    `viscosity` is the surface viscosity (eqs. 16 to 19), force times time over length, or 0. Its spring and dashpot
+    relax in the time `relaxation`; the full viscosity resists strains that are slower. In a flow, the unit of time is a
     step.
 
     `shell` is "loop", a Loop subdivision surface with 1 or 3 integration points per element (`points`), or "flat",
@@ -52,7 +52,7 @@ class MembraneModel:
     points: Literal[1, 3] = 3
 
     def __post_init__(self) -> None:
-        """Raise CaseError for a modulus that is negative or not finite, or an unknown shell."""
+        """Raise CaseError for a modulus that is negative or not finite, or for an unknown shell."""
         for field in fields(self.law):
             _nonnegative(f"law.{field.name}", getattr(self.law, field.name))
         for name in ("bending", "area", "local_area", "volume", "viscosity", "relaxation"):
@@ -72,7 +72,7 @@ class MembraneModel:
         return self.viscosity / self.relaxation if self.viscosity > 0 else 0.0
 
     def in_units(self, length: float, force: float, time: float = 1.0) -> MembraneModel:
-        """Return this membrane, given in SI units, in units of a `length` (m), a `force` (N) and a `time` (s)."""
+        """Convert this membrane from SI units to units of `length` (m), `force` (N) and `time` (s)."""
         tension = force / length
         curvature = self.spontaneous_curvature
         return replace(
@@ -95,11 +95,11 @@ def _nonnegative(name: str, value: float) -> None:
 
 @dataclass(frozen=True, eq=False)
 class CellType:
-    """One kind of cell: its name, its undeformed `mesh` and its membrane.
+    """A type of cells: its name, its undeformed `mesh` and its membrane.
 
-    The vertices of `mesh` are on the surface. With Loop shells the vertices that move are control points whose limit
+    The vertices of `mesh` are on the surface. With Loop shells, the moving points are control points whose limit
     surface passes through the vertices of `mesh`. `stress_free` is the shape without in-plane stress, with the same
-    triangles; that of `mesh` by default.
+    triangles; by default it is that of `mesh`.
     """
 
     name: str
@@ -111,8 +111,8 @@ class CellType:
         """Check the meshes.
 
         Raises:
-            CaseError: a mesh that is open, inverted or intersects itself, too many vertices or neighbours, or shapes
-                with different triangles.
+            CaseError: a mesh is open, inverted or intersects itself, has too many vertices or neighbours, or the shapes
+                have different triangles.
         """
         checked(self.mesh, f"cell type {self.name!r}: mesh")
         if len(self.mesh.vertices) > CAPACITIES[-1]:
@@ -141,7 +141,7 @@ class CellType:
                 )
 
     def control_points(self, surface: Surface | None = None) -> Floats:
-        """Return the points (n, 3) that move, for a surface with the triangles of `mesh` (that itself by default)."""
+        """Return the moving points (n, 3) for a `surface` with the triangles of `mesh`; by default for `mesh`."""
         chosen = surface or self.mesh
         if self.model.shell == "flat":
             return chosen.vertices
@@ -150,5 +150,5 @@ class CellType:
         return control_points(chosen)
 
     def moving_mesh(self) -> Surface:
-        """Return the undeformed mesh of the points that move, a little larger than `mesh` with Loop shells."""
+        """Return the undeformed mesh of the moving points, which is slightly larger than `mesh` for Loop shells."""
         return Surface(self.control_points(), self.mesh.faces)

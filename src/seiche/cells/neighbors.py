@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Neighbour pairs in periodic space, and points spread over a surface."""
+"""Pairs of neighbours in periodic space, and evenly distributed points on a surface."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Integers = npt.NDArray[np.int64]
 
 
 def neighbor_pairs(centers: Floats, lengths: Floats, reach: float) -> tuple[Integers, Floats]:
-    """Return the ordered pairs (p, 2) of centers within `reach`, with images, and the shift (p, 3) of the second."""
+    """Return the ordered pairs (p, 2) of centers or images within `reach`, and the shift (p, 3) of the second."""
     from scipy.spatial import cKDTree
 
     images = [
@@ -36,7 +36,7 @@ def neighbor_pairs(centers: Floats, lengths: Floats, reach: float) -> tuple[Inte
 
 
 def spread_points(points: Floats, count: int) -> Floats:
-    """Return at most `count` of the points; each is the one farthest from those selected before."""
+    """Select at most `count` points, each of which is the farthest from those selected before it."""
     if len(points) <= count:
         return points
     chosen = [int(np.linalg.norm(points, axis=1).argmax())]

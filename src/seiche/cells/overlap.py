@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Packings; overlaps of surfaces, which intersect or contain each other; self-intersections of surfaces."""
+"""Packings, overlaps of surfaces that intersect or contain each other, and self-intersections of surfaces."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Packing:
-    """Positions of cells: `centers` (n, 3), `rotations` (n, 3, 3) from the frames of their meshes, types `kinds` (n,).
+    """Positions of cells: `centers` (n, 3), `rotations` (n, 3, 3) relative to their meshes, and types `kinds` (n,).
 
     A center is the mean of the vertices. `hematocrit` is computed from the volumes of the meshes.
     """
@@ -35,16 +35,16 @@ class Packing:
         chosen = self.kinds == kind
         return self.centers[chosen], self.rotations[chosen]
 
-    def taken(self, rows: npt.NDArray[Any], hematocrit: float) -> Packing:
+    def subset(self, rows: npt.NDArray[Any], hematocrit: float) -> Packing:
         """Return the packing of the cells in `rows`."""
         return Packing(self.centers[rows], self.rotations[rows], self.kinds[rows], hematocrit)
 
 
 def overlapping_pairs(surfaces: Sequence[Surface], packing: Packing, lengths: Floats, margin: float = 0.0) -> Integers:
-    """Return the pairs (p, 2), first less than second, of cells that overlap or come closer than `margin`.
+    """Return the ascending pairs (p, 2) of cells that overlap or are closer than `margin`.
 
-    `lengths` (3,) are the periods of the space, 0 where it is not periodic. The margin is tested for vertices only;
-    without margin the test is exact up to rounding. A cell that overlaps its own image is a pair with itself.
+    `lengths` (3,) are the periods of the space, 0 along axes that are not periodic. The margin is tested for vertices
+    only; without a margin, the test is exact up to rounding. A cell that overlaps its own image is a pair with itself.
     """
     bodies = [Surface(surface.vertices - surface.vertices.mean(axis=0), surface.faces) for surface in surfaces]
     radii = np.array([np.linalg.norm(body.vertices, axis=1).max() for body in bodies])
@@ -59,14 +59,14 @@ def overlapping_pairs(surfaces: Sequence[Surface], packing: Packing, lengths: Fl
     overlapping = []
     for (i, j), shift in zip(pairs[in_reach].tolist(), offsets[in_reach], strict=True):
         first, second = bodies[kinds[i]], bodies[kinds[j]]
-        # The second cell in the frame of the first.
+        # The second cell is transformed to the frame of the first.
         second_in_first = Surface((second.vertices @ rotations[j].T + shift) @ rotations[i], second.faces)
-        if meet(first, second_in_first, margin):
+        if overlap_or_near(first, second_in_first, margin):
             overlapping.append((min(i, j), max(i, j)))
     return np.unique(np.array(overlapping, np.int64).reshape(-1, 2), axis=0)
 
 
-def meet(one: Surface, two: Surface, margin: float) -> bool:
+def overlap_or_near(one: Surface, two: Surface, margin: float) -> bool:
     """Return whether two closed surfaces overlap, or a vertex of one is closer than `margin` to the other."""
     (low, high), (lowest, highest) = bounds(one.vertices), bounds(two.vertices)
     low, high = np.maximum(low, lowest) - margin, np.minimum(high, highest) + margin
@@ -79,26 +79,26 @@ def meet(one: Surface, two: Surface, margin: float) -> bool:
 
 
 def _contains(outer: Surface, inner: Surface) -> bool:
-    """Return whether a surface contains another that does not intersect it."""
+    """Return whether the surface `outer` contains `inner`; the surfaces must not intersect."""
     if not in_box(np.array(bounds(inner.vertices)), *bounds(outer.vertices)).all():
         return False
     return bool(signed_distance(outer, inner.vertices[:1])[0] < 0)
 
 
 def _close(surface: Surface, other: Surface, margin: float) -> bool:
-    """Return whether a vertex of one surface is closer than `margin` to another that it does not intersect."""
+    """Return whether a vertex of one surface is closer than `margin` to the other; they must not intersect."""
     from scipy.spatial import cKDTree
 
     corners = other.corners()
     longest = float(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max())
-    # A point of a triangle is at most the longest edge away from the vertices.
+    # The distance of a point of a triangle from its vertices is at most the longest edge.
     distances, _ = cKDTree(other.vertices).query(surface.vertices, distance_upper_bound=longest + margin)
     candidates = surface.vertices[np.isfinite(distances)]
     return bool(len(candidates) and (signed_distance(other, candidates) < margin).any())
 
 
 def _surfaces_intersect(one: Surface, two: Surface, low: Floats, high: Floats) -> bool:
-    """Return whether a triangle of one surface intersects or touches one of the other, inside a box."""
+    """Return whether triangles of the two surfaces intersect or touch inside a box."""
     from igl.predicates import find_intersections
 
     bodies = [_in_box(surface, low, high) for surface in (one, two)]
@@ -108,7 +108,7 @@ def _surfaces_intersect(one: Surface, two: Surface, low: Floats, high: Floats) -
 
 
 def self_intersection(surface: Surface) -> tuple[int, int] | None:
-    """Return two triangles of a surface that intersect outside of common vertices, or None."""
+    """Return two triangles of a surface that intersect other than at common vertices, or None."""
     from igl.predicates import find_self_intersections
 
     crossed, pairs, _ = find_self_intersections(*_as_igl(surface))
@@ -116,7 +116,7 @@ def self_intersection(surface: Surface) -> tuple[int, int] | None:
 
 
 def _as_igl(surface: Surface) -> tuple[Floats, Integers]:
-    """Return vertices and triangles in the types of libigl."""
+    """Return the vertices and triangles in the types of libigl."""
     return np.ascontiguousarray(surface.vertices, np.float64), surface.faces.astype(np.int64)
 
 

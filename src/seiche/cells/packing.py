@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Dense random packings of undeformed cells, which grow from a small size and push each other apart (eq. 12).
 
-A large vessel is filled with copies of a packed periodic tile. Cells that intersect the wall are removed, then others
-at random down to the requested hematocrit (Ames et al. 2020). If too few remain, cells at the wall are kept and pushed
-inwards.
+A large vessel is filled with copies of a packed periodic tile. Cells that intersect the wall are removed, and then
+random cells until the requested hematocrit is reached (Ames et al. 2020). If too few cells remain, those at the wall
+are retained and pushed inwards.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from seiche.backend import Backend, open_backend
 from seiche.cells.growth import Growth, centered, lengths_of
 from seiche.cells.overlap import Packing, overlapping_pairs
-from seiche.cells.vessels import Box, Vessel, refuse_tight
+from seiche.cells.vessels import Box, Vessel, check_sizes
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError
 
@@ -25,16 +25,16 @@ __all__ = ["HIGHEST_HEMATOCRIT", "Packing", "cell_counts", "fill", "pack", "pres
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-#: Approximate limit of random packings of bodies as flat as red cells.
+#: Approximate maximum hematocrit of random packings of bodies as flat as red cells.
 HIGHEST_HEMATOCRIT = 0.6
-#: More than this number of cells are placed as copies of a tile of about TILE_CELLS at TILE_HEMATOCRIT.
+#: Number of cells above which copies of a tile are used, with about TILE_CELLS cells at TILE_HEMATOCRIT.
 MAX_GROWN_CELLS, TILE_CELLS, TILE_HEMATOCRIT = 2000, 216, 0.5
-#: Above this fraction of TILE_HEMATOCRIT the tile is denser than the vessel by this factor.
+#: Fraction of TILE_HEMATOCRIT above which the tile is denser than the vessel, and the factor by which it is.
 _DENSE_FRACTION, _DENSITY_MARGIN = 0.9, 1.06
-#: Up to this number of cells, which may block each other in a narrow vessel, are grown from several random starts, at
-#: most this number.
+#: Number of cells up to which growth is repeated from other random positions, since cells may block each other in a
+#: narrow vessel, and maximum number of attempts.
 _MAX_RESTARTED_CELLS, _MAX_STARTS = 100, 6
-#: Initial size of cells that are pushed off the wall.
+#: Initial size of cells that are pushed away from the wall.
 _PRESS_START_SCALE = 0.75
 
 
@@ -48,13 +48,13 @@ def pack(
     seed: int = 0,
     backend: Backend | None = None,
 ) -> Packing:
-    """Pack undeformed cells, the shapes `surfaces` of their types, into a vessel up to a hematocrit.
+    """Pack undeformed cells into a vessel up to a hematocrit.
 
     Args:
         vessel: the space.
-        surfaces: closed meshes, one per type.
-        hematocrit: volume of the cells over that of the vessel.
-        shares: fraction of the number of cells, by type; equal by default.
+        surfaces: closed meshes of the cells, one per type.
+        hematocrit: volume of the cells, divided by that of the vessel.
+        shares: fraction of the number of cells, by type; equal fractions by default.
         gap: minimum distance of cells from each other and from walls; 2 % of the largest radius by default.
         seed: seed of the random positions.
         backend: device of the computation; the CPU by default.
@@ -63,9 +63,9 @@ def pack(
         A packing without overlaps.
 
     Raises:
-        CaseError: a hematocrit that cannot be reached, a cell that is larger than the vessel, an invalid mesh.
+        CaseError: the hematocrit cannot be reached, a cell is larger than the vessel, or a mesh is invalid.
     """
-    refuse_tight(vessel, surfaces)
+    check_sizes(vessel, surfaces)
     if not 0 < hematocrit <= HIGHEST_HEMATOCRIT:
         raise CaseError(f"hematocrit = {hematocrit:g}: expected a number above 0 and at most {HIGHEST_HEMATOCRIT:g}")
     fractions = np.asarray(shares if shares is not None else np.ones(len(surfaces)), np.float64)
@@ -84,7 +84,7 @@ def pack(
         )
     radius = max(float(np.linalg.norm(centered(surface), axis=1).max()) for surface in surfaces)
     distance = 0.02 * radius if gap is None else gap
-    # Cells enlarged by half the gap must not overlap; this is a lower bound of their volume (Brunn-Minkowski).
+    # Cells enlarged by half the gap must not overlap; the following is a lower bound of their volume (Brunn-Minkowski).
     required = float(counts @ (np.cbrt(volumes) + np.cbrt(4 / 3 * np.pi) * 0.5 * distance) ** 3) / vessel.volume
     if required > 1:
         raise CaseError(
@@ -114,7 +114,7 @@ def pack(
 def _grown(
     vessel: Vessel, surfaces: Sequence[Surface], kinds: Integers, gap: float, *, seed: int, backend: Backend
 ) -> Packing:
-    """Grow cells from random positions; if few cells jam, retry from other positions."""
+    """Grow cells from random positions; if a small number of cells jams, retry from other positions."""
     starts: list[int | list[int]] = [
         seed,
         *([seed, attempt] for attempt in range(1, _MAX_STARTS if len(kinds) <= _MAX_RESTARTED_CELLS else 1)),
@@ -140,7 +140,7 @@ def press(
 ) -> Packing:
     """Fill a vessel with copies of a packed periodic tile and push cells away from its wall and from each other.
 
-    Of the cells with centers inside the vessel, `counts` of each type are kept, preferably those far from the wall.
+    Of the cells with centers inside the vessel, `counts` of each type are retained, preferably those far from the wall.
 
     Raises:
         CaseError: too few cells are inside, or overlaps remain.
@@ -158,16 +158,16 @@ def press(
         at_wall = depth[rows] < centered(surfaces[kind]).max()
         order = np.lexsort((random.random(len(rows)), -np.where(at_wall, depth[rows], np.inf)))
         surplus = len(rows) - count
-        # Half of the surplus is removed at the wall, the other half anywhere.
+        # Half of the surplus is removed at the wall, the other half at random positions.
         removed = np.concatenate([order[len(rows) - surplus // 2 :], order[: surplus - surplus // 2]])
         chosen.append(np.delete(rows, removed))
-    start = copies.taken(np.sort(np.concatenate(chosen)), 0.0)
+    start = copies.subset(np.sort(np.concatenate(chosen)), 0.0)
     device = backend or open_backend("cpu")
     return Growth(vessel, surfaces, start.kinds, gap, seed=seed, backend=device, start=start).packed(_PRESS_START_SCALE)
 
 
 def _copies(vessel: Vessel, tile: Box, packed: Packing) -> Packing:
-    """Return copies of a tile that cover the box around a vessel."""
+    """Return the copies of a tile that cover the box around a vessel."""
     copies = np.ceil((vessel.high - vessel.low) / tile.high - 1e-9).astype(int)
     shifts = np.stack(np.meshgrid(*map(np.arange, copies), indexing="ij"), axis=-1).reshape(-1, 3) * tile.high
     return Packing(
@@ -188,13 +188,13 @@ def fill(
     gap: float,
     seed: int = 0,
 ) -> Packing:
-    """Fill a vessel with copies of a packed periodic tile and remove cells at random down to a hematocrit.
+    """Fill a vessel with copies of a packed periodic tile, and remove random cells until the hematocrit is reached.
 
-    Cells closer to a wall than `gap` are omitted, as are cells that overlap where the period of the vessel is not a
+    Cells closer to a wall than `gap` are omitted, as are cells that overlap because a period of the vessel is not a
     whole number of tiles.
 
     Raises:
-        CaseError: the remaining cells have less than this hematocrit.
+        CaseError: the hematocrit of the cells inside is too low.
     """
     extent = vessel.high - vessel.low
     copies = np.ceil(extent / tile.high - 1e-9).astype(int)
@@ -209,7 +209,7 @@ def fill(
         nearest = vessel.distance(vertices.reshape(-1, 3)).reshape(len(rows), -1).max(axis=1)
         crosses = ((vertices > vessel.high) & seam).any(axis=(1, 2))
         retained[rows[(nearest > -gap) | crosses]] = False
-    inside = all_copies.taken(np.flatnonzero(retained), 0.0)
+    inside = all_copies.subset(np.flatnonzero(retained), 0.0)
     overlaps = overlapping_pairs(surfaces, inside, lengths_of(vessel))
     chosen = np.setdiff1d(np.arange(len(inside.centers)), overlaps[:, 0])
     volumes = np.array([surface.volume for surface in surfaces])[inside.kinds]
@@ -225,13 +225,13 @@ def fill(
         )
     if count < len(cumulative) and cumulative[count] - hematocrit <= half:
         count += 1
-    return inside.taken(np.sort(order[:count]), float(cumulative[count - 1]) if count else 0.0)
+    return inside.subset(np.sort(order[:count]), float(cumulative[count - 1]) if count else 0.0)
 
 
 def cell_counts(volume: float, volumes: Floats, fractions: Floats, hematocrit: float) -> Integers:
-    """Return the number of cells of each type, of the `volumes` (types,), in a vessel of this `volume`.
+    """Return the number of cells of each type in a vessel of this `volume`; `volumes` (types,) are those of cells.
 
-    Their total is the one closest to the hematocrit; the types have the fractions `fractions` (types,), rounded to
+    The total is as close to the hematocrit as possible; the fractions of types are `fractions` (types,), rounded to
     whole cells.
     """
     count = round(hematocrit * volume / float(fractions @ volumes))

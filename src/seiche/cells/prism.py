@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tube of a reservoir: the cross-section of an opening, extended along the inflow."""
+"""Tube of a reservoir: the cross-section of an opening, extended along the inflow."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ from seiche.errors import CaseError
 
 Floats = npt.NDArray[np.float64]
 
-#: Height of the cross-section behind the opening, and range of heights in which its sites are counted, in spacings.
+#: Height of the cross-section behind the opening, and range of heights in which its sites are counted, both in
+#: spacings.
 _DEPTH, _SLAB = 2.0, (1.0, 3.0)
 
 
 class Prism:
     """A straight tube with the cross-section of the opening `plane`, periodic along the inflow; lengths in spacings.
 
-    `area` is that of the cross-section. The local coordinates are x along the inflow, from the opening, and y and z
-    across, from its center: `center` and the axes `frame` (3, 3), by rows, are in the coordinates of the sites.
+    `area` is that of the cross-section. The local coordinates are x along the inflow, measured from the opening, and y
+    and z perpendicular to it, measured from its center. `center` and the axes, the rows of `frame` (3, 3), are in the
+    coordinates of the sites.
     """
 
     def __init__(self, sites: SiteSet, plane: IoletPlane, length: int, walls: FluidSpace | None = None) -> None:
-        """Find the cross-section; `walls` is the space of the sites with open openings, if already available.
+        """Find the cross-section; `walls` is the space of the sites with open openings, if it already exists.
 
         Raises:
             CaseError: there is no site behind the opening.
@@ -73,13 +75,13 @@ class Prism:
         return np.asarray(self.center + points @ self.frame)
 
     def heights(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return the heights of points (..., 3) among the sites behind the opening, and distances from its axis."""
+        """Return the heights of points (..., 3) behind the opening, and their distances from its axis."""
         local = (points - self.center) @ self.frame.T
         return local[..., 0], np.hypot(local[..., 1], local[..., 2])
 
     def distance(self, points: Floats) -> Floats:
         """Return the distances (n,) of local points (n, 3) from the wall, negative inside."""
-        # The cross-section is constant: the distance of each of its points is computed once.
+        # The cross-section is constant, so the distance of each of its points is computed once.
         across = np.ascontiguousarray(points[:, 1:], np.float64)
         _, first, inverse = np.unique(across.view(np.complex128).ravel(), return_index=True, return_inverse=True)
         section = np.column_stack([np.full(len(first), _DEPTH), across[first]])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The red cell of `seiche validate cells`, the default of case files, examples and docs (SI units).
+"""Red cell of `seiche validate cells`, the default in case files, examples and docs (SI units).
 
-Its deformation by optical tweezers is within the error bars of Mills et al. 2004. It recovers from stretching in the
-time that Hochmuth et al. 1979 measured (theory/cells, section 9).
+Its deformation by optical tweezers is within the error bars of Mills et al. 2004. Its recovery time after stretching
+agrees with the measurements of Hochmuth et al. 1979 (theory/cells, section 9).
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from seiche.cells.laws import Skalak
 from seiche.cells.mesh import biconcave
 from seiche.cells.model import CellType, MembraneModel
 
-#: At rest (Mills et al. 2004).
+#: Diameter at rest (Mills et al. 2004).
 DIAMETER = 7.57e-6
 #: G and C of Skalak's law.
 SHEAR, AREA_RATIO = 2.8e-6, 10.0
 #: Surface viscosity (N s/m) from recovery, 0.3 to 0.7 uN s/m; tank-treading gives about 0.1 uN s/m.
 VISCOSITY = 0.3e-6
-#: Relaxation time (s) of the spring in series with it, by default; far below the time of recovery.
+#: Default relaxation time (s) of the spring in series with the surface viscosity; far below the recovery time.
 RELAXATION = 1e-3
 #: G = 2.8 uN/m, area modulus 0.2 mN/m, bending modulus 2e-19 J, stress-free in the biconcave shape. A third of the area
-#: modulus is Skalak's with C = 10, the rest that of each triangle; without it control points of Loop shells crumple.
+#: modulus is that of Skalak's law with C = 10, the rest that of triangles, without which Loop control points crumple.
 MODEL = MembraneModel(
     Skalak(SHEAR, AREA_RATIO),
     bending=2e-19,
@@ -36,11 +36,12 @@ MODEL = MembraneModel(
 def red_cell(
     vertices: int = 642, *, length: float = 1e-6, force: float = 1e-12, time: float = 1.0, name: str = "red"
 ) -> CellType:
-    """Return the red cell in units of `length` (m), `force` (N) and `time` (s): by default um, pN and s.
+    """Return the red cell in units of `length` (m), `force` (N) and `time` (s), by default um, pN and s.
 
-    Its surface viscosity acts in a flow, where the unit of time is a step (`couple.limits.with_shortest_relaxation`).
+    Its surface viscosity acts only in a flow, where the unit of time is a step
+    (`couple.limits.with_shortest_relaxation`).
 
     Raises:
-        CaseError: a number of vertices that `biconcave` does not support.
+        CaseError: `biconcave` does not support the number of vertices.
     """
     return CellType(name, biconcave(vertices, 0.5 * DIAMETER / length), MODEL.in_units(length, force, time))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Equilibrium shape of a membrane under given forces: the minimum of its energy minus the work of the forces."""
+"""Equilibrium shape of a membrane under given forces, which minimises its energy minus the work of the forces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Equilibrium:
-    """Equilibrium: `vertices` (n, 3), largest component of the residual force, number of evaluations of the energy."""
+    """Equilibrium: `vertices` (n, 3), largest component of the residual force, and number of energy evaluations."""
 
     vertices: Floats
     residual: float
@@ -29,12 +29,12 @@ def equilibrium(
     """Relax the single cell of `cells` (float64) from its present shape under forces `loads` (n, 3) on its vertices.
 
     The device computes the forces; the host computes the energies and minimises them by L-BFGS. The cell is moved to
-    the result. `tolerance` bounds the components of the residual force over the largest load component, or over the
-    shear modulus times the mean edge without loads.
+    the result. `tolerance` limits the components of the residual force relative to the largest load component or,
+    without loads, to the shear modulus times the mean edge.
 
     Raises:
-        CaseError: several cells, single precision, or loads whose sum is not zero.
-        UnstableError: no convergence within the limit of evaluations.
+        CaseError: there are several cells, the precision is single, or the sum of the loads is not zero.
+        UnstableError: the iteration did not converge within the limit of evaluations.
     """
     from scipy.optimize import minimize
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels over the cells on a rank, whose number and roles change (docs/decisions/0019)."""
+"""Kernel launches over the cells on a rank, whose number and roles change (docs/decisions/0019)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Numbers = npt.NDArray[np.integer[Any]]
 
 @dataclass(frozen=True)
 class Block:
-    """Cells of one type, or slots for them: rest state, number of cells, first cell and first vertex in the arrays."""
+    """Cells of one type, or slots for cells: rest state, number of cells, first cell and first vertex in the arrays."""
 
     rest: RestState
     cells: int
@@ -38,12 +38,12 @@ class Block:
 
     @property
     def vertices(self) -> int:
-        """Return the vertices of one cell."""
+        """Return the number of vertices of a cell."""
         return len(self.rest.control)
 
     @property
     def elements(self) -> int:
-        """Return the elements of one cell."""
+        """Return the number of elements of a cell."""
         return len(self.rest.elements.faces)
 
     @property
@@ -53,7 +53,7 @@ class Block:
 
 
 class ResidentCells:
-    """Roles of the cells on a rank, owned ones and ghosts: `role` (capacity,) on the device, one for every cell slot.
+    """Roles of the cells on a rank, owned cells and ghosts: `role` (capacity,) on the device, one for each cell slot.
 
     A launch runs over all slots and skips cells whose role is not selected. Launches over replicated cells run over
     lists of the cells of each type that are also on other ranks.
@@ -62,7 +62,7 @@ class ResidentCells:
     def __init__(self, backend: Backend, blocks: Sequence[Block], replicated: Sequence[int]) -> None:
         """Allocate the roles of `blocks`, all empty, and lists for up to `replicated` cells of each type."""
         self.backend, self.blocks, self.replicated_capacities = backend, tuple(blocks), tuple(replicated)
-        #: For each type: number of listed cells, number of owned cells among them, the cells, owned cells first.
+        #: For each type: number of listed cells, number of owned cells among them, and the cells, owned cells first.
         self._lists = [backend.zeros(2 + count, np.int32) for count in replicated]
         self.role: Array = backend.zeros(sum(block.cells for block in blocks), np.int32)
 
@@ -75,7 +75,7 @@ class ResidentCells:
         return self._bound(spec, roles, block, members, by_cell=True)
 
     def over_grouped_vertices(self, spec: KernelSpec, group: int, roles: int = RESIDENT, **members: Any) -> Launch:
-        """Return the launch of a kernel whose items are vertices, `group` to a team, for kernels with little work."""
+        """Return the launch of a kernel whose items are vertices, `group` per team, for kernels with little work."""
         return self.over_groups(resident_groups(spec, group), group, roles, inner=members)
 
     def over_groups(self, spec: KernelSpec, group: int, roles: int = RESIDENT, **members: Any) -> Launch:
@@ -88,7 +88,7 @@ class ResidentCells:
         return in_order(launches)
 
     def list_replicated(self, owned: Sequence[Numbers], ghosts: Sequence[Numbers]) -> None:
-        """List the cells of each type that are also on other ranks, owned ones and ghosts, from its first cell."""
+        """Store the owned cells and ghosts of each type that are also on other ranks, counted from its first cell."""
         for array, capacity, own, ghost_cells in zip(
             self._lists, self.replicated_capacities, owned, ghosts, strict=True
         ):
@@ -97,7 +97,7 @@ class ResidentCells:
             self.backend.assign(array, host)
 
     def over_replicated(self, spec: KernelSpec, roles: int = REPLICATED, **members: Any) -> Launch:
-        """Return the launch of a kernel whose items are vertices, of listed cells in these roles."""
+        """Return the launch of a kernel whose items are vertices of listed cells with these roles."""
         kernel, launches = self.backend.load(resident_items(spec)), []
         for kind, (block, capacity) in enumerate(zip(self.blocks, self.replicated_capacities, strict=True)):
             chosen, listed = self._chosen(roles, block), self._listed(kind)
@@ -106,23 +106,23 @@ class ResidentCells:
         return in_order(launches)
 
     def over_replicated_groups(self, spec: KernelSpec, group: int, **members: Any) -> Launch:
-        """Return the launch of a kernel whose items are `group` vertices each, of one listed cell."""
+        """Return the launch of a kernel whose items are `group` vertices each of a listed cell."""
         kernel, launches = self.backend.load(spec), []
         for kind, (block, capacity) in enumerate(zip(self.blocks, self.replicated_capacities, strict=True)):
             arguments = self.backend.pack(kernel, **members, listed=self._listed(kind))
             launches.append(kernel.bind(arguments, 0, capacity * -(-block.vertices // group)))
         return in_order(launches)
 
-    def over_replicated_cells(self, spec: KernelSpec, block: Block, *, own: bool = False, **members: Any) -> Launch:
-        """Return the launch of a kernel whose items are the listed cells of a type, or only the `own` cells."""
+    def over_replicated_cells(self, spec: KernelSpec, block: Block, *, owned: bool = False, **members: Any) -> Launch:
+        """Return the launch of a kernel whose items are the listed cells of a type, or only its `owned` cells."""
         kernel, kind = self.backend.load(resident_list(spec)), self.blocks.index(block)
-        arguments = self.backend.pack(kernel, inner=members, listed=self._listed(kind, own=own))
+        arguments = self.backend.pack(kernel, inner=members, listed=self._listed(kind, owned=owned))
         return kernel.bind(arguments, 0, self.replicated_capacities[kind])
 
-    def _listed(self, kind: int, *, own: bool = False) -> dict[str, int]:
+    def _listed(self, kind: int, *, owned: bool = False) -> dict[str, int]:
         block, address, size = self.blocks[kind], self.backend.pointer(self._lists[kind]), np.dtype(np.int32).itemsize
         vertices = {"first": block.first_vertex, "each": block.vertices}
-        return {"cells": address + 2 * size, "count": address + size * own, **vertices}
+        return {"cells": address + 2 * size, "count": address + size * owned, **vertices}
 
     def _bound(self, spec: KernelSpec, roles: int, block: Block, members: dict[str, Any], *, by_cell: bool) -> Launch:
         kernel, chosen = self.backend.load(resident(spec)), self._chosen(roles, block, by_cell=by_cell)

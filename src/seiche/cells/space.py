@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The fluid of a lattice as a space for packing cells, for vessels of any geometry.
+"""Fluid of a lattice as a space for packing cells, for vessels of any geometry.
 
-Lengths in spacings, coordinates those of the sites. The wall is given by the cut links of the sites.
+Lengths are in spacings, and coordinates are those of the sites. The cut links of the sites define the wall.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from seiche.domain.sites import LINK_VECTORS, IoletPlane, LinkKind, SiteSet
 
 Floats = npt.NDArray[np.float64]
 
-#: Distance from a wall that does not exist.
+#: Distance returned if there is no wall.
 _FAR = 1e30
-#: Up to this distance from the wall its normal determines the side; beyond it, the nearest site does.
+#: Distance from the wall up to which its normal determines the side; beyond it, the nearest site does.
 _NEAR = 1.0
-#: Distances below the first value are exact. Larger distances are measured from one wall point in each cube with the
-#: second value as edge, with a relative error up to the third.
+#: Distances below _EXACT are exact. Larger distances are measured from one wall point in each cube with edge _COARSE,
+#: with a relative error of up to _ROUGH.
 _EXACT, _COARSE, _ROUGH = 3.0, 3.0, 0.1
-#: Extent of an opening around its axis: this factor times its radius, plus this number of spacings.
+#: Extent of an opening around its axis: _EXTENT times its radius, plus _EXTENT_SITES spacings.
 _EXTENT, _EXTENT_SITES = 1.3, 2.0
-#: Approximate distance of wall points with contact forces.
+#: Approximate distance between wall points with contact forces.
 POINT_SPACING = 0.75
-#: Points per query; several queries run on all threads.
+#: Number of points per query; several queries run in parallel.
 _BATCH = 10_000
-#: Sites that are sampled to determine the largest sphere in a vessel.
+#: Number of sites that are sampled to determine the largest sphere in a vessel.
 _SAMPLES = 20_000
 
 
 class FluidSpace:
     """The space of the fluid sites, one cube of volume 1 each.
 
-    If `closed`, openings are treated as walls: no cell crosses them. `free` are the depths (spacings) of layers behind
+    If `closed`, openings are treated as walls, which no cell crosses. `free` are the depths (spacings) of layers behind
     openings, by name, that are excluded from the space.
     """
 
@@ -103,7 +103,7 @@ class FluidSpace:
         return distance
 
     def beyond(self, points: Floats, limit: float) -> npt.NDArray[np.bool_]:
-        """Return which points (n, 3) are more than `limit` >= 0 outside; fast for points far from walls."""
+        """Return flags of points (n, 3) that are more than `limit` >= 0 outside; fast for points far from walls."""
         rows = self._find(np.floor(self._wrapped(points) + 0.5).astype(np.int64))
         uncertain = np.flatnonzero((rows < 0) | self._cut[rows] if not self._layers else np.ones(len(points), bool))
         outside = np.zeros(len(points), bool)
@@ -113,7 +113,7 @@ class FluidSpace:
 
     @cached_property
     def _cut(self) -> npt.NDArray[np.bool_]:
-        """Sites with a cut link."""
+        """Return flags of the sites that have a cut link."""
         cut = np.zeros(len(self._sites), bool)
         cut[self._sites.boundary] = True
         return cut
@@ -122,7 +122,7 @@ class FluidSpace:
         if not len(self.points):
             return np.full(len(points), -_FAR)
         wrapped = self._wrapped(points)
-        # In the center of a round vessel all wall points are equally far, and a search of all of them would be slow.
+        # In the center of a round vessel, all wall points have the same distance, and an exact search would be slow.
         rows, coarse = self._coarse
         distance, nearest = _nearest(coarse, wrapped, _ROUGH)
         nearest = rows[nearest]
@@ -147,7 +147,7 @@ class FluidSpace:
 
 
 def _nearest(tree: Any, points: Floats, tolerance: float = 0.0) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Return distance and row of the nearest point of a tree from points (n, 3), with a relative error `tolerance`."""
+    """Return the distance and the row of the nearest point of a tree for points (n, 3), with a relative `tolerance`."""
     distance, nearest = np.empty(len(points)), np.empty(len(points), np.int64)
 
     def query(begin: int) -> None:
@@ -163,10 +163,10 @@ def _nearest(tree: Any, points: Floats, tolerance: float = 0.0) -> tuple[Floats,
 
 
 def heights(sites: SiteSet, plane: IoletPlane, points: Floats) -> Floats:
-    """Return the heights of points (..., 3) among the sites behind an opening, infinite outside its extent.
+    """Return the heights of points (..., 3) behind an opening, infinite outside its extent.
 
-    Points more than a few spacings in front of the opening belong to another part of the vessel; their heights are
-    infinite too.
+    Points more than a few spacings in front of the opening belong to another part of the vessel; their heights are also
+    infinite.
     """
     offset = points - (np.asarray(plane.center) - np.asarray(sites.origin)) / sites.spacing
     along = offset @ np.asarray(plane.normal)
@@ -178,9 +178,9 @@ def heights(sites: SiteSet, plane: IoletPlane, points: Floats) -> Floats:
 
 
 def wall_points(sites: SiteSet, *, openings: bool = False) -> tuple[Floats, Floats]:
-    """Return the points where the wall cuts links, (n, 3), and unit vectors (n, 3) out of the fluid there.
+    """Return the points (n, 3) where the wall cuts links, and unit vectors (n, 3) out of the fluid at these points.
 
-    With `openings` also the points of inlets and outlets. Points that several sites share are returned once.
+    With `openings`, the points of inlets and outlets are included. Points that several sites share are returned once.
     """
     kinds = [LinkKind.WALL, LinkKind.INLET, LinkKind.OUTLET] if openings else [LinkKind.WALL]
     row, link = np.nonzero(np.isin(sites.link_kind, kinds))
@@ -200,9 +200,9 @@ def wall_points(sites: SiteSet, *, openings: bool = False) -> tuple[Floats, Floa
 
 
 def sparse_points(points: Floats) -> Floats:
-    """Return a subset of the points (n, 3) of a wall: the one nearest the center of each cube of POINT_SPACING.
+    """Return the wall points nearest to the center of each cube of POINT_SPACING, a subset of `points` (n, 3).
 
-    They are less than two spacings apart, enough for a force with a reach of one site.
+    Their distance is less than two spacings, which suffices for a force with a reach of one site.
     """
     if not len(points):
         return points

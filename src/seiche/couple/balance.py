@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measured costs of sites and vertices in a run with cells, and repartitioning with the present state."""
+"""Measured costs of sites and vertices in a run with cells, and repartitioning of the present state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seiche.kernels.registry.ibm import BRICK
 
 Floats = npt.NDArray[np.float64]
 
-#: Stages whose time is proportional to the vertices of a rank.
+#: Stages whose time is proportional to the number of vertices on a rank.
 CELL_STAGES = (
     "interpolate velocity (shared)",
     "interpolate velocity",
@@ -35,15 +35,15 @@ CELL_STAGES = (
 
 @dataclass(frozen=True)
 class BloodCosts:
-    """Costs of `sites`, and of a `vertex` in seconds per step."""
+    """Costs of `sites`, and cost of a `vertex` in seconds per step."""
 
     sites: SiteCosts
     vertex: float
 
     def weights(self, blood: Blood) -> Floats:
-        """Return the cost of every site (n,) over that of a fluid site without cells (collective).
+        """Return the cost of each site (n,) relative to a fluid site without cells (collective).
 
-        The cost of the vertices in a brick of 8^3 sites is distributed over its sites.
+        The cost of the vertices in a brick of 8^3 sites is distributed evenly over its sites.
         """
         sites, world = blood.solver.sites, blood.solver.world
         weights = self.sites.weights(sites)
@@ -51,35 +51,41 @@ class BloodCosts:
             return weights
         extent = np.array([-(-length // BRICK) for length in sites.shape])
         strides = np.array([extent[1] * extent[2], extent[2], 1])
-        place = np.floor(blood.own_vertices() + 0.5).astype(np.int64)
+        sites_of_vertices = np.floor(blood.owned_vertices() + 0.5).astype(np.int64)
         for axis, length in enumerate(sites.shape):
-            place[:, axis] = place[:, axis] % length if sites.periodic[axis] else np.clip(place[:, axis], 0, length - 1)
+            sites_of_vertices[:, axis] = (
+                sites_of_vertices[:, axis] % length
+                if sites.periodic[axis]
+                else np.clip(sites_of_vertices[:, axis], 0, length - 1)
+            )
         volume = int(np.prod(extent))
-        vertices = world.allreduce_sum(np.bincount(place // BRICK @ strides, minlength=volume).astype(np.float64))
+        vertices = world.allreduce_sum(
+            np.bincount(sites_of_vertices // BRICK @ strides, minlength=volume).astype(np.float64)
+        )
         brick = (sites.coords // BRICK).astype(np.int64) @ strides
         fluid = np.bincount(brick, minlength=volume)
         return np.asarray(weights + (self.vertex / self.sites.fluid) * (vertices / np.maximum(fluid, 1))[brick])
 
 
 def measure_blood_costs(blood: Blood, steps: int = 48) -> BloodCosts:
-    """Return the costs measured over `steps` steps of all ranks (collective; advances the state).
+    """Return the costs measured in `steps` steps on all ranks (collective; advances the state).
 
-    The cost of a vertex is the time of the stages of cells on all ranks over their vertices, ghosts not counted.
+    The cost of a vertex is the time of the cell stages on all ranks divided by the number of vertices, without ghosts.
     """
     sites, times = measure_times(blood.solver, steps)
-    local_costs = (sum(times.get(name, 0.0) for name in CELL_STAGES), len(blood.own_vertices()))
+    local_costs = (sum(times.get(name, 0.0) for name in CELL_STAGES), len(blood.owned_vertices()))
     seconds, vertices = np.sum(blood.solver.world.allgather(local_costs), axis=0)
     return BloodCosts(sites, float(seconds / vertices) if vertices else 0.0)
 
 
 def repartitioned(blood: Blood, weights: Floats | None = None, **options: Any) -> Blood:
-    """Return the same flow and cells, bit for bit, on a new partition (collective).
+    """Return the same flow and cells, bitwise identical, on a new partition (collective).
 
     Args:
         blood: the present coupling; it is closed.
         weights: cost of every site, from `BloodCosts.weights`.
         options: arguments of the new `FlowSolver`: device, layout, partition, transport, threads. By default the
-            partition is by METIS and the others are those of the present solver.
+            partition is by METIS, and the other arguments are those of the present solver.
     """
     old = blood.solver
     state, vertices = blood.state(), [blood.vertices(kind) for kind in range(len(blood.cells.types))]
@@ -91,7 +97,7 @@ def repartitioned(blood: Blood, weights: Floats | None = None, **options: Any) -
     cells = Cells(new.backend, blood.cells.types, centers, precision=blood.cells.precision)
     for kind, positions in enumerate(vertices):
         cells.set_vertices(positions, kind)
-    contact = blood.contact.of(cells) if blood.contact is not None else None
+    contact = blood.contact.for_cells(cells) if blood.contact is not None else None
     result = Blood(new, cells, contact=contact, **blood.options)
     result.set_state(state)
     return result

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Deformable cells in flow: the coupling of `seiche.flow` and `seiche.cells` (theory/coupling)."""
+"""Deformable cells in flow, a coupling of `seiche.flow` and `seiche.cells` (theory/coupling)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from seiche.flow.solver import FlowSolver
 from seiche.kernels.registry.ibm import SUPPORT, Delta
 from seiche.solver.state import RowSet, State, check_row_shapes
 
-#: Prefix of the names of row sets; the number of the type of cells follows.
+#: Prefix of the names of row sets, which end with the number of the cell type.
 CELLS = "cells/"
 
 
 class Blood:
-    """Cells that move with a flow and exert forces on it, in lattice units. A step of `solver` advances both."""
+    """Cells that move with a flow and exert forces on it, in lattice units; a step of `solver` advances both."""
 
     def __init__(
         self,
@@ -45,19 +45,19 @@ class Blood:
 
         Args:
             solver: the flow, on the device of the cells.
-            cells: the cells, in the compute precision of the flow and the coordinates of its sites. On several ranks
-                every rank passes all cells; `cells` and `contact` then contain those that it needs.
-            contact: forces between the cells, and of walls on them.
-            delta: smoothed delta function: hat, roma, peskin or cosine, of support 2, 3, 4 and 4.
-            scheme: euler or adams-bashforth.
-            viscosity_contrast: viscosity inside cells over that of the fluid, for all or for each type.
-            mark_every: steps after which the sites inside cells are determined again: 1, 2, 4, 8, 16 or 32.
-            slip: mobility of the shortest waves of membranes, which the delta function hides from the fluid, times
-                viscosity and length of edges (theory/coupling, eq. 18); 0: vertices move with the fluid.
-            before: a former coupling of this flow with other cells; its fields of the sites are reused.
+            cells: the cells, in the compute precision of the flow and the coordinates of its sites. On several ranks,
+                each rank passes all cells; `cells` and `contact` then contain only the cells that the rank needs.
+            contact: forces between cells, and of walls on cells.
+            delta: smoothed delta function: hat, roma, peskin or cosine, with support 2, 3, 4 or 4.
+            scheme: time integration: euler or adams-bashforth.
+            viscosity_contrast: ratio of the viscosity inside cells to that of the fluid, for all types or for each.
+            mark_every: steps between updates of the sites inside cells: 1, 2, 4, 8, 16 or 32.
+            slip: mobility of the shortest membrane waves, which the delta function does not resolve, times viscosity
+                and edge length (theory/coupling, eq. 18); with 0, vertices move with the fluid.
+            before: an earlier coupling of this flow with other cells, whose fields at sites are reused.
 
         Raises:
-            CaseError: a combination that cannot be coupled.
+            CaseError: these objects cannot be coupled.
         """
         if cells.backend is not solver.backend:
             raise CaseError("blood: cells and flow must share a backend; create the cells with solver.backend")
@@ -70,7 +70,7 @@ class Blood:
         )
         #: Arguments of this coupling.
         self.options: dict[str, Any] = {**coupling, "slip": slip}
-        #: Permanent names of the cells of each type, for messages; without them their numbers are used.
+        #: Permanent names of the cells of each type, for messages; by default their numbers are used.
         self.names: Sequence[npt.NDArray[np.int64]] | None = None
         self._total = [block.cells for block in cells.blocks]
         self.boundary: ImmersedBoundary | SharedBoundary
@@ -81,8 +81,10 @@ class Blood:
             self.boundary = SharedBoundary(solver, cells, contact, **coupling)
         else:
             coupling["before"] = former if isinstance(former, ImmersedBoundary) else None
-            also = () if contact is None else (contact.stage(),)
-            self.boundary = ImmersedBoundary(solver, cells, also=also, surfaces=surfaces_of(cells), **coupling)
+            force_stages = () if contact is None else (contact.stage(),)
+            self.boundary = ImmersedBoundary(
+                solver, cells, force_stages=force_stages, surfaces=surfaces_of(cells), **coupling
+            )
         self._sharing = self.boundary.sharing if isinstance(self.boundary, SharedBoundary) else None
         self.check()
 
@@ -99,10 +101,10 @@ class Blood:
         self.solver.check()
 
     def check(self) -> None:
-        """Raise if a cell is torn, inverted, outside the fluid or missing on a rank that needs it (collective).
+        """Check that no cell is torn, inverted, outside the fluid or missing on a rank that needs it (collective).
 
         Raises:
-            UnstableError: with the number and the type of a cell, or the velocity of one.
+            UnstableError: there is such a cell; the message contains its number and type, or a velocity.
         """
         problems = self.solver.world.allgather(self._problem())
         first = next((problem for problem in problems if problem is not None), None)
@@ -112,24 +114,24 @@ class Blood:
             self.boundary.schedule.confirm(self.solver.step)
 
     def _problem(self) -> str | None:
-        """Return a message about the first invalid cell of this rank, if there is one."""
+        """Return a message about the first invalid cell of this rank; None if there is none."""
         boundary, backend, step = self.boundary, self.solver.backend, self.solver.step
         vertex = boundary.lost_vertex()
         if vertex is not None:
             block = next(b for b in self.cells.blocks if b.slice.start <= vertex < b.slice.stop)
             cell = block.first_cell + (vertex - block.first_vertex) // block.vertices
-            place = backend.download(self.cells.place)[:, vertex]
-            if not np.isfinite(place).all():
+            position = backend.download(self.cells.positions)[:, vertex]
+            if not np.isfinite(position).all():
                 return (
                     f"{self._label(cell)} has a vertex with non-finite coordinates at step {step}; use a smaller "
                     "time step, or weaker forces (moduli, contact)"
                 )
-            coordinates = ", ".join(f"{x:.4g}" for x in place)
+            coordinates = ", ".join(f"{x:.4g}" for x in position)
             return (
                 f"{self._label(cell)} has left the fluid at ({coordinates}), step {step}; use a smaller time step, or "
                 "a stronger repulsion from the wall"
             )
-        problem = self.cells.broken(step, None if self._sharing is None else self._sharing.own_cells())
+        problem = self.cells.broken(step, None if self._sharing is None else self._sharing.owned_slots())
         return None if problem is None else f"{self._label(problem[0])} {problem[1]}"
 
     def _label(self, cell: int) -> str:
@@ -141,27 +143,27 @@ class Blood:
         return f"cell {name} of type {block.rest.cell.name!r}"
 
     def hematocrit(self) -> float:
-        """Return the volume of the cells, by their meshes, over that of the sites."""
+        """Return the volume enclosed by the meshes of the cells, divided by that of the sites."""
         return float(self.measures()[:, 1].sum()) / len(self.solver.sites)
 
     def measures(self) -> npt.NDArray[np.float64]:
-        """Return area and volume of all cells of all ranks, (cells, 2)."""
+        """Return the area and volume of all cells of all ranks, (cells, 2)."""
         if self._sharing is not None:
             return self._sharing.gathered(self.cells.measures)
         return self.solver.backend.download(self.cells.measures)[: self.cells.count]
 
     def vertices(self, kind: int = 0) -> npt.NDArray[np.float64]:
         """Return the vertices (cells, n, 3) of all cells of type number `kind` of all ranks."""
-        return self._gathered(self.cells.place, kind)
+        return self._gathered(self.cells.positions, kind)
 
     def velocities(self, kind: int = 0) -> npt.NDArray[Any]:
-        """Return the velocities (cells, n, 3) of those vertices in the last step."""
+        """Return the velocities (cells, n, 3) of these vertices in the last step."""
         return self._gathered(self.boundary.velocity, kind)
 
     def relaxed(self, kind: int = 0) -> npt.NDArray[np.float64] | None:
         """Return the memory of surface viscosity (cells, elements, 3) of type number `kind`; None without viscosity.
 
-        It is the metric (vv, vw, ww) of each element in which its spring is free of stress (theory/cells, eq. 17).
+        It is the metric (vv, vw, ww) in which the spring of an element is free of stress (theory/cells, eq. 17).
         """
         if not (planes := self._planes_of(kind)):
             return None
@@ -172,11 +174,11 @@ class Blood:
         return self.cells.planes[: memory_planes(self.cells.blocks[kind].rest.cell)]
 
     def _by_element(self, planes: npt.NDArray[np.float64], kind: int) -> npt.NDArray[np.float64]:
-        """Return the memory by elements (cells, elements, 3) from that by vertices (cells, planes, vertices, 3)."""
+        """Convert the memory by vertices (cells, planes, vertices, 3) to that by elements (cells, elements, 3)."""
         return np.ascontiguousarray(planes.reshape(len(planes), -1, 3)[:, : self.cells.blocks[kind].elements])
 
     def _by_vertex(self, relaxed: Sequence[npt.NDArray[np.float64] | None]) -> npt.NDArray[np.float64] | None:
-        """Return the memory of all types as an array (planes, 3, n); None if that of a viscous type is missing."""
+        """Convert the memory of all types to an array (planes, 3, n); None if that of a viscous type is missing."""
         blocks = self.cells.blocks
         planes = max(memory_planes(block.rest.cell) for block in blocks)
         if not planes:
@@ -195,43 +197,44 @@ class Blood:
     def edges(self) -> dict[str, float]:
         """Return the mean edge length of each type of cell, undeformed, in sites.
 
-        The fluid leaks through membranes with edges much longer than 1.5 sites, or about 2 with a support of 4.
+        The fluid leaks through membranes whose edges are much longer than 1.5 sites, or 2 sites with a support of 4.
         """
         return {block.rest.cell.name: block.rest.edge for block in self.cells.blocks}
 
-    def own_vertices(self) -> npt.NDArray[np.float64]:
+    def owned_vertices(self) -> npt.NDArray[np.float64]:
         """Return the vertices (n, 3) of the cells that this rank owns."""
-        place = self.solver.backend.download(self.cells.place)
-        return np.ascontiguousarray(place[:, np.concatenate([columns for _, columns in self._own()])].T)
+        positions = self.solver.backend.download(self.cells.positions)
+        return np.ascontiguousarray(positions[:, np.concatenate([columns for _, columns in self._owned_columns()])].T)
 
-    def _own(self) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-        """Return for each type the numbers of the cells that this rank owns and the columns of their vertices."""
+    def _owned_columns(self) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+        """Return, for each type, the numbers of the cells that this rank owns and the columns of their vertices."""
         if self._sharing is not None:
-            return self._sharing.own()
+            return self._sharing.owned_columns()
         blocks = self.cells.blocks
         return [(np.arange(block.cells), np.arange(block.slice.start, block.slice.stop)) for block in blocks]
 
     def _rows(self, host: npt.NDArray[Any], kind: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
-        """Return the numbers of this rank's cells of a type, and their values (cells, n, 3) from an array (3, ...)."""
-        numbers, columns = self._own()[kind]
+        """Return the numbers of the owned cells of a type, and their values (cells, n, 3) from an array (3, ...)."""
+        numbers, columns = self._owned_columns()[kind]
         rows = np.ascontiguousarray(host[:, columns].T)
         return numbers, rows.reshape(len(numbers), self.cells.blocks[kind].vertices, 3)
 
     def _gathered(self, array: Array, kind: int) -> npt.NDArray[Any]:
-        """Return values of the vertices (cells, n, 3) of all cells of a type of all ranks (collective)."""
-        own_rows = self._rows(self.solver.backend.download(array), kind)
-        numbers, rows = zip(*self.solver.world.allgather(own_rows), strict=True)
+        """Return the values (cells, n, 3) of an array at the vertices of all cells of a type (collective)."""
+        owned_rows = self._rows(self.solver.backend.download(array), kind)
+        numbers, rows = zip(*self.solver.world.allgather(owned_rows), strict=True)
         return np.asarray(np.concatenate(rows)[np.argsort(np.concatenate(numbers))])
 
     def state(self) -> State:
-        """Return the state of the cells, without that of the flow, the same for every number of ranks.
+        """Return the state of the cells, without that of the flow; it is the same on any number of ranks.
 
-        It is a row set for each type of cells, "cells/0" and so on: `place` and `velocity` (cells, vertices, 3), and
-        `relaxed` (cells, elements, 3) with surface viscosity. Every rank has the rows of the cells that it owns.
+        It has one row set per type of cells, "cells/0" and so on, with the positions `place` and `velocity` (cells,
+        vertices, 3), and `relaxed` (cells, elements, 3) with surface viscosity. Each rank has the rows of the cells
+        that it owns.
         """
         download, rows = self.solver.backend.download, {}
-        hosts = {"place": download(self.cells.place), "velocity": download(self.boundary.velocity)}
-        for kind, (numbers, _) in enumerate(self._own()):
+        hosts = {"place": download(self.cells.positions), "velocity": download(self.boundary.velocity)}
+        for kind, (numbers, _) in enumerate(self._owned_columns()):
             arrays = {name: self._rows(host, kind)[1] for name, host in hosts.items()}
             if planes := self._planes_of(kind):
                 by_vertex = np.stack([self._rows(download(plane), kind)[1] for plane in planes], axis=1)
@@ -241,12 +244,12 @@ class Blood:
 
     @property
     def keys(self) -> dict[str, npt.NDArray[np.int64]]:
-        """Return the rows of a state that this rank passes to `set_state`; all ranks together pass all rows."""
+        """Return the keys of the rows that this rank passes to `set_state`; together, the ranks pass all rows."""
         world = self.solver.world
         return {f"{CELLS}{k}": np.arange(world.rank, count, world.size) for k, count in enumerate(self._total)}
 
     def set_state(self, state: State) -> None:
-        """Set the state of the cells, after that of the flow; every row is on one of the ranks.
+        """Set the state of the cells, after that of the flow; each row is passed by one of the ranks.
 
         Raises:
             CaseError: an array is missing or has another shape, or a cell is missing.
@@ -283,8 +286,8 @@ class Blood:
     ) -> None:
         """Set `vertices` and `velocities` of all cells, (cells, n, 3) for each type, the same on every rank.
 
-        `relaxed` (cells, elements, 3) is the memory of their surface viscosity, None for types without. By default, and
-        if the memory of a viscous type is missing, it is that of cells at rest.
+        `relaxed` (cells, elements, 3) is the memory of surface viscosity, None for types without surface viscosity. By
+        default, or if the memory of a viscous type is missing, it is that of cells at rest.
 
         Raises:
             CaseError: an array has another shape.
@@ -293,16 +296,16 @@ class Blood:
         for arrays in (vertices, velocities):
             if (actual := [array.shape for array in arrays]) != shapes:
                 raise CaseError(f"cells: expected arrays of shapes {shapes}, found {actual}")
-        place, velocity = (
+        positions, velocity = (
             np.concatenate([array.reshape(-1, 3) for array in arrays]).T for arrays in (vertices, velocities)
         )
         memory = None if relaxed is None else self._by_vertex(relaxed)
-        self.boundary.place_all(Placement(place, velocity if self.solver.step > 0 else None, memory))
+        self.boundary.place_all(Placement(positions, velocity if self.solver.step > 0 else None, memory))
 
     def memory(self) -> dict[str, float]:
-        """Return the bytes of the coupling for each site and for each vertex, without flow and membranes."""
+        """Return the memory of the coupling in bytes per site and per vertex, without flow and membranes."""
         size = np.dtype(self.solver.precision.compute).itemsize
         entries = self.boundary.bricks.entries(SUPPORT[self.boundary.delta])
-        # per brick: force and velocity, fluid mask, touched rows, list, corner and row
+        # For each brick: force and velocity, fluid mask, touched rows, list, corner and row.
         sites = self.boundary.bricks.count * (512 * 7 * size + 64 + 8 + 12 + 16 + 4) / len(self.solver.sites)
         return {"site": sites, "vertex": 7 * size + 16 + 12 + 4 * entries}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bricks of 8^3 sites: the index from coordinates to the sites of a rank (theory/coupling, section 3)."""
+"""Bricks of 8^3 sites, by which coordinates are mapped to the sites of a rank (theory/coupling, section 3)."""
 
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ from seiche.flow.tile_layout import TileLayout
 from seiche.kernels.registry.ibm import BRICK, Space
 
 _VOLUME = BRICK**3
-#: Number of values that CPU kernels can address by 32-bit offsets.
+#: Number of values that CPU kernels can address with 32-bit offsets.
 _MAX_CPU_VALUES = 1 << 31
 
 
 class Bricks:
-    """The bricks with sites of a rank, on its device.
+    """Bricks that contain sites of a rank, on its device.
 
-    There are `count` rows, and one without fluid for all other bricks. `slots` (n_owned,) are the slots of the owned
-    sites: 512 row + x + 8 (y + 8 z). `members` are the kernel arguments; `corner` (count, 4) on the device are the
-    coordinates of each brick's first site. Tiles of 8^3 sites are bricks: their items are the slots.
+    There are `count` rows, and one row without fluid for all other bricks. `slots` (n_owned,) are the slots of the
+    owned sites, 512 row + x + 8 (y + 8 z). `members` are the kernel arguments; `corner` (count, 4), on the device, are
+    the coordinates of the first site of each brick. Tiles of 8^3 sites are bricks, and their items are the slots.
 
-    On several ranks the first `own` rows have sites of this rank and the other rows sites of other ranks only. One more
-    row, full of fluid, represents all bricks farther away; `rows` is the total.
+    On several ranks, the first `owned_rows` rows contain sites of this rank; the other rows contain only sites of other
+    ranks. One additional row, full of fluid, represents all bricks farther away; `rows` is the total.
     """
 
     def __init__(self, backend: Backend, region: Region, layout: Layout, territory: Territory | None = None) -> None:
         """Number the bricks.
 
         Raises:
-            CaseError: a periodic direction shorter than a brick, or more sites than CPU kernels can address.
+            CaseError: a periodic direction is shorter than a brick, or there are more sites than CPU kernels can
+                address.
         """
         sites = region.sites
         for axis, name in enumerate("xyz"):
@@ -50,13 +51,13 @@ class Bricks:
         brick, inside = np.divmod(region.coords, BRICK)
         lane = inside[:, 0] + BRICK * (inside[:, 1] + BRICK * inside[:, 2])
         key = (brick[:, 2] * (extents[1] + 1) + brick[:, 1]) * (extents[0] + 1) + brick[:, 0]
-        self.own_slots = isinstance(layout, TileLayout) and layout.edge == BRICK
-        if self.own_slots:
+        self.items_are_slots = isinstance(layout, TileLayout) and layout.edge == BRICK
+        if self.items_are_slots:
             row, self.count = layout.item // _VOLUME, layout.items // _VOLUME
         else:
             row = np.unique(key, return_inverse=True)[1].reshape(-1)
             self.count = int(row.max()) + 1
-        self.slots, self.own = row * _VOLUME + lane, self.count
+        self.slots, self.owned_rows = row * _VOLUME + lane, self.count
         corner = np.zeros((self.count, 4), np.int32)
         corner[row, :3] = BRICK * brick
         self.corner = backend.upload(corner)
@@ -82,7 +83,7 @@ class Bricks:
             "each": tuple(1.0 / extent for extent in sites.shape),
         }
         has_remainder = any(sites.periodic[axis] and sites.shape[axis] % BRICK for axis in range(3))
-        #: The simplest addressing that this lattice allows.
+        #: The simplest addressing that is possible for this lattice.
         self.space: Space = "odd" if has_remainder else ("open" if fills_box else "walled")
         self._table: Array | None = None
         self._layout, self._backend = layout, backend
@@ -90,9 +91,9 @@ class Bricks:
     def _fluid(
         self, brick_rows: npt.NDArray[np.int32], territory: Territory | None
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
-        """Return the fluid mask (rows, 512) and the row of every brick of the box.
+        """Return the fluid mask (rows, 512) and the row of each brick in the box.
 
-        `brick_rows` (box) are the rows of bricks with owned sites, -1 elsewhere.
+        `brick_rows` (box) are the rows of bricks with owned sites, -1 for other bricks.
         """
         if territory is None:
             fluid = np.zeros((self.count + 1, _VOLUME), np.uint8)
@@ -115,8 +116,8 @@ class Bricks:
         return np.asarray(rows.astype(np.int64) * _VOLUME + lane)
 
     def slot_members(self) -> tuple[str, dict[str, Any]]:
-        """Return the registry's name of the force policy for these slots, and its members."""
-        if self.own_slots:
+        """Return the registry name of the force policy for these slots, and its members."""
+        if self.items_are_slots:
             return "immersed-own", {}
         if self._table is None:
             table = np.full(self._layout.items, self.count * _VOLUME, np.uint32)
@@ -125,6 +126,9 @@ class Bricks:
         return "immersed-table", {"slots": self._table}
 
     def entries(self, support: int) -> int:
-        """Return the largest number of bricks of a vertex: the support + 1 sites of an axis lie in two or three."""
+        """Return the maximum number of bricks per vertex.
+
+        The support + 1 sites along an axis are in two or three bricks.
+        """
         axes = zip(self.members["shape"], self.members["periodic"], strict=True)
         return math.prod(3 if periodic and 0 < extent % BRICK < support else 2 for extent, periodic in axes)

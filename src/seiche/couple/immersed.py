@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The immersed boundary: vertices that move with the fluid and exert forces on it (theory/coupling).
+"""Immersed boundary: vertices that move with the fluid and exert forces on it (theory/coupling).
 
-The stages that it adds to a step of the flow, after those that advance the populations:
+It adds the following stages to a step of the flow, after those that advance the populations:
 
     interpolate velocity   V(X) = sum_x u(x) delta(x - X), X += V
     mark inside            with another viscosity inside cells
@@ -34,19 +34,19 @@ from seiche.observe.stage import Stage
 
 Launch = Callable[[], None]
 
-#: `euler` moves vertices by the velocity at their position; `adams-bashforth` by 3/2 of it minus 1/2 of the previous
-#: one.
+#: Time schemes: `euler` moves vertices by the velocity at their position, `adams-bashforth` by 3/2 of this velocity
+#: minus 1/2 of the previous one.
 Scheme: TypeAlias = Literal["euler", "adams-bashforth"]
 
-#: Slip mobility of a membrane's shortest waves over the mobility in a fluid that resolves them (eq. 18).
+#: Slip mobility of the shortest membrane waves, divided by their mobility in a fluid that resolves them (eq. 18).
 SLIP = 0.05
 
-#: Value for the first listed site of vertices that must be listed again.
+#: First listed site of vertices that must be listed again.
 _UNLISTED = -(1 << 30)
 
 
 def check_coupling(solver: FlowSolver, markers: Markers, delta: str, scheme: str) -> None:
-    """Raise CaseError for an unknown delta function or scheme, or vertices in another precision than the flow."""
+    """Raise CaseError for an unknown delta function or scheme, or if vertices and flow have different precisions."""
     if delta not in SUPPORT:
         raise CaseError(f"delta function {delta!r} is not one of {', '.join(SUPPORT)}")
     if scheme not in ("euler", "adams-bashforth"):
@@ -59,18 +59,19 @@ def check_coupling(solver: FlowSolver, markers: Markers, delta: str, scheme: str
 
 
 def viscosity_of(model: FlowModel) -> float:
-    """Return the kinematic viscosity of a model's fluid; for a shear-thinning fluid, at zero shear rate."""
+    """Return the kinematic viscosity of the fluid of a model; for a shear-thinning fluid, that at zero shear rate."""
     return float(model.rheology.limits[1])
 
 
 class Boundary:
-    """The fields of a coupling that belong to the sites, and what is common to one rank and several."""
+    """Base class of couplings on one rank and on several ranks, with the fields at the sites."""
 
     solver: FlowSolver
     bricks: Bricks
     flow: Array
     field: Array
-    #: Rows of eight sites of a brick in the support of a vertex, one bit each: only these have forces and velocities.
+    #: One bit for each row of eight sites of a brick, set if it is in the support of a vertex; only these rows have
+    #: forces and velocities.
     touched: Array
     inside: InsideMarker | None
     _vertices: dict[str, Any]
@@ -91,7 +92,7 @@ class Boundary:
             launch()
 
     def _locate_vertices(self) -> None:
-        """Find the sites around all vertices, and mark all vertices to be listed again."""
+        """Find the sites around all vertices, and mark all vertices for listing."""
         raise NotImplementedError
 
     def _update_forces(self) -> None:
@@ -106,7 +107,10 @@ class Boundary:
         self._update_forces()
 
     def lost_vertex(self) -> int | None:
-        """Return the column of a vertex without fluid around it, or with non-finite coordinates, if there is one."""
+        """Return the column of a vertex that has no fluid around it or non-finite coordinates.
+
+        None if there is none.
+        """
         vertex_plus_one = int(self.solver.backend.download(self._vertices["state"])[2])
         return vertex_plus_one - 1 if vertex_plus_one else None
 
@@ -124,7 +128,7 @@ class ImmersedBoundary(Boundary):
         *,
         delta: Delta = "peskin",
         scheme: Scheme = "euler",
-        also: Sequence[Stage] = (),
+        force_stages: Sequence[Stage] = (),
         surfaces: Sequence[Surfaces] = (),
         viscosity_contrast: float | Sequence[float] = 1.0,
         mark_every: int = 1,
@@ -137,14 +141,14 @@ class ImmersedBoundary(Boundary):
             markers: the vertices; forces in the compute precision of the flow.
             delta: the smoothed delta function.
             scheme: time scheme of the vertices.
-            also: stages that add to the forces of the vertices.
+            force_stages: additional stages that add to the forces on the vertices.
             surfaces: the closed surfaces that the vertices form.
-            viscosity_contrast: inner over outer viscosity of those surfaces, for all or for each kind.
-            mark_every: steps after which the sites inside are determined again.
-            before: a former coupling of this flow with other vertices; its fields of the sites are reused.
+            viscosity_contrast: ratio of inner to outer viscosity of these surfaces, for all kinds or for each.
+            mark_every: steps between updates of the sites inside the surfaces.
+            before: an earlier coupling of this flow with other vertices, whose fields at sites are reused.
 
         Raises:
-            CaseError: several ranks, unknown names, another precision, an impossible contrast.
+            CaseError: there are several ranks, a name is unknown, the precisions differ, or a contrast is invalid.
         """
         check_coupling(solver, markers, delta, scheme)
         if solver.world.size > 1:
@@ -175,7 +179,7 @@ class ImmersedBoundary(Boundary):
         move_stage = Stage("interpolate velocity", self._move, count * (92 + 17 * size), ("stream-collide interior",))
         self._force_stages = [
             markers.stage(),
-            *also,
+            *force_stages,
             Stage("list vertices", self._list, 0, ("interpolate velocity",)),
             Stage("spread force", self._spread, 3 * size * BRICK**3 * rows, ("list vertices",)),
         ]
@@ -191,7 +195,7 @@ class ImmersedBoundary(Boundary):
         zeros, stride = self.backend.zeros, self.markers.stride
         self.velocity = zeros((3, stride), self._real)
         self._vertices = {
-            "place": self.markers.place,
+            "place": self.markers.positions,
             "first": zeros((stride, 4), np.int32),
             "t": zeros((stride, 4), self._real),
             "listed": self.backend.upload(np.full((3, stride), _UNLISTED, np.int32)),
@@ -204,7 +208,7 @@ class ImmersedBoundary(Boundary):
         }
 
     def _bind_all(self) -> None:
-        """Prepare the launches."""
+        """Bind the kernels to the arrays."""
         count, rows, delta, real = self.markers.vertex_count, self.bricks.count, self.delta, self._real
         space = self.bricks.space
         vertices = self._vertices
@@ -248,44 +252,44 @@ class ImmersedBoundary(Boundary):
             stage.action()
 
     def restart(self, velocity: npt.NDArray[Any] | None = None) -> None:
-        """Set the velocity (3, stride) of the previous step, for the second-order scheme; None: there is none."""
+        """Set the velocity (3, stride) in the previous step, for the second-order scheme; None for the first step."""
         self._steps_moved = 0 if velocity is None else 1
         if velocity is not None:
             self.backend.assign(self.velocity, velocity.astype(self._real))
         self.refresh()
 
     def place_all(self, placement: Placement) -> None:
-        """Set positions and velocities of the vertices, and the memory of surface viscosity of cells."""
+        """Set the positions and velocities of the vertices, and the memory of surface viscosity of cells."""
         host_arrays = []
-        for values in (placement.place, placement.velocity):
+        for values in (placement.positions, placement.velocity):
             host_arrays.append(np.zeros((3, self.markers.stride)))
             if values is not None:
                 host_arrays[-1][:, : values.shape[1]] = values
-        self.backend.assign(self.markers.place, host_arrays[0])
+        self.backend.assign(self.markers.positions, host_arrays[0])
         if isinstance(self.markers, Cells):
             self.markers.set_relaxed(placement.relaxed)
         self.restart(None if placement.velocity is None else host_arrays[1])
 
     def check(self) -> None:
-        """Raise UnstableError, with the number and position of the vertex, if a vertex has no fluid around it."""
+        """Raise UnstableError, with the number and position of a vertex, if it has no fluid around it."""
         vertex = self.lost_vertex()
         if vertex is not None:
-            place = self.backend.download(self.markers.place)[:, vertex]
-            coordinates = ", ".join(f"{x:.4g}" for x in place)
+            position = self.backend.download(self.markers.positions)[:, vertex]
+            coordinates = ", ".join(f"{x:.4g}" for x in position)
             raise UnstableError(
                 f"vertex {vertex} at ({coordinates}) has left the fluid at step {self.solver.step}; use a smaller time "
                 "step, softer cells or a repulsion from the wall"
             )
 
     def force_density(self) -> npt.NDArray[Any]:
-        """Return the force of the vertices on the owned sites, (n_owned, 3)."""
+        """Return the force density of the vertices at the owned sites, (n_owned, 3)."""
         field = self.backend.download(self.field).reshape(-1, 3, BRICK**3)
         row, lane = np.divmod(self.bricks.slots, BRICK**3)
         touched = self.backend.download(self.touched)[row] >> (lane // BRICK).astype(np.uint64) & np.uint64(1)
         return np.where(touched[:, None] == 1, field[row, :, lane], 0.0)
 
     def memory(self) -> int:
-        """Return the bytes of the coupling, without vertices and flow."""
+        """Return the memory of the coupling in bytes, without vertices and flow."""
         arrays = [self.flow, self.field, self.touched, self.velocity, *self._lists.values()]
         arrays += [self._vertices[name] for name in ("first", "t", "listed")]
         return sum(int(array.nbytes) for array in arrays)

@@ -22,10 +22,10 @@ from seiche.observe.stage import Stage
 
 
 def contrasts_of(contrast: float | Sequence[float], kinds: int) -> tuple[float, ...]:
-    """Return the inner over the outer viscosity of each kind of surface; `contrast` is one value or one for each.
+    """Return the ratio of inner to outer viscosity for each kind of surface; `contrast` is one value or one per kind.
 
     Raises:
-        CaseError: a wrong number of values, or more distinct values than sites can distinguish.
+        CaseError: the number of values is wrong, or there are more distinct values than can be stored at sites.
     """
     contrasts = (float(contrast),) * kinds if isinstance(contrast, int | float) else tuple(map(float, contrast))
     if len(contrasts) != kinds:
@@ -39,20 +39,21 @@ def contrasts_of(contrast: float | Sequence[float], kinds: int) -> tuple[float, 
 
 
 class InsideMarker:
-    """Marks the sites inside closed `surfaces` of `markers`: `bits` on the device has `planes` bits for each slot.
+    """Marking of the sites inside closed surfaces: `bits`, on the device, has `planes` bits per slot.
 
-    The bits of a site are the index of its viscosity in `ratios`, relative to that of the fluid; 0 is the fluid.
+    The bits of a site form the index of its viscosity, relative to that of the fluid, in `ratios`; index 0 is the
+    fluid.
     """
 
     def __init__(
         self, backend: Backend, bricks: Bricks, surfaces: Sequence[Surfaces], contrasts: Sequence[float], every: int = 1
     ) -> None:
-        """Prepare to mark every `every` steps; `contrasts` are those of the kinds of surfaces.
+        """Prepare to mark sites every `every` steps; `contrasts` are those of the kinds of surfaces.
 
         Raises:
-            CaseError: no kind of surface, or a number of steps that is not 1, 2, 4, 8, 16 or 32.
+            CaseError: there is no kind of surface, or `every` is not 1, 2, 4, 8, 16 or 32.
         """
-        if every not in (1, 2, 4, 8, 16, 32):  # a graph of 32 steps must be a whole number of periods
+        if every not in (1, 2, 4, 8, 16, 32):  # a graph of 32 steps must contain a whole number of intervals
             raise CaseError(f"mark_every = {every}: expected 1, 2, 4, 8, 16 or 32 steps")
         if not surfaces:
             raise CaseError("a viscosity contrast requires closed surfaces, but there are none")
@@ -60,7 +61,7 @@ class InsideMarker:
         distinct = list(dict.fromkeys(ratio for ratio in contrasts if ratio != 1.0))
         self._index = [distinct.index(ratio) + 1 if ratio != 1.0 else 0 for ratio in contrasts]
         self.planes = max(len(distinct).bit_length(), 1)
-        # Sites inside two cells that overlap have the bits of both.
+        # Sites inside two overlapping cells have the bits of both.
         self.ratios = [1.0] + [
             max([ratio for number, ratio in enumerate(distinct, start=1) if number & index == number], default=1.0)
             for index in range(1, 1 << self.planes)
@@ -69,7 +70,7 @@ class InsideMarker:
         self.bits: Array = backend.zeros(self.planes * self.words, np.uint64)
 
     def bind(self, markers: Markers, surfaces: Sequence[Surfaces], resident: ResidentCells | None = None) -> None:
-        """Prepare the launches for the present arrays of the vertices and, on several ranks, the roles of the cells."""
+        """Bind the kernels to the present arrays of the vertices and, on several ranks, the roles of the cells."""
         backend = self._backend
         clear = backend.load(registry.clear_inside())
         self._launches = [clear.bind(backend.pack(clear, inside=self.bits), 0, self.planes * self.words)]
@@ -81,7 +82,7 @@ class InsideMarker:
             self._faces.append(faces)
             members = dict(
                 bricks=self._bricks.members,
-                place=markers.place,
+                place=markers.positions,
                 faces=faces,
                 stride=markers.stride,
                 first=surface.first_vertex,
@@ -102,12 +103,12 @@ class InsideMarker:
         return [self.bits[k * words : (k + 1) * words] for k in range(self.planes) if index >> k & 1]
 
     def mark(self) -> None:
-        """Mark the sites now."""
+        """Mark the sites in the present positions."""
         for launch in self._launches:
             launch()
 
     def contrast(self) -> Contrast:
-        """Return the viscosities inside surfaces, for the flow."""
+        """Return the viscosities inside the surfaces, for the flow solver."""
         return Contrast(
             self.ratios, self.planes, self.words, self.bits, self.sites, self.sites_on_device, self.every, self.begin
         )
@@ -123,11 +124,11 @@ class InsideMarker:
         return Stage("mark inside", action, int(self.bits.nbytes), ("interpolate velocity",))
 
     def begin(self, step: int) -> None:
-        """Set the number of steps done, which the host does not count while graphs of steps run."""
+        """Set the number of completed steps, which the host does not count while graphs of steps run."""
         self._steps = step
 
     def settle(self, sites: npt.NDArray[np.uint8] | None) -> None:
-        """Mark the sites now, or set the indices `sites` (n_owned,) of the last marking."""
+        """Mark the sites, or restore the indices `sites` (n_owned,) of the last marking."""
         self.mark()
         if sites is not None:
             bits = np.zeros((self.planes, self.words * 64), np.uint8)
@@ -141,7 +142,7 @@ class InsideMarker:
         return np.asarray((planes << np.arange(self.planes, dtype=np.uint8)[:, None]).sum(axis=0), np.uint8)
 
     def sites_on_device(self) -> Array:
-        """Return the same on the device."""
+        """Return the same indices on the device."""
         words, shifts = self._words, self._shifts
         indices = self.bits[words] >> shifts & np.uint64(1)
         for plane in range(1, self.planes):
@@ -151,7 +152,7 @@ class InsideMarker:
 
     @cached_property
     def _words(self) -> Array:
-        """Return the numbers of the words of `bits` with the owned sites."""
+        """Return the indices of the words of `bits` that contain the owned sites."""
         return self._backend.upload(self._bricks.slots // 64)
 
     @cached_property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The longest stable time step of a membrane in a fluid, and the modulus that sets it (theory/coupling, section 6)."""
+"""Longest stable time step of a membrane in a fluid, and the modulus that limits it (theory/coupling, section 6)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from seiche.kernels.registry.ibm import SUPPORT, Delta
 
 Floats = npt.NDArray[np.float64]
 
-#: The product of stiffness and mobility at which a mode begins to grow (eq. 15).
+#: Product of stiffness and mobility at which a mode begins to grow (eq. 15).
 CRITICAL = 2.0
-#: Inverse of the minimum mobility of a wave: a mode that decays within a step still moves vertices in that step.
+#: Inverse of the minimum mobility of a wave, since a mode that decays within a step still moves vertices in that step.
 _MAX_DECAY = 2.0
 #: Maximum number of iterations for the eigenvalue, and the relative change at which they end.
 _ITERATIONS, _TOLERANCE = 60, 3e-3
@@ -32,30 +32,33 @@ _ITERATIONS, _TOLERANCE = 60, 3e-3
 _TRIALS, _DAMPING, _CONVERGED = 8, 0.6, 0.02
 #: The search ends below this fraction of the time step.
 _MIN_RATIO = 1e-6
-#: Modulus of the spring in series with surface viscosity over the viscosity of the fluid (lattice units) that is stable
-#: with a margin. By itself it would be unstable at 7.5 (theory/cells, section 8).
+#: Modulus of the spring in series with surface viscosity, divided by the viscosity of the fluid (lattice units), that
+#: is stable with a margin. Without other moduli, the limit is 7.5 (theory/cells, section 8).
 SPRING = 1.5
-#: Displacement, in sites, for finite differences: linear, and much larger than rounding.
+#: Displacement in sites for finite differences: small enough for linearity, and much larger than rounding errors.
 _SMALL = 1e-4
 
 
 @dataclass(frozen=True)
 class StepLimit:
-    """`ratio`: longest stable over present time step; `shares`: contribution of each modulus, with sum 1."""
+    """Limit of the time step: `ratio` of the longest stable to the present time step, and `shares` of the moduli.
+
+    The shares are the contributions of the moduli to the limit; their sum is 1.
+    """
 
     ratio: float
     shares: dict[str, float]
 
     @property
     def modulus(self) -> str:
-        """Return the name of the modulus that sets the limit."""
+        """Return the name of the modulus with the largest share."""
         return max(self.shares, key=lambda name: self.shares[name])
 
 
 def with_shortest_relaxation(model: MembraneModel, viscosity: float) -> MembraneModel:
     """Return the membrane with the shortest relaxation time that the time step allows (theory/cells, section 8).
 
-    `model` is in lattice units, `viscosity` the kinematic one of the fluid. Surface viscosity of any size is stable.
+    `model` is in lattice units; `viscosity` is the kinematic viscosity of the fluid. Any surface viscosity is stable.
     """
     return replace(model, relaxation=model.viscosity / (SPRING * viscosity))
 
@@ -64,7 +67,7 @@ def delta_function(delta: Delta, distance: Floats) -> Floats:
     """Return the smoothed delta function of one coordinate (eqs. 4 to 7) at distances in sites.
 
     Raises:
-        CaseError: an unknown name.
+        CaseError: the name is unknown.
     """
     r = np.abs(distance)
     if delta == "hat":
@@ -83,15 +86,15 @@ def delta_function(delta: Delta, distance: Floats) -> Floats:
 
 
 class Mobility:
-    """Velocities of vertices under forces on them, in an unbounded lattice fluid at rest."""
+    """Mobility of vertices: their velocities due to forces on them, in an unbounded lattice fluid at rest."""
 
     def __init__(
         self, vertices: Floats, delta: Delta, viscosity: float, collision: Collision, scheme: Scheme = "euler"
     ) -> None:
-        """Prepare for `vertices` (n, 3) in lattice units, their time scheme, and a kinematic `viscosity`."""
+        """Set up the mobility of `vertices` (n, 3) in lattice units, in a fluid of kinematic `viscosity`."""
         from scipy.fft import next_fast_len
 
-        #: Slip velocities over forces (eq. 18): a sparse matrix (n, n).
+        #: Sparse matrix (n, n) from forces to slip velocities (eq. 18).
         self.slip: Any = None
         margin = SUPPORT[delta] + 6
         low = np.floor(vertices.min(axis=0)) - margin
@@ -104,27 +107,27 @@ class Mobility:
         shear = ShearResponse(FlowModel(Newtonian(viscosity), collision), scheme)(squared)
         # Sound decays twice as fast as shear, or propagates away.
         decay, propagation = np.expm1(np.minimum(2 * viscosity * squared, 30.0)), np.sqrt(CS2 * squared)
-        # Its first unstable waves change sign in every step.
+        # The first unstable waves change sign in each step.
         factor = float(np.abs(displacement_factor(scheme, np.array(-1 + 0j))))
         self._sound = factor / np.minimum(np.maximum(decay, propagation), _MAX_DECAY)[..., None]
         self._shear = shear[..., None]
         self._shear[0, 0, 0] = self._sound[0, 0, 0] = 0.0
         self._k, self._k2 = k, np.maximum((k**2).sum(axis=-1), 1e-30)
 
-    def _spreading(self, places: Floats, delta: Delta) -> Any:
+    def _spreading(self, positions: Floats, delta: Delta) -> Any:
         from scipy.sparse import csr_array
 
         support = SUPPORT[delta]
-        origins = np.floor(places - 0.5 * support).astype(np.int64) + 1
+        origins = np.floor(positions - 0.5 * support).astype(np.int64) + 1
         offsets = np.arange(support + 1)
         sites = origins[:, :, None] + offsets
-        weights = delta_function(delta, sites - places[:, :, None])
+        weights = delta_function(delta, sites - positions[:, :, None])
         values = np.einsum("ni,nj,nk->nijk", weights[:, 0], weights[:, 1], weights[:, 2])
         _, ny, nz = self._shape
         columns = (sites[:, 0, :, None, None] * ny + sites[:, 1, None, :, None]) * nz + sites[:, 2, None, None, :]
-        rows = np.broadcast_to(np.arange(len(places))[:, None, None, None], values.shape)
+        rows = np.broadcast_to(np.arange(len(positions))[:, None, None, None], values.shape)
         size = int(np.prod(self._shape))
-        return csr_array((values.ravel(), (rows.ravel(), columns.ravel())), (len(places), size))
+        return csr_array((values.ravel(), (rows.ravel(), columns.ravel())), (len(positions), size))
 
     def __call__(self, forces: Floats) -> Floats:
         """Return velocities (n, 3) for forces (n, 3)."""
@@ -132,7 +135,7 @@ class Mobility:
 
         field = (self._weights.T @ forces).reshape(*self._shape, 3)
         wave = rfftn(field, axes=(0, 1, 2))
-        # fftfreq and rfft differ in the sign of the Nyquist wave of the last axis, which cancels in the projection.
+        # fftfreq and rfft have different signs of the Nyquist wave of the last axis, which cancel in the projection.
         along = self._k * ((self._k * wave).sum(axis=-1) / self._k2)[..., None]
         flow = irfftn((wave - along) * self._shear + along * self._sound, s=self._shape, axes=(0, 1, 2))
         velocity = np.asarray(self._weights @ flow.reshape(-1, 3))
@@ -149,14 +152,14 @@ def step_limit(
     scheme: Scheme = "euler",
     slip: float = SLIP,
 ) -> StepLimit:
-    """Return the longest stable time step of one cell of this type in a fluid of this viscosity, lattice units.
+    """Return the longest stable time step of a cell of this type in a fluid of this viscosity, in lattice units.
 
-    The greatest eigenvalue of stiffness times mobility (eq. 15) is computed by power iteration at a sequence of time
-    steps that converges to the limit. In lattice units moduli are proportional to the square of the time step, the
-    viscosity to the time step.
+    The largest eigenvalue of stiffness times mobility (eq. 15) is computed by power iteration, for a sequence of time
+    steps that converges to the limit. In lattice units, moduli are proportional to the square of the time step, and the
+    viscosity is proportional to the time step.
 
     Args:
-        backend: computes the membrane forces.
+        backend: device that computes the membrane forces.
         cell: the type of cell.
         delta: smoothed delta function.
         viscosity: kinematic viscosity of the fluid.
@@ -181,7 +184,7 @@ def step_limit(
 
 
 def _fastest(stiffness: _Stiffness, mobility: Mobility, motion: Floats) -> tuple[float, Floats]:
-    """Return the greatest eigenvalue of stiffness times mobility and its mode, beginning with `motion`."""
+    """Return the largest eigenvalue of stiffness times mobility and its mode; the iteration begins with `motion`."""
     previous = 0.0
     for _ in range(_ITERATIONS):
         force = stiffness(motion)
@@ -195,7 +198,7 @@ def _fastest(stiffness: _Stiffness, mobility: Mobility, motion: Floats) -> tuple
 
 
 class _Stiffness:
-    """Forces that resist small displacements of the undeformed cell, in total and `by_modulus`."""
+    """Stiffness of the undeformed cell: forces that resist small displacements, in total and `by_modulus`."""
 
     def __init__(self, backend: Backend, cell: CellType) -> None:
         self._total, self._state = _ForceDerivative(backend, cell), RestState(cell)
@@ -220,7 +223,7 @@ class _Stiffness:
 
 
 class _ForceDerivative:
-    """Minus the derivative of the forces of one cell, along a displacement."""
+    """Minus the derivative of the forces of one cell along a displacement."""
 
     def __init__(self, backend: Backend, cell: CellType) -> None:
         self._cells = Cells(backend, [cell], [np.zeros((1, 3))])
@@ -242,7 +245,7 @@ def _single_moduli(model: MembraneModel) -> dict[str, MembraneModel]:
     moduli = ("bending", "area", "local_area", "volume")
     disabled = dict.fromkeys((*moduli, "viscosity", "relaxation"), 0.0)
     base = replace(model, law=replace(model.law, shear=0.0), **disabled)  # type: ignore[arg-type]
-    models = {name: replace(base, law=law) for name, law in model.law.alone().items()}
+    models = {name: replace(base, law=law) for name, law in model.law.single_moduli().items()}
     if model.viscosity > 0:
         models["surface viscosity"] = replace(base, viscosity=model.viscosity, relaxation=model.relaxation)
     for name in moduli:

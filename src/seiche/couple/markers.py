@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Interface of immersed bodies: vertices with forces, and the closed surfaces that they form."""
+"""Interface of immersed bodies: vertices with forces, and the closed surfaces formed by them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seiche.observe.stage import Stage
 
 @dataclass(frozen=True)
 class Surfaces:
-    """Closed surfaces of one kind, `cells` of them with `faces` (m, 3), outwards; vertices are ordered by cell."""
+    """A number `cells` of closed surfaces of one kind with outward `faces` (m, 3); vertices are ordered by cell."""
 
     faces: npt.NDArray[np.integer]
     cells: int
@@ -24,30 +24,30 @@ class Surfaces:
 
 
 class Placement(NamedTuple):
-    """Positions of all vertices, their previous velocities and the memory of their cells.
+    """Positions of all vertices, their previous velocities, and the memory of the cells.
 
     Attributes:
-        place: positions, (3, n).
+        positions: positions, (3, n).
         velocity: velocities in the previous step, (3, n); None in the first step.
-        relaxed: memory of the surface viscosity of cells, (planes, 3, n); None: that of cells at rest.
+        relaxed: memory of the surface viscosity of cells, (planes, 3, n); None for that of cells at rest.
     """
 
-    place: npt.NDArray[np.float64]
+    positions: npt.NDArray[np.float64]
     velocity: npt.NDArray[Any] | None = None
     relaxed: npt.NDArray[np.float64] | None = None
 
 
 class Markers(Protocol):
-    """Vertices on a device: `place` (3, stride) float64 in lattice units, `force` (3, stride) on them.
+    """Vertices on a device: `positions` (3, stride) float64 in lattice units, and the `force` (3, stride) on them.
 
-    `slip` (3, stride) or None is their displacement in a step relative to the fluid.
+    `slip` (3, stride), or None, is their displacement in a step relative to the fluid.
     """
 
-    place: Array
+    positions: Array
     force: Array
     slip: Array | None
     stride: int
     vertex_count: int
 
     def stage(self) -> Stage:
-        """Return the stage that computes `force` from `place`."""
+        """Return the stage that computes `force` from `positions`."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Messages of whole cells: fixed size with headroom, variable slots (docs/decisions/0019)."""
+"""Messages of whole cells, with a fixed size including headroom and variable slots (docs/decisions/0019)."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ Numbers = npt.NDArray[np.int64]
 
 #: Ratio of allocated to required size.
 HEADROOM = 1.25
-#: Padding values at the end of a message that one team writes.
+#: Number of padding values at the end of a message that one team writes.
 _PADDING = 1 << 16
 
 
 class CellMessages:
-    """Exchanges of three numbers per vertex: `places` in double precision, `speeds` in that of the flow.
+    """Exchanges of three values per vertex: `positions` in double precision, `velocities` in that of the flow.
 
-    Both use the same plan. `sent` and `received` are the largest numbers of values to and from each rank.
+    Both use the same plan. `sent` and `received` are the maximum numbers of values to and from each rank.
     """
 
     def __init__(
         self, backend: Backend, world: World, real: Real, transport: TransportName, before_closing: Callable[[], None]
     ) -> None:
-        """Open messages of size zero; `before_closing` must discard graphs that use messages (collective)."""
+        """Create messages of size zero; `before_closing` must discard graphs that use messages (collective)."""
         self._backend, self._world, self._real, self._transport = backend, world, real, transport
         self._before_closing = before_closing
         self.sent = self.received = np.zeros(world.size, np.int64)
@@ -44,11 +44,11 @@ class CellMessages:
         peers = np.flatnonzero((self.sent > 0) | (self.received > 0))
         plan = plan_of_sizes(peers.tolist(), self.sent[peers].tolist(), self.received[peers].tolist())
         device, world, transport = self._backend, self._world, self._transport
-        self.places = HaloExchange(device, world, plan, "float64", transport, predict=predicted_transport_times)
-        self.speeds = HaloExchange(device, world, plan, self._real, transport, predict=predicted_transport_times)
+        self.positions = HaloExchange(device, world, plan, "float64", transport, predict=predicted_transport_times)
+        self.velocities = HaloExchange(device, world, plan, self._real, transport, predict=predicted_transport_times)
 
     def fits(self, sent: Numbers, received: Numbers) -> bool:
-        """Return whether the messages to and from each rank can contain these numbers of values."""
+        """Return whether the messages to and from each rank are large enough for these numbers of values."""
         return bool((sent <= self.sent).all() and (received <= self.received).all())
 
     def grow(self, sent: Numbers, received: Numbers) -> None:
@@ -59,11 +59,11 @@ class CellMessages:
         self.close()
         self._open()
 
-    def prepare(self, place: Array, velocity: Array) -> None:
+    def prepare(self, positions: Array, velocity: Array) -> None:
         """Set up the exchanges for arrays (3, stride) (collective after growth)."""
-        self.places.prepare(place, "gather")
-        self.speeds.prepare(velocity, "gather")
-        self.speeds.prepare(velocity, "scatter_add")
+        self.positions.prepare(positions, "gather")
+        self.velocities.prepare(velocity, "gather")
+        self.velocities.prepare(velocity, "scatter_add")
 
     def write(
         self,
@@ -73,9 +73,9 @@ class CellMessages:
         sources: tuple[Numbers, Numbers, Sequence[Numbers]],
         targets: tuple[Numbers, Numbers, Sequence[Numbers]],
     ) -> None:
-        """Set the slots of messages from `sources` to `targets`: first vertices, vertices, rows for each rank.
+        """Set the slots of messages from `sources` to `targets`: first vertices, vertex counts, rows for each rank.
 
-        Padding at the end of a message is read from and written to the last column of the first row.
+        The padding at the end of a message is read from, and written to, the last column of the first row.
         """
         sizes = (self.sent, self.received) if mode == "gather" else (self.received, self.sent)
         endpoints = (sources, targets)
@@ -96,12 +96,15 @@ class CellMessages:
 
     def close(self) -> None:
         """Free the messages (collective)."""
-        self.places.close()
-        self.speeds.close()
+        self.positions.close()
+        self.velocities.close()
 
 
 def move_cells(backend: Backend, source: Array, target: Array, entries: Numbers, strides: tuple[int, int]) -> None:
-    """Copy cells between arrays (3, stride); `entries` (n, 3): first vertex in `source` and in `target`, vertices."""
+    """Copy cells between arrays (3, stride).
+
+    `entries` (n, 3) contain the first vertex in `source`, the first vertex in `target`, and the number of vertices.
+    """
     spec = registry.move_cells("float64" if source.dtype == np.float64 else "float32")
     members = {"from": source, "to": target, "from_stride": strides[0], "stride": strides[1]}
     run_over_cells(backend, spec, entries, **members)
@@ -112,5 +115,5 @@ def run_over_cells(backend: Backend, spec: KernelSpec, entries: Numbers, **membe
     if not len(entries):
         return
     kernel, listed = backend.load(spec), backend.upload(np.ascontiguousarray(entries, np.int64))
-    # The table is freed in stream order: there is no need to wait for the kernel.
+    # The table is freed in stream order, so it is not necessary to wait for the kernel.
     kernel.bind(backend.pack(kernel, entries=listed, **members), 0, len(entries))()

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The immersed boundary of cells on several ranks (docs/decisions/0019).
+"""Immersed boundary of cells on several ranks (docs/decisions/0019).
 
-The stages that it adds to a step of the flow. Stages marked * treat cells that are on other ranks too ("shared"). They
-run, with their messages, in a second stream concurrently with the stages for the other cells:
+It adds the following stages to a step of the flow. Stages marked * process cells that are also on other ranks
+("shared"). With their messages, they run in a second stream, concurrently with the stages for the other cells:
 
     send velocities                 of the fluid, to neighbouring ranks
     receive velocities            *
-    interpolate velocity (shared) * V(X) of the vertices closest to own sites
+    interpolate velocity (shared) * V(X) of the vertices closest to owned sites
     send vertex velocities        * V(X), to the owners of their cells
     interpolate velocity            V(X) = sum_x u(x) delta(x - X), X += V
     membrane forces
@@ -57,7 +57,7 @@ from seiche.kernels.registry.resident import OWNED_ONLY, OWNED_SHARED, REPLICATE
 from seiche.machine.in_use import predicted_transport_times
 from seiche.observe.stage import Messages, Stage
 
-#: Width of the ghost layer of cells beyond their largest displacement until the next check, in sites.
+#: Width of the ghost layer of cells beyond their maximum displacement until the next check, in sites.
 _SLACK = 1
 
 
@@ -67,9 +67,9 @@ def surfaces_of(cells: Cells) -> list[Surfaces]:
 
 
 class SharedBoundary(Boundary):
-    """Couples cells with a flow on several ranks; arguments as in `ImmersedBoundary`.
+    """Two-way coupling of cells with a flow, on several ranks; the arguments are those of `ImmersedBoundary`.
 
-    The arrays of the cells then contain the cells that this rank needs.
+    The arrays of the cells contain the cells that this rank needs.
     """
 
     fluid: HaloExchange
@@ -91,10 +91,10 @@ class SharedBoundary(Boundary):
     ) -> None:
         """Distribute the cells, which are the same on all ranks, and add the stages (collective).
 
-        The fields of the sites are taken from `before`, a former coupling of the same solver.
+        The fields at sites are those of `before`, an earlier coupling of the same solver.
 
         Raises:
-            CaseError: a combination that cannot be coupled.
+            CaseError: these objects cannot be coupled.
         """
         self.solver, self.cells, self.contact, self.delta, self.scheme = solver, cells, contact, delta, scheme
         self.backend, self.world, self._real = solver.backend, solver.world, solver.precision.compute
@@ -107,7 +107,7 @@ class SharedBoundary(Boundary):
             self._set_up_sites(transport)
         margin = (SUPPORT[delta] + 1) // 2 - 1 + math.ceil(contact.reach if contact is not None else 0.0)
         margins = (margin, margin + RESERVE, margin + RESERVE + _SLACK)
-        positions = self.backend.download(cells.place)[:, : cells.vertex_count]
+        positions = self.backend.download(cells.positions)[:, : cells.vertex_count]
         relaxed = self.backend.download(cells.relaxed) if cells.relaxed is not None else None
         self.inside = None
         contrasts = contrasts_of(viscosity_contrast, len(cells.blocks))
@@ -127,7 +127,7 @@ class SharedBoundary(Boundary):
         self.place_all(Placement(positions, relaxed=relaxed))
 
     def _set_up_sites(self, transport: Any) -> None:
-        """Find the bricks around the own sites, and allocate the fields and messages of the sites."""
+        """Find the bricks around the owned sites, and allocate the fields and messages of the sites."""
         solver = self.solver
         self._territory = Territory(solver.region, self.world)
         self.bricks = Bricks(self.backend, solver.region, solver.populations, self._territory)
@@ -144,7 +144,7 @@ class SharedBoundary(Boundary):
         self.fluid.prepare(self.flow, "gather")
 
     def _fluid_plan(self) -> HaloPlan:
-        """Return the plan of the fluid velocities: three of four numbers of each site, by slots."""
+        """Return the plan of the fluid velocities, three of the four stored values of each site, by slots."""
         region = self.solver.region
         needed = halo_sites(region, SUPPORT[self.delta])
         slots = self.bricks.slots_of(region.sites.coords[needed].astype(np.int64)) * 4
@@ -161,7 +161,7 @@ class SharedBoundary(Boundary):
         return build_plan(self.world, by_peer, locate)
 
     def place_all(self, placement: Placement) -> None:
-        """Set the vertices of all cells of all ranks, the same on every rank (collective)."""
+        """Set the vertices of the cells of all ranks; `placement` is the same on every rank (collective)."""
         self.sharing.place_all(placement)
         self._steps_moved = 0 if placement.velocity is None else 1
         self.sharing.redistribute()
@@ -170,7 +170,7 @@ class SharedBoundary(Boundary):
         self.refresh()
 
     def _connect(self) -> None:
-        """Prepare the launches for the present arrays of the cells, and add the coupling to the flow."""
+        """Bind the kernels to the present arrays of the cells, and add the coupling to the flow."""
         cells, zeros = self.cells, self.backend.zeros
         if self.contact is not None:
             self.contact.bind()
@@ -178,7 +178,7 @@ class SharedBoundary(Boundary):
             self.inside.bind(cells, surfaces_of(cells), self.sharing.resident)
         self.velocity, self._partial = self.sharing.velocity, zeros((3, cells.stride), self._real)
         self._vertices = {
-            "place": cells.place,
+            "place": cells.positions,
             "first": zeros((cells.stride, 4), np.int32),
             "t": zeros((cells.stride, 4), self._real),
             "listed": zeros((3, cells.stride), np.int32),
@@ -192,9 +192,9 @@ class SharedBoundary(Boundary):
         fields = {"field": self.field, "flow": self.flow, "touched": self.touched, "slots": slots}
         contrast = None if self.inside is None else self.inside.contrast()
         messages = self.sharing.messages
-        messages.speeds.prepare(self._partial, "scatter_add")
-        messages.speeds.prepare(self.cells.force)
-        exchanges = (self.fluid, messages.speeds, messages.places)
+        messages.velocities.prepare(self._partial, "scatter_add")
+        messages.velocities.prepare(self.cells.force)
+        exchanges = (self.fluid, messages.velocities, messages.positions)
         self.stages = self._stages()
         self.solver.immerse(Immersion(force, fields, self.stages, contrast, exchanges, self.prepare))
 
@@ -207,7 +207,7 @@ class SharedBoundary(Boundary):
         interpolation = {"flow": self.flow, "velocity": self.velocity, "slip": slip, **brick_members}
         weights = ((1.0, 0.0), (1.5, -0.5))  # Euler, Adams-Bashforth
         spec = resident_kernels.interpolate_resident(delta, real, space)
-        self._alone = [
+        self._unshared = [
             resident.over_groups(
                 spec, GROUP, 1 << OWNED_ONLY, one={**interpolation, "now": current_weight, "before": previous_weight}
             )
@@ -216,7 +216,8 @@ class SharedBoundary(Boundary):
         shared_interpolation = {**interpolation, "velocity": self._partial, "slip": None, "now": 0.0, "before": 0.0}
         spec = resident_kernels.interpolate_owned(delta, real, space)
         self._interpolate = resident.over_replicated_groups(spec, GROUP, one=shared_interpolation, owned=self._owned)
-        members = {"place": self.cells.place, "interpolated": self._partial, "velocity": self.velocity, "slip": slip}
+        members = {"place": self.cells.positions, "interpolated": self._partial, "velocity": self.velocity}
+        members["slip"] = slip
         spec, shared = resident_kernels.move_vertices(real), 1 << OWNED_SHARED
         self._shared = [
             resident.over_replicated(
@@ -246,60 +247,53 @@ class SharedBoundary(Boundary):
             "touched": self.touched,
         }
         self._spread = self._bound(
-            registry.spread(delta, real), 0, self.bricks.own, **brick_members, lists=self._lists, **sources
+            registry.spread(delta, real), 0, self.bricks.owned_rows, **brick_members, lists=self._lists, **sources
         )
 
     def _stages(self) -> list[Stage]:
-        """Return the stages of a step; their bytes are those for the present cells of this rank."""
+        """Return the stages of a step; their traffic is that for the present cells of this rank."""
         size, count = np.dtype(self._real).itemsize, self.sharing.vertices
         roles = 4 * self.cells.count  # bytes of the roles of all cell slots
         backend, cells, side, fluid = self.backend, self.cells, self._side, self.fluid
-        speeds, places = self.sharing.messages.speeds, self.sharing.messages.places
+        v, x = self.sharing.messages.velocities, self.sharing.messages.positions
         message, shared, side_message = self._message, self._shared_stage, self._side_message
         sent, received = fluid.sent("velocities"), fluid.received("velocities")
-        speeds_sent, speeds_received = speeds.sent("speeds", "scatter_add"), speeds.received("speeds", "scatter_add")
-        places_sent, places_received = places.sent("places"), places.received("places")
-        forces_sent, forces_received = speeds.sent("forces"), speeds.received("forces")
+        v_sent, v_received = v.sent("speeds", "scatter_add"), v.received("speeds", "scatter_add")
+        x_sent, x_received = x.sent("places"), x.received("places")
+        f_sent, f_received = v.sent("forces"), v.received("forces")
         marking = [self.inside.stage()] if self.inside is not None else []
         contact = [self.contact.stage()] if self.contact is not None else []
-        interpolated, forces, located = 92 + 17 * size, 3 * (8 + 2 * size), 52 + 4 * size
-        owned_only, owned_shared, place, force = 1 << OWNED_ONLY, 1 << OWNED_SHARED, cells.place, cells.force
-        alone, own, replicated = count(owned_only), count(owned_shared), count(REPLICATED)
-        local = count(REPLICATED, divided=True)  # about those in bricks of this rank
-        start, finish = (partial(call, self._partial, "scatter_add") for call in (speeds.start, speeds.finish))
+        moved, forces, located = 92 + 17 * size, 3 * (8 + 2 * size), 52 + 4 * size
+        owned_only, owned_shared = 1 << OWNED_ONLY, 1 << OWNED_SHARED
+        positions, force = cells.positions, cells.force
+        unshared, shared_owned, replicated = count(owned_only), count(owned_shared), count(REPLICATED)
+        local = count(REPLICATED, divided=True)  # approximately those in bricks of this rank
+        start, finish = (partial(call, self._partial, "scatter_add") for call in (v.start, v.finish))
         return [
             message("send velocities", lambda: fluid.start(self.flow), "stream-collide edge", sent, fluid.bytes),
             message("receive velocities", self._receive_velocities, "send velocities", received, fluid.bytes),
-            shared(
-                "interpolate velocity (shared)", self._interpolate, "receive velocities", roles + local * interpolated
-            ),
-            side_message("send vertex velocities", start, "interpolate velocity (shared)", speeds_sent, speeds.bytes),
-            Stage("interpolate velocity", self._move_alone, roles + alone * interpolated, ("stream-collide interior",)),
+            shared("interpolate velocity (shared)", self._interpolate, "receive velocities", roles + local * moved),
+            side_message("send vertex velocities", start, "interpolate velocity (shared)", v_sent, v.bytes),
+            Stage("interpolate velocity", self._move_unshared, roles + unshared * moved, ("stream-collide interior",)),
             Stage(
                 "membrane forces",
                 lambda: cells.forces(owned_only, advance=True),
-                roles + alone * forces,
+                roles + unshared * forces,
                 ("interpolate velocity",),
             ),
-            side_message("receive vertex velocities", finish, "send vertex velocities", speeds_received, speeds.bytes),
+            side_message("receive vertex velocities", finish, "send vertex velocities", v_received, v.bytes),
             shared("move vertices (shared)", self._move_shared, "receive vertex velocities"),
-            side_message(
-                "send positions", lambda: places.start(place), "move vertices (shared)", places_sent, places.bytes
-            ),
+            side_message("send positions", lambda: x.start(positions), "move vertices (shared)", x_sent, x.bytes),
             shared(
                 "membrane forces (shared)",
                 lambda: cells.forces(owned_shared, advance=True),
                 "move vertices (shared)",
-                own * forces,
+                shared_owned * forces,
             ),
-            side_message(
-                "send forces", lambda: speeds.start(force), "membrane forces (shared)", forces_sent, speeds.bytes
-            ),
-            side_message(
-                "receive positions", lambda: places.finish(place), "send positions", places_received, places.bytes
-            ),
+            side_message("send forces", lambda: v.start(force), "membrane forces (shared)", f_sent, v.bytes),
+            side_message("receive positions", lambda: x.finish(positions), "send positions", x_received, x.bytes),
             shared("locate vertices (shared)", self._locate_shared, "receive positions", roles + replicated * located),
-            side_message("receive forces", lambda: speeds.finish(force), "send forces", forces_received, speeds.bytes),
+            side_message("receive forces", lambda: v.finish(force), "send forces", f_received, v.bytes),
             Stage(
                 "join shared stream",
                 lambda: backend.current().wait(side.record()),
@@ -308,7 +302,7 @@ class SharedBoundary(Boundary):
             ),
             *(marking + contact),
             Stage("list vertices", self._list, 0, ("join shared stream",)),
-            Stage("spread force", self._spread, 3 * size * BRICK**3 * self.bricks.own, ("list vertices",)),
+            Stage("spread force", self._spread, 3 * size * BRICK**3 * self.bricks.owned_rows, ("list vertices",)),
         ]
 
     def _message(self, name: str, action: Launch, after: str, messages: Messages, volume: int) -> Stage:
@@ -321,7 +315,7 @@ class SharedBoundary(Boundary):
         return Stage(name, self._in_side_stream(name, action), volume, (after,))
 
     def _in_side_stream(self, name: str, action: Launch, *, useful: bool = True) -> Launch:
-        """Return the action in the stream of shared cells; computation, not messages, is timed there."""
+        """Return the action in the stream of shared cells, where computation is timed but messages are not."""
         timed = useful and self.backend.concurrent_streams
 
         def run() -> None:
@@ -331,11 +325,11 @@ class SharedBoundary(Boundary):
 
         return run
 
-    def _move_alone(self) -> None:
-        """Interpolate the velocities of cells that are only on this rank and move them."""
+    def _move_unshared(self) -> None:
+        """Interpolate the velocities of the unshared cells and move them."""
         second_order = self.scheme != "euler" and self._steps_moved > 0
         self._steps_moved += 1
-        self._alone[second_order]()
+        self._unshared[second_order]()
 
     def _move_shared(self) -> None:
         self._shared[self.scheme != "euler" and self._steps_moved > 1]()
@@ -359,15 +353,17 @@ class SharedBoundary(Boundary):
         self._spread()
 
     def prepare(self, steps: int) -> int:
-        """Return for how many of `steps` every rank has the cells that it needs; redistribute them if necessary.
+        """Return the number of steps, up to `steps`, for which every rank has the cells that it needs.
+
+        If necessary, cells are redistributed.
 
         Raises:
-            UnstableError: on all ranks: a cell moved so fast that a rank lacked it.
+            UnstableError: on all ranks, if a cell moved so fast that a rank lacked it.
         """
         return self.schedule.prepare(self.solver.step, steps)
 
     def redistribute(self) -> None:
-        """Copy cells to the ranks that need them, after a query (collective). The state does not change."""
+        """Copy cells to the ranks that need them, after a query (collective); the state does not change."""
         if self.sharing.redistribute():
             self._connect()
         self._locate_vertices()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Distribution of cells over ranks: owners, ghosts, migration, and the message plans of a step (decision 19)."""
+"""Distribution of cells among ranks: owners, ghosts, migration, and the message plans of a step (decision 19)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MIN_CAPACITY = 4
 
 @dataclass(frozen=True, eq=False)
 class OwnerTable:
-    """Cells on a rank, by type and number: `kind`, `number`, `owner` (n,), and the ranks `holders` (n, words), bits."""
+    """Cells on a rank: `kind`, `number` and `owner` (n,), and bits of the ranks with copies, `holders` (n, words)."""
 
     kind: Numbers
     number: Numbers
@@ -42,7 +42,7 @@ class OwnerTable:
         return OwnerTable(rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3 : 3 + words].astype(np.uint32))
 
     def is_on(self, rank: int) -> npt.NDArray[np.bool_]:
-        """Return which cells (n,) are on a rank."""
+        """Return flags (n,) of the cells that are on a rank."""
         return (self.holders[:, rank // 32] >> np.uint32(rank % 32) & 1).astype(bool)
 
     def rows(self) -> Numbers:
@@ -51,10 +51,11 @@ class OwnerTable:
 
 
 class CellSharing:
-    """The cells of a rank among those of all ranks.
+    """Cells of a rank and their exchange with other ranks.
 
-    `velocity` (3, stride) of the vertices migrates with their places. In a step `messages.speeds` adds up velocities at
-    the owners of cells (scatter_add) and sends forces to the ghosts (gather); `messages.places` sends them places.
+    The `velocity` (3, stride) of the vertices migrates with their positions. In a step, `messages.velocities` adds
+    velocities at the owners of cells (scatter_add) and sends forces to the ghosts (gather), and `messages.positions`
+    sends positions to the ghosts.
     """
 
     def __init__(
@@ -86,7 +87,10 @@ class CellSharing:
         self.reserve(*[[_MIN_CAPACITY] * len(self.total)] * 2)
 
     def reserve(self, capacities: Sequence[int], replicated: Sequence[int]) -> None:
-        """Allocate cell slots, `replicated` of them for cells on other ranks too; contents of arrays are lost."""
+        """Allocate cell slots, up to `replicated` for cells that are also on other ranks.
+
+        Contents of arrays are lost.
+        """
         self.resident = self.cells.reserve(capacities, replicated)
         zeros, slots, words = self.backend.zeros, self.cells.count, self.territory.words
         self.velocity = zeros((3, self.cells.stride), self._real)
@@ -94,7 +98,9 @@ class CellSharing:
         self._home = zeros(slots, np.int32)
         by_cell = (("holders", self._holders, words), ("needed", self._needed_by, words), ("home", self._home, 1))
         pointer, spec = self.backend.pointer, registry.find_holders(self._real)
-        common = dict(bricks=self.bricks.members, place=self.cells.place, velocity=self.velocity, result=self._result)
+        common = dict(
+            bricks=self.bricks.members, place=self.cells.positions, velocity=self.velocity, result=self._result
+        )
         common |= dict(stride=self.cells.stride, words=words, margins=self.margins, **self._sets)
         self._queries = [
             self.resident.over_cells(
@@ -111,7 +117,7 @@ class CellSharing:
 
     @property
     def capacities(self) -> list[int]:
-        """Return the cell slots of each type."""
+        """Return the number of cell slots of each type."""
         return [block.cells for block in self.cells.blocks]
 
     def query(self) -> None:
@@ -125,8 +131,8 @@ class CellSharing:
     def reply(self) -> tuple[bool, bool, float]:
         """Return the result of the last `query` (collective).
 
-        It states whether a rank lacked a cell, whether one soon may, and the largest displacement of a vertex along an
-        axis in a step.
+        It contains whether a rank lacked a cell, whether a rank may soon lack one, and the maximum displacement of a
+        vertex along an axis in a step.
         """
         self.backend.await_event(self._result_event)
         reduced = np.min(np.stack(self.world.allgather(self._host_result * [-1, -1, 1])), axis=0)
@@ -137,11 +143,11 @@ class CellSharing:
 
         Cells are ordered by type, then by number.
         """
-        place, velocity, relaxed = placement
+        positions, velocity, relaxed = placement
         rows, columns, begin = [], [], 0
         for kind, (block, total) in enumerate(zip(self.cells.blocks, self.total, strict=True)):
             vertices = block.vertices
-            of_kind = place[:, begin : begin + total * vertices].reshape(3, total, vertices)
+            of_kind = positions[:, begin : begin + total * vertices].reshape(3, total, vertices)
             home = self.territory.home(np.asarray(of_kind.mean(axis=2).T)).astype(np.int64)
             number = np.arange(total)
             owned_cells = np.flatnonzero(np.where(home >= 0, home, number % self.world.size) == self.world.rank)
@@ -157,34 +163,34 @@ class CellSharing:
         capacities = [max(old, _with_headroom(count)) for old, count in zip(self.capacities, counts, strict=True)]
         self.reserve(capacities, self.resident.replicated_capacities)
         memory = [] if relaxed is None else list(zip(self.cells.planes, relaxed, strict=False))
-        for array, source in ((self.cells.place, place), (self.velocity, velocity), *memory):
+        for array, source in ((self.cells.positions, positions), (self.velocity, velocity), *memory):
             if source is None:
                 continue
             host = np.zeros((3, self.cells.stride), array.dtype)
             for block, of_block in zip(self.cells.blocks, columns, strict=True):
                 host[:, block.first_vertex : block.first_vertex + len(of_block)] = source[:, of_block]
             self.backend.assign(array, host)
-        self.messages.prepare(self.cells.place, self.velocity)
+        self.messages.prepare(self.cells.positions, self.velocity)
         self._set_roles(table)
         if not memory:
             self.cells.relax()
         self.query()
 
     def cell_slots(self, table: OwnerTable) -> Numbers:
-        """Return the slots of the cells of a table, which is sorted by type and number."""
+        """Return the slots of the cells in a table, which is sorted by type and number."""
         begin = np.searchsorted(table.kind, np.arange(len(self.total)))
         first = np.array([block.first_cell for block in self.cells.blocks])
         return np.asarray(first[table.kind] + np.arange(len(table.kind)) - begin[table.kind], np.int64)
 
     def _vertices(self, table: OwnerTable) -> tuple[Numbers, Numbers]:
-        """Return the first vertex and the number of vertices of each cell of a table, (n,)."""
+        """Return the first vertex and the number of vertices of each cell in a table, (n,)."""
         first_cell = np.array([block.first_cell for block in self.cells.blocks])
         first_vertex = np.array([block.first_vertex for block in self.cells.blocks])
         vertices, slots = self._block_vertices[table.kind], self.cell_slots(table)
         return first_vertex[table.kind] + (slots - first_cell[table.kind]) * vertices, vertices
 
     def redistribute(self) -> bool:
-        """Copy every cell to all ranks that need it, after `query` (collective); return whether arrays are new."""
+        """Copy each cell to all ranks that need it, after `query` (collective); return whether arrays are new."""
         world, old, rank = self.world, self.table, self.world.rank
         owned_cells = np.flatnonzero(old.owner == rank)
         slots = self.cell_slots(old)[owned_cells]
@@ -212,36 +218,36 @@ class CellSharing:
         self._move(old, owned_cells, by_peer, table, source)
         self._set_roles(table)
         table_vertices, stride, messages = self._vertices(table), self.cells.stride, self.messages
-        messages.write(messages.places, "gather", stride, (*table_vertices, owned), (*table_vertices, ghosts))
-        messages.write(messages.speeds, "gather", stride, (*table_vertices, owned), (*table_vertices, ghosts))
-        messages.write(messages.speeds, "scatter_add", stride, (*table_vertices, ghosts), (*table_vertices, owned))
+        messages.write(messages.positions, "gather", stride, (*table_vertices, owned), (*table_vertices, ghosts))
+        messages.write(messages.velocities, "gather", stride, (*table_vertices, owned), (*table_vertices, ghosts))
+        messages.write(messages.velocities, "scatter_add", stride, (*table_vertices, ghosts), (*table_vertices, owned))
         return grown
 
     def _lists(self, table: OwnerTable) -> tuple[list[Numbers], list[Numbers]]:
-        """Return for each rank the own cells that are its ghosts, and its cells that are ghosts of this rank."""
-        rank, own = self.world.rank, table.owner == self.world.rank
+        """Return, for each rank, the owned cells that are its ghosts, and its cells that are ghosts on this rank."""
+        rank, is_owned = self.world.rank, table.owner == self.world.rank
         owned, ghosts = [], []
         for peer in range(self.world.size):
             remote = peer != rank
-            owned.append(np.flatnonzero(own & table.is_on(peer) & remote))
+            owned.append(np.flatnonzero(is_owned & table.is_on(peer) & remote))
             ghosts.append(np.flatnonzero((table.owner == peer) & remote))
         return owned, ghosts
 
     def _replicated(self, table: OwnerTable) -> npt.NDArray[np.bool_]:
-        """Return which cells (n,) of a table are on other ranks too."""
+        """Return flags (n,) of the cells in a table that are also on other ranks."""
         other_holders = table.holders.copy()
         other_holders[:, self.world.rank // 32] &= ~np.uint32(1 << self.world.rank % 32)
         return np.asarray(other_holders.any(axis=1) | (table.owner != self.world.rank))
 
     def _roles(self, table: OwnerTable) -> npt.NDArray[np.int32]:
-        """Return the roles of the cells (n,) of a table on this rank."""
+        """Return the roles (n,) of the cells in a table on this rank."""
         owned_roles = np.where(self._replicated(table), OWNED_SHARED, OWNED_ONLY)
         return np.where(table.owner == self.world.rank, owned_roles, GHOST).astype(np.int32)
 
     def vertices(self, roles: int, *, divided: bool = False) -> int:
-        """Return the number of vertices of the cells in these roles on this rank, a bit mask.
+        """Return the number of vertices of the cells on this rank whose roles are in the bit mask `roles`.
 
-        With `divided` those of a replicated cell are divided equally among its ranks.
+        With `divided`, the vertices of a replicated cell are divided equally among its ranks.
         """
         table = self.table
         counts = self._block_vertices[table.kind]
@@ -250,7 +256,7 @@ class CellSharing:
         return int(np.rint((counts / holders.clip(1) if divided else counts)[chosen].sum()))
 
     def _grow(self, table: OwnerTable, new: OwnerTable, sent: Numbers, received: Numbers) -> bool:
-        """Increase capacities for the cells of `new` and their messages if a rank needs it; return whether one did."""
+        """Increase the capacities for the cells of `new` and their messages if any rank needs it; return whether."""
         kinds = len(self.total)
         counts = [np.bincount(kind, minlength=kinds) for kind in (new.kind, new.kind[self._replicated(new)])]
         requirements = list(zip(counts, (self.capacities, self.resident.replicated_capacities), strict=True))
@@ -259,7 +265,7 @@ class CellSharing:
             return False
         if too_small:
             (first, vertices), stride = self._vertices(table), self.cells.stride
-            former_arrays = self.cells.place, self.velocity, *self.cells.planes
+            former_arrays = self.cells.positions, self.velocity, *self.cells.planes
             capacities = (
                 [_with_headroom(n) if n > old else old for n, old in zip(count.tolist(), capacity, strict=True)]
                 for count, capacity in requirements
@@ -267,17 +273,17 @@ class CellSharing:
             self.reserve(*capacities)
             entries = np.column_stack([first, self._vertices(table)[0], vertices])
             for source, target in zip(
-                former_arrays, (self.cells.place, self.velocity, *self.cells.planes), strict=True
+                former_arrays, (self.cells.positions, self.velocity, *self.cells.planes), strict=True
             ):
                 move_cells(self.backend, source, target, entries, (stride, self.cells.stride))
         self.messages.grow(sent, received)
-        self.messages.prepare(self.cells.place, self.velocity)
+        self.messages.prepare(self.cells.positions, self.velocity)
         return True
 
     def _move(
         self, old: OwnerTable, owned_cells: Numbers, by_peer: list[Numbers], table: OwnerTable, source: Numbers
     ) -> None:
-        """Copy the state of this rank's cells, rows `owned_cells` of `old`, to their new ranks."""
+        """Copy the state of the owned cells, rows `owned_cells` of `old`, to their new ranks."""
         rank, stride, (first_new, vertices) = self.world.rank, self.cells.stride, self._vertices(table)
         first_old, old_vertices = (column[owned_cells] for column in self._vertices(old))
         empty = np.zeros(0, np.int64)
@@ -288,8 +294,12 @@ class CellSharing:
             [first_old[by_peer[rank]], first_new[kept_rows], old_vertices[by_peer[rank]]]
         )
         returned_entries = np.column_stack([first_new[kept_rows], first_new[kept_rows], vertices[kept_rows]])
-        planes = [(messages.places, plane) for plane in self.cells.planes]
-        for exchange, array in ((messages.places, self.cells.place), (messages.speeds, self.velocity), *planes):
+        planes = [(messages.positions, plane) for plane in self.cells.planes]
+        for exchange, array in (
+            (messages.positions, self.cells.positions),
+            (messages.velocities, self.velocity),
+            *planes,
+        ):
             buffer = self.backend.zeros((3, stride), array.dtype)
             move_cells(self.backend, array, buffer, outgoing_entries, (stride, stride))
             messages.write(
@@ -300,32 +310,33 @@ class CellSharing:
             move_cells(self.backend, buffer, array, returned_entries, (stride, stride))
 
     def _set_roles(self, table: OwnerTable) -> None:
-        """Copy the roles of the cells of a table to the device."""
+        """Copy the roles of the cells in a table to the device."""
         self.table = table
         slots = self.cell_slots(table)
         role, replicated = np.zeros(self.cells.count, np.int32), self._replicated(table)
         role[slots] = self._roles(table)
         self.backend.assign(self.resident.role, role)
-        own = table.owner == self.world.rank
+        owned_numbers = table.owner == self.world.rank
         of_kind = [(table.kind == kind, block.first_cell) for kind, block in enumerate(self.cells.blocks)]
         owned, ghosts = (
-            [slots[rows & kind] - first for kind, first in of_kind] for rows in (replicated & own, replicated & ~own)
+            [slots[rows & kind] - first for kind, first in of_kind]
+            for rows in (replicated & owned_numbers, replicated & ~owned_numbers)
         )
         self.resident.list_replicated(owned, ghosts)
         holders = np.zeros((self.cells.count, self.territory.words), np.uint32)
         holders[slots] = table.holders
         self.backend.assign(self._holders, holders)
 
-    def own_cells(self) -> Numbers:
-        """Return the slots of this rank's own cells, (n,)."""
+    def owned_slots(self) -> Numbers:
+        """Return the slots of the owned cells, (n,)."""
         return np.asarray(self.cell_slots(self.table)[self.table.owner == self.world.rank])
 
     def number(self, slot: int) -> int:
-        """Return the number, among those of its type, of the cell in a slot."""
+        """Return the number, within its type, of the cell in a slot."""
         return int(self.table.number[self.cell_slots(self.table) == slot][0])
 
-    def own(self) -> list[tuple[Numbers, Numbers]]:
-        """Return for each type the numbers of this rank's own cells and the columns of their vertices."""
+    def owned_columns(self) -> list[tuple[Numbers, Numbers]]:
+        """Return, for each type, the numbers of the owned cells and the columns of their vertices."""
         owned, own_by_kind = self.table.owner == self.world.rank, []
         first, _ = self._vertices(self.table)
         for kind, block in enumerate(self.cells.blocks):
@@ -335,16 +346,18 @@ class CellSharing:
         return own_by_kind
 
     def gathered(self, by_cell: Array) -> npt.NDArray[Any]:
-        """Return values of the cells (n, ...) of all ranks, by type and number, on all of them (collective)."""
+        """Return values (n, ...) of the cells of all ranks, by type and number, on every rank (collective)."""
         own = np.flatnonzero(self.table.owner == self.world.rank)
         total = np.array(self.total)
         row = (np.cumsum(total) - total)[self.table.kind[own]] + self.table.number[own]
-        rows, values = zip(*self.world.allgather((row, self.backend.download(by_cell)[self.own_cells()])), strict=True)
+        rows, values = zip(
+            *self.world.allgather((row, self.backend.download(by_cell)[self.owned_slots()])), strict=True
+        )
         return np.asarray(np.concatenate(values)[np.argsort(np.concatenate(rows))])
 
 
 def _values(vertices: Numbers, rows_by_peer: Sequence[Numbers]) -> Numbers:
-    """Return the number of values in a message to or from each rank."""
+    """Return the number of values in the message to or from each rank."""
     return np.array([3 * int(vertices[rows].sum()) for rows in rows_by_peer], np.int64)
 
 

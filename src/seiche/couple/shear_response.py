@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Memory of the lattice: velocities from past forces, for the largest stable stiffness of a wave (theory/coupling, 6).
+"""Response of the lattice to past forces, which limits the stable stiffness of a wave (theory/coupling, 6).
 
-With a long relaxation time short waves decay more slowly than in a viscous fluid of the same viscosity: populations
-that leave along the wave return before they have relaxed. The sum over all steps is therefore computed from the scheme
-instead of from the exponential decay.
+With a long relaxation time, short waves decay more slowly than in a viscous fluid of the same viscosity, since
+populations travel along the wave before they have relaxed. The sum over all steps is therefore computed with the scheme
+itself and not with the exponential decay.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from seiche.flow.velocity_set import CS2, D3Q19
 Floats = npt.NDArray[np.float64]
 Complex = npt.NDArray[np.complex128]
 
-#: Directions of waves and of forces across them.
+#: Directions of waves and of forces perpendicular to them.
 _WAVES = (((1, 0, 0), (0, 1, 0)), ((1, 1, 0), (0, 0, 1)), ((1, 1, 1), (1, -1, 0)))
 #: Wave numbers along an axis, and frequencies (radians per step) at which a wave may begin to grow.
 _WAVE_NUMBERS, _FREQUENCIES = np.geomspace(0.05, np.pi, 16), np.geomspace(1e-5, np.pi, 300)
-#: Stiffness of waves that are stable at any stiffness.
+#: Stiffness assigned to waves that are stable at any stiffness.
 _MAX_STIFFNESS = 1e3
-#: Steps that are summed one by one.
+#: Number of steps that are summed individually.
 _STEPS = 400
 
 
 class ShearResponse:
-    """m(kappa): the velocity from the forces of all previous steps, 2 over the stiffness at which a wave grows."""
+    """m(kappa), the velocity due to the forces of all previous steps: 2 divided by the critical stiffness of a wave."""
 
     def __init__(self, model: FlowModel, scheme: Scheme = "euler") -> None:
         """Tabulate m for the collision and the Newtonian viscosity of `model` on D3Q19 (lattice units).
@@ -48,7 +48,7 @@ class ShearResponse:
         self._log = np.max(logarithms, axis=0)
 
     def __call__(self, kappa: Floats) -> Floats:
-        """Return m for waves of these kappa = 2 sum(1 - cos k), the greatest of three directions."""
+        """Return m for waves with kappa = 2 sum(1 - cos k), the maximum over three directions."""
         values = np.exp(np.interp(np.log(np.maximum(kappa, self._kappa[0])), np.log(self._kappa), self._log))
         return np.asarray(values * np.maximum(self._kappa[0] / np.maximum(kappa, 1e-30), 1.0))
 
@@ -65,7 +65,7 @@ def _along(model: FlowModel, scheme: Scheme, wave: Floats, force: Floats) -> tup
         streamed = phases * populations
         velocity[:, step] = (streamed @ momentum).real
         populations = streamed @ collide.T
-    # The remaining steps are viscous decay, a geometric series.
+    # The remaining steps are a viscous decay, which is a geometric series.
     nonzero = np.abs(velocity[:, -1]) > 1e-12
     decay = np.where(nonzero, velocity[:, -1] / np.where(nonzero, velocity[:, -2], 1.0), 0.0)
     turn = np.exp(1j * _FREQUENCIES)[:, None]
@@ -77,12 +77,12 @@ def _along(model: FlowModel, scheme: Scheme, wave: Floats, force: Floats) -> tup
 
 @cache
 def _powers() -> Complex:
-    """Return the factors of the velocities of all steps in a response, (frequencies, steps), cached."""
+    """Return the factors of the velocities of all steps in the response, (frequencies, steps); cached."""
     return np.asarray(np.exp(1j * _FREQUENCIES)[:, None] ** -np.arange(_STEPS))
 
 
 def displacement_factor(scheme: Scheme, turn: Complex) -> Complex | float:
-    """Return the displacement of a vertex in a step over its velocity, which is multiplied by `turn` in every step."""
+    """Return the ratio of displacement to velocity of a vertex whose velocity is multiplied by `turn` in each step."""
     return 1.0 if scheme == "euler" else 1.5 - 0.5 / turn
 
 
@@ -101,14 +101,14 @@ def _scheme(model: FlowModel, force: Floats) -> tuple[Floats, Floats]:
         return equilibrium + (1 - even) * projection @ (identity - equilibrium), forced
     reflection = identity[D3Q19.opposite]
     relaxed = (0.5 * even * (identity + reflection) + 0.5 * odd * (identity - reflection)) @ (identity - equilibrium)
-    return identity - relaxed, forced  # half of it through the equilibrium, (1 - odd/2) by eq. (12)
+    return identity - relaxed, forced  # half through the equilibrium, and (1 - odd/2) by eq. (12)
 
 
 def _critical(stiffness: Complex) -> float:
-    """Return the least positive real stiffness on a path of complex ones, by frequency."""
+    """Return the smallest positive real stiffness on a path of complex values, ordered by frequency."""
     real, imaginary = stiffness.real, stiffness.imag
     rows = np.flatnonzero((imaginary[:-1] * imaginary[1:] < 0) & (real[:-1] > 0) & (real[1:] > 0))
     fraction = imaginary[rows] / (imaginary[rows] - imaginary[rows + 1])
     crossings = real[rows] + fraction * (real[rows + 1] - real[rows])
-    final = real[-1:] if real[-1] > 0 else np.empty(0)  # period of two steps
+    final = real[-1:] if real[-1] > 0 else np.empty(0)  # a period of two steps
     return float(np.min(np.concatenate([crossings, final]), initial=np.inf))

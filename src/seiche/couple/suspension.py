@@ -30,12 +30,12 @@ class CellsSetup:
     """Cells in lattice units and their coupling to the flow."""
 
     types: tuple[CellType, ...]
-    surfaces: tuple[Surface, ...]  # undeformed polyhedra of the vertices; their volumes define the hematocrit
+    surfaces: tuple[Surface, ...]  # undeformed polyhedra of the vertices, whose volumes define the hematocrit
     shares: tuple[float, ...]  # fraction of the number of cells, by type
-    packing: Packing | None  # centers are means of the vertices; None after a restart
-    hematocrit: float | None  # requested, in the fraction `reached` of the fluid; None if positions were read
+    packing: Packing | None  # its centers are means of vertices; None after a restart
+    hematocrit: float | None  # requested value in the fraction `reached` of the fluid; None if positions were read
     gap: float  # minimum distance of packed cells from each other and from walls
-    contrasts: tuple[float, ...]  # viscosity inside cells of each type over that of the fluid
+    contrasts: tuple[float, ...]  # ratio of the viscosity inside cells to that of the fluid, by type
     between: Repulsion
     wall: Repulsion
     limits: tuple[StepLimit, ...]  # longest stable time step, by type
@@ -48,16 +48,16 @@ class CellsSetup:
     notes: tuple[str, ...]  # about positions read from files
 
     def volumes(self) -> Floats:
-        """Return the volume of a cell of each type, in volumes of a site."""
+        """Return the volume of a cell of each type, in units of the volume of a site."""
         return np.array([surface.volume for surface in self.surfaces])
 
     def largest(self) -> float:
-        """Return the largest distance of a vertex from the center of its cell, in sites."""
+        """Return the maximum distance of a vertex from the center of its cell, in sites."""
         return max(radius_of(surface) for surface in self.surfaces)
 
 
 def radius_of(surface: Surface) -> float:
-    """Return the largest distance of a vertex from the mean of the vertices."""
+    """Return the maximum distance of a vertex from the mean of the vertices."""
     return float(np.linalg.norm(surface.vertices - surface.vertices.mean(axis=0), axis=1).max())
 
 
@@ -65,7 +65,7 @@ def radius_of(surface: Surface) -> float:
 class Population:
     """Cells of one type: `vertices` and `velocity` (n, v, 3) in lattice units, permanent `names` (n,).
 
-    `relaxed` (n, e, 3) is the memory of their surface viscosity, None without.
+    `relaxed` (n, e, 3) is the memory of surface viscosity, None without surface viscosity.
     """
 
     vertices: Floats
@@ -74,11 +74,11 @@ class Population:
     relaxed: Floats | None = None
 
     def relaxed_of(self, number: int) -> Floats | None:
-        """Return the memory (e, 3) of one cell, None without surface viscosity."""
+        """Return the memory (e, 3) of a cell; None without surface viscosity."""
         return None if self.relaxed is None else np.asarray(self.relaxed[number])
 
     def changed(self, keep: npt.NDArray[np.bool_], new: Population) -> Population:
-        """Return the cells selected by `keep`, and those of `new`."""
+        """Return the cells selected by `keep`, followed by those of `new`."""
         relaxed = None
         if self.relaxed is not None and new.relaxed is not None:
             relaxed = np.concatenate([self.relaxed[keep], new.relaxed])
@@ -105,7 +105,7 @@ def packed_populations(cells: CellsSetup) -> list[Population]:
 
 
 def assign_names(populations: Sequence[Population]) -> int:
-    """Use consecutive numbers as permanent names of all cells; return the next name."""
+    """Set the permanent names of all cells to consecutive numbers; return the next name."""
     first = 0
     for population in populations:
         population.names = first + np.arange(len(population.vertices))
@@ -122,12 +122,12 @@ def couple(
     fresh: bool = True,
     before: Blood | None = None,
 ) -> Blood:
-    """Couple cells with the flow of `solver`, whose wall has the points `wall_points` (n, 3).
+    """Couple cells with the flow of `solver`, whose wall is represented by `wall_points` (n, 3).
 
-    Without `fresh` the velocities of the populations are set too. The cells replace those of the coupling `before`.
+    Without `fresh`, the velocities of the populations are also set. The cells replace those of the coupling `before`.
 
     Raises:
-        CaseError: a combination that cannot be coupled.
+        CaseError: the cells and the flow cannot be coupled.
         UnstableError: a cell is outside the fluid.
     """
     sites = solver.sites
@@ -162,7 +162,7 @@ def couple(
 
 
 def move(blood: Blood, populations: Sequence[Population]) -> None:
-    """Set the state of all cells of `blood`, whose number is unchanged (collective)."""
+    """Set the state of all cells of `blood`; their number must not change (collective)."""
     blood.move(
         [cells.vertices for cells in populations],
         [cells.velocity for cells in populations],
@@ -171,7 +171,7 @@ def move(blood: Blood, populations: Sequence[Population]) -> None:
 
 
 def present_cells(blood: Blood, names: Sequence[npt.NDArray[np.int64]]) -> list[Population]:
-    """Return all cells in their present state, with their `names` by type (collective)."""
+    """Return the present state of all cells, with their `names` by type (collective)."""
     return [
         Population(blood.vertices(kind), blood.velocities(kind).astype(np.float64), names_of_kind, blood.relaxed(kind))
         for kind, names_of_kind in enumerate(names)

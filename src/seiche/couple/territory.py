@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sites of other ranks: their bricks, the fluid next to own sites, and the halo of velocities (decision 19)."""
+"""Sites of other ranks: their bricks, the fluid next to owned sites, and the halo of velocities (decision 19)."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from seiche.kernels.registry.resident import MAX_RANKS
 
 Keys = npt.NDArray[np.int64]
 
-#: Largest distance between two sites of a stencil along an axis.
+#: Maximum distance between two sites of a stencil along an axis.
 _REACH = 3
-#: Points in each of the boxes that are searched for the halo of velocities.
+#: Number of points in each of the boxes that are searched for the halo of velocities.
 _SLAB = 1 << 25
-#: Sites that are processed together.
+#: Number of sites processed at a time.
 _CHUNK = 1 << 20
 
 
 class Territory:
-    """The bricks of all ranks, by their keys in a box that has one brick more along each axis.
+    """Bricks of all ranks, by their keys in a box that is extended by one brick along each axis.
 
-    `sets` (box) is the number of the set of ranks with sites in a brick, -1 without any; `ranks` (sets, words) are
-    these sets as bits and `homes` (sets,) the rank with most of a brick's sites. `needed` are the keys of the bricks
-    whose fluid mask this rank needs.
+    `sets` (box) is, for each brick, the number of the set of ranks that have sites in it, -1 without sites. `ranks`
+    (sets, words) are these sets as bits, and `homes` (sets,) are the ranks with the most sites of a brick. `needed` are
+    the keys of the bricks whose fluid mask this rank needs.
     """
 
     def __init__(self, region: Region, world: World) -> None:
         """Gather the bricks of all ranks (collective).
 
         Raises:
-            CaseError: too many ranks.
+            CaseError: there are too many ranks.
         """
         if world.size > MAX_RANKS:
             raise CaseError(f"cells in flow on {world.size} ranks: the maximum is {MAX_RANKS} ranks")
@@ -51,7 +51,9 @@ class Territory:
         bricks, row = np.unique(np.concatenate(keys_of), return_inverse=True)
         bits = np.zeros((len(bricks), self.words), np.uint32)
         np.bitwise_or.at(bits, (row, ranks // 32), np.uint32(1) << (ranks % 32).astype(np.uint32))
-        order = np.lexsort((-ranks, sites))  # the last assignment wins: most sites, then lowest rank
+        order = np.lexsort(
+            (-ranks, sites)
+        )  # the last assignment is retained: the rank with most sites, then the lowest rank
         largest_share = np.zeros(len(bricks), np.int64)
         largest_share[row[order]] = ranks[order]
         sets, number = np.unique(np.column_stack([bits, largest_share]), axis=0, return_inverse=True)
@@ -62,18 +64,18 @@ class Territory:
         self.needed = self._around(own)
 
     def key(self, brick: npt.NDArray[np.int64]) -> Keys:
-        """Return the keys of bricks (n, 3), x fastest."""
+        """Return the keys of bricks (n, 3), with x as the fastest index."""
         along_x, along_y = self.extent[0] + 1, self.extent[1] + 1
         return np.asarray((brick[:, 2] * along_y + brick[:, 1]) * along_x + brick[:, 0], np.int64)
 
-    def place(self, keys: Keys) -> npt.NDArray[np.int64]:
-        """Return the bricks (n, 3) of keys."""
+    def brick_coordinates(self, keys: Keys) -> npt.NDArray[np.int64]:
+        """Return the coordinates (n, 3) of the bricks with these keys."""
         row, x = np.divmod(keys, self.extent[0] + 1)
         z, y = np.divmod(row, self.extent[1] + 1)
         return np.stack([x, y, z], axis=1)
 
     def home(self, centers: npt.NDArray[np.float64]) -> npt.NDArray[np.int32]:
-        """Return the rank of the brick of each point (n, 3), -1 where there is no site."""
+        """Return the rank of the brick that contains each point (n, 3); -1 if the brick has no site."""
         sites = np.floor(centers + 0.5).astype(np.int64)
         inside = np.ones(len(sites), bool)
         for axis, extent in enumerate(self.shape):
@@ -84,31 +86,33 @@ class Territory:
         number[inside] = self.sets[self.key(sites[inside] // BRICK)]
         return np.where(number >= 0, self.homes[number], np.int32(-1))
 
-    def _around(self, own: Keys) -> Keys:
-        """Return the keys of bricks in reach of a stencil that has a site in one of the bricks `own`."""
-        place, columns = self.place(own), []
+    def _around(self, own_keys: Keys) -> Keys:
+        """Return the keys of the bricks in reach of a stencil that has a site in one of the bricks `own_keys`."""
+        bricks_of_keys, columns = self.brick_coordinates(own_keys), []
         for axis, extent in enumerate(self.shape):
-            begin = place[:, axis] * BRICK
+            begin = bricks_of_keys[:, axis] * BRICK
             points = begin[:, None] + np.arange(-_REACH, BRICK + _REACH)
             outside = points >= np.minimum(begin + BRICK, extent)[:, None] + _REACH
             points = np.where(outside, begin[:, None], points)
             periodic = self.region.sites.periodic[axis]
             points = points % extent if periodic else np.clip(points, 0, extent - 1)
             bricks = np.sort(points // BRICK, axis=1)
-            # Only the columns in which a row differs from the previous column.
+            # Only columns that differ from the previous column in some row.
             differs = np.concatenate([[True], (bricks[:, 1:] != bricks[:, :-1]).any(axis=0)])
             columns.append(list(bricks[:, differs].T))
         keys = np.unique(np.concatenate([self.key(np.stack(xyz, axis=1)) for xyz in product(*columns)]))
         return np.asarray(keys[self.sets[keys] >= 0])
 
     def fluid(self, rows: npt.NDArray[np.int32], count: int) -> npt.NDArray[np.uint8]:
-        """Return the fluid mask (count, 512) of bricks; `rows` (box) are their rows by key, -1 for other bricks."""
+        """Return the fluid mask (count, 512) of bricks; `rows` (box) are the rows by key, -1 for other bricks."""
         fluid = np.zeros((count, BRICK**3), np.uint8)
         coords = self.region.sites.coords
         needed = np.asarray((rows.reshape(self.extent[::-1] + 1) >= 0).any(axis=(0, 1)))
         for begin in range(0, len(coords), _CHUNK):
             chunk = coords[begin : begin + _CHUNK]
-            if not needed[chunk[0, 0] // BRICK : chunk[-1, 0] // BRICK + 1].any():  # sorted along the first axis
+            if not needed[
+                chunk[0, 0] // BRICK : chunk[-1, 0] // BRICK + 1
+            ].any():  # sites are sorted along the first axis
                 continue
             brick, inside = np.divmod(chunk.astype(np.int64), BRICK)
             row = rows[self.key(brick)]
@@ -119,10 +123,10 @@ class Territory:
 
 
 def halo_sites(region: Region, support: int) -> npt.NDArray[np.int64]:
-    """Return the sites of other ranks whose velocity this rank needs, ascending global numbers.
+    """Return the ascending global numbers of the sites of other ranks whose velocity this rank needs.
 
     A vertex is interpolated on the rank of the fluid site closest to it. The other sites are within support // 2 sites
-    of that site, or support - 1 if a site without fluid, adjacent to it, is closer to the vertex.
+    of this site, or support - 1 if an adjacent site without fluid is closer to the vertex.
     """
     if not len(region.owned):
         return np.zeros(0, np.int64)
@@ -144,7 +148,7 @@ def halo_sites(region: Region, support: int) -> npt.NDArray[np.int64]:
 
 
 def _table(sites: SiteSet, low: npt.NDArray[np.int64], extent: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    """Return the site at every point of a box, with periodic images, -1 where there is none."""
+    """Return the site at each point of a box, with periodic images; -1 if there is none."""
     table = np.full(tuple(int(n) for n in extent), -1, np.int32)
     shape = np.array(sites.shape)
     for image in product(*(range(-2, 3) if periodic else range(1) for periodic in sites.periodic)):
@@ -155,18 +159,18 @@ def _table(sites: SiteSet, low: npt.NDArray[np.int64], extent: npt.NDArray[np.in
         begin, end = np.searchsorted(sites.coords[:, 0], [x, x + extent[0]])
         for first in range(int(begin), int(end), _CHUNK):
             chunk = sites.coords[first : min(first + _CHUNK, int(end))]
-            place, inside = np.zeros(len(chunk), np.int64), np.ones(len(chunk), bool)
+            flat_index, inside = np.zeros(len(chunk), np.int64), np.ones(len(chunk), bool)
             for axis, length in enumerate(extent):
                 along = chunk[:, axis] + (shift[axis] - low[axis])
                 inside &= (along >= 0) & (along < length)
-                place = place * length + along
+                flat_index = flat_index * length + along
             rows = np.flatnonzero(inside)
-            table.reshape(-1)[place[rows]] = first + rows
+            table.reshape(-1)[flat_index[rows]] = first + rows
     return table
 
 
 def _dilated(mask: npt.NDArray[np.bool_], reach: int) -> npt.NDArray[np.bool_]:
-    """Return the mask dilated by a cube of 2 `reach` + 1 places."""
+    """Return the mask dilated by a cube with an edge of 2 `reach` + 1 points."""
     for axis in range(3):
         source, mask = np.moveaxis(mask, axis, 0), mask.copy()
         target = np.moveaxis(mask, axis, 0)

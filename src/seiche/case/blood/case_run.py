@@ -109,7 +109,7 @@ class BloodCaseRun(FlowCaseRun):
         if not isinstance(boundary, SharedBoundary):
             return super().exchange_seconds()
         messages = boundary.sharing.messages
-        cells = boundary.fluid.trial() + messages.places.trial() + messages.speeds.trial("scatter_add")
+        cells = boundary.fluid.trial() + messages.positions.trial() + messages.velocities.trial("scatter_add")
         return super().exchange_seconds() + cells
 
     def notes(self) -> Sequence[str]:

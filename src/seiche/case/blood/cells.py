@@ -20,7 +20,7 @@ from seiche.cells.mesh import biconcave, ellipsoid, read_mesh
 from seiche.cells.model import CellType, MembraneModel
 from seiche.cells.packing import Packing, pack
 from seiche.cells.space import FluidSpace, heights
-from seiche.cells.vessels import refuse_tight
+from seiche.cells.vessels import check_sizes
 from seiche.couple.inside import contrasts_of
 from seiche.couple.limits import StepLimit, step_limit, with_shortest_relaxation
 from seiche.couple.suspension import CellsSetup, radius_of
@@ -224,7 +224,7 @@ def refuse_large(
     """Raise a CaseError for cells that do not fit into `space`; `container` and `remedy` appear in the message."""
     for kind, surface in zip(types, surfaces, strict=True):
         try:
-            refuse_tight(space, [surface])
+            check_sizes(space, [surface])
         except CaseError:
             size = " x ".join(f"{n * units.spacing * 1e6:.3g}" for n in np.sort(np.ptp(surface.vertices, axis=0)))
             raise CaseError(

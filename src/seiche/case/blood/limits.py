@@ -41,9 +41,9 @@ def _reasons(setup: BloodSetup) -> Iterator[str]:
     between, wall = repulsions(case, setup.units)
     for axis, name in enumerate("xyz"):
         for key, law in (("reach", between), *((("wall_reach", wall),) if len(sites.boundary) else ())):
-            if sites.periodic[axis] and sites.shape[axis] < 3 * law.farthest:
+            if sites.periodic[axis] and sites.shape[axis] < 3 * law.cutoff:
                 yield (
-                    f"contact.{key}: {law.farthest * setup.units.spacing:.3g} m is more than a third of the periodic "
+                    f"contact.{key}: {law.cutoff * setup.units.spacing:.3g} m is more than a third of the periodic "
                     f"extent along {name}; use a shorter one or a longer vessel"
                 )
     if len(sites.boundary) and wall.reach < WALL_POINTS * (1 - 1e-9):

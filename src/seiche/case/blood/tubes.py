@@ -82,10 +82,10 @@ def _refuse_reach(setup: BloodSetup, cells: CellsSetup, name: str, plan: TubePla
     """Raise a CaseError for forces of such a long range that a cell in the periodic tube could interact with itself."""
     spacing = setup.units.spacing
     for key, law in (("reach", cells.between), ("wall_reach", cells.wall)):
-        if plan.prism.length < 3 * law.farthest:
+        if plan.prism.length < 3 * law.cutoff:
             raise CaseError(
-                f"{setup.source}: contact.{key if law.farthest == law.reach else 'adhesion.reach'}: "
-                f"{law.farthest * spacing:.3g} m is more than a third of the tube of "
+                f"{setup.source}: contact.{key if law.cutoff == law.reach else 'adhesion.reach'}: "
+                f"{law.cutoff * spacing:.3g} m is more than a third of the tube of "
                 f'{plan.prism.length * spacing:.3g} m before iolet["{name}"]; use a shorter reach, or a larger '
                 "reservoir.length"
             )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Guidance of entered cells: each follows its image cell in the reservoir unless other cells block it.
+"""Guidance of cells that have entered: each follows its image cell in the reservoir unless other cells block it.
 
-The next cell then has the same free space behind it as in the reservoir. Without guidance, cells form a single file at
-an inlet, and fewer can enter than pass a cross-section of the reservoir.
+The free space behind a cell is then the same as in the reservoir. Without guidance, cells form a single file at an
+inlet, and fewer cells can enter than pass a cross-section of the reservoir.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from seiche.couple.open.inlet_reservoir import InflowCell
 
 Floats = npt.NDArray[np.float64]
 
-#: Positions tried for a blocked cell, as fractions of the distance from its image to its present position.
+#: Trial positions of a blocked cell, as fractions of the distance from its image to its present position.
 _FALLBACKS = (0.25, 0.5, 0.75)
 
 
@@ -41,7 +41,7 @@ def still_guided(
 def guide(present: Mapping[int, Floats], images: Mapping[int, InflowCell], space: FreeSpace) -> dict[int, InflowCell]:
     """Return the new positions, by name, of the guided cells that are moved; `space` contains all other cells nearby.
 
-    Each cell is moved to its image. If another cell is there, it is moved part of the distance, or not at all. All
+    Each cell is moved to its image. If another cell is in the way, it is moved part of the distance or not at all. All
     guided cells are added to `space`.
     """
     unblocked, moved, tested = dict(images), dict[int, InflowCell](), 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Volume flow through the openings of a vessel: mass flow over the density there."""
+"""Volume flow through the openings of a vessel: mass flow divided by the local density."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ Floats = npt.NDArray[np.float64]
 class VolumeInflow:
     """Volume flow from the mass flow and the density at the sites adjacent to each opening.
 
-    The pressure that drives blood through a long vessel compresses the lattice fluid by a few per cent: the volume
-    that enters is smaller than the mass by this fraction.
+    The pressure that drives blood through a long vessel compresses the lattice fluid by a few per cent; the inflow of
+    volume is smaller than that of mass by this fraction.
     """
 
     def __init__(self, solver: FlowSolver) -> None:
-        """Find the sites adjacent to the openings among those of this rank."""
+        """Find the sites of this rank that are adjacent to openings."""
         self._solver, sites = solver, solver.sites
         adjacent = [sites.boundary[(sites.link_iolet == k).any(axis=1)] for k in range(len(sites.iolets))]
         adjacent_sites = np.unique(np.concatenate([*adjacent, np.zeros(0, np.int64)]))
         self._count = len(adjacent_sites)
-        #: Rows among all these sites, by opening.
+        #: Rows among these sites, by opening.
         self._rows = [np.searchsorted(adjacent_sites, sites_of) for sites_of in adjacent]
         own = np.intersect1d(adjacent_sites, solver.owned, assume_unique=True)
         self._own_rows = np.searchsorted(adjacent_sites, own)

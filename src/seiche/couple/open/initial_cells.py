@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Initial cells of an open vessel: cells of the reservoirs replace packed cells behind its inlets."""
+"""Initial cells of an open vessel: behind the inlets, cells of the reservoirs replace packed cells."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from seiche.couple.open.inlet_reservoir import GOLDEN_TURN, InflowCell, InletRes
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-#: Radii of the largest cell beyond the guided layer within which cells of a reservoir may replace packed ones.
+#: Depth beyond the guided layer, in radii of the largest cell, within which reservoir cells may replace packed cells.
 _REPLACED = 3.0
-#: Rotated copies of the cells of a reservoir are tried at this many angles, at this distance (radii) from each other.
+#: Number of angles, and distance between positions (radii), at which rotated copies of reservoir cells are tried.
 _ANGLES, _DISTANCE = 4, 0.5
 
 
@@ -32,17 +32,17 @@ def initial_cells(
     guided_depth: float,
     radius: float,
 ) -> tuple[list[Mask], list[InflowCell]]:
-    """Return masks of the packed cells that remain, by type, and the cells of the reservoirs that replace the others.
+    """Return masks of the packed cells that remain, by type, and the reservoir cells that replace the others.
 
-    Behind the height `entry_height` a layer of depth `guided_depth` is filled from the reservoirs; packed cells that
-    are in it or overlap the new cells are removed. If more are removed than added, cells of the reservoirs farther
-    along replace them where there is space. Lengths are in sites.
+    Behind the height `entry_height`, a layer of depth `guided_depth` is filled from the reservoirs; packed cells that
+    are in it or overlap the new cells are removed. If more cells are removed than added, reservoir cells from farther
+    along the tubes replace them where there is space. Lengths are in sites.
 
     Args:
         tubes: the reservoirs.
         packed: the packed cells (n, v, 3) of each type.
         space: the free space of the vessel.
-        reaching: returns a mask of the cells of a type that have a vertex closer to an inlet than a height.
+        reaching: function that returns a mask of the cells of a type with a vertex closer to an inlet than a height.
         clear_depths: depth of the layer without cells behind each opening.
         entry_height: height at which cells enter.
         guided_depth: depth of the guided layer.
@@ -79,7 +79,7 @@ def initial_cells(
 
 
 def _rotated(tubes: Collection[InletReservoir], first_depth: float, radius: float) -> Iterator[InflowCell]:
-    """Yield copies of cells of the reservoirs at the same depths, rotated about the axes of the tubes."""
+    """Yield copies of reservoir cells at the same depths, rotated about the axes of the tubes."""
     for turn in range(_ANGLES):
         for depth in first_depth + np.arange(0.0, _REPLACED, _DISTANCE) * radius:
             for tube in tubes:

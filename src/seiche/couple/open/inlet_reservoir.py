@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The reservoir of an inlet: a periodic tube of blood from which cells enter the vessel.
+"""Reservoir of an inlet: a periodic tube of blood from which cells enter the vessel.
 
-It has the cross-section of the inlet and the fluid and cells of the case. A body force adjusts its flow to that through
-the inlet. When a cell crosses the seam of the tube, a copy with its shape and velocity enters the vessel; the cell
-itself stays in the tube. The tube is advanced until its blood has moved as far as the blood entering the vessel. Its
-hematocrit is therefore constant, and the cells that are due to enter are those that its flow carries through a section
-(theory/coupling, eq. 17).
+The tube has the cross-section of the inlet and the fluid and cells of the case. A body force adjusts its flow to that
+through the inlet. When a cell crosses the seam of the tube, a copy with its shape and velocity enters the vessel; the
+cell itself remains in the tube. The tube is advanced until its blood has moved as far as the blood entering the vessel.
+Its hematocrit is therefore constant, and the cells to be inserted are those that its flow carries through a
+cross-section (theory/coupling, eq. 17).
 """
 
 from __future__ import annotations
@@ -34,48 +34,48 @@ Floats = npt.NDArray[np.float64]
 
 #: Default velocity, in sites per step.
 _DEFAULT_SPEED = 0.02
-#: Initial guess of the viscosity of blood over that of plasma.
+#: Initial guess of the ratio of the viscosities of blood and plasma.
 _RELATIVE_VISCOSITY = 2.5
-#: Minimum target speed over the greatest so far: the blood never stops.
+#: Minimum target speed, relative to the maximum so far, so that the blood never stops.
 _MIN_SPEED = 0.05
-#: Time in which a profile develops, in units of radius squared over viscosity, and its maximum in steps.
+#: Time in which a profile develops, in units of radius squared divided by viscosity, and its maximum in steps.
 _DEVELOPMENT_TIME, _MAX_DEVELOPMENT = 0.3, 2000
-#: Interval between changes of the force over the development time, rounded to multiples of this number of steps.
+#: Interval between changes of the force, relative to the development time, rounded to multiples of `_STEPS` steps.
 _CONTROL_INTERVAL, _STEPS = 0.5, 32
-#: The force is not changed if the mean speed would differ from its target by less than this fraction.
+#: Relative deviation of the mean speed from its target below which the force is not changed.
 _SPEED_TOLERANCE = 0.05
 #: Minimum interval between changes of the force, in steps.
 _MIN_INTERVAL = 8
 #: Maximum number of steps of the tube per step of the vessel.
 _MAX_STEP_RATIO = 4.0
 
-#: Angle between successive rotated copies of cells: the fractions of a turn never repeat.
+#: Angle between successive rotated copies of cells, whose fractions of a turn never repeat.
 GOLDEN_TURN = np.pi * (1 + 5**0.5)
 
 
 @dataclass
 class InflowCell:
-    """A cell that has passed the seam, in the coordinates of the vessel's sites."""
+    """A cell that has passed the seam, in the coordinates of the sites of the vessel."""
 
     kind: int
-    number: int  # in the tube, among cells of its type
+    number: int  # in the tube, among the cells of its type
     vertices: Floats
     velocity: Floats
     past_seam: float  # distance of its last vertex from the seam
-    waits: bool = True  # False for a copy of a cell that is elsewhere in the tube
-    rounds: float = 0.0  # distance travelled when it passed the seam: whole lengths of the tube, in sites
-    inlet: str | None = None  # inlet of its tube; None for a copy of a cell that is elsewhere
+    waits: bool = True  # False for a copy of a cell that has not passed the seam
+    rounds: float = 0.0  # distance travelled when it passed the seam, whole lengths of the tube, in sites
+    inlet: str | None = None  # inlet of its tube; None for a copy of a cell that has not passed the seam
     moved: bool = False  # whether its position differs from that in the tube
     relaxed: Floats | None = None  # memory of its surface viscosity
 
     @property
     def group(self) -> str | None:
-        """Return the tube in which it has the same neighbours; None if it was moved."""
+        """Return the tube in which the cell has the same neighbours; None if it was moved."""
         return None if self.moved else self.inlet
 
 
 def population_of(cells: Sequence[InflowCell], template: Population, first_name: int = 0) -> Population:
-    """Return cells of one type, that of `template`, with names from `first_name`."""
+    """Return the cells as a population of the type of `template`, with names from `first_name`."""
     vertices, velocity = (
         np.array([getattr(cell, name) for cell in cells], np.float64).reshape(-1, *template.vertices.shape[1:])
         for name in ("vertices", "velocity")
@@ -87,10 +87,10 @@ def population_of(cells: Sequence[InflowCell], template: Population, first_name:
 
 
 class InletReservoir:
-    """The reservoir of one inlet."""
+    """Reservoir of one inlet."""
 
     def __init__(self, vessel: OpenVessel, cells: CellsSetup, name: str, prism: Prism, world: World) -> None:
-        """Pack the tube `prism` of the inlet `name`; every rank computes all of it.
+        """Pack the tube `prism` of the inlet `name`; every rank computes the whole tube.
 
         Raises:
             CaseError: the cells cannot be packed.
@@ -120,7 +120,7 @@ class InletReservoir:
             immersed=True,
         )
         space, hematocrit, seed = FluidSpace(self.sites), vessel.hematocrit, vessel.seed
-        # Rounding may differ between processors, and packing by many small displacements amplifies it.
+        # Rounding may differ between processors, and packing with many small displacements amplifies the differences.
         packing = on_root(
             world, lambda: pack(space, cells.surfaces, hematocrit, shares=cells.shares, gap=cells.gap, seed=seed)
         )
@@ -131,14 +131,14 @@ class InletReservoir:
         self._max_interval = _STEPS * max(round(_CONTROL_INTERVAL * self._development / _STEPS), 1)
         #: Maximum number of steps until the next change of the force.
         self._interval = self._max_interval
-        #: Distance, in sites, by which the blood of the tube is behind that of the inlet.
+        #: Distance, in sites, by which the blood of the tube lags behind that of the inlet.
         self._distance_due = 0.0
-        #: The cells, None after they moved.
+        #: The cells; None after they have moved.
         self._populations: list[Population] | None = None
         self._rounds = [np.zeros(block.cells, np.int64) for block in self.blood.cells.blocks]
 
     def _expected_speed(self) -> float:
-        """Return the mean velocity at the inlet, in sites per step, from the case or a default."""
+        """Return the mean velocity at the inlet, in sites per step, from the case or by default."""
         names = [plane.name for plane in self._vessel.sites.iolets]
         iolet = self._vessel.model.iolets[names.index(self.name)]
         if isinstance(iolet, VelocityIolet) and iolet.mean > 0 and iolet.table is None and iolet.profile is None:
@@ -146,7 +146,7 @@ class InletReservoir:
         return _DEFAULT_SPEED if self._vessel.peak is None else 0.5 * self._vessel.peak
 
     def develop(self) -> None:
-        """Develop the flow from the initial state, at the expected speed at the inlet."""
+        """Develop the flow from the initial state, at the speed expected at the inlet."""
         target = self.speed
         for first in range(0, self._development, self._max_interval):
             self._run(min(self._max_interval, self._development - first), target, self._max_interval)
@@ -160,20 +160,20 @@ class InletReservoir:
         self._distance_due += distance
         self._max_speed = max(self._max_speed, distance / steps)
         target, remaining = max(distance / steps, _MIN_SPEED * self._max_speed), int(_MAX_STEP_RATIO * steps)
-        interval = int(min(max(self._own_steps(target), _MIN_INTERVAL), self._max_interval))
-        fewest_steps = 1  # fewer steps are deferred to the next call
-        while (tube_steps := min(self._own_steps(target), self._interval, remaining)) >= fewest_steps:
+        interval = int(min(max(self._steps_of_tube(target), _MIN_INTERVAL), self._max_interval))
+        fewest_steps = 1  # if fewer steps are needed, they are deferred to the next call
+        while (tube_steps := min(self._steps_of_tube(target), self._interval, remaining)) >= fewest_steps:
             self._distance_due -= self._run(tube_steps, target, interval)
             remaining, fewest_steps = remaining - tube_steps, _MIN_INTERVAL
 
-    def _own_steps(self, target: float) -> int:
-        """Return the number of steps for the distance that is due, while the speed approaches its target."""
+    def _steps_of_tube(self, target: float) -> int:
+        """Return the number of steps for the remaining distance, while the speed approaches its target."""
         return int(self._distance_due / max(0.5 * (self.speed + target), 0.5 * target))
 
     def _run(self, steps: int, target: float, interval: int) -> float:
-        """Advance some steps with the present force; return the distance that the blood moved, in sites.
+        """Advance by `steps` steps with the present force; return the distance that the blood moved, in sites.
 
-        Then the force is changed such that the mean speed reaches its target in `interval` steps. The resistance of the
+        Then the force is changed so that the mean speed reaches its target in `interval` steps. The resistance of the
         blood, force minus acceleration, is assumed to be constant.
         """
         self._populations, previous_speed, self._interval = None, self.speed, interval
@@ -186,7 +186,7 @@ class InletReservoir:
         return 0.5 * (previous_speed + self.speed) * steps
 
     def populations(self) -> list[Population]:
-        """Return the cells of the tube, which must not be changed."""
+        """Return the cells of the tube; they must not be modified."""
         if self._populations is None:
             names = [np.arange(block.cells) for block in self.blood.cells.blocks]
             self._populations = present_cells(self.blood, names)
@@ -210,7 +210,7 @@ class InletReservoir:
         return float(moving) / (len(self.sites) * self.speed)
 
     def arrivals(self, shift: float) -> list[InflowCell]:
-        """Return the cells waiting to enter, the farthest first; `shift` is the height of the seam behind the inlet."""
+        """Return the waiting cells, the farthest first; `shift` is the height of the seam behind the inlet."""
         arrived = []
         for kind, population in enumerate(self.populations()):
             last = self._last(population)
@@ -230,7 +230,7 @@ class InletReservoir:
     def images(self, entered: Sequence[tuple[int, int, float]], shift: float) -> list[InflowCell]:
         """Return the image cells in the tube of cells that entered, shifted into the vessel.
 
-        `entered` are their types, numbers, and rounds when they entered; `shift` is that of `arrivals`.
+        `entered` are their types, numbers and rounds at the time of entry; `shift` is that of `arrivals`.
         """
         populations = self.populations()
         return [self._arrived(populations[kind], kind, number, shift, rounds) for kind, number, rounds in entered]
@@ -248,7 +248,7 @@ class InletReservoir:
     def rotated_copies(self, shift: float, angle: float) -> list[InflowCell]:
         """Return copies of all cells, the farthest along the tube first.
 
-        They are moved such that the last vertex is at the seam, and rotated about the axis of the tube by `angle`.
+        They are moved so that the last vertex is at the seam, and rotated about the axis of the tube by `angle`.
         """
         rotation = np.eye(3)
         rotation[1:, 1:] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
@@ -259,18 +259,18 @@ class InletReservoir:
                 local = population.vertices[number] + self._origin
                 local[:, 0] += shift - last[number]
                 velocity = population.velocity[number] @ rotation.T @ self.prism.frame
-                place = self.prism.world(local @ rotation.T)
+                vertices = self.prism.world(local @ rotation.T)
                 relaxed = population.relaxed_of(number)
-                copies.append(InflowCell(kind, number, place, velocity, 0.0, waits=False, relaxed=relaxed))
+                copies.append(InflowCell(kind, number, vertices, velocity, 0.0, waits=False, relaxed=relaxed))
         return copies
 
     def waiting(self) -> list[int]:
-        """Return the number of cells of each type that have passed the seam and not entered."""
+        """Return the number of waiting cells of each type, which have passed the seam and not entered."""
         entered = zip(self.populations(), self._rounds, strict=True)
         return [int(np.maximum(self._rounds_of(population) - rounds, 0).sum()) for population, rounds in entered]
 
     def mark_entered(self, cell: InflowCell) -> None:
-        """Record that a waiting cell has entered, or that another one will enter in its place."""
+        """Record that a waiting cell has entered, or that another cell will enter instead."""
         if cell.waits:
             self._rounds[cell.kind][cell.number] += 1
 
@@ -299,7 +299,7 @@ class InletReservoir:
         """Restore a `state()` from the beginning of `data`; return the number of values read.
 
         Raises:
-            CaseError: the state is that of another tube.
+            CaseError: the state belongs to another tube.
         """
         values, offset = present_names(values), 0
         state: dict[str, dict[str, npt.NDArray[Any]]] = {"flow": {}, "cells": {}}
@@ -316,12 +316,12 @@ class InletReservoir:
                 "the case that wrote the checkpoint"
             )
         self.solver.set_state(site_state(self.solver, state["flow"], int(values["step"])))
-        place, velocity = (
+        positions, velocity = (
             [state["cells"][name][:, b.slice].T.reshape(b.cells, b.vertices, 3) for b in self.blood.cells.blocks]
             for name in ("place", "velocity")
         )
-        relaxed = [state["cells"].get(f"relaxed {kind}") for kind in range(len(place))]
-        self.blood.move(place, velocity, relaxed)
+        relaxed = [state["cells"].get(f"relaxed {kind}") for kind in range(len(positions))]
+        self.blood.move(positions, velocity, relaxed)
         self._populations = None
         self._distance_due = float(values["distance_due"])
         if "speed" in values:

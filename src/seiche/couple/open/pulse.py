@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The shortest pulse of the iolets of a flow: the time of a rise and fall, or fall and rise, of their conditions."""
+"""Shortest pulse of the iolets of a flow, which is the time of a rise and fall, or fall and rise, of a condition."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from seiche.flow.model import Iolet, PressureIolet, TimeTable, VelocityIolet
 
 Floats = npt.NDArray[np.float64]
 
-#: Changes below this fraction of the greatest value are not pulses.
+#: Fraction of the largest value below which changes are not counted as pulses.
 _SMALL = 0.05
 
 
 def pulse_of(iolets: Sequence[Iolet]) -> float | None:
-    """Return the shortest pulse in steps, None where nothing pulsates."""
+    """Return the shortest pulse in steps; None if no condition pulsates."""
     return min((duration for iolet in iolets for duration in _pulses(iolet)), default=None)
 
 
@@ -38,13 +38,13 @@ def _pulses(iolet: Iolet) -> Iterator[float]:
 
 
 def _of_table(table: TimeTable, scale: float) -> Iterator[float]:
-    """Yield the periods of a table: twice the times between its crossings of half of each rise and fall.
+    """Yield the periods of a table, twice the times between the middles of successive rises and falls.
 
     Changes below a fraction of `scale` are ignored.
     """
     times, values = table.times, table.values
     period = float(times[-1] - times[0])
-    if table.repeat:  # begin at the minimum, so that no rise or fall crosses the ends
+    if table.repeat:  # begin at the minimum, so that no rise or fall extends beyond the ends
         first = int(values.argmin())
         times = np.concatenate([times[first:], times[: first + 1] + period])
         values = np.concatenate([values[first:], values[: first + 1]])

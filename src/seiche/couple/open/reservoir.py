@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Open vessels: cells leave at the openings, others enter from a reservoir at each inlet.
+"""Open vessels: cells leave at the openings and enter from a reservoir at each inlet.
 
-A reservoir has a constant hematocrit. Every cell that its flow carries through a cross-section is due to enter the
-vessel: where it leaves the reservoir or, if that position is blocked for long, at the first free position. The inflow
-    of
-cells is therefore that of the reservoir (theory/coupling, eq. 17). Cells that entered, left or wait are counted.
+A reservoir has a constant hematocrit. Each cell that its flow carries through a cross-section enters the vessel: where
+it leaves the reservoir or, if this position is blocked for long, at the first free position. The inflow of cells is
+therefore that of the reservoir (theory/coupling, eq. 17). Cells that have entered, have left or are waiting are
+counted.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ Mask = npt.NDArray[np.bool_]
 
 #: Depth of the guided layer behind an inlet, in radii of the largest cell.
 _GUIDED = 3.0
-#: Depths, in these radii, at which overdue cells are inserted: behind the guided layer, and also in it if more than
-#: `_CROWDED` cells are overdue.
+#: Depths, in radii of the largest cell, at which overdue cells are inserted: behind the guided layer, and also inside
+#: it if more than `_CROWDED` cells are overdue.
 _DEPTHS, _SHALLOW_DEPTHS, _CROWDED = (3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0), (0.0, 0.5, 1.0, 1.5, 2.0, 2.5), 3
-#: Positions tried for a cell from the tube, as fractions of the distance back to the seam.
+#: Trial positions of a cell from the tube, as fractions of the distance back to the seam.
 _FALLBACKS = (0.0, 0.35, 0.7, 1.0)
-#: Maximum number of rotations that are tried in an exchange for overdue cells.
+#: Maximum number of rotations that are tried for overdue cells in an exchange.
 _MAX_ROTATIONS = 2
 
 
@@ -56,13 +56,13 @@ class OpeningFlux:
 
     @property
     def hematocrit(self) -> float | None:
-        """Return the discharge hematocrit, None before anything has passed."""
+        """Return the discharge hematocrit; None before there has been a flow."""
         return self.cells / self.blood if self.blood else None
 
 
 @dataclass
 class CellExchange:
-    """The cells of each type that remain, those that enter, and the numbers that enter and leave at each opening.
+    """Cells of each type that remain, cells that enter, and numbers of cells that enter and leave at each opening.
 
     `guided` are the new positions of guided cells, by type and row.
     """
@@ -81,7 +81,7 @@ class CellExchange:
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """The present cells of a vessel: `vertices` (n, v, 3) and permanent `names` (n,), by type."""
+    """Present cells of a vessel: `vertices` (n, v, 3) and permanent `names` (n,), by type."""
 
     vertices: list[Floats]
     names: list[npt.NDArray[np.int64]]
@@ -93,13 +93,13 @@ class _Cells:
 
 
 def _initial_flow(iolet: Iolet, steps: float) -> float:
-    """Return initial over final flow of a linear increase over `steps` with the same volume as the ramp."""
+    """Return the ratio of initial to final flow of a linear increase over `steps` with the same volume as the ramp."""
     return max(1.0 - iolet.ramp / steps, 0.0) if isinstance(iolet, VelocityIolet) else 0.0
 
 
 @contextmanager
 def _named(inlet: str) -> Iterator[None]:
-    """Name the inlet in errors of its reservoir."""
+    """Mention the inlet in errors of its reservoir."""
     try:
         yield
     except UnstableError as error:
@@ -108,7 +108,7 @@ def _named(inlet: str) -> Iterator[None]:
 
 
 class Openings:
-    """The openings of a vessel, and the reservoirs of its inlets."""
+    """Openings of a vessel, and the reservoirs of its inlets."""
 
     def __init__(self, vessel: OpenVessel, cells: CellsSetup, plans: Mapping[str, TubePlan], world: World) -> None:
         """Pack the tubes as planned, by inlet.
@@ -125,7 +125,7 @@ class Openings:
         #: Number of cells of each type to be inserted at any free position, by inlet.
         self._overdue = {plane.name: np.zeros(len(cells.types), np.int64) for plane in vessel.inlets}
         self.fluxes = {plane.name: OpeningFlux() for plane in sites.iolets}
-        #: Flow through each opening at the last exchange, in sites per step; None before the first.
+        #: Flow through each opening at the last exchange, in sites per step; None before the first exchange.
         self._flows: Floats | None = None
         for plane in vessel.inlets:
             try:
@@ -134,14 +134,14 @@ class Openings:
                 raise CaseError(f'{cells.label}: reservoir of iolet["{plane.name}"]: {error}') from None
             self.tubes[plane.name] = tube
         self._interval, self._free = vessel.interval, vessel.excluded_layers()
-        #: Flow at the start over that at the first exchange, for the linear interpolation between them.
+        #: Ratio of the flow at the start to that at the first exchange, for the linear interpolation between them.
         self._initial = np.array([_initial_flow(iolet, self._interval) for iolet in vessel.model.iolets])
         #: Decrease of the inflow since the previous exchange, in sites per step.
         self._decrease = np.zeros(len(sites.iolets))
         #: Distance behind the seam beyond which a blocked cell is overdue.
         self._max_wait = cells.largest()
         self._exchanges = 0
-        #: Guided cells by inlet and name: type, number in the tube and rounds.
+        #: Type, number in the tube and rounds of the guided cells, by inlet and name.
         self._guided: dict[str, dict[int, tuple[int, int, float]]] = {name: {} for name in self.tubes}
         #: Hematocrit of the vessel away from the openings.
         self.inside: float | None = None
@@ -182,21 +182,21 @@ class Openings:
         return populations
 
     def _near(self, name: str, points: Floats, height: float) -> Mask:
-        """Return which points (..., 3) are less than `height` behind an opening."""
+        """Return flags of the points (..., 3) that are less than `height` behind an opening."""
         return np.asarray(heights(self._sites, self._planes[name], points) < height)
 
     def _reaching(self, name: str, present: _Cells, kind: int, height: float) -> Mask:
-        """Return which cells of a type have a vertex less than `height` behind an opening."""
+        """Return flags of the cells of a type that have a vertex less than `height` behind an opening."""
         plane, sites, (low, high) = self._planes[name], self._sites, present.boxes[kind]
         center = (np.asarray(plane.center) - np.asarray(sites.origin)) / sites.spacing
-        # A cell is not closer than its bounding box.
+        # A cell is not closer to the opening than its bounding box.
         lowest = (0.5 * (low + high) - center) @ plane.normal - 0.5 * np.linalg.norm(high - low, axis=1)
         reaches = lowest < height
         reaches[reaches] = self._near(name, present.vertices[kind][reaches], height).any(axis=1)
         return np.asarray(reaches)
 
     def _away(self, points: Floats) -> Mask:
-        """Return which points (n, 3) are farther from all openings than a cell at an opening extends."""
+        """Return flags of points (n, 3) that are farther from all openings than the extent of a cell at an opening."""
         largest, margins = self._cells.largest(), self._margins
         is_away = np.ones(len(points), bool)
         for name in self._planes:
@@ -206,14 +206,17 @@ class Openings:
         return is_away
 
     def measure(self, vertices: list[Floats]) -> float | None:
-        """Return the hematocrit away from the openings, from the centers of cells; None if the vessel is too short."""
+        """Return the hematocrit away from the openings, by the centers of cells; None if the vessel is too short."""
         if not self._inner:
             return None
-        counts = np.array([int(self._away(places.mean(axis=1)).sum()) for places in vertices])
+        counts = np.array([int(self._away(cell_vertices.mean(axis=1)).sum()) for cell_vertices in vertices])
         return float(counts @ self._cells.volumes()) / float(self._inner)
 
     def advance(self, flows: Floats) -> None:
-        """Advance the reservoirs by the inflow since the last call; `flows` (iolets,): present inflow per step."""
+        """Advance the reservoirs by the inflow since the last call.
+
+        `flows` (iolets,) are the present inflows per step.
+        """
         flows = np.asarray(flows, np.float64)
         previous_flows = self._initial * flows if self._flows is None else self._flows
         volumes, self._flows = 0.5 * (previous_flows + flows) * self._interval, flows
@@ -234,7 +237,10 @@ class Openings:
         """
         assert self._flows is not None
         removal_depth = max(self._margins.outlet_exit, self._margins.clear + self._interval * fastest)
-        exchange, volumes = CellExchange([np.ones(len(places), bool) for places in vertices]), self._cells.volumes()
+        exchange, volumes = (
+            CellExchange([np.ones(len(cell_vertices), bool) for cell_vertices in vertices]),
+            self._cells.volumes(),
+        )
         self.inside = self.measure(vertices)
         present = _Cells(vertices, names)
         for name in self._planes:
@@ -256,7 +262,7 @@ class Openings:
             for cell in self._candidates(name, tube):
                 if not cell.waits and overdue[cell.kind] <= 0:
                     continue
-                positions = self._places(cell, tube)
+                positions = self._trial_positions(cell, tube)
                 placed = next(
                     (
                         candidate
@@ -278,9 +284,9 @@ class Openings:
         return exchange
 
     def _inlet_exit(self, name: str) -> float:
-        """Return the height below which a cell has left through an inlet, or will have before the next exchange.
+        """Return the height below which a cell has left through an inlet or will leave before the next exchange.
 
-        The flow may change again by as much as since the last exchange.
+        The flow is assumed to change by at most as much as since the last exchange.
         """
         assert self._flows is not None
         number, area = self._numbers[name], self.tubes[name].prism.area
@@ -298,9 +304,9 @@ class Openings:
             for row in np.flatnonzero(self._reaching(name, present, kind, height) & keep).tolist():
                 if int(names[row]) in guided:
                     rows[int(names[row])] = kind, row
-                else:  # possibly guided behind another inlet
-                    new_place = exchange.guided.get((kind, row))
-                    space.add(kind, vertices[row] if new_place is None else new_place.vertices)
+                else:  # the cell may be guided behind another inlet
+                    guided_cell = exchange.guided.get((kind, row))
+                    space.add(kind, vertices[row] if guided_cell is None else guided_cell.vertices)
         for cell in exchange.entering:
             space.add(cell.kind, cell.vertices)
         guided_vertices = {key: present.vertices[kind][row] for key, (kind, row) in rows.items()}
@@ -310,7 +316,7 @@ class Openings:
         for key, (kind, _) in rows.items():
             if key not in images:
                 space.add(kind, guided_vertices[key])
-        exchange.guided |= {rows[key]: place for key, place in guide(guided_vertices, images, space).items()}
+        exchange.guided |= {rows[key]: new_cell for key, new_cell in guide(guided_vertices, images, space).items()}
         return space
 
     def register(self, cell: InflowCell, name: int) -> None:
@@ -319,7 +325,7 @@ class Openings:
             self._guided[cell.inlet][name] = cell.kind, cell.number, cell.rounds
 
     def _candidates(self, name: str, tube: InletReservoir) -> Iterator[InflowCell]:
-        """Yield the cells that have passed the seam, then rotated copies that may enter in place of overdue cells."""
+        """Yield the cells that have passed the seam, then rotated copies that may enter instead of overdue cells."""
         yield from tube.arrivals(self._margins.entry)
         overdue = self._overdue[name]
         for turn in range(min(_MAX_ROTATIONS, int(overdue.sum()))):
@@ -329,8 +335,8 @@ class Openings:
                     return
                 yield from tube.rotated_copies(self._margins.entry + depth * self._cells.largest(), angle)
 
-    def _places(self, cell: InflowCell, tube: InletReservoir) -> Iterator[InflowCell]:
-        """Yield a cell at its position in the tube, then closer to the seam: cells ahead of it may be slower."""
+    def _trial_positions(self, cell: InflowCell, tube: InletReservoir) -> Iterator[InflowCell]:
+        """Yield a cell at its position in the tube, then closer to the seam, since cells ahead may be slower."""
         for fraction in _FALLBACKS if cell.waits else _FALLBACKS[:1]:
             vertices = cell.vertices - fraction * cell.past_seam * tube.prism.frame[0]
             yield replace(cell, vertices=vertices, moved=fraction > 0)
@@ -340,7 +346,7 @@ class Openings:
         return self._flows is not None and bool(self._flows[self._numbers[name]] <= 0)
 
     def waiting(self) -> dict[str, int]:
-        """Return the number of cells that are due to enter at each inlet."""
+        """Return the number of cells that are waiting or overdue at each inlet."""
         return {name: int(sum(tube.waiting()) + self._overdue[name].sum()) for name, tube in self.tubes.items()}
 
     def state(self) -> tuple[list[Floats], dict[str, Any]]:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names of the values of open vessels in checkpoints; values under former names are still read."""
+"""Names of the values of open vessels in checkpoints, including those of earlier versions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-#: Former names, by the present ones.
+#: Names in earlier versions, by the present names.
 FORMER = {
     "control_interval": "hold",
     "distance_due": "owed",

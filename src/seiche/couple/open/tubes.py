@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Length of the reservoirs, such that a whole number of cells has the requested hematocrit."""
+"""Length of the reservoirs for which a whole number of cells has the requested hematocrit."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ Floats = npt.NDArray[np.float64]
 #: Relative tolerance of the hematocrit of a tube that is lengthened for a rare type of cells, and the error at which
 #: the search for a length ends.
 _TOLERANCE, _SUFFICIENT = 0.02, 0.002
-#: Minimum length in radii of the largest cell.
+#: Minimum length, in radii of the largest cell.
 _MIN_RADII = 6.0
-#: Largest factor by which a tube is longer in order to contain every type of cells.
+#: Maximum factor by which a tube is lengthened in order to contain every type of cells.
 _MAX_FACTOR = 12
-#: Maximum number of sites, absolute and over that of the vessel: every rank computes the whole tube.
+#: Maximum number of sites, absolute and relative to the vessel, since every rank computes the whole tube.
 MAX_SITES, MAX_SITE_RATIO = 5e6, 10
 
 
 @dataclass(frozen=True, eq=False)
 class TubePlan:
-    """The tube of a reservoir: its shape, number of sites, number of cells of each type, and their hematocrit."""
+    """Tube of a reservoir: its shape, number of sites, number of cells of each type, and their hematocrit."""
 
     prism: Prism
     sites: int
@@ -54,7 +54,7 @@ def reservoir_plan(vessel: OpenVessel, inlet: IoletPlane, cells: CellsSetup) -> 
 def _fitting(prism: Prism, volumes: Floats, fractions: Floats, hematocrit: float, limit: int) -> TubePlan:
     """Return the tube, up to twice as long, with the whole number of cells closest to the hematocrit.
 
-    It may be longer, up to `limit` sites, if a type of cells with a positive share would be absent otherwise.
+    It may be longer, up to `limit` sites, if a cell type with a positive share would otherwise be absent.
     """
     section = len(prism.sites()) / prism.length
 

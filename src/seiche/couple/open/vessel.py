@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An open vessel: interval of the exchanges of cells at its openings, and distances of cells from them."""
+"""Open vessel: interval between exchanges of cells at its openings, and distances of cells from them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.flow.model import FlowModel, Iolet, Precision, VelocityIolet
 from seiche.kernels.registry.ibm import SUPPORT, Delta
 
-#: Sites that cells may move between two exchanges; minimum and maximum number of steps between two exchanges.
+#: Maximum displacement of cells between two exchanges, in sites; minimum and maximum number of steps between exchanges.
 _MAX_TRAVEL, _INTERVALS = 2.0, (8, 1024)
-#: Exchanges per pulse of the flow: its integral is then accurate to 1.3 % of its amplitude.
+#: Number of exchanges per pulse of the flow, whose integral is then accurate to 1.3 % of its amplitude.
 _EXCHANGES_PER_PULSE = 16
 #: Distance, in sites, of the support of a vertex from an opening.
 _MARGIN = 1.5
@@ -29,8 +29,8 @@ _DEFAULT_PEAK = 0.1
 class Margins:
     """Heights behind openings, in sites.
 
-    Vertices enter at `entry`; below `inlet_exit` they have left through an inlet, below `outlet_exit` through an
-    outlet. The support of a vertex at `clear` is entirely in the vessel.
+    Vertices enter at `entry`. Below `inlet_exit` they have left through an inlet, and below `outlet_exit` through an
+    outlet. The support of a vertex at `clear` is entirely inside the vessel.
     """
 
     entry: float
@@ -47,7 +47,7 @@ class OpenVessel:
         sites: its sites.
         model: its flow.
         viscosity: kinematic viscosity of the fluid.
-        peak: largest expected velocity in sites per step; None if it is unknown.
+        peak: maximum expected velocity in sites per step; None if it is unknown.
         delta: smoothed delta function of the coupling of cells.
         every: steps between two exchanges of cells; chosen from the flow if None.
         hematocrit: hematocrit of the reservoirs.
@@ -78,12 +78,12 @@ class OpenVessel:
 
     @property
     def inlets(self) -> list[IoletPlane]:
-        """Return the openings where cells enter."""
+        """Return the openings at which cells enter."""
         return inlets_of(self.sites)
 
     @cached_property
     def pulse(self) -> float | None:
-        """Return the shortest pulse of the flow in steps, None where nothing pulsates."""
+        """Return the shortest pulse of the flow in steps; None if no condition pulsates."""
         return pulse_of(self.model.iolets)
 
     @property
@@ -101,7 +101,7 @@ class OpenVessel:
 
     @property
     def travel(self) -> float:
-        """Return the distance at the peak velocity between two exchanges, in sites."""
+        """Return the distance travelled at the peak velocity between two exchanges, in sites."""
         return self.interval * self._speed
 
     @property
@@ -113,7 +113,7 @@ class OpenVessel:
     def excluded_layers(self) -> dict[str, float]:
         """Return the depth of the layer behind each opening, in sites, in which no cell is packed."""
         margins, inlets = self.margins, {plane.name for plane in self.inlets}
-        # With outflow from the start, no cell may leave before the first exchange.
+        # If there is outflow from the start, no cell may leave before the first exchange.
         outflow_depth = margins.clear + max(self.travel - _MAX_TRAVEL, 0.0)
         return {
             plane.name: margins.outlet_exit
