@@ -269,7 +269,7 @@ def test_the_command_that_continues_has_each_key_once(tmp_path: Path, capsys: py
     assert main(["run", str(case), *(word for change in words for word in ("--set", change))]) == 0
     line = capsys.readouterr().out.strip().splitlines()[-1]
     stopped, _, command = line.partition("; continue with: ")
-    assert "wall-clock limit of 1e-06 s, before which no step was completed, at step 1 (" in stopped
+    assert "wall-clock limit of 1e-06 s, which includes the set-up, after only one step, at step 1 (" in stopped
     given = shlex.split(command)
     assert given[-4:] == ["--set", "time.steps=80", "--set", "run.wall_clock=1 us"] and given.count("--set") == 2
 

@@ -103,7 +103,7 @@ class RunLoop:
         if number:
             reason = f"signal {signal.Signals(int(number)).name}"
         elif requested:
-            reason = reason or "a callback of another rank"
+            reason = next(text for text in self._solver.world.allgather(reason) if text is not None)
         elif time_expired:
             reason = f"wall-clock limit of {limit:g} s"
         return chunk, reason, bool(review)

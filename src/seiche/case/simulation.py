@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
-from weakref import WeakValueDictionary
 
 import numpy.typing as npt
 
@@ -19,13 +17,15 @@ from seiche.case.folder import RunFolder
 from seiche.case.kind import CaseRun, Kind, Setup
 from seiche.case.labels import GridRequest, LabelledArrays, LabelledParts
 from seiche.case.loop import RunLoop
+from seiche.case.open_runs import close_earlier, register_open
+from seiche.case.outcome import Outcome
 from seiche.case.output import Callback, Output, OutputTarget
 from seiche.case.output_targets import refuse_checkpoint
 from seiche.case.outputs import Outputs
 from seiche.case.performance import PerformanceReport, enable_trace, imbalance, status_server
 from seiche.case.schedule import Schedule, interval_of
 from seiche.case.steering import Steering
-from seiche.case.stop_signals import StopRequest, stop_signals
+from seiche.case.stop_signals import StopRequest, defer_signals, end_deferral, stop_signals
 from seiche.case.summary import summary_of
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
@@ -38,29 +38,8 @@ from seiche.report.summary import content_of, read_summary, write_summary
 from seiche.solver import Estimate, SolverBase
 from seiche.solver.estimate import warnings_of
 
-#: Open simulations of this process by folder; loading another simulation into the same folder closes the first one.
-_OPEN: WeakValueDictionary[Path, Simulation] = WeakValueDictionary()
-
-
 Named = TypeVar("Named")
 SimulationCallback: TypeAlias = "Callable[[Simulation], object]"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """End of a run: its last `step`, its wall time `seconds`, and the reason if it was `stopped` before its last step.
-
-    At the end of the case, `lines` are physical results and violated bounds as text, `files` are the written files,
-    `summary` is that of the summary file (data movement on rank 0 only), `arrays` are records. Earlier, all are empty.
-    """
-
-    step: int
-    seconds: float
-    stopped: str | None
-    lines: Sequence[str] = ()
-    files: Sequence[Path] = field(default=(), repr=False)
-    summary: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    arrays: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict, repr=False)
 
 
 class Simulation(Closing):
@@ -93,10 +72,10 @@ class Simulation(Closing):
         self.setup, self.world, self.folder, self._kind = setup, world, folder, kind
         self.started, self.seconds = time.monotonic(), 0.0
         self._request = StopRequest()
-        self._closed = self._released = False
+        self._closed = self._released = self._running = False
         self._run_folder = RunFolder(folder, setup.source, restart=restart, replace=replace)
         if replace or restart is not None:
-            _close_earlier(folder, world)
+            close_earlier(folder, world)
         checkpoint = CheckpointRestart(restart, world) if restart is not None else None
         self.case_run: CaseRun = kind.open(setup, world, folder, checkpoint)
         self.solver: SolverBase = self.case_run.solver
@@ -107,10 +86,11 @@ class Simulation(Closing):
         self.checkpoints = CheckpointFile(self.case_run, setup, folder / output.checkpoint.file, self._drain)
         self.outputs = Outputs(self.case_run, [*self.case_run.outputs, self.checkpoints], output.in_flight)
         self._trace = folder / output.trace if output.trace is not None else None
+        defer_signals(self._request, world)  # later signals request the end of the run
         on_root(world, lambda: self._run_folder.claim(self.targets, setup.inputs))
         #: Whether this is a restart of a complete run in the same folder, so that `run` has nothing to do.
         self.is_complete = restart is not None and on_root(world, self._has_all_results)
-        _OPEN[folder.resolve()] = self
+        register_open(self)
         if self._trace is not None:
             enable_trace(self._trace, self.solver.timers, world)
 
@@ -143,7 +123,8 @@ class Simulation(Closing):
         """Advance by `steps` or to the end of the case; at the end, complete the files and write the summary.
 
         SIGTERM, SIGINT, the wall-clock limit and `stop` finish the step, write a checkpoint and return. After the last
-        step of the case, a signal no longer prevents the completion of the files.
+        step of the case, a signal no longer prevents the completion of the files. A second SIGINT raises
+        KeyboardInterrupt at once.
 
         Args:
             steps: number of steps; by default all remaining ones.
@@ -151,18 +132,28 @@ class Simulation(Closing):
             visible: whether rank 0 shows the progress.
 
         Raises:
-            CaseError: the simulation is closed, for example because another one was loaded into its folder.
+            CaseError: the simulation is closed, or a callback called `run`. Loading another simulation into its folder
+                closes it, as does another run there.
             UnstableError: a field is not finite; complete outputs and the last checkpoint remain valid.
         """
+        self._refuse_running("run")
         self._resume()
         if self.is_complete and not steps:
             self._release("done", ())
             return self._nothing_to_do()
-        with stop_signals(self._request):
-            outcome = self._run(steps, serve, visible)
+        self._running = True
+        try:
+            with stop_signals(self._request):
+                outcome = self._run(steps, serve, visible)
+        finally:
+            self._running = False
         if outcome.summary:  # the signal has been processed; a signal after the last decision affects the next steps
-            self._request.number = 0
+            self._request.clear()
         return outcome
+
+    def _refuse_running(self, name: str) -> None:
+        if self._running:
+            raise CaseError(f"{name}: not allowed in a callback, during a run; use `stop` to end the run")
 
     def _has_all_results(self) -> bool:
         step, summary = self.solver.step, self.folder / self.setup.case.output.summary
@@ -238,8 +229,18 @@ class Simulation(Closing):
         self.outputs.add(output)
 
     def stop(self, reason: str = "a callback") -> None:
-        """Request the end of the run after the current step, with a checkpoint; one rank suffices (not collective)."""
-        self.case_run.stop(reason)
+        """Request the end of the run after the current step, with a checkpoint, for a `reason` in one line.
+
+        Only during a run: in a callback, or in another thread. One rank suffices (not collective).
+
+        Raises:
+            CaseError: no run is in progress, or the reason is not a text or is empty.
+        """
+        if not isinstance(reason, str) or not reason.strip():
+            raise CaseError(f"stop: expected a reason as text, not {reason!r}")
+        if not self._running:
+            raise CaseError("stop: no run is in progress; call it in a callback, or do not call `run`")
+        self.case_run.stop(" ".join(reason.split()))
 
     def __getattr__(self, name: str) -> Any:
         """Return attributes of the kind of case, such as `flow_rates` of flow or `records` of ultrasound."""
@@ -384,17 +385,16 @@ class Simulation(Closing):
         self._released = True
 
     def close(self) -> None:
-        """Close the files, the exchanges and the folder; discard incomplete files. A second call does nothing."""
+        """Close the files, the exchanges and the folder; discard incomplete files. A second call does nothing.
+
+        Raises:
+            CaseError: a callback called it.
+        """
         if self._closed:
             return
+        self._refuse_running("close")
         self._closed = True
         self.outputs.close()
         self._release("done" if self.is_complete else "stopped", ())
         self.case_run.close()
-
-
-def _close_earlier(folder: Path, world: World) -> None:
-    """Close the open simulation of the same ranks in `folder`, if there is one (collective)."""
-    earlier = _OPEN.get(folder.resolve())
-    if all(world.allgather(earlier is not None and earlier.world.size == world.size)) and earlier is not None:
-        earlier.close()
+        end_deferral(self._request)

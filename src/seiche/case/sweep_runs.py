@@ -116,6 +116,8 @@ class SweepRuns:
             seconds, state = time.monotonic() - item.begin, item.run.state
             if item.process.returncode == 0 and state in ("done", "stopped"):
                 report(f"{item.run.describe()}: {state} after {seconds:.1f} s")
+            elif self.stopped and item.process.returncode in (128 + signal.SIGTERM, -signal.SIGTERM):
+                report(f"{item.run.describe()}: stopped before its first step")
             else:
                 report(f"{item.run.describe()}: failed: {_last_line(item.run.log)}")
 

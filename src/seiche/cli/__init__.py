@@ -2,22 +2,26 @@
 """The command `seiche`: run, sweep, check, new, schema, predict, convert, report, bench and validate.
 
 Exit status: 0 if done, or stopped by SIGTERM, SIGINT or the wall-clock limit with a valid checkpoint; 1 if a validation
-failed; 2 after an error, which is one line on the standard error of one rank.
+failed; 2 after an error; 130 after a second SIGINT; 130 (SIGINT) or 143 (SIGTERM) after a signal before the first step
+of a run or during another command. An error or such an end is one line on the standard error of one rank.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from seiche.case.agreement import end_of_rank
+from seiche.case.stop_signals import InterruptError, command_signals
 from seiche.cli import movement as movement  # adds commands to `bench`
 from seiche.cli.bench import bench
 from seiche.cli.options import world_of_command
@@ -25,6 +29,10 @@ from seiche.cli.start import new, schema
 from seiche.cli.sweep import sweep
 from seiche.cli.validate import validate
 from seiche.errors import CaseError, SeicheError
+
+if TYPE_CHECKING:
+    from seiche.case.outcome import Outcome
+    from seiche.case.simulation import Simulation
 
 app = typer.Typer(
     name="seiche",
@@ -77,9 +85,14 @@ def run(
     world = world_of_command()
     overrides = [*(changes or ()), *([f"run.transport={transport}"] if transport else [])]
     all_overrides = [*overrides, *([f"output.trace={trace.absolute()}"] if trace is not None else [])]
-    with load(
-        case, device=device, overrides=all_overrides, restart=restart, output=output, replace=replace, world=world
-    ) as simulation:
+    try:
+        simulation = load(
+            case, device=device, overrides=all_overrides, restart=restart, output=output, replace=replace, world=world
+        )
+    except InterruptError as error:
+        text = "stopped by signal {} before the first step; nothing was written"
+        raise InterruptError(error.number, text) from None
+    with simulation, _second_interrupt(simulation):
         for note in simulation.notes() if world.rank == 0 else ():
             print(f"seiche: note: {note}", file=sys.stderr)
         if ranks_info:
@@ -90,26 +103,48 @@ def run(
                 print(f"seiche: {outcome.lines[0]}")
             return
         report = simulation.report()
-        if world.rank != 0:
-            return
-        print(report)
-        for line in (*simulation.solver.decisions, *outcome.lines):
-            print(f"seiche: {line}")
-        position = f"step {outcome.step:,} ({simulation.time:.4g} s)"
-        if outcome.stopped is None:
-            print(f"seiche: done: {position} after {outcome.seconds:.1f} s; results in {simulation.folder}")
-            return
-        last_changes = {change.partition("=")[0].strip(): change for change in overrides}.values()
-        options = [("--device", device), ("--output", output), *(("--set", change) for change in last_changes)]
-        option_text = " ".join(f"{name} {quote(str(value))}" for name, value in options if value is not None)
-        command = (
-            f"seiche run {quote(str(case))} --restart {quote(str(simulation.checkpoints.path))} {option_text}".rstrip()
-        )
-        launcher = f"mpiexec -n {world.size} " if world.size > 1 else ""
-        # The wall clock is first checked after one step.
-        no_progress = outcome.stopped.startswith("wall-clock") and outcome.step <= simulation.first_step + 1
-        note = ", before which no step was completed," if no_progress else ""
-        print(f"seiche: stopped by {outcome.stopped}{note} at {position}; continue with: {launcher}{command}")
+        if world.rank == 0:
+            print(report)
+            for line in (*simulation.solver.decisions, *outcome.lines):
+                print(f"seiche: {line}")
+            options = [("--device", device), ("--output", output)]
+            print(f"seiche: {_end_of_run(simulation, outcome, case, options, overrides)}")
+
+
+@contextmanager
+def _second_interrupt(simulation: Simulation) -> Iterator[None]:
+    """Turn KeyboardInterrupt into an InterruptError that names the last checkpoint."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        last = simulation.checkpoints.describe()
+        text = f"ended by a second {{}} after step {simulation.step}, without a checkpoint of this step; {last}"
+        raise InterruptError(signal.SIGINT, text) from None
+
+
+def _end_of_run(
+    simulation: Simulation,
+    outcome: Outcome,
+    case: Path,
+    options: Sequence[tuple[str, object]],
+    overrides: Sequence[str],
+) -> str:
+    """Return the line that states how a run ended; for a stopped one with the command that continues it."""
+    position = f"step {outcome.step:,} ({simulation.time:.4g} s)"
+    if outcome.stopped is None:
+        return f"done: {position} after {outcome.seconds:.1f} s; results in {simulation.folder}"
+    last_changes = {change.partition("=")[0].strip(): change for change in overrides}.values()
+    options = [*options, *(("--set", change) for change in last_changes)]
+    option_text = " ".join(f"{name} {quote(str(value))}" for name, value in options if value is not None)
+    command = (
+        f"seiche run {quote(str(case))} --restart {quote(str(simulation.checkpoints.path))} {option_text}".rstrip()
+    )
+    size = simulation.world.size
+    launcher = f"mpiexec -n {size} " if size > 1 else ""
+    # The wall clock is first checked after one step.
+    one_step = outcome.stopped.startswith("wall-clock") and outcome.step <= simulation.first_step + 1
+    note = ", which includes the set-up, after only one step," if one_step else ""
+    return f"stopped by {outcome.stopped}{note} at {position}; continue with: {launcher}{command}"
 
 
 @app.command()
@@ -235,8 +270,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Collective, so it cannot be done after the failure of a single rank.
     world = world_of_command(alone=True)
     try:
-        status = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
+        with command_signals():
+            status = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
         return status if isinstance(status, int) else 0
+    except InterruptError as error:
+        return end_of_rank(world, f"seiche: {error}", error.status)
     except (SeicheError, OSError, MemoryError, typer.TyperException, typer.Abort, KeyboardInterrupt) as error:
         return end_of_rank(world, _error_line(error))
     except BaseException:

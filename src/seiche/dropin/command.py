@@ -7,6 +7,7 @@ import sys
 import traceback
 
 from seiche.case.agreement import end_of_rank
+from seiche.case.stop_signals import InterruptError, command_signals
 from seiche.domain.world import World, refuse_unconnected
 from seiche.dropin.launch import device_of, start_ranks
 from seiche.dropin.options import USAGE, Options, parse
@@ -34,7 +35,12 @@ def main(arguments: list[str], program: str, device: str) -> int:
             if len(options.gpus) > 1 and world.size == 1:
                 start_ranks(len(options.gpus), arguments)
             device = device_of(options.gpus, world)
-        signal_number = _run(options, program, device, world)
+        with command_signals():
+            signal_number = _run(options, program, device, world)
+    except InterruptError as error:
+        return end_of_rank(world, f"{program}: {error}", error.status)
+    except KeyboardInterrupt:
+        return end_of_rank(world, f"{program}: ended by a second SIGINT; the output is incomplete", 130)
     except SeicheError as error:
         return end_of_rank(world, f"{program}: {error}", 1)
     except OSError as error:
