@@ -47,11 +47,11 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ("chirp", "source.0.time.kind=chirb", 'did you mean "chirp"?'),
         ("chirp", "source.0.time=3", "source[0].time: 3 is not a table"),
         ("chirp", "source.0.time={}", "source[0].time: kind is missing; expected a table with the key kind"),
-        ("corners", "source.0.places=[]", "source[0].places: []: tuple should have at least 2 items"),
-        ("corners", 'source.0.places=[["0 mm"], ["1 mm"]]', "source[0].places: has 1 coordinates, the grid has 2 axes"),
+        ("corners", "source.0.positions=[]", "source[0].positions: []: tuple should have at least 2 items"),
+        ("corners", 'source.0.positions=[["0 mm"], ["1 mm"]]', "source[0].positions: has 1 coordinates, the grid has 2 axes"),
         ("corners", "source.0.kind=3", 'source[0].kind: 3 is not known; expected "arc", "bowl", "disc"'),
         ("corners", "source.0.frequency=3 m", 'source[0].frequency: "3 m" is a length; expected a frequency'),
-        ("corners", "grid.shape=[24, 20, 20]", "source[0].places: has 2 coordinates, the grid has 3 axes"),
+        ("corners", "grid.shape=[24, 20, 20]", "source[0].positions: has 2 coordinates, the grid has 3 axes"),
     ],
 )
 def test_an_error_names_key_and_value(name: str, change: str, message: str) -> None:
