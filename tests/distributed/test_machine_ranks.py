@@ -13,7 +13,7 @@ from seiche.bench import machine as bench_machine
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.machine.laws.file import parse_machine
-from seiche.machine.laws.locality import RankPlace
+from seiche.machine.laws.locality import RankPlacement
 from seiche.machine.measure import survey as measurement
 from seiche.machine.measure.exchanges import exchange_curve, neighbour_gap
 from seiche.machine.measure.survey import measure
@@ -45,7 +45,7 @@ def test_ranks_of_one_host_measure_their_messages(ranks: int) -> None:
 def test_each_further_neighbour_of_an_exchange_adds_a_gap(ranks: int) -> None:
     """All exchange with all; on processors, where each message is one more for the host."""
     world = World.from_mpi()
-    backend, here = open_backend("cpu", 1), [RankPlace("a", {0: (0, 1)})] * ranks
+    backend, here = open_backend("cpu", 1), [RankPlacement("a", {0: (0, 1)})] * ranks
     pair = exchange_curve(world, backend, here, (0, 1), "on-socket", transport="host", seconds=0.2)
     assert not isinstance(pair, str)
     gap = neighbour_gap(world, backend, pair, "host", 0.2)
@@ -63,8 +63,8 @@ def test_a_file_that_is_there_stops_all_ranks(ranks: int) -> None:
 def test_ranks_of_two_hosts_measure_the_network(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two hosts are played by one: classes, pairs and the injection of a node are those of two."""
     world = World.from_mpi()
-    hosts = [RankPlace("ab"[rank // 2], {0: (0, 1)}) for rank in range(ranks)]
-    monkeypatch.setattr(measurement, "rank_places", lambda backend, world: hosts)
+    hosts = [RankPlacement("ab"[rank // 2], {0: (0, 1)}) for rank in range(ranks)]
+    monkeypatch.setattr(measurement, "rank_placements", lambda backend, world: hosts)
     found = measurement.measure(world, seconds=1.0)
     assert {path.locality for path in found.paths} == {"on-socket", "off-node"}
     assert found.hardware["hosts"] == 2

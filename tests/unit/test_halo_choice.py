@@ -20,7 +20,7 @@ from seiche.halo.choice import Decision, decide
 from seiche.machine.in_use import VARIABLE, machine_in_use, predicted
 from seiche.machine.laws.file import FittedPiece, Injected, Launch, Machine, Measured, read_machine, write_machine
 from seiche.machine.laws.halo_times import includes_packing, transport_times
-from seiche.machine.laws.locality import RankPlace
+from seiche.machine.laws.locality import RankPlacement
 from seiche.machine.laws.predict import exchange_times
 from seiche.machine.laws.strategies import Topology
 
@@ -193,8 +193,8 @@ NODE = Machine(
     ],
     launch={"device": Launch(kernel=2e-6, event=3e-6), "host": Launch(kernel=1e-6)},
 )
-GPUS = [RankPlace("a", {0: (0,)}, f"{k}", "H200", 0) for k in range(3)]
-CPUS = [RankPlace("a", {0: (k,)}) for k in range(3)]
+GPUS = [RankPlacement("a", {0: (0,)}, f"{k}", "H200", 0) for k in range(3)]
+CPUS = [RankPlacement("a", {0: (k,)}) for k in range(3)]
 
 
 def test_exchanges_of_gpus_are_the_sums_of_their_parts() -> None:
@@ -242,7 +242,7 @@ def test_exchanges_that_were_measured_whole_are_their_law() -> None:
     cpus = transport_times(node, CPUS, 0, (1, 2), sent=(1000, 2000), received=(1000, 500))
     assert cpus == {"host": pytest.approx(2e-6 + 2e-7 + 3e-10 * 3000)}
     # A measurement of one class does not apply to another.
-    far = [*CPUS[:2], RankPlace("b", {0: (0,)})]
+    far = [*CPUS[:2], RankPlacement("b", {0: (0,)})]
     assert transport_times(node, far, 0, (2,), sent=(8,), received=(8,)) == {"host": math.inf}
     wide = [path("host", 1e-6, 1e-10).model_copy(update={"locality": "off-node"})]
     both = node.model_copy(update={"paths": [*node.paths, *wide]})
@@ -264,11 +264,11 @@ def test_exchanges_of_cpus_and_of_ranks_without_messages() -> None:
     assert times == {"host": pytest.approx(1e-6 + 1.5 * 1e-7 + 2 * 1e-6)}
     # A message of no bytes is not sent, one to itself does not leave.
     assert transport_times(NODE, CPUS, 0, (0, 1), sent=(8, 0), received=(8, 0)) == {"host": pytest.approx(2e-6)}
-    far = [CPUS[0], RankPlace("b", {0: (0,)})]
+    far = [CPUS[0], RankPlacement("b", {0: (0,)})]
     assert transport_times(NODE, far, 0, (1,), sent=(8,), received=(8,)) == {"host": math.inf}
     known = NODE.model_copy(update={"paths": [path("host", 1e-6, 1e-10).model_copy(update={"locality": "off-node"})]})
     limited = known.model_copy(update={"injection": [Injected(path="host", rate=1.5e10)]})
-    nodes = [CPUS[0], CPUS[1], RankPlace("b", {0: (0,)})]
+    nodes = [CPUS[0], CPUS[1], RankPlacement("b", {0: (0,)})]
     assert transport_times(known, nodes, 2, (0,), sent=(8000,), received=(8,))["host"] == pytest.approx(
         1e-6 + 8e-7 + 2e-6
     )
@@ -286,7 +286,7 @@ def test_exchanges_of_cpus_and_of_ranks_without_messages() -> None:
 def test_gpus_of_a_node_share_its_network_in_calls_of_nccl_too() -> None:
     """Eight GPUs a node send 4 MiB each over a network of 25 GB/s a node: 1342 us at least."""
     size, rate = 4 << 20, 25e9
-    places = [RankPlace(host, {0: (k,)}, f"{host}{k}", "H200", 0) for host in "ab" for k in range(8)]
+    places = [RankPlacement(host, {0: (k,)}, f"{host}{k}", "H200", 0) for host in "ab" for k in range(8)]
     names = ("host", "nccl", "nccl_graph")
     fast = [path(name, 9e-6, 4e-11).model_copy(update={"locality": "off-node"}) for name in names]
     machine = NODE.model_copy(update={"paths": [*NODE.paths, *fast], "launch": {"device": Launch(kernel=1e-6)}})

@@ -27,7 +27,7 @@ from seiche.halo.transports import single_copy
 from seiche.io import files
 from seiche.machine.laws.file import read_machine, write_machine
 from seiche.machine.laws.locality import (
-    RankPlace,
+    RankPlacement,
     bindings,
     bound,
     differences,
@@ -44,10 +44,10 @@ from seiche.machine.measure.survey import measure
 from seiche.observe import repeat
 from seiche.report import stored
 
-NEAR = RankPlace("a", {0: (0, 1)}, "0000:01:00.0", "H200", 0)
-FAR = RankPlace("a", {1: (2, 3)}, "0000:02:00.0", "H200", 1)
-LOOSE = RankPlace("a", {0: (0, 1), 1: (2, 3)})
-OTHER = RankPlace("b", {0: (0, 1)}, "0000:01:00.0", "H200", 0)
+NEAR = RankPlacement("a", {0: (0, 1)}, "0000:01:00.0", "H200", 0)
+FAR = RankPlacement("a", {1: (2, 3)}, "0000:02:00.0", "H200", 1)
+LOOSE = RankPlacement("a", {0: (0, 1), 1: (2, 3)})
+OTHER = RankPlacement("b", {0: (0, 1)}, "0000:01:00.0", "H200", 0)
 
 
 def test_classes_follow_hosts_and_numa_nodes() -> None:
@@ -56,7 +56,7 @@ def test_classes_follow_hosts_and_numa_nodes() -> None:
     assert locality(NEAR, LOOSE) == "on-node"
     assert locality(NEAR, OTHER) == "off-node"
     # Where the system does not tell a GPU's node, all are near.
-    unknown = RankPlace("a", {0: (0,)}, "0000:03:00.0", "H200")
+    unknown = RankPlacement("a", {0: (0,)}, "0000:03:00.0", "H200")
     assert locality(unknown, unknown, gpus=True) == "on-socket"
 
 

@@ -17,7 +17,7 @@ from seiche.errors import FormatError, TransportError
 from seiche.flow import Solver
 from seiche.flow.model import FlowModel, Newtonian
 from seiche.machine.laws.file import Machine, read_machine
-from seiche.machine.laws.locality import RankPlace
+from seiche.machine.laws.locality import RankPlacement
 from seiche.machine.laws.predict import cheapest, exchange_times, layout_of
 from seiche.machine.laws.strategies import Topology, exchange_time
 from seiche.report.movement_figures import draw_machine
@@ -61,11 +61,11 @@ def test_what_a_file_cannot_tell_is_left_out() -> None:
 
 
 def test_layouts_follow_places() -> None:
-    a = [RankPlace("a", {node: (node,)}, f"{node}{k}", "H200", node) for node in (0, 1) for k in (0, 1)]
+    a = [RankPlacement("a", {node: (node,)}, f"{node}{k}", "H200", node) for node in (0, 1) for k in (0, 1)]
     b = [replace(place, host="b") for place in a]
     assert layout_of([*a, *b]) == Topology(2, 4, 2)
     assert layout_of([*a, *b], 2) == Topology(2, 2, 2, 2)
-    assert layout_of([RankPlace("a", {0: (0, 1)})] * 3) == Topology(1, 3, 1)
+    assert layout_of([RankPlacement("a", {0: (0, 1)})] * 3) == Topology(1, 3, 1)
 
 
 def with_measurements(machine: Machine) -> Machine:

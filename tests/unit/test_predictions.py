@@ -16,7 +16,7 @@ from seiche.case.predictions import completed, machine_of, predict_case, ranks_o
 from seiche.cli import main
 from seiche.errors import CaseError
 from seiche.machine.laws.file import Launch, Measured, read_machine, write_machine
-from seiche.machine.laws.steps import Scale, at_bound, planned_places, predict_step, scales_of
+from seiche.machine.laws.steps import Scale, at_bound, planned_placements, predict_step, scales_of
 from seiche.observe.plan import PlannedRank, PlannedStage, RunPlan, base_name, magnified
 from seiche.report.prediction import as_json, as_text, prediction_figure
 
@@ -103,9 +103,16 @@ def test_a_transport_that_the_case_names_is_taken_or_refused() -> None:
 
 
 def test_ranks_fill_nodes_and_the_network_must_be_known() -> None:
-    hosts = [place.host for place in planned_places(machine(), 5, 2, gpu=False)]
+    hosts = [place.host for place in planned_placements(machine(), 5, 2, gpu=False)]
     assert hosts == ["node 0", "node 0", "node 1", "node 1", "node 2"]
-    assert [place.gpu_node for place in planned_places(read_machine("summit"), 6, 6, gpu=True)] == [0, 0, 0, 1, 1, 1]
+    assert [place.gpu_node for place in planned_placements(read_machine("summit"), 6, 6, gpu=True)] == [
+        0,
+        0,
+        0,
+        1,
+        1,
+        1,
+    ]
     with pytest.raises(CaseError, match=r"has no data for messages of 4 ranks on 2 nodes; it has host on-socket"):
         predict_step(ring(4), machine(), ranks_per_node=2)
     with pytest.raises(CaseError, match="machine 'toy' has no copy bandwidth for device memory; it has host"):

@@ -13,7 +13,7 @@ from seiche.domain import rank_locations
 from seiche.domain.world import World
 from seiche.halo.transports import single_copy
 from seiche.halo.transports.memory import HostMemory
-from seiche.machine.laws.locality import RankPlace, hardware, locality
+from seiche.machine.laws.locality import RankPlacement, hardware, locality
 
 
 def host(monkeypatch: pytest.MonkeyPatch, boot: str, space: str, name: str = "node") -> str:
@@ -30,8 +30,8 @@ def test_hosts_of_one_name_differ_by_boot_and_by_process_space(monkeypatch: pyte
     assert [rank_locations.host_name(each) for each in (first, *others)] == ["node", "node", "node", "edge"]
     assert rank_locations.on_different_hosts(first, others[0]) == "on different hosts or containers called node"
     assert rank_locations.on_different_hosts(first, others[2]) == "on different hosts"
-    assert locality(RankPlace(first), RankPlace(others[0])) == "off-node"
-    assert hardware([RankPlace(first), RankPlace(others[0])], "mpi")["host"] == "node"
+    assert locality(RankPlacement(first), RankPlacement(others[0])) == "off-node"
+    assert hardware([RankPlacement(first), RankPlacement(others[0])], "mpi")["host"] == "node"
 
 
 def test_without_a_boot_number_the_name_is_the_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

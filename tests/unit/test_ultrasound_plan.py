@@ -11,15 +11,15 @@ import pytest
 from seiche.bench.ultrasound import problem_of
 from seiche.errors import CaseError
 from seiche.machine.laws.file import read_machine
-from seiche.machine.laws.locality import RankPlace
+from seiche.machine.laws.locality import RankPlacement
 from seiche.ultrasound.local_basis import parts_of, possible_splits
 from seiche.ultrasound.plan import check_basis, choose, shared_points
 
 H200 = Path(__file__).resolve().parents[2] / "benchmarks" / "machines" / "h200x2.json"
 
 
-def places(count: int) -> list[RankPlace]:
-    return [RankPlace("host", frozenset({rank}), f"0000:{rank:02x}:00.0", "GPU", 0) for rank in range(count)]
+def places(count: int) -> list[RankPlacement]:
+    return [RankPlacement("host", frozenset({rank}), f"0000:{rank:02x}:00.0", "GPU", 0) for rank in range(count)]
 
 
 def test_points_of_overlaps_are_shared_out_completely() -> None:

@@ -19,7 +19,7 @@ from seiche.errors import TransportError
 from seiche.io.parallel import all_or_none
 from seiche.machine.collectives import Exchange, ExchangeName
 from seiche.machine.laws.file import Machine, read_machine
-from seiche.machine.laws.locality import rank_places
+from seiche.machine.laws.locality import rank_placements
 from seiche.machine.laws.predict import exchange_times, layout_of
 from seiche.observe.repeat import Timing, Work, queued, sleep_until_barrier, timed_together
 from seiche.report.movement_figures import draw_machine, strategies_figure
@@ -87,7 +87,7 @@ def main(
     device_name = available(world) if device == "auto" else device
     # The ranks of an array share its GPU.
     backend = open_backend(device_name, world.threads(), world.local_rank // processes)
-    layout = layout_of(rank_places(backend, world), processes)
+    layout = layout_of(rank_placements(backend, world), processes)
     # Strategies without helper processes run on one rank per array; the other ranks are idle.
     owners = world if processes == 1 else World.of(world.comm.Split(world.rank % processes, world.rank))
     rows: list[CollectiveRow] = []

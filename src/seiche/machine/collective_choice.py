@@ -15,7 +15,7 @@ from seiche.errors import TransportError
 from seiche.halo.choice import Decision, decide, drifted
 from seiche.halo.transports.memory import Memory
 from seiche.machine.collective_algorithms import AlltoallAlgorithm, ExchangeParts
-from seiche.machine.laws.locality import RankPlace, gpu_numa_node, numa_cpus
+from seiche.machine.laws.locality import RankPlacement, gpu_numa_node, numa_cpus
 from seiche.observe.repeat import repeated, timed_together
 
 _log = logging.getLogger("seiche.machine")
@@ -54,7 +54,7 @@ def choose_algorithm(
     names = candidates(gpus, processes)
     machine = machine_in_use(world, None)
     if machine is not None:
-        layout = layout_of(_places(world, memory), processes)
+        layout = layout_of(_placements(world, memory), processes)
         largest = world.allreduce_max(np.array([float(sum(parts.sent)), float(sum(parts.received))])).max()
         times = exchange_times(machine, layout, largest / layout.size, whole_messages=whole_messages, gpus=gpus)
         candidate_times = {name: seconds for name, seconds in times.items() if name in names}
@@ -103,9 +103,9 @@ def _seconds(world: World, algorithm: AlltoallAlgorithm) -> float:
     return timed_together(world, repeated(algorithm), _TRIAL_SECONDS).minimum
 
 
-def _places(world: World, memory: Memory | None) -> list[RankPlace]:
+def _placements(world: World, memory: Memory | None) -> list[RankPlacement]:
     allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     address = memory.bus if memory is not None else None
     node = gpu_numa_node(address) if address else None
-    place = RankPlace(hosts_of(world)[world.rank], numa_cpus(allowed), address, "", node)
-    return world.allgather(place)
+    placement = RankPlacement(hosts_of(world)[world.rank], numa_cpus(allowed), address, "", node)
+    return world.allgather(placement)

@@ -14,7 +14,7 @@ from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.machine.laws.file import Machine, read_machine
 from seiche.machine.laws.halo_times import transport_times
-from seiche.machine.laws.locality import rank_places
+from seiche.machine.laws.locality import rank_placements
 from seiche.machine.measure.adapt import adapted
 
 _log = logging.getLogger("seiche.machine")
@@ -56,8 +56,8 @@ def predicted_transport_times(
     machine = machine_in_use(world, backend)
     if machine is None:
         return {}
-    places = rank_places(backend, world)
-    times = transport_times(machine, places, world.rank, peers, sent=sent, received=received, graphs=graphs)
+    placements = rank_placements(backend, world)
+    times = transport_times(machine, placements, world.rank, peers, sent=sent, received=received, graphs=graphs)
     return predicted(world, times)
 
 

@@ -24,7 +24,7 @@ from seiche.ultrasound.slabs import slabs_of
 
 if TYPE_CHECKING:  # machine files are read on several ranks only
     from seiche.machine.laws.file import Machine
-    from seiche.machine.laws.locality import RankPlace
+    from seiche.machine.laws.locality import RankPlacement
 
 Basis: TypeAlias = Literal["auto", "local", "global"]
 Splits: TypeAlias = Mapping[tuple[int, ...], Sequence[Part]]
@@ -105,7 +105,7 @@ def choose(
     problem: Problem,
     splits: Splits,
     machine: Machine | None,
-    places: Sequence[RankPlace],
+    placements: Sequence[RankPlacement],
     size: int,
     *,
     lines: Real | None = None,
@@ -116,7 +116,7 @@ def choose(
         problem: the whole problem.
         splits: of the local basis, with their parts; empty where the grid cannot be cut for it.
         machine: measured rates, if any.
-        places: of all ranks.
+        placements: hosts and processors of all ranks.
         size: bytes of a number.
         lines: precision of line transforms in kernels, if they are used.
 
@@ -125,7 +125,7 @@ def choose(
     """
     slabs: Sequence[Part] | None
     try:
-        slabs = slabs_of(problem.shape, len(places))
+        slabs = slabs_of(problem.shape, len(placements))
     except CaseError:
         if not splits:
             raise
@@ -135,12 +135,12 @@ def choose(
     if machine is None:
         return Plan("local")
     seconds_by_split = {
-        split: _local_seconds(problem, parts, machine, places, size, lines=lines) for split, parts in splits.items()
+        split: _local_seconds(problem, parts, machine, placements, size, lines=lines) for split, parts in splits.items()
     }
     split = min(seconds_by_split, key=lambda split: seconds_by_split[split])
     seconds_by_basis = {"local": seconds_by_split[split]}
     if slabs is not None:
-        seconds_by_basis["global"] = _global_seconds(problem, slabs, machine, places, size)
+        seconds_by_basis["global"] = _global_seconds(problem, slabs, machine, placements, size)
     predicted = {name: seconds for name, seconds in seconds_by_basis.items() if np.isfinite(seconds)}
     if not predicted:
         return Plan("local")
@@ -161,14 +161,14 @@ def _local_seconds(
     problem: Problem,
     parts: Sequence[Part],
     machine: Machine,
-    places: Sequence[RankPlace],
+    placements: Sequence[RankPlacement],
     size: int,
     *,
     lines: Real | None,
 ) -> float:
     from seiche.machine.laws.halo_times import transport_times
 
-    gpus, power = all(place.gpu for place in places), problem.has_fractional_terms
+    gpus, power = all(placement.gpu for placement in placements), problem.has_fractional_terms
     fields = 1 + problem.dimensions + 2 * power
     points = max(int(np.prod(part.shape)) for part in parts)
     by_lines = lines is not None and widened(parts, lines) is not None
@@ -177,24 +177,24 @@ def _local_seconds(
     total = _memory_seconds(machine, size, gpus, points, work)
     slowest = 0.0
     for part in parts:
-        received = [shared_points(part, other) * size for other in parts]
-        sent = [shared_points(other, part) * size for other in parts]
-        peers = [other.rank for other in parts]
-        times = transport_times(machine, places, part.rank, peers, sent=sent, received=received)
+        received = [shared_points(part, peer) * size for peer in parts]
+        sent = [shared_points(peer, part) * size for peer in parts]
+        peers = [peer.rank for peer in parts]
+        times = transport_times(machine, placements, part.rank, peers, sent=sent, received=received)
         slowest = max(slowest, fields * min(times.values()))  # one message per field, without overlap in time
     return total + slowest
 
 
 def _global_seconds(
-    problem: Problem, slabs: Sequence[Part], machine: Machine, places: Sequence[RankPlace], size: int
+    problem: Problem, slabs: Sequence[Part], machine: Machine, placements: Sequence[RankPlacement], size: int
 ) -> float:
     from seiche.machine.laws.predict import exchange_times, layout_of
 
-    gpus, power = all(place.gpu for place in places), problem.has_fractional_terms
+    gpus, power = all(placement.gpu for placement in placements), problem.has_fractional_terms
     points = max(int(np.prod(part.shape)) for part in slabs)
     work = _PASSES[power] + (_TRANSFORM + _PACK_BYTES) * _TRANSFORMS[power]
     message = points * size / len(slabs)
-    times = exchange_times(machine, layout_of(places), message, whole_messages=True, gpus=gpus)
+    times = exchange_times(machine, layout_of(placements), message, whole_messages=True, gpus=gpus)
     exchange = min(times.values(), default=float("inf"))
     return _memory_seconds(machine, size, gpus, points, work) + _TRANSFORMS[power] * exchange
 
@@ -202,11 +202,13 @@ def _global_seconds(
 def shared_points(part: Part, owner: Part) -> int:
     """Return the number of overlap points of a part that another part owns, or itself where it is periodic."""
     counts = []
-    for window, owned in zip(part.windows, owner.windows, strict=True):
+    for window, owner_window in zip(part.windows, owner.windows, strict=True):
         numbers: npt.NDArray[np.int64] = window.indices(clipped=False)
-        counts.append(int(np.count_nonzero((numbers >= owned.start) & (numbers < owned.start + owned.core))))
-    own = int(np.prod([own_window.core for own_window in part.windows])) if part.rank == owner.rank else 0
-    return int(np.prod(counts)) - own
+        counts.append(
+            int(np.count_nonzero((numbers >= owner_window.start) & (numbers < owner_window.start + owner_window.core)))
+        )
+    owned = int(np.prod([window.core for window in part.windows])) if part.rank == owner.rank else 0
+    return int(np.prod(counts)) - owned
 
 
 def plan_of(problem: Problem, world: World, decomposition: Decomposition, options: Mapping[str, Any]) -> Plan:
@@ -218,7 +220,7 @@ def plan_of(problem: Problem, world: World, decomposition: Decomposition, option
     if basis != "auto" or split is not None:
         return Plan("local" if basis == "auto" else basis, split=split)
     from seiche.machine.in_use import machine_in_use
-    from seiche.machine.laws.locality import rank_places
+    from seiche.machine.laws.locality import rank_placements
 
     machine = machine_in_use(world, None)
     lines = line_precision(options)
@@ -226,7 +228,7 @@ def plan_of(problem: Problem, world: World, decomposition: Decomposition, option
     splits = {cut: _for_lines(parts, lines) for cut, parts in splits_by_axes.items()}
     backend = open_backend(options.get("device", "cpu"), options.get("threads"), world.local_rank)
     size = np.dtype(options.get("precision", "float32")).itemsize
-    return choose(problem, splits, machine, rank_places(backend, world), size, lines=lines)
+    return choose(problem, splits, machine, rank_placements(backend, world), size, lines=lines)
 
 
 def parts_for(

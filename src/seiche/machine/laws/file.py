@@ -252,7 +252,7 @@ class Machine(_Section):
     def node_rate(self, path: PathName) -> float:
         """Return the injection rate limit (B/s) of a node over a path, infinite if none was measured.
 
-        All paths use the same network interfaces. A path without a limit of its own has the largest of the others.
+        All paths use the same network interfaces. A path without a measured limit has the largest limit of the others.
         """
         rates: dict[str, float] = {entry.path: entry.rate for entry in self.injection if entry.locality == "off-node"}
         own_rate = rates.get(path.removesuffix("_exchange").removesuffix("_graph"))

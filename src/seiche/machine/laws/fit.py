@@ -185,10 +185,10 @@ def without_disturbance(sizes: npt.ArrayLike, seconds: npt.ArrayLike) -> tuple[F
     disturbed = t > _DISTURBANCE_FACTOR * shortest
     if not disturbed.any():
         return t, []
-    worst = int(np.argmax(t / shortest))
+    row = int(np.argmax(t / shortest))
     line = (
-        f"times at {int(disturbed.sum())} sizes were up to {t[worst] / shortest[worst]:.3g} times those of larger ones "
-        f"(at {int(s[worst])} B), which replace them: the machine was busy; measure it when it is idle"
+        f"times at {int(disturbed.sum())} sizes were up to {t[row] / shortest[row]:.3g} times those of larger ones "
+        f"(at {int(s[row])} B), which replace them: the machine was busy; measure it when it is idle"
     )
     return np.where(disturbed, shortest, t), [line]
 
@@ -239,8 +239,8 @@ def warnings_of(
     if spread is not None:
         spreads = np.asarray(spread, np.float64)
         if spreads.size and spreads.max() > _MAX_SPREAD:
-            worst = int(np.argmax(spreads))
+            row = int(np.argmax(spreads))
             lines.append(
-                f"repetitions at {int(s[worst])} B vary by {spreads[worst]:.0%}: other processes may have interfered"
+                f"repetitions at {int(s[row])} B vary by {spreads[row]:.0%}: other processes may have interfered"
             )
     return lines

@@ -7,13 +7,13 @@ import math
 from collections.abc import Sequence
 
 from seiche.machine.laws.file import Launch, Machine, PathName
-from seiche.machine.laws.locality import RankPlace, locality
+from seiche.machine.laws.locality import RankPlacement, locality
 from seiche.machine.laws.models import Locality
 
 
 def transport_times(
     machine: Machine,
-    places: Sequence[RankPlace],
+    placements: Sequence[RankPlacement],
     rank: int,
     peers: Sequence[int],
     *,
@@ -28,26 +28,26 @@ def transport_times(
 
     Args:
         machine: the measurements.
-        places: places of all ranks.
+        placements: hosts and processors of all ranks.
         rank: the rank of the exchange.
         peers: ranks with which it exchanges.
         sent: bytes to each peer.
         received: bytes from each peer.
         graphs: whether exchanges of device work only are replayed in graphs.
     """
-    gpus = all(place.gpu for place in places)
+    gpus = all(placement.gpu for placement in placements)
     costs = machine.launch.get("device" if gpus else "host") or Launch(kernel=0.0)
     launch, event = costs.kernel, costs.event
     kernel_cost, event_cost = launch, event
     if graphs and costs.graph_kernel is not None:
         kernel_cost, event_cost = costs.graph_kernel, min(event, costs.graph_kernel)
     exchanged = [
-        (locality(places[rank], places[peer], gpus=gpus), max(out, into))
-        for peer, out, into in zip(peers, sent, received, strict=True)
-        if max(out, into) and peer != rank
+        (locality(placements[rank], placements[peer], gpus=gpus), max(outgoing, incoming))
+        for peer, outgoing, incoming in zip(peers, sent, received, strict=True)
+        if max(outgoing, incoming) and peer != rank
     ]
     # Ranks of a node exchange at the same time, and share its injection rate.
-    node_ranks = sum(place.host == places[rank].host for place in places)
+    node_ranks = sum(placement.host == placements[rank].host for placement in placements)
     times = {"host": _message_time(machine, "host", exchanged, node_ranks) + 2 * launch}
     if not gpus:
         exchanges = machine.messages("host_exchange") if exchanged else None
@@ -64,9 +64,9 @@ def transport_times(
     probe = machine.probes.get("device_mpi")
     if probe is None or probe.works:
         times["device_mpi"] = _message_time(machine, "device_mpi", exchanged, node_ranks) + 2 * launch
-    has_own_gpus = len({(place.host, place.gpu) for place in places}) == len(places)
-    if has_own_gpus and len({place.host for place in places}) == 1:
-        # Three kernels: pack into the memory of the peers, increment their counters, wait for the own counter.
+    has_own_gpus = len({(placement.host, placement.gpu) for placement in placements}) == len(placements)
+    if has_own_gpus and len({placement.host for placement in placements}) == 1:
+        # Three kernels: pack into the memory of the peers, increment their counters, wait for the counter of this rank.
         times["peer"] = _single_call_time(machine, "peer_store", exchanged, node_ranks) + 3 * kernel_cost
         if graphs and _has(machine, "peer_exchange"):
             # Measured between two ranks: every further neighbour adds its counters.

@@ -21,7 +21,7 @@ _DEVICES = Path("/sys/bus/pci/devices")
 
 
 @dataclass(frozen=True)
-class RankPlace:
+class RankPlacement:
     """Host of a rank, its allowed CPUs by NUMA node, and its GPU: PCI address, name and NUMA node."""
 
     host: str
@@ -60,18 +60,18 @@ def gpu_numa_node(address: str, devices: Path = _DEVICES) -> int | None:
     return node if node >= 0 else None
 
 
-def rank_places(backend: Backend, world: World) -> list[RankPlace]:
-    """Return the places of all ranks (collective)."""
+def rank_placements(backend: Backend, world: World) -> list[RankPlacement]:
+    """Return the placements of all ranks (collective)."""
     location = rank_locations(backend, world)[world.rank]
     allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     gpu_name = backend.describe().partition(" (")[0] if location.gpu else ""
-    own_place = RankPlace(
+    own_placement = RankPlacement(
         location.host, numa_cpus(allowed), location.gpu, gpu_name, gpu_numa_node(location.gpu) if location.gpu else None
     )
-    return world.allgather(own_place)
+    return world.allgather(own_placement)
 
 
-def locality(first: RankPlace, second: RankPlace, *, gpus: bool = False) -> Locality:
+def locality(first: RankPlacement, second: RankPlacement, *, gpus: bool = False) -> Locality:
     """Return the class of two ranks, or of their GPUs, with their present binding.
 
     Ranks that may run on several NUMA nodes count as on-node, because their position is not fixed.
@@ -84,7 +84,7 @@ def locality(first: RankPlace, second: RankPlace, *, gpus: bool = False) -> Loca
     return "on-socket" if len(nodes) == 1 else "on-node"
 
 
-def bindings(first: RankPlace, second: RankPlace, target: Locality) -> tuple[set[int], set[int]] | None:
+def bindings(first: RankPlacement, second: RankPlacement, target: Locality) -> tuple[set[int], set[int]] | None:
     """Return CPUs for two ranks of one host that put them into class `target`, None if impossible."""
     for a, first_cpus in first.cpus.items():
         for b, second_cpus in second.cpus.items():
@@ -93,24 +93,24 @@ def bindings(first: RankPlace, second: RankPlace, target: Locality) -> tuple[set
     return None
 
 
-def pairs(all_places: Sequence[RankPlace], target: Locality, *, gpus: bool = False) -> list[tuple[int, int]]:
+def pairs(placements: Sequence[RankPlacement], target: Locality, *, gpus: bool = False) -> list[tuple[int, int]]:
     """Return disjoint pairs of ranks that are, or can be bound, in the locality class `target`.
 
     Off-node pairs all connect the same two hosts; their number is therefore the number of senders of a node.
     """
-    ranks = [rank for rank, place in enumerate(all_places) if not gpus or place.gpu]
-    hosts = list(dict.fromkeys(all_places[rank].host for rank in ranks))
+    ranks = [rank for rank, placement in enumerate(placements) if not gpus or placement.gpu]
+    hosts = list(dict.fromkeys(placements[rank].host for rank in ranks))
     if target == "off-node":
         if len(hosts) < 2:
             return []
-        sides = [[rank for rank in ranks if all_places[rank].host == host] for host in hosts[:2]]
+        sides = [[rank for rank in ranks if placements[rank].host == host] for host in hosts[:2]]
         return list(zip(*sides, strict=False))
-    unpaired = [rank for rank in ranks if all_places[rank].host == hosts[0]] if hosts else []
+    unpaired = [rank for rank in ranks if placements[rank].host == hosts[0]] if hosts else []
     matched: list[tuple[int, int]] = []
     while unpaired:
         first = unpaired.pop(0)
         for second in unpaired:
-            a, b = all_places[first], all_places[second]
+            a, b = placements[first], placements[second]
             if gpus and a.gpu == b.gpu:
                 continue
             if (locality(a, b, gpus=True) == target) if gpus else bindings(a, b, target):
@@ -145,16 +145,18 @@ def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     return platform.machine()
 
 
-def hardware(all_places: Sequence[RankPlace], mpi: str) -> dict[str, Any]:
+def hardware(placements: Sequence[RankPlacement], mpi: str) -> dict[str, Any]:
     """Return the identifying hardware properties for a machine file."""
-    first = all_places[0].host
-    hosts = list(dict.fromkeys(place.host for place in all_places))
-    gpus = dict.fromkeys((place.gpu, place.gpu_name) for place in all_places if place.host == first and place.gpu)
+    first = placements[0].host
+    hosts = list(dict.fromkeys(placement.host for placement in placements))
+    gpus = dict.fromkeys(
+        (placement.gpu, placement.gpu_name) for placement in placements if placement.host == first and placement.gpu
+    )
     sockets = len(list(_NODES.glob("node[0-9]*"))) or 1
     return {
         "host": host_name(first),
         "hosts": len(hosts),
-        "ranks": len(all_places),
+        "ranks": len(placements),
         "cpu": processor(),
         "cores": os.cpu_count() or 1,
         "sockets": sockets,

@@ -9,7 +9,7 @@ from typing import Literal
 
 from seiche.machine.laws.curve import postal
 from seiche.machine.laws.file import Machine, PathName
-from seiche.machine.laws.locality import RankPlace, locality
+from seiche.machine.laws.locality import RankPlacement, locality
 from seiche.machine.laws.models import LOCALITIES
 from seiche.machine.laws.strategies import Paths, Topology, exchange_time
 
@@ -41,8 +41,8 @@ def exchange_times(
             times[name] = exchange_time(name, paths, layout, size, whole_messages=whole_messages)
     for direct, path in _DIRECT.items():
         messages = machine.messages(path if gpus else "host", both_ways=True) if gpus or direct == "mpi" else None
-        needed = [name for name, count in layout.counts().items() if count > 0]
-        if messages is not None and all(name in messages.curves for name in needed):
+        required = [name for name, count in layout.counts().items() if count > 0]
+        if messages is not None and all(name in messages.curves for name in required):
             times[direct] = exchange_time("device", Paths(host, messages), layout, size)
             if direct != "mpi" and paths.d2h is not None:
                 # The host synchronises with the stream, as in an empty copy.
@@ -63,10 +63,10 @@ def cheapest(times: dict[str, float], usable: Iterable[str]) -> str | None:
     return min((name for name in usable if name in times), key=times.__getitem__, default=None)
 
 
-def layout_of(places: Sequence[RankPlace], processes: int = 1) -> Topology:
+def layout_of(placements: Sequence[RankPlacement], processes: int = 1) -> Topology:
     """Return the distribution of arrays over hosts; `processes` consecutive ranks serve each array."""
-    arrays = places[::processes]
-    hosts = list(dict.fromkeys(place.host for place in arrays))
-    first = [place for place in arrays if place.host == hosts[0]]
-    same_socket = sum(locality(first[0], place, gpus=bool(place.gpu)) == LOCALITIES[0] for place in first)
+    arrays = placements[::processes]
+    hosts = list(dict.fromkeys(placement.host for placement in arrays))
+    first = [placement for placement in arrays if placement.host == hosts[0]]
+    same_socket = sum(locality(first[0], placement, gpus=bool(placement.gpu)) == LOCALITIES[0] for placement in first)
     return Topology(len(hosts), len(first), max(1, round(len(first) / max(1, same_socket))), processes)

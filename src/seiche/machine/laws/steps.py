@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from seiche.errors import CaseError
 from seiche.machine.laws.file import FittedPiece, Machine
 from seiche.machine.laws.halo_times import includes_packing, transport_times
-from seiche.machine.laws.locality import RankPlace
+from seiche.machine.laws.locality import RankPlacement
 from seiche.machine.laws.models import roofline
 from seiche.observe.plan import PlannedExchange, PlannedRank, PlannedStage, RunPlan, base_name
 
@@ -41,7 +41,7 @@ class StepTime:
         memory: bytes of each rank.
         transport: transport of the messages; "none" without messages.
         slowest: number of the slowest rank.
-        limit: the resource that takes most of its time; `parts` are the seconds of each resource.
+        limit: the resource that accounts for most of its time; `parts` are the seconds of each resource.
     """
 
     ranks: int
@@ -109,15 +109,15 @@ def default_ranks_per_node(machine: Machine, *, gpu: bool) -> int:
     return max(1, len(hardware.get("gpus", [])) if gpu else int(hardware.get("cores", 1)))
 
 
-def planned_places(machine: Machine, ranks: int, ranks_per_node: int, *, gpu: bool) -> list[RankPlace]:
-    """Return the places of ranks that fill nodes in order; processes are not bound to sockets."""
+def planned_placements(machine: Machine, ranks: int, ranks_per_node: int, *, gpu: bool) -> list[RankPlacement]:
+    """Return the placements of ranks that fill nodes in order; processes are not bound to sockets."""
     sockets = max(1, int(machine.hardware.get("sockets", 1)))
     cpus: dict[int, tuple[int, ...]] = {number: () for number in range(sockets)}
     positions = [divmod(rank, ranks_per_node) for rank in range(ranks)]
     if not gpu:
-        return [RankPlace(f"node {node}", cpus) for node, _ in positions]
+        return [RankPlacement(f"node {node}", cpus) for node, _ in positions]
     return [
-        RankPlace(f"node {node}", cpus, str(position), "GPU", position * sockets // ranks_per_node)
+        RankPlacement(f"node {node}", cpus, str(position), "GPU", position * sockets // ranks_per_node)
         for node, position in positions
     ]
 
@@ -172,7 +172,7 @@ class _BoundedMachine:
     """A machine at each bound, cached."""
 
     machine: Machine
-    places: Sequence[RankPlace]
+    placements: Sequence[RankPlacement]
     graphs: bool
     bounds: dict[Bound, Machine] = field(default_factory=dict)
 
@@ -184,7 +184,7 @@ class _BoundedMachine:
     def times(self, bound: Bound, rank: int, exchange: PlannedExchange) -> dict[str, float]:
         peers, sent, received = zip(*exchange, strict=True) if exchange else ((), (), ())
         machine = self.at(bound)
-        return transport_times(machine, self.places, rank, peers, sent=sent, received=received, graphs=self.graphs)
+        return transport_times(machine, self.placements, rank, peers, sent=sent, received=received, graphs=self.graphs)
 
 
 def predict_step(
@@ -203,7 +203,7 @@ def predict_step(
     """
     gpu, count = plan.gpu, len(plan.ranks)
     node_ranks = ranks_per_node or default_ranks_per_node(machine, gpu=gpu)
-    machines = _BoundedMachine(machine, planned_places(machine, count, node_ranks, gpu=gpu), plan.graphs)
+    machines = _BoundedMachine(machine, planned_placements(machine, count, node_ranks, gpu=gpu), plan.graphs)
     transport = _transport(plan, machines)
     bounds: tuple[Bound, ...] = ("best", "low", "high", "latency")
     rates = {bound: rank_rate(machines.at(bound), min(node_ranks, count), gpu=gpu) for bound in bounds}
@@ -314,7 +314,7 @@ def _transport(plan: RunPlan, machines: _BoundedMachine) -> str:
         raise CaseError(f"machine {machine.name!r} has no data for transport {requested!r} on {ranks} ranks")
     if not finite_times:
         present = ", ".join(f"{entry.path} {entry.locality}" for entry in machine.paths) or "nothing"
-        nodes = len({place.host for place in machines.places})
+        nodes = len({placement.host for placement in machines.placements})
         raise CaseError(
             f"machine {machine.name!r} has no data for messages of {ranks} ranks on {nodes} nodes; it has {present}"
         )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from seiche.backend import Backend, open_backend
 from seiche.domain.world import World
 from seiche.machine.laws.file import Machine
-from seiche.machine.laws.locality import differences, hardware, rank_places
+from seiche.machine.laws.locality import differences, hardware, rank_placements
 from seiche.machine.measure.survey import measure
 
 #: Seconds of repeated measurements: messages, copies and launches up to the sizes that fit; no files.
@@ -38,8 +38,8 @@ def adapted(
         BackendUnavailable: the device does not exist.
     """
     backend = device if isinstance(device, Backend) else open_backend(device, world.threads(), world.local_rank)
-    places = rank_places(backend, world)
-    changes = world.bcast(differences(machine.hardware, hardware(places, world.library())))
+    placements = rank_placements(backend, world)
+    changes = world.bcast(differences(machine.hardware, hardware(placements, world.library())))
     if not changes:
         return machine
     if world.rank == 0:

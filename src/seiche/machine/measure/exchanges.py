@@ -12,7 +12,7 @@ from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.transports import TransportName
-from seiche.machine.laws.locality import RankPlace, bound
+from seiche.machine.laws.locality import RankPlacement, bound
 from seiche.machine.laws.models import Locality
 from seiche.machine.measure.messages import cpus_for
 from seiche.observe.repeat import Timing, TimingSeries, shares
@@ -27,7 +27,7 @@ _SMALL = 1024
 def exchange_curve(
     world: World,
     backend: Backend,
-    places: Sequence[RankPlace],
+    placements: Sequence[RankPlacement],
     pair: tuple[int, int],
     target: Locality,
     *,
@@ -39,7 +39,7 @@ def exchange_curve(
     Ranks outside the pair exchange no data.
     """
     curve, size_shares = TimingSeries(), shares(SIZES, seconds)
-    with bound(cpus_for(world, places, pair, target) if backend.host_memory else None):
+    with bound(cpus_for(world, placements, pair, target) if backend.host_memory else None):
         # The clock of the first rank decides which sizes are timed.
         while (next_size := world.bcast(next(size_shares, None) if world.rank == 0 else None)) is not None:
             size, share = next_size

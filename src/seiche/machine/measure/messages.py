@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from seiche.backend import Backend
 from seiche.domain.world import World
-from seiche.machine.laws.locality import RankPlace, bindings, bound
+from seiche.machine.laws.locality import RankPlacement, bindings, bound
 from seiche.machine.laws.models import Locality
 from seiche.observe.repeat import Timing, TimingSeries, Work, repeated, timed_pair, timed_together
 
@@ -46,11 +46,13 @@ def device_buffers(backend: Backend) -> Buffers:
     return buffers
 
 
-def cpus_for(world: World, places: Sequence[RankPlace], pair: tuple[int, int], target: Locality) -> set[int] | None:
+def cpus_for(
+    world: World, placements: Sequence[RankPlacement], pair: tuple[int, int], target: Locality
+) -> set[int] | None:
     """Return the CPUs that put this rank of a pair into class `target`, None if no binding is needed."""
     if world.rank not in pair or target == "off-node":
         return None
-    cpus = bindings(places[pair[0]], places[pair[1]], target)
+    cpus = bindings(placements[pair[0]], placements[pair[1]], target)
     return None if cpus is None else cpus[pair.index(world.rank)]
 
 
@@ -59,19 +61,19 @@ def ping_pong(world: World, pair: tuple[int, int], buffers: Buffers, size: int) 
     comm: Any = world.comm
     first = world.rank == pair[0]
     peer = pair[1] if first else pair[0]
-    out, into, sync_byte = buffers(size), buffers(size), np.zeros(1, np.uint8)
+    outgoing, incoming, sync_byte = buffers(size), buffers(size), np.zeros(1, np.uint8)
 
     def run(count: int) -> float:
         comm.Sendrecv(sync_byte, peer, _TAG, np.empty_like(sync_byte), peer, _TAG)
         begin = time.perf_counter()
         if first:
             for _ in range(count):
-                comm.Send(out, peer, _TAG)
-                comm.Recv(into, peer, _TAG)
+                comm.Send(outgoing, peer, _TAG)
+                comm.Recv(incoming, peer, _TAG)
         else:
             for _ in range(count):
-                comm.Recv(into, peer, _TAG)
-                comm.Send(out, peer, _TAG)
+                comm.Recv(incoming, peer, _TAG)
+                comm.Send(outgoing, peer, _TAG)
         return (time.perf_counter() - begin) / 2
 
     return run
@@ -80,20 +82,20 @@ def ping_pong(world: World, pair: tuple[int, int], buffers: Buffers, size: int) 
 def _exchange(world: World, pair: tuple[int, int], buffers: Buffers, size: int) -> Work:
     comm: Any = world.comm
     peer = pair[1] if world.rank == pair[0] else pair[0]
-    out, into = buffers(size), buffers(size)
-    return repeated(lambda: comm.Sendrecv(out, peer, _TAG, into, peer, _TAG))
+    outgoing, incoming = buffers(size), buffers(size)
+    return repeated(lambda: comm.Sendrecv(outgoing, peer, _TAG, incoming, peer, _TAG))
 
 
 def _burst(world: World, pair: tuple[int, int], buffers: Buffers, size: int, messages: int) -> Work:
     comm: Any = world.comm
     first = world.rank == pair[0]
     peer = pair[1] if first else pair[0]
-    outs, intos = ([buffers(size) for _ in range(messages)] for _ in range(2))
+    outgoing, incoming = ([buffers(size) for _ in range(messages)] for _ in range(2))
 
     def run(count: int) -> float:
         sync_byte = np.zeros(1, np.uint8)
-        sends = [comm.Send_init(out, peer, k) for k, out in enumerate(outs)]
-        receives = [comm.Recv_init(into, peer, k) for k, into in enumerate(intos)]
+        sends = [comm.Send_init(buffer, peer, k) for k, buffer in enumerate(outgoing)]
+        receives = [comm.Recv_init(buffer, peer, k) for k, buffer in enumerate(incoming)]
         request = type(sends[0])
         comm.Sendrecv(sync_byte, peer, messages, np.empty_like(sync_byte), peer, messages)
         begin = time.perf_counter()
@@ -118,12 +120,12 @@ class MessageTimer:
     """Timings of messages between pairs of ranks in class `target`, from memory of `buffers` (collective)."""
 
     world: World
-    places: Sequence[RankPlace]
+    placements: Sequence[RankPlacement]
     target: Locality
     buffers: Buffers
 
     def _cpus(self, pair: tuple[int, int]) -> set[int] | None:
-        return cpus_for(self.world, self.places, pair, self.target)
+        return cpus_for(self.world, self.placements, pair, self.target)
 
     def _timed(
         self, pair: tuple[int, int], sizes: Sequence[int], work: Callable[..., Work], seconds: float, *extra: int

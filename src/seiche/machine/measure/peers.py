@@ -16,7 +16,7 @@ from seiche.halo.transports.cuda_runtime import cuda_runtime
 from seiche.halo.transports.nccl import join, nccl_library
 from seiche.kernels.registry.halo import halo_move
 from seiche.machine.laws.file import PathName, Probe
-from seiche.machine.laws.locality import RankPlace
+from seiche.machine.laws.locality import RankPlacement
 from seiche.observe.repeat import TimingSeries, Work, queued, sleep_until_barrier, timed_pair, timed_sizes
 
 SIZES = tuple(2**k for k in range(3, 27))
@@ -26,11 +26,11 @@ _CALLS = 32
 _LAZY, _DEFAULT = 1, 4
 
 
-def peer_access(world: World, places: Sequence[RankPlace]) -> Probe:
+def peer_access(world: World, placements: Sequence[RankPlacement]) -> Probe:
     """Return whether the GPUs of the first host can access each other's memory (collective)."""
     probe = None
     if world.rank == 0:
-        probe = Probe(works=None, reason="no GPU") if places[0].gpu is None else _probe_access(cuda_runtime())
+        probe = Probe(works=None, reason="no GPU") if placements[0].gpu is None else _probe_access(cuda_runtime())
     return world.bcast(probe)  # type: ignore[no-any-return]
 
 
@@ -124,14 +124,14 @@ def nccl_curves(
     if nccl is None:
         return "NCCL is not installed: pip install nvidia-nccl-cu13 (or -cu12)"
     communicator = join(world, nccl)
-    out, into = (backend.zeros(SIZES[-1], np.uint8) for _ in range(2))
+    source, target = (backend.zeros(SIZES[-1], np.uint8) for _ in range(2))
     curves = []
     for pair in pairs:
         peer = pair[1] if world.rank == pair[0] else pair[0]
 
         def work_of(size: int, peer: int = peer) -> Work:
             stream: Any = backend.current()
-            addresses = backend.pointer(out), backend.pointer(into)
+            addresses = backend.pointer(source), backend.pointer(target)
 
             def once() -> None:
                 nccl.groupStart()

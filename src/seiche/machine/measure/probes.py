@@ -12,7 +12,7 @@ from seiche.domain.world import World
 from seiche.halo.transports.device_mpi import accepts_device_addresses
 from seiche.halo.transports.single_copy import NONCE, Process, this_process, verify_process
 from seiche.machine.laws.file import Probe
-from seiche.machine.laws.locality import RankPlace
+from seiche.machine.laws.locality import RankPlacement
 
 #: Environment variables by which an MPI process joins its job; removed for the process of a probe.
 _MPI_VARIABLES = ("PMI_", "PMI2_", "PMIX_", "OMPI_", "HYDRA_", "MPI_LOCAL", "MPIR_", "PRTE_", "HYDI_")
@@ -26,9 +26,9 @@ _CHILD_SCRIPT = (
 )
 
 
-def single_copy(world: World, places: list[RankPlace]) -> Probe:
+def single_copy(world: World, placements: list[RankPlacement]) -> Probe:
     """Return whether processes of this host can read each other's memory (collective)."""
-    partner = next((rank for rank in range(1, world.size) if places[rank].host == places[0].host), None)
+    partner = next((rank for rank in range(1, world.size) if placements[rank].host == placements[0].host), None)
     if partner is None:
         return world.bcast(_single_copy_from_child() if world.rank == 0 else None)  # type: ignore[no-any-return]
     processes = world.allgather(this_process())

@@ -28,7 +28,7 @@ from seiche.machine.laws.file import (
     Probe,
 )
 from seiche.machine.laws.fit import fit, warnings_of, without_disturbance
-from seiche.machine.laws.locality import RankPlace, bound, hardware, pairs, rank_places
+from seiche.machine.laws.locality import RankPlacement, bound, hardware, pairs, rank_placements
 from seiche.machine.laws.models import LOCALITIES, Locality
 from seiche.machine.measure import copies, exchanges, messages, peers, probes
 from seiche.machine.measure.files import file_writes
@@ -55,8 +55,8 @@ class _Survey:
     def __init__(self, world: World, backend: Backend, seconds: float, report: Callable[[str], None]) -> None:
         self.world, self.backend, self.report = world, backend, report
         self.share = seconds / _CURVES
-        self.places: list[RankPlace] = rank_places(backend, world)
-        self.gpus = all(place.gpu for place in self.places)
+        self.placements: list[RankPlacement] = rank_placements(backend, world)
+        self.gpus = all(placement.gpu for placement in self.placements)
         self.cpu: Backend | None = None
         self.paths: list[Measured] = []
         self.injection: list[Injected] = []
@@ -103,12 +103,12 @@ class _Survey:
     def time_messages(self, path: PathName, buffers: messages.Buffers, *, gpus: bool) -> None:
         """Time MPI messages of every locality class present."""
         for locality in LOCALITIES:
-            selected = pairs(self.places, locality, gpus=gpus)
+            selected = pairs(self.placements, locality, gpus=gpus)
             if not selected:
                 self.absent[f"{path} {locality}"] = _missing_reason(locality)
                 continue
             self.report(f"{path} messages, {locality}")
-            timer = messages.MessageTimer(self.world, self.places, locality, buffers)
+            timer = messages.MessageTimer(self.world, self.placements, locality, buffers)
             curves = timer.one_way(selected[:_PAIRS], self.share)
             rows = timer.bursts(selected[0], self.share / 2)
             one_message = fit(curves[0].sizes, curves[0].seconds)
@@ -157,13 +157,13 @@ class _Survey:
     def time_host_exchanges(self) -> None:
         """Time whole exchanges between processes of every locality class, if CPU kernels are available."""
         for locality in LOCALITIES:
-            selected, key = pairs(self.places, locality), f"host_exchange {locality}"
+            selected, key = pairs(self.placements, locality), f"host_exchange {locality}"
             if not selected or self.cpu is None:
                 self.absent[key] = _missing_reason(locality) if not selected else "no CPU kernels on some rank"
                 continue
             self.report(f"exchanges between host memories, {locality}")
             result = exchanges.exchange_curve(
-                self.world, self.cpu, self.places, selected[0], locality, transport="host", seconds=self.share
+                self.world, self.cpu, self.placements, selected[0], locality, transport="host", seconds=self.share
             )
             if isinstance(result, str):
                 self.absent[key] = result
@@ -182,7 +182,9 @@ class _Survey:
                         return copies.staged_copies(backend, direction, self.share)
 
                 measured = self.add(direction, locality, [self.run_on_rank(0, action)])
-                sharers = [rank for rank, place in enumerate(self.places) if place.gpu == self.places[0].gpu]
+                sharers = [
+                    rank for rank, placement in enumerate(self.placements) if placement.gpu == self.placements[0].gpu
+                ]
                 if locality == "on-socket" and len(sharers) > 1:
                     rows = copies.shared_copies(backend, self.world, sharers, direction, self.share)
                     counts, sizes, timings = zip(*rows, strict=True)
@@ -195,19 +197,19 @@ class _Survey:
 
     def _cpu_sides(self) -> dict[Locality, set[int] | None]:
         """Return the near and far CPUs of the first GPU; a single class if the system has no such data."""
-        place = self.places[0]
-        if place.gpu_node is None or len(place.cpus) < 2:
-            far = place.gpu_node is not None and place.gpu_node not in place.cpus
-            return {"on-node" if far else "on-socket": None}
+        placement = self.placements[0]
+        if placement.gpu_node is None or len(placement.cpus) < 2:
+            is_far = placement.gpu_node is not None and placement.gpu_node not in placement.cpus
+            return {"on-node" if is_far else "on-socket": None}
         sides: dict[Locality, set[int] | None] = {}
-        for node, cpus in place.cpus.items():
-            sides.setdefault("on-socket" if node == place.gpu_node else "on-node", set(cpus))
+        for node, cpus in placement.cpus.items():
+            sides.setdefault("on-socket" if node == placement.gpu_node else "on-node", set(cpus))
         return sides
 
     def time_peers(self) -> None:
         """Time copies, stores and NCCL between GPUs."""
         for locality in LOCALITIES:
-            selected = pairs(self.places, locality, gpus=True)
+            selected = pairs(self.placements, locality, gpus=True)
             for path in ("peer_copy", "peer_store", "peer_exchange", "nccl", "nccl_graph"):
                 key = f"{path} {locality}"
                 if not selected:
@@ -223,7 +225,7 @@ class _Survey:
         gap: float | None = None
         if path == "peer_exchange":
             result = exchanges.exchange_curve(
-                self.world, self.backend, self.places, selected[0], locality, transport="peer", seconds=self.share
+                self.world, self.backend, self.placements, selected[0], locality, transport="peer", seconds=self.share
             )
             if isinstance(result, TimingSeries) and self.world.size > 2:
                 try:
@@ -232,7 +234,7 @@ class _Survey:
                     self.absent[f"gap of {path} {locality}"] = str(error)
         elif path.startswith("peer"):
             result = peers.peer_curve(self.world, self.backend, selected[0], path, self.share)
-        elif len({(place.host, place.gpu) for place in self.places}) < self.world.size:
+        elif len({(placement.host, placement.gpu) for placement in self.placements}) < self.world.size:
             result = "ranks share a GPU"
         else:
             graph = path == "nccl_graph"
@@ -248,9 +250,9 @@ class _Survey:
         self.host(None if self.backend.is_gpu else self.backend)
         if self.gpus:
             self.memory["device"], self.memory_intervals["device"] = copy_bandwidth_interval(self.backend, self.world)
-        self.probes["single_copy"] = probes.single_copy(self.world, self.places)
+        self.probes["single_copy"] = probes.single_copy(self.world, self.placements)
         self.probes["device_mpi"] = probes.device_mpi(self.world, self.gpus)
-        self.probes["peer_access"] = peers.peer_access(self.world, self.places)
+        self.probes["peer_access"] = peers.peer_access(self.world, self.placements)
         has_peers = self.world.size > 1
         if has_peers:
             self.time_messages("host", messages.host_buffers, gpus=False)
@@ -322,7 +324,7 @@ def measure(
     survey.time_all()
     survey.explain_absent()
     files = survey.time_files(folder)
-    properties = hardware(survey.places, world.library())
+    properties = hardware(survey.placements, world.library())
     machine = Machine(
         schema_=SCHEMA,
         version=VERSION,
