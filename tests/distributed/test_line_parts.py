@@ -182,7 +182,7 @@ def test_parts_cover_the_grid_when_they_are_widened_unevenly():
     parts = widened(parts_of((257, 257), (2, 2), 8), "float64")
     assert parts is not None
     for part in parts:
-        seen[part.place] += 1
+        seen[part.grid_slices] += 1
         assert part.windows[1].extent % 2 == 0
         assert all(one.extent == one.core + 2 * one.overlap + one.more for one in part.windows)
     assert (seen == 1).all()

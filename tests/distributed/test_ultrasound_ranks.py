@@ -335,9 +335,9 @@ def test_slabs_that_there_cannot_be_are_said() -> None:
 def test_parts_cover_the_grid_once_and_the_split_is_the_one_of_least_work():
     seen = np.zeros((50, 41), int)
     for part in parts_of((50, 41), (3, 2), 6):
-        seen[part.place] += 1
+        seen[part.grid_slices] += 1
         assert part.shape == tuple(
-            n.stop - n.start + 2 * m.overlap for n, m in zip(part.place, part.windows, strict=True)
+            n.stop - n.start + 2 * m.overlap for n, m in zip(part.grid_slices, part.windows, strict=True)
         )
     assert (seen == 1).all()
     assert best_split((256, 256, 256), 8, 8) == (4, 2, 1)  # 80 144 256 points; cut once each, 144 144 144

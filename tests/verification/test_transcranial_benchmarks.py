@@ -84,7 +84,7 @@ def test_layers_lie_where_the_benchmarks_have_them(bm):
             assert (counts[1610.0], counts[2800.0], counts[2300.0]) == (8, 5, 8)  # 4, 1.5 + 1 and 4 mm
             assert on_axis[-1] == 1560.0
         aside = medium.sound_speed[:, 0]  # 35 mm from the axis: the shell is 8.7 mm farther on
-        first = bm.SPACING * (np.argmax(aside == 2800.0) - bm.BEHIND)
+        first = bm.SPACING * (np.argmax(aside == 2800.0) - bm.MARGIN_BEHIND)
         expected = 30e-3 if number < 5 else 105e-3 - np.sqrt(75e-3**2 - 35e-3**2)
         assert abs(first - expected) <= bm.SPACING
 
@@ -119,7 +119,7 @@ def test_plates_in_three_dimensions_are_compared_with_the_exact_field_in_a_plane
     """A computed field that is too large by a tenth behind the plates, and anything elsewhere, has this error."""
     size = bm.Size(3, 42e-3, 3e-3)
     _, axes = bm.axes_of(size)
-    x, y = axes[0][bm.BEHIND :], axes[1]
+    x, y = axes[0][bm.MARGIN_BEHIND :], axes[1]
     behind = x >= 36.5e-3 - 1e-9
     shape = bm.Transducer(64e-3, 64e-3) if source == 1 else bm.Transducer(np.inf, 20e-3)
     exact = bm.field_behind(bm.plates_of(4), 26e-3, shape, x[behind], np.abs(y))

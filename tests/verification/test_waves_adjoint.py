@@ -14,7 +14,7 @@ import pytest
 from seiche.errors import CaseError
 from seiche.waves import Brick, Forest, Material, Mesh, PointSource, Ricker
 from seiche.waves.adjoint import Experiment, Gradient
-from seiche.waves.revolve import places
+from seiche.waves.revolve import stored_steps
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "inversion-2d" / "invert.py"
 
@@ -107,7 +107,7 @@ def test_no_schedule_computes_fewer_steps(steps: int, snapshots: int) -> None:
         while kept[-1] > step:
             kept.pop()
         begin = kept[-1]
-        kept += places(begin, step + 1, snapshots - len(kept)) if begin < step else []
+        kept += stored_steps(begin, step + 1, snapshots - len(kept)) if begin < step else []
         assert len(kept) <= snapshots
         computed += step - begin
     assert computed == least(steps, snapshots)

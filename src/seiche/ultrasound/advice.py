@@ -21,7 +21,7 @@ from seiche.ultrasound.source_stages import on_density
 MIN_PPW, ADVISED_PPW = 2.0, 4.0
 #: Phase error in radians across the grid above which the scheme is unsuitable.
 MAX_PHASE_ERROR = 0.1
-#: Fraction of the greatest spectral amplitude from which a frequency is significant.
+#: Fraction of the largest spectral amplitude from which a frequency is significant.
 _SIGNIFICANT_FRACTION = 0.1
 #: Bytes of the ring of one series (records.py).
 _RING_BYTES = 8 << 20

@@ -97,8 +97,8 @@ def onset_error(problem: Problem, overlap: int, cfl: float = 0.3) -> float:
 
 def cuts_along_diagonal(parts: Iterable[Part]) -> int:
     """Return the number of cuts on a path through the grid from corner to corner."""
-    places = [part.place for part in parts]
-    return sum(len({slices[axis].start for slices in places}) - 1 for axis in range(len(places[0])))
+    slices = [part.grid_slices for part in parts]
+    return sum(len({part_slices[axis].start for part_slices in slices}) - 1 for axis in range(len(slices[0])))
 
 
 def _factors(length: int, sign: int, cfl: float) -> Complexes:

@@ -112,9 +112,9 @@ class Emitter:
         if np.ptp(delays) == 0:
             samples = delayed(signal, float(delays[0]))
             return MaskSource(axis, points, samples[:, None], self.mode, len(samples), matrix.sum(axis=0))
-        delayed_signals = [delayed(signal, float(one)) for one in delays]
-        longest = max(len(one) for one in delayed_signals)
-        padded_signals = np.stack([np.pad(one, (0, longest - len(one))) for one in delayed_signals])
+        delayed_signals = [delayed(signal, float(delay)) for delay in delays]
+        longest = max(len(signal_) for signal_ in delayed_signals)
+        padded_signals = np.stack([np.pad(signal_, (0, longest - len(signal_))) for signal_ in delayed_signals])
         return MaskSource(axis, points, np.ascontiguousarray(padded_signals.T @ matrix), self.mode, longest)
 
     def _elements(self, name: str, count: int) -> tuple[Floats, Floats]:
@@ -201,13 +201,13 @@ def delayed(signal: Floats, steps: float) -> Floats:
     """Return a signal delayed by `steps`, whole or not, with a cubic spline and zeros before and after."""
     if steps == 0:
         return signal
-    whole = int(np.floor(steps))
-    fraction = steps - whole
+    whole_steps = int(np.floor(steps))
+    fraction = steps - whole_steps
     if fraction == 0:
-        return np.concatenate([np.zeros(whole), signal])
+        return np.concatenate([np.zeros(whole_steps), signal])
     from scipy.interpolate import CubicSpline
 
     padded = np.pad(signal, _PADDING)
     spline = CubicSpline(np.arange(len(padded)), padded)
     samples = spline(np.arange(_PADDING, len(signal) + _PADDING + 1) - fraction)
-    return np.concatenate([np.zeros(whole), samples])
+    return np.concatenate([np.zeros(whole_steps), samples])

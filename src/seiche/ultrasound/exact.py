@@ -4,7 +4,7 @@
 gradient     P = F p;  g_i = F^-1[D+_i P]                                       eq. 6
 velocity     u_i <- s_i (s_i u_i - dt/rho0_i g_i)                               eq. 7
 divergence   d_i = F^-1[D-_i F u_i]                                             eq. 8
-density      rho_i <- m_i (m_i rho_i - dt R d_i)                                eq. 9
+density      rho_i <- m_i (m_i rho_i - dt (rho0 + 2 rho) d_i)                   eq. 9
 pressure     p from rho, in the pass of the density unless transforms precede   eqs. 10 to 12
 """
 

@@ -65,7 +65,7 @@ class ExactLinesScheme(ExactScheme):
         self._divergence = {True: [*start, *forward, *middle], False: [*transformed, *middle]}
         self._velocity_without_layer = self._row_velocity(self._no_layer, -dt / 2, [], transform=False)
         self._density_and_pressure = self._density_rows()
-        self._density_alone = self._row_density(rows.own, "store-rate")
+        self._density_alone = self._row_density(rows.owned, "store-rate")
         self._fractional = self._power_law()
 
     @property
@@ -76,7 +76,7 @@ class ExactLinesScheme(ExactScheme):
         """Return start and end of the messages of each field; empty where no part has overlaps."""
         if self._overlaps is None:
             return []
-        return [self._overlaps.exchange(one.reshape(-1), padded=padded) for one in fields]
+        return [self._overlaps.exchange(field.reshape(-1), padded=padded) for field in fields]
 
     def _forward_transforms(
         self,
@@ -94,15 +94,15 @@ class ExactLinesScheme(ExactScheme):
         `padded` rows are transformed in place, except those still needed for messages.
         """
         rows, starts, components = self._rows, [start for start, _ in messages], range(count)
-        early_rows = rows.early(behind_sent=padded)
-        planes = rows.planes(early_rows)
+        complete_rows = rows.complete(behind_sent=padded)
+        planes = rows.planes(complete_rows)
         forward: dict[str, Any] = {"fields": fields, "spectra": spectra, "padded": padded}
-        bound = [] if ready else self._row_forward(early_rows, components, **forward)
+        bound = [] if ready else self._row_forward(complete_rows, components, **forward)
         bound += self._side_transforms(planes, components, spectra)
-        if early_rows.count:
+        if complete_rows.count:
             bound += [end for _, end in messages]
-            bound += self._row_forward(early_rows.rest, components, **forward)
-            return starts, [*bound, *self._side_transforms(planes.rest, components, spectra)]
+            bound += self._row_forward(complete_rows.complement, components, **forward)
+            return starts, [*bound, *self._side_transforms(planes.complement, components, spectra)]
         for k, (_, end) in enumerate(messages):  # each is transformed while the later ones are in flight
             single = range(k, k + 1)
             bound += [
@@ -122,9 +122,9 @@ class ExactLinesScheme(ExactScheme):
         spec = passes.row_forward(axis.shape, tapered=overlaps is not None)
         begin, items = components.start * span.count, len(components) * span.count
         members = {"fields": fields, "spectra": spectra, "roots": axis.roots, "count": state.row_count}
-        apart = 2 * state.rows["half"] if padded else axis.length
+        stride = 2 * state.rows["half"] if padded else axis.length
         weight = {} if overlaps is None else {"bell": overlaps.bell, "rows": state.rows}
-        return [state.bind(spec, begin=begin, items=items, **members, apart=apart, weight=weight, range=span.members)]
+        return [state.bind(spec, begin=begin, items=items, **members, apart=stride, weight=weight, range=span.members)]
 
     def _side_transforms(
         self, planes: ItemSpan, components: range, spectra: Array, *, inverse: bool = False
@@ -143,7 +143,7 @@ class ExactLinesScheme(ExactScheme):
         """Return the inverse transforms along these axes, before the update of rows."""
         components = range(self._dimensions if count is None else count)
         return self._side_transforms(
-            self._rows.own_planes, components, self._state.work if spectra is None else spectra, inverse=True
+            self._rows.owned_planes, components, self._state.work if spectra is None else spectra, inverse=True
         )
 
     def _first_axis(self) -> dict[str, Any]:
@@ -168,27 +168,27 @@ class ExactLinesScheme(ExactScheme):
 
     def _row_velocity(self, layer: Array, dt: float, starts: list[Bound], *, transform: bool) -> list[Bound]:
         """Return the momentum equation; messages of a component start when it is complete."""
-        state, axis, own = self._state, self._last_axis, self._rows.own
+        state, axis, owned = self._state, self._last_axis, self._rows.owned
         kind, density = self._medium.staggered()
         spec = passes.row_velocity(axis.shape, self._dimensions, kind, onward=transform)
         members = {**self._row_members(), "u": state.u, "pml": layer, "density": density, "dt": dt}
-        together = own.count == own.whole and not starts
-        items = self._dimensions * own.whole if together else own.count
+        together = owned.count == owned.total and not starts
+        items = self._dimensions * owned.total if together else owned.count
         bound: list[Bound] = []
         for k in range(1 if together else self._dimensions):
-            bound += [state.bind(spec, begin=k * own.whole + own.first, items=items, **members), *starts[k : k + 1]]
+            bound += [state.bind(spec, begin=k * owned.total + owned.first, items=items, **members), *starts[k : k + 1]]
         return bound
 
     def _density_rows(self) -> list[Bound]:
         """Return the conservation of mass; power-law rows that no neighbour needs are also transformed."""
-        state, own = self._state, self._rows.own
+        state, owned = self._state, self._rows.owned
         finish = finish_of(state)
         if finish != "power-law" or not self._rows.slabs:
-            return [self._row_density(own, finish)]
-        inside = self._rows.early(behind_sent=True) if self._rows.cut else own
+            return [self._row_density(owned, finish)]
+        inside = self._rows.complete(behind_sent=True) if self._rows.cut else owned
         if not inside.count:
-            return [self._row_density(own, finish)]
-        borders = [self._row_density(border, finish) for border in own.around(inside) if border.count]
+            return [self._row_density(owned, finish)]
+        borders = [self._row_density(border, finish) for border in owned.around(inside) if border.count]
         return [*borders, self._row_density(inside, finish, transform=True)]
 
     def _row_density(self, span: ItemSpan, finish: registry.Finish, *, transform: bool = False) -> Bound:
@@ -245,4 +245,4 @@ class ExactLinesScheme(ExactScheme):
         losses, dispersion = absorption.losses, absorption.dispersion
         spec = passes.row_power_law(self._last_axis.shape, varying, losses=losses, dispersion=dispersion)
         members = {**self._row_members(), "p": state.p, "medium": medium, "tangent": absorption.tangent}
-        return state.bind(spec, begin=self._rows.own.first, items=self._rows.own.count, **members)
+        return state.bind(spec, begin=self._rows.owned.first, items=self._rows.owned.count, **members)

@@ -122,7 +122,7 @@ class Records:
     def raw_aggregate(self, name: str) -> npt.NDArray[Any]:
         """Return the accumulator of an aggregate, flat: the sum of squares for a root mean square."""
         if name.endswith("_all"):
-            return self._partition.whole(self._partition.own(self.local.raw_aggregate(name))).reshape(-1)
+            return self._partition.gathered(self._partition.owned(self.local.raw_aggregate(name))).reshape(-1)
         return self._all_sensors(self._local_values(name))
 
     def aggregate(self, name: str) -> npt.NDArray[Any]:
@@ -132,7 +132,7 @@ class Records:
     def amplitude_and_phase(self, number: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Return amplitude (Pa) and phase (rad) of p = A cos(w t + phase), by index in `Request.harmonics`."""
         amplitude, phase = (
-            self._partition.whole(self._partition.own(field)) for field in self.local.amplitude_and_phase(number)
+            self._partition.gathered(self._partition.owned(field)) for field in self.local.amplitude_and_phase(number)
         )
         return amplitude, phase
 

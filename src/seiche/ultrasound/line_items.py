@@ -43,33 +43,33 @@ class ItemSpan:
 
     first: int
     count: int
-    whole: int
+    total: int
 
     @property
-    def rest(self) -> ItemSpan:
+    def complement(self) -> ItemSpan:
         """Return the complement."""
-        return ItemSpan((self.first + self.count) % self.whole, self.whole - self.count, self.whole)
+        return ItemSpan((self.first + self.count) % self.total, self.total - self.count, self.total)
 
     def around(self, inside: ItemSpan) -> tuple[ItemSpan, ItemSpan]:
         """Return the items before and after a span inside this one."""
         end, last = self.first + self.count, inside.first + inside.count
-        return ItemSpan(self.first, inside.first - self.first, self.whole), ItemSpan(last, end - last, self.whole)
+        return ItemSpan(self.first, inside.first - self.first, self.total), ItemSpan(last, end - last, self.total)
 
     def times(self, count: int) -> ItemSpan:
         """Return the span for `count` times as many items."""
-        return ItemSpan(self.first * count, self.count * count, self.whole * count)
+        return ItemSpan(self.first * count, self.count * count, self.total * count)
 
     @property
     def members(self) -> dict[str, Any]:
         """Return the members of a kernel's `Range`."""
-        return {"first": self.first, "count": self.count, "all": self.whole}
+        return {"first": self.first, "count": self.count, "all": self.total}
 
 
 class LineRows:
     """Rows of a state in batches of two per complex line, and their planes.
 
     Attributes:
-        own, own_planes: batches with rows that this rank updates, and their planes.
+        owned, owned_planes: batches with rows that this rank updates, and their planes.
         cut: whether there are overlaps.
         slabs: whether overlaps consist of whole rows, along the first axis only.
     """
@@ -82,15 +82,15 @@ class LineRows:
         overlaps = None if state.local is None else state.local.overlaps
         windows = None if overlaps is None else problem.window
         self._reach = 0 if overlaps is None else overlaps.reach
-        self.cut = windows is not None and any(one.overlap for one in windows)
-        self.slabs = windows is None or not any(one.overlap for one in windows[1:])
+        self.cut = windows is not None and any(window.overlap for window in windows)
+        self.slabs = windows is None or not any(window.overlap for window in windows[1:])
         self._begin, self._end = 0, self._planes
         if windows is not None:
             self._begin, self._end = windows[0].overlap, windows[0].overlap + windows[0].core
-        self.own = self._batches_of(self._begin, self._end)
-        last = min(self._rows, (self.own.first + self.own.count) * self._batch)
-        begin, end = self.own.first * self._batch // self._plane, -(-last // self._plane)
-        self.own_planes = ItemSpan(begin, end - begin, self._planes)
+        self.owned = self._batches_of(self._begin, self._end)
+        last = min(self._rows, (self.owned.first + self.owned.count) * self._batch)
+        begin, end = self.owned.first * self._batch // self._plane, -(-last // self._plane)
+        self.owned_planes = ItemSpan(begin, end - begin, self._planes)
 
     @property
     def all(self) -> ItemSpan:
@@ -102,15 +102,15 @@ class LineRows:
         """Return all planes."""
         return ItemSpan(0, self._planes, self._planes)
 
-    def early(self, *, behind_sent: bool = False) -> ItemSpan:
+    def complete(self, *, behind_sent: bool = False) -> ItemSpan:
         """Return the batches of complete rows; with `behind_sent` without those sent to neighbours."""
         if not self.slabs:
-            return ItemSpan(0, 0, self.all.whole)
+            return ItemSpan(0, 0, self.all.total)
         margin = self._reach if behind_sent else 0
-        begin, whole = -(-(self._begin + margin) * self._plane // self._batch), self.all.whole
+        begin, total = -(-(self._begin + margin) * self._plane // self._batch), self.all.total
         rows = (self._end - margin) * self._plane
-        end = whole if rows == self._rows else rows // self._batch
-        return ItemSpan(begin, max(0, end - begin), whole) if end > begin else ItemSpan(0, 0, whole)
+        end = total if rows == self._rows else rows // self._batch
+        return ItemSpan(begin, max(0, end - begin), total) if end > begin else ItemSpan(0, 0, total)
 
     def planes(self, batches: ItemSpan) -> ItemSpan:
         """Return the planes all of whose rows are in `batches`."""
@@ -120,5 +120,5 @@ class LineRows:
 
     def _batches_of(self, begin: int, end: int) -> ItemSpan:
         """Return the batches with rows in these planes."""
-        first, whole = begin * self._plane // self._batch, -(-self._rows // self._batch)
-        return ItemSpan(first, -(-end * self._plane // self._batch) - first, whole)
+        first, total = begin * self._plane // self._batch, -(-self._rows // self._batch)
+        return ItemSpan(first, -(-end * self._plane // self._batch) - first, total)

@@ -34,12 +34,12 @@ class Part:
 
     @property
     def core(self) -> tuple[slice, ...]:
-        """Return the slices of the own points in the part."""
+        """Return the slices of the owned points in the part."""
         return tuple(slice(window.overlap, window.overlap + window.core) for window in self.windows)
 
     @property
-    def place(self) -> tuple[slice, ...]:
-        """Return the slices of the own points in the whole grid."""
+    def grid_slices(self) -> tuple[slice, ...]:
+        """Return the slices of the owned points in the whole grid."""
         return tuple(slice(window.start, window.start + window.core) for window in self.windows)
 
 
@@ -118,7 +118,7 @@ def slope_of(overlap: int) -> float:
 
 
 def bell(window: Window, slope: float | None = None) -> Floats:
-    """Return the bell along an axis, (extent,): one on the own points, falling to zero over the overlaps (eq. 32)."""
+    """Return the bell along an axis, (extent,): one on the owned points, falling to zero over the overlaps (eq. 32)."""
     from scipy.special import erf
 
     def rise(width: int) -> Floats:
@@ -129,7 +129,7 @@ def bell(window: Window, slope: float | None = None) -> Floats:
 
 
 def derivative_error(core: int, overlap: int, points_per_wavelength: float) -> float:
-    """Return the maximum error of the derivative of a wave on the own points, over its wave number."""
+    """Return the maximum error of the derivative of a wave on the owned points, over its wave number."""
     window = Window(core, 0, core, overlap)
     k = 2 * np.pi / points_per_wavelength
     wave_numbers = 2 * np.pi * np.fft.fftfreq(window.extent)
@@ -157,7 +157,7 @@ def part_problem(problem: Problem, part: Part) -> Problem:
         sound_speed=medium(problem.sound_speed),
         density=medium(problem.density),
         BonA=None if problem.BonA is None else medium(problem.BonA),
-        staggered_density=None if staggered is None else tuple(medium(one) for one in staggered),
+        staggered_density=None if staggered is None else tuple(medium(value) for value in staggered),
         absorption=None if absorption is None else replace(absorption, alpha_coeff=medium(absorption.alpha_coeff)),
         relaxation=(
             None
@@ -165,7 +165,9 @@ def part_problem(problem: Problem, part: Part) -> Problem:
             else replace(relaxation, labels=values_on_part(relaxation.labels, windows, clipped=True))
         ),
         initial_pressure=None if pressure is None else values_on_part(pressure, windows, clipped=False),
-        sources=tuple(one for source in problem.sources if (one := _source(source, problem.shape, part)) is not None),
+        sources=tuple(
+            local for source in problem.sources if (local := _source(source, problem.shape, part)) is not None
+        ),
     )
 
 

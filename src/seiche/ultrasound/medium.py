@@ -32,7 +32,7 @@ class Medium:
         alpha_mode: "no_absorption" or "no_dispersion" omits one of the two terms. "stokes" has the exponent 2 without
             transforms. "relaxation" fits relaxation processes, without transforms, for exponents up to 2 that may vary
             in space. The sound speed is then that at the geometric mean of the band.
-        sound_speed_ref: c_ref of the k-space correction; the greatest sound speed by default.
+        sound_speed_ref: c_ref of the k-space correction; the largest sound speed by default.
         staggered_density: density at points half a spacing further along each axis, for the momentum equation; means of
             neighbours by default.
         relaxation_band: frequencies (Hz) in which relaxation processes follow the power law.

@@ -56,7 +56,7 @@ class LocalBasis:
 
     @property
     def reach(self) -> int:
-        """Return the greatest number of own points at a cut of the first axis that a neighbour has in its overlap."""
+        """Return the largest number of owned points at a cut of the first axis that a neighbour has in its overlap."""
         return max(part.windows[0].overlap + part.windows[0].more for part in self.parts)
 
     def exchange(self, array: Array, *, padded: bool = False) -> tuple[Bound, Bound]:
@@ -109,14 +109,14 @@ class LocalBasis:
         inside[self.part.core] = True
         overlap = np.flatnonzero(~inside)
         coordinates = [
-            window.indices(clipped=False)[place]
-            for window, place in zip(self.part.windows, np.unravel_index(overlap, self.part.shape), strict=True)
+            window.indices(clipped=False)[coordinate]
+            for window, coordinate in zip(self.part.windows, np.unravel_index(overlap, self.part.shape), strict=True)
         ]
         owner = np.full(len(overlap), -1)
         for part in self.parts:
             inside_part = np.ones(len(overlap), bool)
-            for window, place in zip(part.windows, coordinates, strict=True):
-                inside_part &= (place >= window.start) & (place < window.start + window.core)
+            for window, coordinate in zip(part.windows, coordinates, strict=True):
+                inside_part &= (coordinate >= window.start) & (coordinate < window.start + window.core)
             owner[inside_part] = part.rank
         points = np.ravel_multi_index(tuple(coordinates), shape).astype(np.int64)
         requested = {}

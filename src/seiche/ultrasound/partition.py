@@ -50,29 +50,29 @@ class Partition:
 
     @property
     def keys(self) -> npt.NDArray[np.int64]:
-        """Return the indices of this rank's own points in the whole grid, in C order."""
-        axes = np.ix_(*(np.arange(place.start, place.stop) for place in self.part.place))
+        """Return the indices of this rank's owned points in the whole grid, in C order."""
+        axes = np.ix_(*(np.arange(axis_slice.start, axis_slice.stop) for axis_slice in self.part.grid_slices))
         return np.asarray(np.ravel_multi_index(axes, self.shape), np.int64).reshape(-1)
 
-    def own(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return values of the part, of any shape, at this rank's own points as a block."""
+    def owned(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return values of the part, of any shape, at this rank's owned points as a block."""
         return np.ascontiguousarray(values.reshape(self.part.shape)[self.part.core])
 
     def padded(self, values: npt.NDArray[Any], real: np.dtype[Any]) -> npt.NDArray[Any]:
-        """Return values at the own points, of any shape, as an array over the part (points,), zero in overlaps."""
+        """Return values at the owned points, of any shape, as an array over the part (points,), zero in overlaps."""
         part = np.zeros(self.part.shape, real)
-        own = part[self.part.core]
-        own[...] = np.reshape(values, own.shape)
+        block = part[self.part.core]
+        block[...] = np.reshape(values, block.shape)
         return part.reshape(-1)
 
-    def whole(self, block: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def gathered(self, block: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the blocks of all ranks as one array; collective."""
         if len(self.parts) == 1:
             return block
-        whole = np.empty(self.shape, block.dtype)
+        field = np.empty(self.shape, block.dtype)
         for part, values in zip(self.parts, self.world.allgather(block), strict=True):
-            whole[part.place] = values
-        return whole
+            field[part.grid_slices] = values
+        return field
 
 
 def partition_of(problem: Problem, world: World, decomposition: Decomposition, options: Mapping[str, Any]) -> Partition:

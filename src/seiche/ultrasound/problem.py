@@ -53,7 +53,7 @@ class Pml:
 
 @dataclass(frozen=True)
 class Window:
-    """A part of an axis of `total` points: `core` own ones from `start`, and `overlap` of neighbours at both sides.
+    """A part of an axis of `total` points: `core` owned points from `start`, and `overlap` of neighbours at both sides.
 
     After the core there are `more` additional points of the neighbour.
     """

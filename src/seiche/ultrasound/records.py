@@ -207,10 +207,10 @@ class Recorder:
         shift = state.cached("shift", lambda: state.upload(operators.shift_table(state.problem)))
         spectrum = state.work[0:1]
         source = state.u[component : component + 1].reshape(1, *state.extents)
-        place = 3 - state.problem.dimensions + component
+        grid_axis = 3 - state.problem.dimensions + component
         return [
             state.transforms.forward(source, spectrum),
-            state.bind_spectral(registry.spectral_shift(place, state.precision), spectrum=spectrum, shift=shift),
+            state.bind_spectral(registry.spectral_shift(grid_axis, state.precision), spectrum=spectrum, shift=shift),
             state.transforms.inverse(spectrum),
         ]
 

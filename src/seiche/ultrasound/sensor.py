@@ -47,12 +47,12 @@ class Sensor:
             raise CaseError(f"sensor.record: {self.record!r} is not a name or names of records")
         object.__setattr__(self, "record", (self.record,) if isinstance(self.record, str) else tuple(self.record))
         frequencies = np.atleast_1d(real_numbers("sensor.frequencies", self.frequencies))
-        object.__setattr__(self, "frequencies", tuple(float(one) for one in frequencies))
+        object.__setattr__(self, "frequencies", tuple(float(frequency) for frequency in frequencies))
         object.__setattr__(self, "first", whole_number("sensor.first", self.first))
         if self.frequency_window is not None:
             if np.shape(self.frequency_window) != (2,):
                 raise CaseError(f"sensor.frequency_window: {self.frequency_window!r} is not a first and a last step")
-            window = tuple(whole_number("sensor.frequency_window", one) for one in self.frequency_window)
+            window = tuple(whole_number("sensor.frequency_window", step) for step in self.frequency_window)
             object.__setattr__(self, "frequency_window", window)
 
     def check(self, grid: Grid) -> None:

@@ -208,7 +208,7 @@ def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, sm
         relaxation=relaxation,
         pml=tuple(Pml(size, alpha) for size, alpha in zip(layers.sizes, layers.alphas, strict=True)),
         initial_pressure=pressure,
-        sources=tuple(replace(one, points=_enlarged_indices(one.points, shape, grow)) for one in sources),
+        sources=tuple(replace(source, points=_enlarged_indices(source.points, shape, grow)) for source in sources),
     )
 
 
@@ -232,7 +232,7 @@ def _enlarged_indices(
         return points
     indices = np.unravel_index(points, shape)
     enlarged_shape = tuple(n + 2 * m for n, m in zip(shape, grow, strict=True))
-    shifted = tuple(place + m for place, m in zip(indices, grow, strict=True))
+    shifted = tuple(index + m for index, m in zip(indices, grow, strict=True))
     return np.asarray(np.ravel_multi_index(shifted, enlarged_shape), np.int64)
 
 

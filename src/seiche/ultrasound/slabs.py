@@ -63,17 +63,19 @@ def slab_problem(problem: Problem, parts: Sequence[Part], rank: int, *, axis_wis
     if staggered is None and varies(density) and not axis_wise:
         staggered = tuple(_midpoint_means(density, axis) for axis in range(problem.dimensions))
     slab = part_problem(replace(problem, staggered_density=staggered, sources=()), parts[rank])
-    local_sources = (part_problem(replace(problem, sources=(one,)), parts[rank]).sources for one in problem.sources)
+    local_sources = (
+        part_problem(replace(problem, sources=(source,)), parts[rank]).sources for source in problem.sources
+    )
     sources = [
-        _on_every_rank(whole, local_parts) for whole, local_parts in zip(problem.sources, local_sources, strict=True)
+        _on_every_rank(source, local_parts) for source, local_parts in zip(problem.sources, local_sources, strict=True)
     ]
     if axis_wise:
         sources = [
-            _without_points(whole) if one is None else one for whole, one in zip(problem.sources, sources, strict=True)
+            _without_points(source) if local is None else local
+            for source, local in zip(problem.sources, sources, strict=True)
         ]
-    return replace(
-        slab, share=Share(1, bounds[rank], bounds[rank + 1]), sources=tuple(one for one in sources if one is not None)
-    )
+    present = tuple(source for source in sources if source is not None)
+    return replace(slab, share=Share(1, bounds[rank], bounds[rank + 1]), sources=present)
 
 
 def column_problem(problem: Problem, ranks: int, rank: int) -> Problem:
@@ -175,13 +177,13 @@ class SlabTransforms(Transforms):
         """Prepare the transforms of planes and the message buffer; `exchanges` collects the exchanges."""
         super().__init__(state.extents, state.real.name)
         self._world, self._strategy, self._exchanges = world, strategy, exchanges
-        whole = state.problem.whole_shape
-        self._planes = state.backend.transforms((1,) * (4 - len(whole)) + whole[1:], state.real.name)  # type: ignore[arg-type]
+        whole_shape = state.problem.whole_shape
+        self._planes = state.backend.transforms((1,) * (4 - len(whole_shape)) + whole_shape[1:], state.real.name)  # type: ignore[arg-type]
         self.name = f"{self._planes.name}, slabs"
         self._spectrum_size = state.rows["spectrum"]
         self._heights = [part.windows[0].core for part in parts]
-        self._bounds = _bounds(_divided(whole), world.size)
-        self._inner = self.half if len(whole) == 3 else 1
+        self._bounds = _bounds(_divided(whole_shape), world.size)
+        self._inner = self.half if len(whole_shape) == 3 else 1
         self._messages = state.backend.zeros(self._spectrum_size, self.complex)
         self._bound_exchanges: dict[tuple[int, bool], MessageAction] = {}
         self._pointer = state.backend.pointer

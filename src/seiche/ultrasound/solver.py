@@ -237,13 +237,13 @@ class UltrasoundSolver(SolverBase):
     # ---- fields and state
 
     def _block(self, name: str) -> npt.NDArray[Any]:
-        """Return a field at this rank's own points; collective for the velocity along the first axis."""
+        """Return a field at this rank's owned points; collective for the velocity along the first axis."""
         if name == f"u{self.problem.axes[0]}":
             self._scheme.complete_fields()
-        return self._partition.own(self.backend.download(self._state.arrays[name]))
+        return self._partition.owned(self.backend.download(self._state.arrays[name]))
 
     def fields(self, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
-        """Return fields at this rank's own points, blocks in the shape of its part without overlaps.
+        """Return fields at this rank's owned points, blocks in the shape of its part without overlaps.
 
         Names are those of `field`, "pressure", or "velocity" with its components last.
         """
@@ -273,7 +273,7 @@ class UltrasoundSolver(SolverBase):
         Raises:
             KeyError: another name.
         """
-        return self._partition.whole(self._block(name))
+        return self._partition.gathered(self._block(name))
 
     @property
     def _arrays(self) -> dict[str, Array]:
@@ -282,7 +282,7 @@ class UltrasoundSolver(SolverBase):
 
     @property
     def keys(self) -> Mapping[str, npt.NDArray[np.int64]]:
-        """Return the indices of this rank's own points, and the numbers of its sensors, if any."""
+        """Return the indices of this rank's owned points, and the numbers of its sensors, if any."""
         sensors = {"sensors": self.recorder.keys} if self.recorder.sensors else {}
         return {"points": self._partition.keys, **sensors}
 
@@ -296,7 +296,8 @@ class UltrasoundSolver(SolverBase):
         self._collect()
         self._scheme.complete_fields()
         points = {
-            name: self._partition.own(self.backend.download(array)).reshape(-1) for name, array in self._arrays.items()
+            name: self._partition.owned(self.backend.download(array)).reshape(-1)
+            for name, array in self._arrays.items()
         }
         rows = {"points": RowSet(self._partition.keys, self.total_items, points)}
         if (sensors := self.recorder.rows()) is not None:

@@ -49,7 +49,7 @@ class Source:
         """Convert one emitter to a tuple; raise CaseError for other objects."""
         if isinstance(self.emitters, Emitter):
             object.__setattr__(self, "emitters", (self.emitters,))
-        if not all(isinstance(one, Emitter) for one in self.emitters):
+        if not all(isinstance(emitter, Emitter) for emitter in self.emitters):
             raise CaseError("source.emitters: every item must be an Emitter")
 
     def on(self, grid: Grid, sound_speed: Field) -> tuple[MaskSource, ...]:

@@ -64,7 +64,10 @@ def _declared(run: Bound, byte_count: int) -> Bound:
         return DeviceAction(run, byte_count)
     count = sum(not isinstance(action, MessageAction) for action in run.actions)
     return ActionSequence(
-        [one if isinstance(one, MessageAction) else DeviceAction(one, byte_count // count) for one in run.actions]
+        [
+            action if isinstance(action, MessageAction) else DeviceAction(action, byte_count // count)
+            for action in run.actions
+        ]
     )
 
 

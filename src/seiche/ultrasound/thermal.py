@@ -111,7 +111,7 @@ class Bioheat:
         if not np.isfinite(start).all():
             raise CaseError("temperature: not every value is a finite number")
         self.time, self._shape, self._blood = 0.0, shape, tissue.blood_temperature
-        # Upper bound: both neighbours along each axis have the greatest conductivity.
+        # Upper bound: both neighbours along each axis have the largest conductivity.
         exchange = 4 * float(conductivity.max()) * sum(1 / d**2 for d in spacings)
         rate = (exchange + float(cooling.max())) / float(capacity.min())
         self.max_stable_dt = 2 / rate if rate > 0 else np.inf

@@ -23,7 +23,7 @@ from seiche.waves.basis import LSRK_A, LSRK_B, LSRK_C
 from seiche.waves.material import Material
 from seiche.waves.media_gradient import MediaGradient
 from seiche.waves.mesh import NONE, Mesh
-from seiche.waves.revolve import places
+from seiche.waves.revolve import stored_steps
 from seiche.waves.solver import WaveSolver
 from seiche.waves.sources import PointSource, share_out
 
@@ -137,9 +137,9 @@ class Experiment:
         stored = [(0, solver.values())]
 
         def store_until(end: int) -> None:
-            for place in places(solver.step, end, state_count - len(stored)):
-                solver.advance(place - solver.step)
-                stored.append((place, solver.values()))
+            for step in stored_steps(solver.step, end, state_count - len(stored)):
+                solver.advance(step - solver.step)
+                stored.append((step, solver.values()))
 
         store_until(self.steps)
         solver.advance(self.steps - solver.step)
@@ -163,9 +163,9 @@ class Experiment:
 class _NodalPoints:
     """Interpolation of point sources or receivers to nodal values on the host."""
 
-    def __init__(self, solver: WaveSolver, positions: Sequence[Sequence[float]], what: str) -> None:
+    def __init__(self, solver: WaveSolver, positions: Sequence[Sequence[float]], label: str) -> None:
         mesh, basis = solver.mesh, solver.operator.basis
-        points = share_out(mesh, basis, positions, what, solver.world)
+        points = share_out(mesh, basis, positions, label, solver.world)
         self.element, self.point, share = points.element.astype(np.int64), points.point, points.share
         product = points.values[:, 0]
         for axis in range(1, mesh.dim):  # nodes count along x first

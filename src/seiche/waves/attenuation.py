@@ -107,11 +107,11 @@ def attenuated(
     inverse = np.where(np.isnan(qualities[0]), 0.0, stiff / qualities[0] - of_shear)
     gains = inverse < -1e-6 * stiff / qualities[0]
     if gains.any():
-        place = tuple(np.argwhere(gains)[0])
-        largest_qp = stiff[place] * qualities[1][place] / (part * mu[place])
+        index = tuple(np.argwhere(gains)[0])
+        largest_qp = stiff[index] * qualities[1][index] / (part * mu[index])
         raise CaseError(
-            f"attenuation: qp = {qualities[0][place]:g} with qs = {qualities[1][place]:g} in element "
-            f"{int(place[0])}, but qp must be at most {largest_qp:.4g}; otherwise compression would gain energy"
+            f"attenuation: qp = {qualities[0][index]:g} with qs = {qualities[1][index]:g} in element "
+            f"{int(index[0])}, but qp must be at most {largest_qp:.4g}; otherwise compression would gain energy"
         )
     bulk_loss = np.maximum(inverse, 0.0) / (stiff - part * mu)
     shear_loss = np.where(mu > 0, 1 / qualities[1], 0.0)
@@ -138,7 +138,7 @@ def _shares(loss: Floats, frequencies: Floats, band: tuple[float, float]) -> Flo
     if fits.sum(1).max() >= 0.999:
         raise CaseError(
             f"attenuation: the bulk or shear modulus alone would require Q = {1 / values[-1]:.2g}, so its relaxed "
-            "value would vanish; use a greater Q"
+            "value would vanish; use a larger Q"
         )
     return np.asarray(fits[where.reshape(loss.shape)], np.float64)
 

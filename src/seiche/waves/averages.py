@@ -55,8 +55,8 @@ def averages(cells: NodeCells, medium: Medium) -> Floats:
     step = max(1, _CHUNK // int(np.prod([cells.nodes * (parts + number) for number in most])))
     result = np.empty((3, count, cells.nodes**dim))
     for first in range(0, count, step):
-        some = replace(cells, elements=cells.elements[first : first + step])
-        lines = [_line(some, axis, parts, most[axis]) for axis in range(dim)]
+        group = replace(cells, elements=cells.elements[first : first + step])
+        lines = [_line(group, axis, parts, most[axis]) for axis in range(dim)]
         result[:, first : first + step] = _averages(medium, lines)
     return result
 
@@ -90,14 +90,14 @@ def _averages(medium: Medium, lines: Sequence[tuple[Floats, Floats]]) -> Floats:
     """Return averages of density, cp and cs, (3, elements, nodes); nodes count along the first axis first."""
     dim, (count, n, _) = len(lines), lines[0][0].shape
     # Axes of the samples: element, nodes of the last axis to the first, samples of the last axis to the first.
-    places: list[Floats] = []
+    coordinates: list[Floats] = []
     share: Floats = np.ones(1)
-    for axis, (place, part) in enumerate(lines):
+    for axis, (samples, part) in enumerate(lines):
         shape = [1] * (2 * dim)
-        shape[dim - 1 - axis], shape[2 * dim - 1 - axis] = n, place.shape[2]
-        places.append(place.reshape(count, *shape))
+        shape[dim - 1 - axis], shape[2 * dim - 1 - axis] = n, samples.shape[2]
+        coordinates.append(samples.reshape(count, *shape))
         share = share * part.reshape(count, *shape)
-    points = np.stack(np.broadcast_arrays(*places), -1)
+    points = np.stack(np.broadcast_arrays(*coordinates), -1)
     density, cp, cs = medium(points.reshape(-1, dim)).reshape(3, count, n**dim, -1)
     volume: Floats = np.ones(1)
     for _ in range(dim):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from numpy.polynomial import legendre
 
 #: Five stages, fourth order, two registers (Carpenter and Kennedy 1994; theory/waves, eq. 15):
-#: k <- A k + dt L(u, t + c dt), u <- u + B k.
+#: y <- A y + dt L(u, t + c dt), u <- u + B y.
 LSRK_A = (
     0.0,
     -567301805773 / 1357537059087,

@@ -44,7 +44,7 @@ class SourceBox:
     Attributes:
         source: number of the source.
         medium: the medium at the source.
-        inside: whether each own element and ghost is in the box, (count + ghosts,).
+        inside: whether each owned element and ghost is in the box, (count + ghosts,).
         size: sides of the largest element at the source, (dim,).
         reach: distance of the faces from the source along each axis, (dim,).
     """
@@ -104,10 +104,10 @@ def box_of(number: int, source: PointSource, around: Surroundings) -> SourceBox 
     position = np.asarray(source.position, np.float64)
     middle = mesh.lower + mesh.sizes / 2
     gap = abs(offsets(mesh, position, middle)) - mesh.sizes / 2
-    own = slice(mesh.count)
+    owned = slice(mesh.count)
 
     def largest(near: Flags) -> Floats:
-        sizes = mesh.sizes[own][near[own]]
+        sizes = mesh.sizes[owned][near[owned]]
         return np.asarray(world.allreduce_max(sizes.max(0) if len(sizes) else np.zeros(mesh.dim)))
 
     size = size_at(source.position, mesh, world)
@@ -118,7 +118,7 @@ def box_of(number: int, source: PointSource, around: Surroundings) -> SourceBox 
         return np.maximum(elements * size, largest(np.all(gap < (elements - _TINY) * size, axis=1)))
 
     reach = reached(REACH)
-    inner = np.nonzero(np.all(gap[own] < reach - _TINY * size, axis=1))[0]
+    inner = np.nonzero(np.all(gap[owned] < reach - _TINY * size, axis=1))[0]
     varies = bool(len(inner)) and bool((differences(around.material, inner, medium) > MEDIA_TOLERANCE).any())
     if world.allreduce_max(np.array([float(varies)]))[0]:
         reach = reached(SHORT_REACH)
@@ -133,7 +133,7 @@ def box_of(number: int, source: PointSource, around: Surroundings) -> SourceBox 
         return "is nearer than half an element to a change of the medium"
     inside = np.asarray((gap < reach - _TINY * size).all(1))
     if around.excluded_sides:
-        touching = (mesh.kinds[inside[own], :, 0] == NONE) & np.array(around.excluded_sides)
+        touching = (mesh.kinds[inside[owned], :, 0] == NONE) & np.array(around.excluded_sides)
         if world.allreduce_max(np.array([float(touching.any())]))[0]:
             return "is near an absorbing side, with leapfrog"
     return SourceBox(number, medium, inside, size, reach)
@@ -142,12 +142,12 @@ def box_of(number: int, source: PointSource, around: Surroundings) -> SourceBox 
 def _medium_at(position: Floats, around: Surroundings) -> Uniform:
     """Return the medium at a position, from the first element along the curve that touches it (collective)."""
     mesh, material = around.mesh, around.material
-    elements, places = mesh.elements_at(position.tolist(), "source")
+    elements, local_points = mesh.elements_at(position.tolist(), "source")
     candidates = []
-    for element, place in zip(elements, places, strict=True):
+    for element, local in zip(elements, local_points, strict=True):
         values = np.stack([getattr(material, name)[element] for name in ("density", "cp", "cs")])
         if material.by_node:
-            along = Basis(around.nodes).values(place)
+            along = Basis(around.nodes).values(local)
             weight = along[0]
             for values_along in along[1:]:  # nodes count along x first
                 weight = np.outer(values_along, weight).ravel()

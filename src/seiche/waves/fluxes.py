@@ -26,11 +26,11 @@ class Flux:
     Attributes:
         kernel: name, C++ type, words of a trace and number of coefficients of a face.
         inner: function from the impedances of both sides, (kinds, ...) each, to the coefficients of an inner face.
-        outer: the same for a boundary face with zero outer trace (table 1), from the kind and the own impedances.
-        largest: largest dt c/h on cubes by nodes per direction, with five stages (eigenvalues; table 3).
-        rule: the same in units of the smallest distance of two nodes, for other numbers of nodes.
-        averages: whether averages couple the stiffness of an element with the inertia of its neighbour.
-        slopes: whether the coefficients depend on impedances, for media gradients; None: gradients are not supported.
+        outer: the same for a boundary face with zero outer trace (table 1), from the kind of boundary and the
+        impedances of the element. largest: largest dt c/h on cubes by nodes per direction, with five stages
+        (eigenvalues; table 3). rule: the same in units of the smallest distance of two nodes, for other numbers of
+        nodes. averages: whether averages couple the stiffness of an element with the inertia of its neighbour. slopes:
+        whether the coefficients depend on impedances, for media gradients; None: gradients are not supported.
     """
 
     kernel: FluxKernel
@@ -41,13 +41,13 @@ class Flux:
     averages: bool = False
     slopes: bool | None = None
 
-    def inner_coefficients(self, own: Floats, other: Floats) -> Floats:
+    def inner_coefficients(self, impedance: Floats, neighbour_impedance: Floats) -> Floats:
         """Return those of `inner` in the layout of the kernels, (..., kinds * coefficients)."""
-        return _interleaved(self.inner(own, other))
+        return _interleaved(self.inner(impedance, neighbour_impedance))
 
-    def outer_coefficients(self, kind: Boundary, own: Floats) -> Floats:
+    def outer_coefficients(self, kind: Boundary, impedance: Floats) -> Floats:
         """Return those of `outer` in the layout of the kernels."""
-        return _interleaved(self.outer(kind, own))
+        return _interleaved(self.outer(kind, impedance))
 
 
 def _interleaved(coefficients: Sequence[Floats]) -> Floats:
@@ -56,29 +56,29 @@ def _interleaved(coefficients: Sequence[Floats]) -> Floats:
     return np.asarray(stacked.reshape(*stacked.shape[:-2], stacked.shape[-2] * stacked.shape[-1]))
 
 
-def _upwind_inner(own: Floats, other: Floats) -> Sequence[Floats]:
-    total = own + other
-    inverse = np.divide(1.0, total, out=np.zeros_like(total), where=(own > 0) & (total > 0))
-    return inverse, inverse * other, own
+def _upwind_inner(impedance: Floats, neighbour_impedance: Floats) -> Sequence[Floats]:
+    total = impedance + neighbour_impedance
+    inverse = np.divide(1.0, total, out=np.zeros_like(total), where=(impedance > 0) & (total > 0))
+    return inverse, inverse * neighbour_impedance, impedance
 
 
-def _upwind_outer(kind: Boundary, own: Floats) -> Sequence[Floats]:
-    zero, one = np.zeros_like(own), (own > 0).astype(np.float64)
-    inverse = np.divide(1.0, own, out=np.zeros_like(own), where=own > 0)
+def _upwind_outer(kind: Boundary, impedance: Floats) -> Sequence[Floats]:
+    zero, one = np.zeros_like(impedance), (impedance > 0).astype(np.float64)
+    inverse = np.divide(1.0, impedance, out=np.zeros_like(impedance), where=impedance > 0)
     factors = {"free": (inverse, zero), "rigid": (zero, one), "absorbing": (0.5 * inverse, 0.5 * one)}
-    return *factors[kind], own
+    return *factors[kind], impedance
 
 
-def _central_inner(own: Floats, other: Floats) -> Sequence[Floats]:
+def _central_inner(impedance: Floats, neighbour_impedance: Floats) -> Sequence[Floats]:
     # Next to a fluid, averaging would couple the tangential motion: impose zero shear traction (free slip).
-    half, zero = np.where((own > 0) & (other > 0), 0.5, 0.0), np.zeros_like(own)
-    return half, zero, zero, np.where(half > 0, half, np.where(own > 0, 1.0, 0.0))
+    half, zero = np.where((impedance > 0) & (neighbour_impedance > 0), 0.5, 0.0), np.zeros_like(impedance)
+    return half, zero, zero, np.where(half > 0, half, np.where(impedance > 0, 1.0, 0.0))
 
 
-def _central_outer(kind: Boundary, own: Floats) -> Sequence[Floats]:
-    zero, one = np.zeros_like(own), (own > 0).astype(np.float64)
-    inverse = np.divide(1.0, own, out=np.zeros_like(own), where=own > 0)
-    absorbing = (0.5 * one, 0.5 * inverse, 0.5 * own, 0.5 * one)
+def _central_outer(kind: Boundary, impedance: Floats) -> Sequence[Floats]:
+    zero, one = np.zeros_like(impedance), (impedance > 0).astype(np.float64)
+    inverse = np.divide(1.0, impedance, out=np.zeros_like(impedance), where=impedance > 0)
+    absorbing = (0.5 * one, 0.5 * inverse, 0.5 * impedance, 0.5 * one)
     return {"free": (zero, zero, zero, one), "rigid": (one, zero, zero, zero), "absorbing": absorbing}[kind]
 
 

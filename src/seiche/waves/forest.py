@@ -183,9 +183,9 @@ def cuts(weights: npt.NDArray[np.float64], ranks: int) -> npt.NDArray[np.int64]:
     return result
 
 
-def sequence_of(values: Sequence[float] | float, dim: int, what: str) -> npt.NDArray[np.float64]:
+def sequence_of(values: Sequence[float] | float, dim: int, label: str) -> npt.NDArray[np.float64]:
     """Return `dim` numbers from one or `dim` values; CaseError for another number of values."""
     array = np.atleast_1d(np.asarray(values, np.float64))
     if array.shape not in ((1,), (dim,)):
-        raise CaseError(f"{what}: {values} requires {dim} numbers")
+        raise CaseError(f"{label}: {values} requires {dim} numbers")
     return np.repeat(array, dim // len(array))

@@ -72,7 +72,7 @@ class Ghosts:
             world: the ranks.
             kind: data of the exchange.
             transport: method of the exchange.
-            state: unknowns and registers of own elements and, for the last three kinds, of ghosts.
+            state: unknowns and registers of owned elements and, for the last three kinds, of ghosts.
             traces: the two buffers.
             timers: timers of the streams of the exchange.
         """
@@ -125,11 +125,11 @@ class Ghosts:
         """Return the stages that send and receive, before and after those of the interior elements."""
         sent = _merged([pair for exchange in self.exchanges for pair in exchange.sent(_CHANNEL).sent])
         received = _merged([pair for exchange in self.exchanges for pair in exchange.received(_CHANNEL).received])
-        out, into = Messages(_CHANNEL, sent=sent), Messages(_CHANNEL, received=received)
+        outgoing, incoming = Messages(_CHANNEL, sent=sent), Messages(_CHANNEL, received=received)
         start, finish = lambda: self.start(trace), lambda: self.finish(trace)
         return (
-            Stage("send halo", start, self.bytes, useful=False, messages=out),
-            Stage("receive halo", finish, self.bytes, ("send halo",), useful=False, messages=into),
+            Stage("send halo", start, self.bytes, useful=False, messages=outgoing),
+            Stage("receive halo", finish, self.bytes, ("send halo",), useful=False, messages=incoming),
         )
 
     def start(self, trace: Array) -> None:
@@ -183,9 +183,9 @@ class Ghosts:
         ghost_slots = backend.upload(operator.ghost_slots.astype(np.uint32))
         halve, restore = dg.halve_traces(operator.disc), dg.halve_traces(operator.disc, back=True)
         for trace in traces:
-            at = backend.pointer(trace)
-            self._before[at] = self._launch(halve, count, trace=trace, slots=sent, messages=messages)
-            self._after[at] = [self._launch(restore, count, messages=received, slots=ghost_slots, trace=trace)]
+            address = backend.pointer(trace)
+            self._before[address] = self._launch(halve, count, trace=trace, slots=sent, messages=messages)
+            self._after[address] = [self._launch(restore, count, messages=received, slots=ghost_slots, trace=trace)]
 
     def _traces_of_ghosts(self, u: Array, trace: Array) -> list[_Launch]:
         """Return the launches that compute the traces of ghosts from their unknowns."""
@@ -193,11 +193,11 @@ class Ghosts:
         mesh, disc = operator.mesh, operator.disc
         unread = operator.slot_count - 2
         slots = np.full((mesh.ghosts, mesh.faces), unread)
-        plain = pieces.large | (pieces.place < 0)
+        plain = pieces.large | (pieces.child_position < 0)
         slots[pieces.ghost[plain], pieces.face[plain] ^ 1] = operator.ghost_slots[plain]
         ghosts = mesh.count + np.arange(mesh.ghosts)
         z = [operator.face_impedances(ghosts, face) for face in range(mesh.faces)]
-        coefficients = np.stack([operator.flux.inner_coefficients(own, own) for own in z], 1)
+        coefficients = np.stack([operator.flux.inner_coefficients(impedance, impedance) for impedance in z], 1)
         members = {
             **operator.members,
             "out_slots": operator.backend.upload(slots.astype(np.int32)),
@@ -212,15 +212,17 @@ class Ghosts:
     def _large_ghosts(
         self, u: Array, trace: Array, small: npt.NDArray[np.bool_], z: list[npt.NDArray[np.float64]]
     ) -> _Launch:
-        """Return the launch that computes the traces of large ghosts at the nodes of their own `small` neighbours."""
+        """Return the launch that computes the traces of large ghosts at the nodes of `small` neighbours."""
         operator, disc, pieces = self._operator, self._operator.disc, self._operator.pieces
         children = 1 << (operator.mesh.dim - 1)
         pairs = np.stack([pieces.ghost[small], pieces.face[small] ^ 1], 1)
         sides, number = np.unique(pairs, axis=0, return_inverse=True)
         slots = np.full((len(sides), children), operator.slot_count - 2)
-        slots[number.reshape(-1), pieces.place[small]] = operator.ghost_slots[small]
-        own = np.stack([z[face][:, ghost] for ghost, face in sides], 1)
-        fine = [interpolated(own, operator.half(c)) if operator.material.by_node else own for c in range(children)]
+        slots[number.reshape(-1), pieces.child_position[small]] = operator.ghost_slots[small]
+        z_large = np.stack([z[face][:, ghost] for ghost, face in sides], 1)
+        fine = [
+            interpolated(z_large, operator.half(c)) if operator.material.by_node else z_large for c in range(children)
+        ]
         members = {
             **operator.mortar_matrices,
             "sides": operator.backend.upload(sides.astype(np.int32)),

@@ -99,8 +99,8 @@ class TabulatedPulse:
         if self._factors == [(0, 1.0)]:
             return values
         starts, factors = zip(*self._factors, strict=True)
-        place = np.searchsorted(np.array(starts) * self.spacing, t, side="right") - 1
-        return np.asarray(values * np.array(factors)[np.maximum(place, 0)])
+        interval = np.searchsorted(np.array(starts) * self.spacing, t, side="right") - 1
+        return np.asarray(values * np.array(factors)[np.maximum(interval, 0)])
 
     def _derivatives(self, rows: npt.NDArray[np.int64]) -> Floats:
         """Return g and its first three derivatives at consecutive rows, (rows, 4)."""
@@ -115,9 +115,9 @@ class TabulatedPulse:
         """Append `count` rows: integrals by three-point Gauss quadrature of the moments of g in every interval."""
         h, last = self.spacing, self._start + len(self._rows) - 1
         number = last + np.arange(count, dtype=np.int64)
-        place = (1 + np.array([-1, 0, 1]) * np.sqrt(0.6)) / 2
-        values = self._values((number[:, None] + place) * h) * np.array([5, 8, 5]) / 18
-        moments = [h ** (k + 1) * (values * (1 - place) ** k).sum(1) / (1, 1, 2)[k] for k in range(3)]
+        nodes = (1 + np.array([-1, 0, 1]) * np.sqrt(0.6)) / 2
+        values = self._values((number[:, None] + nodes) * h) * np.array([5, 8, 5]) / 18
+        moments = [h ** (k + 1) * (values * (1 - nodes) ** k).sum(1) / (1, 1, 2)[k] for k in range(3)]
         rows = np.empty((count + 1, ROW))
         rows[0] = self._rows[-1]
         rows[:, 2] = np.cumsum(np.concatenate([rows[:1, 2], moments[0]]))
@@ -127,18 +127,18 @@ class TabulatedPulse:
         self._rows = np.concatenate([self._rows, rows[1:]])
 
 
-def interpolated_columns(rows: Floats, first: int, places: Floats, spacing: float, shift: int = 0) -> Floats:
-    """Return columns at `places` in units of the spacing, (..., 5), by cubic Hermite interpolation.
+def interpolated_columns(rows: Floats, first: int, times: Floats, spacing: float, shift: int = 0) -> Floats:
+    """Return columns at `times` in units of the spacing, (..., 5), by cubic Hermite interpolation.
 
     Args:
         rows: rows of a table from row `first` on.
         first: number of the first of these rows.
-        places: times in units of `spacing`.
+        times: times in units of `spacing`.
         spacing: time between two rows.
         shift: number of derivatives in time, 0 or 1.
     """
-    whole = np.floor(places)
-    f, row = places - whole, whole.astype(np.int64) - first
+    interval = np.floor(times)
+    f, row = times - interval, interval.astype(np.int64) - first
     inside = (row >= 0) & (row + 1 < len(rows))
     row = np.where(inside, row, 0)
     low, high = rows[row][..., shift:], rows[row + 1][..., shift:]
@@ -234,41 +234,41 @@ def coefficients(source: PointSource, medium: Uniform, x: Floats) -> tuple[Float
     """
     if medium.cs == 0:
         return _in_fluid(source, medium, x)
-    (cp, cs), at = medium.speeds, _Contracted(x)
+    (cp, cs), contracted = medium.speeds, _Contracted(x)
     scale = 1 / (4 * np.pi * medium.density)
     velocity, gradient = np.zeros((3, len(x), 2, COLUMNS)), np.zeros((3, 3, len(x), 2, COLUMNS))
     if source.force is not None:
         force = scale * np.asarray(source.force, np.float64)
         for wave, (speed, sign) in enumerate(((cp, 1.0), (cs, -1.0))):
-            velocity[:, :, wave] = sign * at.force_vector(force, speed, 2)
-            gradient[:, :, :, wave] = sign * at.force_matrix(force, speed, 1)
-        velocity[:, :, 1] += force[:, None, None] * at.value(cs, 4) / cs**2
-        gradient[:, :, :, 1] += force[:, None, None, None] * at.gradient(cs, 3) / cs**2
+            velocity[:, :, wave] = sign * contracted.force_vector(force, speed, 2)
+            gradient[:, :, :, wave] = sign * contracted.force_matrix(force, speed, 1)
+        velocity[:, :, 1] += force[:, None, None] * contracted.value(cs, 4) / cs**2
+        gradient[:, :, :, 1] += force[:, None, None, None] * contracted.gradient(cs, 3) / cs**2
         return velocity, gradient
     moment = -scale * np.asarray(source.moment, np.float64)
     for wave, (speed, sign) in enumerate(((cp, 1.0), (cs, -1.0))):
-        velocity[:, :, wave] = sign * at.moment_vector(moment, speed, 1)
-        gradient[:, :, :, wave] = sign * at.moment_matrix(moment, speed, 0)
-    velocity[:, :, 1] += np.einsum("ik,kpq->ipq", moment, at.gradient(cs, 3)) / cs**2
-    gradient[:, :, :, 1] += np.einsum("ik,klpq->ilpq", moment, at.hessian(cs, 2)) / cs**2
+        velocity[:, :, wave] = sign * contracted.moment_vector(moment, speed, 1)
+        gradient[:, :, :, wave] = sign * contracted.moment_matrix(moment, speed, 0)
+    velocity[:, :, 1] += np.einsum("ik,kpq->ipq", moment, contracted.gradient(cs, 3)) / cs**2
+    gradient[:, :, :, 1] += np.einsum("ik,klpq->ilpq", moment, contracted.hessian(cs, 2)) / cs**2
     return velocity, gradient
 
 
 def _in_fluid(source: PointSource, medium: Uniform, x: Floats) -> tuple[Floats, Floats]:
     """Return `coefficients` in a fluid, for a force, a volume, or a moment that is a multiple of the unit matrix."""
     velocity, gradient = np.zeros((3, len(x), 2, COLUMNS)), np.zeros((3, 3, len(x), 2, COLUMNS))
-    at = _Contracted(x)
+    contracted = _Contracted(x)
     if source.force is not None:
         force = np.asarray(source.force, np.float64) / (4 * np.pi * medium.density)
-        velocity[:, :, 0] = at.force_vector(force, medium.cp, 2)
-        gradient[:, :, :, 0] = at.force_matrix(force, medium.cp, 1)
+        velocity[:, :, 0] = contracted.force_vector(force, medium.cp, 2)
+        gradient[:, :, :, 0] = contracted.force_matrix(force, medium.cp, 1)
         return velocity, gradient
     volume = source.volume
     if volume is None:
         volume = float(np.asarray(source.moment, np.float64)[0, 0]) / medium.lame
     scale = -volume / (4 * np.pi)
-    velocity[:, :, 0] = scale * at.gradient(medium.cp, 3)
-    gradient[:, :, :, 0] = scale * at.hessian(medium.cp, 2)
+    velocity[:, :, 0] = scale * contracted.gradient(medium.cp, 3)
+    gradient[:, :, :, 0] = scale * contracted.hessian(medium.cp, 2)
     return velocity, gradient
 
 

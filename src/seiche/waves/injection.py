@@ -156,12 +156,12 @@ class Incident:
         neighbours, large = mesh.neighbours, mesh.neighbours[:, :, 1] >= 0
         exists = mesh.kinds != NONE
         for number, box in enumerate(self._boxes):
-            own = box.inside[: mesh.count, None, None]
-            cut = np.where(exists, box.inside[neighbours] != own, False)
-            cut[:, :, 0] |= ~exists[:, :, 0] & own[:, :, 0]
+            inside = box.inside[: mesh.count, None, None]
+            cut = np.where(exists, box.inside[neighbours] != inside, False)
+            cut[:, :, 0] |= ~exists[:, :, 0] & inside[:, :, 0]
             for element, face, child in np.argwhere(cut).tolist():
-                place = child if large[element, face] else -1
-                yield element, face, place, number, bool(box.inside[element])
+                child_or_none = child if large[element, face] else -1
+                yield element, face, child_or_none, number, bool(box.inside[element])
 
     def _face_records(self) -> tuple[int, dict[str, Any]] | None:
         operator, disc = self._operator, self._operator.disc
@@ -339,8 +339,8 @@ class Incident:
         result = np.zeros((len(steps), len(factors), len(points)))
         moving = np.array([name.startswith("v") for name in self._operator.fields])
         for fields, time_lead in ((moving, self._velocity_lead), (~moving, 0.0)):
-            places = PER_STEP * (steps[:, None, None] - time_lead) - delays
-            columns = interpolated_columns(self._rows[number], first_row, places, self._spacing)
+            times = PER_STEP * (steps[:, None, None] - time_lead) - delays
+            columns = interpolated_columns(self._rows[number], first_row, times, self._spacing)
             result[:, fields] = np.einsum("fpwc,tpwc->tfp", factors[fields], columns)
         return np.where(singular, 0.0, result) if not limited else result
 
@@ -348,9 +348,9 @@ class Incident:
         """Return the incident fields at receivers in their elements after steps, (times, parts, fields)."""
         result = np.zeros((len(steps), len(elements), self._operator.disc.fields))
         for number, box in enumerate(self._boxes):
-            mine = np.nonzero(box.inside[elements])[0]
-            if len(mine):
-                result[:, mine] += self.at(number, positions[mine], steps).swapaxes(1, 2)
+            in_box = np.nonzero(box.inside[elements])[0]
+            if len(in_box):
+                result[:, in_box] += self.at(number, positions[in_box], steps).swapaxes(1, 2)
         return result
 
     @property
@@ -363,11 +363,11 @@ class Incident:
         """Add the incident fields to the unknowns of `elements`, (elements, fields, nodes), after `step` steps."""
         operator, elements = self._operator, self.elements
         for number, box in enumerate(self._boxes):
-            mine = np.nonzero(box.inside[elements])[0]
-            if len(mine):
-                nodes = nodes_of(operator.mesh, operator.basis, elements[mine])
+            in_box = np.nonzero(box.inside[elements])[0]
+            if len(in_box):
+                nodes = nodes_of(operator.mesh, operator.basis, elements[in_box])
                 added = self.at(number, nodes.reshape(-1, operator.mesh.dim), np.array([float(step)]), limited=True)[0]
-                values[mine] += added.reshape(len(added), len(mine), -1).swapaxes(0, 1).astype(values.dtype)
+                values[in_box] += added.reshape(len(added), len(in_box), -1).swapaxes(0, 1).astype(values.dtype)
 
 
 _MORTARS = ("sides", "small_slots", "large_slots", "faces", "halves", "projections")

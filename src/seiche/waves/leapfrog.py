@@ -35,24 +35,24 @@ def check_integrator(integrator: str, flux: str, variant: str, ghosts: str) -> N
 
 
 def absorption_rates(operator: Operator) -> Floats:
-    """Return the damping rates g of velocities at absorbing sides, (elements, dim, nodes) (theory/waves, eq. 26)."""
+    """Return the damping rates of velocities at absorbing sides, (elements, dim, nodes) (theory/waves, eq. 26)."""
     mesh, disc, dim = operator.mesh, operator.disc, operator.mesh.dim
     rates = np.zeros((mesh.count, dim, operator.weights.shape[1]))
     lift = disc.nodes * (disc.nodes - 1) / 2
     density = operator.material.density
     for face, kind in enumerate(operator.boundaries):
         axis = face // 2
-        outer = np.nonzero(mesh.kinds[:, face, 0] == NONE)[0]
-        if kind != "absorbing" or not len(outer):
+        at_side = np.nonzero(mesh.kinds[:, face, 0] == NONE)[0]
+        if kind != "absorbing" or not len(at_side):
             continue
-        nodes, scale = operator.face_nodes[face], 2.0 / mesh.sizes[outer, axis]
-        own = density[outer][:, nodes] if operator.material.by_node else density[outer, None]
+        nodes, scale = operator.face_nodes[face], 2.0 / mesh.sizes[at_side, axis]
+        rho = density[at_side][:, nodes] if operator.material.by_node else density[at_side, None]
         for component in range(dim):
             if disc.medium == "acoustic" and component != axis:
                 continue
-            z = operator.face_impedances(outer, face)[0 if component == axis else 1]
+            z = operator.face_impedances(at_side, face)[0 if component == axis else 1]
             z = z if operator.material.by_node else z[:, None]
-            rates[outer[:, None], component, nodes] += lift * scale[:, None] * z / own
+            rates[at_side[:, None], component, nodes] += lift * scale[:, None] * z / rho
     return rates
 
 

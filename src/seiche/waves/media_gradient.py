@@ -17,16 +17,16 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class _Sides:
-    """Sides of own elements and of their neighbours, with the weights of the nodes of the flux.
+    """Sides of owned elements and of their neighbours, with the weights of the nodes of the flux.
 
-    At hanging faces these are the nodes of the small side. `pair` interpolates velocities and tractions of the own
-    side to them, `beyond_pair` those of the neighbour (theory/waves, section 4).
+    At hanging faces these are the nodes of the small side. `pair` interpolates velocities and tractions of the element
+    to them, `neighbour_pair` those of the neighbour (theory/waves, section 4).
     """
 
-    own: npt.NDArray[np.int64]
-    beyond: npt.NDArray[np.int64]
+    element: npt.NDArray[np.int64]
+    neighbour: npt.NDArray[np.int64]
     pair: tuple[Floats, Floats] | None
-    beyond_pair: tuple[Floats, Floats] | None
+    neighbour_pair: tuple[Floats, Floats] | None
     weights: Floats
 
     def values(
@@ -37,10 +37,10 @@ class _Sides:
         nodes: npt.NDArray[np.int64],
         normal: float,
         *,
-        beyond: bool = False,
+        of_neighbour: bool = False,
     ) -> tuple[Floats, Floats]:
         """Return velocity and traction of a component, (sides, face nodes)."""
-        elements, pair = (self.beyond, self.beyond_pair) if beyond else (self.own, self.pair)
+        elements, pair = (self.neighbour, self.neighbour_pair) if of_neighbour else (self.element, self.pair)
         v, t = state[elements, velocity][:, nodes], normal * state[elements, stress][:, nodes]
         return (v, t) if pair is None else (v @ pair[0].T, t @ pair[1].T)
 
@@ -66,8 +66,8 @@ class MediaGradient:
         product: Floats = np.ones(1)
         for _ in range(mesh.dim - 1):
             product = np.asarray(np.kron(w, product), np.float64)
-        others = [other for other in range(mesh.dim) if other != axis]
-        area = np.prod(mesh.sizes[: mesh.count, others] / 2, axis=1)
+        tangents = [tangent for tangent in range(mesh.dim) if tangent != axis]
+        area = np.prod(mesh.sizes[: mesh.count, tangents] / 2, axis=1)
         return np.asarray(area[:, None] * product)
 
     def _strain(self, stress: Floats, elements: npt.NDArray[np.int64] | slice = slice(None)) -> Floats:
@@ -120,20 +120,20 @@ class MediaGradient:
         return [(c, stress[c], 1.0, 0 if c == axis else 1) for c in range(dim)]
 
     def _sides(self, face: int) -> Iterator[_Sides]:
-        """Yield the pairs of sides that meet across a face of own elements."""
+        """Yield the pairs of sides that meet across a face of owned elements."""
         operator, mesh = self._operator, self._operator.mesh
         weights, neighbours = self._face_weights[face // 2], mesh.neighbours[:, face].astype(np.int64)
         child = mesh.child[:, face]
         large = neighbours[:, 1] >= 0
         alike = np.nonzero(~self._outer[face] & ~large & (child < 0))[0]
         yield _Sides(alike, neighbours[alike, 0], None, None, weights[alike])
-        for place in range(neighbours.shape[1] if operator.sides else 0):
-            pair = operator.mortar_pair(place)
-            small = np.nonzero(child == place)[0]
+        for position in range(neighbours.shape[1] if operator.sides else 0):
+            pair = operator.mortar_pair(position)
+            small = np.nonzero(child == position)[0]
             yield _Sides(small, neighbours[small, 0], None, pair, weights[small])
             coarse = np.nonzero(large)[0]
-            beyond = neighbours[coarse, place]
-            yield _Sides(coarse, beyond, pair, None, weights[beyond])
+            elements_beyond = neighbours[coarse, position]
+            yield _Sides(coarse, elements_beyond, pair, None, weights[elements_beyond])
 
     def _add_face(self, dt: float, face: int, adjoint: Floats, state: Floats) -> None:
         """Add the derivative of a face's flux with respect to impedances: d/dZ of (Z b_v + b_t) d (eq. 23)."""
@@ -142,27 +142,27 @@ class MediaGradient:
         nodes, opposite = operator.face_nodes[face], operator.face_nodes[face ^ 1]
         outer, kind_of_side = self._outer[face], operator.boundaries[face]
         upwind = operator.flux.slopes
-        groups = [sides for sides in self._sides(face) if len(sides.own)] if upwind else []
+        groups = [sides for sides in self._sides(face) if len(sides.element)] if upwind else []
         for velocity, stress, sign, kind in self._components(axis):
             z, normal = self._z[kind], outward * sign
             for sides in groups:
-                own, other = z[sides.own][:, None], z[sides.beyond][:, None]
+                z_element, tangent = z[sides.element][:, None], z[sides.neighbour][:, None]
                 v, t = sides.values(state, velocity, stress, nodes, normal)
                 bv, bt = sides.values(adjoint, velocity, stress, nodes, normal)
-                beyond_v, beyond_t = sides.values(state, velocity, stress, opposite, normal, beyond=True)
+                neighbour_v, neighbour_t = sides.values(state, velocity, stress, opposite, normal, of_neighbour=True)
                 # Without an impedance, as for tangential motion in a fluid, there is no flux (theory/waves, section 3).
-                inverse = np.divide(1.0, own + other, out=np.zeros_like(own), where=own > 0)
-                d = (other * (beyond_v - v) + beyond_t - t) * inverse
-                product = own * bv + bt
-                own_slope = dt * sides.weights * (bv * d - product * d * inverse)
-                np.add.at(self.impedances[kind], sides.own, own_slope.sum(1))
-                beyond_slope = dt * sides.weights * product * (beyond_v - v - d) * inverse
-                np.add.at(self.impedances[kind], sides.beyond, beyond_slope.sum(1))
+                inverse = np.divide(1.0, z_element + tangent, out=np.zeros_like(z_element), where=z_element > 0)
+                d = (tangent * (neighbour_v - v) + neighbour_t - t) * inverse
+                product = z_element * bv + bt
+                element_slope = dt * sides.weights * (bv * d - product * d * inverse)
+                np.add.at(self.impedances[kind], sides.element, element_slope.sum(1))
+                neighbour_slope = dt * sides.weights * product * (neighbour_v - v - d) * inverse
+                np.add.at(self.impedances[kind], sides.neighbour, neighbour_slope.sum(1))
             if outer.any():
-                own, weights = z[outer][:, None], dt * self._face_weights[axis][outer]
+                z_element, weights = z[outer][:, None], dt * self._face_weights[axis][outer]
                 v, t = state[outer, velocity][:, nodes], normal * state[outer, stress][:, nodes]
                 bv, bt = adjoint[outer, velocity][:, nodes], normal * adjoint[outer, stress][:, nodes]
-                inverse = np.divide(1.0, own, out=np.zeros_like(own), where=own > 0)
+                inverse = np.divide(1.0, z_element, out=np.zeros_like(z_element), where=z_element > 0)
                 slope = np.zeros_like(v)
                 if kind_of_side == "absorbing":
                     slope = 0.5 * bt * t * inverse**2 - 0.5 * bv * v

@@ -38,10 +38,10 @@ class Mesh:
         brick: the trees of the forest.
         trees: positions of the trees, in the caller's unit of length.
         count: number of elements of this rank; `total` is that of all ranks.
-        number: position of each own element along the global curve, (count,). Each rank owns an interval of it and
+        number: position of each owned element along the global curve, (count,). Each rank owns an interval of it and
             stores elements without neighbours on other ranks first; both groups follow the curve.
         interior: number of elements without neighbours on other ranks.
-        corner, level: integer corners (count + ghosts, dim) and levels of own elements, then of ghosts.
+        corner, level: integer corners (count + ghosts, dim) and levels of owned elements, then of ghosts.
         ghost_owner: rank of each ghost, (ghosts,).
         neighbours: index of the neighbour, -1 without one, (count, 2 dim, 2^(dim - 1)) int32.
         kinds: LOCAL, GHOST or NONE, same shape, int8.
@@ -50,7 +50,7 @@ class Mesh:
 
     def __init__(
         self,
-        own: Forest,
+        leaves: Forest,
         locate: _Locate,
         cut_keys: Keys,
         *,
@@ -60,19 +60,19 @@ class Mesh:
         tree_size: TreeSize = 1.0,
         origin: Sequence[float] | float = 0.0,
     ) -> None:
-        """Build the tables of the leaves `own`; rank r owns the keys from cut_keys[r] to below cut_keys[r + 1].
+        """Build the tables of `leaves`; rank r owns the keys from cut_keys[r] to below cut_keys[r + 1].
 
         Raises CaseError for a tree without extent, or leaves that are not balanced.
         """
-        self.brick, self.total = own.brick, total
-        self.trees = Trees(own.brick, tree_size, origin)
-        self.count = len(own)
+        self.brick, self.total = leaves.brick, total
+        self.trees = Trees(leaves.brick, tree_size, origin)
+        self.count = len(leaves)
         self.neighbours: npt.NDArray[np.int32]
         self.kinds: npt.NDArray[np.int8]
         self.child: npt.NDArray[np.int8]
         self.corner: Integers
         self.level: Integers
-        self._build(own, locate, cut_keys, rank)
+        self._build(leaves, locate, cut_keys, rank)
         self._inner_first(first)
 
     @staticmethod
@@ -103,8 +103,8 @@ class Mesh:
             return forest.corner[leaves], forest.level[leaves]
 
         first, last = int(ends[rank]), int(ends[rank + 1])
-        own, cut_keys, total = forest.interval(first, last), forest.key[ends[:-1]], len(forest)
-        return Mesh(own, locate, cut_keys, rank=rank, first=first, total=total, tree_size=tree_size, origin=origin)
+        leaves, cut_keys, total = forest.interval(first, last), forest.key[ends[:-1]], len(forest)
+        return Mesh(leaves, locate, cut_keys, rank=rank, first=first, total=total, tree_size=tree_size, origin=origin)
 
     @staticmethod
     def generate(
@@ -136,8 +136,8 @@ class Mesh:
         world = world or World.serial()
         generator = Generator(brick, sizes)
         if world.size == 1:
-            own = generator.leaves()
-            return Mesh.of_forest(own, tree_size=tree_size, origin=origin)
+            leaves = generator.leaves()
+            return Mesh.of_forest(leaves, tree_size=tree_size, origin=origin)
         boxes = np.append(generator.boxes(16 * world.size), np.uint64(1 << 63))
         shares = len(boxes[:-1]) * np.arange(world.size + 1) // world.size
         own_leaves = generator.leaves(int(boxes[shares[world.rank]]), int(boxes[shares[world.rank + 1]]))
@@ -156,10 +156,10 @@ class Mesh:
         first, last = np.searchsorted(owner, [world.rank, world.rank + 1])
         if (fewest := min(world.allgather(int(last - first)))) < 1:
             raise CaseError(f"partition: with these weights one of {world.size} ranks has {fewest} elements")
-        own = ghost_leaves.interval(int(first), int(last))
-        cut_keys = np.array(world.allgather(own.key[0]), np.uint64)
+        leaves = ghost_leaves.interval(int(first), int(last))
+        cut_keys = np.array(world.allgather(leaves.key[0]), np.uint64)
         before, locate, rank = int(starts[begin] + first), generator.leaves_of, world.rank
-        return Mesh(own, locate, cut_keys, rank=rank, first=before, total=total, tree_size=tree_size, origin=origin)
+        return Mesh(leaves, locate, cut_keys, rank=rank, first=before, total=total, tree_size=tree_size, origin=origin)
 
     @property
     def dim(self) -> int:
@@ -178,13 +178,13 @@ class Mesh:
 
     @cached_property
     def sizes(self) -> npt.NDArray[np.float64]:
-        """Return the sides of own elements and ghosts, (count + ghosts, dim)."""
+        """Return the sides of owned elements and ghosts, (count + ghosts, dim)."""
         return self.trees.sizes(self.corner, self.level, self.brick.depth)
 
     @cached_property
     def lower(self) -> npt.NDArray[np.float64]:
-        """Return the lower corners of own elements and ghosts, (count + ghosts, dim)."""
-        return self.trees.places(self.corner, self.brick.depth)
+        """Return the lower corners of owned elements and ghosts, (count + ghosts, dim)."""
+        return self.trees.positions(self.corner, self.brick.depth)
 
     @property
     def extent(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -192,22 +192,27 @@ class Mesh:
         return self.trees.origin, np.array([edges[-1] for edges in self.trees.edges])
 
     def elements_at(
-        self, point: Sequence[float], what: str = "point"
+        self, point: Sequence[float], label: str = "point"
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """Return the own elements that touch a point, (m,), and its local coordinates in each, -1 to 1, (m, dim).
+        """Return the owned elements that touch a point, (m,), and its local coordinates in each, -1 to 1, (m, dim).
 
         A point on a face, edge or corner touches all elements around it, also across periodic sides.
 
         Raises:
             CaseError: the point lies outside the brick.
         """
-        at = np.asarray(point, np.float64)
-        fine = self.trees.in_units(at) * (1 << self.brick.depth) if at.shape == (self.dim,) else np.array([-np.inf])
+        position = np.asarray(point, np.float64)
+        fine = (
+            self.trees.in_units(position) * (1 << self.brick.depth)
+            if position.shape == (self.dim,)
+            else np.array([-np.inf])
+        )
         # Sides are sums of tree widths, so a point on a side may be outside due to rounding.
         if not np.all((fine > -_ON_FACE) & (fine < self.brick.extent + _ON_FACE)):
             lower, upper = self.extent
             raise CaseError(
-                f"{what} {at.tolist()} is outside the mesh, which extends from {lower.tolist()} to {upper.tolist()}"
+                f"{label} {position.tolist()} is outside the mesh,"
+                f" which extends from {lower.tolist()} to {upper.tolist()}"
             )
         cell = np.floor(fine).astype(np.int64)
         rounded = np.rint(fine).astype(np.int64)
@@ -216,12 +221,12 @@ class Mesh:
         cells = np.array(list(itertools.product(*choices)), np.int64)
         wrapped, outside = self.brick.wrap(cells)
         element = self._containing(wrapped)
-        own = (element >= 0) & ~outside
-        element, first = np.unique(element[own], return_index=True)
-        return element, self._local(fine - (cells - wrapped)[own][first], element)
+        owned = (element >= 0) & ~outside
+        element, first = np.unique(element[owned], return_index=True)
+        return element, self._local(fine - (cells - wrapped)[owned][first], element)
 
     def locate(self, points: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """Return the own element that contains each point (n, dim), -1 for none, and local coordinates, -1 to 1.
+        """Return the owned element that contains each point (n, dim), -1 for none, and local coordinates, -1 to 1.
 
         Every point of the brick belongs to one element of one rank; others are moved to the nearest of the brick.
         """
@@ -230,13 +235,13 @@ class Mesh:
         return element, self._local(fine, element)
 
     def _containing(self, cells: Integers) -> npt.NDArray[np.int64]:
-        """Return the own element that contains each integer point (n, dim), -1 for none."""
+        """Return the owned element that contains each integer point (n, dim), -1 for none."""
         keys, order = self._curve
-        place = np.searchsorted(keys, morton_keys(cells), side="right") - 1
-        element = order[place]
+        index = np.searchsorted(keys, morton_keys(cells), side="right") - 1
+        element = order[index]
         side = np.int64(1) << (self.brick.depth - self.level[element])
         offset = cells - self.corner[element]
-        return np.where((place >= 0) & ((offset >= 0) & (offset < side[:, None])).all(1), element, -1)
+        return np.where((index >= 0) & ((offset >= 0) & (offset < side[:, None])).all(1), element, -1)
 
     def _local(self, fine: npt.NDArray[np.float64], element: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Return the local coordinates, -1 to 1, of points in units of the finest level in their elements."""
@@ -245,17 +250,17 @@ class Mesh:
 
     @cached_property
     def keys(self) -> Keys:
-        """Return the keys of own elements and ghosts, (count + ghosts,)."""
+        """Return the keys of owned elements and ghosts, (count + ghosts,)."""
         return morton_keys(self.corner)
 
     @cached_property
     def _curve(self) -> tuple[Keys, npt.NDArray[np.int64]]:
-        """Return the keys of own elements, ascending, and the indices of these elements."""
+        """Return the keys of owned elements, ascending, and the indices of these elements."""
         order = np.argsort(self.number)
         return self.keys[order], order
 
     def ghost_copies(self, peer: int) -> npt.NDArray[np.int64]:
-        """Return the own elements that are ghosts on the rank `peer`, in the order of that rank."""
+        """Return the owned elements that are ghosts on the rank `peer`, in the order of that rank."""
         ghost = self.kinds == GHOST
         owner = np.full(self.kinds.shape, -1, np.int64)
         owner[ghost] = self.ghost_owner[self.neighbours[ghost] - self.count]
@@ -267,15 +272,15 @@ class Mesh:
         outer = (self.kinds == GHOST).any((1, 2))
         order = np.argsort(outer, kind="stable")
         self.interior, self.number = self.count - int(outer.sum()), first + order
-        place = np.arange(self.count + self.ghosts)
-        place[order] = np.arange(self.count)
-        own = np.concatenate([order, np.arange(self.count, self.count + self.ghosts)])
-        self.corner, self.level = self.corner[own], self.level[own]
+        new_index = np.arange(self.count + self.ghosts)
+        new_index[order] = np.arange(self.count)
+        new_order = np.concatenate([order, np.arange(self.count, self.count + self.ghosts)])
+        self.corner, self.level = self.corner[new_order], self.level[new_order]
         self.kinds, self.child = self.kinds[order], self.child[order]
         neighbours = self.neighbours[order]
-        self.neighbours = np.where(neighbours >= 0, place[neighbours], -1).astype(np.int32)
+        self.neighbours = np.where(neighbours >= 0, new_index[neighbours], -1).astype(np.int32)
 
-    def _build(self, own: Forest, locate: _Locate, cut_keys: Keys, rank: int) -> None:
+    def _build(self, leaves: Forest, locate: _Locate, cut_keys: Keys, rank: int) -> None:
         count, faces, children = self.count, self.faces, 1 << (self.dim - 1)
         low = cut_keys[rank]
         high = cut_keys[rank + 1] if rank + 1 < len(cut_keys) else np.uint64(1 << 63)
@@ -284,8 +289,8 @@ class Mesh:
             key = morton_keys(points)
             is_own = (key >= low) & (key < high)
             leaf_keys, levels = np.empty(len(points), np.uint64), np.empty(len(points), np.int64)
-            leaves = own.leaf_of(points[is_own])
-            leaf_keys[is_own], levels[is_own] = own.key[leaves], own.level[leaves]
+            leaf = leaves.leaf_of(points[is_own])
+            leaf_keys[is_own], levels[is_own] = leaves.key[leaf], leaves.level[leaf]
             if not is_own.all():
                 corner, levels[~is_own] = locate(points[~is_own])
                 leaf_keys[~is_own] = morton_keys(corner)
@@ -296,47 +301,49 @@ class Mesh:
         levels = np.full((count, faces, children), -1, np.int64)
         self.child = np.full((count, faces), -1, np.int8)
         for face in range(faces):
-            points, outside = self.brick.wrap(self._across(own, face, 0))
+            points, outside = self.brick.wrap(self._across(leaves, face, 0))
             inner = np.nonzero(~outside)[0]
             keys[inner, face, 0], levels[inner, face, 0] = leaves_of(points[inner])
-            difference = levels[inner, face, 0] - own.level[inner]
+            difference = levels[inner, face, 0] - leaves.level[inner]
             if np.any(abs(difference) > 1):
                 raise CaseError("mesh: elements that share a face differ by more than one level; balance the forest")
             small, large = inner[difference == -1], inner[difference == 1]
-            self.child[small, face] = self._place(own, face)[small]
+            self.child[small, face] = self._child_position(leaves, face)[small]
             for child in range(1, children):
-                points, _ = self.brick.wrap(self._across(own, face, child)[large])
+                points, _ = self.brick.wrap(self._across(leaves, face, child)[large])
                 keys[large, face, child], levels[large, face, child] = leaves_of(points)
-        self._number(own, keys, levels, (keys >= low) & (keys < high), cut_keys)
+        self._number(leaves, keys, levels, (keys >= low) & (keys < high), cut_keys)
 
-    def _number(self, own: Forest, keys: Keys, levels: Integers, owned: npt.NDArray[np.bool_], cut_keys: Keys) -> None:
-        """Convert the keys of neighbours to indices: own elements, then ghosts in the order of the curve."""
+    def _number(
+        self, leaves: Forest, keys: Keys, levels: Integers, owned: npt.NDArray[np.bool_], cut_keys: Keys
+    ) -> None:
+        """Convert the keys of neighbours to indices: owned elements, then ghosts in the order of the curve."""
         exists = levels >= 0
         local, ghost = exists & owned, exists & ~owned
         remote, first = np.unique(keys[ghost], return_index=True)
         self.neighbours = np.full(keys.shape, -1, np.int32)
-        self.neighbours[local] = np.searchsorted(own.key, keys[local])
+        self.neighbours[local] = np.searchsorted(leaves.key, keys[local])
         self.neighbours[ghost] = self.count + np.searchsorted(remote, keys[ghost])
         self.kinds = np.where(local, LOCAL, np.where(ghost, GHOST, NONE)).astype(np.int8)
         self.ghost_owner = np.searchsorted(cut_keys, remote, side="right") - 1
-        self.level = np.concatenate([own.level, levels[ghost][first]])
-        self.corner = np.concatenate([own.corner, corners_of(remote, self.dim)])
+        self.level = np.concatenate([leaves.level, levels[ghost][first]])
+        self.corner = np.concatenate([leaves.corner, corners_of(remote, self.dim)])
 
-    def _across(self, own: Forest, face: int, child: int) -> Integers:
+    def _across(self, leaves: Forest, face: int, child: int) -> Integers:
         """Return a point just outside each element's face, in the part of the face that belongs to `child`."""
-        axis, side = face // 2, own.side
-        points = own.corner.copy()
+        axis, side = face // 2, leaves.side
+        points = leaves.corner.copy()
         points[:, axis] += side if face % 2 else -1
-        for bit, other in enumerate(a for a in range(self.dim) if a != axis):
-            points[:, other] += (child >> bit & 1) * (side >> 1)
+        for bit, tangent in enumerate(a for a in range(self.dim) if a != axis):
+            points[:, tangent] += (child >> bit & 1) * (side >> 1)
         return points
 
-    def _place(self, own: Forest, face: int) -> npt.NDArray[np.int64]:
+    def _child_position(self, leaves: Forest, face: int) -> npt.NDArray[np.int64]:
         """Return the position of each element on its parent's face."""
-        place = np.zeros(len(own), np.int64)
-        for bit, other in enumerate(a for a in range(self.dim) if a != face // 2):
-            place |= ((own.corner[:, other] // own.side) & 1) << bit
-        return place
+        position = np.zeros(len(leaves), np.int64)
+        for bit, tangent in enumerate(a for a in range(self.dim) if a != face // 2):
+            position |= ((leaves.corner[:, tangent] // leaves.side) & 1) << bit
+        return position
 
 
 def _costs(leaves: Forest, weights: Callable[[Forest], Integers] | None) -> Integers:

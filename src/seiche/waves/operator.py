@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The right-hand side on a device: tables, coefficients and moduli for the kernels (theory/waves, sections 3 and 4).
 
-A trace slot belongs to a face. The own traces come first, at `element * faces + face`, then those that large sides of
+A trace slot belongs to a face. The owned traces come first, at `element * faces + face`, then those that large sides of
 hanging faces write for small ones, then those of ghosts. The last but one is never read. The last one is always zero
 and is read by boundary faces.
 """
@@ -145,14 +145,14 @@ class Operator:
         elements, face = np.nonzero(large)
         self.sides = len(elements)
         self._sides = np.stack([elements, face], 1).astype(np.int32)
-        own = mesh.count * faces
-        self._large_slots = own + np.arange(self.sides * children, dtype=np.int32).reshape(-1, children)
+        owned_slots = mesh.count * faces
+        self._large_slots = owned_slots + np.arange(self.sides * children, dtype=np.int32).reshape(-1, children)
         number = np.full(large.shape, -1, np.int64)
         number[large] = np.arange(self.sides)
         self._side_number = number
         pieces = self.pieces
-        ghosts = own + self.sides * children + np.arange(len(pieces))
-        self.slot_count = own + self.sides * children + len(pieces) + 2
+        ghosts = owned_slots + self.sides * children + np.arange(len(pieces))
+        self.slot_count = owned_slots + self.sides * children + len(pieces) + 2
         self.ghost_slots = ghosts
         remote = np.full(mesh.kinds.shape, -1, np.int64)
         remote[pieces.element, pieces.face, pieces.child] = ghosts
@@ -163,9 +163,9 @@ class Operator:
         slots = small_slots[:, :, 0]
         slots[mesh.kinds[:, :, 0] == NONE] = self.slot_count - 1
         small = (mesh.child >= 0) & (mesh.kinds[:, :, 0] != GHOST)
-        at = np.nonzero(small)
-        large_side = number[mesh.neighbours[:, :, 0][at], opposite[at[1]]]
-        slots[at] = self._large_slots[large_side, mesh.child[at]]
+        small_faces = np.nonzero(small)
+        large_side = number[mesh.neighbours[:, :, 0][small_faces], opposite[small_faces[1]]]
+        slots[small_faces] = self._large_slots[large_side, mesh.child[small_faces]]
         slots[large] = -1 - number[large]
         self.in_slots: npt.NDArray[np.int32] = np.ascontiguousarray(slots, np.int32)
         of_large = number[pieces.element, pieces.face]
@@ -198,17 +198,19 @@ class Operator:
         result = np.empty((mesh.count, mesh.faces, *by_node, record))
         elements = np.arange(mesh.count)
         for face in range(mesh.faces):
-            own = self.face_impedances(elements, face)
+            z = self.face_impedances(elements, face)
             inside = np.asarray(mesh.kinds[:, face, 0] != NONE)
-            other = self.face_impedances(mesh.neighbours[inside, face, 0], face ^ 1)
+            z_neighbour = self.face_impedances(mesh.neighbours[inside, face, 0], face ^ 1)
             if self.material.by_node:
                 child = mesh.child[inside, face]
-                for place in np.unique(child[child >= 0]):
-                    other[:, child == place] = interpolated(other[:, child == place], self.half(int(place)))
-            result[inside, face] = flux.inner_coefficients(own[:, inside], other)
+                for position in np.unique(child[child >= 0]):
+                    z_neighbour[:, child == position] = interpolated(
+                        z_neighbour[:, child == position], self.half(int(position))
+                    )
+            result[inside, face] = flux.inner_coefficients(z[:, inside], z_neighbour)
             kind = self.boundaries[face]
             kind = "free" if self._split_absorption and kind == "absorbing" else kind
-            result[~inside, face] = flux.outer_coefficients(kind, own[:, ~inside])
+            result[~inside, face] = flux.outer_coefficients(kind, z[:, ~inside])
         return result
 
     def _mortars(self) -> dict[str, Any]:
@@ -220,11 +222,13 @@ class Operator:
         for face in range(self.mesh.faces):
             on_face = self._sides[:, 1] == face
             elements = self._sides[on_face, 0].astype(np.int64)
-            own = self.face_impedances(elements, face)
+            z = self.face_impedances(elements, face)
             for child in range(children):
-                other = self.face_impedances(self.mesh.neighbours[elements, face, child].astype(np.int64), face ^ 1)
-                fine = interpolated(own, self.half(child)) if self.material.by_node else own
-                faces[on_face, child] = self.flux.inner_coefficients(fine, other)
+                z_neighbour = self.face_impedances(
+                    self.mesh.neighbours[elements, face, child].astype(np.int64), face ^ 1
+                )
+                fine = interpolated(z, self.half(child)) if self.material.by_node else z
+                faces[on_face, child] = self.flux.inner_coefficients(fine, z_neighbour)
         return {
             "sides": self.backend.upload(self._sides),
             "small_slots": self.backend.upload(self._small_slots),
@@ -281,7 +285,7 @@ class Operator:
         return self.backend.zeros(self.slot_count * self.disc.slot, self.disc.real)
 
     def zeros(self, ghosts: int = 0) -> Array:
-        """Allocate a state of own elements followed by `ghosts` elements."""
+        """Allocate a state of owned elements followed by `ghosts` elements."""
         shape = self.mesh.count + ghosts, self.disc.fields, self.basis.n**self.mesh.dim
         return self.backend.zeros(shape, self.disc.real)
 
@@ -299,6 +303,6 @@ class Operator:
         """Return the positions of all nodes, (count, nodes, dim)."""
         dim, unit = self.mesh.dim, (self.basis.nodes + 1) / 2
         grid = np.meshgrid(*(unit,) * dim, indexing="ij")
-        place = np.stack([axis.ravel() for axis in reversed(grid)], 1)
-        own = slice(self.mesh.count)
-        return np.asarray(self.mesh.lower[own, None] + self.mesh.sizes[own, None] * place)
+        local = np.stack([axis.ravel() for axis in reversed(grid)], 1)
+        owned = slice(self.mesh.count)
+        return np.asarray(self.mesh.lower[owned, None] + self.mesh.sizes[owned, None] * local)

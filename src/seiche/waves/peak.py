@@ -69,12 +69,12 @@ class Peak:
         The peaks are those of the full velocity and of its components along all axes but the last. Elements follow
         the curve, nodes of an element along the first axis first.
         """
-        at = self._operator.face_nodes[self.face]
-        places = self._operator.positions[self.elements][:, at]
+        face_nodes = self._operator.face_nodes[self.face]
+        positions = self._operator.positions[self.elements][:, face_nodes]
         peaks = np.sqrt(np.moveaxis(self.squares(), 1, 2))
-        gathered = self._world.gather((self._operator.mesh.number[self.elements], places, peaks))
+        gathered = self._world.gather((self._operator.mesh.number[self.elements], positions, peaks))
         if gathered is None:
             return None
-        number, place, peak = (np.concatenate(parts) for parts in zip(*gathered, strict=True))
+        number, position, peak = (np.concatenate(parts) for parts in zip(*gathered, strict=True))
         order = np.argsort(number)
-        return place[order].reshape(-1, self._operator.mesh.dim), peak[order].reshape(-1, 2)
+        return position[order].reshape(-1, self._operator.mesh.dim), peak[order].reshape(-1, 2)

@@ -48,20 +48,20 @@ class PlaneGrid:
             self.points[:, normal] = (lower + upper)[normal] / 2 if at is None else at
         self.points[:, self.axes[0]] = np.tile(ticks[0], self.shape[0])
         self.points[:, self.axes[1]] = np.repeat(ticks[1], self.shape[1])
-        elements, place = mesh.locate(self.points)
+        elements, local = mesh.locate(self.points)
         self._own_points = np.nonzero(elements >= 0)[0]
         self._elements, row = np.unique(elements[self._own_points], return_inverse=True)
         self._row = row.reshape(-1)
-        place = place[self._own_points]
-        self._along = [self._basis.values(place[:, axis]) for axis in self.axes]
+        local = local[self._own_points]
+        self._along = [self._basis.values(local[:, axis]) for axis in self.axes]
         self._across: Floats | None = None
         self._normal = normal
         if mesh.dim == 3:
             _, first = np.unique(self._row, return_index=True)
-            self._across = self._basis.values(place[first, normal])
+            self._across = self._basis.values(local[first, normal])
 
     def sample(self, fields: Floats) -> Floats:
-        """Return values of this rank's fields (elements, fields, nodes) at its points, (own points, fields)."""
+        """Return values of this rank's fields (elements, fields, nodes) at its points, (owned points, fields)."""
         n, dim = self._basis.n, self._mesh.dim
         values = np.asarray(fields[self._elements], np.float64).reshape(-1, fields.shape[1], *(n,) * dim)
         if self._across is not None:  # x varies fastest among nodes: the axes of the array are z, y, x

@@ -36,8 +36,8 @@ def check_sources(operator: Operator, sources: Sequence[PointSource], world: Wor
         wrong[points.point[fluid & ((np.ptp(normal, axis=1) > 0) | shear.any(1))]] = 1
     wrong = world.allreduce_max(wrong)
     if wrong.any():
-        place = [float(c) for c in sources[int(np.argmax(wrong))].position]
-        raise CaseError(f"source {place} is in a fluid, where the moment must be a multiple of the unit matrix")
+        position = [float(c) for c in sources[int(np.argmax(wrong))].position]
+        raise CaseError(f"source {position} is in a fluid, where the moment must be a multiple of the unit matrix")
 
 
 class Sources:
@@ -121,15 +121,15 @@ class Receivers:
         window: int,
         world: World,
         *,
-        every: int,
+        interval: int,
     ) -> None:
         """Distribute the points over elements and allocate a window of samples (collective).
 
         Raises CaseError for a receiver outside the mesh or an interval of less than one step.
         """
-        if every < 1:
-            raise CaseError(f"receivers: sample interval of {every} steps: must be at least 1")
-        self._backend, self._operator, self.count, self.every = operator.backend, operator, len(positions), every
+        if interval < 1:
+            raise CaseError(f"receivers: sample interval of {interval} steps: must be at least 1")
+        self._backend, self._operator, self.count, self.every = operator.backend, operator, len(positions), interval
         self._world = world
         self._points = share_out(operator.mesh, operator.basis, positions, "receiver", world)
         self._positions = np.asarray(positions, np.float64)[self._points.point]
@@ -138,7 +138,7 @@ class Receivers:
         disc, parts = operator.disc, len(self._points.element)
         #: Parts of receivers on this rank.
         self.items = parts
-        self._shape = (window // every, parts, disc.fields)
+        self._shape = (window // interval, parts, disc.fields)
         self._samples = self._backend.zeros(self._shape, disc.real)
         self._rows: list[npt.NDArray[Any]] = []
         #: Number of samples before the first one stored, and the samples of the runs that this one continues.
@@ -150,7 +150,7 @@ class Receivers:
             "clock": clock,
             "samples": self._samples,
             "receivers": parts,
-            "every": every,
+            "every": interval,
         }
 
     def launch(self, u: Array) -> tuple[Launch, int]:

@@ -28,10 +28,10 @@ class Pieces:
     """The pieces of faces between this rank and others, in the order in which they are received.
 
     Attributes:
-        element, face, child: the own side, (pieces,); child is 0 except on large sides.
+        element, face, child: the side on this rank, (pieces,); child is 0 except on large sides.
         ghost: the neighbour, counted from the first ghost.
-        place: position on the large side of a hanging face, -1 on conforming faces.
-        large: whether the own side is the large one.
+        child_position: position on the large side of a hanging face, -1 on conforming faces.
+        large: whether the side on this rank is the large one.
         peer: rank of the neighbour.
         sends: the pieces in the order in which they are sent.
     """
@@ -40,7 +40,7 @@ class Pieces:
     face: Indices
     child: Indices
     ghost: Indices
-    place: Indices
+    child_position: Indices
     large: npt.NDArray[np.bool_]
     peer: Indices
     sends: Indices
@@ -52,12 +52,12 @@ class Pieces:
         ghost = mesh.neighbours[element, face, child].astype(np.int64) - mesh.count
         peer = mesh.ghost_owner[ghost].astype(np.int64)
         large = np.asarray(mesh.level[mesh.count + ghost] > mesh.level[element], np.bool_)
-        place = np.where(large, child, mesh.child[element, face])
-        reads = np.lexsort((np.where(large, -1, place), face ^ 1, mesh.keys[mesh.count + ghost], peer))
+        child_position = np.where(large, child, mesh.child[element, face])
+        reads = np.lexsort((np.where(large, -1, child_position), face ^ 1, mesh.keys[mesh.count + ghost], peer))
         element, face, child, ghost = element[reads], face[reads], child[reads], ghost[reads]
-        place, large, peer = place[reads], large[reads], peer[reads]
-        sends = np.lexsort((np.where(large, place, -1), face, mesh.keys[element], peer))
-        return Pieces(element, face, child, ghost, place, large, peer, sends)
+        child_position, large, peer = child_position[reads], large[reads], peer[reads]
+        sends = np.lexsort((np.where(large, child_position, -1), face, mesh.keys[element], peer))
+        return Pieces(element, face, child, ghost, child_position, large, peer, sends)
 
     def __len__(self) -> int:
         """Return their number."""
@@ -80,7 +80,7 @@ def _words(slots: Indices, words: int) -> npt.NDArray[np.uint32]:
 
 
 def element_plan(mesh: Mesh, words: npt.NDArray[np.int64], size: int) -> HaloPlan:
-    """Return the plan for the `words` of elements of `size` words each, own elements before ghosts."""
+    """Return the plan for the `words` of elements of `size` words each, owned elements before ghosts."""
 
     def slots(elements: Indices) -> npt.NDArray[np.uint32]:
         return (elements[:, None] * size + words).ravel().astype(np.uint32)
@@ -92,7 +92,7 @@ def element_plan(mesh: Mesh, words: npt.NDArray[np.int64], size: int) -> HaloPla
 
 
 def with_ghosts(world: World, mesh: Mesh, rows: Floats) -> Floats:
-    """Return the rows of own elements (count, ...) followed by those of ghosts (collective)."""
+    """Return the rows of owned elements (count, ...) followed by those of ghosts (collective)."""
     if world.size == 1:
         return rows
     flat = rows.reshape(mesh.count, -1)

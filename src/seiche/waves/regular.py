@@ -42,19 +42,19 @@ class RegularGrid:
             flat = np.arange(first, min(first + chunk, count), dtype=np.int64)
             rows = np.unravel_index(flat, self.shape)
             points = np.stack([ticks[row] for ticks, row in zip(self._ticks, rows, strict=True)], axis=1)
-            elements, place = self._mesh.locate(points)
-            own = elements >= 0
-            if own.any():
-                numbers.append(flat[own])
-                values.append(self._interpolated(fields[elements[own]], place[own]))
+            elements, local = self._mesh.locate(points)
+            is_owned = elements >= 0
+            if is_owned.any():
+                numbers.append(flat[is_owned])
+                values.append(self._interpolated(fields[elements[is_owned]], local[is_owned]))
         return np.concatenate(numbers), np.concatenate(values)
 
-    def _interpolated(self, fields: Floats, place: Floats) -> Floats:
+    def _interpolated(self, fields: Floats, local: Floats) -> Floats:
         """Return the values (points, fields) of the elements' fields (points, fields, nodes) at local places."""
         dim, n = self._mesh.dim, self._basis.n
         values = np.asarray(fields, np.float64).reshape(*fields.shape[:2], *(n,) * dim)
         for axis in range(dim):  # x is the last axis of the array
-            values = np.einsum("pf...a,pa->pf...", values, self._basis.values(place[:, axis]))
+            values = np.einsum("pf...a,pa->pf...", values, self._basis.values(local[:, axis]))
         return np.asarray(values)
 
     def gather(self, fields: Floats, world: World) -> Floats:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from math import comb
 
 
-def places(begin: int, end: int, free: int) -> Iterator[int]:
+def stored_steps(begin: int, end: int, free: int) -> Iterator[int]:
     """Yield the steps at which to store `free` states before `end` is reversed; that of `begin` is already stored."""
     while free > 0 and end - begin > 1:
         begin += _forward(end - begin, free)

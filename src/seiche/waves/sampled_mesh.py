@@ -58,7 +58,7 @@ class SampledMesh(Mesh):
         near = [_near(point, generator) for point in _integers(sources, trees, brick)]
         corners = np.concatenate([corner, next_to[0], *(leaves.corner for leaves in near)])
         levels = np.concatenate([level, next_to[1], *(leaves.level for leaves in near)])
-        _, rows, place = np.unique(morton_keys(corners), return_index=True, return_inverse=True)
+        _, rows, inverse = np.unique(morton_keys(corners), return_index=True, return_inverse=True)
         mesh = SampledMesh(
             Forest(brick, corners[rows], levels[rows]),
             generator.leaves_of,
@@ -69,29 +69,29 @@ class SampledMesh(Mesh):
             tree_size=tree_size,
             origin=origin,
         )
-        counts = np.bincount(place.reshape(-1)[first], volumes / number, minlength=len(rows))
+        counts = np.bincount(inverse.reshape(-1)[first], volumes / number, minlength=len(rows))
         mesh.shares = np.asarray(counts, np.float64)
         return mesh
 
-    def _build(self, own: Forest, locate: object, cut_keys: Keys, rank: int) -> None:
+    def _build(self, leaves: Forest, locate: object, cut_keys: Keys, rank: int) -> None:
         """Find the neighbours that are in the sample."""
         children = 1 << (self.dim - 1)
-        self.level, self.corner = own.level, own.corner
+        self.level, self.corner = leaves.level, leaves.corner
         self.neighbours = np.full((self.count, self.faces, children), -1, np.int32)
         self.kinds = np.full(self.neighbours.shape, NONE, np.int8)
         self.child = np.full((self.count, self.faces), -1, np.int8)
         self.ghost_owner = np.zeros(0, np.int64)
         for face in range(self.faces):
-            points, outside = self.brick.wrap(self._across(own, face, 0))
+            points, outside = self.brick.wrap(self._across(leaves, face, 0))
             inner = np.nonzero(~outside)[0]
             self.kinds[inner, face, 0] = LOCAL
-            found = _find(own, points[inner])
-            self.neighbours[inner, face, 0] = found
-            large = inner[(found >= 0) & (own.level[found] == own.level[inner] + 1)]
+            indices = _find(leaves, points[inner])
+            self.neighbours[inner, face, 0] = indices
+            large = inner[(indices >= 0) & (leaves.level[indices] == leaves.level[inner] + 1)]
             for child in range(1, children):
-                points, _ = self.brick.wrap(self._across(own, face, child)[large])
+                points, _ = self.brick.wrap(self._across(leaves, face, child)[large])
                 self.kinds[large, face, child] = LOCAL
-                self.neighbours[large, face, child] = _find(own, points)
+                self.neighbours[large, face, child] = _find(leaves, points)
 
 
 def _integers(points: Floats, trees: Trees, brick: Brick) -> Integers:
@@ -102,9 +102,9 @@ def _integers(points: Floats, trees: Trees, brick: Brick) -> Integers:
 
 def _find(leaves: Forest, points: Integers) -> npt.NDArray[np.int64]:
     """Return the leaf of a sample that contains each integer point, -1 for none."""
-    place = np.maximum(leaves.leaf_of(points), 0)
-    offset = points - leaves.corner[place]
-    return np.where(((offset >= 0) & (offset < leaves.side[place, None])).all(1), place, -1)
+    leaf = np.maximum(leaves.leaf_of(points), 0)
+    offset = points - leaves.corner[leaf]
+    return np.where(((offset >= 0) & (offset < leaves.side[leaf, None])).all(1), leaf, -1)
 
 
 def _neighbours(leaves: Forest, generator: Generator) -> tuple[Integers, Integers]:
@@ -112,12 +112,12 @@ def _neighbours(leaves: Forest, generator: Generator) -> tuple[Integers, Integer
     brick, side = leaves.brick, leaves.side
     beyond = []
     for face in range(2 * brick.dim):
-        others = [axis for axis in range(brick.dim) if axis != face // 2]
-        for child in range(1 << len(others)):
+        tangents = [axis for axis in range(brick.dim) if axis != face // 2]
+        for child in range(1 << len(tangents)):
             points = leaves.corner.copy()
             points[:, face // 2] += side if face % 2 else -1
-            for bit, other in enumerate(others):
-                points[:, other] += (child >> bit & 1) * (side >> 1)
+            for bit, tangent in enumerate(tangents):
+                points[:, tangent] += (child >> bit & 1) * (side >> 1)
             points, outside = brick.wrap(points)
             beyond.append(points[~outside])
     return generator.leaves_of(np.unique(np.concatenate(beyond), axis=0))

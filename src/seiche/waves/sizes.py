@@ -49,9 +49,9 @@ def elements_per_wavelength(nodes: int, error: float) -> float:
     if not 1e-5 <= error <= 0.1:
         raise CaseError(f"refinement by wavelength: error {error:g} per wavelength must be between 1e-5 and 0.1")
     numbers = np.log(ELEMENTS_PER_WAVELENGTH[nodes])
-    at = -np.log10(error) - 2.0
-    piece = 0 if at < 1.0 else 1
-    return float(np.exp(numbers[piece] + (at - piece) * (numbers[piece + 1] - numbers[piece])))
+    decade = -np.log10(error) - 2.0
+    piece = 0 if decade < 1.0 else 1
+    return float(np.exp(numbers[piece] + (decade - piece) * (numbers[piece + 1] - numbers[piece])))
 
 
 class SizeField:
@@ -88,7 +88,7 @@ class SizeField:
         ]
         images = np.array(list(itertools.product(*shifts)), np.float64)
         dim = brick.dim
-        lower, upper = ((places + images[:, None]).reshape(-1, dim) for places in (lower, upper))
+        lower, upper = ((corners + images[:, None]).reshape(-1, dim) for corners in (lower, upper))
         size = np.tile(self.size, len(images))
         # A box farther away than the side of a tree splits none; boxes that are not images are kept.
         used = size + np.maximum(np.maximum(lower - brick.trees, -upper).max(1), 0.0) < 1.0
@@ -104,16 +104,16 @@ class SizeField:
         for rows in _groups(lower, side) if len(self.size) > _MANY else [np.arange(len(lower))]:
             low, high = lower[rows], lower[rows] + side
             gap = np.maximum(self.lower - high.max(0), low.min(0) - self.upper).max(1)
-            near = np.nonzero(self.size + np.maximum(gap, 0.0) < side)[0]
-            step = max(1, _PAIRS // max(1, len(near)))
+            close = np.nonzero(self.size + np.maximum(gap, 0.0) < side)[0]
+            step = max(1, _PAIRS // max(1, len(close)))
             for first in range(0, len(rows), step):
-                some, distance = slice(first, first + step), np.zeros((1, 1))
+                group, distance = slice(first, first + step), np.zeros((1, 1))
                 for axis in range(lower.shape[1]):
-                    below, above = self.lower[near, axis], self.upper[near, axis]
+                    below, above = self.lower[close, axis], self.upper[close, axis]
                     distance = np.maximum(
-                        distance, np.maximum(below - high[some, axis, None], low[some, axis, None] - above)
+                        distance, np.maximum(below - high[group, axis, None], low[group, axis, None] - above)
                     )
-                result[rows[some]] = np.any(self.size[near] + distance < side, axis=1)
+                result[rows[group]] = np.any(self.size[close] + distance < side, axis=1)
         return result
 
 
@@ -151,9 +151,9 @@ class Generator:
             last = key + np.uint64((1 << dim * (depth - level)) - 1)
             return np.asarray((key < np.uint64(high)) & (last >= np.uint64(low)))
 
-        found = self._leaves(self.brick.roots(), meets)
-        own = np.asarray((found.key >= np.uint64(low)) & (found.key < np.uint64(high)))
-        return found if own.all() else Forest(self.brick, found.corner[own], found.level[own])
+        leaves = self._leaves(self.brick.roots(), meets)
+        in_range = np.asarray((leaves.key >= np.uint64(low)) & (leaves.key < np.uint64(high)))
+        return leaves if in_range.all() else Forest(self.brick, leaves.corner[in_range], leaves.level[in_range])
 
     def leaves_in(self, lower: Integers, upper: Integers) -> Forest:
         """Return the leaves that meet one of the boxes [lower, upper), (boxes, dim) in integer coordinates."""

@@ -4,7 +4,7 @@
 One step is five stages of the Runge-Kutta scheme (theory/waves, eq. 15); each consists of
 
 - mortar corrections: terms of the large sides of hanging faces, from the traces of both sides
-- elements: k <- A k + dt L(u), u <- u + B k and new traces, with volume, faces and integration in one sweep
+- elements: y <- A y + dt L(u), u <- u + B y and new traces, with volume, faces and integration in one sweep
 - sources: the same for point sources, in the elements that contain some
 - mortar traces: traces of large sides at the nodes of their small neighbours
 
@@ -169,13 +169,15 @@ class WaveSolver(SolverBase):
         timing = self._clock, self._window, self.dt
         return SourceTerms(self.operator, sources, timing, self.world, options) if sources else None
 
-    def _add_probes(self, receivers: Sequence[Sequence[float]], every: int, peak_side: int | None) -> None:
+    def _add_probes(self, receivers: Sequence[Sequence[float]], sample_interval: int, peak_side: int | None) -> None:
         """Create receivers and peak velocities; both include the incident fields of the sources."""
         incident = self.sources.incident if self.sources is not None else None
         self.receivers: Receivers | None = None
         self.peak: Peak | None = None
         if len(receivers):
-            self.receivers = Receivers(self.operator, receivers, self._clock, self._window, self.world, every=every)
+            self.receivers = Receivers(
+                self.operator, receivers, self._clock, self._window, self.world, interval=sample_interval
+            )
             self.receivers.incident = incident
         if peak_side is not None:
             self.peak = Peak(self.operator, peak_side, self.world)

@@ -149,20 +149,20 @@ class Points:
 
 
 def share_out(
-    mesh: Mesh, basis: Basis, positions: Sequence[Sequence[float]], what: str, world: World | None = None
+    mesh: Mesh, basis: Basis, positions: Sequence[Sequence[float]], label: str, world: World | None = None
 ) -> Points:
     """Return this rank's parts of points; the elements around a face, edge or corner have equal shares (collective).
 
     The positions are the same on every rank. Raises CaseError for a point outside the mesh.
     """
     world = world or World.serial()
-    touching = [mesh.elements_at(position, what) for position in positions]
+    touching = [mesh.elements_at(position, label) for position in positions]
     counts = world.allreduce_sum(np.array([len(elements) for elements, _ in touching], np.int64))
     parts = sorted(
         (
-            (int(element), point, 1.0 / float(counts[point]), basis.values(place))
-            for point, (elements, places) in enumerate(touching)
-            for element, place in zip(elements, places, strict=True)
+            (int(element), point, 1.0 / float(counts[point]), basis.values(local))
+            for point, (elements, locals_of_point) in enumerate(touching)
+            for element, local in zip(elements, locals_of_point, strict=True)
         ),
         key=lambda part: part[:2],
     )

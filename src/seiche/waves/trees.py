@@ -36,7 +36,7 @@ def stretched(count: int, width: float, beyond: tuple[int, int], growth: float =
         raise CaseError(f"stretched axis: {count} trees are too few for {beyond[0]} before and {beyond[1]} after")
     if not 1.0 <= growth <= _STEEPEST:
         raise CaseError(f"stretched axis: growth {growth:g} must be between 1 and {_STEEPEST:g}")
-    before, after = ([width * growth ** (place + 1) for place in range(number)] for number in beyond)
+    before, after = ([width * growth ** (index + 1) for index in range(number)] for number in beyond)
     return [*reversed(before), *(width,) * count, *after]
 
 
@@ -78,12 +78,12 @@ class Trees:
         widths = [along[tree[:, axis]] for axis, along in enumerate(self.widths)]
         return np.asarray(np.stack(widths, 1) * 2.0 ** -level[:, None])
 
-    def places(self, corner: Integers, depth: int) -> Floats:
+    def positions(self, corner: Integers, depth: int) -> Floats:
         """Return the positions of integer corners (n, dim), (n, dim)."""
         tree = corner >> depth
         within = (corner - (tree << depth)) / (1 << depth)
         axes = zip(self.edges, self.widths, tree.T, within.T, strict=True)
-        return np.asarray(np.stack([edges[at] + widths[at] * offset for edges, widths, at, offset in axes], 1))
+        return np.asarray(np.stack([edges[tree] + widths[tree] * offset for edges, widths, tree, offset in axes], 1))
 
     def in_units(self, points: Floats) -> Floats:
         """Return points (..., dim) in units of trees from the lower corner, extrapolated outside the brick."""

@@ -30,7 +30,7 @@ def built_kernels() -> Iterator[KernelSpec]:
 
 
 def default_kernels() -> Iterator[KernelSpec]:
-    """Yield what the defaults of all solvers need beyond the table: a wheel runs them without a compiler."""
+    """Yield the kernels that default settings of all solvers need beyond the table, so that wheels need no compiler."""
     for module in _DEFAULT:
         yield from module.default_kernels()
 

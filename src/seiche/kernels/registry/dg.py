@@ -95,159 +95,169 @@ class Discretisation:
         return (*arrays, ("count", "int64"), ("derivative", (self.real, self.nodes**2)))
 
 
-def words_per_stage(of: Discretisation, variant: Variant = "fused") -> float:
+def words_per_stage(scheme: Discretisation, variant: Variant = "fused") -> float:
     """Return the words per node that an inner stage moves, each array once (theory/waves, section 8)."""
-    faces = 2 * of.dim / of.nodes
-    trace = faces * of.slot / of.face_nodes
+    faces = 2 * scheme.dim / scheme.nodes
+    trace = faces * scheme.slot / scheme.face_nodes
     if variant == "fused":
-        return 4 * of.fields + 2 * trace
+        return 4 * scheme.fields + 2 * trace
     if variant == "fused-flux":
-        return 7 * of.fields + 2 * trace
-    changed = 2 if of.medium == "acoustic" else 3 * of.dim - 1  # unknowns that a face changes
-    return 7 * of.fields + of.dim + 1 + 2 * trace + faces * 2 * (of.waves + changed)
+        return 7 * scheme.fields + 2 * trace
+    changed = 2 if scheme.medium == "acoustic" else 3 * scheme.dim - 1  # unknowns that a face changes
+    return 7 * scheme.fields + scheme.dim + 1 + 2 * trace + faces * 2 * (scheme.waves + changed)
 
 
-def words_per_node(of: Discretisation, variant: Variant = "fused") -> float:
+def words_per_node(scheme: Discretisation, variant: Variant = "fused") -> float:
     """Return the words per node and stage, mean of the five stages (first: no register read, last: none written)."""
-    return words_per_stage(of, variant) - 0.4 * of.fields
+    return words_per_stage(scheme, variant) - 0.4 * scheme.fields
 
 
-def words_of_memory_variables(of: Discretisation, mechanisms: int) -> float:
+def words_of_memory_variables(scheme: Discretisation, mechanisms: int) -> float:
     """Return the additional words per node and stage (mean of five) for attenuation with the fused-flux variant."""
-    return 3.6 * mechanisms * (of.fields - of.dim)
+    return 3.6 * mechanisms * (scheme.fields - scheme.dim)
 
 
-def words_per_leap(of: Discretisation) -> float:
+def words_per_leap(scheme: Discretisation) -> float:
     """Return the words per node that a leapfrog step moves: advanced unknowns twice, all once for the other half."""
-    trace = 2 * of.dim / of.nodes * of.slot / of.face_nodes
-    return 3 * of.fields + 2 * trace
+    trace = 2 * scheme.dim / scheme.nodes * scheme.slot / scheme.face_nodes
+    return 3 * scheme.fields + 2 * trace
 
 
-def team_of(of: Discretisation) -> Team:
+def team_of(scheme: Discretisation) -> Team:
     """Return the fastest measured team of a stage (upwind flux, constant media, no hanging faces)."""
-    measured = TEAMS[of.medium, of.real] if of.dim == 3 else {}
-    return measured.get(of.nodes) or Team(max(1, 128 // of.face_nodes))
+    measured = TEAMS[scheme.medium, scheme.real] if scheme.dim == 3 else {}
+    return measured.get(scheme.nodes) or Team(max(1, 128 // scheme.face_nodes))
 
 
-def fused_stage(of: Discretisation, position: Position, team: Team | None = None) -> KernelSpec:
+def fused_stage(scheme: Discretisation, position: Position, team: Team | None = None) -> KernelSpec:
     """One Runge-Kutta stage in one sweep, by `team` or the fastest measured one."""
-    return _sweep(of, position, team or team_of(of))
+    return _sweep(scheme, position, team or team_of(scheme))
 
 
-def rates(of: Discretisation) -> KernelSpec:
+def rates(scheme: Discretisation) -> KernelSpec:
     """Volume and faces in one sweep: stores L(u) in place of the register."""
-    return _sweep(of, "rates", team_of(of))
+    return _sweep(scheme, "rates", team_of(scheme))
 
 
-def _sweep(of: Discretisation, position: str, team: Team) -> KernelSpec:
-    members: Members = (("on", of.members), *pointers("u k trace next_trace"), ("reach", "int64"))
-    name = f"FusedStage<{of.type},Position::{position}"
-    return _by_team(of, team, name, "dg/stage.hpp", (*members, *numbers(of.real, "a b dt")))
+def _sweep(scheme: Discretisation, position: str, team: Team) -> KernelSpec:
+    members: Members = (("on", scheme.members), *pointers("u k trace next_trace"), ("reach", "int64"))
+    name = f"FusedStage<{scheme.type},Position::{position}"
+    return _by_team(scheme, team, name, "dg/stage.hpp", (*members, *numbers(scheme.real, "a b dt")))
 
 
-def _by_team(of: Discretisation, team: Team, name: str, header: str, members: Members) -> KernelSpec:
+def _by_team(scheme: Discretisation, team: Team, name: str, header: str, members: Members) -> KernelSpec:
     """Return a kernel of whole elements; its last template arguments describe the team."""
-    spec = _element_kernel(of, f"{name},{team.elements},{team.layers},{team.tuning}>", header, members)
-    return replace(spec, threads=of.face_nodes * team.elements * team.layers, blocks=team.blocks, may_spill=True)
+    spec = _element_kernel(scheme, f"{name},{team.elements},{team.layers},{team.tuning}>", header, members)
+    return replace(spec, threads=scheme.face_nodes * team.elements * team.layers, blocks=team.blocks, may_spill=True)
 
 
-def _element_kernel(of: Discretisation, functor: str, header: str, members: Members) -> KernelSpec:
-    return KernelSpec(functor, header, members, max_registers=255, team=True, parts=of.parts)
+def _element_kernel(scheme: Discretisation, functor: str, header: str, members: Members) -> KernelSpec:
+    return KernelSpec(functor, header, members, max_registers=255, team=True, parts=scheme.parts)
 
 
-def volume(of: Discretisation) -> KernelSpec:
+def volume(scheme: Discretisation) -> KernelSpec:
     """The volume integrals as contributions, for the separate variant."""
-    team = team_of(of)
-    members: Members = (("on", of.members), *pointers("u contributions"), ("weights", (of.real, of.nodes)))
-    spec = _element_kernel(of, f"Volume<{of.type},{team.elements},{team.layers}>", "dg/separate.hpp", members)
-    return replace(spec, threads=of.face_nodes * team.elements * team.layers, may_spill=True)
+    team = team_of(scheme)
+    members: Members = (("on", scheme.members), *pointers("u contributions"), ("weights", (scheme.real, scheme.nodes)))
+    spec = _element_kernel(scheme, f"Volume<{scheme.type},{team.elements},{team.layers}>", "dg/separate.hpp", members)
+    return replace(spec, threads=scheme.face_nodes * team.elements * team.layers, may_spill=True)
 
 
-def face_flux(of: Discretisation) -> KernelSpec:
+def face_flux(scheme: Discretisation) -> KernelSpec:
     """The face integrals, added to the contributions; one item per element."""
-    members: Members = (("on", of.members), *pointers("u trace contributions"), ("weights", (of.real, of.nodes)))
-    return _per_element(of, f"FaceFlux<{of.type}>", "dg/separate.hpp", members)
+    members: Members = (
+        ("on", scheme.members),
+        *pointers("u trace contributions"),
+        ("weights", (scheme.real, scheme.nodes)),
+    )
+    return _per_element(scheme, f"FaceFlux<{scheme.type}>", "dg/separate.hpp", members)
 
 
-def integrate(of: Discretisation, position: Position, weighed: bool) -> KernelSpec:
+def integrate(scheme: Discretisation, position: Position, weighed: bool) -> KernelSpec:
     """State, register and traces from rates, or from contributions `weighed` by the inverse mass; spills on sm_80."""
     arrays = pointers("u k next_trace rates inverse_mass")
-    members: Members = (("on", of.members), *arrays, *numbers(of.real, "a b dt"))
-    functor = f"Integrate<{of.type},Position::{position},{str(weighed).lower()}>"
-    return replace(_element_kernel(of, functor, "dg/integrate.hpp", members), may_spill=True)
+    members: Members = (("on", scheme.members), *arrays, *numbers(scheme.real, "a b dt"))
+    functor = f"Integrate<{scheme.type},Position::{position},{str(weighed).lower()}>"
+    return replace(_element_kernel(scheme, functor, "dg/integrate.hpp", members), may_spill=True)
 
 
-def integrate_attenuated(of: Discretisation, position: Position, mechanisms: int) -> KernelSpec:
+def integrate_attenuated(scheme: Discretisation, position: Position, mechanisms: int) -> KernelSpec:
     """State, register, traces and memory variables of attenuation, from rates."""
     arrays = pointers("u k next_trace rates memory memory_k shares")
-    frequencies = ("frequencies", (of.real, mechanisms))
-    members: Members = (("on", of.members), *arrays, frequencies, *numbers(of.real, "a b dt"))
-    functor = f"IntegrateAttenuated<{of.type},Position::{position},{mechanisms},{str(of.nodal).lower()}>"
-    return _element_kernel(of, functor, "dg/attenuate.hpp", members)
+    frequencies = ("frequencies", (scheme.real, mechanisms))
+    members: Members = (("on", scheme.members), *arrays, frequencies, *numbers(scheme.real, "a b dt"))
+    functor = f"IntegrateAttenuated<{scheme.type},Position::{position},{mechanisms},{str(scheme.nodal).lower()}>"
+    return _element_kernel(scheme, functor, "dg/attenuate.hpp", members)
 
 
-def damp_memory(of: Discretisation, mechanisms: int) -> KernelSpec:
+def damp_memory(scheme: Discretisation, mechanisms: int) -> KernelSpec:
     """The decay of memory variables in an absorbing layer; one item per element of the layer."""
     arrays = pointers("memory elements factors")
-    return _per_element(of, f"DampMemory<{of.type},{mechanisms}>", "dg/attenuate.hpp", arrays)
+    return _per_element(scheme, f"DampMemory<{scheme.type},{mechanisms}>", "dg/attenuate.hpp", arrays)
 
 
-def leap_team(of: Discretisation) -> Team:
+def leap_team(scheme: Discretisation) -> Team:
     """Return the team of both halves of a leapfrog step."""
-    if of.dim == 2 or of.nodes not in LEAPS[of.medium]:
-        return Team(max(1, 128 // of.face_nodes), early=False)
-    elements, layers = LEAPS[of.medium][of.nodes]
-    reach = max(1, NODES_AHEAD // (elements * int(of.nodes**of.dim)))
-    return Team(elements, layers, reach, LEAP_BLOCKS.get((of.medium, of.real), {}).get(of.nodes, 0), early=False)
+    if scheme.dim == 2 or scheme.nodes not in LEAPS[scheme.medium]:
+        return Team(max(1, 128 // scheme.face_nodes), early=False)
+    elements, layers = LEAPS[scheme.medium][scheme.nodes]
+    reach = max(1, NODES_AHEAD // (elements * int(scheme.nodes**scheme.dim)))
+    return Team(
+        elements, layers, reach, LEAP_BLOCKS.get((scheme.medium, scheme.real), {}).get(scheme.nodes, 0), early=False
+    )
 
 
-def leap(of: Discretisation, half: Half, team: Team | None = None) -> KernelSpec:
+def leap(scheme: Discretisation, half: Half, team: Team | None = None) -> KernelSpec:
     """One half of a leapfrog step with the central flux, by `team` or the fastest measured one."""
-    members: Members = (("on", of.members), *pointers("u trace"), ("reach", "int64"), ("dt", of.real))
-    return _by_team(of, team or leap_team(of), f"Leap<{of.type},Half::{half}", "dg/leap.hpp", members)
+    members: Members = (("on", scheme.members), *pointers("u trace"), ("reach", "int64"), ("dt", scheme.real))
+    return _by_team(scheme, team or leap_team(scheme), f"Leap<{scheme.type},Half::{half}", "dg/leap.hpp", members)
 
 
-def absorbing_impedance(of: Discretisation) -> KernelSpec:
+def absorbing_impedance(scheme: Discretisation) -> KernelSpec:
     """The impedance of absorbing sides in leapfrog; one item per adjacent element."""
-    return _per_element(of, f"Resist<{of.type}>", "dg/sponge.hpp", (("on", of.members), *_DAMPING))
+    return _per_element(scheme, f"Resist<{scheme.type}>", "dg/sponge.hpp", (("on", scheme.members), *_DAMPING))
 
 
 _DAMPING = pointers("u trace elements factors")
 _MORTARS = pointers("sides small_slots large_slots faces halves projections")
 
 
-def _per_element(of: Discretisation, functor: str, header: str, members: Members, *, alone: bool = False) -> KernelSpec:
+def _per_element(
+    scheme: Discretisation, functor: str, header: str, members: Members, *, alone: bool = False
+) -> KernelSpec:
     """Return a kernel with one team per point, face or element; `alone` if these are few."""
-    nodes = of.face_nodes * of.nodes if alone else of.face_nodes
-    return replace(_element_kernel(of, functor, header, members), threads=min(256, max(32, -(-nodes // 32) * 32)))
+    nodes = scheme.face_nodes * scheme.nodes if alone else scheme.face_nodes
+    return replace(_element_kernel(scheme, functor, header, members), threads=min(256, max(32, -(-nodes // 32) * 32)))
 
 
-def _mortar_kernel(of: Discretisation, name: str, arrays: str) -> KernelSpec:
-    functor = f"{name}<{of.type},{str(of.nodal).lower()}>"
-    return _per_element(of, functor, "dg/mortar.hpp", (("mortars", _MORTARS), *pointers(arrays)))
+def _mortar_kernel(scheme: Discretisation, name: str, arrays: str) -> KernelSpec:
+    functor = f"{name}<{scheme.type},{str(scheme.nodal).lower()}>"
+    return _per_element(scheme, functor, "dg/mortar.hpp", (("mortars", _MORTARS), *pointers(arrays)))
 
 
-def mortar_traces(of: Discretisation) -> KernelSpec:
+def mortar_traces(scheme: Discretisation) -> KernelSpec:
     """Traces of the large sides of hanging faces at the nodes of their small neighbours."""
-    return _mortar_kernel(of, "MortarTraces", "u trace")
+    return _mortar_kernel(scheme, "MortarTraces", "u trace")
 
 
-def mortar_corrections(of: Discretisation) -> KernelSpec:
+def mortar_corrections(scheme: Discretisation) -> KernelSpec:
     """Contributions of hanging faces to their large sides."""
-    return _mortar_kernel(of, "MortarCorrections", "u trace corrections")
+    return _mortar_kernel(scheme, "MortarCorrections", "u trace corrections")
 
 
-def write_traces(of: Discretisation) -> KernelSpec:
+def write_traces(scheme: Discretisation) -> KernelSpec:
     """The traces of a whole state."""
-    return _per_element(of, f"WriteTraces<{of.type}>", "dg/points.hpp", (("on", of.members), *pointers("u trace")))
+    return _per_element(
+        scheme, f"WriteTraces<{scheme.type}>", "dg/points.hpp", (("on", scheme.members), *pointers("u trace"))
+    )
 
 
-def add_sources(of: Discretisation, stages: int = 5) -> KernelSpec:
+def add_sources(scheme: Discretisation, stages: int = 5) -> KernelSpec:
     """Point sources, one item per element with sources, in a scheme of `stages` (a scheme of two has no register)."""
     arrays = pointers("u k next_trace elements first weights strengths amplitudes clock")
     integers: Members = (("sources", "int64"), ("stage", "int32"))
-    members: Members = (("on", of.members), *arrays, *integers, *numbers(of.real, "b dt"))
-    return _per_element(of, f"AddSources<{of.type},{stages}>", "dg/points.hpp", members, alone=True)
+    members: Members = (("on", scheme.members), *arrays, *integers, *numbers(scheme.real, "b dt"))
+    return _per_element(scheme, f"AddSources<{scheme.type},{stages}>", "dg/points.hpp", members, alone=True)
 
 
 _COLUMNS: Members = (
@@ -257,51 +267,53 @@ _COLUMNS: Members = (
 )
 
 
-def add_incident(of: Discretisation, stages: int = 5) -> KernelSpec:
+def add_incident(scheme: Discretisation, stages: int = 5) -> KernelSpec:
     """The waves of point sources at the faces of their boxes; one item per element; spills 28 bytes on sm_80."""
     arrays = pointers("u k next_trace elements first records factors outer")
-    state: Members = (("on", of.members), ("mortars", _MORTARS), ("at", _COLUMNS), *arrays)
-    members: Members = (*state, ("stage", "int32"), ("offset", "float64"), *numbers(of.real, "b dt"))
-    return replace(_per_element(of, f"AddIncident<{of.type},{stages}>", "dg/incident.hpp", members), may_spill=True)
+    state: Members = (("on", scheme.members), ("mortars", _MORTARS), ("at", _COLUMNS), *arrays)
+    members: Members = (*state, ("stage", "int32"), ("offset", "float64"), *numbers(scheme.real, "b dt"))
+    return replace(
+        _per_element(scheme, f"AddIncident<{scheme.type},{stages}>", "dg/incident.hpp", members), may_spill=True
+    )
 
 
-def add_contrast(of: Discretisation, stages: int = 5) -> KernelSpec:
+def add_contrast(scheme: Discretisation, stages: int = 5) -> KernelSpec:
     """The same where the medium of a box differs from that of the source; one item per element."""
     arrays = pointers("u k next_trace elements first tables factors")
-    state: Members = (("on", of.members), ("at", _COLUMNS), *arrays)
-    members: Members = (*state, ("stage", "int32"), ("offset", "float64"), *numbers(of.real, "b dt"))
-    return _per_element(of, f"AddContrast<{of.type},{stages}>", "dg/incident.hpp", members, alone=True)
+    state: Members = (("on", scheme.members), ("at", _COLUMNS), *arrays)
+    members: Members = (*state, ("stage", "int32"), ("offset", "float64"), *numbers(scheme.real, "b dt"))
+    return _per_element(scheme, f"AddContrast<{scheme.type},{stages}>", "dg/incident.hpp", members, alone=True)
 
 
-def incident_motion(of: Discretisation) -> KernelSpec:
+def incident_motion(scheme: Discretisation) -> KernelSpec:
     """The incident velocities at a side of the mesh; one item per element there that is in a box."""
     members: Members = (("at", _COLUMNS), *pointers("items first tables factors motion"), ("offset", "float64"))
-    return _per_element(of, f"IncidentMotion<{of.type}>", "dg/incident.hpp", members)
+    return _per_element(scheme, f"IncidentMotion<{scheme.type}>", "dg/incident.hpp", members)
 
 
-def record(of: Discretisation) -> KernelSpec:
+def record(scheme: Discretisation) -> KernelSpec:
     """The unknowns at receivers."""
     arrays = pointers("u elements weights clock samples")
     members: Members = (*arrays, ("receivers", "int64"), ("every", "int32"))
-    return _per_element(of, f"Record<{of.type}>", "dg/points.hpp", members)
+    return _per_element(scheme, f"Record<{scheme.type}>", "dg/points.hpp", members)
 
 
-def halve_traces(of: Discretisation, back: bool = False) -> KernelSpec:
+def halve_traces(scheme: Discretisation, back: bool = False) -> KernelSpec:
     """Slots of traces to messages of half precision, or `back`; one item per slot."""
-    functor = f"{'Restore' if back else 'Halve'}Traces<{CPP_TYPE[of.real]},{of.slot}>"
+    functor = f"{'Restore' if back else 'Halve'}Traces<{CPP_TYPE[scheme.real]},{scheme.slot}>"
     arrays = pointers("messages slots trace" if back else "trace slots messages")
-    return _per_element(of, functor, "dg/ghosts.hpp", arrays)
+    return _per_element(scheme, functor, "dg/ghosts.hpp", arrays)
 
 
-def damp(of: Discretisation) -> KernelSpec:
+def damp(scheme: Discretisation) -> KernelSpec:
     """The decay in an absorbing layer; one item per element of the layer."""
-    return _per_element(of, f"Damp<{of.type}>", "dg/sponge.hpp", (("on", of.members), *_DAMPING))
+    return _per_element(scheme, f"Damp<{scheme.type}>", "dg/sponge.hpp", (("on", scheme.members), *_DAMPING))
 
 
-def peak_motion(of: Discretisation) -> KernelSpec:
+def peak_motion(scheme: Discretisation) -> KernelSpec:
     """The largest velocities on a side of the mesh; one item per adjacent element."""
     members: Members = (*pointers("u elements peaks motion"), *numbers("int32", "axis side moves"))
-    return _per_element(of, f"PeakMotion<{of.type}>", "dg/peak.hpp", members)
+    return _per_element(scheme, f"PeakMotion<{scheme.type}>", "dg/peak.hpp", members)
 
 
 def advance_clock() -> KernelSpec:
@@ -314,14 +326,14 @@ def default_kernels() -> Iterator[KernelSpec]:
     yield advance_clock()
     choices = product(get_args(Medium), (2, 3), get_args(Real), (False, True), (False, True))
     for medium, dim, real, nodal, hanging in choices:
-        of = Discretisation(medium, dim, NODES, UPWIND, real, nodal, hanging)
+        scheme = Discretisation(medium, dim, NODES, UPWIND, real, nodal, hanging)
         for position in get_args(Position):
-            yield from (fused_stage(of, position), integrate_attenuated(of, position, MECHANISMS))
-        yield from (rates(of), damp_memory(of, MECHANISMS), damp(of), peak_motion(of))
-        yield from (write_traces(of), add_sources(of), record(of))
-        yield from (add_incident(of), add_contrast(of), incident_motion(of))
+            yield from (fused_stage(scheme, position), integrate_attenuated(scheme, position, MECHANISMS))
+        yield from (rates(scheme), damp_memory(scheme, MECHANISMS), damp(scheme), peak_motion(scheme))
+        yield from (write_traces(scheme), add_sources(scheme), record(scheme))
+        yield from (add_incident(scheme), add_contrast(scheme), incident_motion(scheme))
         if hanging:
-            yield from (mortar_traces(of), mortar_corrections(of))
+            yield from (mortar_traces(scheme), mortar_corrections(scheme))
 
 
 def other_kernels() -> Iterator[KernelSpec]:
@@ -331,24 +343,35 @@ def other_kernels() -> Iterator[KernelSpec]:
         yield halve_traces(Discretisation("elastic", 3, 8, real="float32"), back)
     for medium in get_args(Medium):
         for real in get_args(Real):
-            of = Discretisation(medium, 3, 8, real=real)
+            scheme = Discretisation(medium, 3, 8, real=real)
             for position in get_args(Position):
-                yield fused_stage(of, position)
-                yield integrate(of, position, weighed=position == "inner")
-            yield from (rates(of), volume(of), face_flux(of), integrate_attenuated(of, "inner", 3))
+                yield fused_stage(scheme, position)
+                yield integrate(scheme, position, weighed=position == "inner")
+            yield from (rates(scheme), volume(scheme), face_flux(scheme), integrate_attenuated(scheme, "inner", 3))
             yield from (leap(Discretisation(medium, 3, 8, CENTRAL, real), half) for half in get_args(Half))
         for nodes in (2, 5, 10):
             yield fused_stage(Discretisation(medium, 3, nodes), "inner")
         hanging = Discretisation(medium, 3, 5, nodal=True, hanging=True)
         central = Discretisation(medium, 2, 5, flux=CENTRAL, hanging=True)
-        for of in (hanging, central):
-            yield fused_stage(of, "inner")
-            yield from (rates(of), volume(of), face_flux(of), integrate(of, "inner", weighed=True))
-            yield from (integrate_attenuated(of, "inner", 3), damp_memory(of, 3))
-            if of.flux == CENTRAL:
-                yield from (leap(of, "velocities"), leap(of, "stresses"), absorbing_impedance(of), add_sources(of, 2))
-            yield from (mortar_traces(of), mortar_corrections(of), write_traces(of), add_sources(of), record(of))
-            yield from (damp(of), peak_motion(of))
-        for of in (hanging, Discretisation(medium, 3, 8, real="float32")):
-            yield from (add_incident(of), add_contrast(of), incident_motion(of))
+        for scheme in (hanging, central):
+            yield fused_stage(scheme, "inner")
+            yield from (rates(scheme), volume(scheme), face_flux(scheme), integrate(scheme, "inner", weighed=True))
+            yield from (integrate_attenuated(scheme, "inner", 3), damp_memory(scheme, 3))
+            if scheme.flux == CENTRAL:
+                yield from (
+                    leap(scheme, "velocities"),
+                    leap(scheme, "stresses"),
+                    absorbing_impedance(scheme),
+                    add_sources(scheme, 2),
+                )
+            yield from (
+                mortar_traces(scheme),
+                mortar_corrections(scheme),
+                write_traces(scheme),
+                add_sources(scheme),
+                record(scheme),
+            )
+            yield from (damp(scheme), peak_motion(scheme))
+        for scheme in (hanging, Discretisation(medium, 3, 8, real="float32")):
+            yield from (add_incident(scheme), add_contrast(scheme), incident_motion(scheme))
         yield from (add_incident(Discretisation(medium, 3, 5, CENTRAL), 2), add_contrast(hanging, 2))

@@ -64,9 +64,9 @@ def relaxation_type(relaxation: str, real: Real, collision: str = "trt") -> tupl
     members: Members
     if relaxation == "constant":
         name, members = f"ConstantRates<{CPP_TYPE[real]}>", numbers(real, "even odd")
-    elif (of := relaxation.partition(" "))[0] in INSIDE:
-        slots, member = IMMERSED[INSIDE[of[0]]]
-        planes = int(of[2] or 1)
+    elif (words := relaxation.partition(" "))[0] in INSIDE:
+        slots, member = IMMERSED[INSIDE[words[0]]]
+        planes = int(words[2] or 1)
         name = f"InsideRates<{CPP_TYPE[real]},{slots}{f',{planes}' if planes > 1 else ''}>"
         rates = numbers((real, 1 << planes), "even odd")
         members = (("inside", "ptr"), ("slots", (member,)), ("words", "int64"), *rates)
@@ -237,8 +237,8 @@ def incoming_depth(real: Real, store: Store, *, velocity_set: str = "D3Q19") -> 
     return _depth("IncomingDepth", real, store, velocity_set, (("observed", "ptr"),))
 
 
-def _depth(name: str, real: Real, store: Store, velocity_set: str, more: Members) -> KernelSpec:
-    members: Members = (*pointers("f slots row values"), ("stride", "int64"), *more)
+def _depth(name: str, real: Real, store: Store, velocity_set: str, extra: Members) -> KernelSpec:
+    members: Members = (*pointers("f slots row values"), ("stride", "int64"), *extra)
     types = f"{velocity_set},{CPP_TYPE[real]},{CPP_TYPE[store]}"
     return KernelSpec(f"{name}<{types}>", "flow/plane_pressure.hpp", members)
 

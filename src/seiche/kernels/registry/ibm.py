@@ -48,14 +48,14 @@ def interpolate(delta: Delta, real: Real, space: Space) -> KernelSpec:
 
 def interpolate_group(delta: Delta, real: Real, space: Space) -> KernelSpec:
     """The same with GROUP vertices per team."""
-    one = interpolate(delta, real, space)
-    members: Members = (("one", one.members), ("count", "int64"))
-    name = one.type.replace("Interpolate", "InterpolateGroup")
+    single = interpolate(delta, real, space)
+    members: Members = (("one", single.members), ("count", "int64"))
+    name = single.type.replace("Interpolate", "InterpolateGroup")
     # With walls the compiler spills unnecessarily unless the number of resident teams is specified.
     threads = GROUP * SUPPORT[delta]
     resident, registers = (384, 168) if real == "float64" else (512, 128)
     blocks = 0 if space == "open" else -(-resident // threads)
-    return KernelSpec(name, one.header, members, threads=threads, blocks=blocks, max_registers=registers, team=True)
+    return KernelSpec(name, single.header, members, threads=threads, blocks=blocks, max_registers=registers, team=True)
 
 
 def count_vertices(delta: Delta) -> KernelSpec:

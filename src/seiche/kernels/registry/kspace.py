@@ -124,10 +124,10 @@ def _header_of(finish: Finish) -> str:
 def density(dimensions: int, varying: bool, nonlinear: bool, finish: Finish, real: Real) -> KernelSpec:
     """Conservation of mass, followed by the computation `finish`."""
     medium, medium_members = medium_type(varying, real)
-    then, finish_members = finish_type(finish, nonlinear, real)
+    finish_name, finish_members = finish_type(finish, nonlinear, real)
     policies: Members = (("medium", medium_members), ("finish", finish_members))
     members: Members = (*pointers("rho derivative pml"), *policies, ("rows", ROWS), ("dt", real))
-    name = f"Density<{dimensions},{cpp_bool(nonlinear)},{medium},{then}>"
+    name = f"Density<{dimensions},{cpp_bool(nonlinear)},{medium},{finish_name}>"
     # In double precision the assembler for sm_80 spills five words of one of them.
     return replace(row_kernel(name, _header_of(finish), members), may_spill=real == "float64")
 
@@ -135,10 +135,10 @@ def density(dimensions: int, varying: bool, nonlinear: bool, finish: Finish, rea
 def state_of_density(dimensions: int, varying: bool, nonlinear: bool, finish: Finish, real: Real) -> KernelSpec:
     """The computation `finish`, after sources have changed the density."""
     medium, medium_members = medium_type(varying, real)
-    then, finish_members = finish_type(finish, nonlinear, real)
+    finish_name, finish_members = finish_type(finish, nonlinear, real)
     policies: Members = (("medium", medium_members), ("finish", finish_members))
     members: Members = (*pointers("rho rate total"), *policies, ("rows", ROWS), ("rate_row", "int64"))
-    return row_kernel(f"StateOfDensity<{dimensions},{medium},{then}>", _header_of(finish), members)
+    return row_kernel(f"StateOfDensity<{dimensions},{medium},{finish_name}>", _header_of(finish), members)
 
 
 def power_law_pressure(varying: bool, real: Real) -> KernelSpec:

@@ -12,11 +12,11 @@ from .kspace import CPP, DensityKind, cpp_bool, density_type, medium_type
 from .line_teams import REST, TEAMS, UNTIMED, LineTeam
 from .spec import CPP_TYPE, KernelSpec, Members, Real, numbers, pointers
 
-#: Greatest length of lines, and the number of line pairs in a batch whose scratch has 64 KiB.
+#: Largest length of lines, and the number of line pairs in a batch whose scratch has 64 KiB.
 CAPACITIES = {128: 16, 256: 16, 512: 8, 1024: 4, 2048: 2}
-#: Greatest factor that a thread transforms, and the longest line whose length is a compile-time constant.
+#: Largest factor that a thread transforms, and the longest line whose length is a compile-time constant.
 LARGEST_RADIX, LONGEST_FIXED = 16, 4096
-#: Greatest factor of rows if three factors suffice: fewer registers per thread, so more threads are resident.
+#: Largest factor of rows if three factors suffice: fewer registers per thread, so more threads are resident.
 _ROW_RADIX = 8
 #: Adjacent lines up to this length fill whole memory lines: 128 bytes of a spectrum.
 _LONGEST_WIDE = 640
@@ -151,14 +151,14 @@ def _side_lanes(length: int, real: Real) -> int:
 def _shape(name: str, radices: tuple[int, ...], last: bool, real: Real, lanes: int, *, per_thread: int) -> LineShape:
     """Return the shape with about `per_thread` numbers per thread and few idle threads."""
     length = prod(radices)
-    most = _MAX_THREADS if real == "float32" else _MAX_THREADS // 2
+    limit = _MAX_THREADS if real == "float32" else _MAX_THREADS // 2
 
     def cost(threads: int) -> float:
         rounds = [-(-length // radix * lanes // threads) for radix in radices]
         work = sum(count * threads * radix for count, radix in zip(rounds, radices, strict=True))
         return work / (length * lanes * len(radices)) * (1 + 0.15 * abs(log2(lanes * length / threads / per_thread)))
 
-    threads = min(range(32, most + 1, 32), key=cost)
+    threads = min(range(32, limit + 1, 32), key=cost)
     text = ",".join(map(str, radices))
     cpp = f"{CPP}{name}<{CPP_TYPE[real]},{CPP}Radices<{text}>,{lanes},{threads},{cpp_bool(last)}>"
     return LineShape(cpp, real, lanes, threads, cost=cost(threads))
@@ -167,9 +167,9 @@ def _shape(name: str, radices: tuple[int, ...], last: bool, real: Real, lanes: i
 def _line(name: str, members: Members, shape: LineShape, flags: str = "") -> KernelSpec:
     """Return a kernel with one item per batch of lines."""
     # Some versions of the assembler spill a few words of addresses outside the butterflies.
-    most = 255 if shape.threads <= 256 else 128
+    limit = 255 if shape.threads <= 256 else 128
     spec = KernelSpec(f"{CPP}{name}{shape.cpp}{flags}>", "kspace/lines.hpp", members, threads=shape.threads)
-    return replace(spec, max_registers=most, team=True, may_spill=True)
+    return replace(spec, max_registers=limit, team=True, may_spill=True)
 
 
 def line_filter(shape: LineShape) -> KernelSpec:

@@ -75,17 +75,19 @@ def row_velocity(shape: LineShape, dimensions: int, density: DensityKind, *, onw
 
 def row_density(shape: LineShape, dimensions: int, varying: bool, nonlinear: bool, finish: Finish) -> KernelSpec:
     """Conservation of mass from spectra, followed by the computation `finish`."""
-    then, finish_members = finish_type(finish, nonlinear, shape.real)
+    finish_name, finish_members = finish_type(finish, nonlinear, shape.real)
     header = "row_relaxing" if finish == "relaxation" else "row_lines"
-    return _row_density(shape, dimensions, varying, nonlinear, then=then, finish=finish_members, header=header)
+    return _row_density(
+        shape, dimensions, varying, nonlinear, finish_name=finish_name, finish=finish_members, header=header
+    )
 
 
 def _row_density(
-    shape: LineShape, dimensions: int, varying: bool, nonlinear: bool, *, then: str, finish: Members, header: str
+    shape: LineShape, dimensions: int, varying: bool, nonlinear: bool, *, finish_name: str, finish: Members, header: str
 ) -> KernelSpec:
     medium, medium_members = medium_type(varying, shape.real)
     policies: Members = (("medium", medium_members), ("finish", finish), ("rows", ROWS), ("dt", shape.real))
-    name = f"RowDensity<{shape.cpp},{dimensions},{cpp_bool(nonlinear)},{medium},{then}>"
+    name = f"RowDensity<{shape.cpp},{dimensions},{cpp_bool(nonlinear)},{medium},{finish_name}>"
     return _pass(name, header, (*pointers("rho work roots pml"), *policies), shape, crowded=True)
 
 
@@ -94,9 +96,9 @@ def row_density_onward(
 ) -> KernelSpec:
     """Conservation of mass in a power-law medium, and the spectra for its fractional Laplacians."""
     flags = ",".join(map(cpp_bool, (nonlinear, losses, dispersion)))
-    then = f"{CPP}PowerLawSpectra<{CPP_TYPE[shape.real]},{flags}>"
+    finish_name = f"{CPP}PowerLawSpectra<{CPP_TYPE[shape.real]},{flags}>"
     finish, header = pointers("p rates densities"), "row_lines"
-    return _row_density(shape, dimensions, varying, nonlinear, then=then, finish=finish, header=header)
+    return _row_density(shape, dimensions, varying, nonlinear, finish_name=finish_name, finish=finish, header=header)
 
 
 def row_power_law(shape: LineShape, varying: bool, *, losses: bool, dispersion: bool) -> KernelSpec:

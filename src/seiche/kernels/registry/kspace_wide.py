@@ -9,7 +9,7 @@ from .spec import CPP_TYPE, KernelSpec, Members, Real, numbers, pointers
 
 #: Lines in a vector of 64 bytes.
 LANES: dict[Real, int] = {"float32": 16, "float64": 8}
-#: Greatest length (a thread has two batches of lines on its stack) and greatest factor.
+#: Largest length (a thread has two batches of lines on its stack) and largest factor.
 _LONGEST, _RADIX = 1024, 8
 
 

@@ -85,7 +85,7 @@ def team_of(real: Real, slots: int, capacity: int, load: float) -> int | None:
     The choice does not change the forces.
     """
     teams = TEAMS.get(capacity, ()) if (real, slots) == ("float32", 12) else ()
-    return next((team for most, team in teams if load <= most), None)
+    return next((team for limit, team in teams if load <= limit), None)
 
 
 def membrane_force(shell: Shell, real: Real, capacity: int, team: int | None = None) -> KernelSpec:

@@ -58,8 +58,8 @@ def interpolate_owned(delta: Delta, real: Real, space: Space) -> KernelSpec:
     return _interpolate("InterpolateOwned", delta, real, space, _LISTED, ("owned", "ptr"))
 
 
-def _interpolate(name: str, delta: Delta, real: Real, space: Space, *more: Member) -> KernelSpec:
-    members: Members = (("one", ibm.interpolate(delta, real, space).members), *more)
+def _interpolate(name: str, delta: Delta, real: Real, space: Space, *extra: Member) -> KernelSpec:
+    members: Members = (("one", ibm.interpolate(delta, real, space).members), *extra)
     kind = f"{name}<{delta.capitalize()},{CPP_TYPE[real]},Space::{space}>"
     return replace(ibm.interpolate_group(delta, real, space), type=kind, header="ibm/resident.hpp", members=members)
 
