@@ -32,7 +32,7 @@ class Kernel(ABC):
 
 
 class Stream(ABC):
-    """A queue of work that is done in order; two streams run concurrently."""
+    """A queue of work that is executed in order; two streams run concurrently."""
 
     @abstractmethod
     def synchronize(self) -> None:
@@ -172,7 +172,7 @@ class Backend(ABC):
 
     @abstractmethod
     def max(self, array: Array) -> float:
-        """Return the greatest element, NaN if there is one."""
+        """Return the largest element, or NaN if any element is NaN."""
 
     @abstractmethod
     def free_memory(self) -> int:

@@ -125,14 +125,14 @@ class CpuStream(Stream):
     """All work on the CPU is synchronous, so every stream is idle."""
 
     def synchronize(self) -> None:
-        """Return: no work is pending."""
+        """Do nothing: no work is pending."""
 
     def record(self) -> Any:
         """Return an event that is already complete."""
         return None
 
     def wait(self, event: Any) -> None:
-        """Return: the event is already complete."""
+        """Do nothing: the event is already complete."""
 
 
 class CpuGraph(Graph):
@@ -148,10 +148,10 @@ class CpuGraph(Graph):
 
 
 class CpuClock:
-    """Seconds of the host."""
+    """The clock of the host, in seconds."""
 
     def record(self) -> float:
-        """Return the time now."""
+        """Return the present time."""
         return time.perf_counter()
 
     def elapsed(self, begin: float, end: float) -> float:
@@ -262,14 +262,14 @@ class CpuBackend(Backend):
         return nullcontext(stream)
 
     def await_event(self, event: Any) -> None:
-        """Return: the event is already complete."""
+        """Do nothing: the event is already complete."""
 
     def capture(self, work: Callable[[], None]) -> Graph:
         """Return the work as a graph without capturing."""
         return CpuGraph(work)
 
     def synchronize(self) -> None:
-        """Return: no work is pending."""
+        """Do nothing: no work is pending."""
 
     def clock(self) -> CpuClock:
         """Return the host's clock."""
@@ -284,7 +284,7 @@ class CpuBackend(Backend):
         return float(np.sum(array, dtype=np.float64))
 
     def max(self, array: Array) -> float:
-        """Return the greatest element, NaN if there is one."""
+        """Return the largest element, or NaN if any element is NaN."""
         return float(np.max(array)) if array.size else 0.0
 
     def free_memory(self) -> int:

@@ -21,7 +21,7 @@ from seiche.kernels.registry import KernelSpec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Fraction of free memory above which a GPU counts as free; displays use a little.
+#: Fraction of free memory above which a GPU counts as free; a display uses a little memory.
 _FREE_FRACTION = 0.8
 
 
@@ -303,7 +303,7 @@ class CudaBackend(Backend):
         return float(array.sum(dtype=np.float64)) if array.size else 0.0
 
     def max(self, array: Array) -> float:
-        """Return the greatest element, NaN if there is one."""
+        """Return the largest element, or NaN if any element is NaN."""
         return float(array.max()) if array.size else 0.0
 
     def free_memory(self) -> int:

@@ -202,5 +202,5 @@ class PlannedBackend(CpuBackend):
         return nullcontext(stream)
 
     def free_memory(self) -> int:
-        """Return 0: not known."""
+        """Return 0: the memory in use is unknown."""
         return 0

@@ -75,8 +75,8 @@ class WideTransforms(Transforms):
         """Return the transforms of each field; rows of two fields, whose scales may differ, are never combined."""
         spectra = spectrum.reshape(-1, *self.spectrum_shape)
         fields = padded_view(spectra, self.shape[2]) if source is None else source.reshape(-1, *self.shape)
-        count, apart = self.shape[0] * self.shape[1], 2 * self.half if source is None else self.shape[2]
-        common = {"roots": self._roots[2], "rows": count, "apart": apart}
+        count, stride = self.shape[0] * self.shape[1], 2 * self.half if source is None else self.shape[2]
+        common = {"roots": self._roots[2], "rows": count, "apart": stride}
         items = -(-count // (2 * self._lanes))
         pairs = zip(fields, spectra, strict=True)
         return _sequence([self._bind(2, back, items, {"reals": f, "spectra": s, **common}) for f, s in pairs])

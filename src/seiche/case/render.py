@@ -32,7 +32,7 @@ def render(run: Path, *, moving: bool, output: Path | None = None, every: int = 
     if snapshots and not any(run.rglob("*.vtkhdf.series")):
         target = output or snapshots[0].with_suffix(".gif" if moving else ".png")
         _check_name(target, moving)
-        render_motion(target, snapshots[0], as_film=moving, every=every)
+        render_motion(target, snapshots[0], as_film=moving, frame_interval=every)
         return target
     source = _series(run, series)
     states = read_list(source)

@@ -88,7 +88,7 @@ class EmulatedRanks:
         return self.allgather(value)[root]
 
     def alltoall(self, values: Sequence[Any]) -> list[Any]:
-        """Return entry `rank` of the values of every rank, for this rank."""
+        """Return, from the values of every rank, the entry for this rank."""
         return [row[self._rank] for row in self.allgather(values)]
 
     def Barrier(self) -> None:  # noqa: N802

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Data created by rank 0 and read by all ranks: results by broadcast, long arrays with one copy per host.
 
-Ranks of a host map the same memory (an unlinked file in /dev/shm). If it is missing or too small, every rank has its
-own copy. See docs/decisions/0018-geometry-once-a-host.md.
+Ranks of a host map the same memory (an unlinked file in /dev/shm). If it is missing or too small, every rank has a
+separate copy. See docs/decisions/0018-geometry-once-a-host.md.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class World:
         """Return the world started by mpiexec, or a serial one without a launcher or mpi4py.
 
         Args:
-            alone: whether one of several processes that MPI does not connect gets a world of its own.
+            alone: whether a process that MPI does not connect with the others gets a separate world.
 
         Raises:
             TransportError: the launcher started several processes, but MPI connects none of them to this one.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Choose a transport: predict the duration of each and time the promising ones."""
+"""Choose a transport: predict the duration of each and time those with short predictions."""
 
 from __future__ import annotations
 

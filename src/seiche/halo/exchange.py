@@ -353,11 +353,13 @@ class HaloExchange:
         backend, transport, common = self.backend, direction.transport, (self.store, pointer)
         sources = {"slots": direction.source_slots, "sizes": direction.sent}
         packs = tuple(
-            in_order(message_launches(backend, "Pack", *common, **sources, addresses=at)) for at in transport.outgoing
+            in_order(message_launches(backend, "Pack", *common, **sources, addresses=addresses))
+            for addresses in transport.outgoing
         )
         targets = {"slots": direction.target_slots, "sizes": direction.received, "disjoint": direction.disjoint}
         unpacks = tuple(
-            in_order(message_launches(backend, unpack, *common, **targets, addresses=at)) for at in transport.incoming
+            in_order(message_launches(backend, unpack, *common, **targets, addresses=addresses))
+            for addresses in transport.incoming
         )
         self._bound[pointer, mode] = (direction, packs, unpacks)
         return self._bound[pointer, mode]

@@ -41,13 +41,13 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:80] or type(error).__name__
 
 
-def _check_declared_size(path: object, place: str, declared: int, stored: int) -> None:
+def _check_declared_size(path: object, where: str, declared: int, stored: int) -> None:
     """Raise FormatError if `declared` bytes of an array exceed those that `stored` bytes can encode, or free memory."""
     if declared > (1 << 20) + _MAX_COMPRESSION_RATIO * stored:
-        raise FormatError(path, place, f"declares {declared} bytes: more than the file can contain")
+        raise FormatError(path, where, f"declares {declared} bytes: more than the file can contain")
     free = available_memory()
     if free and declared > free:
-        raise FormatError(path, place, f"has {declared} bytes: only {free} bytes of memory are free")
+        raise FormatError(path, where, f"has {declared} bytes: only {free} bytes of memory are free")
 
 
 @contextmanager
@@ -182,7 +182,7 @@ def read_npz(path: Path, names: Collection[str], shape: tuple[int, ...]) -> dict
 
 
 @contextmanager
-def _numpy_errors(path: Path, place: str) -> Iterator[None]:
+def _numpy_errors(path: Path, where: str) -> Iterator[None]:
     try:
         yield
     except FormatError:
@@ -191,25 +191,25 @@ def _numpy_errors(path: Path, place: str) -> Iterator[None]:
         text = f"not a NumPy file of numbers: {one_line(error)}"
         if isinstance(error, OSError) and error.strerror:
             text = f"cannot be read: {error.strerror}"
-        raise FormatError(path, place, text) from None
+        raise FormatError(path, where, text) from None
 
 
 def _read_array(
-    path: Path, place: str, stream: IO[bytes], shape: tuple[int, ...], *, stored: int
+    path: Path, where: str, stream: IO[bytes], shape: tuple[int, ...], *, stored: int
 ) -> npt.NDArray[np.float64]:
     """Return the array at the beginning of `stream`, of `stored` bytes in the file."""
     header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     version = np.lib.format.read_magic(stream)
     if version not in header:
-        raise FormatError(path, place, f"version {version} of the format does not contain plain numbers")
+        raise FormatError(path, where, f"version {version} of the format does not contain plain numbers")
     stored_shape, _, dtype = header[version](stream)
     if dtype.kind not in "fiu":
-        raise FormatError(path, place, "not an array of numbers")
+        raise FormatError(path, where, "not an array of numbers")
     if stored_shape != shape:
-        raise FormatError(path, place, f"shape {stored_shape} is not the grid's {shape}")
-    _check_declared_size(path, place, dtype.itemsize * int(np.prod(shape, dtype=object)), stored)
+        raise FormatError(path, where, f"shape {stored_shape} is not the grid's {shape}")
+    _check_declared_size(path, where, dtype.itemsize * int(np.prod(shape, dtype=object)), stored)
     stream.seek(0)
     array = np.lib.format.read_array(stream, allow_pickle=False)
     if not np.isfinite(array).all():
-        raise FormatError(path, place, "not every value is a finite number")
+        raise FormatError(path, where, "not every value is a finite number")
     return np.asarray(array, np.float64)

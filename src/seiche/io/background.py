@@ -149,7 +149,7 @@ class BackgroundWriter:
             self._finish_oldest()
 
     def stop(self) -> None:
-        """End the thread after its present task and abandon incomplete jobs. A second call does nothing."""
+        """End the thread after its current task and abandon incomplete jobs. A second call does nothing."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()

@@ -113,23 +113,23 @@ def continued(path: Path, step: int) -> Path:
     return path.with_stem(f"{path.stem}.from-{step}") if step else path
 
 
-def step_of(path: PurePath, other: PurePath) -> int | None:
-    """Return the step in the name `other` of a state of `path`, of all types or of one; None for another name."""
-    match = re.fullmatch(rf"{re.escape(path.stem)}\.(\d{{9,}})(\..+)?{re.escape(path.suffix)}", other.name)
-    return int(match[1]) if match and other.parent == path.parent else None
+def step_of(path: PurePath, file: PurePath) -> int | None:
+    """Return the step in the name `file` of a state of `path`, of all types or of one; None for another file."""
+    match = re.fullmatch(rf"{re.escape(path.stem)}\.(\d{{9,}})(\..+)?{re.escape(path.suffix)}", file.name)
+    return int(match[1]) if match and file.parent == path.parent else None
 
 
-def is_file_of_series(path: PurePath, other: PurePath) -> bool:
-    """Return whether `other` is a file name of the series `path`: a state, its list or the vessel wall.
+def is_file_of_series(path: PurePath, file: PurePath) -> bool:
+    """Return whether `file` is a file name of the series `path`: a state, its list or the vessel wall.
 
     The `.from-STEP` names of continued runs are included.
     """
-    names = [other]
-    if base_name := re.sub(r"\.from-\d+(?=\.)", "", other.name):
-        names.append(other.with_name(base_name))
+    names = [file]
+    if base_name := re.sub(r"\.from-\d+(?=\.)", "", file.name):
+        names.append(file.with_name(base_name))
     has_list = path.suffix.lower() != ".pos"
     other_files = (f"{path.name}.series", f"{path.stem}.wall{path.suffix}") if has_list else ()
-    return other.parent == path.parent and any(
+    return file.parent == path.parent and any(
         step_of(path, candidate) is not None or candidate.name in other_files for candidate in names
     )
 
@@ -185,8 +185,8 @@ class SurfaceFiles:
         """Add a complete state to the list."""
         if self._entries is None:
             return
-        self._entries = [(other, entry_time) for other, entry_time in self._entries if other != path] + [(path, time)]
-        entries = [{"name": other.name, "time": entry_time} for other, entry_time in self._entries]
+        self._entries = [(file, entry_time) for file, entry_time in self._entries if file != path] + [(path, time)]
+        entries = [{"name": file.name, "time": entry_time} for file, entry_time in self._entries]
         with replacing(list_path(self.path)) as temporary:
             temporary.write_text(json.dumps({"file-series-version": _LIST_VERSION, "files": entries}), encoding="utf-8")
 

@@ -58,7 +58,7 @@ def write_checkpoint(
     Args:
         path: name of the checkpoint.
         world: the ranks that write.
-        state: real numbers or booleans; every rank has its own rows, all else is the same on every rank.
+        state: real numbers or booleans; every rank has its owned rows, all else is the same on every rank.
         attributes: further attributes (fingerprints of geometry and model) in addition to those of `state`.
 
     Raises:

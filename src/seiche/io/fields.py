@@ -39,7 +39,7 @@ class FieldSeries(Closing):
 
     Args:
         path: name of the file, usually ending in `.vtkhdf`.
-        world: the ranks that write, each its own rows.
+        world: the ranks that write, each its owned rows.
         cells: this rank's cells, `VoxelCells` or `Triangles`.
         fields: number of components of each field, by name.
         capacity: largest number of steps; disk space is allocated only when a step is written.

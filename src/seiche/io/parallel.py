@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parallel files: each rank writes its own rows at its own byte offset."""
+"""Parallel files: each rank writes the rows that it owns at a separate byte offset."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class SeriesFile:
                 self.append(float(time), {name: file[name][number] for name in self._shapes})
 
     def close(self) -> None:
-        """Give the file its name, without the space for states that were not written."""
+        """Rename the file to its final name, without the space for states that were not written."""
         self._file.close()
         if self._count == self._capacity:
             publish(part_path(self._path), self._path)
@@ -81,7 +81,7 @@ class SeriesFile:
 
 
 def complete_series(path: Path, end: float) -> int:
-    """Give the unfinished file of `path` its name, with the states up to the time `end` (s); return their number.
+    """Rename the unfinished file of `path`, with the states up to the time `end` (s); return their number.
 
     A file without such states remains as it is.
 

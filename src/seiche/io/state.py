@@ -52,7 +52,7 @@ class State:
 
     Attributes:
         step: number of steps done.
-        rows: row sets by the name of their items; every rank has its own rows.
+        rows: row sets by the name of their items; every rank has its owned rows.
         numbers: arrays that are the same on every rank, by name.
         attributes: single numbers and texts that are the same on every rank, by name.
     """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Write the C++ sources of the CPU kernel table from the registry: `make_table.py KERNELS OUTPUT_FOLDER PARTS TABLE`.
 
-TABLE is `common`, or `defaults` for the kernels of the defaults of all solvers too.
+TABLE is `common`, or `defaults`, which also has the kernels that the default settings of all solvers need.
 
 A hash of the included kernel headers is added, to reject a library built from other headers.
 """
@@ -45,7 +45,7 @@ def load_registry(kernels: Path) -> ModuleType:
     return module
 
 
-#: Tables: the kernels of most runs, and in wheels those of the defaults of every solver too.
+#: Tables: the kernels of most runs; in wheels also those for the default settings of every solver.
 TABLES = ("common", "defaults")
 
 

@@ -316,7 +316,7 @@ class StageTimers:
 
 
 def mean_over_ranks(ranks: Sequence[Mapping[str, StageTime]]) -> dict[str, StageTime]:
-    """Return for every stage the mean over ranks, the least minimum and the greatest maximum."""
+    """Return for every stage the mean over ranks, the smallest minimum and the largest maximum."""
     result: dict[str, StageTime] = {}
     for name in dict.fromkeys(name for times in ranks for name in times):
         rows = [times[name] for times in ranks if name in times]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The part of a labelled result that pictures and meshes need, and how its arrays lie in space."""
+"""The part of a labelled result that pictures and meshes need, and the positions of its arrays in space."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def is_at_nodes(item: NamedArray) -> bool:
 
 def is_field(item: NamedArray) -> bool:
     """Return whether an array has values in space, and no other dimension than components."""
-    others = set(item.dims) - {*AXES, "element", "node", "component", "stress_component"}
-    return not others and bool(axes_of(item) or is_at_nodes(item))
+    other_dims = set(item.dims) - {*AXES, "element", "node", "component", "stress_component"}
+    return not other_dims and bool(axes_of(item) or is_at_nodes(item))
 
 
 def node_positions(result: ResultArrays) -> Floats:
     """Return the positions of the nodes of all elements, (elements, nodes, axes)."""
-    places = [result.coordinates[axis].values for axis in AXES if axis in result.coordinates]
-    return np.stack(places, axis=-1)
+    coordinates = [result.coordinates[axis].values for axis in AXES if axis in result.coordinates]
+    return np.stack(coordinates, axis=-1)
 
 
 def node_values(item: NamedArray) -> npt.NDArray[Any]:

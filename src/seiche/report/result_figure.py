@@ -111,8 +111,8 @@ def _colors(values: Floats) -> dict[str, Any]:
     return {"cmap": "viridis", **({"vmax": limit} if 0 < limit < largest else {})}
 
 
-def _length_unit(places: Sequence[Floats]) -> tuple[float, str]:
-    extent = max(float(np.ptp(values)) for values in places)
+def _length_unit(positions: Sequence[Floats]) -> tuple[float, str]:
+    extent = max(float(np.ptp(values)) for values in positions)
     return next((item for item in _LENGTHS if extent >= 2 * item[0]), _LENGTHS[-1])
 
 
@@ -130,11 +130,11 @@ def _draw_grid(panel: Any, result: ResultArrays, name: str) -> None:
     if len(axes) == 3:
         across = min(range(3), key=lambda k: (np.ptp(ticks[axes[k]]), -k))
         row = _fullest(scalars, across)
-        place = float(ticks[axes[across]][row])
+        position = float(ticks[axes[across]][row])
         scalars, axes = np.take(scalars, row, across), tuple(axis for k, axis in enumerate(axes) if k != across)
-        panel.set_title(f"{AXES[across]} = {place / scale:.4g} {unit}")
+        panel.set_title(f"{AXES[across]} = {position / scale:.4g} {unit}")
         if "vertex_position" in result.arrays:
-            _draw_cells(panel, result, across, place, scale)
+            _draw_cells(panel, result, across, position, scale)
     x, y = (ticks[axis] / scale for axis in axes)
     mesh = panel.pcolormesh(x, y, scalars.T, shading="nearest", rasterized=True, **_colors(scalars))
     panel.set_xlim(x.min(), x.max())
@@ -149,50 +149,52 @@ def _fullest(values: Floats, across: int) -> int:
     return int(rows[len(rows) // 2])
 
 
-def _draw_cells(panel: Any, result: ResultArrays, across: int, place: float, scale: float) -> None:
+def _draw_cells(panel: Any, result: ResultArrays, across: int, position: float, scale: float) -> None:
     """Draw the lines in which the surfaces of the cells meet a plane."""
     from matplotlib.collections import LineCollection
 
-    lines = cuts(result.arrays["vertex_position"].values[result.arrays["triangle_vertices"].values], across, place)
+    lines = cuts(result.arrays["vertex_position"].values[result.arrays["triangle_vertices"].values], across, position)
     panel.add_collection(LineCollection(list(lines / scale), colors="white", linewidths=0.8))
 
 
-def cuts(corners: Floats, across: int, place: float) -> Floats:
-    """Return the lines (n, 2, 2) in which triangles (f, 3, 3) meet the plane at `place` of the axis `across`.
+def cuts(corners: Floats, across: int, position: float) -> Floats:
+    """Return the lines (n, 2, 2) in which triangles (f, 3, 3) meet the plane at `position` of the axis `across`.
 
     Coordinates are those of the two other axes.
     """
-    height = corners[:, :, across] - place
+    height = corners[:, :, across] - position
     above = height > 0
     cut = (above.sum(axis=1) % 3) != 0
     corners, height, above = corners[cut], height[cut], above[cut]
     # The corner alone on its side: the edges from it to the other two cross the plane.
-    alone = np.where(above.sum(axis=1) == 1, above.argmax(axis=1), (~above).argmax(axis=1))
+    single = np.where(above.sum(axis=1) == 1, above.argmax(axis=1), (~above).argmax(axis=1))
     rows, points = np.arange(len(corners)), []
     for step in (1, 2):
-        other = (alone + step) % 3
-        share = height[rows, alone] / (height[rows, alone] - height[rows, other])
-        points.append(corners[rows, alone] + share[:, None] * (corners[rows, other] - corners[rows, alone]))
+        next_corner = (single + step) % 3
+        share = height[rows, single] / (height[rows, single] - height[rows, next_corner])
+        points.append(corners[rows, single] + share[:, None] * (corners[rows, next_corner] - corners[rows, single]))
     return np.delete(np.stack(points, axis=1), across, axis=2)
 
 
 def _draw_nodes(panel: Any, result: ResultArrays, name: str) -> None:
     """Draw values at the nodes of elements, in two dimensions all of them, in three those of the top."""
-    item, places = result.arrays[name], node_positions(result)
+    item, positions = result.arrays[name], node_positions(result)
     scalars, label = _magnitude(name, item, node_values(item), item.values.ndim == 3)
-    dim = places.shape[2]
-    n = nodes_along(places.shape[1], dim)
+    dim = positions.shape[2]
+    n = nodes_along(positions.shape[1], dim)
     if dim == 3:
-        top = places[..., 2].max()
-        at_top = np.isclose(places[:, -1, 2], top, rtol=0.0, atol=1e-9 * np.ptp(places[..., 2]))
-        places, scalars = places[at_top, -n * n :, :2], scalars[at_top, -n * n :]
+        top = positions[..., 2].max()
+        at_top = np.isclose(positions[:, -1, 2], top, rtol=0.0, atol=1e-9 * np.ptp(positions[..., 2]))
+        positions, scalars = positions[at_top, -n * n :, :2], scalars[at_top, -n * n :]
         panel.set_title(f"z = {top:.4g} m")
-    scale, unit = _length_unit([places[..., 0], places[..., 1]])
+    scale, unit = _length_unit([positions[..., 0], positions[..., 1]])
     first = np.arange(n * n).reshape(n, n)[:-1, :-1].reshape(-1)
     triangles = np.concatenate([first[:, None] + [0, 1, n + 1], first[:, None] + [0, n + 1, n]])
-    every = (triangles + n * n * np.arange(len(places))[:, None, None]).reshape(-1, 3)
-    x, y = (places.reshape(-1, 2) / scale).T
-    mesh = panel.tripcolor(x, y, every, scalars.reshape(-1), shading="gouraud", rasterized=True, **_colors(scalars))
+    all_triangles = (triangles + n * n * np.arange(len(positions))[:, None, None]).reshape(-1, 3)
+    x, y = (positions.reshape(-1, 2) / scale).T
+    mesh = panel.tripcolor(
+        x, y, all_triangles, scalars.reshape(-1), shading="gouraud", rasterized=True, **_colors(scalars)
+    )
     _finish(panel, mesh, AXES[:2], unit, label)
 
 
@@ -204,7 +206,7 @@ def _finish(panel: Any, mesh: Any, axes: Sequence[str], unit: str, label: str) -
 
 
 def _draw_record(panel: Any, result: ResultArrays, name: str) -> None:
-    """Draw a record of places over time: lines, or an image of many places."""
+    """Draw the record of several positions over time: lines, or an image of many positions."""
     item, times = result.arrays[name], np.asarray(result.coordinates["record_time"].values, np.float64)
     across = next(dim for dim in item.dims if dim != "record_time")
     values = np.moveaxis(item.values, item.dims.index("record_time"), -1)

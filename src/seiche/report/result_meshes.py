@@ -81,11 +81,11 @@ def _grid(pyvista: Any, result: ResultArrays, fields: Mapping[str, NamedArray]) 
 
 
 def _elements(pyvista: Any, result: ResultArrays, fields: Mapping[str, NamedArray]) -> Any:
-    places = node_positions(result)
-    elements, count, dim = places.shape
+    positions = node_positions(result)
+    elements, count, dim = positions.shape
     boxes = boxes_between_nodes(nodes_along(count, dim), dim)
     points = np.zeros((elements * count, 3))
-    points[:, :dim] = places.reshape(-1, dim)
+    points[:, :dim] = positions.reshape(-1, dim)
     corners = (boxes + count * np.arange(elements)[:, None, None]).reshape(-1, boxes.shape[1])
     kind = pyvista.CellType.HEXAHEDRON if dim == 3 else pyvista.CellType.QUAD
     mesh = pyvista.UnstructuredGrid({kind: corners}, points)

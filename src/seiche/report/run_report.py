@@ -18,7 +18,7 @@ from seiche.report.summary import find_summary, read_summary, summary_errors
 
 Summary = Mapping[str, Any]
 
-#: Maximum number of ranks drawn; a larger run is sampled from the least to the most busy rank.
+#: Maximum number of ranks drawn; a larger run is sampled from the least to the busiest rank.
 _MAX_RANKS = 32
 
 
@@ -161,15 +161,15 @@ def _ranks(movement: Mapping[str, Any]) -> str:
         else sorted(order[k * (count - 1) // (_MAX_RANKS - 1)] for k in range(_MAX_RANKS))
     )
     largest = sorted(stages, key=lambda name: -sum(stages[name]))
-    names, others = largest[:5], largest[5:]
+    names, omitted = largest[:5], largest[5:]
     totals = [sum(values[rank] for values in stages.values()) for rank in range(count)]
     rows = []
     for rank in shown:
         values = [stages[name][rank] for name in names]
-        values += [sum(stages[name][rank] for name in others)] if others else []
+        values += [sum(stages[name][rank] for name in omitted)] if omitted else []
         rows.append((f"rank {rank}", values, f"{number(totals[rank] * 1e6)} µs"))
     note = f"<p>{_MAX_RANKS} of {count} ranks, from the least to the most busy.</p>" if count > _MAX_RANKS else ""
-    return section("Ranks: a timed step", bars(rows, names + (["other stages"] if others else []), max(totals)), note)
+    return section("Ranks: a timed step", bars(rows, names + (["other stages"] if omitted else []), max(totals)), note)
 
 
 def _host(host: Mapping[str, Any]) -> str:

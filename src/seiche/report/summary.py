@@ -68,7 +68,7 @@ class Summary:
         flow_rates: volume flow in m^3/s into the fluid at the end, by iolet.
         efficiency: load balance, communication, parallel efficiency and their factors, 0..1.
         movement: the data of the efficiencies by rank: seconds, messages, memory.
-        estimates: numbers about accuracy and stability with their bounds; `warning` is not None beyond a bound.
+        estimates: numbers about accuracy and stability with their bounds; `warning` is not None if a bound is violated.
         details: further values of a case.
         finished: whether the run reached its last step.
         stopped: reason for an early end, None otherwise.

@@ -19,9 +19,9 @@ from seiche.report.style import COLORS, DOUBLE_COLUMN, new_figure, paper_style, 
 
 #: Result columns drawn without a choice of the caller.
 _PANELS = 6
-#: Longer lists in a summary are no main results.
+#: Longer lists in a summary are not main results.
 _LONGEST_LIST = 6
-#: Entries of the summary that are no results.
+#: Entries of the summary that are not results.
 _SKIPPED = ("history", "files", "notes", "points")
 #: Prefix of the volume flow rates (m^3/s), and prefixes of quantities that follow from the case alone.
 _FLOW, _GIVEN = "flow_m3_s.", ("tau_", "density_", "time_", "spacing_")
@@ -47,14 +47,14 @@ class SweepRow:
             return {}
         content = self.summary
         warning_count = sum(1 for estimate in content.get("estimates", ()) if estimate.get("warning"))
-        found = {
+        results = {
             "seconds": float(content["seconds"]),
             "mlups": float(content["mlups"]),
             "warnings": float(warning_count),
         }
-        found |= dict(_numbers(content.get("invariants", {}), ""))
-        found |= dict(_numbers(content.get("flow_rates", {}), _FLOW))
-        return found | dict(_numbers(content.get("details", {}), ""))
+        results |= dict(_numbers(content.get("invariants", {}), ""))
+        results |= dict(_numbers(content.get("flow_rates", {}), _FLOW))
+        return results | dict(_numbers(content.get("details", {}), ""))
 
 
 class SweepTable:
@@ -168,10 +168,10 @@ class SweepTable:
         if not drawn or not axes:
             return False
         key = max(axes, key=lambda name: (self._is_numeric(axes[name]), len(axes[name])))
-        others = [name for name in axes if name != key]
+        other_axes = [name for name in axes if name != key]
         lines: dict[tuple[str, ...], list[int]] = {}
         for number, row in enumerate(self.rows):
-            lines.setdefault(tuple(row.inputs[name] for name in others), []).append(number)
+            lines.setdefault(tuple(row.inputs[name] for name in other_axes), []).append(number)
         columns = min(3, len(drawn))
         rows = math.ceil(len(drawn) / columns)
         with paper_style():
@@ -183,7 +183,7 @@ class SweepTable:
                 panel.set_visible(False)
             if 1 < len(lines) <= 2 * len(COLORS):
                 handles, labels = panels[0].get_legend_handles_labels()
-                figure.legend(handles, labels, loc="outside lower center", ncols=3, title=", ".join(others))
+                figure.legend(handles, labels, loc="outside lower center", ncols=3, title=", ".join(other_axes))
             store(figure, path)
         return True
 
@@ -193,10 +193,10 @@ class SweepTable:
     def _draw_panel(self, panel: Any, name: str, key: str, lines: Mapping[tuple[str, ...], Sequence[int]]) -> None:
         """Draw the result `name` over the input `key`, a line for each group of runs."""
         texts, values = self.axes()[key], self.column(name)
-        places, unit = self.coordinate(texts)
+        positions, unit = self.coordinate(texts)
         for number, (label, members) in enumerate(lines.items()):
-            points = [(places[texts.index(self.rows[member].inputs[key])], values[member]) for member in members]
-            if isinstance(places[0], float):
+            points = [(positions[texts.index(self.rows[member].inputs[key])], values[member]) for member in members]
+            if isinstance(positions[0], float):
                 points.sort()
             x, y = zip(*points, strict=True)
             panel.plot(x, y, "o-", ms=3, color=COLORS[number % len(COLORS)], label=", ".join(label))

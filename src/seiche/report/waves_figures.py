@@ -88,7 +88,7 @@ def is_motion(path: Path) -> bool:
         return False
 
 
-def render_motion(target: Path, source: Path, *, as_film: bool, every: int) -> None:
+def render_motion(target: Path, source: Path, *, as_film: bool, frame_interval: int) -> None:
     """Draw the last state of a file of snapshots, or (`as_film`) a film of every `every`-th state.
 
     Raises:
@@ -97,7 +97,7 @@ def render_motion(target: Path, source: Path, *, as_film: bool, every: int) -> N
     """
     motion = read_motion(source)
     if as_film:
-        film(target, motion, every)
+        film(target, motion, frame_interval)
     else:
         snapshot_figure(target, motion, len(motion.times) - 1)
 
@@ -130,9 +130,9 @@ def snapshot_figure(path: Path, motion: Motion, number: int) -> None:
         store(_draw_motion(motion, number, DOUBLE_COLUMN), path)
 
 
-def film(path: Path, motion: Motion, every: int = 1) -> None:
+def film(path: Path, motion: Motion, frame_interval: int = 1) -> None:
     """Draw every `every`-th state as an animated GIF or an MP4; raise as `write_film` does."""
-    selected = range(0, len(motion.times), every)
+    selected = range(0, len(motion.times), frame_interval)
     with paper_style():
         frames = (film_frame(_draw_motion(motion, number, DOUBLE_COLUMN), _FILM_WIDTH) for number in selected)
         write_film(path, frames, _FRAME_TIME)

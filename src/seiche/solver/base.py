@@ -69,7 +69,7 @@ class SolverBase(ABC):
         precision: "float32" or "float64"; a pair (arithmetic, storage) for flow.
         step: number of steps done.
         dt: duration of a step; 1 in lattice units, otherwise in seconds or in the unit of the speeds.
-        item: what is distributed over ranks: "sites", "elements" or "points".
+        item: the kind of item distributed over ranks: "sites", "elements" or "points".
         items: number of items of this rank.
         total_items: number of items of all ranks.
         layout: description of the storage layout, scheme or element, for summaries.
@@ -260,7 +260,7 @@ class SolverBase(ABC):
 
     @property
     def decisions(self) -> list[str]:
-        """Return descriptions of the choices by a machine file, with reasons (not collective)."""
+        """Return descriptions of the choices based on a machine file, with reasons (not collective)."""
         return list(dict.fromkeys(choice.describe() for exchange in self.exchanges for choice in exchange.decisions))
 
     def reconsider(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Estimates: what the discretisation does to a case, as numbers with bounds, remedies and the source of each bound.
+"""Estimates: the effects of the discretisation on a case, as numbers with bounds, remedies and sources of the bounds.
 
 Every kind of case returns estimates before a run, and further ones of the current state. `seiche check`, the run and
 its summary present them in the same way (docs/howto/add-an-estimate.md).
@@ -18,7 +18,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """One number about accuracy, stability or resolution, at the worst place of a case.
+    """One number about accuracy, stability or resolution, for the worst part of a case.
 
     Attributes:
         name: the quantity, such as "Mach number".
@@ -26,9 +26,9 @@ class Estimate:
         unit: unit of value and bounds, "" for a ratio.
         where: the part of the case, such as `iolet["inlet"]`; "" for the whole case.
         least, greatest: bounds, or None.
-        effect: what happens beyond the bound.
-        remedy: what to change.
-        source: where the bound comes from: a page below docs and a heading, such as "theory/flow.md#10-units".
+        effect: the effect of a violated bound.
+        remedy: the change that avoids a violation.
+        source: the page below docs and the heading that justify the bound, such as "theory/flow.md#10-units".
     """
 
     name: str
@@ -43,7 +43,7 @@ class Estimate:
 
     @property
     def violated(self) -> bool:
-        """Return whether the value is beyond a bound; nan is beyond any bound."""
+        """Return whether the value violates a bound; nan violates every bound."""
         low = -math.inf if self.least is None else self.least - abs(self.least) * _ROUNDING
         high = math.inf if self.greatest is None else self.greatest + abs(self.greatest) * _ROUNDING
         return (self.least is not None or self.greatest is not None) and not low <= self.value <= high

@@ -28,7 +28,7 @@ class Transport(ABC):
     1. `acquire(slot)`: later work of the current stream may write `outgoing[slot]`;
     2. the exchange launches its pack kernels in the current stream;
     3. `send(slot)`: sends the packed messages in stream order and returns immediately;
-    4. the caller's own work; steps 1-3 of the next slot may also come here;
+    4. other work of the caller; steps 1-3 of the next slot may also take place here;
     5. `receive(slot)`: later work of the current stream can read the messages in `incoming[slot]`;
     6. the exchange launches its unpack kernels in the current stream;
     7. `release(slot)`: later messages may overwrite `incoming[slot]` after the work launched so far.
@@ -41,12 +41,12 @@ class Transport(ABC):
 
     The transports:
 
-    - `local`: peer = own rank; `incoming` is `outgoing`; no transfer. Capturable.
+    - `local`: the peer is this rank; `incoming` is `outgoing`; no transfer. Capturable.
     - `host`: `send` copies to pinned memory on a separate stream; `receive` waits for that copy, exchanges by MPI and
       copies back. Not capturable.
     - `peer`: `outgoing[slot][k]` is mapped memory of the neighbour, so the pack kernel writes the message to its
       destination. `send` launches the kernel that increments the neighbour's counter, `receive` the kernel that waits
-      for this rank's own. Capturable.
+      for the counter of this rank. Capturable.
     - `nccl`: device buffers; `send` queues one group of sends and receives on a separate stream after an event,
       `receive` makes the current stream wait for it. Capturable.
     - `device_mpi`: device buffers; `send` waits for the pack kernels and starts persistent requests, `receive`

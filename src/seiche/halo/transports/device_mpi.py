@@ -45,7 +45,9 @@ class DeviceMpiTransport(Transport):
         self.incoming = tuple(message_addresses(backend.pointer(buffer), received) for buffer in self._buffers[1])
         init_send, init_receive = self._comm.Send_init, self._comm.Recv_init
         self._sends = [self._requests(init_send, out, sent, tag) for tag, out in enumerate(self.outgoing)]
-        self._receives = [self._requests(init_receive, into, received, tag) for tag, into in enumerate(self.incoming)]
+        self._receives = [
+            self._requests(init_receive, target, received, tag) for tag, target in enumerate(self.incoming)
+        ]
 
     def unreachable(self) -> str | None:
         """Return why the MPI library or a peer cannot be used."""

@@ -43,7 +43,9 @@ class EmulatedTransport(Transport):
         """Count the messages of an exchange, or transfer them."""
         if (ledger := self._ledger) is not None:
             sizes = zip(self.peers, self.sent, self.received, strict=True)
-            ledger.exchanges.append(tuple((peer, out, into) for peer, out, into in sizes if out or into))
+            ledger.exchanges.append(
+                tuple((peer, outgoing, incoming) for peer, outgoing, incoming in sizes if outgoing or incoming)
+            )
             return
         begin = 0
         for peer, size in zip(self.peers, self.sent, strict=True):

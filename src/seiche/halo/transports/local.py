@@ -26,9 +26,9 @@ class LocalTransport(Transport):
 
     def unreachable(self) -> str | None:
         """Return which peer is another rank."""
-        others = [peer for peer in self.peers if peer != self.world.rank]
-        if others:
-            return f"transport 'local' cannot send from rank {self.world.rank} to rank {others[0]}; use 'host'"
+        other_ranks = [peer for peer in self.peers if peer != self.world.rank]
+        if other_ranks:
+            return f"transport 'local' cannot send from rank {self.world.rank} to rank {other_ranks[0]}; use 'host'"
         return None
 
     def send(self, slot: int) -> None:

@@ -65,13 +65,13 @@ def verify_process(process: Process) -> None:
         raise OSError(f"process number {process.number} belongs to another process")
 
 
-def read_memory(process: int, address: int, into: npt.NDArray[np.uint8]) -> None:
+def read_memory(process: int, address: int, target: npt.NDArray[np.uint8]) -> None:
     """Fill `into` from the memory at `address` of another process.
 
     Raises:
         OSError: the system does not provide or permit this, or the address is invalid.
     """
-    _move("process_vm_readv", process, address, into)
+    _move("process_vm_readv", process, address, target)
 
 
 def write_memory(process: int, address: int, source: npt.NDArray[np.uint8]) -> None:

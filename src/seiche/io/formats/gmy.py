@@ -65,15 +65,15 @@ def read_gmy(
     return replace(sites, wall_normal=np.where(inwards[:, None], -sites.wall_normal, sites.wall_normal))
 
 
-def _inflate(path: PathLike, place: str, packed: bytes, size: int) -> npt.NDArray[np.uint32]:
+def _inflate(path: PathLike, where: str, packed: bytes, size: int) -> npt.NDArray[np.uint32]:
     """Unpack exactly `size` bytes, never more, as native words."""
     stream = zlib.decompressobj()
     try:
         data = stream.decompress(packed, size + 1)
     except zlib.error as error:
-        raise FormatError(path, place, f"its zlib stream is damaged ({error})") from None
+        raise FormatError(path, where, f"its zlib stream is damaged ({error})") from None
     if len(data) != size or not stream.eof or stream.unused_data:
-        raise FormatError(path, place, f"its zlib stream does not contain exactly the {size} bytes of the header")
+        raise FormatError(path, where, f"its zlib stream does not contain exactly the {size} bytes of the header")
     return np.frombuffer(data, ">u4").astype(np.uint32)
 
 

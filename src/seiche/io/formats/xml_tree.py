@@ -73,8 +73,8 @@ class Element:
         names = tuple(supported)
         for child in self.children:
             if child.name not in names:
-                known = f"supported here are {', '.join(names)}" if names else "nothing is supported here"
-                raise child.error(f"this element is not supported; {known}")
+                supported_names = f"supported here are {', '.join(names)}" if names else "nothing is supported here"
+                raise child.error(f"this element is not supported; {supported_names}")
 
 
 def read_xml(path: str | Path) -> Element:
