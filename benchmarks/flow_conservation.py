@@ -6,14 +6,15 @@
 Rows of the kinds
 
 - `drift`: relative change of the mass of a closed vessel in `steps` steps (`value`): a periodic pipe along the lattice,
-  a tilted one, a turning cylinder in another one (all interpolated), and the first pipe with half-way walls;
-- `order`: order of the velocity in a periodic pipe over three radii, with the error at the largest as `error`;
+  a tilted one, a cylinder that rotates inside another one (all interpolated), and the first pipe with half-way walls;
+- `order`: order of convergence of the velocity in a periodic pipe over three radii; `error` is the error at the
+  largest;
 - `flow`: relative error of the flow rate of the first pipe at the radius in `radius`;
 - `openings`: the same of a tube between two pressures (`plane`), from rest, with interpolated walls, along (1, 0, 0) or
   (2, 1, 0); with an `inlet` of prescribed velocity the error of the pressure gradient. `mach` is that of the exact peak
   and `grid` its grid Reynolds number, `entrance` the entrance length 0.05 Re 2R over the length of the tube.
 
-The value of a run that failed is null. The file is written after each row; rows that it has are not repeated.
+The value of a failed run is null. The file is written after each row; rows that it already contains are not repeated.
 """
 
 from __future__ import annotations
@@ -65,9 +66,9 @@ def solver_of(sites: SiteSet, model: FlowModel, storage: str, device: str) -> So
     return Solver(sites, model, layout="moments" if moments else "auto", precision=precision, device=device, threads=1)
 
 
-def inside(radius: float, places: Floats) -> np.ndarray[Any, Any]:
-    """Return flags of the places (p, 3) that are closer than `radius` to the z axis."""
-    return np.asarray(np.hypot(places[:, 0], places[:, 1]) < radius)
+def inside(radius: float, positions: Floats) -> np.ndarray[Any, Any]:
+    """Return flags of the positions (p, 3) that are closer than `radius` to the z axis."""
+    return np.asarray(np.hypot(positions[:, 0], positions[:, 1]) < radius)
 
 
 def pipe(tau: float, radius: float, tilted: bool, depth: int) -> tuple[SiteSet, FlowModel, np.ndarray[Any, Any]]:
@@ -132,7 +133,7 @@ def flow(tau: float, storage: str, radius: float, device: str) -> Row:
 
 
 def openings(tau: float, radius: float, length: float, mach: float, case: str, device: str) -> Row:
-    """Return the relative error of the flow between pressures, or of the gradient behind an inlet, from rest."""
+    """Return the relative error of the flow rate between pressures, or of the gradient behind an inlet, from rest."""
     viscosity, peak = (tau - 0.5) / 3, mach * CS2**0.5
     axis = np.array([1.0, 0.5 * ("tilted" in case), 0.0])
     excess = 4 * viscosity * peak / radius**2 * length / CS2
@@ -197,8 +198,8 @@ def main() -> None:
     options = parser.parse_args()
     rows: list[Row] = json.loads(options.json.read_text())["rows"] if options.json.exists() else []
     for key, measure in tasks(options.steps, options.device):
-        done = any(all(row.get(name) == value for name, value in key.items()) for row in rows)
-        if done or options.only not in ("", key["kind"]):
+        is_stored = any(all(row.get(name) == value for name, value in key.items()) for row in rows)
+        if is_stored or options.only not in ("", key["kind"]):
             continue
         try:
             measured = measure()

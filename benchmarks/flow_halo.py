@@ -80,7 +80,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--transport", action="append", help="several may be compared; peer and nccl by default")
     parser.add_argument("--layout", action="append", help="list-ab and tiles-8 by default")
-    parser.add_argument("--steps", type=int, default=1600, help="in each of seven times")
+    parser.add_argument("--steps", type=int, default=1600, help="seconds of each of seven measurements")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     world, rows = World.from_mpi(), []

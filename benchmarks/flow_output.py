@@ -89,7 +89,7 @@ class Windows:
     """Records when the device completed each chunk of steps; replaces the progress bar of a run."""
 
     def __init__(self, window: int, first: int) -> None:
-        """Begin without records; make none before step `first`."""
+        """Start without records; nothing is recorded before step `first`."""
         self.window, self.first, self.steps, self.times = window, first, [], []
 
     def update(self, step: int) -> None:
@@ -155,7 +155,7 @@ def main() -> None:
     parser.add_argument("--monitor", type=int, default=512)
     parser.add_argument("--checkpoint", type=int)
     parser.add_argument("--in-flight", type=int, default=2)
-    parser.add_argument("--folder", type=Path, help="where to write; the system's temporary folder by default")
+    parser.add_argument("--folder", type=Path, help="folder for the files; the system's temporary folder by default")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     world, rows = World.from_mpi(), []
@@ -165,8 +165,8 @@ def main() -> None:
         rows.append(row)
         row["more_than_steps"] = row["mean_us"] / rows[0]["mean_us"] - 1
         if world.rank == 0:
-            numbers = "  ".join(f"{key[:-3]} {row[key]:9.2f}" for key in row if key.endswith("_us"))
-            print(f"{name:10} {numbers}  us per step, {row['more_than_steps']:+.2%}", flush=True)
+            columns = "  ".join(f"{key[:-3]} {row[key]:9.2f}" for key in row if key.endswith("_us"))
+            print(f"{name:10} {columns}  us per step, {row['more_than_steps']:+.2%}", flush=True)
             print(" " * 11 + ", ".join(f"{key} {value:.3f}" for key, value in row.items() if "(s)" in key), flush=True)
             if options.json:
                 options.json.write_text(json.dumps({**about, "ranks": world.size, "rows": rows}, indent=1) + "\n")

@@ -6,7 +6,7 @@
 Cases in FP32 on tiles of 8^3, one rank per GPU:
 
 - `weak`: 272^3 sites per rank, stacked cubes, cut in slabs;
-- `strong`: 384 x 384 x 448 sites in all, cut in slabs;
+- `strong`: 384 x 384 x 448 sites in total, cut in slabs;
 - `vessel`: a round tube of 2*10^6 sites between two pressure iolets, cut by METIS.
 """
 

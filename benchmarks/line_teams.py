@@ -166,7 +166,7 @@ def main() -> None:
             best = min(rows_of_length, key=lambda row: _seconds(row, kind))
             team = {name: best[name] for name in ("radices", "lanes", "threads", "blocks")}
             print(
-                f"{length} {kind}: {_seconds(best, kind) * 1e9 / best['numbers']:.1f} ps a number, {team}", flush=True
+                f"{length} {kind}: {_seconds(best, kind) * 1e9 / best['numbers']:.1f} ps per number, {team}", flush=True
             )
         if options.json:
             stored = {**heading("line-teams", open_backend("cuda").describe()), "rows": rows}

@@ -25,15 +25,15 @@ from seiche.validate.waves.misfits import misfit
 
 
 def main() -> None:
-    """Compute both; print and store their difference and the error of each."""
+    """Compute both seismograms; print and store their difference and the error of each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     world = World.from_mpi()
-    whole = FULL if parse_device(options.device).is_gpu else REDUCED
+    full_case = FULL if parse_device(options.device).is_gpu else REDUCED
     results, rows = [], []
-    for size in (whole, replace(whole, splits=1)):
+    for size in (full_case, replace(full_case, splits=1)):
         begin = time.perf_counter()
         results.append(seismograms(size, LOSSLESS, device=options.device, world=world))
         latest = results[-1]
@@ -50,9 +50,9 @@ def main() -> None:
         if world.rank == 0:
             print(rows[-1], flush=True)
     coarse, fine = results
-    at = coarse.times <= fine.times[-1]
-    finer = CubicSpline(fine.times, fine.computed)(coarse.times[at])
-    change = misfit(coarse.computed[at], finer)
+    common = coarse.times <= fine.times[-1]
+    finer = CubicSpline(fine.times, fine.computed)(coarse.times[common])
+    change = misfit(coarse.computed[common], finer)
     if world.rank == 0:
         print(f"largest change of a component: {change.max():.3%}; by receiver {np.round(100 * change.max(1), 2)} %")
         if options.json:

@@ -2,9 +2,9 @@
 """Job outputs of the BenchPress suite for tests: the times of `validation/data/summit.tsv` in the raw files' format.
 
 Text of tab-separated columns, a tab at the end of each line. `ping_pong` and `memcpy` have a row of 18 times for each
-pair of ranks or devices. The table has the smallest time of each class of pairs; in the files written here it stands in
-one row of the class, and the others have longer times. `node_pong` and `maxrate` have a row for each size, with a time
-for each number of senders. A node has 6 ranks and 6 GPUs, half of them on each of two sockets.
+pair of ranks or devices. The table has the smallest time of each class of pairs. In the files written here, one row of
+the class contains this time, and the other rows contain longer times. `node_pong` and `maxrate` have a row for each
+size, with a time for each number of senders. A node has 6 ranks and 6 GPUs, half of them on each of two sockets.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Table = dict[tuple[str, str, str], Times]
 
 
 def summit_times() -> Table:
-    """Return what was measured on Summit."""
+    """Return the times measured on Summit."""
     rows = (line.split("\t") for line in TABLE.read_text().splitlines() if not line.startswith("#"))
     return {(name, kind, of): [float(time) for time in times] for name, kind, of, *times in rows}
 
@@ -78,7 +78,7 @@ def _near(first: int, second: int) -> bool:
 
 
 def _section(times: Table, name: str, kind: str, labels: dict[str, str]) -> list[str]:
-    """Return a line for each label, whose class `labels` has; each size has its smallest time in one row of a class."""
+    """Return a line for each label; `labels` gives its class. One row of a class has the smallest time of each size."""
     lines = []
     for label, of in labels.items():
         rows = [other for other, its in labels.items() if its == of]

@@ -90,7 +90,7 @@ def blood_tables() -> dict[str, Any]:
 
 
 def open_blood_tables(radius: float, length: float, steps: int) -> dict[str, Any]:
-    """Return a tube of `radius` and `length` (um) with stiff balls of 2.8 um that a fast flow takes through it."""
+    """Return a tube of `radius` and `length` (um) with stiff spheres of 2.8 um in a fast flow."""
     ball = {
         "name": "ball",
         "shape": {"kind": "sphere", "diameter": "2.8 um", "vertices": 42},
@@ -140,7 +140,7 @@ def vessel_of(tables: dict[str, Any]) -> FlowVessel:
 
 
 def setup_of(tables: dict[str, Any]) -> FlowSetup:
-    """Return the set-up of `tables`, not yet checked for what is impossible."""
+    """Return the set-up of `tables`, not yet checked for impossible values."""
     return build_setup(check_case(tables, SOURCE), vessel_of(tables), SOURCE)
 
 
@@ -174,7 +174,7 @@ def tube_file(folder: Path, changes: dict[str, Any]) -> Path:
 
 
 def message_of(tables: dict[str, Any], ranks: int = 1) -> str:
-    """Return the message with which `tables` is refused, without the name of the file."""
+    """Return the message with which `tables` are rejected, without the name of the file."""
     with pytest.raises(CaseError) as caught:
         check_limits(setup_of(tables), ranks)
     text = str(caught.value)
@@ -190,7 +190,7 @@ def table_of(text: str) -> list[list[str]]:
 
 
 def refusal(folder: Path, tables: dict[str, Any]) -> str:
-    """Return the line with which `tables` is refused, without the name of the file."""
+    """Return the line with which `tables` are rejected, without the name of the file."""
     path = folder / "case.toml"
     path.write_text(toml_of(tables))
     with pytest.raises(CaseError) as caught:

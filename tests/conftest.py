@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Puts this folder on the path of the tests, for the helpers in it; gives `device`, and runs tests on several ranks.
+"""Adds this folder to the path, for its helper modules; defines the fixture `device`; runs tests on several ranks.
 
-A test marked `ranks(1, 2, 3)` runs once on each of these numbers: the ranks of a job under mpiexec run it again, where
-each executes its body (`World.from_mpi()` is then the job), and passes if it passes on all of them. The job stays for
-the tests to come (`distributed/jobs.py`).
+A test marked `ranks(1, 2, 3)` runs once on each of these numbers of ranks. The ranks of a job under mpiexec each
+execute its body (`World.from_mpi()` is then the job), and the test passes if it passes on all of them. Subsequent tests
+reuse the job (`distributed/jobs.py`).
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent / "distributed"))
 
-# One thread by default: in the small cases of tests a team waits more than it works, and on a busy machine
-# it waits for cores that others have. Tests of threads name their number.
+# One thread by default: in small cases, a team of threads mostly waits, and on a busy machine it waits for occupied
+# cores. Tests of threads set their number.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import jobs
 import launch
 
-# A busy machine, or the first import of a module, makes one example slow: time is no property that tests assert.
+# A busy machine, or the first import of a module, slows down one example. Tests do not assert times.
 settings.register_profile("seiche", deadline=None)
 settings.load_profile("seiche")
 
 
 def has_gpu() -> bool:
-    """Return whether CuPy is installed and finds a device."""
+    """Return whether CuPy is installed and a device exists."""
     if importlib.util.find_spec("cupy") is None:
         return False
     import cupy
@@ -43,9 +43,9 @@ def has_gpu() -> bool:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give `device` its two values, and repeat a test for every number of ranks that it names."""
-    given = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
-    if "device" in metafunc.fixturenames and "device" not in given:
+    """Parametrize `device` with its two values, and a test marked `ranks` with its numbers of ranks."""
+    parametrized = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
+    if "device" in metafunc.fixturenames and "device" not in parametrized:
         only_gpu = metafunc.definition.get_closest_marker("gpu") is not None
         devices = ["cuda"] if only_gpu else ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
         metafunc.parametrize("device", devices, indirect=True)
@@ -56,7 +56,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests marked `nightly` unless they are selected by that name."""
+    """Deselect the tests marked `nightly` unless they are selected by that mark."""
     if "nightly" not in config.option.markexpr:
         left_out = [item for item in items if item.get_closest_marker("nightly") is not None]
         config.hook.pytest_deselected(items=left_out)
@@ -73,7 +73,7 @@ def device(request: pytest.FixtureRequest) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Give a test marked `ranks` to the ranks of a job, unless this process is one of them."""
+    """Run a test marked `ranks` on the ranks of a job, unless this process is one of them."""
     marker = pyfuncitem.get_closest_marker("ranks")
     if marker is None or os.environ.get(launch.IN_JOB):
         return None
@@ -84,11 +84,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """End the jobs that a test of GPUs used: while they wait they would keep memory of the device."""
+    """End the jobs that a test of GPUs used, because waiting jobs occupy memory of the device."""
     if item.get_closest_marker("gpu") is not None and has_gpu():
         jobs.end_all()
 
 
 def pytest_unconfigure() -> None:
-    """End the jobs that wait for tests, of which there are no more."""
+    """End the jobs that wait for further tests."""
     jobs.end_all()

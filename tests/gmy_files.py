@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HemeLB geometry files for tests, written word by word from the format: nothing of Seiche takes part.
+"""HemeLB geometry files for tests, written word by word from the format, without any code of Seiche.
 
 Format 4: big-endian 32-bit words. The preamble is "hlb!", "gmy" 4, the version 4, the blocks along x, y, z, the sites
 along the edge of a block and 0; a record for each block (z fastest) counts its fluid sites, then, in a `.gmy+` alone,
@@ -47,7 +47,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Vessel:
-    """Fluid sites by index in `blocks` of `edge`^3 sites, and the level at which their tool compresses them."""
+    """Fluid sites by index in `blocks` of `edge`^3 sites, and the compression level of their tool."""
 
     sites: dict[Index, Site]
     blocks: Index
@@ -58,8 +58,8 @@ class Vessel:
         """Return the `.gmy` file, or with one of `weights` for each block the `.gmy+`."""
         table, streams = [], []
         for number, block in enumerate(itertools.product(*map(range, self.blocks))):
-            place = [range(self.edge * first, self.edge * (first + 1)) for first in block]
-            inside = [self.sites.get((x, y, z)) for x, y, z in itertools.product(*place)]
+            axes = [range(self.edge * first, self.edge * (first + 1)) for first in block]
+            inside = [self.sites.get((x, y, z)) for x, y, z in itertools.product(*axes)]
             fluid = sum(site is not None for site in inside)
             words = b"".join(site.words() if site else struct.pack(">I", 0) for site in inside) if fluid else b""
             stream = zlib.compress(words, self.level) if fluid else b""
@@ -79,21 +79,21 @@ def four_cube() -> Vessel:
     meets the opening.
     """
     sites = {}
-    for place in itertools.product(range(1, 5), repeat=3):
+    for site in itertools.product(range(1, 5), repeat=3):
         cuts = {}
         for step in NEIGHBOURS:
-            x, y, z = (a + b for a, b in zip(place, step, strict=True))
+            x, y, z = (a + b for a, b in zip(site, step, strict=True))
             if not 1 <= z <= 4:
                 cuts[step] = (INLET if z < 1 else OUTLET, 0.5)
             elif not (1 <= x <= 4 and 1 <= y <= 4):
                 cuts[step] = (WALL, 0.5)
-        sites[place] = Site(cuts, _face(place))
+        sites[site] = Site(cuts, _face(site))
     return Vessel(sites, (1, 1, 1), 6, level=6)
 
 
-def _face(place: Index) -> Vector | None:
-    """Return the normal of the side of the box that `place` is next to, y before x; None in the middle."""
-    x, y, _ = place
+def _face(site: Index) -> Vector | None:
+    """Return the normal of the side of the box adjacent to `site`, y before x; None in the interior."""
+    x, y, _ = site
     if y in (1, 4):
         return (0.0, -1.0 if y == 1 else 1.0, 0.0)
     return (-1.0 if x == 1 else 1.0, 0.0, 0.0) if x in (1, 4) else None
@@ -111,36 +111,36 @@ def large_cylinder() -> Vessel:
     fractions are those of the circle.
     """
     sites = {}
-    for place in itertools.product(range(16), range(16), range(40)):
-        if not _in_cylinder(place):
+    for site in itertools.product(range(16), range(16), range(40)):
+        if not _in_cylinder(site):
             continue
         cuts = {}
         for step in NEIGHBOURS:
-            if not _in_cylinder(tuple(a + b for a, b in zip(place, step, strict=True))):
-                cuts[step] = _first_cut(place, step)
-        x, y = place[0] - CYLINDER_AXIS, place[1] - CYLINDER_AXIS
+            if not _in_cylinder(tuple(a + b for a, b in zip(site, step, strict=True))):
+                cuts[step] = _first_cut(site, step)
+        x, y = site[0] - CYLINDER_AXIS, site[1] - CYLINDER_AXIS
         at_wall = any(kind == WALL for kind, _ in cuts.values())
-        sites[place] = Site(cuts, (x / math.hypot(x, y), y / math.hypot(x, y), 0.0) if at_wall else None)
+        sites[site] = Site(cuts, (x / math.hypot(x, y), y / math.hypot(x, y), 0.0) if at_wall else None)
     return Vessel(sites, (2, 2, 5), 8, level=9)
 
 
-def _in_cylinder(place: Sequence[int]) -> bool:
-    x, y, z = place
+def _in_cylinder(site: Sequence[int]) -> bool:
+    x, y, z = site
     round_ = math.hypot(x - CYLINDER_AXIS, y - CYLINDER_AXIS) < CYLINDER_RADIUS
     return round_ and CYLINDER_ENDS[0] < z < CYLINDER_ENDS[1]
 
 
-def _first_cut(place: Index, step: Index) -> tuple[int, float]:
-    """Return what the link meets first on its way out of the tube, and where."""
-    x, y = place[0] - CYLINDER_AXIS, place[1] - CYLINDER_AXIS
-    found = []
+def _first_cut(site: Index, step: Index) -> tuple[int, float]:
+    """Return the kind and the fraction of the first intersection of a link that leaves the tube."""
+    x, y = site[0] - CYLINDER_AXIS, site[1] - CYLINDER_AXIS
+    cuts = []
     if step[2]:
         kind, end = (OUTLET, CYLINDER_ENDS[1]) if step[2] > 0 else (INLET, CYLINDER_ENDS[0])
-        found.append(((end - place[2]) / step[2], kind))
+        cuts.append(((end - site[2]) / step[2], kind))
     if step[0] or step[1]:
         # |(x, y) + t step| = radius, a quadratic in t.
         a = step[0] ** 2 + step[1] ** 2
         b, c = x * step[0] + y * step[1], x * x + y * y - CYLINDER_RADIUS**2
-        found.append(((math.sqrt(b * b - a * c) - b) / a, WALL))
-    fraction, kind = min(found)
+        cuts.append(((math.sqrt(b * b - a * c) - b) / a, WALL))
+    fraction, kind = min(cuts)
     return kind, fraction

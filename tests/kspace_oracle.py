@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The k-space scheme in plain NumPy: double precision, complex transforms, whole arrays, one formula a line.
+"""The k-space scheme in plain NumPy: double precision, complex transforms, whole arrays, one formula per line.
 
 Written from the published equations (Treeby, Jaros, Rendell and Cox 2012, doi 10.1121/1.4712021) for any number of
 dimensions, to test the solver against.
@@ -28,11 +28,11 @@ class Oracle:
             after[last] = self.rho0[last]
             self.rho_sg.append((self.rho0 + after) / 2)
         if problem.staggered_density is not None:
-            self.rho_sg = [as_array(one) for one in problem.staggered_density]
+            self.rho_sg = [as_array(value) for value in problem.staggered_density]
         along = lambda v, i: v.reshape([-1 if j == i else 1 for j in self.axes])  # noqa: E731
         k = [2 * np.pi * np.fft.fftfreq(n, d) for n, d in zip(shape, problem.spacing, strict=True)]
-        self.k = [along(one, i) for i, one in enumerate(k)]
-        self.magnitude = np.sqrt(sum(one**2 for one in self.k))
+        self.k = [along(value, i) for i, value in enumerate(k)]
+        self.magnitude = np.sqrt(sum(value**2 for value in self.k))
         a = problem.reference_speed * problem.dt / 2 * self.magnitude
         self.kappa = np.where(a == 0, 1.0, np.sin(a) / np.where(a == 0, 1.0, a))
         self.source_kappa = np.cos(a)
@@ -55,9 +55,9 @@ class Oracle:
     def _absorption(self) -> None:
         absorption, relaxation = self.problem.absorption, self.problem.relaxation
         if relaxation is not None:
-            h, at = self.problem.dt / 2 / relaxation.times, relaxation.labels
+            h, labels = self.problem.dt / 2 / relaxation.times, relaxation.labels
             self.processes = [
-                {"a": relaxation.strengths[at, m], "h": h[at, m], "kept": np.zeros(self.problem.shape)}
+                {"a": relaxation.strengths[labels, m], "h": h[labels, m], "kept": np.zeros(self.problem.shape)}
                 for m in range(3)
             ]
         if absorption is None:
@@ -89,18 +89,18 @@ class Oracle:
         if t >= source.steps:
             return
         time = t + (0 if source.delays is None else source.delays)
-        many = source.samples.shape[1] > 1
-        values = source.samples[time, np.arange(source.points.size) if many else 0]
+        has_signals = source.samples.shape[1] > 1
+        values = source.samples[time, np.arange(source.points.size) if has_signals else 0]
         values = values * (1 if source.weights is None else source.weights)
-        whole = np.zeros(self.problem.points)
-        whole[source.points] = values
+        spread = np.zeros(self.problem.points)
+        spread[source.points] = values
         if source.mode == "additive":
-            whole = self.spectral(whole.reshape(self.problem.shape), self.source_kappa).ravel()
+            spread = self.spectral(spread.reshape(self.problem.shape), self.source_kappa).ravel()
         for field in fields:
             if source.mode == "dirichlet":
-                field.ravel()[source.points] = whole[source.points]
+                field.ravel()[source.points] = spread[source.points]
             else:
-                field += whole.reshape(self.problem.shape)
+                field += spread.reshape(self.problem.shape)
 
     def step(self, t: int) -> None:
         problem, dt = self.problem, self.problem.dt

@@ -28,13 +28,13 @@ def put(file: h5py.Group, name: str, value: Any, kind: str) -> None:
 
 
 def staggered(rho: np.ndarray, axis: int) -> np.ndarray:
-    """Return means of neighbours along an array axis; the last plane keeps its own value."""
+    """Return means of neighbours along an array axis; the last plane is unchanged."""
     after = np.concatenate([rho.take(range(1, rho.shape[axis]), axis), rho.take([-1], axis)], axis)
     return 0.5 * (rho + after)
 
 
-def write_input(path: Path, shape: tuple[int, int, int], **given: Any) -> Path:
-    """Write an input file of a grid (Nz, Ny, Nx); `given` replaces or adds datasets, None leaves one out.
+def write_input(path: Path, shape: tuple[int, int, int], **changes: Any) -> Path:
+    """Write an input file of a grid (Nz, Ny, Nx); `changes` replaces or adds datasets, None omits one.
 
     Floats and float arrays are float datasets, integers and integer arrays long ones.
     """
@@ -49,7 +49,7 @@ def write_input(path: Path, shape: tuple[int, int, int], **given: Any) -> Path:
     data |= {"nonuniform_grid_flag": 0, "nonlinear_flag": 0, "absorbing_flag": 0, "axisymmetric_flag": 0}
     data |= {"c0": 1500.0, "rho0": 1000.0, "sensor_mask_type": 0}
     data |= {"sensor_mask_index": np.array([[[nx * ny * nz // 2 + 1, 7, nx + 3]]])}
-    data |= given
+    data |= changes
     rho = np.asarray(data["rho0"])
     for axis in axes:
         mean = staggered(rho, 2 - "xyz".index(axis)) if rho.ndim else float(rho)

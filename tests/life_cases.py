@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A small case of each kind with time series and checkpoints, and what the files of its runs hold."""
+"""A small case of each kind with time series and checkpoints, and the content of the files of its runs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ maps = ["p_max_all", "p_final"]
 
 @dataclass(frozen=True)
 class Life:
-    """How long the run of a case is, and when it writes checkpoints, in steps."""
+    """The length of the run of a case, and its interval of checkpoints, in steps."""
 
     steps: int
     every: int
@@ -82,52 +82,52 @@ def life_file(folder: Path, kind: str) -> Path:
 
 
 def changes_of(kind: str) -> list[str]:
-    """Return the change of the case that has it write checkpoints, the last one at its end."""
+    """Return the change of the case that enables checkpoints, the last one at its end."""
     return [f"output.checkpoint.every={LIVES[kind].every}"]
 
 
 def arrays_of(folder: Path) -> dict[str, dict[str, np.ndarray]]:
     """Return every array of the HDF5 files in a folder of outputs, by file and name."""
-    found = {}
+    content = {}
     for path in sorted([*folder.glob("*.h5"), *folder.glob("*.vtkhdf")]):
         arrays: dict[str, np.ndarray] = {}
         with h5py.File(path) as file:
             _read(file, "", arrays)
-        found[path.name] = arrays
-    return found
+        content[path.name] = arrays
+    return content
 
 
 def _read(group: h5py.Group, name: str, arrays: dict[str, np.ndarray]) -> None:
-    for key in set(group) - {"committed"}:  # links lead to what is committed
+    for key in set(group) - {"committed"}:  # links to committed data
         if isinstance(item := group[key], h5py.Dataset):
             arrays[name + key] = np.asarray(item[()])
         else:
             _read(item, f"{name}{key}/", arrays)
 
 
-def assert_same_arrays(found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], where: object) -> None:
+def assert_same_arrays(actual: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], where: object) -> None:
     """Compare arrays bit for bit."""
-    assert found.keys() == expected.keys(), where
+    assert actual.keys() == expected.keys(), where
     for name, values in expected.items():
-        np.testing.assert_array_equal(found[name], values, err_msg=f"{where}: {name}")
+        np.testing.assert_array_equal(actual[name], values, err_msg=f"{where}: {name}")
 
 
 def checkpoint_of(path: Path) -> tuple[int, dict[str, Any]]:
-    """Return the step of a checkpoint and everything in it, all of it checked."""
+    """Return the step and the complete, verified content of a checkpoint."""
     header = inspect_checkpoint(path)
     state = read_checkpoint(path, World.serial(), dict.fromkeys(header.rows, ALL))
-    content = {f"{name}.{each}": rows.arrays[each][:] for name, rows in state.rows.items() for each in rows.arrays}
+    content = {f"{name}.{array}": rows.arrays[array][:] for name, rows in state.rows.items() for array in rows.arrays}
     return state.step, {**content, **state.numbers, **state.attributes}
 
 
-def assert_same_checkpoint(found: Path, expected: Path) -> None:
+def assert_same_checkpoint(actual: Path, expected: Path) -> None:
     """Compare two checkpoints, written on any ranks, bit for bit."""
-    (step, one), (other_step, two) = checkpoint_of(found), checkpoint_of(expected)
+    (step, actual_content), (other_step, expected_content) = checkpoint_of(actual), checkpoint_of(expected)
     assert step == other_step
-    for content in (one, two):
-        if "cells" in content:  # the names of their files depend on what a killed run left
+    for content in (actual_content, expected_content):
+        if "cells" in content:  # the names of their files depend on those left by a killed run
             content["cells"] = {**json.loads(content["cells"]), "series": None}
-    assert_same_arrays(one, two, found)
+    assert_same_arrays(actual_content, expected_content, actual)
 
 
 def summary_in(folder: Path) -> dict[str, Any]:

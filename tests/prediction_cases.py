@@ -51,7 +51,7 @@ def case_file(folder: Path, name: str) -> Path:
 
 
 def piece(alpha: float, beta: float, width: float = 0.0) -> FittedPiece:
-    """Return a law whose parameters are known up to a relative `width`."""
+    """Return a law whose parameters have intervals of a relative `width`."""
     low, high = 1.0 - width, 1.0 + width
     spread = {
         "alpha_interval": (low * alpha, high * alpha),
@@ -61,7 +61,7 @@ def piece(alpha: float, beta: float, width: float = 0.0) -> FittedPiece:
 
 
 def machine(**changes: Any) -> Machine:
-    """Return a node of one socket and eight cores: 10 us and 1 GB/s a message, 20 GB/s of memory, 1 us a kernel."""
+    """Return a node of one socket and eight cores: messages of 10 us and 1 GB/s, memory of 20 GB/s, kernels of 1 us."""
     content: dict[str, Any] = {
         "schema": "seiche-machine",
         "version": 1,

@@ -18,7 +18,7 @@ def ibm_word(value: float) -> int:
 
 
 def write_segy(path: Path, places: np.ndarray, values: np.ndarray, kind: int = 5, divisor: int = 10) -> Path:
-    """Write a file as the standard says, coordinates in parts of a metre."""
+    """Write a file according to the standard, with coordinates in fractions of a metre."""
     head = bytearray(3600)
     struct.pack_into(">h", head, 3220, values.shape[1])
     struct.pack_into(">h", head, 3224, kind)

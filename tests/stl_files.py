@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""STL files for tests, as text in the words of another program."""
+"""STL files for tests, in the text format of another program."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ Point = tuple[float, float, float]
 def openscad_tube(sides: int = 60) -> str:
     """Return the STL of a closed prism as OpenSCAD writes it: -10 < x < 10, its corners 5 from the axis y = -5, z = 0.
 
-    Coordinates have six digits; the caps are fans. Solid and facets name no more than OpenSCAD does.
+    Coordinates have six digits; the caps are fans. Names of solid and facets are those of OpenSCAD.
     """
     angles = [2.0 * math.pi * side / sides for side in range(sides)]
     rings = [[(x, 5.0 * math.cos(angle) - 5.0, 5.0 * math.sin(angle)) for angle in angles] for x in (-10.0, 10.0)]
     low, high = rings
     facets = []
-    for here, there in zip(range(sides), [*range(1, sides), 0], strict=True):
-        middle = math.pi * (2 * here + 1) / sides
+    for corner, next_corner in zip(range(sides), [*range(1, sides), 0], strict=True):
+        middle = math.pi * (2 * corner + 1) / sides
         normal = (0.0, math.cos(middle), math.sin(middle))
-        facets += [(normal, (low[here], low[there], high[there])), (normal, (low[here], high[there], high[here]))]
+        facets += [
+            (normal, (low[corner], low[next_corner], high[next_corner])),
+            (normal, (low[corner], high[next_corner], high[corner])),
+        ]
     for corner in range(1, sides - 1):
         facets.append(((-1.0, 0.0, 0.0), (low[0], low[corner + 1], low[corner])))
         facets.append(((1.0, 0.0, 0.0), (high[0], high[corner], high[corner + 1])))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What every trace of a run must be for viewers to show it."""
+"""Properties of every trace of a run that viewers require."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from seiche.observe.trace import SCHEMA
 
 
 def check_format(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Assert what Perfetto needs of every event, and return them."""
+    """Assert the properties of events that Perfetto requires, and return the events."""
     assert document["schema"] == SCHEMA
     for event in document["traceEvents"]:
         assert event["ph"] in "MXsf"
@@ -26,7 +26,7 @@ def slices(events: list[dict[str, Any]], pid: int, tid: int) -> list[dict[str, A
 
 
 def check_nesting(events: list[dict[str, Any]], ranks: int) -> None:
-    """Assert that slices of a track lie inside each other or apart, as viewers need it."""
+    """Assert that slices of a track are nested or disjoint, as viewers require."""
     for pid in range(ranks):
         for tid in range(3):
             open_ends: list[float] = []
@@ -39,7 +39,7 @@ def check_nesting(events: list[dict[str, Any]], ranks: int) -> None:
 
 
 def check_arrows(events: list[dict[str, Any]]) -> int:
-    """Assert that both ends of every arrow lie in a slice of their track; return how many there are."""
+    """Assert that both ends of every arrow lie in a slice of their track; return the number of arrows."""
     starts = {event["id"]: event for event in events if event["ph"] == "s"}
     ends = {event["id"]: event for event in events if event["ph"] == "f"}
     assert starts.keys() == ends.keys()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A small case of ultrasound for tests: an arc that sends a tone in water."""
+"""A small case of ultrasound for tests: an arc that emits a tone in water."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ maps = ["p_max_all"]
 
 
 def case(folder: Path, text: str = BASIC) -> Path:
-    """Return the case file that was written."""
+    """Return the path of the written case file."""
     path = folder / "case.toml"
     path.write_text(text)
     return path
 
 
 def shared_case(folder: Path, text: str, world: World) -> Path:
-    """Return the case file that the first rank wrote into its `folder` (collective)."""
+    """Return the path of the case file that the first rank wrote into its `folder` (collective)."""
     folder = Path(world.bcast(str(folder)))
     if world.rank == 0:
         case(folder, text)
@@ -54,19 +54,19 @@ def shared_case(folder: Path, text: str, world: World) -> Path:
     return folder / "case.toml"
 
 
-def layered_pulse(shape: tuple[int, ...], **given: Any) -> Problem:
-    """Return a pressure pulse at a third of every axis in two layers; `given` are its steps and what differs."""
+def layered_pulse(shape: tuple[int, ...], **changes: Any) -> Problem:
+    """Return a pressure pulse at a third of every axis in two layers; `changes` are its steps and other changes."""
     x = np.meshgrid(*(np.arange(n) for n in shape), indexing="ij")
-    beyond = x[0] >= shape[0] // 2
+    in_second_layer = x[0] >= shape[0] // 2
     values: dict[str, Any] = {
         "axes": ("x", "y", "z")[: len(shape)],
         "shape": shape,
         "spacing": (1e-4, 1.2e-4, 0.9e-4)[: len(shape)],
         "dt": 1.5e-8,
         "reference_speed": 1800.0,
-        "sound_speed": np.where(beyond, 1800.0, 1500.0),
-        "density": np.where(beyond, 1200.0, 1000.0),
+        "sound_speed": np.where(in_second_layer, 1800.0, 1500.0),
+        "density": np.where(in_second_layer, 1200.0, 1000.0),
         "pml": (Pml(3, 2.0),) * len(shape),
         "initial_pressure": 1e6 * np.exp(-sum((a - n / 3) ** 2 for a, n in zip(x, shape, strict=True)) / 8),
     }
-    return Problem(**(values | given))
+    return Problem(**(values | changes))

@@ -21,8 +21,8 @@ def packet(x: Floats) -> Floats:
 def cylinder_pressure(points: Floats, times: Floats, start: float) -> Floats:
     """Return the pressure (times, points) of a packet along x scattered by the cylinder, by Bessel functions."""
     count, spacing = 512, 0.05
-    at = spacing * (np.arange(count) - 100)
-    spectrum = np.fft.rfft(packet(-at - start))  # the packet passes x = 0 at the time -start
+    x = spacing * (np.arange(count) - 100)
+    spectrum = np.fft.rfft(packet(-x - start))  # the packet passes x = 0 at the time -start
     omega = 2 * np.pi * np.fft.rfftfreq(count, spacing)
     r, angle = np.linalg.norm(points, axis=1), np.arctan2(points[:, 1], points[:, 0])
     z, c = DENSITY * SPEED, SPEED
@@ -43,7 +43,7 @@ def cylinder_pressure(points: Floats, times: Floats, start: float) -> Floats:
         field = np.where(r[:, None] > 1, outside, passed * jv(order, kr / c))
         field = (field * factor * np.cos(order * angle[:, None])).sum(1)
         # A time dependence exp(-i omega t) belongs to waves exp(ikx) along x.
-        phase = np.exp(-1j * k * (times - at[0]))[:, None]
+        phase = np.exp(-1j * k * (times - x[0]))[:, None]
         result += 2 / count * (phase * np.conj(weight) * field).real
     return result
 
@@ -55,15 +55,15 @@ def layer_pressure(along: Floats, time: float, start: float, thickness: float) -
     layer are summed.
     """
     z = DENSITY * SPEED
-    back, into, out = (z - 1) / (z + 1), 2 * z / (z + 1), 2 / (z + 1)
+    back, transmitted_in, transmitted_out = (z - 1) / (z + 1), 2 * z / (z + 1), 2 / (z + 1)
     before = packet(along - time - start) + back * packet(-along - time - start)
-    inside, behind = np.zeros_like(along), np.zeros_like(along)
+    inside, transmitted = np.zeros_like(along), np.zeros_like(along)
     for echo in range(30):
-        # A wave that has crossed the layer 2 echo times more has lost back^2 at each pair of reflections.
-        strength, slowness = into * back ** (2 * echo), 1 / SPEED
+        # Each further pair of reflections in the layer multiplies the wave by back^2.
+        strength, slowness = transmitted_in * back ** (2 * echo), 1 / SPEED
         late = time - 2 * echo * thickness * slowness + start
         inside += strength * packet(late - along * slowness)
         inside -= strength * back * packet(late - (2 * thickness - along) * slowness)
-        behind += strength * out * packet(late - thickness * slowness - (along - thickness))
-        before -= strength * back * out * packet(late - 2 * thickness * slowness + along)
-    return np.where(along < 0, before, np.where(along < thickness, inside, behind))
+        transmitted += strength * transmitted_out * packet(late - thickness * slowness - (along - thickness))
+        before -= strength * back * transmitted_out * packet(late - 2 * thickness * slowness + along)
+    return np.where(along < 0, before, np.where(along < thickness, inside, transmitted))

@@ -98,7 +98,7 @@ def heading(path: str, value: Any) -> str:
 
 
 def own_docstring(value: Any) -> str:
-    """Return the docstring, without the one that Python writes for a dataclass."""
+    """Return the docstring, or nothing for the one that Python generates for a dataclass."""
     text = inspect.getdoc(value) or ""
     is_generated = dataclasses.is_dataclass(value) and text.startswith(f"{getattr(value, '__name__', '')}(")
     return "" if is_generated else text
@@ -131,7 +131,7 @@ def markdown(text: str) -> str:
     pieces = _SECTION.split(text)
     parts = [paragraphs(pieces[0])]
     for title, body in zip(pieces[1::2], pieces[2::2], strict=True):
-        listed, _, rest = textwrap.dedent(body.strip("\n")).partition("\n\n")
+        listed, _, after = textwrap.dedent(body.strip("\n")).partition("\n\n")
         if title in TABLES:
             parts.append(table(TABLES[title], list(items(listed))))
         elif title == "Raises":
@@ -139,7 +139,7 @@ def markdown(text: str) -> str:
             parts.append(f"Raises {'; '.join(raised)}.")
         else:
             parts.append(f"{title}: {escape(' '.join(listed.split()))}")
-        parts.append(paragraphs(rest))
+        parts.append(paragraphs(after))
     return "\n\n".join(part for part in parts if part)
 
 

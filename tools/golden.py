@@ -112,15 +112,15 @@ def execute(words: Iterable[str], folder: Path) -> str:
     """Run a command in `folder` and return its standard output; RunError with its last line if it fails."""
     command = list(words)
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=LIMIT, check=False
         )
     except subprocess.TimeoutExpired:
         raise RunError(f"still running after {LIMIT:.0f} s: {shlex.join(command)}") from None
-    if done.returncode != 0:
-        lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
-        raise RunError(f"exit status {done.returncode}: {lines[-1]}")
-    return done.stdout
+    if process.returncode != 0:
+        lines = (process.stderr or process.stdout).strip().splitlines() or ["no message"]
+        raise RunError(f"exit status {process.returncode}: {lines[-1]}")
+    return process.stdout
 
 
 def plan_of(path: Path, device: str, ranks: int) -> Any:
@@ -158,7 +158,7 @@ def _planned_stage(stage: Any) -> str:
 
 
 def perform(job: Job, commands: Commands, folder: Path) -> dict[str, RunDigests]:
-    """Do a job in `folder` and return the digests of its files, by key of a run."""
+    """Execute a job in `folder` and return the digests of its files, by key of a run."""
     if job.run is None:
         words = (sys.executable, __file__, "planned", "--only", job.planned)
         text = execute((*words, "--ranks", ",".join(map(str, job.planned_ranks))), folder)
@@ -175,9 +175,9 @@ def perform(job: Job, commands: Commands, folder: Path) -> dict[str, RunDigests]
         return {f"{run.name} @ 1": of_folder(folder)}
     changes = [word for change in run.changes for word in ("--set", change)]
 
-    def run_case(ranks: int, output: str, *more: str) -> RunDigests:
+    def run_case(ranks: int, output: str, *options: str) -> RunDigests:
         words = (*commands.mpiexec, str(ranks), *commands.seiche, "run", run.file.name)  # type: ignore[union-attr]
-        execute((*words, "--device", "cpu", "--output", output, *changes, *more), folder)
+        execute((*words, "--device", "cpu", "--output", output, *changes, *options), folder)
         return of_folder(folder / output)
 
     digests = {f"{run.name} @ {job.ranks}": run_case(job.ranks, "out")}
@@ -193,7 +193,7 @@ def matches(name: str, patterns: str) -> bool:
 
 
 def jobs_of(quick: bool, only: str, ranks: set[int]) -> list[Job]:
-    """Return the jobs, the longest first: those with restarts."""
+    """Return the jobs, those with restarts first, because they take longest."""
     jobs = []
     for run in RUNS:
         if not matches(run.name, only):
@@ -212,7 +212,7 @@ def jobs_of(quick: bool, only: str, ranks: set[int]) -> list[Job]:
 
 
 def keys_of(job: Job) -> list[str]:
-    """Return the keys of the runs that a job does."""
+    """Return the keys of the runs of a job."""
     if job.run is None:
         return [f"planned {job.planned} {device} @ {count}" for device in DEVICES for count in job.planned_ranks]
     return [job.name, *(f"{job.name}>{ranks}" for ranks in job.restarts)]
@@ -235,10 +235,10 @@ def outcomes(jobs: list[Job], options: argparse.Namespace) -> Iterator[tuple[Job
 
     with ThreadPoolExecutor(options.jobs) as pool:
         futures = {pool.submit(perform_one, job): job for job in jobs}
-        for number, done in enumerate(as_completed(futures), start=1):
+        for number, future in enumerate(as_completed(futures), start=1):
             if options.verbose:
-                print(f"[{number}/{len(jobs)}] {futures[done].name}", file=sys.stderr, flush=True)
-            yield futures[done], done.result()
+                print(f"[{number}/{len(jobs)}] {futures[future].name}", file=sys.stderr, flush=True)
+            yield futures[future], future.result()
 
 
 def read(path: Path) -> tuple[dict[str, str], dict[str, RunDigests]]:
@@ -266,13 +266,13 @@ def write(path: Path, runs: dict[str, RunDigests]) -> None:
     stored: dict[str, Table] = {}
     similar: dict[tuple[str, ...], list[str]] = {}
     for digest, table in tables.items():
-        others = similar.setdefault(tuple(sorted(table)), [])
+        candidates = similar.setdefault(tuple(sorted(table)), [])
         shorter = [
-            {BASE_TABLE: other, **{name: value for name, value in table.items() if tables[other][name] != value}}
-            for other in others
+            {BASE_TABLE: base, **{name: value for name, value in table.items() if tables[base][name] != value}}
+            for base in candidates
         ]
         stored[digest] = min([table, *shorter], key=lambda entry: len(json.dumps(entry)))
-        others.append(digest)
+        candidates.append(digest)
 
     def block(entries: dict[str, Any]) -> str:
         rows = (f"{json.dumps(key)}:{json.dumps(value, separators=(',', ':'))}" for key, value in entries.items())
@@ -289,17 +289,17 @@ def renamed(digests: RunDigests, renames: dict[str, dict[str, str]]) -> RunDiges
     attributes = renames.get("attributes", {})
 
     def new_name(name: str) -> str:
-        path, at, attribute = name.partition("@")
+        path, separator, attribute = name.partition("@")
         path = names.get(path) or "/".join(
             names.get(part) or ".".join(names.get(word, word) for word in part.split(".")) for part in path.split("/")
         )
-        return path + at + attributes.get(attribute, attribute)
+        return path + separator + attributes.get(attribute, attribute)
 
     def new_value(value: Any) -> Any:
         if not isinstance(value, list):
             return value
         split = (str(item).partition(" | ") for item in value)
-        return [stages.get(stage, stage) + bar + rest for stage, bar, rest in split]
+        return [stages.get(stage, stage) + bar + tail for stage, bar, tail in split]
 
     return {
         files.get(file, file): {new_name(name): new_value(value) for name, value in table.items()}
@@ -339,36 +339,36 @@ def record(options: argparse.Namespace) -> int:
             print(f"{job.name}: {outcome}", flush=True)
         else:
             runs.update(outcome)
-        if number % 20 == 0:  # a full run takes long on a busy machine
+        if number % 20 == 0:  # a full run takes a long time on a busy machine
             write(options.file, runs)
-    known = {key for job in jobs_of(False, "*", set()) for key in keys_of(job)}
-    runs = {key: digests for key, digests in runs.items() if key in known}
+    current_keys = {key for job in jobs_of(False, "*", set()) for key in keys_of(job)}
+    runs = {key: digests for key, digests in runs.items() if key in current_keys}
     write(options.file, runs)
     print(f"{len(runs)} runs in {options.file}, {failed} failed")
     return 1 if failed else 0
 
 
 def compare(options: argparse.Namespace) -> int:
-    """Run again and print what differs."""
+    """Run again and print the differences."""
     stored, runs = read(options.file)
     renames = json.loads(RENAMES.read_text()) if RENAMES.exists() else {}
     for name, value in versions().items():
         if stored.get(name) != value:
             print(f"note: {name} is {value}, that of the baseline {stored.get(name)}", file=sys.stderr)
-    count = done = 0
+    count = compared = 0
     for job, outcome in outcomes(jobs_of(options.quick, options.only, options.ranks), options):
         if isinstance(outcome, str):
             lines = [f"{job.name}: {outcome}"]
         else:
-            done += len(outcome)
+            compared += len(outcome)
             lines = [f"{key}: not in the baseline" for key in outcome if key not in runs]
             for key in outcome.keys() & runs.keys():
                 lines += [f"{key}: {line}" for line in differences(renamed(runs[key], renames), outcome[key])]
         count += len(lines)
         for line in lines:
             print(line, flush=True)
-    print(f"{done} runs compared, {count} differences")
-    return 1 if count or not done else 0
+    print(f"{compared} runs compared, {count} differences")
+    return 1 if count or not compared else 0
 
 
 def main() -> int:
@@ -381,7 +381,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
     parser.add_argument("--file", type=Path, default=BASELINE, help="the baseline")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="folder for the outputs of all runs")
-    parser.add_argument("--verbose", action="store_true", help="name each run that has ended")
+    parser.add_argument("--verbose", action="store_true", help="print the name of each completed run")
     parser.add_argument("--mpiexec", default=os.environ.get("GOLDEN_MPIEXEC", "mpiexec -n"), help="before the number")
     parser.add_argument("--seiche", default=os.environ.get("GOLDEN_SEICHE", "seiche"), help="the program")
     options = parser.parse_args()

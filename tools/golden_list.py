@@ -18,12 +18,12 @@ class Run:
     Attributes:
         name: unique, without " @ ".
         file: case file; empty for `prepare` alone.
-        changes: as of `--set`.
+        changes: changes of keys, as for `--set`.
         ranks: numbers of ranks.
         quick: those of `--quick`.
         restarts: (from, on): the checkpoint of the run on `from` ranks is restarted on `on` ranks.
         prepare: command lines of one process that run first, without the name of the program.
-        files: other files that these and the case need.
+        files: other files that the case and these commands need.
     """
 
     name: str

@@ -6,7 +6,7 @@
 
 A copy of the package in the folder gets a table without kernels, so that each kernel is compiled on first use, with
 AddressSanitizer and UndefinedBehaviorSanitizer. NumPy allocates the arrays with the checked allocator. The first error
-of a kernel ends its run. The digests of the outputs must be those of the stored baseline, too.
+of a kernel ends its run. The digests of the outputs must also agree with the stored baseline.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SANITIZERS = (
     # Null is a valid address of an array without items.
     "-fno-sanitize=null,pointer-overflow",
 )
-#: Libraries that have to be loaded before all others; the latter because the former replaces functions of it.
+#: Libraries that must be loaded before all others; the second because the first replaces functions of it.
 RUNTIMES = ("libasan.so", "libstdc++.so")
 
 

@@ -97,7 +97,7 @@ def _section(path: Path, document: dict[str, Any], table: Callable[[Sequence[dic
 
 def _machine_part(path: Path, machine: Machine) -> str:
     hardware = machine.hardware
-    what = ", ".join(dict.fromkeys(hardware.get("gpus", []))) or str(hardware.get("cpu", "a machine"))
+    hardware_names = ", ".join(dict.fromkeys(hardware.get("gpus", []))) or str(hardware.get("cpu", "a machine"))
     lines = []
     for curve in machine.paths:
         times = dict(zip(curve.sizes, curve.seconds, strict=True))
@@ -107,7 +107,7 @@ def _machine_part(path: Path, machine: Machine) -> str:
         gap = f"{1e6 * curve.gap:.2f}" if curve.gap is not None else ""
         lines.append((_PATHS.get(curve.path, curve.path), curve.locality, *cells, rate, gap))
     sentences = [
-        f"{hardware.get('ranks', 1)} ranks on {what}; {hardware.get('mpi', 'no MPI').split(',')[0]};"
+        f"{hardware.get('ranks', 1)} ranks on {hardware_names}; {hardware.get('mpi', 'no MPI').split(',')[0]};"
         f" measured {machine.date[:10]} in {machine.seconds:.0f} s, {origin_of(machine.commit)}."
     ]
     sentences += [
@@ -150,10 +150,12 @@ def _strategies(rows: Sequence[dict[str, Any]]) -> str:
     chosen = [sizes[k] for k in sorted({round(k * (len(sizes) - 1) / 4) for k in range(5)})]
     lines = []
     for key in dict.fromkeys((row["kind"], row["strategy"], row["arrays"], row["processes"]) for row in rows):
-        mine = {
+        matching = {
             row["size"]: row for row in rows if (row["kind"], row["strategy"], row["arrays"], row["processes"]) == key
         }
-        lines.append((*map(str, key), *(_with_prediction(mine[size]) if size in mine else "" for size in chosen)))
+        lines.append(
+            (*map(str, key), *(_with_prediction(matching[size]) if size in matching else "" for size in chosen))
+        )
     columns = ("exchange", "strategy", "arrays", "processes", *(_size(size) for size in chosen))
     return markdown(columns, lines, text_columns=2)
 
@@ -166,8 +168,8 @@ def _with_prediction(row: dict[str, Any]) -> str:
 def _choice(rows: Sequence[dict[str, Any]]) -> str:
     lines = []
     for pattern in dict.fromkeys(row["pattern"] for row in rows):
-        mine = [row for row in rows if row["pattern"] == pattern]
-        lines.append((pattern, _counted(row["chosen"] for row in mine), *_costs(mine)))
+        matching = [row for row in rows if row["pattern"] == pattern]
+        lines.append((pattern, _counted(row["chosen"] for row in matching), *_costs(matching)))
     lines.append(("all", "", *_costs(rows)))
     columns = ("pattern", "chosen", "exchanges", "at most 1.05 of the best", "median", "largest")
     return markdown(columns, lines, text_columns=2)
@@ -175,8 +177,8 @@ def _choice(rows: Sequence[dict[str, Any]]) -> str:
 
 def _costs(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     costs = [float(row["cost"]) for row in rows]
-    good = sum(cost <= 1.05 for cost in costs) / len(costs)
-    return str(len(costs)), f"{good:.0%}", f"{median(costs):.3f}", f"{max(costs):.2f}"
+    within_limit = sum(cost <= 1.05 for cost in costs) / len(costs)
+    return str(len(costs)), f"{within_limit:.0%}", f"{median(costs):.3f}", f"{max(costs):.2f}"
 
 
 def _predicted(rows: Sequence[dict[str, Any]]) -> str:
@@ -197,8 +199,8 @@ def _predicted(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _counted(names: Iterable[str]) -> str:
-    every = list(names)
-    return ", ".join(f"{name} {every.count(name)}" for name in dict.fromkeys(every))
+    counted_names = list(names)
+    return ", ".join(f"{name} {counted_names.count(name)}" for name in dict.fromkeys(counted_names))
 
 
 def _us(seconds: float) -> str:

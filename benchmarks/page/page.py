@@ -61,8 +61,8 @@ def page(
     """Return the text of the performance page."""
     sections = [_section(result) for result in results] or [NOTHING]
     cells = (blood_part(blood), ranks_part(blood_ranks))
-    others = (*cells, ultrasound_part(ultrasound, ultrasound_ranks), waves_part(waves))
-    return "\n".join([_INTRODUCTION, *sections, *filter(None, others)])
+    other_parts = (*cells, ultrasound_part(ultrasound, ultrasound_ranks), waves_part(waves))
+    return "\n".join([_INTRODUCTION, *sections, *filter(None, other_parts)])
 
 
 def _section(result: Result[FlowRow]) -> str:
@@ -128,8 +128,8 @@ def with_table(readme: str, block: str) -> str:
     Raises:
         ValueError: the marks are missing.
     """
-    begin, rest = readme.split(MARKS[0])
-    _, end = rest.split(MARKS[1])
+    begin, after_mark = readme.split(MARKS[0])
+    _, end = after_mark.split(MARKS[1])
     return f"{begin}{MARKS[0]}\n{block}{MARKS[1]}{end}"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The bifurcation from Python: run a tenth of a beat and print where the blood goes."""
+"""The bifurcation from Python: run a tenth of a beat and print the flow rate through each opening."""
 
 from pathlib import Path
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Recover a fast and a slow body inside a ring of receivers from acoustic waves: full-waveform inversion with SciPy.
+"""Full-waveform inversion with SciPy: recover a fast and a slow body inside a ring of receivers from acoustic waves.
 
     python examples/inversion-2d/invert.py [ITERATIONS] [FOLDER]
 
-Four sources, one on each side, and 22 receivers around. Data are computed with the true medium; the inversion starts
-from a uniform one and minimises the misfit of the pressures with L-BFGS-B, with gradients by the exact adjoint of
-the discrete scheme. One or two minutes on two cores; writes inversion.png and inversion.json.
+There are four sources, one on each side, and 22 receivers around them. Data are computed with the true medium; the
+inversion starts from a uniform one and minimises the misfit of the pressures with L-BFGS-B, with gradients by the exact
+adjoint of the discrete scheme. The script takes one or two minutes on two cores, and writes inversion.png and
+inversion.json.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ def experiments(mesh: Mesh) -> list[Experiment]:
     low, right, top = 0.5, WIDTH - 0.5, HEIGHT - 0.5
     across, up = np.linspace(low, right, 7), np.linspace(low, top, 6)[1:-1]
     receivers = [(x, y) for y in (low, top) for x in across] + [(x, y) for x in (low, right) for y in up]
-    places = [(low, 4.7), (right, 5.4), (5.6, low), (6.5, top)]
+    positions = [(low, 4.7), (right, 5.4), (5.6, low), (6.5, top)]
     pulse, options = Ricker(0.35, 3.5), {"nodes": 4, "boundaries": "absorbing", "device": "cpu", "threads": 1}
     return [
-        Experiment(mesh, 0.08, 150, [PointSource(place, pulse, volume=1.0)], receivers, ("p",), options)
-        for place in places
+        Experiment(mesh, 0.08, 150, [PointSource(position, pulse, volume=1.0)], receivers, ("p",), options)
+        for position in positions
     ]
 
 
 def true_speed(mesh: Mesh) -> np.ndarray:
-    """Return the speeds that the inversion should find, (elements,)."""
+    """Return the true speeds, (elements,)."""
     x, y = (mesh.lower + mesh.sizes / 2).T
     fast = np.exp(-((x - 4.5) ** 2 + (y - 6.5) ** 2) / 2 / 1.3**2)
     slow = np.exp(-((x - 7.5) ** 2 + (y - 3.5) ** 2) / 2 / 1.3**2)
@@ -67,7 +68,7 @@ def main(iterations: int = 12, folder: Path = Path(__file__).parent / "out") -> 
 
     def note(relative: np.ndarray) -> None:
         history.append(last[0])
-        print(f"iteration {len(history) - 1}: misfit {history[-1]:.3e} of that of the start", flush=True)
+        print(f"iteration {len(history) - 1}: misfit {history[-1]:.3e} of the initial one", flush=True)
 
     last = [1.0]
 
@@ -117,5 +118,5 @@ def draw(path: Path, mesh: Mesh, truth: np.ndarray, speed: np.ndarray, history: 
 
 
 if __name__ == "__main__":
-    given = sys.argv[1:]
-    main(int(given[0]) if given else 12, *(Path(name) for name in given[1:2]))
+    arguments = sys.argv[1:]
+    main(int(arguments[0]) if arguments else 12, *(Path(name) for name in arguments[1:2]))

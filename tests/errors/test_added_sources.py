@@ -48,7 +48,11 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ("chirp", "source.0.time=3", "source[0].time: 3 is not a table"),
         ("chirp", "source.0.time={}", "source[0].time: kind is missing; expected a table with the key kind"),
         ("corners", "source.0.positions=[]", "source[0].positions: []: tuple should have at least 2 items"),
-        ("corners", 'source.0.positions=[["0 mm"], ["1 mm"]]', "source[0].positions: has 1 coordinates, the grid has 2 axes"),
+        (
+            "corners",
+            'source.0.positions=[["0 mm"], ["1 mm"]]',
+            "source[0].positions: has 1 coordinates, the grid has 2 axes",
+        ),
         ("corners", "source.0.kind=3", 'source[0].kind: 3 is not known; expected "arc", "bowl", "disc"'),
         ("corners", "source.0.frequency=3 m", 'source[0].frequency: "3 m" is a length; expected a frequency'),
         ("corners", "grid.shape=[24, 20, 20]", "source[0].positions: has 2 coordinates, the grid has 3 axes"),
