@@ -15,28 +15,30 @@ from seiche.report.table import markdown
 _INTRODUCTION = """\
 # Cells in flow
 
-Red cells in a periodic cube (`seiche bench blood --json benchmarks/results/NAME.json`). The rate of a stage is vertices
-times steps per second, in millions; that of the sweep is sites times steps. *Over the flow* is the time of a step with
-cells over that of a step of the flow alone. The [theory](../theory/coupling.md#2-a-step) describes the stages.
+Red cells in a periodic cube (`seiche bench blood --json benchmarks/results/NAME.json`). The rate of a stage is the
+number of vertices times steps per second, in millions; that of the sweep counts sites instead. *Over the flow* is the
+time of a step with cells, divided by that of a step of the flow alone. The [theory](../theory/coupling.md#2-a-step)
+describes the stages.
 """
 _RANKS = """\
 ## Several ranks
 
-Weak scaling, with the same load on every rank (`seiche bench blood --weak`) and a hematocrit of 0.40. The load
-`resolved` has 256^3 sites of 0.25 um, `coarse` has 2.1*10^7 of 1 um. Times are in microseconds per step.
+These tables show weak scaling, with the same load on every rank (`seiche bench blood --weak`) and a hematocrit of 0.40.
+The load `resolved` has 256^3 sites with a spacing of 0.25 um, and `coarse` has 2.1*10^7 with 1 um. Times are in
+microseconds per step.
 
-- *Copies*: ghost cells over owned cells.
-- *Exposed*: the share of a step that messages add to it.
-- *Efficiency*: the time of a step on one rank over the time of this step.
+- *Copies*: the number of ghost cells divided by that of owned cells.
+- *Exposed*: the time that messages add to a step, as a share of the step.
+- *Efficiency*: the time of a step on one rank, divided by the time of this step.
 """
 _RATIO = """\
-Ratio of the rates of GPU and CPU for equal physics (hematocrit, delta function, mesh, collision, precision). Rates
-count sites for a whole step with all stages and for the sweep, vertices for the other stages. The CPU has the number of
-threads in the heading: a few cores, not a node.
+The table gives the ratio of the rates of GPU and CPU for equal physics (hematocrit, delta function, mesh, collision,
+precision). Rates count sites for a whole step with all stages and for the sweep, vertices for the other stages. The CPU
+has the number of threads in the heading: a few cores, not a node.
 """
 _BOXES = """\
-The boxes differ ({gpu:,} and {cpu:,} sites, as large as each device needs for full load). The ratios are therefore
-those of rates, not of times.
+The boxes differ ({gpu:,} and {cpu:,} sites), because each device needs a certain size for full load. The ratios are
+therefore those of rates, not of times.
 """
 #: Hematocrits closer than this count as equal, since boxes contain whole cells.
 _SAME = 0.01

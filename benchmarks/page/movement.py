@@ -62,21 +62,21 @@ def movement_page(machines: Path, results: Path) -> str:
 _HALO = """\
 # Time that a halo adds to a step
 
-The case is a periodic box in slabs, in graphs (`benchmarks/flow_halo.py`). Times are in microseconds per step, with
-and without messages.
+The case is a periodic box in slabs, with steps replayed as graphs (`benchmarks/flow_halo.py`). Times are in
+microseconds per step, with and without messages.
 """
 _STRATEGIES = """\
 # Alltoall(v) by each strategy
 
-`seiche bench collectives` times an exchange between all arrays, including the time in which the host waits for its
-end. Sizes are bytes from each array to each other one. Times are in microseconds, with the prediction from the
+`seiche bench collectives` times an exchange between all arrays, including the time for which the host waits until it is
+complete. Sizes are bytes from each array to each other array. Times are in microseconds, with the prediction from the
 machine file in brackets. The processes of an array share its GPU.
 """
 _CHOICE = """\
 # Quality of the selection
 
 `seiche bench choice` times rings of messages, all-to-all exchanges and transposes with every available transport or
-strategy. The ratio is the time of the one that the machine file and timing select, over that of the fastest.
+strategy. The ratio is the time of the selected transport or strategy, divided by that of the fastest.
 """
 _PREDICTED = """\
 # Accuracy of predictions

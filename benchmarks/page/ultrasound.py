@@ -21,13 +21,13 @@ kernels ([tuning](tuning.md)). The two values of bytes per point are the estimat
 increase of device memory.
 """
 _RANKS = """\
-Several ranks (`mpiexec -n 4 seiche bench ultrasound --json benchmarks/results/NAME.json`) have one cube each, side by
-side along x.
+On several ranks (`mpiexec -n 4 seiche bench ultrasound --json benchmarks/results/NAME.json`), each rank has one cube;
+the cubes are adjacent along x.
 
 - *Width*: width of the overlaps, empty for transforms of the whole grid.
-- *Efficiency*: the time of one cube on one rank over that of a step.
-- *After work*: the same, where all points that a rank computes count as its work, including overlaps.
-- *Messages*: the share of a step spent in sending, receiving and transposing.
+- *Efficiency*: the time of a step of one cube on one rank, divided by the time of this step.
+- *After work*: the same efficiency if all points that a rank computes, including overlaps, count as work.
+- *Messages*: the share of a step spent on sending, receiving and transposing.
 """
 _COLUMNS = (
     *("program", "scheme", "medium", "precision", "transforms"),
@@ -35,7 +35,7 @@ _COLUMNS = (
 )
 _RANKS_COLUMNS = (
     *("scheme", "medium", "precision", "basis", "transport", "transforms", "points per rank", "ranks", "width"),
-    *("ms alone", "ms per step", "efficiency", "after work", "messages"),
+    *("ms on one rank", "ms per step", "efficiency", "after work", "messages"),
 )
 
 

@@ -19,14 +19,15 @@ stage is one evaluation of the right-hand side with its integration. A Runge-Kut
 step has one.
 
 - *Words*: words moved per node in an inner stage, by the [model](../theory/waves.md), section 8.
-- *Of fused*: the time over that of the fused kernel.
-- *Of copy*: the bandwidth of the mean stage over that of a copy.
-- *Efficiency*, on several ranks: the time of one device alone over that of all. The loss is due to messages.
+- *Of fused*: the time divided by that of the fused kernel.
+- *Of copy*: the bandwidth of the mean stage divided by that of a copy.
+- *Efficiency*, on several ranks: the time on one device divided by the time on all. The loss is due to messages.
 """
 _RATIO = """\
-Rate of a stage per node on the GPU over that on the CPU, with fused kernels. The CPU has the number of threads in the
-heading: a few cores, not a node. The average of 84 of Hanindhito et al. (2022, doi:10.1145/3524059.3532373), over the
-same six configurations, is for one V100 and two POWER9 processors of 20 cores and is not comparable.
+The table gives the rate of a stage per node on the GPU, divided by that on the CPU, with fused kernels. The CPU has the
+number of threads in the heading: a few cores, not a node. The average of 84 of Hanindhito et al. (2022,
+doi:10.1145/3524059.3532373), over the same six configurations, is for one V100 and two POWER9 processors of 20 cores
+and is not comparable.
 """
 
 

@@ -182,7 +182,7 @@ def test_more_inlets_than_the_sites_have_are_named(tmp_path: Path, capsys: pytes
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "config.xml"
     path.write_bytes(b" " * (4 * 1024 * 1024 + 1))
-    with pytest.raises(FormatError, match="an XML case has at most 4 MiB; this is some other file"):
+    with pytest.raises(FormatError, match="an XML case has at most 4 MiB; this is not a case file"):
         read_case(path)
 
 

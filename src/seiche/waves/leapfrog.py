@@ -75,7 +75,7 @@ class Leapfrog:
         mesh, sides, inner_sides = operator.mesh, operator.sides, operator.inner_sides
         team = dg.leap_team(operator.disc)
         spec, together = dg.leap(operator.disc, half, team), team.elements
-        members = {"on": operator.members, "u": self._u, "trace": trace, "reach": team.reach, "dt": dt}
+        members = {"on": operator.members, "u": self._u, "trace": trace, "reach": team.prefetch, "dt": dt}
 
         def sweep(suffix: str, begin: int, end: int, after: tuple[str, ...] = ()) -> list[Stage]:
             if begin == end:

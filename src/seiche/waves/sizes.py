@@ -90,7 +90,7 @@ class SizeField:
         dim = brick.dim
         lower, upper = ((corners + images[:, None]).reshape(-1, dim) for corners in (lower, upper))
         size = np.tile(self.size, len(images))
-        # A box farther away than the side of a tree splits none; boxes that are not images are kept.
+        # A box farther away than the side of a tree splits none; boxes that are not images are retained.
         used = size + np.maximum(np.maximum(lower - brick.trees, -upper).max(1), 0.0) < 1.0
         used[len(images) // 2 * len(self.size) :][: len(self.size)] = True
         return SizeField(lower[used], upper[used], size[used])

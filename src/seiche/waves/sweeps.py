@@ -110,7 +110,7 @@ class Sweeps:
                 "k": self._k if fused else self._rates,
                 "trace": self._traces[trace],
                 "next_trace": self._traces[1 - trace],
-                "reach": dg.team_of(disc).reach,
+                "reach": dg.team_of(disc).prefetch,
                 "a": LSRK_A[number],
                 "b": b,
                 "dt": dt,

@@ -45,7 +45,7 @@ class Minima:
 
 @dataclass(frozen=True)
 class Injection:
-    """Ping-pongs of several senders of a node at once; arrays (n,).
+    """Simultaneous ping-pongs of several senders of a node; arrays (n,).
 
     `senders` on the node, `size` bytes of one sender's message, `total` bytes of all, `seconds`.
     """

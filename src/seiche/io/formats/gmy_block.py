@@ -2,7 +2,7 @@
 """One block of a `.gmy` file: words to sites and back, without a loop over sites.
 
 Records have variable length, so a simple reader would read them one by one. Instead, the position after a link that
-starts at p is computed for every p at once, and then that after a site (26 links, composed by repeated squaring). The
+starts at p is computed for all p, and then that after a site (26 links, composed by repeated squaring). The
 sites of the block follow by doubling: the positions of sites 0 ... n-1 determine those of n ... 2n-1.
 """
 

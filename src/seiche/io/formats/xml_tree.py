@@ -82,7 +82,7 @@ def read_xml(path: str | Path) -> Element:
     with open(path, "rb") as file:
         content = file.read(MAX_FILE_BYTES + 1)
     if len(content) > MAX_FILE_BYTES:
-        raise FormatError(path, f"byte {MAX_FILE_BYTES}", "an XML case has at most 4 MiB; this is some other file")
+        raise FormatError(path, f"byte {MAX_FILE_BYTES}", "an XML case has at most 4 MiB; this is not a case file")
     return _Builder(str(path)).build(content)
 
 
@@ -118,7 +118,7 @@ class _Builder:
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._count += 1
         if self._count > MAX_ELEMENTS:
-            raise self._fail(f"more than {MAX_ELEMENTS} elements; this is some other file")
+            raise self._fail(f"more than {MAX_ELEMENTS} elements; this is not a case file")
         if len(self._open) >= MAX_DEPTH:
             raise self._fail(f"elements are nested more than {MAX_DEPTH} deep")
         printable_name = _printable(name)

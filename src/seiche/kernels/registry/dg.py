@@ -199,11 +199,15 @@ def damp_memory(scheme: Discretisation, mechanisms: int) -> KernelSpec:
 def leap_team(scheme: Discretisation) -> Team:
     """Return the team of both halves of a leapfrog step."""
     if scheme.dim == 2 or scheme.nodes not in LEAPS[scheme.medium]:
-        return Team(max(1, 128 // scheme.face_nodes), early=False)
+        return Team(max(1, 128 // scheme.face_nodes), early_load=False)
     elements, layers = LEAPS[scheme.medium][scheme.nodes]
     reach = max(1, NODES_AHEAD // (elements * int(scheme.nodes**scheme.dim)))
     return Team(
-        elements, layers, reach, LEAP_BLOCKS.get((scheme.medium, scheme.real), {}).get(scheme.nodes, 0), early=False
+        elements,
+        layers,
+        reach,
+        LEAP_BLOCKS.get((scheme.medium, scheme.real), {}).get(scheme.nodes, 0),
+        early_load=False,
     )
 
 
@@ -223,10 +227,10 @@ _MORTARS = pointers("sides small_slots large_slots faces halves projections")
 
 
 def _per_element(
-    scheme: Discretisation, functor: str, header: str, members: Members, *, alone: bool = False
+    scheme: Discretisation, functor: str, header: str, members: Members, *, few: bool = False
 ) -> KernelSpec:
-    """Return a kernel with one team per point, face or element; `alone` if these are few."""
-    nodes = scheme.face_nodes * scheme.nodes if alone else scheme.face_nodes
+    """Return a kernel with one team per point, face or element; `few` if there are few of them."""
+    nodes = scheme.face_nodes * scheme.nodes if few else scheme.face_nodes
     return replace(_element_kernel(scheme, functor, header, members), threads=min(256, max(32, -(-nodes // 32) * 32)))
 
 
@@ -257,7 +261,7 @@ def add_sources(scheme: Discretisation, stages: int = 5) -> KernelSpec:
     arrays = pointers("u k next_trace elements first weights strengths amplitudes clock")
     integers: Members = (("sources", "int64"), ("stage", "int32"))
     members: Members = (("on", scheme.members), *arrays, *integers, *numbers(scheme.real, "b dt"))
-    return _per_element(scheme, f"AddSources<{scheme.type},{stages}>", "dg/points.hpp", members, alone=True)
+    return _per_element(scheme, f"AddSources<{scheme.type},{stages}>", "dg/points.hpp", members, few=True)
 
 
 _COLUMNS: Members = (
@@ -282,7 +286,7 @@ def add_contrast(scheme: Discretisation, stages: int = 5) -> KernelSpec:
     arrays = pointers("u k next_trace elements first tables factors")
     state: Members = (("on", scheme.members), ("at", _COLUMNS), *arrays)
     members: Members = (*state, ("stage", "int32"), ("offset", "float64"), *numbers(scheme.real, "b dt"))
-    return _per_element(scheme, f"AddContrast<{scheme.type},{stages}>", "dg/incident.hpp", members, alone=True)
+    return _per_element(scheme, f"AddContrast<{scheme.type},{stages}>", "dg/incident.hpp", members, few=True)
 
 
 def incident_motion(scheme: Discretisation) -> KernelSpec:

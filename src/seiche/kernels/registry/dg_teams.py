@@ -18,25 +18,25 @@ class Team:
     Attributes:
         elements: elements per item.
         layers: threads along the last axis.
-        reach: how many items ahead memory is prefetched.
+        prefetch: number of items ahead for which memory is prefetched.
         blocks: blocks on a multiprocessor, which bound the registers.
-        passing: stores bypass the caches.
+        bypass_cache: stores bypass the caches.
         unrolled: loops over a thread's nodes are unrolled.
-        early: a thread loads its part of the register before the team synchronises.
+        early_load: a thread loads its part of the register before the team synchronises.
     """
 
     elements: int
     layers: int = 1
-    reach: int = 0
+    prefetch: int = 0
     blocks: int = 0
-    passing: bool = False
+    bypass_cache: bool = False
     unrolled: bool = False
-    early: bool = True
+    early_load: bool = True
 
     @property
     def tuning(self) -> int:
         """Return the flags as the kernel's template argument."""
-        flags = (self.unrolled, self.early, self.reach > 0, self.passing)
+        flags = (self.unrolled, self.early_load, self.prefetch > 0, self.bypass_cache)
         return sum(1 << bit for bit, flag in enumerate(flags) if flag)
 
 
@@ -46,35 +46,35 @@ TEAMS: dict[tuple[Medium, Real], dict[int, Team]] = {
         4: Team(8, 1, 32, 6),
         5: Team(5, 1, 26, 4),
         6: Team(4, 1, 18),
-        7: Team(2, 2, 69, 4, passing=True),
-        8: Team(1, 2, 96, 6, passing=True),
-        9: Team(1, 2, 66, 4, passing=True),
+        7: Team(2, 2, 69, 4, bypass_cache=True),
+        8: Team(1, 2, 96, 6, bypass_cache=True),
+        9: Team(1, 2, 66, 4, bypass_cache=True),
         10: Team(1, 1, 16, 3, unrolled=True),
     },
     ("acoustic", "float64"): {
-        4: Team(8, 1, 16, 3, passing=True),
+        4: Team(8, 1, 16, 3, bypass_cache=True),
         5: Team(1, 5, 131, 6, unrolled=True),
         6: Team(1, 3, 75, 4),
-        7: Team(1, 2, 47, 4, passing=True),
-        8: Team(1, 2, 32, 4, passing=True),
-        9: Team(1, 2, 22, 2, passing=True),
+        7: Team(1, 2, 47, 4, bypass_cache=True),
+        8: Team(1, 2, 32, 4, bypass_cache=True),
+        9: Team(1, 2, 22, 2, bypass_cache=True),
         10: Team(1, 1, 8, 2),
     },
     ("elastic", "float32"): {
         4: Team(2, 4, 128, 7),
         5: Team(2, 5, 65, 4),
         6: Team(1, 6, 75, 4, unrolled=True),
-        7: Team(1, 4, 47, 4, passing=True),
-        8: Team(1, 4, 32, 3, passing=True),
+        7: Team(1, 4, 47, 4, bypass_cache=True),
+        8: Team(1, 4, 32, 3, bypass_cache=True),
         9: Team(1, 3, 22, 2, unrolled=True),
         10: Team(1, 5, unrolled=True),
     },
     ("elastic", "float64"): {
-        4: Team(2, 4, 128, 4, passing=True, unrolled=True),
+        4: Team(2, 4, 128, 4, bypass_cache=True, unrolled=True),
         5: Team(1, 5, 65, 4),
-        6: Team(1, 3, 37, 3, passing=True, unrolled=True),
-        7: Team(1, 2, 23, 3, passing=True),
-        8: Team(1, 2, passing=True),
+        6: Team(1, 3, 37, 3, bypass_cache=True, unrolled=True),
+        7: Team(1, 2, 23, 3, bypass_cache=True),
+        8: Team(1, 2, bypass_cache=True),
         9: Team(1, 5, 11, 1),
         10: Team(1, 1, blocks=1),
     },
