@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exceptions of all layers. Each message is one line that says what, where and what to do."""
+"""Exceptions of all layers. Each message is one line that states the problem, its location and what to do."""
 
 from __future__ import annotations
 
@@ -13,12 +13,17 @@ class CaseError(SeicheError):
 
 
 class FormatError(SeicheError):
-    """A file violates its format; names file, place and reason."""
+    """A file violates its format; names file, location and reason."""
 
-    def __init__(self, path: object, place: str, reason: str) -> None:
-        """Report an error in `path` at `place` (byte, line, block ...) because of `reason`."""
-        super().__init__(f"{path}: {place}: {reason}")
-        self.path, self.place, self.reason = str(path), place, reason
+    def __init__(self, path: object, location: str, reason: str) -> None:
+        """Report an error in `path` at `location` (byte, line, block ...) because of `reason`."""
+        super().__init__(f"{path}: {location}: {reason}")
+        self.path, self.location, self.reason = str(path), location, reason
+
+    @property
+    def place(self) -> str:
+        """Return `location`, under its former name."""
+        return self.location
 
 
 class BackendUnavailable(SeicheError):
@@ -30,7 +35,7 @@ class KernelCompileError(SeicheError):
 
 
 class UnstableError(SeicheError):
-    """A field is not finite or out of range; names field, place, rank, step and last checkpoint."""
+    """A field is not finite or out of range; names field, position, rank, step and last checkpoint."""
 
 
 class TransportError(SeicheError):

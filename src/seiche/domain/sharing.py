@@ -43,7 +43,7 @@ def on_root(world: World, work: Callable[[], Result]) -> Result:
         try:
             outcome = (work(), None, ())
         except SeicheError as error:
-            details = (error.path, error.place, error.reason) if isinstance(error, FormatError) else error.args
+            details = (error.path, error.location, error.reason) if isinstance(error, FormatError) else error.args
             outcome = (None, type(error), details)
     result, kind, details = world.bcast(outcome)
     if kind is not None:

@@ -31,7 +31,7 @@ def read_pos(path: str | os.PathLike[str], *, thin: Thin = "z") -> tuple[Floats,
     """Read centers (n, 3) in metres and rotation matrices (n, 3, 3) of cells.
 
     The matrices are for a mesh whose thin axis is `thin`: z for the shapes of `seiche.cells`, y for HemoCell's meshes.
-    Raises FormatError for a truncated file or a line without six read_numbers, OSError if the file cannot be read.
+    Raises FormatError for a truncated file or a line without six numbers, OSError if the file cannot be read.
     """
     from scipy.spatial.transform import Rotation
 
