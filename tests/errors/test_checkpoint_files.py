@@ -281,7 +281,11 @@ def test_messages_name_file_place_and_reason(tmp_path: Path, content: bytes) -> 
     cases = [
         (b"solid vessel", f"{path}: byte 0: not a Seiche checkpoint (wrong magic number)"),
         (content[:40], f"{path}: preamble: truncated: 40 of 64 bytes"),
-        (content[:-3], f"the file at {len(content) - 3} (truncated?)"),
+        (
+            content[:-3],
+            f"{path}: footer: truncated: it ends at byte {len(content)}, but the file at {len(content) - 3}",
+        ),
+        (content + b"abc", f"{path}: end of file: 3 bytes follow the end of the checkpoint; remove them"),
     ]
     for at, place in places.items():
         damaged = bytearray(content)

@@ -49,6 +49,8 @@ def load(
     source = read_source(path, overrides, device)
     kind = kind_of(source)
     case: Any = check_tables(source.tables, str(source.path), kind.schema)
+    if output == "":
+        raise CaseError('output: expected the name of a folder, not an empty text; "." is the current folder')
     folder = Path(output) if output is not None else source.folder / case.output.folder
     checkpoint = Path(restart) if restart is not None else None
     run_folder = RunFolder(folder, str(source.path), restart=checkpoint, replace=replace)

@@ -24,7 +24,7 @@ from seiche.case.agreement import end_of_rank
 from seiche.case.stop_signals import InterruptError, command_signals
 from seiche.cli import movement as movement  # adds commands to `bench`
 from seiche.cli.bench import bench
-from seiche.cli.options import world_of_command
+from seiche.cli.options import output_folder, world_of_command
 from seiche.cli.start import new, schema
 from seiche.cli.sweep import sweep
 from seiche.cli.validate import validate
@@ -65,7 +65,9 @@ def run(
     *,
     device: DeviceOption = None,
     restart: Annotated[Path | None, typer.Option(metavar="CHECKPOINT", help="Continue from this checkpoint.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help="Output folder.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="DIR", parser=output_folder, help="Output folder.")
+    ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace the results of an earlier run there.")] = False,
     changes: Changes = None,
     transport: Annotated[str | None, typer.Option(help="Transport of messages; by default that of the case.")] = None,

@@ -29,6 +29,13 @@ def _checked_checks_path(path: Path | None) -> Path | None:
     return path
 
 
+def output_folder(text: str | Path) -> Path:
+    """Return the folder that an option names; BadParameter for an empty text, which would be the current folder."""
+    if not str(text):
+        raise typer.BadParameter('expected the name of a folder, not an empty text; "." is the current folder')
+    return Path(text)
+
+
 _STORE_HELP = "Also store the results here."
 DeviceOption = Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')]
 JsonFile = Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from seiche.cli.options import world_of_command
+from seiche.cli.options import output_folder, world_of_command
 from seiche.errors import CaseError
 
 
@@ -22,7 +22,10 @@ def sweep(
         Path | None, typer.Option("--list", metavar="FILE", help="CSV with keys, then one row for each run.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR", help='Folder; "sweep" next to the case by default.')
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="DIR", parser=output_folder, help='Folder; "sweep" next to the case by default.'
+        ),
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Number of simultaneous runs.")] = 1,
     device: Annotated[str | None, typer.Option(help='"cpu", "cuda" or "cuda:1"; by default that of the case.')] = None,

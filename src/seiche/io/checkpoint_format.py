@@ -150,8 +150,13 @@ def read_header(path: Path, file: BinaryIO) -> CheckpointHeader:
     _, version, checksum, offset, length = PREAMBLE.unpack(head[:-4])
     if version not in (1, VERSION):
         raise FormatError(path, "byte 8", f"version {version}; this program reads versions 1 and {VERSION}")
-    if offset < PREAMBLE_BYTES or offset + length != size:
-        raise FormatError(path, "footer", f"ends at byte {offset + length}, the file at {size} (truncated?)")
+    if offset < PREAMBLE_BYTES:
+        raise FormatError(path, "footer", f"begins at byte {offset}, inside the preamble")
+    if offset + length > size:
+        raise FormatError(path, "footer", f"truncated: it ends at byte {offset + length}, but the file at {size}")
+    if offset + length < size:
+        excess = size - offset - length
+        raise FormatError(path, "end of file", f"{excess} bytes follow the end of the checkpoint; remove them")
     file.seek(offset)
     footer = file.read(length)
     if len(footer) != length or zlib.crc32(footer) != checksum:
