@@ -36,7 +36,7 @@ Complex = npt.NDArray[np.complex128]
 TONE, PRESSURE, SPACING = 5e5, 60e3, 0.5e-3
 RADIUS, DIAMETER = 64e-3, 20e-3
 #: Courant number by dimensions: waves that bone absorbs limit the time step, more strongly with more axes.
-CFL = {2: 0.3, 3: 0.2}
+CFL = {2: 0.3, 3: 0.18}
 #: Points behind the centre of the source, and points of the absorbing layer: 280 and 175 points have small factors.
 MARGIN_BEHIND, LAYER = 5, 17
 ABSORBING_WATER = TissueMaterial(1500.0, 1000.0, 1.0)

@@ -54,7 +54,7 @@ class ObliquePackets:
 
     plates: Plates
     per_wavelength: int
-    cfl: float = 0.2
+    cfl: float = 0.16
 
     @property
     def wavelength(self) -> float:
