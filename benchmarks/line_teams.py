@@ -36,8 +36,10 @@ from seiche.kernels.registry.line_teams import LineTeam
 from seiche.ultrasound.problem import Field, Problem
 from seiche.ultrasound.solver import UltrasoundSolver
 
-#: Factors of lines; maximum of numbers per thread; points along the other axes; number of runs.
-FACTORS, HELD, ACROSS, RUNS = (4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18, 20, 21, 24, 27, 28, 30, 32), 32, 256, 10
+#: Factors of lines.
+FACTORS = (4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18, 20, 21, 24, 27, 28, 30, 32)
+#: Maximum of numbers per thread; number of points along each of the other axes; number of runs.
+MAX_NUMBERS_PER_THREAD, OTHER_POINTS, RUNS = 32, 256, 10
 _ARCHITECTURE = "sm_90"
 
 
@@ -59,7 +61,9 @@ def teams_of(length: int) -> Iterator[LineTeam]:
                 rounds = sum(-(-length // radix * lanes // threads) * threads * radix for radix in radices)
                 return rounds / (length * lanes * len(radices))
 
-            sizes = [n for n in range(96, 641, 32) if length * lanes <= HELD * n <= 8 * length * lanes]
+            sizes = [
+                n for n in range(96, 641, 32) if length * lanes <= MAX_NUMBERS_PER_THREAD * n <= 8 * length * lanes
+            ]
             for threads in sorted(sizes, key=lambda n: (idle(n), n))[:3]:
                 if idle(threads) < 1.35:
                     blocks = sorted({max(1, resident // threads) for resident in (512, 768)})
@@ -85,7 +89,7 @@ def build(team: LineTeam) -> bool:
 
 def long_problem(length: int) -> Problem:
     """Return full physics on `length` planes."""
-    problem = problem_of(ACROSS, "full")
+    problem = problem_of(OTHER_POINTS, "full")
 
     def planes(field: Field) -> Field:
         values: npt.NDArray[Any] = np.asarray(field)

@@ -17,13 +17,13 @@ def ibm_word(value: float) -> int:
     return power << 24 | round(value * 2**24)
 
 
-def write_segy(path: Path, places: np.ndarray, values: np.ndarray, kind: int = 5, divisor: int = 10) -> Path:
+def write_segy(path: Path, positions: np.ndarray, values: np.ndarray, kind: int = 5, divisor: int = 10) -> Path:
     """Write a file according to the standard, with coordinates in fractions of a metre."""
     head = bytearray(3600)
     struct.pack_into(">h", head, 3220, values.shape[1])
     struct.pack_into(">h", head, 3224, kind)
     parts = [bytes(head)]
-    for (x, y), row in zip(places, values, strict=True):
+    for (x, y), row in zip(positions, values, strict=True):
         trace = bytearray(240)
         struct.pack_into(">h", trace, 70, -divisor)
         struct.pack_into(">ii", trace, 180, round(x * divisor), round(y * divisor))

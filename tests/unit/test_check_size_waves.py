@@ -100,7 +100,7 @@ def test_a_sampled_mesh_knows_its_neighbours() -> None:
     sizes = SizeField([[-np.inf] * 2, [0.5, 0.2]], [[np.inf] * 2, [0.9, 0.7]], [0.2, 0.02])
     brick = Brick((2, 1), (True, False))
     places = np.zeros((0, 2))
-    sample = SampledMesh.sample(brick, sizes, 40, places=places, sources=places, tree_size=1.0, origin=[0.0, 0.0])
+    sample = SampledMesh.sample(brick, sizes, 40, positions=places, sources=places, tree_size=1.0, origin=[0.0, 0.0])
     mesh = Mesh.generate(brick, sizes)
     chosen = np.nonzero(sample.shares)[0]
     own = np.searchsorted(mesh.keys, sample.keys)

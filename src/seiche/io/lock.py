@@ -44,10 +44,10 @@ class Owner:
     nonce: str
 
     @staticmethod
-    def current(what: str) -> Owner:
+    def current(description: str) -> Owner:
         """Return this process."""
         pid = os.getpid()
-        return Owner(platform.node(), _boot(), _namespace(), pid, _start_time(pid), what, secrets.token_hex(8))
+        return Owner(platform.node(), _boot(), _namespace(), pid, _start_time(pid), description, secrets.token_hex(8))
 
     @property
     def is_this_process(self) -> bool:
@@ -72,9 +72,9 @@ class Owner:
 class FolderLock:
     """The lock `path`, owned between `acquire` and `release`."""
 
-    def __init__(self, path: Path, what: str) -> None:
-        """Prepare a lock for `what`, a description of the run."""
-        self.path, self._owner = path, Owner.current(what)
+    def __init__(self, path: Path, description: str) -> None:
+        """Prepare a lock held by a run with this description."""
+        self.path, self._owner = path, Owner.current(description)
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 

@@ -43,7 +43,9 @@ def starts(sizes: list[int]) -> list[int]:
 class AlltoallAlgorithm(ABC):
     """One algorithm; constructed and called collectively."""
 
-    def __init__(self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole: bool) -> None:
+    def __init__(
+        self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole_messages: bool
+    ) -> None:
         """Prepare an exchange.
 
         Args:
@@ -51,13 +53,13 @@ class AlltoallAlgorithm(ABC):
             memory: memory of this rank's arrays; None on a helper rank.
             parts: sizes and addresses of this rank's arrays.
             processes: ranks per array.
-            whole: whether messages are not split among processes.
+            whole_messages: whether messages are not split among processes.
 
         Raises:
             TransportError: on all ranks, if the algorithm is not available.
         """
         self.world, self.memory, self.parts = world, memory, parts
-        self.processes, self.whole_messages = processes, whole
+        self.processes, self.whole_messages = processes, whole_messages
         self.array_index, self.helper_index = divmod(world.rank, processes)
         raise_together(world, self.unavailable_reason())
 
@@ -83,8 +85,10 @@ class Mpi(AlltoallAlgorithm):
             return "strategy 'mpi': this MPI library does not accept GPU memory; use 'nccl' or 'three-step'"
         return None
 
-    def __init__(self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole: bool) -> None:
-        super().__init__(world, memory, parts, processes, whole)
+    def __init__(
+        self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole_messages: bool
+    ) -> None:
+        super().__init__(world, memory, parts, processes, whole_messages)
         self._messages = tuple(
             [bytes_at(address, sum(sizes)), (sizes, starts(sizes)), "B"]  # MPI uses the address only
             for address, sizes in ((parts.source, parts.sent), (parts.target, parts.received))
@@ -103,8 +107,10 @@ class Mpi(AlltoallAlgorithm):
 class Peer(AlltoallAlgorithm):
     """Every rank copies its parts into the arrays of the other ranks."""
 
-    def __init__(self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole: bool) -> None:
-        super().__init__(world, memory, parts, processes, whole)
+    def __init__(
+        self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole_messages: bool
+    ) -> None:
+        super().__init__(world, memory, parts, processes, whole_messages)
         assert memory is not None
         shared = world.allgather((shared_handles(world, memory, [parts.target])[0], starts(parts.received)))
         self._windows: dict[int, RemoteMemory] = {}
@@ -173,8 +179,10 @@ def shared_handles(world: World, memory: Memory | None, addresses: list[int]) ->
 class Nccl(AlltoallAlgorithm):
     """One group of NCCL sends and receives in the current stream."""
 
-    def __init__(self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole: bool) -> None:
-        super().__init__(world, memory, parts, processes, whole)
+    def __init__(
+        self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole_messages: bool
+    ) -> None:
+        super().__init__(world, memory, parts, processes, whole_messages)
         self._nccl = nccl_library()
         self._communicator = join(world, self._nccl)
 

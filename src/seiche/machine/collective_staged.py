@@ -20,16 +20,20 @@ class Staged(AlltoallAlgorithm):
     (a + b) mod k = j, a rule that both sides evaluate locally, or part j of k of every message. Its buffers are packed.
     """
 
-    def __init__(self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole: bool) -> None:
-        super().__init__(world, memory, parts, processes, whole)
+    def __init__(
+        self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole_messages: bool
+    ) -> None:
+        super().__init__(world, memory, parts, processes, whole_messages)
         self.peers_comm = (
             world.comm
             if world.comm is None or processes == 1
             else world.comm.Split(self.helper_index, self.array_index)
         )
         sent, received = self._from_owner((parts.sent, parts.received))
-        self.all_sent = [_pieces_of(sent, self.array_index, j, processes, whole) for j in range(processes)]
-        self.all_received = [_pieces_of(received, self.array_index, j, processes, whole) for j in range(processes)]
+        self.all_sent = [_pieces_of(sent, self.array_index, j, processes, whole_messages) for j in range(processes)]
+        self.all_received = [
+            _pieces_of(received, self.array_index, j, processes, whole_messages) for j in range(processes)
+        ]
         self.sent, self.received = self.all_sent[self.helper_index], self.all_received[self.helper_index]
         self.send_buffer = self._staging(sum(size for _, size in self.sent))
         self.receive_buffer = self._staging(sum(size for _, size in self.received))
@@ -74,12 +78,12 @@ class Staged(AlltoallAlgorithm):
 
 
 def _pieces_of(
-    sizes: list[int], array_index: int, helper_index: int, processes: int, whole: bool
+    sizes: list[int], array_index: int, helper_index: int, processes: int, whole_messages: bool
 ) -> list[tuple[int, int]]:
     """Return (offset in the array, bytes) of the part of each message that a process transfers."""
     pieces = []
     for peer, (begin, size) in enumerate(zip(starts(sizes), sizes, strict=True)):
-        if whole:
+        if whole_messages:
             pieces.append((begin, size if (array_index + peer) % processes == helper_index else 0))
         else:
             low, high = size * helper_index // processes, size * (helper_index + 1) // processes
@@ -93,8 +97,10 @@ class ExtraMessage(Staged):
     The pieces of a helper are sent in place, as one MPI datatype, without a packing copy.
     """
 
-    def __init__(self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole: bool) -> None:
-        super().__init__(world, memory, parts, processes, whole)
+    def __init__(
+        self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole_messages: bool
+    ) -> None:
+        super().__init__(world, memory, parts, processes, whole_messages)
         self.array_comm = None if world.comm is None else world.comm.Split(self.array_index, self.helper_index)
         self.whole_send_buffer = self._staging(sum(parts.sent))
         self.whole_receive_buffer = self._staging(sum(parts.received))
@@ -129,8 +135,8 @@ class ExtraMessage(Staged):
             if self.array_comm
             else []
         )
-        for whole, packed in self._send_views:
-            packed[:] = whole
+        for buffer_slice, packed in self._send_views:
+            packed[:] = buffer_slice
         for request in requests:
             request.Wait()
 
@@ -145,8 +151,8 @@ class ExtraMessage(Staged):
             if self.array_comm
             else []
         )
-        for whole, packed in self._receive_views:
-            whole[:] = packed
+        for buffer_slice, packed in self._receive_views:
+            buffer_slice[:] = packed
         for request in requests:
             request.Wait()
         self.memory.write(self.whole_receive_buffer, self.parts.target)

@@ -51,12 +51,12 @@ def averages(cells: NodeCells, medium: Medium) -> Floats:
     """
     dim, count = cells.mesh.dim, len(cells.elements)
     parts = -(-_SAMPLES // cells.nodes)
-    most = [int(max(_crossings(cells, axis), default=0)) for axis in range(dim)]
-    step = max(1, _CHUNK // int(np.prod([cells.nodes * (parts + number) for number in most])))
+    max_planes = [int(max(_crossings(cells, axis), default=0)) for axis in range(dim)]
+    step = max(1, _CHUNK // int(np.prod([cells.nodes * (parts + number) for number in max_planes])))
     result = np.empty((3, count, cells.nodes**dim))
     for first in range(0, count, step):
         group = replace(cells, elements=cells.elements[first : first + step])
-        lines = [_line(group, axis, parts, most[axis]) for axis in range(dim)]
+        lines = [_line(group, axis, parts, max_planes[axis]) for axis in range(dim)]
         result[:, first : first + step] = _averages(medium, lines)
     return result
 
@@ -68,7 +68,7 @@ def _crossings(cells: NodeCells, axis: int) -> Integers:
     return np.asarray(((across > lower) & (across < lower + size)).sum(1))
 
 
-def _line(cells: NodeCells, axis: int, parts: int, most: int) -> tuple[Floats, Floats]:
+def _line(cells: NodeCells, axis: int, parts: int, max_planes: int) -> tuple[Floats, Floats]:
     """Return positions and shares of samples along an axis, (elements, nodes, samples) each.
 
     The cell of a node has the length of its quadrature weight. It is divided into equal parts and at planes inside it.
@@ -78,9 +78,9 @@ def _line(cells: NodeCells, axis: int, parts: int, most: int) -> tuple[Floats, F
     edges = np.concatenate([[0.0], np.cumsum(weights / 2)])
     edges[-1] = 1.0
     local: Floats = np.empty((len(lower), 1, 0))
-    if most:
+    if max_planes:
         planes = (np.asarray(cells.planes[axis], np.float64) - lower[:, None]) / size[:, None]
-        planes = np.sort(np.where((planes > 0) & (planes < 1), planes, 2.0), axis=1)[:, :most]
+        planes = np.sort(np.where((planes > 0) & (planes < 1), planes, 2.0), axis=1)[:, :max_planes]
         local = np.where(planes < 1, planes, 0.0)[:, None]
     middles, shares = divided(edges[:-1], edges[1:], local, parts)
     return lower[:, None, None] + size[:, None, None] * np.clip(middles, _INWARD, 1 - _INWARD), shares

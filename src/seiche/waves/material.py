@@ -69,8 +69,8 @@ class Material:
 
     @staticmethod
     def _first(flags: npt.NDArray[np.bool_], values: Floats) -> tuple[int, float]:
-        at = np.unravel_index(int(np.argmax(flags)), flags.shape)
-        return int(at[0]), float(values[at])
+        index = np.unravel_index(int(np.argmax(flags)), flags.shape)
+        return int(index[0]), float(values[index])
 
     @property
     def by_node(self) -> bool:

@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 
 #: Distance from a source, in the largest element that touches it, up to which all elements are in the sample: boxes
 #: around sources reach 2.1 elements, and elements at their faces may be twice as large.
-_NEAR = 4.2
+_SOURCE_DISTANCE = 4.2
 _SEED = 1
 
 
@@ -39,23 +39,23 @@ class SampledMesh(Mesh):
         sizes: SizeField,
         number: int,
         *,
-        places: Floats,
+        positions: Floats,
         sources: Floats,
         tree_size: TreeSize,
         origin: Sequence[float],
     ) -> SampledMesh:
-        """Return the leaves that contain `number` random points or one of the `places`, and those near the `sources`.
+        """Return the leaves that contain `number` random points or any of the `positions`, and those near `sources`.
 
-        Places are (n, dim), sources (m, dim), in space. The same sample is returned on every call.
+        Positions are (n, dim), sources (m, dim), in space. The same sample is returned on every call.
         """
         generator, trees, dim = Generator(brick, sizes), Trees(brick, tree_size, origin), brick.dim
         random = np.random.default_rng(_SEED).integers(0, brick.extent, (number, dim))
-        chosen = np.concatenate([random, _integers(places, trees, brick)])
+        chosen = np.concatenate([random, _integers(positions, trees, brick)])
         corner, level = generator.leaves_of(chosen)
         first = np.nonzero(np.arange(len(chosen)) < number)[0]
         volumes = np.prod(np.array(brick.trees, np.float64)) * 2.0 ** (dim * level[first])
         next_to = _neighbours(Forest(brick, corner, level), generator)
-        near = [_near(point, generator) for point in _integers(sources, trees, brick)]
+        near = [_leaves_around(point, generator) for point in _integers(sources, trees, brick)]
         corners = np.concatenate([corner, next_to[0], *(leaves.corner for leaves in near)])
         levels = np.concatenate([level, next_to[1], *(leaves.level for leaves in near)])
         _, rows, inverse = np.unique(morton_keys(corners), return_index=True, return_inverse=True)
@@ -123,12 +123,12 @@ def _neighbours(leaves: Forest, generator: Generator) -> tuple[Integers, Integer
     return generator.leaves_of(np.unique(np.concatenate(beyond), axis=0))
 
 
-def _near(point: Integers, generator: Generator) -> Forest:
+def _leaves_around(point: Integers, generator: Generator) -> Forest:
     """Return the leaves around an integer point, also across periodic sides."""
     brick = generator.brick
     around = np.clip(point + brick.children - 1, 0, brick.extent - 1)
     _, levels = generator.leaves_of(around)
-    reach = int(_NEAR * 2.0 ** (brick.depth - levels.min()))
+    reach = int(_SOURCE_DISTANCE * 2.0 ** (brick.depth - levels.min()))
     shifts = [(-1, 0, 1) if wraps else (0,) for wraps in brick.periodic]
     images = np.stack([axis.ravel() for axis in np.meshgrid(*shifts, indexing="ij")], 1) * brick.extent
     return generator.leaves_in(point + images - reach, point + images + reach)

@@ -34,7 +34,7 @@ ELEMENTS_PER_WAVELENGTH = {
 }
 
 #: Number of boxes of a size field from which nearby boxes are searched, and maximum number of groups of points.
-_MANY, _GROUPS = 64, 256
+_GROUPED_SEARCH_BOXES, _MAX_GROUPS = 64, 256
 #: Number of pairs of points and boxes that are compared at a time.
 _PAIRS = 1 << 18
 
@@ -101,7 +101,7 @@ class SizeField:
         Boxes of the field that are too far from a whole group of the closed boxes are skipped.
         """
         result = np.zeros(len(lower), np.bool_)
-        for rows in _groups(lower, side) if len(self.size) > _MANY else [np.arange(len(lower))]:
+        for rows in _groups(lower, side) if len(self.size) > _GROUPED_SEARCH_BOXES else [np.arange(len(lower))]:
             low, high = lower[rows], lower[rows] + side
             gap = np.maximum(self.lower - high.max(0), low.min(0) - self.upper).max(1)
             close = np.nonzero(self.size + np.maximum(gap, 0.0) < side)[0]
@@ -122,7 +122,7 @@ def _groups(lower: Floats, side: float) -> list[npt.NDArray[np.int64]]:
     while True:
         cells = np.floor((lower - lower.min(0)) / side).astype(np.int64)
         _, group = np.unique(np.ravel_multi_index(list(cells.T), cells.max(0) + 1), return_inverse=True)
-        if group.max() < _GROUPS:
+        if group.max() < _MAX_GROUPS:
             order = np.argsort(group, kind="stable")
             return np.split(order, np.nonzero(np.diff(group[order]))[0] + 1)
         side *= 2.0

@@ -28,9 +28,9 @@ def decay_rates(operator: Operator, thickness: float, periodic: tuple[bool, ...]
     lower, upper = operator.mesh.extent
     if not (np.isfinite(thickness) and 0 < thickness):
         raise CaseError(f"sponge of thickness {thickness:g}: must be positive")
-    places = operator.positions
+    positions = operator.positions
     speed = operator.material.cp.reshape(operator.mesh.count, -1)
-    rates = np.zeros(places.shape[:2])
+    rates = np.zeros(positions.shape[:2])
     for face, kind in enumerate(operator.boundaries):
         axis = face // 2
         if kind != "absorbing" or periodic[axis]:
@@ -39,7 +39,7 @@ def decay_rates(operator: Operator, thickness: float, periodic: tuple[bool, ...]
             raise CaseError(
                 f"sponge of thickness {thickness:g}: must be below the width of the box, {upper[axis] - lower[axis]:g}"
             )
-        distance = places[..., axis] - lower[axis] if face % 2 == 0 else upper[axis] - places[..., axis]
+        distance = positions[..., axis] - lower[axis] if face % 2 == 0 else upper[axis] - positions[..., axis]
         depth = np.maximum(0.0, 1.0 - distance / thickness)
         rates += -1.5 * np.log(REFLECTION) / thickness * speed * depth**2
     return rates

@@ -50,7 +50,7 @@ def make_mesh(
             brick,
             sizes,
             number,
-            places=media.landmarks(np.array(table.lower), np.array(table.upper)),
+            positions=media.landmarks(np.array(table.lower), np.array(table.upper)),
             sources=np.array(sampled),
             tree_size=roots.widths,
             origin=roots.origin,
