@@ -8,21 +8,20 @@ A folder contains one run. Its record lists the files of the run and, while the 
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from seiche.case.output import OutputTarget
 from seiche.case.output_targets import (
-    check_replaceable_file,
     check_targets,
     file_kind,
     files_at,
     make_folders,
     refuse_shared_targets,
 )
+from seiche.case.own_files import digest_of, is_own, may_be_new, needs_digest
 from seiche.errors import CaseError
 from seiche.io.files import replacing
 from seiche.io.lock import FolderLock, Owner
@@ -39,6 +38,9 @@ class RunFolder:
         self.path, self._source = folder, source
         self._lock = FolderLock(folder / LOCK, source)
         self._files: dict[str, str] = {}
+        #: Digests of those files that have no mark of Seiche, by name; None for very large ones.
+        self._digests: dict[str, str | None] = {}
+        self._foreign: set[Path] = set()
         self._unlisted: dict[Path, tuple[int, int]] = {}
         self._complete_step: int | None = None
         self._restart = restart is not None
@@ -95,7 +97,8 @@ class RunFolder:
         refuse_shared_targets(new, targets)
         check_targets(new, inputs)
         make_folders(self._source, self.path, new)
-        self._refuse_unlisted(new, {self.path / name for name in self._files})
+        own = {self.path / name: kind for name, kind in self._files.items()}
+        self._refuse_unlisted(new, [path for path, kind in own.items() if self._is_own(path, kind, self._digests)])
         if self._lock.is_owned:
             self._write_record("running", [*targets, *new])
 
@@ -151,11 +154,14 @@ class RunFolder:
             self._refuse_earlier_run({*earlier, *(path for target in targets for path in files_at(target))})
         self._refuse_unlisted(targets, earlier)
         inputs = {path.resolve() for path in inputs}
+        digests = self._read_record().get("digests")
         for path, kind in earlier.items():
-            if not self._has_kind(path, kind):  # replaced by a file of another program
-                continue
             if self._restart or path.resolve() in inputs:
-                self._files[self._relative_name(path)] = kind
+                self._files[name := self._relative_name(path)] = kind
+                if isinstance(digests, dict) and name in digests:
+                    self._digests[name] = digests[name]
+                elif digests is None and needs_digest(path, kind):  # the record of an earlier version
+                    self._digests[name] = digest_of(path)
             else:
                 path.unlink(missing_ok=True)
 
@@ -165,31 +171,36 @@ class RunFolder:
         CaseError for such files unless this is a restart here.
         """
         unlisted = {path: target.key for target in targets for path in files_at(target) if path not in listed}
-        for path, key in () if self._continues else unlisted.items():
-            raise CaseError(
-                f"{key}: {path} exists, but {RECORD} of the folder does not list it, so it is not replaced; move it,"
-                " or choose another folder with --output"
-            )
+        for path, key in unlisted.items():
+            if path in self._foreign or not self._continues:
+                reason = "no run wrote it" if path in self._foreign else f"{RECORD} of the folder does not list it"
+                raise CaseError(
+                    f"{key}: {path} exists, but {reason}, so it is not replaced; move it, or choose another folder with"
+                    " --output"
+                )
         self._unlisted |= {path: _version(path) for path in unlisted}
 
-    def _has_kind(self, path: Path, kind: str) -> bool:
-        with suppress(CaseError):
-            check_replaceable_file(self._source, path, kind)
-            return True
-        return False
+    def _is_own(self, path: Path, kind: str, digests: Mapping[str, Any] | None) -> bool:
+        return path.is_file() and is_own(path, kind, digests, self._relative_name(path))
 
     def _earlier_files(self, targets: Sequence[OutputTarget]) -> dict[Path, str]:
-        """Return the existing files of an earlier run, in the folder or at `targets`, and their kinds."""
+        """Return the existing files of an earlier run, in the folder or at `targets`, and their kinds.
+
+        Files that another program wrote under a name of the run are left out.
+        """
         try:
             content = self._read_record()
             files = {self.path / str(name): str(kind) for name, kind in content.get("files", {}).items()}
+            digests = dict(content["digests"]) if "digests" in content else None
             for name, kind, series in content.get("places", ()):  # of an interrupted run
                 files |= files_at(OutputTarget("", self.path / str(name), str(kind), bool(series)))
         except (ValueError, TypeError, AttributeError):
             return {}
         base, outputs = self.path.resolve(), {path for target in targets for path in files_at(target)}
         files = {path: kind for path, kind in files.items() if path in outputs or base in path.resolve().parents}
-        return {path: kind for path, kind in files.items() if path.is_file()}
+        own = {path: kind for path, kind in files.items() if self._is_own(path, kind, digests)}
+        self._foreign = {path for path in files if path.is_file()} - own.keys()
+        return own
 
     def _relative_name(self, path: Path) -> str:
         return str(path.relative_to(self.path)) if path.is_relative_to(self.path) else str(path)
@@ -199,8 +210,11 @@ class RunFolder:
         kinds = {target.path: file_kind(target) for target in targets}
         written = {path: kinds.get(path, "") for path in files if path.is_file()}
         for target in targets:
-            written |= {p: kind for p, kind in files_at(target).items() if self._unlisted.get(p) != _version(p)}
+            changed = {p: kind for p, kind in files_at(target).items() if self._unlisted.get(p) != _version(p)}
+            written |= {p: kind for p, kind in changed.items() if p in written or may_be_new(p, kind)}
         self._files |= {self._relative_name(path): kind for path, kind in written.items()}
+        unmarked = [path for path, kind in written.items() if needs_digest(path, kind)]
+        self._digests |= {self._relative_name(path): digest_of(path) for path in unmarked}
 
     def _write_record(self, state: str, targets: Sequence[OutputTarget] = (), step: int | None = None) -> None:
         content = {
@@ -210,6 +224,7 @@ class RunFolder:
             "step": step,
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "files": self._files,
+            "digests": self._digests,
             "places": [(self._relative_name(target.path), file_kind(target), target.series) for target in targets],
         }
         with replacing(self.path / RECORD) as temporary:

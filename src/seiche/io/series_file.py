@@ -18,6 +18,7 @@ import numpy.typing as npt
 from seiche.domain.world import World
 from seiche.io.arrays import check_structure, values_of
 from seiche.io.files import part_path, publish, replacing, sync_folder
+from seiche.io.mark import mark_file
 from seiche.io.parallel import ParallelFile
 from seiche.io.vtkhdf import reserve
 
@@ -41,6 +42,7 @@ class SeriesFile:
     def _open(self, capacity: int) -> None:
         self._count, self._capacity, part = 0, capacity, part_path(self._path)
         with h5py.File(part, "w", libver="earliest", locking=False) as file:
+            mark_file(file)
             file.attrs.update(self._attributes)
             times = file.create_dataset("time", data=np.zeros(capacity))
             self._offsets = {"time": int(times.id.get_offset())}

@@ -11,11 +11,11 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from seiche import __version__
 from seiche.case.output import Final, OutputTarget
 from seiche.case.ultrasound.setup import UltrasoundSetup, decompose
 from seiche.case.ultrasound.sources import CurvedSource
 from seiche.io.files import replacing
+from seiche.io.mark import mark_file
 from seiche.report.ultrasound_figure import Mark, Panel, middle_slice, ultrasound_figure
 from seiche.ultrasound.focus import find_focus
 from seiche.ultrasound.photoacoustic import time_reversal
@@ -139,7 +139,7 @@ class ResultFile(Final):
         grid, medium = self._setup.grid, self._setup.medium
         media = {name: getattr(medium, name) for name in ("sound_speed", "density", "alpha_coeff", "BonA")}
         with h5py.File(path, "w", locking=False) as file:
-            file.attrs["program"] = f"Seiche {__version__}"
+            mark_file(file)
             file.attrs["spacing"] = grid.spacings
             file.attrs["time_step"] = grid.dt
             file.attrs["first_recorded_step"] = self._setup.sensor.first

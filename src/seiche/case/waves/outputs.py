@@ -23,6 +23,7 @@ from seiche.io.arrays import HDF5_ERRORS
 from seiche.io.cell_files import continued
 from seiche.io.files import part_path, replacing
 from seiche.io.formats.sac import write_sac
+from seiche.io.mark import mark_file
 from seiche.io.series_file import SeriesFile, complete_series
 from seiche.report.waves_figures import film, map_figure, read_motion, seismogram_figure, snapshot_figure
 from seiche.waves.planes import PlaneGrid
@@ -183,6 +184,7 @@ class Seismograms(Final):
         numbers = self._receivers.first + 1 + np.arange(len(samples), dtype=np.float64)
         times: npt.NDArray[np.float64] = solver.dt * every * numbers
         with replacing(self.path) as temporary, h5py.File(temporary, "w", locking=False) as file:
+            mark_file(file)
             file.attrs["title"] = setup.title
             file["time"], file["position"] = times, np.array(setup.receivers)
             file.attrs["velocities_earlier_by"] = solver.velocity_time_offset
@@ -247,6 +249,7 @@ class Peaks(Final):
         within = setup.within_box(positions[:, along], along)
         positions, peaks = positions[within], peaks[within]
         with replacing(self.path) as temporary, h5py.File(temporary, "w", locking=False) as file:
+            mark_file(file)
             file.attrs["title"] = setup.title
             file["position"], file["velocity"], file["horizontal_velocity"] = positions, peaks[:, 0], peaks[:, 1]
         if self._picture is None:

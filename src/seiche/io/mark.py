@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The mark of Seiche in its HDF5 files: the attribute `program` of the root group, such as "Seiche 0.1.0"."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from seiche import __version__
+
+_PROGRAM = "Seiche"
+
+
+def mark_file(file: Any) -> None:
+    """Add the mark to an open HDF5 file."""
+    file.attrs["program"] = f"{_PROGRAM} {__version__}"
+
+
+def is_marked(path: Path) -> bool:
+    """Return whether an HDF5 file has the mark; False for a file that cannot be read."""
+    import h5py
+
+    try:
+        with h5py.File(path, "r", locking=False) as file:
+            return str(file.attrs.get("program", "")).startswith(_PROGRAM)
+    except OSError:
+        return False
