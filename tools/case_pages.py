@@ -137,6 +137,7 @@ def _type(field: FieldInfo) -> str:
     strings = {
         quantities.parse_period: 'a time or a rate, `"0.8 s"` or `"72 bpm"`',
         quantities.parse_steps_or_time: 'time or steps, `"0.5 ms"` or `100`',
+        quantities.parse_interval: 'time or steps, `"0.5 ms"` or `100`',
         quantities.parse_velocity_or_flow_rate: 'a velocity or a flow rate, `"0.3 m/s"` or `"4 mL/s"`',
     }
     plain = _plain(field.annotation)

@@ -11,10 +11,13 @@ import pytest
 
 import seiche
 from prediction_cases import case_file
+from seiche.case.loading import prepare
 from seiche.case.output import OutputTarget
 from seiche.case.output_targets import files_at
 from seiche.cli import main
 from seiche.errors import CaseError
+
+KINDS = ("flow", "blood", "ultrasound", "waves")
 
 
 def test_a_checkpoint_replaces_only_a_checkpoint(tmp_path: Path) -> None:
@@ -80,3 +83,23 @@ def test_an_output_folder_without_a_name_is_refused(tmp_path: Path, capsys: pyte
             said = capsys.readouterr().err
             assert said.count("\n") == 1 and "expected the name of a folder, not an empty text" in said
     assert [path.name for path in tmp_path.iterdir()] == [case.name]
+
+
+@pytest.mark.parametrize("value", ["0", '"0 s"', "-1"])
+@pytest.mark.parametrize(
+    ("kind", "key"),
+    [
+        *((kind, "output.checkpoint.every={}") for kind in KINDS),
+        ("flow", "time.steady_interval={}"),
+        ("flow", "output.record_every={}"),
+        ("flow", 'output.fields=[{{file="a.vtkhdf", every={}}}]'),
+        ("flow", 'output.surface=[{{file="a.vtkhdf", every={}}}]'),
+        ("flow", 'output.averages={{file="a.vtkhdf", window={}}}'),
+        ("blood", 'output.cells=[{{file="a.vtkhdf", every={}}}]'),
+        ("waves", 'output.snapshots=[{{file="a.h5", every={}}}]'),
+        ("waves", "output.receivers.every={}"),
+    ],
+)
+def test_an_interval_of_a_case_is_positive(kind: str, key: str, value: str, tmp_path: Path) -> None:
+    with pytest.raises(CaseError, match=r"is no interval; expected a time|is not a number of steps"):
+        prepare(case_file(tmp_path, kind), [key.format(value)])

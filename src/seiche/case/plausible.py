@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from seiche.case.quantities import (
     DIMENSIONS,
+    parse_interval,
     parse_period,
     parse_steps_or_time,
     parse_velocity_or_flow_rate,
@@ -141,7 +142,7 @@ def _marks(annotation: Any, metadata: Any) -> Iterator[str | bool]:
         function = getattr(entry, "func", None)
         if isinstance(function, partial) and function.keywords.get("dimension") is not None:
             yield str(function.keywords["dimension"])
-        elif function in (parse_period, parse_steps_or_time):
+        elif function in (parse_interval, parse_period, parse_steps_or_time):
             yield "time"
         elif function is parse_velocity_or_flow_rate:
             yield "velocity or flow rate"

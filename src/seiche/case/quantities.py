@@ -48,7 +48,7 @@ _FACTOR = r"[^\W\d_]+(?:\s*(?:\^|\*\*)\s*-?[0-9]{1,2})?"
 _UNIT = re.compile(rf"(?:1\s*/\s*)?{_FACTOR}(?:\s*[*/·]\s*{_FACTOR}|\s+{_FACTOR})*")
 _MAX_CHARACTERS = 80
 #: Largest value in SI units, so that products of a few values remain finite.
-_MAX_VALUE = 1e30
+MAX_VALUE = 1e30
 
 
 @cache
@@ -89,7 +89,7 @@ def parse_quantity(value: Any, *, dimension: str) -> float:
     if _UNIT.fullmatch(unit) is None:
         raise ValueError(f"{shorten(value)}: cannot read the unit {shorten(unit)}; {expected}")
     result = number * _factor(value, unit, dimension, expected)
-    if result != 0.0 and not 1.0 / _MAX_VALUE < abs(result) < _MAX_VALUE:
+    if result != 0.0 and not 1.0 / MAX_VALUE < abs(result) < MAX_VALUE:
         raise ValueError(f"{shorten(value)} is out of range (1e-30 to 1e30 in SI units); {expected}")
     return result
 
@@ -140,6 +140,14 @@ def parse_steps_or_time(value: Any) -> int | float:
     if seconds < 0:
         raise ValueError(f'{shorten(value)} is negative; expected a time such as "0.5 ms", or a number of steps')
     return seconds
+
+
+def parse_interval(value: Any) -> int | float:
+    """Return an interval, which is not zero, as `parse_steps_or_time`."""
+    interval = parse_steps_or_time(value)
+    if interval == 0:
+        raise ValueError(f'{shorten(value)} is no interval; expected a time such as "0.5 ms", or at least one step')
+    return interval
 
 
 def parse_vector(value: Any, *, dimension: str | None) -> tuple[float, float, float]:
@@ -212,6 +220,7 @@ PositiveWaveNumber = Annotated[float, _scalar("wave_number"), Field(gt=0)]
 Angle = Annotated[float, _scalar("angle")]
 Period = Annotated[float, BeforeValidator(parse_period), Field(gt=0)]
 StepsOrTime = Annotated[int | float, BeforeValidator(parse_steps_or_time)]
+Interval = Annotated[int | float, BeforeValidator(parse_interval)]
 Point = Annotated[tuple[float, float, float], _vector("length")]
 VelocityVector = Annotated[tuple[float, float, float], _vector("velocity")]
 ForceDensity = Annotated[tuple[float, float, float], _vector("force_density")]

@@ -8,7 +8,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from seiche.case.quantities import PositiveTime, StepsOrTime
+from seiche.case.quantities import Interval, PositiveTime
 from seiche.case.tables import FileName, OutputName, Table, TraceName, first_duplicate
 
 
@@ -34,7 +34,7 @@ class CheckpointOutput(Table):
     """Checkpoints for restarts."""
 
     file: OutputName = Field(default="checkpoint.seiche", description="file in the output folder")
-    every: StepsOrTime | None = Field(default=None, description="interval, a time or steps; by default only at a stop")
+    every: Interval | None = Field(default=None, description="interval, a time or steps; by default only at a stop")
 
 
 class OutputTable(Table):

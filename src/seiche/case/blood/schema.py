@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from seiche.case.flow.schema import FlowCase, FlowOutput
 from seiche.case.quantities import (
     BendingModulus,
+    Interval,
     Modulus,
     Point,
     PositiveEnergy,
@@ -20,7 +21,6 @@ from seiche.case.quantities import (
     PositiveModulus,
     PositiveTime,
     PositiveWaveNumber,
-    StepsOrTime,
     SurfaceViscosity,
     Viscosity,
     VolumeModulus,
@@ -244,7 +244,7 @@ class CellsOutput(Table):
     """A time series of the surfaces of all cells, a VTKHDF file for each state, or of their positions (.pos)."""
 
     file: OutputName = Field(description="name in the output folder, with the step added: cells.vtkhdf, cells.pos")
-    every: StepsOrTime = Field(description="time or steps between two states")
+    every: Interval = Field(description="time or steps between two states")
     positions_from: PositionsFrom = Field(default="geometry", description="origin, .pos only; as in [[cells]]")
 
     @model_validator(mode="after")

@@ -28,6 +28,7 @@ from seiche.case.flow.schema_shapes import (
 from seiche.case.quantities import (
     Density,
     ForceDensity,
+    Interval,
     Point,
     PositiveLength,
     PositiveRate,
@@ -229,7 +230,7 @@ class Time(Table):
         lt=1,
         description="stop when the relative change of the velocity over steady_interval falls below this value",
     )
-    steady_interval: StepsOrTime = Field(default=1000, description="time or steps between two checks of steady")
+    steady_interval: Interval = Field(default=1000, description="time or steps between two checks of steady")
 
     @model_validator(mode="after")
     def _one_length(self) -> Time:
@@ -278,7 +279,7 @@ class FieldOutput(Table):
     """A time series of values at every fluid site, or at those that `where` selects, in SI units."""
 
     file: OutputName = Field(description="VTKHDF file in the output folder")
-    every: StepsOrTime = Field(description="time or steps between two states")
+    every: Interval = Field(description="time or steps between two states")
     fields: Annotated[tuple[FieldName, ...], FromList] = Field(
         default=("pressure", "velocity"), min_length=1, description="fields to write"
     )
@@ -289,7 +290,7 @@ class SurfaceOutput(Table):
     """A time series of values on the vessel wall, in SI units."""
 
     file: OutputName = Field(description="VTKHDF file in the output folder")
-    every: StepsOrTime = Field(description="time or steps between two states")
+    every: Interval = Field(description="time or steps between two states")
     fields: Annotated[tuple[Literal["wall_shear_stress", "traction", "pressure"], ...], FromList] = Field(
         default=("wall_shear_stress",), min_length=1, description="fields to write"
     )
@@ -303,10 +304,10 @@ class AveragesOutput(Table):
 
     file: OutputName = Field(description="VTKHDF file in the output folder")
     start: StepsOrTime = Field(default=0, description="time or steps before the first window")
-    window: StepsOrTime | None = Field(
+    window: Interval | None = Field(
         default=None, description="length of a window; by default the period of the iolets, or the remaining run"
     )
-    every: StepsOrTime | None = Field(
+    every: Interval | None = Field(
         default=None, description="time or steps between two samples; 200 samples per window by default"
     )
 
@@ -320,7 +321,7 @@ class FlowOutput(OutputTable):
     averages: AveragesOutput | None = Field(default=None, description="means over time windows")
     force: Annotated[tuple[ForceOutput, ...], OneOrMore] = Field(default=(), description="forces on parts of the wall")
     picture: PictureName | None = Field(default=None, description="figure drawn at the end, a .png, .pdf or .svg")
-    record_every: StepsOrTime | None = Field(
+    record_every: Interval | None = Field(
         default=None, description="time or steps between two samples of flow rates, forces; default 200 samples per run"
     )
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from seiche.case.quantities import Direction, Point, PositiveLength, StepsOrTime, shorten
+from seiche.case.quantities import Direction, Interval, Point, PositiveLength, shorten
 from seiche.case.tables import FromList, OutputName, Table, refuse_zero_vector
 
 ExtractedField = Literal[
@@ -43,7 +43,7 @@ class ExtractionOutput(Table):
     """
 
     file: OutputName = Field(description="file in the output folder, usually .xtr; the offset file ends with .off")
-    every: StepsOrTime = Field(description="time or steps between two records")
+    every: Interval = Field(description="time or steps between two records")
     fields: Annotated[tuple[ExtractedField, ...], FromList] = Field(
         default=("pressure", "velocity"), min_length=1, description="fields to write"
     )

@@ -12,13 +12,13 @@ from seiche.case.quantities import (
     Density,
     Energy,
     ForceVector,
+    Interval,
     Length,
     Position,
     PositiveLength,
     PositiveRate,
     PositiveTime,
     PositiveVelocity,
-    StepsOrTime,
     Velocity,
     Volume,
 )
@@ -284,7 +284,7 @@ class ReceiverOutput(Table):
     """Seismograms: all unknowns at all receivers, as HDF5."""
 
     file: OutputName = Field(default="receivers.h5", description="HDF5 file in the output folder")
-    every: StepsOrTime = Field(default=1, description="time or steps between two samples")
+    every: Interval = Field(default=1, description="time or steps between two samples")
     sac: bool = Field(default=False, description="also SAC files, one per receiver and component, in file.sac/")
     picture: PictureName | None = Field(default=None, description="plot of the velocities")
 
@@ -293,7 +293,7 @@ class SnapshotOutput(Table):
     """A time series of the waves in a plane (2D: the whole box), for `seiche render`."""
 
     file: OutputName = Field(description="HDF5 file in the output folder")
-    every: StepsOrTime = Field(description="time or steps between two states")
+    every: Interval = Field(description="time or steps between two states")
     normal: Axis = Field(default="y", description="axis normal to the plane")
     at: Length | None = Field(default=None, description="position of the plane on that axis; the middle by default")
     points: int = Field(default=200, ge=8, le=4000, description="points along the longer side of the plane")
