@@ -103,3 +103,25 @@ def test_an_output_folder_without_a_name_is_refused(tmp_path: Path, capsys: pyte
 def test_an_interval_of_a_case_is_positive(kind: str, key: str, value: str, tmp_path: Path) -> None:
     with pytest.raises(CaseError, match=r"is no interval; expected a time|is not a number of steps"):
         prepare(case_file(tmp_path, kind), [key.format(value)])
+
+
+def test_a_missing_folder_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = tmp_path / "missing"
+    said = f"there is no folder {missing}"
+    case = case_file(tmp_path, "flow")
+    with pytest.raises(CaseError, match=said):
+        seiche.load(missing / "case.toml")
+    with pytest.raises(CaseError, match=said):
+        seiche.load(case, output=tmp_path / "out", restart=missing / "checkpoint.seiche")
+    with seiche.load(case, output=tmp_path / "out") as sim, pytest.raises(CaseError, match=said):
+        sim.result().plot().save(missing / "flow.png")
+    vessel = 'geometry={stl="missing/vessel.stl", unit="1 mm", spacing="0.1 mm"}'
+    assert main(["check", str(case), "--set", vessel]) == 2
+    assert said in capsys.readouterr().err
+    waves = case_file(tmp_path, "waves")
+    pulse = 'source=[{position=["1 m", "1 m", "1 m"], volume="1 m^3", time={kind="file", file="missing/pulse.txt"}}]'
+    assert main(["check", str(waves), "--set", pulse]) == 2
+    assert said in capsys.readouterr().err
+    ultrasound = case_file(tmp_path, "ultrasound")
+    assert main(["check", str(ultrasound), "--set", 'medium={file="missing/medium.npz"}']) == 2
+    assert said in capsys.readouterr().err

@@ -15,6 +15,7 @@ from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.io.background import Job, write_now
 from seiche.io.checkpoint import create_checkpoint_job, inspect_checkpoint, read_checkpoint
+from seiche.io.files import cause_of
 from seiche.solver import SolverBase, State
 
 
@@ -104,7 +105,7 @@ class CheckpointRestart:
                     )
             state = read_checkpoint(self.path, self._world, solver.keys if keys is None else keys)
         except OSError as error:
-            raise CaseError(f"--restart {self.path}: cannot read the checkpoint: {error.strerror or error}") from None
+            raise CaseError(f"--restart {self.path}: cannot read the checkpoint: {cause_of(error)}") from None
         if state.step > setup.steps:
             raise CaseError(
                 f"--restart {self.path}: its step {state.step} is beyond the end of {setup.source} at step"

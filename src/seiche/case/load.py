@@ -19,6 +19,7 @@ from seiche.case.quantities import shorten
 from seiche.case.source import CaseFile
 from seiche.case.tables import OneKindOf
 from seiche.errors import CaseError, FormatError
+from seiche.io.files import cause_of
 
 Root = TypeVar("Root", bound=BaseModel)
 
@@ -92,7 +93,7 @@ def _read_toml(path: Path | str) -> dict[str, Any]:
         with open(path, "rb") as file:
             content = file.read(LARGEST_FILE + 1)
     except OSError as error:
-        raise CaseError(f"{path}: cannot read the case file: {error.strerror}") from None
+        raise CaseError(f"{path}: cannot read the case file: {cause_of(error)}") from None
     if len(content) > LARGEST_FILE:
         raise FormatError(path, f"byte {LARGEST_FILE}", "exceeds the limit of 4 MiB of a case file")
     try:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from seiche.backend.cpu import available_memory
 from seiche.errors import FormatError
+from seiche.io.files import cause_of
 
 if TYPE_CHECKING:
     import h5py
@@ -190,7 +191,7 @@ def _numpy_errors(path: Path, where: str) -> Iterator[None]:
     except Exception as error:  # zipfile, zlib, tokenize and ast raise various errors
         text = f"not a NumPy file of numbers: {one_line(error)}"
         if isinstance(error, OSError) and error.strerror:
-            text = f"cannot be read: {error.strerror}"
+            text = f"cannot be read: {cause_of(error)}"
         raise FormatError(path, where, text) from None
 
 

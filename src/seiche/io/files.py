@@ -105,6 +105,14 @@ def check_replaceable(
         raise CaseError(refusal)
 
 
+def cause_of(error: OSError) -> str:
+    """Return why a file cannot be opened; for a file in a missing folder this is the name of the folder."""
+    folder = Path(os.fsdecode(error.filename)).parent if isinstance(error.filename, str | bytes) else Path()
+    if isinstance(error, FileNotFoundError) and not folder.is_dir():
+        return f"there is no folder {folder}"
+    return error.strerror or str(error)
+
+
 def check_output_folder(path: str | os.PathLike[str]) -> None:
     """Raise CaseError if the folder of `path` does not exist or is not writable."""
     folder = Path(path).resolve().parent

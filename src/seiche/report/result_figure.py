@@ -52,7 +52,7 @@ class ResultFigure:
         self.figure = figure
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the picture in the format of its suffix: PNG, PDF, SVG."""
+        """Write the picture in the format of its suffix: PNG, PDF, SVG; CaseError if its folder does not exist."""
         store(self.figure, path)
 
     def _repr_png_(self) -> bytes:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from seiche.errors import CaseError
+from seiche.io.files import check_output_folder
 from seiche.machine.laws.file import Machine, read_machine
 from seiche.observe.progress import unit_of_rate
 from seiche.report import charts, compare_report
@@ -40,6 +41,8 @@ def main(runs: Sequence[Path], *, compare: bool, machine: Path | None, output: P
         expected = "--compare needs two runs" if compare else "expected one run (two with --compare)"
         raise CaseError(f"report: got {len(runs)} runs; {expected}")
     paths = [find_summary(run) for run in runs]
+    if output is not None:
+        check_output_folder(output)
     target = output or paths[-1].parent / ("compare.html" if compare else "report.html")
     check_replaceable(target)
     summaries = [read_summary(path) for path in paths]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seiche.errors import CaseError
-from seiche.io.files import replacing
+from seiche.io.files import check_output_folder, replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,7 +116,11 @@ def save(figure: Figure, file: Path, name: str, limit: int | None = None) -> Non
 
 
 def store(figure: Figure, path: str | os.PathLike[str], limit: int | None = None) -> None:
-    """Write `figure` to `path` as `save` does; it replaces an existing file when it is complete."""
+    """Write `figure` to `path` as `save` does; it replaces an existing file when it is complete.
+
+    Raises CaseError if its folder does not exist or is not writable.
+    """
+    check_output_folder(path)
     with replacing(path) as temporary:
         save(figure, temporary, os.fspath(path), limit)
 

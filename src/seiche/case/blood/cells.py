@@ -28,6 +28,7 @@ from seiche.domain.occupancy import SizedSites
 from seiche.domain.sites import SiteSet
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError
+from seiche.io.files import cause_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -70,7 +71,7 @@ def cells_setup(setup: BloodSetup, folder: Path, *, place: bool = True) -> Cells
     except CaseError as error:
         raise CaseError(f"{setup.source}: {error}") from None
     except OSError as error:
-        raise CaseError(f"{setup.source}: cells: {error.filename}: {error.strerror}") from None
+        raise CaseError(f"{setup.source}: cells: {error.filename}: {cause_of(error)}") from None
     return CellsSetup(
         types=types,
         surfaces=surfaces,

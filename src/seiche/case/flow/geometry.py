@@ -28,6 +28,7 @@ from seiche.domain.links import with_iolets
 from seiche.domain.obstacles import Obstacle, SolidBox, SolidCylinder, SolidSphere
 from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.errors import CaseError
+from seiche.io.files import cause_of
 
 if TYPE_CHECKING:
     from seiche.domain.surface import Surface
@@ -70,7 +71,7 @@ def build(case: FlowCase, folder: Path, source: str) -> FlowVessel:
     except CaseError as error:
         raise CaseError(f"{source}: {error}") from None
     except OSError as error:
-        raise CaseError(f"{source}: geometry: {error.filename}: {error.strerror}") from None
+        raise CaseError(f"{source}: geometry: {error.filename}: {cause_of(error)}") from None
 
 
 def surface_of(case: FlowCase, folder: Path) -> tuple[Surface, Sequence[IoletPlane]]:

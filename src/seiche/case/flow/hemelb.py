@@ -15,6 +15,7 @@ from seiche.case.flow.hemelb_values import file_name, number, number_in, point, 
 from seiche.case.flow.schema_extraction import SELECTION_KEYS, ExtractedField, SiteChoice
 from seiche.case.quantities import shorten
 from seiche.errors import CaseError
+from seiche.io.files import cause_of
 from seiche.io.formats.xml_tree import Element, read_xml
 
 Tables = dict[str, Any]
@@ -39,7 +40,7 @@ def read_hemelb(path: Path | str) -> HemelbCase:
     try:
         root = read_xml(path)
     except OSError as error:
-        raise CaseError(f"{path}: cannot read the case file: {error.strerror}") from None
+        raise CaseError(f"{path}: cannot read the case file: {cause_of(error)}") from None
     if root.name != "hemelbsettings":
         raise root.error("this is not a HemeLB case; its first element must be <hemelbsettings>")
     version = root.attribute("version").strip()

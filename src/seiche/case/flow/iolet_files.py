@@ -21,6 +21,7 @@ from seiche.errors import CaseError, FormatError
 from seiche.flow.model import SiteProfile
 from seiche.flow.section import developed_profile, flow_of_profile
 from seiche.flow.velocity_set import VELOCITY_SETS, VelocitySet
+from seiche.io.files import cause_of
 
 Content = TypeVar("Content")
 
@@ -133,4 +134,4 @@ def _read(path: Path, reader: Callable[[Path], Content], key: str) -> Any:
     try:
         return reader(path)
     except OSError as error:
-        raise CaseError(f"{key}: cannot read {path}: {error.strerror}") from None
+        raise CaseError(f"{key}: cannot read {path}: {cause_of(error)}") from None

@@ -18,6 +18,7 @@ from seiche.domain.occupancy import SizedSites
 from seiche.domain.shapes import duct_ends, tube_ends
 from seiche.domain.sites import IoletPlane
 from seiche.errors import CaseError
+from seiche.io.files import cause_of
 
 #: Number of sites above which `seiche check` does not create them.
 MAX_CREATED_SITES = 50_000
@@ -53,7 +54,7 @@ def sized_vessel(case: FlowCase, folder: Path, source: str) -> FlowVessel | None
     except CaseError as error:
         raise CaseError(f"{source}: {error}") from None
     except OSError as error:
-        raise CaseError(f"{source}: geometry: {error.filename}: {error.strerror}") from None
+        raise CaseError(f"{source}: geometry: {error.filename}: {cause_of(error)}") from None
     nx, ny, nz = (max(1, math.ceil(side / spacing - 1e-6)) for side in size.box)
     sites = SizedSites(
         (nx, ny, nz),

@@ -16,6 +16,7 @@ from pydantic import Field
 from seiche.case.quantities import PositiveRate, PositiveTime
 from seiche.case.tables import FileName, OneKindOf, SourceTable
 from seiche.errors import CaseError, FormatError
+from seiche.io.files import cause_of
 from seiche.waves.sources import Brune, Gaussian, Ricker, TimeFunction
 
 Floats = npt.NDArray[np.float64]
@@ -55,7 +56,7 @@ def read_pulse(path: Path) -> Sampled:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise CaseError(f"source: cannot read {path}: {error.strerror}") from None
+        raise CaseError(f"source: cannot read {path}: {cause_of(error)}") from None
     except UnicodeDecodeError:
         raise FormatError(path, "whole file", "is not a text file") from None
     rows: list[tuple[float, float]] = []

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import CaseError, FormatError
+from seiche.io.files import cause_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -40,7 +41,7 @@ def read_segy(path: Path) -> tuple[Floats, Floats]:
     except FileNotFoundError:
         raise CaseError(f"material: cannot read {path}: no such file") from None
     except OSError as error:
-        raise CaseError(f"material: cannot read {path}: {error.strerror or error}") from None
+        raise CaseError(f"material: cannot read {path}: {cause_of(error)}") from None
     if len(data) < _HEADER_BYTES:
         raise FormatError(
             path, "whole file", f"has {len(data)} bytes, fewer than the {_HEADER_BYTES} of the headers of SEG-Y"
