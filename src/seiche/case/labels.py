@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.arguments import number_of, whole_number
+from seiche.case.quantities import shorten
 from seiche.domain.sharing import shared_from_root
 from seiche.domain.world import World
 from seiche.errors import BackendUnavailable, CaseError
@@ -143,10 +145,19 @@ class GridRequest:
         """Check the values."""
         if (self.spacing is None) == (self.shape is None):
             raise CaseError("result: give either spacing (m) or shape (points along each axis), not both")
-        if self.spacing is not None and not 0.0 < self.spacing < np.inf:
-            raise CaseError(f"result: spacing = {self.spacing:g} m: must be positive")
-        if self.shape is not None and any(int(count) != count or count < 2 for count in self.shape):
-            raise CaseError(f"result: shape = {self.shape}: needs whole numbers of at least 2 points")
+        if self.spacing is not None and (number_of(self.spacing) or 0.0) <= 0.0:
+            raise CaseError(f"result: spacing = {shorten(self.spacing)}: must be positive, in m")
+        for count in self.shape or ():
+            whole_number("result: shape", count, 2)
+
+
+def grid_request(spacing: Any, shape: Any) -> GridRequest | None:
+    """Return the grid of the arguments of `result`, None if both are; CaseError for wrong ones."""
+    if spacing is None and shape is None:
+        return None
+    if shape is not None and (not isinstance(shape, Iterable) or isinstance(shape, str)):
+        raise CaseError(f"result: shape = {shorten(shape)}: expected a list with the number of points along each axis")
+    return GridRequest(spacing, tuple(shape) if shape is not None else None)
 
 
 def refuse_grid(kind: str, grid: GridRequest | None) -> None:

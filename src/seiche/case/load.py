@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from seiche.case.arguments import names_of, path_of
 from seiche.case.messages import nearest
 from seiche.case.plausible import implausible
 from seiche.case.quantities import shorten
@@ -52,15 +53,19 @@ def read_source(path: Path | str, overrides: Sequence[str] = (), device: str | N
     key in `overrides` cannot be set.
     """
     notes: tuple[str, ...] = ()
-    suffix = Path(path).suffix.lower()
+    path = path_of("case file", path)
+    suffix = path.suffix.lower()
+    if isinstance(overrides, str) or not isinstance(overrides, Iterable):
+        raise CaseError(f'overrides: {shorten(overrides)} is not a list such as ["run.device=cuda"]')
+    changes = names_of("overrides", overrides)
     if suffix in TRANSLATORS:
         module, _, name = TRANSLATORS[suffix].partition(":")
         data, notes = getattr(import_module(module), name)(path)
     else:
         data = _read_toml(path)
-    for override in (*overrides, *([f"run.device={device}"] if device else [])):
+    for override in (*changes, *([f"run.device={device}"] if device else [])):
         _override(data, override)
-    return CaseFile(Path(path), data, notes)
+    return CaseFile(path, data, notes)
 
 
 def check_tables(data: dict[str, Any], source: str, root: type[Root]) -> Root:

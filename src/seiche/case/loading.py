@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from seiche.case.arguments import check_type, path_of
 from seiche.case.folder import RunFolder
 from seiche.case.kind import Setup
 from seiche.case.kinds import kind_of
@@ -45,14 +46,16 @@ def load(
         FormatError: a file is not valid.
         BackendUnavailable: the device is not available.
     """
-    world = world or World.from_mpi()
+    world = World.from_mpi() if world is None else world
+    check_type("world", world, World, "a World")
+    check_type("replace", replace, bool, "True or False")
+    checkpoint = path_of("restart", restart) if restart is not None else None
     source = read_source(path, overrides, device)
     kind = kind_of(source)
     case: Any = check_tables(source.tables, str(source.path), kind.schema)
     if output == "":
         raise CaseError('output: expected the name of a folder, not an empty text; "." is the current folder')
-    folder = Path(output) if output is not None else source.folder / case.output.folder
-    checkpoint = Path(restart) if restart is not None else None
+    folder = path_of("output", output) if output is not None else source.folder / case.output.folder
     run_folder = RunFolder(folder, str(source.path), restart=checkpoint, replace=replace)
     on_root(world, run_folder.refuse_occupied)
     setup = kind.prepare(source, world, place=restart is None)
@@ -70,7 +73,9 @@ def prepare(
         FormatError: a file is not valid.
     """
     source = read_source(path, overrides, device)
-    setup = kind_of(source).prepare(source, world or World.serial())
+    world = World.serial() if world is None else world
+    check_type("world", world, World, "a World")
+    setup = kind_of(source).prepare(source, world)
     refuse_overwritten_inputs(setup, source.folder / setup.case.output.folder)
     return setup
 

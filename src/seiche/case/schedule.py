@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
+from seiche.case.arguments import number_of
 from seiche.errors import CaseError
 
 
@@ -51,7 +51,7 @@ def interval_of(steps: Any, time: Any) -> int | float:
     Raises CaseError unless exactly one of them is given and is positive and finite; `steps` must be a whole number.
     """
     value = steps if time is None else time
-    number = float(value) if isinstance(value, Real) else math.nan
-    if (steps is None) == (time is None) or not 0 < number < math.inf or (time is None and number != int(number)):
+    number = number_of(value) or 0.0
+    if (steps is None) == (time is None) or number <= 0 or (time is None and number != int(number)):
         raise CaseError("every: expected a positive whole number of steps, or a positive time in s")
     return int(number) if time is None else number

@@ -7,15 +7,16 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy.typing as npt
 
 from seiche.backend import Array
+from seiche.case.arguments import check_type, path_of, selected, step_after, whole_number
 from seiche.case.checkpoint import CheckpointFile, CheckpointRestart
 from seiche.case.folder import RunFolder
 from seiche.case.kind import CaseRun, Kind, Setup
-from seiche.case.labels import GridRequest, LabelledArrays, LabelledParts
+from seiche.case.labels import LabelledArrays, LabelledParts, grid_request
 from seiche.case.loop import RunLoop
 from seiche.case.open_runs import close_earlier, register_open
 from seiche.case.outcome import Outcome
@@ -38,7 +39,6 @@ from seiche.report.summary import content_of, read_summary, write_summary
 from seiche.solver import Estimate, SolverBase
 from seiche.solver.estimate import warnings_of
 
-Named = TypeVar("Named")
 SimulationCallback: TypeAlias = "Callable[[Simulation], object]"
 
 
@@ -127,24 +127,26 @@ class Simulation(Closing):
         KeyboardInterrupt at once.
 
         Args:
-            steps: number of steps; by default all remaining ones.
+            steps: number of steps, at most the remaining ones; by default all of them.
             serve: port of a status page on the loopback address, 0 for any free port.
             visible: whether rank 0 shows the progress.
 
         Raises:
-            CaseError: the simulation is closed, or a callback called `run`. Loading another simulation into its folder
-                closes it, as does another run there.
+            CaseError: a wrong argument, the simulation is closed, or a callback called `run`. Loading another
+                simulation into its folder closes it, as does another run there.
             UnstableError: a field is not finite; complete outputs and the last checkpoint remain valid.
         """
         self._refuse_running("run")
+        target = step_after(steps, self.step, self.setup.steps, self.setup.source)
+        serve = whole_number("run: serve", serve) if serve is not None else None
         self._resume()
-        if self.is_complete and not steps:
+        if self.is_complete:
             self._release("done", ())
             return self._nothing_to_do()
         self._running = True
         try:
             with stop_signals(self._request):
-                outcome = self._run(steps, serve, visible)
+                outcome = self._run(target, serve, visible)
         finally:
             self._running = False
         if outcome.summary:  # the signal has been processed; a signal after the last decision affects the next steps
@@ -164,9 +166,8 @@ class Simulation(Closing):
         content = on_root(self.world, lambda: read_summary(self.folder / self.setup.case.output.summary))
         return Outcome(self.step, 0.0, None, (line,), summary=content)
 
-    def _run(self, steps: int | None, serve: int | None, visible: bool) -> Outcome:
+    def _run(self, target: int, serve: int | None, visible: bool) -> Outcome:
         solver, last = self.solver, self.setup.steps
-        target = last if steps is None else solver.step + steps
         solver.backend.synchronize()
         solver.timers.align(common_epoch(self.world))
         begin = time.monotonic()
@@ -218,12 +219,13 @@ class Simulation(Closing):
         return add if function is None else add(function)
 
     def add(self, output: Output) -> None:
-        """Add an output; for functions use `every`.
+        """Add an output (collective); for functions use `every`.
 
         Raises:
             CaseError: its file is that of another output or an input, or was not written by this run.
         """
         self._refuse_closed()
+        check_type("add", output, Output, "an output; use every for functions")
         if new := list(output.targets):
             on_root(self.world, lambda: self._run_folder.admit(new, self.targets, self.setup.inputs))
         self.outputs.add(output)
@@ -269,14 +271,14 @@ class Simulation(Closing):
         Raises:
             CaseError: an unknown name.
         """
-        return self._named_fields(self.case_run.fields, (names, *more) if isinstance(names, str) else names)
+        return selected(self.case_run.fields, names, more, self.setup.case.solver)
 
     def device_fields(self, names: Sequence[str] | str = (), *more: str) -> dict[str, Array]:
         """Return the same fields as device arrays: NumPy on the CPU, CuPy on a GPU, on its current stream.
 
         Fields stored by the solver are views and must not be changed. All are valid until the callback returns.
         """
-        return self._named_fields(self.case_run.device_fields, (names, *more) if isinstance(names, str) else names)
+        return selected(self.case_run.device_fields, names, more, self.setup.case.solver)
 
     def result(
         self,
@@ -293,22 +295,13 @@ class Simulation(Closing):
         Raises:
             CaseError: a name is unknown, the grid is invalid, or a grid is given for another kind of case than waves.
         """
-        grid = None
-        if spacing is not None or shape is not None:
-            grid = GridRequest(spacing, tuple(shape) if shape is not None else None)
+        grid = grid_request(spacing, shape)
 
         def get(names: Sequence[str]) -> LabelledParts:
             return self.case_run.labelled(names, grid)
 
-        arrays, coordinates = self._named_fields(get, (names, *more) if isinstance(names, str) else names)
+        arrays, coordinates = selected(get, names, more, self.setup.case.solver)
         return LabelledArrays(self.title, self.time, arrays, coordinates)
-
-    def _named_fields(self, get: Callable[[Sequence[str]], Named], names: Sequence[str]) -> Named:
-        try:
-            return get(names)
-        except KeyError as error:
-            kind = self.setup.case.solver
-            raise CaseError(f"fields: {error.args[0]!r} is not a field of solver = {kind!r}") from None
 
     @property
     def steering(self) -> Steering:
@@ -322,11 +315,12 @@ class Simulation(Closing):
         """
         self.solver.finish()
         released = self._released
-        if path is not None and Path(path) != self.checkpoints.path:
+        other = path_of("checkpoint", path) if path is not None else self.checkpoints.path
+        if other != self.checkpoints.path:
             self._refuse_closed()
-            on_root(self.world, lambda: refuse_checkpoint(Path(path), self.setup.inputs))
-            CheckpointFile(self.case_run, self.setup, Path(path), self._drain).save()
-            return Path(path)
+            on_root(self.world, lambda: refuse_checkpoint(other, self.setup.inputs))
+            CheckpointFile(self.case_run, self.setup, other, self._drain).save()
+            return other
         self._resume()
         self.outputs.drain()
         self.outputs.submit(self.checkpoints)

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import UserDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from seiche.case.messages import nearest
+from seiche.case.quantities import MAX_VALUE, shorten
 from seiche.domain.world import World
 from seiche.errors import CaseError
 
@@ -19,14 +22,28 @@ ControlValue = float | tuple[float, ...]
 
 
 @dataclass(frozen=True)
+class Limits:
+    """A lower limit of a number in SI units; the limit itself is allowed if `inclusive`."""
+
+    least: float = -math.inf
+    inclusive: bool = True
+
+    def problem(self, numbers: npt.NDArray[np.float64]) -> str:
+        """Return the expected range if one of the `numbers` is outside, else ""."""
+        inside = numbers >= self.least if self.inclusive else numbers > self.least
+        return "" if inside.all() else f"{'>=' if self.inclusive else '>'} {self.least:g}"
+
+
+@dataclass(frozen=True)
 class Control:
     """A value that may be changed: `value` in SI units, None if a table or a default defines it.
 
-    `apply` sets a new value from the next step on.
+    `apply` sets a new value within `limits` from the next step on.
     """
 
     value: ControlValue | None
     apply: Callable[[Any], None]
+    limits: Limits = Limits()
 
 
 class Steering(UserDict[str, ControlValue | None]):
@@ -46,21 +63,37 @@ class Steering(UserDict[str, ControlValue | None]):
         """Set `value` for the next steps (collective).
 
         Raises:
-            CaseError: the name is unknown, the value not finite or different between ranks; the run is unchanged.
+            CaseError: the name is unknown, the value not allowed or different between ranks; the run is unchanged.
         """
-        if len(set(self._world.allgather((name, repr(value))))) > 1:
-            raise CaseError(f"steering: ranks set different values; this rank sets {name!r} to {value!r}")
+        numbers = _numbers(value)
+        shown = shorten(value)
+        same = (shorten(name), shown, None if numbers is None else (numbers.shape, numbers.tobytes()))
+        if len(set(self._world.allgather(same))) > 1:
+            raise CaseError(f"steering: ranks set different values; this rank sets {shorten(name)} to {shown}")
+        if not isinstance(name, str):
+            raise CaseError(f"steering: {shorten(name)} is not a name")
         current, key = self[name], f"steering[{name!r}]"
-        try:
-            components = np.asarray(value, np.float64)
-        except (TypeError, ValueError):
-            raise CaseError(f"{key}: {value!r} is not a number") from None
+        if numbers is None:
+            raise CaseError(f"{key}: {shown} is not a number")
         shape = (len(current),) if isinstance(current, tuple) else ()
-        if components.shape != shape:
-            raise CaseError(f"{key}: {value!r} has shape {components.shape}; expected {shape}")
-        if not np.isfinite(components).all():
-            raise CaseError(f"{key}: {value!r} is not finite")
-        new: ControlValue = tuple(components.tolist()) if shape else float(components)
+        if numbers.shape != shape:
+            raise CaseError(f"{key}: {shown} has shape {numbers.shape}; expected {shape}")
+        if not np.isfinite(numbers).all():
+            raise CaseError(f"{key}: {shown} is not finite")
+        if not (np.abs(numbers) < MAX_VALUE).all():
+            raise CaseError(f"{key}: {shown} is out of range (up to {MAX_VALUE:g} in SI units)")
+        if problem := self._controls[name].limits.problem(numbers):
+            raise CaseError(f"{key}: {shown} is out of range; expected {problem}")
+        new: ControlValue = tuple(numbers.tolist()) if shape else float(numbers)
         if new != current:
             self._controls[name].apply(new)
         self.data[name] = self.changed[name] = new
+
+
+def _numbers(value: Any) -> npt.NDArray[np.float64] | None:
+    """Return a number or an array of numbers in FP64, None for anything else, such as text."""
+    try:
+        array = np.asarray(value)
+        return array.astype(np.float64) if array.dtype.kind in "iufO" else None
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -10,7 +10,7 @@ from typing import Any
 from seiche.case.flow.openings import conditions
 from seiche.case.flow.schema_iolet import Opening, PressureOpening, VelocityOpening
 from seiche.case.flow.setup import FlowSetup
-from seiche.case.steering import Control
+from seiche.case.steering import Control, Limits
 from seiche.flow.model import VelocityIolet
 from seiche.flow.solver import FlowSolver
 
@@ -29,7 +29,7 @@ def flow_controls(setup: FlowSetup, solver: FlowSolver) -> dict[str, Control]:
         opening, changes = openings[plane.name], dict[str, Any]()
         for key in _keys(opening):
             change = partial(_change, setup, solver, number, opening, changes=changes, key=key)
-            controls[f"iolets.{plane.name}.{key}"] = Control(getattr(opening, key), change)
+            controls[f"iolets.{plane.name}.{key}"] = Control(getattr(opening, key), change, _limits(opening, key))
     return controls
 
 
@@ -39,6 +39,15 @@ def _keys(opening: Opening) -> tuple[str, ...]:
     if isinstance(opening, VelocityOpening):
         return ("velocity",) if opening.flow_rate is None else ("flow_rate",)
     return ("resistance", "compliance", "proximal_resistance", "distal_pressure")
+
+
+def _limits(opening: Opening, key: str) -> Limits:
+    """Return the lower limit of a key by the schema of its table."""
+    for item in type(opening).model_fields[key].metadata:
+        for name in ("ge", "gt"):
+            if hasattr(item, name):
+                return Limits(float(getattr(item, name)), inclusive=name == "ge")
+    return Limits()
 
 
 def _change(

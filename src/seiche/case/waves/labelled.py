@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -91,8 +92,9 @@ def _ticks(setup: WaveSetup, request: GridRequest) -> list[npt.NDArray[np.float6
         steps = (upper - lower) / (np.array(counts) - 1)
     else:
         # A side of a whole number of spacings includes its end, also after rounding.
-        counts = [int(side / request.spacing * (1 + 1e-12)) + 1 for side in upper - lower]
+        sides = np.minimum((upper - lower) / request.spacing * (1 + 1e-12), _LARGEST_GRID)
+        counts = [int(side) + 1 for side in sides]
         steps = np.full(len(counts), request.spacing)
-    if float(np.prod(np.array(counts, np.float64))) > _LARGEST_GRID:
+    if math.prod(counts) > _LARGEST_GRID:
         raise CaseError(f"result: a grid of {' x '.join(map(str, counts))} points is too large; choose a wider spacing")
     return [low + step * np.arange(count) for low, step, count in zip(lower, steps, counts, strict=True)]

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks of arguments of the Python interface: a wrong one raises a CaseError of one line."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Sequence
+from numbers import Real
+from pathlib import Path
+from typing import TypeVar
+
+from seiche.case.quantities import shorten
+from seiche.errors import CaseError
+
+Selected = TypeVar("Selected")
+
+
+def number_of(value: object) -> float | None:
+    """Return a finite real number as float; None for anything else, for example a bool or text."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def whole_number(key: str, value: object, least: int = 0) -> int:
+    """Return `value` as int; CaseError, with the argument's name `key`, unless it is whole and at least `least`."""
+    number = number_of(value)
+    if number is None or number != math.floor(number) or number < least:
+        raise CaseError(f"{key}: {shorten(value)} is not a whole number of at least {least}")
+    return int(number)
+
+
+def step_after(steps: object, step: int, last: int, source: str) -> int:
+    """Return the step at which `run(steps)` from `step` returns; CaseError if it is beyond the `last` of `source`."""
+    end = last if steps is None else step + whole_number("run: steps", steps)
+    if end > last:
+        raise CaseError(
+            f"run: {steps} steps from step {step} go beyond the end of {source} at step {last}; use at most"
+            f" {last - step}, or load the case with more steps (overrides) and a checkpoint of this run (restart)"
+        )
+    return end
+
+
+def path_of(key: str, value: object) -> Path:
+    """Return `value` as a path; CaseError, with the argument's name `key`, unless it is text or a path."""
+    text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise CaseError(f"{key}: {shorten(value)} is not a path")
+    return Path(text)
+
+
+def names_of(key: str, names: object, more: Iterable[object] = ()) -> tuple[str, ...]:
+    """Return names given as one list or as separate arguments; CaseError, which begins with `key`, for others."""
+    first = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Iterable) else None
+    given = (*first, *more) if first is not None else ()
+    if first is None or not all(isinstance(name, str) for name in given):
+        raise CaseError(f"{key}: {shorten(names if first is None else given)} is not a name or a list of names")
+    return tuple(str(name) for name in given)
+
+
+def selected(
+    get: Callable[[Sequence[str]], Selected], names: object, more: Iterable[object], solver: object
+) -> Selected:
+    """Return `get` of the names of fields; CaseError if one is not a name, or unknown to the kind `solver` of case."""
+    try:
+        return get(names_of("fields", names, more))
+    except KeyError as error:
+        raise CaseError(f"fields: {error.args[0]!r} is not a field of solver = {solver!r}") from None
+
+
+def check_type(key: str, value: object, wanted: type, description: str) -> None:
+    """Raise a CaseError, with the argument's name `key`, unless `value` is a `wanted`."""
+    if not isinstance(value, wanted):
+        raise CaseError(f"{key}: {shorten(value)} is not {description}")
