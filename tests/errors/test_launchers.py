@@ -55,7 +55,7 @@ def test_the_number_alone_is_enough(name: str, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv(name, "2")
     with pytest.raises(TransportError, match=f"{name}=2, but .* for a single process: mpiexec -n 1, or unset {name}"):
         World.from_mpi()
-    assert World.from_mpi(alone=True).size == 1
+    assert World.from_mpi(single_rank=True).size == 1
     for harmless in ("1", "", "many"):
         monkeypatch.setenv(name, harmless)
         assert World.from_mpi().size == 1

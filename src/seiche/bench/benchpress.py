@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench benchpress`: a machine file from job outputs of the BenchPress suite."""
+"""`seiche bench benchpress`: generation of a machine file from job outputs of the BenchPress suite."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from seiche.machine.laws.models import Locality
 from seiche.observe.origin import commit
 
 _MESSAGES: dict[str, PathName] = {"cpu": "host", "gpu": "device_mpi"}
-#: Minimum number of sizes of a protocol whose messages count for the injection rate.
+#: Minimum number of message sizes of a protocol that is used for the injection rate.
 _MIN_POINTS = 3
 
 
@@ -39,20 +39,20 @@ def main(
     name: str = "benchpress",
     output: Path = Path("machine.json"),
 ) -> Machine:
-    """Fit the laws of a machine to its job outputs, print them and store the machine file; return the machine.
+    """Fit the laws of a machine to its job outputs, print them and write the machine file; return the machine.
 
     Args:
         ping_pong: times of messages between pairs of ranks.
         memcpy: times of copies between host and GPUs.
-        node_pong: times of messages of several senders of a node.
-        gpus: ranks and GPUs of a node.
-        sockets: sockets of a node.
+        node_pong: times of messages from several senders on a node.
+        gpus: number of ranks, and of GPUs, per node.
+        sockets: number of sockets per node.
         name: name of the machine.
         output: the machine file; it must not exist.
 
     Raises:
         CaseError: the file exists, or its folder is missing or not writable.
-        FormatError: a file is not an output of its benchmark.
+        FormatError: a file is not the output of its benchmark.
         OSError: a file cannot be read or written.
     """
     refuse_output(output)
@@ -61,7 +61,7 @@ def main(
     messages = read_ping_pongs(ping_pong, gpus, sockets)
     paths = [_measured(_MESSAGES[kind], pair_locality, data) for (kind, pair_locality), data in messages.items()]
     for (kind, locality), data in (read_copies(memcpy, gpus, sockets) if memcpy is not None else {}).items():
-        if kind != "d2d":  # between two GPUs, with one wait for a copy there and back
+        if kind != "d2d":  # copies between two GPUs include one wait for a copy in each direction
             paths.append(_measured(kind, "on-socket" if locality == "on-socket" else "on-node", data))
     by_path = {(entry.path, entry.locality): entry for entry in paths}
     injection = []
@@ -104,7 +104,7 @@ def _measured(path: str, locality: str, data: Minima) -> Measured:
 def _injected(source: Path | None, one_sender: Measured, rows: Injection) -> Injected:
     locality: Locality = "off-node"
     min_senders = min(terms.SATURATING_SENDERS, int(rows.senders.max()))
-    # A last protocol of one or two sizes has no reliable latency.
+    # If the last protocol has only one or two sizes, its latency is not reliable.
     protocol = next((p for p in reversed(one_sender.pieces) if p.points >= _MIN_POINTS), one_sender.pieces[0])
     try:
         rate, points = terms.injection_rate(

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench blood`: red cells in a periodic box of fluid, stage by stage, compared with the flow alone.
+"""`seiche bench blood`: stages of red cells in a periodic box of fluid, compared with the flow without cells.
 
-A box of 0.25 um sites contains non-overlapping cells of 642 vertices at random positions. The whole suspension moves
-faster than blood in vessels of this resolution, so lists are rebuilt at least as often as in a real run.
+A box with a spacing of 0.25 um contains non-overlapping cells with 642 vertices at random positions. The whole
+suspension moves faster than blood in vessels at this resolution, so lists are rebuilt at least as often as in a real
+run.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from seiche.solver.replay import GRAPH_STEPS
 
 #: Uniform velocity in sites per step: 0.1 m/s for a spacing of 0.25 um and a relaxation time of 1.
 DRIFT = (0.003, 0.002, 0.001)
-#: Hematocrit of the densest packing; others are selected from it.
+#: Hematocrit of the densest packing, from which packings of lower hematocrit are selected.
 MAX_HEMATOCRIT = 0.45
-#: Edge of the packed tile that a larger box repeats, um.
+#: Edge of the packed tile of which a larger box consists, um.
 TILE = 32.0
 #: Stages of a step that belong to the cells, as named in the summary.
 FEM, CONTACT, INTERPOLATE = "membrane forces", "contact forces", "interpolate velocity"
@@ -46,11 +47,12 @@ DELTAS: dict[int, Delta] = {2: "hat", 3: "roma", 4: "peskin"}
 
 @dataclass(frozen=True)
 class BloodRow:
-    """One measurement: microseconds per step of the flow alone, with cells, and of each stage; memory.
+    """One measurement: time per step of the flow without and with cells, and of each stage, in microseconds; memory.
 
-    `step_microseconds` includes occasional work such as rebuilding lists; `stages` are those of a step without it.
-    `ratio` is a step with cells over `flow_microseconds`. `vertices_per_second` counts vertices times steps.
-    `bytes_per_site` includes flow and coupling, `bytes_per_cell` all additional memory of a cell.
+    `step_microseconds` includes occasional work such as rebuilding lists; `stages` are the times in a step without such
+    work. `ratio` is the time of a step with cells divided by `flow_microseconds`. `vertices_per_second` is vertices
+    times steps per second. `bytes_per_site` includes flow and coupling; `bytes_per_cell` is the additional memory of a
+    cell.
     """
 
     hematocrit: float
@@ -73,19 +75,19 @@ class BloodRow:
 
     @property
     def sweep(self) -> float:
-        """Microseconds of all stages that do not belong to the cells."""
+        """Time of all stages other than those of the cells, in microseconds."""
         return sum(value for name, value in self.stages.items() if name not in CELL_STAGES)
 
     @property
     def millions_per_second(self) -> dict[str, float]:
-        """10^6 vertices times steps per second, by operation."""
+        """Vertices times steps per second, in millions, by operation."""
         return {name: rate / 1e6 for name, rate in self.vertices_per_second.items()}
 
 
 def packing_of(edge: float, seed: int = 0, backend: Backend | None = None, vertices: int = 162) -> Packing:
-    """Return a random packing of a periodic cube of this edge, in um, at the densest hematocrit, without overlap.
+    """Return a random packing of a periodic cube of edge `edge` (um) at the maximum hematocrit, without overlaps.
 
-    Edges longer than a tile repeat a tile a whole number of times.
+    A cube larger than a tile consists of a whole number of copies of the tile.
     """
     tiles = max(1, round(edge / TILE))
     tile = pack(Box((edge / tiles,) * 3), [biconcave(vertices)], MAX_HEMATOCRIT, seed=seed, backend=backend)
@@ -93,7 +95,7 @@ def packing_of(edge: float, seed: int = 0, backend: Backend | None = None, verti
 
 
 def repeated(packing: Packing, extent: npt.NDArray[np.float64], counts: tuple[int, int, int]) -> Packing:
-    """Return a packing of a periodic box of this extent, repeated `counts` times along the axes."""
+    """Return the packing of a periodic box of this extent, repeated `counts` times along the axes."""
     shift = np.stack(np.meshgrid(*map(np.arange, counts), indexing="ij"), axis=-1).reshape(-1, 1, 3) * extent
     centers = (packing.centers[None] + shift).reshape(-1, 3)
     rotations = np.tile(packing.rotations, (len(shift), 1, 1))
@@ -101,16 +103,16 @@ def repeated(packing: Packing, extent: npt.NDArray[np.float64], counts: tuple[in
 
 
 def random_subset(packing: Packing, hematocrit: float, volume: float, cell_volume: float, seed: int = 0) -> Packing:
-    """Return a random subset of a packing whose `cell_volume` volumes fill the fraction `hematocrit` of `volume`."""
+    """Return a random subset of a packing, cells of `cell_volume` that fill the fraction `hematocrit` of `volume`."""
     count = min(len(packing.centers), round(hematocrit * volume / cell_volume))
     selected = np.sort(np.random.default_rng(seed).permutation(len(packing.centers))[:count])
     return packing.subset(selected, count * cell_volume / volume)
 
 
 def red_cell(spacing: float, vertices: int, points: int) -> CellType:
-    """Return a red cell on a lattice of this spacing in um, in plasma at a relaxation time of 1.
+    """Return a red cell on a lattice of this spacing (um), in plasma at a relaxation time of 1.
 
-    The membrane is that of the default red cell. The diameter is Evans and Fung's, as in the stored results.
+    The membrane is that of the default red cell. The diameter is that of Evans and Fung, as in the stored results.
     """
     length = spacing * 1e-6
     dt = 0.5 * length**2 / (3 * 1.17e-6)
@@ -119,7 +121,7 @@ def red_cell(spacing: float, vertices: int, points: int) -> CellType:
 
 
 class Suspension:
-    """A flow whose steps are timed without and with cells."""
+    """Flow whose steps are timed without and with cells."""
 
     def __init__(
         self, edge: int, device: str, precision: str = "float32", layout: str = "tiles-8", threads: int | None = None
@@ -173,7 +175,7 @@ def measure(
     flow_seconds: float,
     reach: float = 1.0,
 ) -> BloodRow:
-    """Add cells to the flow and time steps and stages; `flow_seconds`: seconds per step of the flow without cells.
+    """Add cells to the flow and time steps and stages; `flow_seconds` is the time of a step without cells.
 
     Cells repel each other at distances below `reach` sites.
     """
@@ -233,9 +235,9 @@ def main(
     output: Path | None = None,
     figure: Path | None = None,
 ) -> list[BloodRow]:
-    """Measure, print a table, store JSON at `output` and draw the stages' shares at `figure`; return the rows.
+    """Measure, print a table, store JSON at `output` and draw the shares of the stages at `figure`; return the rows.
 
-    The default layout is the fastest one: moments on a GPU, tiles of populations on a CPU.
+    The default layout is the fastest one: moments on a GPU, tiles on a CPU.
     """
     if figure is not None:  # before anything is measured
         from seiche.report.style import picture_format
@@ -267,9 +269,9 @@ def main(
 
 
 def draw(path: Path, results: Mapping[str, Sequence[BloodRow]]) -> None:
-    """Draw, for each device, the stages' shares in a step over the hematocrit, for the widest delta function.
+    """Draw, for each device, the shares of stages in a step against the hematocrit, for the widest delta function.
 
-    Only rows with the most integration points are drawn.
+    Only rows with the largest number of integration points are drawn.
     """
     shares: dict[str, dict[str, dict[str, float]]] = {}
     for name, rows in results.items():
@@ -280,7 +282,7 @@ def draw(path: Path, results: Mapping[str, Sequence[BloodRow]]) -> None:
 
 
 def _shares(row: BloodRow) -> dict[str, float]:
-    """Return the stages as named in the figure; the remainder of a step is list rebuilding and waiting."""
+    """Return the shares by the names in the figure; the remainder of a step is list rebuilding and waiting."""
     microseconds = {"fluid": row.sweep, "interpolation": row.stages[INTERPOLATE], "membranes": row.stages[FEM]}
     microseconds |= {"contact": row.stages[CONTACT], "spreading": row.stages[SPREAD]}
     return {**microseconds, "lists, waiting": max(row.step_microseconds - sum(microseconds.values()), 0.0)}

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`seiche bench blood --weak`: red cells on 1, 2, 4 ... ranks with the same load per rank.
 
-Ranks divide a periodic box along its first axis. Every rank has copies of the same packed tile, so the work is equal.
+The ranks divide a periodic box along its first axis. Every rank has copies of the same packed tile, so all ranks have
+the same work.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from seiche.flow import FlowModel, Newtonian, Precision, Regularised, Solver, Tr
 from seiche.halo.exchange import HaloExchange
 from seiche.kernels.registry.ibm import SUPPORT, Delta
 
-#: Cells repel each other at distances below this, um.
+#: Distance below which cells repel each other, um.
 _REPULSION_RANGE = 0.25
 
 
 @dataclass(frozen=True)
 class Load:
-    """The load of a rank: sites along the axes, their spacing in um, vertices per cell, and hematocrit."""
+    """Load of a rank: sites along the axes, spacing in um, vertices per cell, and hematocrit."""
 
     name: str
     shape: tuple[int, int, int]
@@ -44,18 +45,18 @@ class Load:
     hematocrit: float = 0.40
 
 
-#: Well resolved cells, and the load of a GPU in Ames et al. (2020): 88 000 cells and 2*10^7 sites.
+#: A load with well-resolved cells, and the load per GPU in Ames et al. (2020): 88 000 cells and 2*10^7 sites.
 LOADS = {"resolved": Load("resolved", (256, 256, 256), 0.25, 642), "coarse": Load("coarse", (272, 272, 280), 1.0, 162)}
 
 
 @dataclass(frozen=True)
 class BloodRanksRow:
-    """One measurement: microseconds per step on the slowest rank, for the flow alone and with cells.
+    """One measurement: time per step on the slowest rank in microseconds, for the flow without and with cells.
 
-    `copies` is the number of copies of other ranks' cells on a rank over its own cells, mean of the ranks.
-    `compute_microseconds` is a step without messages: no packing, sending or waiting, no host work for them.
-    `exposed` is the other share of a step. `efficiency` is a step on one rank over this step, 0 if one rank was not
-    measured. `message_bytes` are bytes sent and received per rank and step, maximum of the ranks.
+    `copies` is the ratio of ghost cells to owned cells on a rank, averaged over the ranks. `compute_microseconds` is
+    the time of a step without messages: no packing, sending or waiting, and no host work for messages. `exposed` is the
+    remaining fraction of a step. `efficiency` is the time of a step on one rank divided by this time, 0 if one rank was
+    not measured. `message_bytes` are the bytes sent and received per rank and step, the maximum over the ranks.
     """
 
     load: str
@@ -84,12 +85,12 @@ class BloodRanksRow:
 
     @property
     def millions_of_sites(self) -> float:
-        """Sites of all ranks in millions."""
+        """Number of sites of all ranks, in millions."""
         return self.sites / 1e6
 
 
 def tiled(load: Load, ranks: int, tile: Packing, counts: tuple[int, int, int]) -> Packing:
-    """Return the cells of `ranks` ranks in um: those of one rank, made of copies of a tile, repeated for each rank."""
+    """Return the cells of `ranks` ranks in um: copies of a tile for one rank, repeated for each rank."""
     extent = np.array(load.shape) * load.spacing
     cell_volume = red_cell(load.spacing, load.vertices, 3).mesh.volume * load.spacing**3
     suspension = random_subset(
@@ -107,7 +108,7 @@ def tile_of(load: Load, seed: int = 0) -> tuple[Packing, tuple[int, int, int]]:
 
 
 class WeakScaling:
-    """A load on all ranks of a world, timed as flow alone and with cells."""
+    """Load on all ranks of a world, whose steps are timed without and with cells."""
 
     def __init__(
         self,
@@ -121,7 +122,7 @@ class WeakScaling:
         threads: int | None,
         steps: int,
     ) -> None:
-        """Create the flow, in uniform motion with 0.1 m/s, and time it (collective)."""
+        """Create a flow with a uniform velocity of 0.1 m/s, and time it (collective)."""
         collision = Regularised() if layout == "moments" else Trt()
         drift = tuple(speed * load.spacing / 0.25 for speed in DRIFT)
         self.model = FlowModel(Newtonian(1.0 / 6.0), collision, initial_velocity=drift)  # type: ignore[arg-type]
@@ -157,8 +158,8 @@ class WeakScaling:
     def compute_seconds(self, exchanges: Sequence[HaloExchange]) -> float:
         """Return the seconds of a step without messages on the slowest rank.
 
-        It runs about `steps` steps, so lists of vertices are rebuilt as often as with messages. The state is invalid
-        afterwards.
+        About `steps` steps are run, so that lists of vertices are rebuilt as often as with messages. Afterwards, the
+        state is invalid.
         """
         seconds = seconds_without_messages(self.solver, exchanges, self.steps)
         return float(self.world.allreduce_max(np.array([seconds]))[0])
@@ -232,9 +233,9 @@ def main(
     sizes: Sequence[int] = (),
     output: Path | None = None,
 ) -> list[BloodRanksRow]:
-    """Measure on `sizes` ranks, default `sizes_of`; print a table on rank 0 and store JSON at `output`.
+    """Measure on `sizes` ranks, by default `sizes_of`; print a table on rank 0 and store JSON at `output`.
 
-    The default layout is that of `bench.blood`. Rows are stored after each measurement. Returns the rows on rank 0.
+    The default layout is that of `bench.blood`. Rows are stored after each measurement and returned on rank 0.
 
     Raises:
         CaseError: a size exceeds the number of ranks.
@@ -274,7 +275,7 @@ def main(
 
 
 def with_efficiency(rows: Sequence[BloodRanksRow]) -> list[BloodRanksRow]:
-    """Return the rows with their efficiency: the time of a step on one rank over theirs."""
+    """Return the rows with their efficiencies, the time of a step on one rank divided by that of the row."""
     one_rank = {(row.load, row.delta): row.step_microseconds for row in rows if row.ranks == 1}
     return [replace(row, efficiency=one_rank.get((row.load, row.delta), 0.0) / row.step_microseconds) for row in rows]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench choice`: time halo exchanges and transposes with every transport, and rate the automatic choice."""
+"""`seiche bench choice`: times of halo exchanges and transposes with every transport, and of the automatic choice."""
 
 from __future__ import annotations
 
@@ -24,20 +24,21 @@ from seiche.machine.in_use import VARIABLE, predicted_transport_times
 from seiche.observe.repeat import Work, queued, timed_together
 from seiche.report.stored import refuse_output
 
-#: Bytes of each message. The patterns: a ring of neighbours, all ranks with all others, and a transpose (an Alltoall
-#: of arrays).
+#: Message sizes in bytes. The patterns are a ring of neighbours, all ranks with all others, and a transpose (an
+#: Alltoall of arrays).
 SIZES = tuple(4**k for k in range(2, 13))
 _TRANSPORTS = ("host", "device_mpi", "nccl", "peer")
 _TRANSPOSE = "transpose"
-#: Rounds in which all candidates are timed alternately (the minimum counts), and seconds of each in a round.
+#: Number of rounds in which all candidates are timed in turn (the minimum is used), and seconds per candidate and
+#: round.
 _ROUNDS, _SECONDS = 3, 0.05
-#: A choice is acceptable if its time is at most this multiple of the shortest.
+#: Largest acceptable ratio of the time of the choice to the shortest time.
 ACCEPTABLE_RATIO = 1.05
 
 
 @dataclass(frozen=True)
 class ChoiceRow:
-    """One exchange: seconds by transport or strategy, measured and predicted; the chosen one; its ratio to the best."""
+    """An exchange: measured and predicted seconds by transport or strategy, the choice, its ratio to the fastest."""
 
     pattern: str
     size: int
@@ -55,17 +56,16 @@ def main(
     sizes: Sequence[int] = (),
     world: World | None = None,
 ) -> list[ChoiceRow]:
-    """Time rings, all-to-all patterns and transposes and rate the choice; print on rank 0; return the rows.
+    """Time rings, all-to-all patterns and transposes, compare the choice with the fastest, and return the rows.
 
     Args:
         machine: machine file for the predictions.
         device: "cpu", "cuda", or "auto": GPUs if every rank has access to one.
-        output: file in which rank 0 stores the rows, after each of them.
-        sizes: bytes of each message; SIZES by default.
+        output: file to which rank 0 writes the rows after each measurement.
+        sizes: message sizes in bytes; SIZES by default.
         world: the ranks.
 
     Raises:
-        CaseError: there is only one rank, or `output` exists and is another file.
         FormatError: the machine file is invalid.
         BackendUnavailable: the device does not exist.
     """
@@ -121,7 +121,7 @@ def _exchange_row(world: World, backend: Backend, name: str, peers: tuple[int, .
         exchange = HaloExchange(backend, world, plan, "float32", transport)  # type: ignore[arg-type]
         try:
             exchange.trial(seconds=0.0)
-        except TransportError:  # on all ranks: the transport is not available here
+        except TransportError:  # raised on all ranks if the transport is not available
             continue
         trials[transport] = partial(exchange.trial, seconds=_SECONDS)
         exchanges.append(exchange)
@@ -137,14 +137,14 @@ def _exchange_row(world: World, backend: Backend, name: str, peers: tuple[int, .
 
 
 def _transpose_row(world: World, backend: Backend, size: int) -> ChoiceRow:
-    """Return the row of a transpose with `size` bytes from each rank to each."""
+    """Return the row of a transpose with `size` bytes between each pair of ranks."""
     send, receive = (backend.zeros(size * world.size, np.uint8) for _ in range(2))
     trials: dict[str, Callable[[], float]] = {}
     exchanges = []
     for strategy in candidates(backend.is_gpu, 1):
         try:
             exchange = Exchange(world, send, receive, strategy=strategy)  # type: ignore[arg-type]
-        except TransportError:  # on all ranks: the strategy is not available here
+        except TransportError:  # raised on all ranks if the strategy is not available
             continue
         trials[strategy] = partial(_timed_seconds, world, queued(backend, exchange))
         exchanges.append(exchange)
@@ -162,7 +162,7 @@ def _timed_seconds(world: World, work: Work) -> float:
 
 
 def _minimum_times(trials: Mapping[str, Callable[[], float]]) -> dict[str, float]:
-    """Return the minimum time of each trial over rounds, because the speed of a machine varies."""
+    """Return the minimum time of each trial over several rounds, because the speed of a machine varies."""
     rounds = [{name: trial() for name, trial in trials.items()} for _ in range(_ROUNDS)]
     return {name: min(times[name] for times in rounds) for name in trials}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench collectives`: Alltoall and Alltoallv with every strategy, compared with each other and the model."""
+"""`seiche bench collectives`: comparison of all strategies for Alltoall and Alltoallv with each other and the model."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from seiche.report.stored import refuse_output
 
 Kind: TypeAlias = Literal["alltoall", "alltoallv"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-#: Bytes from each array to each other; in an Alltoallv a third less, equal, or a third more.
+#: Bytes from each array to each other array; in an Alltoallv, a third less, the same, or a third more.
 SIZES = tuple(4**k for k in range(2, 12))
 _WITH_HELPERS = ("extra-message", "duplicate-pointer")
 
 
 @dataclass(frozen=True)
 class CollectiveRow:
-    """One exchange of `arrays` arrays with `size` bytes from each to each; `predicted` is None without a model."""
+    """An exchange of `arrays` arrays with `size` bytes between each pair; `predicted` is None without a model."""
 
     kind: Kind
     strategy: ExchangeName
@@ -61,12 +61,13 @@ def main(
 
     Args:
         device: device of the arrays; "auto": GPUs if every rank has access to one.
-        processes: ranks per array for strategies that share its messages; other strategies use one of them.
+        processes: ranks per array for strategies in which several ranks share the messages of an array; other
+            strategies use one of them.
         seconds: approximate duration.
         machine: machine file for predictions, or the name of a known machine.
-        output: file to store the rows in.
+        output: file to which the rows are written.
         plots: folder for figures.
-        sizes: bytes from each array to each other.
+        sizes: bytes from each array to each other array.
         world: the ranks.
 
     Raises:
@@ -88,7 +89,7 @@ def main(
     # The ranks of an array share its GPU.
     backend = open_backend(device_name, world.threads(), world.local_rank // processes)
     layout = layout_of(rank_placements(backend, world), processes)
-    # Strategies without helper processes run on one rank per array; the other ranks are idle.
+    # Strategies without helper processes use one rank per array, and the other ranks are idle.
     owners = world if processes == 1 else World.of(world.comm.Split(world.rank % processes, world.rank))
     rows: list[CollectiveRow] = []
     unavailable: dict[str, str] = {}
@@ -121,7 +122,7 @@ def main(
 
 
 class _Ranks(NamedTuple):
-    """All ranks, those that own arrays, and the number of ranks per array."""
+    """All ranks, the ranks that own arrays, and the number of ranks per array."""
 
     world: World
     owners: World
@@ -131,7 +132,7 @@ class _Ranks(NamedTuple):
 def _time_strategy(
     ranks: _Ranks, backend: Backend, kind: Kind, name: ExchangeName, size: int, *, seconds: float
 ) -> Timing:
-    """Return the timing of one strategy; raises the same TransportError on all ranks if it is not available."""
+    """Return the timing of a strategy; raise the same TransportError on all ranks if it is not available."""
     world, owners, processes = ranks
     array, helper = divmod(world.rank, processes)
     arrays = world.size // processes

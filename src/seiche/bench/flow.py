@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench flow`: MLUPS, traffic and share of the copy bandwidth for each layout and precision, stored as JSON."""
+"""`seiche bench flow`: MLUPS, traffic and share of the copy bandwidth for each layout and precision."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ PRECISIONS = {
 
 @dataclass(frozen=True)
 class FlowRow:
-    """One measurement: `bytes_per_update` is the minimum traffic of the scheme per fluid site.
+    """One measurement; `bytes_per_update` is the minimum traffic of the scheme per fluid site.
 
-    `step_microseconds` is the time of a step on the slowest rank, `compute_microseconds` that of the same sweeps and
-    iolets without messages.
+    `step_microseconds` is the time of a step on the slowest rank; `compute_microseconds` is the time of the same sweeps
+    and iolet stages without messages.
     """
 
     case: str
@@ -65,25 +65,27 @@ def box_case(edge: int, times: int = 1) -> SiteSet:
 
 
 def tube_case(sites: int) -> SiteSet:
-    """Return a round tube on the x axis between two pressure iolets: about `sites` sites, ten radii long."""
+    """Return a round tube along x between two pressure iolets, with about `sites` sites and a length of ten radii."""
     radius = (sites / (10.0 * np.pi)) ** (1.0 / 3.0)
     return shapes.tube(radius, 10.0 * radius, 1.0)
 
 
 def model_of(sites: SiteSet, rheology: Rheology, layout: str = "auto") -> FlowModel:
-    """Return a flow driven by a difference in density, with the collision required by the layout."""
+    """Return a flow driven by a density difference, with the collision that the layout requires."""
     densities = (1.001, 0.999)
     iolets = tuple(PressureIolet(densities[k % 2]) for k in range(len(sites.iolets)))
     return FlowModel(rheology, Regularised() if layout == "moments" else Trt(), iolets=iolets)
 
 
 def fill_random(solver: FlowSolver, seed: int = 1) -> None:
-    """Fill the populations with small random numbers, to avoid timing zeros."""
+    """Fill the populations with small random numbers, because operations with zeros might be faster."""
     random = np.random.default_rng(seed + solver.world.rank)
     scale = HALF_SCALE if solver.precision.storage == "float16" else 1.0
     pattern = (1e-3 * scale * random.random(1 << 22, np.float32)).astype(solver.precision.storage)
     if solver.layout == "moments" and scale != 1.0:
-        pattern = (0.75 + 1e-3 * pattern).astype(np.float16)  # small in FP16, and as the upper half of an FP32 value
+        pattern = (0.75 + 1e-3 * pattern).astype(
+            np.float16
+        )  # small as FP16 value, and also as upper half of an FP32 value
     for array in solver.populations.arrays:
         for begin in range(0, array.size, pattern.size):
             chunk = array[begin : begin + pattern.size]
@@ -91,8 +93,8 @@ def fill_random(solver: FlowSolver, seed: int = 1) -> None:
 
 
 def compute_seconds(solver: FlowSolver, steps: int) -> npt.NDArray[np.float64]:
-    """Return each rank's seconds per step without messages (ranks,); the state is invalid afterwards."""
-    solver.iolets.prepare(0, BLOCK)  # values of that many steps, the first replay of the graph included
+    """Return the seconds per step of each rank without messages (ranks,); the state is invalid afterwards."""
+    solver.iolets.prepare(0, BLOCK)  # values for this number of steps, including the first replay of the graph
     limited_steps = min(steps, BLOCK - GRAPH_STEPS)
     return np.array(solver.world.allgather(seconds_without_messages(solver, solver.exchanges, limited_steps)))
 
@@ -103,7 +105,7 @@ def measure(solver: FlowSolver, case: str, seconds: float, copy: float) -> FlowR
     solver.timers.every = 1 << 30
 
     def seconds_of(steps: int) -> float:
-        """Return the seconds of `steps` steps, without a check of the state."""
+        """Return the seconds of `steps` steps, without checking the state."""
         begin = solver.timers.seconds
         solver.start(steps)
         solver.finish()
@@ -143,9 +145,9 @@ def measure(solver: FlowSolver, case: str, seconds: float, copy: float) -> FlowR
 
 
 def cases(names: Sequence[str], device: str, size: int | None, times: int = 1) -> Iterator[tuple[str, SiteSet]]:
-    """Yield the geometries to measure; `size`: edge of the box, or millions of sites of the tube.
+    """Yield the geometries to be measured; `size` is the edge of the box, or the sites of the tube in millions.
 
-    The box is stacked `times` times; the tube has `times` as many sites.
+    `times` is the number of stacked boxes, or a factor of the number of sites of the tube.
     """
     on_gpu = parse_device(device).is_gpu
     for name in names:
@@ -173,7 +175,7 @@ def main(
 ) -> list[FlowRow]:
     """Measure, print a table on rank 0 and store JSON at `output`; return the rows.
 
-    With `weak` every rank has a load of `size`; otherwise all ranks share it.
+    With `weak`, `size` is the load of each rank; otherwise it is the total load.
     """
     world = World.from_mpi()
     precision_pairs = precisions or PRECISIONS["cuda" if parse_device(device).is_gpu else "cpu"]

@@ -18,7 +18,7 @@ from seiche.errors import CaseError
 if TYPE_CHECKING:
     from seiche.ultrasound.problem import Problem
 
-#: Steps of the shorter and the longer run; their difference is timed.
+#: Numbers of steps in the shorter and the longer run, whose difference is timed.
 _SHORT_RUN, _LONG_RUN = 2, 8
 _REPETITIONS = 3
 
@@ -35,7 +35,7 @@ def check_installed() -> None:
 
 @dataclass(frozen=True)
 class PeerTimes:
-    """Name of the solver, its array library, steps timed, and milliseconds per step: median and minimum."""
+    """Name of a solver, its array library, number of timed steps, and milliseconds per step (median and minimum)."""
 
     program: str
     library: str
@@ -45,13 +45,13 @@ class PeerTimes:
 
 
 def measure(problem: Problem, precision: str, device: str) -> PeerTimes:
-    """Time the package's own solver, with NumPy, or CuPy on a GPU.
+    """Time the solver of the package, with NumPy or, on a GPU, with CuPy.
 
-    The difference of two run lengths excludes the set-up.
+    The difference between two run lengths excludes the set-up.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        # The package downloads executables on import, which are not needed here.
+        # The package downloads executables when it is imported, which are not needed here.
         with mock.patch("urllib.request.urlretrieve", side_effect=TimeoutError):
             import kwave
 
@@ -76,7 +76,7 @@ def _seconds(problem: Problem, steps: int, precision: str, on_gpu: bool) -> floa
 
 
 def _objects(problem: Problem, steps: int) -> tuple[Any, Any, Any, Any]:
-    """Return grid, medium, source and sensor (one point) of the package."""
+    """Return the grid, medium, source and sensor (one point) as objects of the package."""
     from kwave.kgrid import kWaveGrid
     from kwave.kmedium import kWaveMedium
     from kwave.ksensor import kSensor

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench lfb`: error of the local Fourier basis over the width of its overlaps, stored as JSON and drawn.
+"""`seiche bench lfb`: error of the local Fourier basis as a function of its overlap width.
 
-Under mpiexec a wave packet crosses all cuts of a layered medium, computed on one rank and on all. The prediction is
-that of `seiche check`.
+With mpiexec, a wave packet that crosses all cuts of a layered medium is computed on one rank and on all ranks. The
+prediction is that of `seiche check`.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ from seiche.ultrasound.plan import Decomposition
 from seiche.ultrasound.problem import Pml, Problem
 from seiche.ultrasound.solver import UltrasoundSolver
 
-#: Widths of the overlaps, and points per wavelength.
+#: Overlap widths in points, and numbers of points per wavelength.
 WIDTHS = (4, 6, 8, 12, 16, 20, 24, 32)
 RESOLUTIONS = (3.0, 4.0, 6.0, 8.0)
-#: Points of a rank along each divided axis, sound speeds of the layers (m/s), Courant number.
+#: Number of points of a rank along each divided axis; sound speeds of the layers, m/s; Courant number.
 _CORE_POINTS, _SPEEDS, _CFL = 72, (1500.0, 1800.0), 0.3
 
 
 @dataclass(frozen=True)
 class LocalBasisRow:
-    """Errors for one overlap and resolution.
+    """Errors for an overlap width and a resolution.
 
-    `derivative`: maximum error of a derivative at a cut over the wave number. `predicted`: relative difference (L2) of
-    the field stated by `seiche check` for `cuts` cuts. `measured`: the same from a run on these ranks (None on one).
+    `derivative` is the maximum error of a derivative at a cut, divided by the wave number. `predicted` is the relative
+    error of the field (L2) that `seiche check` predicts for `cuts` cuts. `measured` is the same error in a run on these
+    ranks, None on one rank.
     """
 
     overlap: int
@@ -47,12 +48,12 @@ class LocalBasisRow:
 
     @property
     def measured_text(self) -> str:
-        """Measured error for the table, empty if there is none."""
+        """Measured error as text for the table, empty if there is none."""
         return "" if self.measured is None else f"{self.measured:.1e}"
 
 
 def problem_of(shape: tuple[int, ...], points_per_wavelength: float) -> Problem:
-    """Return a packet that crosses the grid diagonally and enters another medium."""
+    """Return the problem of a wave packet that crosses the grid diagonally and enters another medium."""
     x = np.meshgrid(*(np.arange(n, dtype=np.float64) for n in shape), indexing="ij")
     distance = sum(x) / np.sqrt(len(shape))
     squared = sum((a - 0.3 * n) ** 2 for a, n in zip(x, shape, strict=True))
@@ -75,7 +76,7 @@ def problem_of(shape: tuple[int, ...], points_per_wavelength: float) -> Problem:
 def measure(
     world: World, widths: Sequence[int], resolutions: Sequence[float], device: str, dimensions: int = 2
 ) -> list[LocalBasisRow]:
-    """Return the errors (collective).
+    """Return the errors for all overlap widths and resolutions (collective).
 
     Raises:
         CaseError: an overlap is out of range.
@@ -111,13 +112,13 @@ def measure(
 
 
 def _split(ranks: int, dimensions: int) -> tuple[int, ...]:
-    """Return the number of pieces along each axis, as nearly equal as possible."""
-    split, remaining = [], ranks
+    """Divide `ranks` into factors, one for each axis, that are as equal as possible."""
+    pieces, remaining = [], ranks
     for axes in range(dimensions, 0, -1):
         divisors = (n for n in range(1, remaining + 1) if remaining % n == 0 and n**axes >= remaining)
-        split.append(min(divisors, default=remaining))
-        remaining //= split[-1]
-    return tuple(split)
+        pieces.append(min(divisors, default=remaining))
+        remaining //= pieces[-1]
+    return tuple(pieces)
 
 
 def main(
@@ -158,7 +159,7 @@ _COLUMNS = {
 
 
 def draw(path: Path, rows: Sequence[LocalBasisRow]) -> None:
-    """Draw the errors over the width: measured as lines with markers, predicted dashed."""
+    """Draw the errors against the overlap width: measured errors as lines with markers, predicted errors dashed."""
     with paper_style():
         figure = new_figure(SINGLE_COLUMN, 2.6)
         axes = figure.subplots()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench machine`: measure the cost of moving data on this machine, write the machine file and print it."""
+"""`seiche bench machine`: measurement of the cost of moving data on this machine, stored in a machine file."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def main(
 
 
 def refuse_output(output: Path) -> None:
-    """Raise CaseError if a machine file exists already, or its folder is missing or not writable."""
+    """Raise CaseError if the machine file already exists, or if its folder is missing or not writable."""
     if output.exists():
         raise CaseError(f"{output} exists: move it, or choose another file with --json")
     check_output_folder(output)
@@ -91,7 +91,7 @@ def available(world: World) -> str:
 
 
 def show(machine: Machine) -> None:
-    """Print paths, probes and missing measurements."""
+    """Print the paths, the probes and the missing measurements."""
     headings = "path|locality|latency (us)|rate (GB/s)|gap (us)|protocols from (B)|error|notes".split("|")
     lines = []
     for path in machine.paths:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench predict`: predicted and measured times of steps and exchanges for a case of each solver."""
+"""`seiche bench predict`: comparison of predicted and measured times of steps and exchanges, a case per solver."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from seiche.observe.repeat import slowest_rank_seconds
 from seiche.report.stored import refuse_output
 from seiche.solver import SolverBase
 
-#: Increased when a key changes its meaning.
+#: Schema of stored results; the number is increased when the meaning of a key changes.
 SCHEMA: Final = "seiche-bench-predict-1"
-#: Seconds spent on measuring the machine without a machine file.
+#: Duration of the measurement of the machine if there is no machine file, s.
 _MACHINE_SECONDS = 10.0
-#: Warm-up steps (on a GPU more than a graph), steps timed by stage, and timings of whole steps.
+#: Numbers of warm-up steps (on a GPU, more than a graph), of steps timed by stage, and of timings of whole steps.
 _WARM_UP_STEPS, _WARM_UP_STEPS_GPU, _STAGE_STEPS, _TIMINGS = 4, 40, 16, 5
 #: Acceptable median error.
 ACCEPTABLE_ERROR: Final = 0.15
@@ -44,11 +44,12 @@ SIZES: Final = ("small", "large")
 
 @dataclass
 class PredictionRow:
-    """A case on `ranks` ranks: seconds of a step and of its exchanges, measured and predicted.
+    """A case on `ranks` ranks: measured and predicted seconds of a step and of its exchanges.
 
-    `step` is predicted from the memory bandwidth alone, with its `interval`. `step_scaled` uses the stage times from
-    other ranks or from the machine file (None without them). `scales` are the stage times of this run. `stages` are
-    measured and predicted seconds of each stage per step, mean of the ranks; for messages, the time waited.
+    `step` is predicted from the memory bandwidth only; `interval` is its confidence interval. `step_scaled` is
+    predicted with stage times from another number of ranks or from the machine file (None without them). `scales` are
+    the stage times of this run. `stages` are the measured and predicted seconds per step of each stage, averaged over
+    the ranks; for messages, the waiting time.
     """
 
     case: str
@@ -66,7 +67,7 @@ class PredictionRow:
 
     @property
     def errors(self) -> dict[str, float]:
-        """Relative errors of step, scaled step and exchange, where available."""
+        """Relative errors of the step, the scaled step and the exchange, if available."""
         pairs = {
             "step": (self.step, self.measured_step),
             "scaled step": (self.step_scaled, self.measured_step),
@@ -94,14 +95,14 @@ def main(
     """Measure, predict, print and return the rows (on rank 0; collective).
 
     Args:
-        machine: machine file; measured now by default.
+        machine: machine file; by default the machine is measured.
         device: "auto", "cpu" or "cuda".
         names: names of the examples; all by default.
         seconds: duration of the steps of each example.
         earlier: results of this command on other numbers of ranks, in order of precedence: their stage times are used.
         size: size of the cases; by default "large" on GPUs and "small" elsewhere.
-        keep: store the stage times in the machine file, for predictions of other cases.
-        output: file to store the rows in.
+        keep: whether to store the stage times in the machine file, for predictions of other cases.
+        output: file to which the rows are written.
         world: the ranks.
 
     Raises:
@@ -146,7 +147,7 @@ def main(
 
 
 def _with_stages(machine: Machine, rows: Sequence[PredictionRow], *, gpu: bool) -> Machine:
-    """Return the machine with the measured stage times, replacing those of the same solvers."""
+    """Return the machine with the measured stage times, which replace those of the same solvers."""
     kind = "device" if gpu else "host"
     measured = {
         row.case: {
@@ -166,7 +167,7 @@ def _store(rows: Sequence[PredictionRow], output: Path | None, device: str, mach
 
 
 def _read_scales(earlier: Sequence[Path]) -> dict[str, dict[str, Scale]]:
-    """Return the stage times by example; of several files the first has precedence.
+    """Return the stage times by example; the first of several files has precedence.
 
     Raises:
         FormatError: a file was not written by this command.
@@ -190,7 +191,7 @@ def _read_scales(earlier: Sequence[Path]) -> dict[str, dict[str, Scale]]:
 
 
 def _scale(elsewhere: bool = False, **stage: Any) -> Scale:
-    """Return a stored scale, validated like those of a machine file.
+    """Return a stored scale after the checks that also apply to those of a machine file.
 
     Raises:
         ValueError: a number is invalid.
@@ -208,7 +209,7 @@ def _row(
     seconds: float,
     earlier_scales: dict[str, Scale] | None,
 ) -> PredictionRow | None:
-    """Return the row of an example, None on ranks other than the first (collective)."""
+    """Return the row of an example; None on ranks other than the first (collective)."""
     with TemporaryDirectory() as temporary:
         folder = Path(world.bcast(temporary))
         path = folder / f"{name}.toml"
@@ -247,7 +248,7 @@ def _row(
 def _stage_comparison(
     plan: RunPlan, stages: dict[str, tuple[float, float]], predicted: StepTime
 ) -> dict[str, tuple[float, float]]:
-    """Return measured and predicted seconds of each stage in a mean step."""
+    """Return the measured and predicted mean seconds of each stage in a step."""
     frequency: dict[str, float] = {}
     for weight, kind in plan.ranks[0].steps:
         for name in {stage.name for stage in kind}:
@@ -260,13 +261,13 @@ def _stage_comparison(
 
 
 def _advance(solver: SolverBase, steps: int) -> None:
-    """Advance without a check of the state."""
+    """Advance without checking the state."""
     solver.start(steps)
     solver.finish()
 
 
 def _time_steps(solver: SolverBase, seconds: float, world: World) -> tuple[float, dict[str, tuple[float, float]]]:
-    """Return the seconds of a step (minimum of the timings), and mean and minimum seconds of stages over the ranks."""
+    """Return the seconds of a step (minimum of the timings), and the mean and minimum seconds of stages over ranks."""
     timers = solver.timers
     warm_up_steps = _WARM_UP_STEPS_GPU if solver.backend.has_graphs else _WARM_UP_STEPS
     _advance(solver, warm_up_steps)
@@ -284,7 +285,7 @@ def _time_steps(solver: SolverBase, seconds: float, world: World) -> tuple[float
     ranks = world.allgather({name: (time.mean, time.minimum) for name, time in times.items()})
     names = dict.fromkeys(name for rank in ranks for name in rank)
     means = {name: np.mean([rank.get(name, (0.0, 0.0)) for rank in ranks], axis=0) for name in names}
-    # Timing by stage makes a step longer, and other processes may interfere: only the proportions are used.
+    # Timing by stage makes a step longer, and other processes may interfere, so only the proportions are used.
     samples = [time.samples for time in times.values()]
     stage_sum = sum(means[name][0] * count / _STAGE_STEPS for name, count in zip(times, samples, strict=True))
     factor = step_seconds / stage_sum

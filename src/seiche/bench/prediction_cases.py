@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cases of the four solvers, small or large, for comparing predictions with measurements."""
+"""Small and large cases of the four solvers, for comparing predictions with measurements."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ time = { kind = "ricker", frequency = "50 Hz" }
 """,
 }
 
-#: Changes that make each case large enough for a GPU.
+#: Changes of the cases that make them large enough for a GPU.
 LARGE: Final = {
     "flow": ("geometry.spacing=25 um",),
     "blood": ('geometry.shape.size=["32 um", "32 um", "32 um"]',),

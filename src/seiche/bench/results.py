@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Common functions of benchmarks: print rows as a table, and store them as JSON with their origin."""
+"""Functions shared by benchmarks: rows are printed as a table, and stored as JSON with their origin."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def document(benchmark: str, device: str, rows: Sequence[DataclassInstance], **e
 
 
 def store(path: Path | None, stored: Mapping[str, Any]) -> None:
-    """Write a document as JSON if there is a path; an existing file is replaced only when that is complete."""
+    """Write a document as JSON if `path` is not None; an existing file is replaced only by a complete one."""
     if path is not None:
         with replacing(path) as temporary:
             temporary.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
 
 
 def read_rows(path: Path, row: type[RowT], name: str) -> list[RowT]:
-    """Return the rows of a stored result, each a `row`.
+    """Return the rows of a stored result as objects of the type `row`.
 
     Raises:
         FormatError: the file is invalid; the message contains `name`, a description of its content.
@@ -74,9 +74,9 @@ def show(
 
     Args:
         title: title above the table.
-        columns: headings, and format strings of their values with the row as `{0}`.
-        rows: one per line.
-        text_columns: number of leading columns, which are aligned left.
+        columns: headings, and format strings of the values, in which `{0}` is the row.
+        rows: the rows, one per line.
+        text_columns: number of leading columns that are aligned left.
         width: width of the table in characters.
     """
     lines = [[text.format(row) for text in columns.values()] for row in rows]
@@ -91,7 +91,7 @@ def show_lines(
     text_columns: Sequence[int] = (),
     width: int = 120,
 ) -> None:
-    """Print lines of cells below their `names` as a table; those with the indices `text_columns` are aligned left."""
+    """Print lines of cells below their `names` as a table; the columns `text_columns` are aligned left."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
     for index, name in enumerate(names):
         table.add_column(name, justify="left" if index in text_columns else "right")

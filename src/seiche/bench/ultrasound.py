@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench ultrasound`: milliseconds and bytes of a step of the k-space solver by stage, stored as JSON."""
+"""`seiche bench ultrasound`: time of a step of the k-space solver by stage, and its memory."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from seiche.ultrasound.advice import memory
 from seiche.ultrasound.problem import Absorption, Field, MaskSource, Pml, Problem
 from seiche.ultrasound.solver import UltrasoundSolver
 
-#: Medium: water; two lossless layers; two nonlinear layers with power-law absorption.
+#: Media: water, two lossless layers, or two nonlinear layers with power-law absorption.
 Physics: TypeAlias = Literal["homogeneous", "lossless", "full"]
 SCHEMES = ("exact", "separable", "local4")
-#: Warm-up steps, timed runs, and steps timed by stage.
+#: Numbers of warm-up steps, of timed runs, and of steps timed by stage.
 _WARM_UP_STEPS, _REPETITIONS, _STAGE_STEPS = 3, 3, 5
 _SPACING, _TIME_STEP = 1e-4, 1.5e-8
 
@@ -35,10 +35,10 @@ class UltrasoundRow:
 
     Attributes:
         program: "seiche", or the name of another solver that was measured in the same run.
-        milliseconds: of a step, the median of three runs; `min_milliseconds` is the minimum.
-        predicted_bytes: bytes per point that `seiche check` predicts; 0 for other programs.
-        measured_bytes: growth of the memory of the device, bytes per point; 0 for other programs.
-        stages: milliseconds of steps that are timed by stage.
+        milliseconds: time of a step, the median of three runs; `min_milliseconds` is the minimum.
+        predicted_bytes: memory in bytes per point that `seiche check` predicts; 0 for other programs.
+        measured_bytes: increase of the used device memory in bytes per point; 0 for other programs.
+        stages: milliseconds of each stage in steps timed by stage.
     """
 
     program: str
@@ -57,17 +57,17 @@ class UltrasoundRow:
 
     @property
     def nanoseconds_per_point(self) -> float:
-        """Time of a step over the number of points."""
+        """Time of a step in nanoseconds, divided by the number of points."""
         return self.milliseconds * 1e6 / self.size**3
 
     @property
     def bytes_texts(self) -> tuple[str, str]:
-        """Bytes per point for the table, empty for other programs."""
+        """Bytes per point as texts for the table, empty for other programs."""
         return (f"{self.predicted_bytes:.1f}", f"{self.measured_bytes:.1f}") if self.program == "seiche" else ("", "")
 
 
 def problem_of(size: int, physics: Physics, cubes: int = 1) -> Problem:
-    """Return a row of `cubes` cubes of `size`^3 points with a small velocity source in the first.
+    """Return a row of `cubes` cubes of `size`^3 points, with a small velocity source in the first cube.
 
     Raises:
         CaseError: a cube is too small for its absorbing layers.
@@ -117,7 +117,7 @@ def step_seconds(solver: UltrasoundSolver, world: World, seconds: float) -> tupl
 
 
 def stage_milliseconds(solver: UltrasoundSolver) -> dict[str, float]:
-    """Return the mean milliseconds of each stage of a few steps that are timed by stage."""
+    """Return the mean milliseconds of each stage in a few steps that are timed by stage."""
     solver.timers.reset()
     solver.timers.every, solver.timers.skip = 1, 0
     solver.advance(_STAGE_STEPS)
@@ -174,7 +174,7 @@ def main(
 ) -> list[UltrasoundRow]:
     """Measure, print a table and store JSON at `output`; return the rows.
 
-    With `peer`, k-wave-python computes the same cubes in the same run, for the exact scheme.
+    With `peer`, k-wave-python computes the same cubes with the exact scheme.
 
     Raises:
         CaseError: a cube is too small, or k-wave-python is required and not installed.

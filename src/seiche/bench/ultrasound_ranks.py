@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench ultrasound` on several ranks: a row of cubes, one per rank, with each decomposition."""
+"""`seiche bench ultrasound` on several ranks: a row of cubes, one per rank, for each decomposition."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from seiche.domain.world import World
 from seiche.ultrasound.plan import Decomposition
 from seiche.ultrasound.solver import UltrasoundSolver
 
-#: Points shared with each neighbour; 0: transforms of the whole grid.
+#: Overlaps with each neighbour in points; 0 stands for transforms of the whole grid.
 OVERLAPS = (8, 16, 0)
 #: Stages that move messages.
 _MESSAGE_STAGES = ("send halo", "receive halo", "transpose")
@@ -28,9 +28,10 @@ _MESSAGE_STAGES = ("send halo", "receive halo", "transpose")
 class UltrasoundRanksRow:
     """One measurement: a cube of `size`^3 points for each of `ranks` ranks, and the same cube on one rank.
 
-    `overlap` is the requested width and `width` that of the subdomains, both 0 for the global basis. Milliseconds per
-    step are the median of three runs. `redundant_work` is the number of points of a subdomain over its own. `stages`
-    are milliseconds of steps that are timed by stage, on the first rank.
+    `overlap` is the requested width and `width` is that of the subdomains; both are 0 for the global basis.
+    Milliseconds per step are the median of three runs. `redundant_work` is the number of points of a subdomain divided
+    by the number of points that it owns. `stages` are the milliseconds of each stage on the first rank, in steps timed
+    by stage.
     """
 
     size: int
@@ -50,17 +51,17 @@ class UltrasoundRanksRow:
 
     @property
     def efficiency(self) -> float:
-        """Time of a step on one rank over this one."""
+        """Time of a step on one rank, divided by this time."""
         return self.milliseconds_one_rank / self.milliseconds
 
     @property
     def efficiency_after_redundant_work(self) -> float:
-        """Efficiency if all points of the subdomain count as work of a rank."""
+        """Efficiency if all points of the subdomain are counted as work of a rank."""
         return self.efficiency * self.redundant_work
 
     @property
     def share_of_messages(self) -> float:
-        """Share of a step in stages that move messages."""
+        """Fraction of a step spent in stages that move messages."""
         return sum(self.stages.get(name, 0.0) for name in _MESSAGE_STAGES) / max(sum(self.stages.values()), 1e-30)
 
 
@@ -76,10 +77,10 @@ def measure(
     seconds: float = 1.0,
     **options: Any,
 ) -> UltrasoundRanksRow:
-    """Time one cube per rank (collective); `one_rank_milliseconds`: milliseconds on one rank.
+    """Time one cube per rank (collective); `one_rank_milliseconds` is the time on one rank.
 
     Raises:
-        CaseError: the overlap is impossible for these cubes.
+        CaseError: the overlap is too wide for these cubes.
     """
     basis = "local" if overlap else "global"
     decomposition = Decomposition(basis, overlap, (world.size, 1, 1) if overlap else None, transport=transport)
@@ -123,8 +124,8 @@ def main(
 ) -> list[UltrasoundRanksRow]:
     """Measure on 2, 4 ... ranks; print a table on rank 0 and store JSON at `output` after each row (collective).
 
-    The first rank times the cube alone. Schemes other than the exact one support only the global basis. Returns the
-    rows on rank 0.
+    The first rank also times the cube on one rank. Schemes other than the exact one support only the global basis. The
+    rows are returned on rank 0.
 
     Raises:
         CaseError: the cubes are too small for their layers or overlaps.
@@ -160,7 +161,9 @@ def main(
             world.barrier()
     if world.rank == 0:
         results.show(device_name, _COLUMNS, rows, text_columns=5, width=150)
-        print("points of each rank; work: points computed over own points; after work: efficiency including that work")
+        print(
+            "points of each rank; work: ratio of computed to owned points; after work: efficiency including that work"
+        )
         return rows
     return []
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench waves`: picoseconds per node and stage for each variant; bytes, time and error of messages."""
+"""`seiche bench waves`: time per node and stage for each variant, and bytes, time and error of messages."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from seiche.waves.ghosts import GhostKind, check_ghosts
 from seiche.waves.plane import PlaneWave
 from seiche.waves.sweeps import STAGES, check_variant
 
-#: Medium and flux, each measured in both precisions.
+#: Combinations of medium and flux, which are measured in both precisions.
 CONFIGURATIONS: tuple[tuple[Medium, str], ...] = (("acoustic", "upwind"), ("elastic", "central"), ("elastic", "upwind"))
 PRECISIONS: tuple[Real, ...] = ("float64", "float32")
-#: Steps after which states with different ghosts are compared, and the number of elements of a rank in the comparison:
-#: the last ones, which touch those of other ranks.
+#: Number of steps after which states with different ghosts are compared, and number of elements per rank that are
+#: compared: the last ones, which are adjacent to those of other ranks.
 _COMPARISON_STEPS, _COMPARED_ELEMENTS = 10, 4096
-#: Elements of the initial state, which is repeated.
+#: Number of elements of the initial state, which is repeated.
 _TILE = 64
 
-#: A variant of a Runge-Kutta stage, or the other integrator with the central flux.
+#: A variant of a Runge-Kutta stage, or leapfrog with the central flux.
 Kernels = Variant | Literal["leapfrog"]
 
 
@@ -42,16 +42,18 @@ class WavesRow:
     """One measurement.
 
     Attributes:
-        picoseconds_per_node_stage: time of a stage on the slowest rank over its nodes (one stage per leapfrog step).
+        picoseconds_per_node_stage: time of a stage on the slowest rank, divided by its nodes (a leapfrog step has one
+            stage).
         words_per_node: words moved by an inner stage in the model of theory/waves, section 8.
-        share_of_copy: bandwidth of the mean stage over the copy bandwidth of the same run.
-        time_over_fused: time over that of the first variant with these ghosts (the fused one unless only another was
-            requested).
+        share_of_copy: mean bandwidth of a stage, divided by the copy bandwidth in the same run.
+        time_over_fused: time divided by that of the first variant with these ghosts (the fused variant unless only
+            another one was requested).
         message_bytes: bytes that all ranks send per stage.
-        error: maximum difference of the state from that of the first row of these settings (fused, traces as ghosts)
-            over the largest unknown, after a few steps, in elements that touch those of other ranks.
-        efficiency: time of one device alone over that of all ranks, for as many elements as a rank has. If `strong`:
-            for all elements, divided by the number of ranks. The difference from 1 is the cost of messages.
+        error: maximum difference from the state of the first row of these settings (fused, traces as ghosts) after a
+            few steps, relative to the largest unknown, in elements that are adjacent to those of other ranks.
+        efficiency: time on one device for the elements of one rank, divided by the time on all ranks. If `strong`, time
+            for all elements on one device, divided by the number of ranks and the time on all ranks. Its difference
+            from 1 is the cost of messages.
     """
 
     medium: str
@@ -75,7 +77,7 @@ class WavesRow:
 
 
 def start(solver: Solver) -> None:
-    """Set an initial wave, repeated in every block of 64 elements: positions do not affect the time."""
+    """Set an initial wave, repeated in each block of 64 elements, since positions do not affect the time."""
     wave = PlaneWave("p", (1.0, 0.6, 0.3), 1.0, 2.0, 1.0 if solver.medium == "elastic" else 0.0)
     points = np.random.default_rng(1).random((min(_TILE, solver.mesh.count), solver.disc.nodes**3, 3))
     tile = wave.state(solver.medium, points, 0.0, lambda t: np.asarray(np.sin(np.pi * t))).astype(solver.disc.real)
@@ -116,9 +118,10 @@ def main(
 ) -> list[WavesRow]:
     """Measure, print each row on rank 0 immediately and store JSON at `output`; return the rows.
 
-    Every rank has a periodic cube of `size`^3 elements; if `strong`, all ranks share one. With several numbers of
-    nodes, the number of elements is adjusted to about the same total number of nodes as `size`^3 elements of 8.
-    `ghosts` is one kind or "all"; `variant` is one variant, "leapfrog", or "all" (without leapfrog).
+    Every rank has a periodic cube of `size`^3 elements; if `strong`, all ranks share one cube. With several values of
+    `nodes`, the number of elements is chosen such that the total number of nodes is about that of `size`^3 elements
+    with 8 nodes per direction. `ghosts` is one kind or "all"; `variant` is one variant, "leapfrog", or "all" (without
+    leapfrog).
 
     Raises:
         CaseError: `ghosts` or `variant` is unknown, or leapfrog is combined with ghosts other than traces.
@@ -149,7 +152,7 @@ def main(
 
 
 class _Case(NamedTuple):
-    """Equations, flux, precision, nodes of an element per direction, elements along an edge."""
+    """Equations, flux, precision, nodes per element and direction, and elements along an edge."""
 
     medium: Medium
     flux: str
@@ -159,7 +162,7 @@ class _Case(NamedTuple):
 
 
 class _Bench:
-    """Measures the rows of a case."""
+    """Measurement of the rows of a case."""
 
     def __init__(
         self, device: str, threads: int | None, world: World, *, transport: str, seconds: float, strong: bool
@@ -178,7 +181,7 @@ class _Bench:
         return self._meshes[edge, one_device]
 
     def _solver(self, case: _Case, scheme: Kernels, kind: GhostKind | None) -> Solver:
-        """Return a solver in its initial state; without ghosts one for this rank alone."""
+        """Return a solver in its initial state; without ghosts, a solver for this rank only."""
         one_device, world = kind is None, self.world
         mesh = self._mesh(case.edge, one_device)
         device = f"cuda:{world.local_rank}" if one_device and self.device == "cuda" else self.device
@@ -202,7 +205,7 @@ class _Bench:
         return solver
 
     def rows(self, case: _Case, variant: str, ghosts: str) -> Iterator[WavesRow]:
-        """Yield one row for every kind of ghosts and variant."""
+        """Yield one row for each kind of ghosts and each variant."""
         world, size = self.world, self.world.size
         schemes: Sequence[Any] = get_args(Variant) if variant == "all" else (variant,)
         kinds: Sequence[Any] = (ghosts,) if ghosts != "all" else get_args(GhostKind) if size > 1 else ("traces",)
@@ -257,7 +260,7 @@ _HEADINGS = ("medium", "flux", "precision", "n", "variant", "ghosts", "elements"
 
 
 def show(row: WavesRow, device: str, copy: float, *, first: bool) -> None:
-    """Print a row, with a heading above the first one; ps per stage and node."""
+    """Print a row, with a heading above the first one; times are in ps per stage and node."""
     if first:
         print(f"{device}, copy {copy / 1e9:.1f} GB/s")
         print(_COLUMNS.format(*_HEADINGS, "of copy", "kB/stage", "error", "eff."))

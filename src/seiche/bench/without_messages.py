@@ -11,10 +11,10 @@ from seiche.solver.replay import GRAPH_STEPS
 
 
 def seconds_without_messages(solver: SolverBase, exchanges: Sequence[HaloExchange], steps: int) -> float:
-    """Return the seconds per step on this rank if `exchanges` move nothing; the state is invalid afterwards.
+    """Return the seconds per step on this rank if `exchanges` move no data; the state is invalid afterwards.
 
-    About `steps` steps run, on a GPU as replays of one graph. Stages that pack, send, wait and unpack stay in the step,
-    so that work on other streams keeps its order, but do nothing.
+    About `steps` steps are run, on a GPU as replays of one graph. Stages that pack, send, wait and unpack remain in the
+    step but do nothing, so that the order of work on other streams is unchanged.
     """
     backend, clock = solver.backend, solver.backend.clock()
     count = GRAPH_STEPS if backend.has_graphs else 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command `seiche`: run, sweep, check, new, schema, predict, convert, report, bench and validate.
+"""Command `seiche`: run, sweep, check, new, schema, predict, convert, report, bench and validate.
 
 Exit status: 0 if done, or stopped by SIGTERM, SIGINT or the wall-clock limit with a valid checkpoint; 1 if a validation
 failed; 2 after an error; 130 after a second SIGINT; 130 (SIGINT) or 143 (SIGTERM) after a signal before the first step
@@ -161,7 +161,7 @@ def check(
     from seiche.case.kinds import kind_of
     from seiche.case.load import read_source
 
-    world = world_of_command(alone=True)
+    world = world_of_command(single_rank=True)
     source = read_source(case, changes or (), device)
     lines = kind_of(source).check(source, world, ranks or world.size)
     if world.rank == 0:
@@ -206,8 +206,8 @@ def predict(
 
 
 def _is_other_rank() -> bool:
-    """Return whether this rank skips a serial command, which rank 0 executes."""
-    return world_of_command(alone=True).rank != 0
+    """Return whether this rank does not execute a serial command; rank 0 does."""
+    return world_of_command(single_rank=True).rank != 0
 
 
 @app.command()
@@ -264,13 +264,13 @@ def report(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line `arguments`, by default those of the process, and return the exit status.
 
-    A deliberate error becomes one line on the standard error, on any number of ranks.
+    An expected error is reported in one line on the standard error, on any number of ranks.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # file names need not be UTF-8
-    # Collective, so it cannot be done after the failure of a single rank.
-    world = world_of_command(alone=True)
+    # This is collective, so it cannot be done after the failure of a single rank.
+    world = world_of_command(single_rank=True)
     try:
         with command_signals():
             status = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
@@ -282,7 +282,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BaseException:
         if world.size == 1:
             raise
-        # A bug on one rank: print its traceback, and end the ranks that would wait for it.
+        # An unexpected error on one rank: its traceback is printed, and the ranks that would wait for it are
+        # terminated.
         return end_of_rank(world, traceback.format_exc())
 
 

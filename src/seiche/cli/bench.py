@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Commands that measure: `seiche bench ...`."""
+"""Commands for benchmarks: `seiche bench ...`."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def bench_blood(
     threads: Threads = None,
     json: JsonFile = None,
     figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the time per stage here.")] = None,
-    weak: Annotated[bool, typer.Option("--weak", help="On 1, 2, 4 ... ranks with equal load per rank.")] = False,
+    weak: Annotated[bool, typer.Option("--weak", help="On 1, 2, 4 ... ranks with the same load per rank.")] = False,
     load: Annotated[
         list[LoadChoice] | None,
         typer.Option(help="With --weak: 256^3 sites of 0.25 um, 2*10^7 of 1 um; both by default."),
@@ -74,7 +74,7 @@ def bench_blood(
     ranks: Annotated[list[int] | None, typer.Option(min=1, help="With --weak: only these numbers of ranks.")] = None,
     transport: Annotated[str, typer.Option(help="With --weak: transport of messages.")] = "auto",
 ) -> None:
-    """Measure red cells in a periodic box by stage, relative to the flow alone; or on several ranks."""
+    """Measure the stages of red cells in a periodic box, relative to the flow without cells; or on several ranks."""
     from seiche.bench.blood import DELTAS, HEMATOCRITS
     from seiche.bench.blood import main as measure
     from seiche.errors import CaseError
@@ -122,7 +122,7 @@ def bench_waves(
     strong: Annotated[bool, typer.Option("--strong", help="Distribute one cube over all ranks.")] = False,
     json: JsonFile = None,
 ) -> None:
-    """Measure a stage of the wave solver for each variant of its kernels, and the data sent between ranks."""
+    """Measure a stage of the wave solver for each kernel variant, and the data sent between ranks."""
     from seiche.bench.waves import main as measure
 
     options: dict[str, Any] = {"device": device, "size": size, "seconds": seconds, "threads": threads}
@@ -140,7 +140,9 @@ def bench_ultrasound(
     scheme: Annotated[list[SchemeChoice] | None, typer.Option(help="Temporal correction; exact by default.")] = None,
     physics: Annotated[
         list[PhysicsChoice] | None,
-        typer.Option(help="Lossless water, lossless layers, or layers with all physics; first and last by default."),
+        typer.Option(
+            help="Lossless water, lossless layers, or layers with all effects; the first and last by default."
+        ),
     ] = None,
     precision: Annotated[PrecisionChoice, typer.Option(help="Precision of all fields.")] = "float32",
     threads: Threads = None,
@@ -155,7 +157,7 @@ def bench_ultrasound(
     transport: TransportOption = "auto",
     json: JsonFile = None,
 ) -> None:
-    """Measure a step of the ultrasound solver by stage, and its memory; on several ranks with one cube per rank."""
+    """Measure the stages of an ultrasound step and its memory; on several ranks with one cube per rank."""
     from seiche.bench.ultrasound import main as measure
     from seiche.bench.ultrasound_ranks import OVERLAPS
     from seiche.bench.ultrasound_ranks import main as measure_ranks
@@ -185,9 +187,11 @@ def bench_lfb(
         list[float] | None, typer.Option(min=2.0, help="Points per wavelength; 3, 4, 6, 8 by default.")
     ] = None,
     json: JsonFile = None,
-    figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the error versus width here.")] = None,
+    figure: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the error as a function of the width here.")
+    ] = None,
 ) -> None:
-    """Measure the error of the local Fourier basis versus the width of its overlaps, on several ranks."""
+    """Measure the error of the local Fourier basis as a function of its overlap width, on several ranks."""
     from seiche.bench.lfb import main as measure
 
     options: dict[str, Any] = {"widths": overlap or (), "resolutions": resolution or (), "figure": figure}

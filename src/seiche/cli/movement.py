@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Commands that measure data movement: `seiche bench machine`, `choice`, `predict` and `collectives`."""
+"""Commands for measuring data movement: `seiche bench machine`, `choice`, `predict` and `collectives`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def bench_benchpress(
     json: Annotated[Path, typer.Option("--json", metavar="FILE", help="Machine file to write.")] = Path("machine.json"),
 ) -> None:
     """Write a machine file from job outputs of the BenchPress suite."""
-    if world_of_command(alone=True).rank:
+    if world_of_command(single_rank=True).rank:
         return
     from seiche.bench.benchpress import main as convert
 
@@ -58,7 +58,7 @@ def bench_choice(
     ),
     json: JsonFile = None,
 ) -> None:
-    """Time halo exchanges with every transport, and the cost of the choice by a machine file."""
+    """Time halo exchanges with every transport, and compare the transport chosen by a machine file with the fastest."""
     from seiche.bench.choice import main as measure
 
     measure(machine=machine, device=device, output=json, sizes=size or (), world=world_of_command())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options of several commands."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _checked_benchmark_path(path: Path | None) -> Path | None:
-    """Return `path`; raise CaseError if it exists and does not contain benchmark results."""
+    """Return `path`; raise CaseError if the file exists and does not contain benchmark results."""
     from seiche.report.stored import refuse_output
 
     refuse_output(path)
@@ -22,7 +22,7 @@ def _checked_benchmark_path(path: Path | None) -> Path | None:
 
 
 def _checked_checks_path(path: Path | None) -> Path | None:
-    """Return `path`; raise CaseError if it exists and does not contain results of checks."""
+    """Return `path`; raise CaseError if the file exists and does not contain results of checks."""
     from seiche.report.stored import CHECKS_START, check_replaceable_results
 
     check_replaceable_results(path, CHECKS_START)
@@ -54,23 +54,24 @@ Threads = Annotated[int | None, typer.Option(min=1, help="Threads (cpu).")]
 TransportOption = Annotated[str, typer.Option(help="Transport of messages between ranks.")]
 
 
-def world_of_command(*, alone: bool = False) -> World:
+def world_of_command(*, single_rank: bool = False) -> World:
     """Return the ranks of this process.
 
     Raises:
-        TransportError: the launcher started several processes that MPI does not connect, unless each may run `alone`.
+        TransportError: the launcher started several processes that MPI does not connect, unless `single_rank` permits
+            that each of them is the only rank of its world.
     """
     from seiche.domain.world import refuse_unconnected
 
     world = _world_of_process()
-    if not alone:
+    if not single_rank:
         refuse_unconnected(world)
     return world
 
 
 @cache
 def _world_of_process() -> World:
-    """Return the ranks of this process; cached, because the first call is collective."""
+    """Return the ranks of this process; the result is cached, because the first call is collective."""
     from seiche.domain.world import World
 
-    return World.from_mpi(alone=True)
+    return World.from_mpi(single_rank=True)

@@ -19,7 +19,7 @@ def schema(
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write.")] = None,
 ) -> None:
     """Print the JSON schema of case files; editors use it to complete and check keys."""
-    if world_of_command(alone=True).rank != 0:
+    if world_of_command(single_rank=True).rank != 0:
         return
     from seiche.case.json_schema import schema_text, write_schema
 
@@ -41,7 +41,7 @@ def new(
     list_only: Annotated[bool, typer.Option("--list", help="List the examples and exit.")] = False,
 ) -> None:
     """Create a folder with a commented case file that is ready to run."""
-    if world_of_command(alone=True).rank != 0:
+    if world_of_command(single_rank=True).rank != 0:
         return
     from seiche.case.new import list_examples, new_case
 

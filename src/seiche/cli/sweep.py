@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command `seiche sweep`: many runs of one case with different values."""
+"""Command `seiche sweep`: many runs of a case with different values."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def sweep(
         list[str] | None, typer.Option(metavar="RESULT", help="Column to draw; several are allowed.")
     ] = None,
 ) -> None:
-    """Run a case for many values of its keys, and write a table of the results; the same command continues it."""
+    """Run a case for many values of its keys and write a table of the results; repeat the command to continue."""
     from seiche.case.sweep import grid_of, list_of, plan_sweep
     from seiche.case.sweep_runs import SweepRuns, table_of
     from seiche.report.sweep_table import write_tables
 
-    if world_of_command(alone=True).size > 1:
+    if world_of_command(single_rank=True).size > 1:
         raise CaseError("sweep: start it without mpiexec; each run has one rank, --jobs sets the simultaneous runs")
     if (settings is None) == (values is None):
         raise CaseError("sweep: give either --set KEY=A,B, or --list FILE")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Commands that compare with exact solutions: `seiche validate ...`."""
 
-# Annotations are evaluated: those of the commands of `_add_command` are created when it is called.
+# Annotations are evaluated at run time, since `_add_command` creates those of its commands when it is called.
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -53,7 +53,7 @@ def validate_all(
 
 
 def _add_command(solver: str, quick_help: str, summary: str) -> None:
-    """Add the command of the checks of a solver."""
+    """Add the command that runs the checks of a solver."""
 
     def command(
         device: DeviceOption = "cpu",

@@ -38,11 +38,11 @@ class World:
         return World()
 
     @staticmethod
-    def from_mpi(*, alone: bool = False) -> World:
+    def from_mpi(*, single_rank: bool = False) -> World:
         """Return the world started by mpiexec, or a serial one without a launcher or mpi4py.
 
         Args:
-            alone: whether a process that MPI does not connect with the others gets a separate world.
+            single_rank: whether each of several processes that MPI does not connect may have its own serial world.
 
         Raises:
             TransportError: the launcher started several processes, but MPI connects none of them to this one.
@@ -55,7 +55,7 @@ class World:
                 from mpi4py import MPI
 
                 world = World.of(MPI.COMM_WORLD)
-        if not alone:
+        if not single_rank:
             refuse_unconnected(world)
         return world
 

@@ -20,7 +20,7 @@ def main(arguments: list[str], program: str, device: str) -> int:
 
     Under mpiexec all ranks compute together. For several GPUs without it, mpiexec is started.
     """
-    world = World.from_mpi(alone=True)
+    world = World.from_mpi(single_rank=True)
     try:
         options = parse(arguments)
     except SeicheError as error:
