@@ -84,6 +84,11 @@ def test_several_types_run_are_written_and_go_on_with_the_same_bits(tmp_path: Pa
     assert summary["types"]["platelet"] == {"cells": 1, "vertices": 42}
     assert summary["hematocrit"] == pytest.approx(0.17, rel=0.15)
     assert summary["largest_volume_change"] < 0.005
+    estimates = {entry["name"]: entry for entry in json.loads((folder / "summary.json").read_text())["estimates"]}
+    entry = estimates["largest change of the volume of a cell so far"]
+    assert entry["value"] == summary["largest_volume_change"] > 0
+    assert entry["warning"] is None
+    assert estimates["largest change of the area of a cell so far"]["value"] == summary["largest_area_change"]
     first = load(case, output=tmp_path / "parts")
     first.run(steps=20)
     second = load(case, output=tmp_path / "parts", restart=tmp_path / "parts" / "checkpoint.seiche")

@@ -13,6 +13,7 @@ import pytest
 
 from case_files import blood_tables, box_tables, changed, setup_of, toml_of, tube_tables
 from page_blocks import ROOT
+from seiche.case.blood.estimates import drift_estimates
 from seiche.case.flow.estimates import flow_estimates
 from seiche.case.kinds import KINDS, kind_of
 from seiche.case.load import read_source
@@ -96,6 +97,16 @@ def test_estimates_of_blood_name_the_source_of_each_bound(tmp_path: Path) -> Non
     source = read_source(path)
     for estimate in kind_of(source).estimates(kind_of(source).prepare(source)):
         check_source(estimate)
+
+
+def test_cells_that_lose_volume_are_named_with_a_remedy() -> None:
+    volume, area = drift_estimates(0.025, 0.06)
+    assert volume.warning is not None
+    assert volume.warning.startswith("largest change of the volume of a cell so far 0.025 is above 0.01: fluid leaks")
+    assert "use more vertices" in volume.warning
+    assert area.warning is None
+    assert not any(estimate.violated for estimate in drift_estimates(0.01, 0.0))
+    check_source(volume)
 
 
 def check_source(estimate: Estimate) -> None:

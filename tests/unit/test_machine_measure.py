@@ -127,6 +127,31 @@ def test_time_is_shared_among_sizes_and_bounded(monkeypatch: pytest.MonkeyPatch)
     assert slow.sizes == [1000, 2000]  # a fit needs two
 
 
+def test_sizes_are_timed_in_rounds_until_the_time_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program stops this one during the first third; one window for each size would have met it."""
+    clock, busy_until = [0.0], 1.0
+    monkeypatch.setattr(repeat.time, "perf_counter", lambda: clock[0])
+
+    def work_of(size: int) -> repeat.Work:
+        def run(count: int) -> float:
+            taken = count * size * 1e-6 * (500.0 if clock[0] < busy_until else 1.0)
+            clock[0] += taken
+            return taken
+
+        return run
+
+    sizes = [100, 200, 400, 800]
+    curve = repeat.timed_sizes(sizes, work_of, 3.0)
+    assert curve.sizes == sizes
+    assert curve.seconds == pytest.approx([1e-6 * size for size in sizes])
+    assert clock[0] == pytest.approx(3.0, rel=0.2)
+
+
+def test_two_measurements_of_one_operation_are_joined() -> None:
+    timing = repeat.joined(repeat.Timing(2.0, 0.5, 10), repeat.Timing(1.0, 1.0, 30))
+    assert timing == repeat.Timing(1.0, pytest.approx((10 * 3 + 30 * 2) / 40 - 1), 40)
+
+
 def test_a_machine_of_one_rank_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEICHE_COMMIT", "0123456789ab")
     found = measure(World.serial(), seconds=1.0, folder=tmp_path)

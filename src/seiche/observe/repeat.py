@@ -23,6 +23,8 @@ _T = TypeVar("_T")
 #: shorter than a scheduler time slice.
 MIN_BATCHES, MAX_BATCHES, BATCH_SECONDS = 5, 300, 2e-4
 _MAX_BATCH_COUNT = 4096
+#: Number of rounds over all sizes into which the time of a measurement is divided.
+ROUNDS = 5
 #: Trials to estimate the duration of one call; the shortest counts.
 _TRIALS = 3
 _POLL_SECONDS = 5e-4
@@ -60,6 +62,13 @@ class Timing:
     def part(self, count: int) -> Timing:
         """Return the timing of one of `count` equal operations that were timed together."""
         return Timing(self.minimum / count, self.spread, self.repetitions * count)
+
+
+def joined(first: Timing, second: Timing) -> Timing:
+    """Return the timing of two measurements of the same operation; the median is the mean of both, by repetitions."""
+    smallest, total = min(first.minimum, second.minimum), first.repetitions + second.repetitions
+    medians = [timing.minimum * (1 + timing.spread) * timing.repetitions for timing in (first, second)]
+    return Timing(smallest, sum(medians) / total / smallest - 1, total)
 
 
 @dataclass
@@ -118,22 +127,58 @@ class Batches:
         self.seconds.append(seconds)
 
 
-def shares(sizes: Sequence[int], seconds: float) -> Iterator[tuple[int, float]]:
-    """Yield sizes with their share of the remaining time; stop after two or more sizes at twice the total time."""
-    begin = time.perf_counter()
+def rounds(sizes: Sequence[int], seconds: float) -> Iterator[tuple[int, float]]:
+    """Yield sizes with the time of a measurement, in rounds over all sizes until about `seconds` have passed.
+
+    Other load on the machine that lasts for a while then disturbs one round, not all measurements of a size. The first
+    round ends after two or more sizes at twice the total time; later ones have its sizes.
+    """
+    begin, timed_ones = time.perf_counter(), list[int]()
     for index, size in enumerate(sizes):
         elapsed = time.perf_counter() - begin
         if index >= 2 and elapsed > 2 * seconds:
-            return
-        yield size, max(0.0, seconds - elapsed) / (len(sizes) - index)
+            break
+        timed_ones.append(size)
+        yield size, max(0.0, seconds / ROUNDS - elapsed) / (len(sizes) - index)
+    while timed_ones:
+        for size in timed_ones:
+            if time.perf_counter() - begin >= seconds:
+                return
+            yield size, seconds / ROUNDS / len(timed_ones)
+
+
+@dataclass
+class SizedBatches:
+    """Seconds of the batches of each size over all rounds, and the number of operations of a batch."""
+
+    seconds: dict[int, list[float]] = field(default_factory=dict)
+    counts: dict[int, int] = field(default_factory=dict)
+
+    def add(self, size: int, count: int, seconds: Sequence[float]) -> None:
+        """Add the batches of one measurement."""
+        self.counts[size] = count
+        self.seconds.setdefault(size, []).extend(seconds)
+
+    def series(self) -> TimingSeries:
+        """Return the timings by ascending size."""
+        curve = TimingSeries()
+        for size in sorted(self.seconds):
+            curve.add(size, summary(self.seconds[size], self.counts[size]))
+        return curve
 
 
 def timed_sizes(sizes: Sequence[int], work_of: Callable[[int], Work], seconds: float) -> TimingSeries:
-    """Return timings by size within about `seconds`; the last sizes are omitted if time runs out."""
-    curve = TimingSeries()
-    for size, share in shares(sizes, seconds):
-        curve.add(size, timed(work_of(size), share))
-    return curve
+    """Return timings by size, in rounds within about `seconds`; the last sizes are omitted if time runs out."""
+    works, found = dict[int, Work](), SizedBatches()
+    for size, share in rounds(sizes, seconds):
+        if size not in works:
+            works[size] = work_of(size)
+            found.counts[size] = batch_count(works[size])
+        count, batches = found.counts[size], Batches(share)
+        while batches.more():
+            batches.add(works[size](count))
+        found.add(size, count, batches.seconds)
+    return found.series()
 
 
 def timed_pair(
@@ -141,27 +186,31 @@ def timed_pair(
 ) -> TimingSeries:
     """Return timings of joint work of two ranks, on all ranks, while the other ranks sleep (collective).
 
-    `work_of(size)` is called on both ranks. The first rank measures and determines the number of repetitions.
+    `work_of(size)` is called on both ranks, once for each size. The first rank measures, in rounds over all sizes, and
+    determines the number of repetitions.
     """
-    curve = TimingSeries()
+    works, found = dict[int, Work](), SizedBatches()
     if world.rank == pair[0]:
-        for size, share in shares(sizes, seconds):
+        for size, share in rounds(sizes, seconds):
             world.comm.send(size, pair[1])
-            work = work_of(size)
-            count, batches = _sent(world, pair, batch_count(work)), Batches(share)
+            if size not in works:
+                works[size] = work_of(size)
+                found.counts[size] = _sent(world, pair, batch_count(works[size]))
+            count, batches = found.counts[size], Batches(share)
             while _sent(world, pair, batches.more()):
-                batches.add(work(count))
-            curve.add(size, summary(batches.seconds, count))
+                batches.add(works[size](count))
+            found.add(size, count, batches.seconds)
         world.comm.send(None, pair[1])
     elif world.rank == pair[1]:
         while (size := world.comm.recv(source=pair[0])) is not None:
-            work = work_of(size)
-            batch_count(work)
-            count = world.comm.recv(source=pair[0])
+            if size not in works:
+                works[size] = work_of(size)
+                batch_count(works[size])
+                found.counts[size] = world.comm.recv(source=pair[0])
             while world.comm.recv(source=pair[0]):
-                work(count)
+                works[size](found.counts[size])
     sleep_until_barrier(world)
-    result: TimingSeries = world.comm.bcast(curve, root=pair[0])
+    result: TimingSeries = world.comm.bcast(found.series() if world.rank == pair[0] else None, root=pair[0])
     return result
 
 

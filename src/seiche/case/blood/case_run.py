@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.blood.estimates import drift_estimates
 from seiche.case.blood.labelled import labelled_cells
 from seiche.case.blood.run import BloodRun
 from seiche.case.blood.series import CellsFile, surfaces_of, wall_of
@@ -32,7 +33,7 @@ from seiche.errors import CaseError
 from seiche.flow.solver import FlowSolver
 from seiche.flow.state import SITES
 from seiche.report.cells_figure import cells_figure
-from seiche.solver import State
+from seiche.solver import Estimate, State
 
 #: Largest fraction of the cells due at an inlet that may wait without a note.
 _MAX_WAITING = 0.1
@@ -125,6 +126,12 @@ class BloodCaseRun(FlowCaseRun):
         self.blood.record()
         results = super().results(files)
         return replace(results, lines=[*results.lines, self.cell_line(), *self.crowded_inlets()])
+
+    def estimates(self) -> list[Estimate]:
+        """Return the estimates of the flow, and the changes of volume and area of the cells so far (collective)."""
+        self.blood.record()
+        statistics = self.blood.statistics
+        return [*super().estimates(), *drift_estimates(statistics.volume_drift, statistics.area_drift)]
 
     def more_details(self) -> dict[str, Any]:
         """Return the summary of the cells."""

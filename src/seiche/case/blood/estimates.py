@@ -37,6 +37,9 @@ CONTACT_ADVISED = 0.25
 FULL_VISCOSITY, TREADING = 0.95, 0.44
 #: Largest advised relative delay of recovery, which is G divided by the modulus of the spring in series.
 SLOWEST_RECOVERY = 0.1
+#: Largest relative change of the volume of a cell; three times that of long runs.
+VOLUME_ADVISED = 0.01
+_BOUNDS = "theory/coupling.md#bounds-of-estimates"
 _VISCOSITY = "theory/cells.md#8-surface-viscosity"
 _INSIDE = "theory/coupling.md#4-viscosity-inside-cells"
 _STEP = "theory/coupling.md#6-largest-stable-time-step"
@@ -47,6 +50,19 @@ def blood_estimates(setup: BloodSetup) -> list[Estimate]:
     cells = setup.cells
     of_cells = () if cells is None else (*_inside(setup, cells), *_contact(setup, cells), *_types(setup, cells))
     return [*flow_estimates(setup), *of_cells]
+
+
+def drift_estimates(volume: float, area: float) -> Iterator[Estimate]:
+    """Yield the largest relative changes so far of the volume and the area of a cell."""
+    yield Estimate(
+        name="largest change of the volume of a cell so far",
+        value=volume,
+        greatest=VOLUME_ADVISED,
+        effect="fluid leaks through membranes, or their shape is not resolved",
+        remedy="use more vertices, a larger penalty (cells.volume) or a smaller time step",
+        source=_BOUNDS,
+    )
+    yield Estimate(name="largest change of the area of a cell so far", value=area)
 
 
 def _types(setup: BloodSetup, cells: CellsSetup) -> Iterator[Estimate]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from seiche.case.flow.schema_shapes import Channel, Duct, TubeShape
+from seiche.case.flow.schema_shapes import Bifurcation, Channel, Duct, TubeShape
 from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.units import CS2
 from seiche.domain.occupancy import SizedSites
@@ -38,6 +38,8 @@ ENTRANCE = 0.05
 LAYER_ADVISED = 2.0
 #: Largest advised phase (rad) of sound along the vessel; the relative error of a pressure is half its square.
 PHASE_ADVISED = 0.3
+#: Length, in radii, of the straight part behind an opening: half that of the tubes, which have two openings.
+STRAIGHT_ADVISED = 2.0
 _DRIFT_STEPS = 100_000
 _BOUNDS = "theory/flow.md#bounds-of-estimates"
 
@@ -128,8 +130,11 @@ def _inflow(setup: FlowSetup) -> Iterator[Estimate]:
 
 
 def _narrowest(setup: FlowSetup) -> Iterator[Estimate]:
-    """Yield the number of sites across the narrowest part of a tube, duct or channel."""
+    """Yield the number of sites across the narrowest part of a vessel, and the straight part behind its openings."""
     shape, spacing = setup.case.geometry.shape, setup.units.spacing
+    if shape is None or isinstance(shape, Bifurcation):
+        yield from _passages(setup)
+        return
     if isinstance(shape, TubeShape):
         width = 2.0 * shape.radius
     elif isinstance(shape, Duct):
@@ -147,6 +152,39 @@ def _narrowest(setup: FlowSetup) -> Iterator[Estimate]:
         remedy=f"use a spacing below {width / (2.0 * RADIUS_ADVISED):.2g} m",
         source=_BOUNDS,
     )
+
+
+def _passages(setup: FlowSetup) -> Iterator[Estimate]:
+    """Yield the narrowest passage between openings, and the straight part behind the opening with the shortest one."""
+    passages = setup.vessel.passages
+    if passages is None:
+        return
+    if (passage := passages.narrowest()) is not None:
+        place = ", ".join(f"{1e3 * c:.3g}" for c in passage.place)
+        yield Estimate(
+            name="narrowest width between openings",
+            value=passage.width / setup.units.spacing,
+            unit="sites",
+            where=f"near ({place}) mm",
+            least=2.0 * RADIUS_ADVISED,
+            effect="narrow parts of the vessel are not resolved",
+            remedy=f"use a spacing below {passage.width / (2.0 * RADIUS_ADVISED):.2g} m",
+            source=_BOUNDS,
+        )
+    planes = setup.vessel.sites.iolets
+    lengths = {plane.name: passages.straight(number) for number, plane in enumerate(planes)}
+    known = {name: length for name, length in lengths.items() if length is not None}
+    if known:
+        name = min(known, key=known.__getitem__)
+        yield Estimate(
+            name="radii to the next bend or branch",
+            value=known[name],
+            where=f'iolet["{name}"]',
+            least=STRAIGHT_ADVISED,
+            effect="it disturbs the pressure and the profile of the opening",
+            remedy="extend the vessel straight at the opening",
+            source=_BOUNDS,
+        )
 
 
 def _vessel(setup: FlowSetup) -> Iterator[Estimate]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,8 @@ from seiche.case.flow.schema_shapes import (
 )
 from seiche.domain.links import with_iolets
 from seiche.domain.obstacles import Obstacle, SolidBox, SolidCylinder, SolidSphere
+from seiche.domain.occupancy import SizedSites
+from seiche.domain.passages import Passages
 from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.errors import CaseError
 from seiche.io.files import cause_of
@@ -39,11 +42,21 @@ MAX_NODES = 4_000_000_000
 
 @dataclass(frozen=True)
 class FlowVessel:
-    """Fluid sites, their surface (None for `.gmy` and analytic shapes), and notes for the user."""
+    """Fluid sites, their surface (None for `.gmy` and analytic shapes), and notes for the user.
+
+    `coarse` has the sites of a larger spacing if those of the case are not generated.
+    """
 
     sites: SiteSet
     surface: Surface | None = None
     notes: tuple[str, ...] = ()
+    coarse: SiteSet | None = None
+
+    @cached_property
+    def passages(self) -> Passages | None:
+        """Return the passages of the vessel; None if no sites are generated."""
+        sites = self.coarse if isinstance(self.sites, SizedSites) else self.sites
+        return None if sites is None else Passages(sites)
 
 
 def build(case: FlowCase, folder: Path, source: str) -> FlowVessel:

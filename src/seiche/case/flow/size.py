@@ -10,18 +10,28 @@ from pathlib import Path
 
 import numpy as np
 
-from seiche.case.flow.geometry import FlowVessel, box_of, check_node_count, check_spacing, obstacles_of, surface_of
+from seiche.case.flow.geometry import (
+    FlowVessel,
+    box_of,
+    build,
+    check_node_count,
+    check_spacing,
+    obstacles_of,
+    surface_of,
+)
 from seiche.case.flow.openings import match
 from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.schema_shapes import Bifurcation, Channel, Duct, PeriodicBox, TubeShape
 from seiche.domain.occupancy import SizedSites
 from seiche.domain.shapes import duct_ends, tube_ends
-from seiche.domain.sites import IoletPlane
+from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.errors import CaseError
 from seiche.io.files import cause_of
 
 #: Number of sites above which `seiche check` does not create them.
 MAX_CREATED_SITES = 50_000
+#: Number of sites of a vessel at a larger spacing, in which narrow passages are looked for.
+_COARSE_SITES = 25_000
 
 
 @dataclass(frozen=True)
@@ -66,7 +76,19 @@ def sized_vessel(case: FlowCase, folder: Path, source: str) -> FlowVessel | None
         area=(size.area + sum(surface for _, surface in bodies)) / spacing**2,
         fills=not bodies and isinstance(case.geometry.shape, Duct | Channel | PeriodicBox),
     )
-    return FlowVessel(sites, notes=(f"about {count:.3g} sites, estimated from the volume of the vessel",))
+    note = f"about {count:.3g} sites, estimated from the volume of the vessel"
+    return FlowVessel(sites, notes=(note,), coarse=_coarse(case, folder, source, (count / _COARSE_SITES) ** (1 / 3)))
+
+
+def _coarse(case: FlowCase, folder: Path, source: str, factor: float) -> SiteSet | None:
+    """Return the sites of the vessel of a surface at `factor` times the spacing; None if they form no vessel."""
+    if case.geometry.shape is not None and not isinstance(case.geometry.shape, Bifurcation):
+        return None
+    geometry = case.geometry.model_copy(update={"spacing": factor * case.geometry.spacing})
+    try:
+        return build(case.model_copy(update={"geometry": geometry}), folder, source).sites
+    except CaseError:  # its openings are too small for this spacing
+        return None
 
 
 def _size(case: FlowCase, folder: Path) -> _Size:

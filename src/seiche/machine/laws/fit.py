@@ -174,7 +174,8 @@ def errors(curve: Curve, sizes: npt.ArrayLike, seconds: npt.ArrayLike) -> Floats
 def without_disturbance(sizes: npt.ArrayLike, seconds: npt.ArrayLike) -> tuple[Floats, list[str]]:
     """Return times without those of a busy machine, and a line about them.
 
-    A time above twice the shortest one of all larger sizes is replaced by that time.
+    No size takes longer than a larger one: each time is the shortest of its own and those of all larger sizes. A line
+    says so if a time was above twice that.
 
     Args:
         sizes: (n,) bytes, ascending.
@@ -184,13 +185,13 @@ def without_disturbance(sizes: npt.ArrayLike, seconds: npt.ArrayLike) -> tuple[F
     shortest = np.minimum.accumulate(t[::-1])[::-1]
     disturbed = t > _DISTURBANCE_FACTOR * shortest
     if not disturbed.any():
-        return t, []
+        return shortest, []
     row = int(np.argmax(t / shortest))
     line = (
         f"times at {int(disturbed.sum())} sizes were up to {t[row] / shortest[row]:.3g} times those of larger ones "
         f"(at {int(s[row])} B), which replace them: the machine was busy; measure it when it is idle"
     )
-    return np.where(disturbed, shortest, t), [line]
+    return shortest, [line]
 
 
 def warnings_of(

@@ -15,7 +15,7 @@ from seiche.halo.transports import TransportName
 from seiche.machine.laws.locality import RankPlacement, bound
 from seiche.machine.laws.models import Locality
 from seiche.machine.measure.messages import cpus_for
-from seiche.observe.repeat import Timing, TimingSeries, shares
+from seiche.observe.repeat import Timing, TimingSeries, joined, rounds
 
 #: Bytes of a message; each size opens a separate transport.
 SIZES = tuple(2**k for k in range(3, 26))
@@ -38,17 +38,18 @@ def exchange_curve(
 
     Ranks outside the pair exchange no data.
     """
-    curve, size_shares = TimingSeries(), shares(SIZES, seconds)
+    found, size_shares = dict[int, Timing](), rounds(SIZES, seconds)
     with bound(cpus_for(world, placements, pair, target) if backend.host_memory else None):
         # The clock of the first rank decides which sizes are timed.
         while (next_size := world.bcast(next(size_shares, None) if world.rank == 0 else None)) is not None:
             size, share = next_size
             peers = tuple(rank for rank in pair if rank != world.rank) if world.rank in pair else ()
             try:
-                curve.add(size, _exchange(world, backend, peers, size, transport=transport, seconds=share))
+                timing = _exchange(world, backend, peers, size, transport=transport, seconds=share)
+                found[size] = joined(found[size], timing) if size in found else timing
             except TransportError as error:  # raised on all ranks
                 return str(error)
-    return curve
+    return TimingSeries(list(found), list(found.values()))
 
 
 def neighbour_gap(

@@ -39,8 +39,8 @@ from seiche.observe.repeat import TimingSeries, sleep_until_barrier
 _T = TypeVar("_T")
 #: Maximum number of timed pairs of ranks in a class; the smallest times count.
 _PAIRS = 3
-#: Number of curves over which the time is distributed.
-_CURVES = 24
+#: Fraction of the time for file writes.
+_FILE_SHARE = 1 / 24
 #: Reasons for a missing path.
 _SINGLE_RANK = "only one rank: start with mpiexec on two or more"
 _NO_GPU = "no GPU"
@@ -54,7 +54,8 @@ class _Survey:
 
     def __init__(self, world: World, backend: Backend, seconds: float, report: Callable[[str], None]) -> None:
         self.world, self.backend, self.report = world, backend, report
-        self.share = seconds / _CURVES
+        self.end, self.seconds = time.perf_counter() + seconds, seconds
+        self.share = 0.0
         self.placements: list[RankPlacement] = rank_placements(backend, world)
         self.gpus = all(placement.gpu for placement in self.placements)
         self.cpu: Backend | None = None
@@ -244,6 +245,17 @@ class _Survey:
         else:
             self.add(path, locality, [result] if isinstance(result, TimingSeries) else result, gap=gap)
 
+    def _planned(self) -> float:
+        """Return the number of curves that will be timed on this machine; each takes the same time."""
+        count = 0.0
+        for locality in LOCALITIES if self.world.size > 1 else ():
+            selected, of_gpus = pairs(self.placements, locality), pairs(self.placements, locality, gpus=True)
+            messages_of_pairs = 2.0 + 0.5 * (len(selected) > 1)
+            count += (messages_of_pairs + (self.cpu is not None)) * bool(selected)
+            if self.gpus and of_gpus:
+                count += (2 if locality == "off-node" else 6) + 2.5 * bool(self.probes["device_mpi"].works)
+        return count + (2 * len(self._cpu_sides()) + 3 if self.gpus else 0)
+
     def time_all(self) -> None:
         """Measure everything except files."""
         self.report("copy bandwidth")
@@ -253,6 +265,8 @@ class _Survey:
         self.probes["single_copy"] = probes.single_copy(self.world, self.placements)
         self.probes["device_mpi"] = probes.device_mpi(self.world, self.gpus)
         self.probes["peer_access"] = peers.peer_access(self.world, self.placements)
+        left = (1 - _FILE_SHARE) * self.seconds - max(0.0, time.perf_counter() - self.end + self.seconds)
+        self.share = self.world.bcast(max(0.0, left) / max(1.0, self._planned()))
         has_peers = self.world.size > 1
         if has_peers:
             self.time_messages("host", messages.host_buffers, gpus=False)
@@ -282,7 +296,7 @@ class _Survey:
             return None
         self.report("file writes")
         try:
-            return file_writes(self.world, folder, seconds=self.share)
+            return file_writes(self.world, folder, seconds=_FILE_SHARE * self.seconds)
         except OSError as error:  # on all ranks: a full disk, or a folder without write permission
             self.absent["files"] = f"{folder} is not writable: {error.strerror or error}"
             return None
