@@ -67,7 +67,7 @@ def test_a_chosen_transport_carries_the_values(
         assert decision.transport == exchange.transport_name == "host"
         assert len(set(world.allgather(decision.describe()))) == 1
     exchange.start(array)
-    with pytest.raises(TransportError, match="trial while an exchange is in flight"):
+    with pytest.raises(TransportError, match="cannot start a trial while an exchange is in progress"):
         exchange.trial()
     exchange.finish(array)
     exchange.close()

@@ -145,7 +145,7 @@ def test_checkpoint_of_any_ranks_is_read_by_any_other_number(tmp_path: Path, wri
 
 def test_ranks_with_different_arrays_write_nothing(tmp_path: Path) -> None:
     output = run_ranks(2, write_different, tmp_path / "state")
-    assert output.count("refused: the ranks have different arrays") == 2
+    assert output.count("refused: the arrays differ between ranks") == 2
     assert not list(tmp_path.iterdir())
 
 

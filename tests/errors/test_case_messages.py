@@ -273,7 +273,7 @@ def test_pressures_far_from_the_reference_are_refused() -> None:
 
 def test_more_ranks_than_sites_are_refused() -> None:
     assert message_of(box_tables(), ranks=65) == (
-        "run: 65 ranks are more than the 64 fluid sites; use at most one rank per site"
+        "run: there are more ranks (65) than fluid sites (64); use at most one rank per site"
     )
     check_limits(setup_of(box_tables()), 64)
 

@@ -56,7 +56,7 @@ def without_radius() -> SiteSet:
             shapes.box((1, 1, 2)),
             FlowModel(WATER),
             {"world": World(0, 3, 0, 3)},
-            "3 ranks are more than the 2 fluid sites",
+            "there are more ranks (3) than fluid sites (2)",
         ),
         (
             BOX,

@@ -204,7 +204,7 @@ def test_damaged_files_are_refused_in_one_line_or_read(whole, tmp_path, data):
         ("-i a -o b --verbose 3", "--verbose 3: not between 0 and 2"),
         (
             "-i a -o b --checkpoint_timesteps 5",
-            "--checkpoint_file and --checkpoint_interval or --checkpoint_timesteps must be used together",
+            "--checkpoint_file must be used together with --checkpoint_interval or --checkpoint_timesteps",
         ),
     ],
 )

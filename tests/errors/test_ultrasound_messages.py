@@ -171,7 +171,7 @@ def complaint(**change: Any) -> str:
         ({"scheme": "fast"}, "scheme: 'fast' is not exact, separable or local4"),
         (
             {"scheme": "local4", "sensor": Sensor(MASK, record=("u",))},
-            "record: the local4 scheme does not record velocities; use the exact one",
+            "record: the local4 scheme does not record velocities; use the exact scheme",
         ),
         ({"grid": replace(GRID, dt=-1.0)}, "grid: time step: -1 is not a number > 0"),
         ({"grid": (24, 20)}, OTHER.format("grid", "tuple", "Grid")),

@@ -105,7 +105,7 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (lambda: stretched(0, 1.0, (1, 1)), "stretched axis: 0 trees are too few for 1 before and 1 after"),
     (lambda: stretched(2, 1.0, (1, 1), 3.0), "stretched axis: growth 3 must be between 1 and 2"),
     (lambda: Mesh.of_forest(FOREST, tree_size=(1.0, 1.0, 1.0)), "sides of a tree: (1.0, 1.0, 1.0) requires 2 numbers"),
-    (lambda: Mesh.of_forest(FOREST, ranks=5), "5 ranks are more than the 4 elements of the mesh"),
+    (lambda: Mesh.of_forest(FOREST, ranks=5), "there are more ranks (5) than mesh elements (4)"),
     (lambda: cuts(np.zeros(3), 2), "weights of elements must be positive"),
     (lambda: Brick((1,), (False,)), "both require two or three entries"),
     (lambda: Brick((0, 1), (False, False)), "trees: 1 to"),

@@ -124,7 +124,7 @@ def test_check_prints_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_check_refuses_more_ranks_than_sites(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(write(tmp_path, box_tables())), "--ranks", "65"]) == 2
-    assert "65 ranks are more than the 64 fluid sites" in capsys.readouterr().err
+    assert "there are more ranks (65) than fluid sites (64)" in capsys.readouterr().err
 
 
 def test_a_run_leaves_its_outputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

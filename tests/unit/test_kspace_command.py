@@ -135,7 +135,7 @@ def test_several_gpus_without_mpi_are_refused_in_one_line(missing, monkeypatch, 
     else:
         monkeypatch.setattr(launch.importlib.util, "find_spec", lambda name: None)
     assert main(["-i", "a", "-o", "b", "-g", "0,1"], "kspaceFirstOrder-CUDA", "cuda") == 1
-    words = f"-g: several GPUs need MPI, and {missing} is not installed; select one GPU, or install it"
+    words = f"-g: several GPUs require MPI, but {missing} is not installed; install it or select one GPU"
     assert capsys.readouterr().err == f"kspaceFirstOrder-CUDA: {words}\n"
 
 

@@ -70,7 +70,7 @@ def test_overlap_is_as_narrow_as_keeps_the_error_that_is_asked_for(tmp_path, cap
     [
         (
             ["run.error=1e-12", "run.basis=local"],
-            "run.error: 1e-12 is not reached with 2 ranks; the error of the widest",
+            "run.error: 1e-12 cannot be reached with 2 ranks; the error of the widest",
         ),
         (
             ["run.split=[2, 1]", "run.basis=global"],

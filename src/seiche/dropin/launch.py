@@ -40,7 +40,7 @@ def start_ranks(ranks: int, arguments: Sequence[str]) -> None:
     launcher = str(local_launcher) if local_launcher.exists() else shutil.which("mpiexec")
     if launcher is None or importlib.util.find_spec("mpi4py") is None:
         missing = "mpiexec" if launcher is None else "mpi4py"
-        raise CaseError(f"-g: several GPUs need MPI, and {missing} is not installed; select one GPU, or install it")
+        raise CaseError(f"-g: several GPUs require MPI, but {missing} is not installed; install it or select one GPU")
     sys.stdout.flush()
     sys.stderr.flush()
     command = [launcher, "-n", str(ranks), sys.executable, "-c", _RANK_PROGRAM, *arguments]

@@ -95,7 +95,7 @@ def parse(arguments: list[str]) -> Options:
             raise CaseError(f"option {flag} is missing")
     has_interval = options.checkpoint_interval is not None or options.checkpoint_steps is not None
     if has_interval != (options.checkpoint_file is not None):
-        raise CaseError("--checkpoint_file and --checkpoint_interval or --checkpoint_timesteps must be used together")
+        raise CaseError("--checkpoint_file must be used together with --checkpoint_interval or --checkpoint_timesteps")
     if not options.quantities and not options.final:
         options.quantities = ["p"]
     return options

@@ -49,7 +49,7 @@ def check_model(sites: SiteSet, model: FlowModel, precision: Precision, ranks: i
     if not len(sites):
         raise CaseError("the geometry has no fluid site")
     if ranks > len(sites):
-        raise CaseError(f"{ranks} ranks are more than the {len(sites)} fluid sites")
+        raise CaseError(f"there are more ranks ({ranks}) than fluid sites ({len(sites)})")
     if (precision.compute, precision.storage) not in PRECISIONS:
         pairs = ", ".join("/".join(pair) for pair in PRECISIONS)
         raise CaseError(f"precision {precision.compute}/{precision.storage} (compute/storage) is not one of {pairs}")

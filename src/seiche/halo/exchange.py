@@ -324,7 +324,7 @@ class HaloExchange:
         """
         direction = self._direction(mode == "gather")
         if direction.in_flight:
-            raise TransportError(f"rank {self.world.rank}: trial while an exchange is in flight")
+            raise TransportError(f"rank {self.world.rank}: cannot start a trial while an exchange is in progress")
         return self._timing(direction, seconds)
 
     def _trial(self, direction: _Direction, seconds: float = _TRIAL_SECONDS) -> float:

@@ -90,7 +90,7 @@ def create_checkpoint_job(
     declared = world.allgather((counts, sets, numbers))
     with all_or_none(world):
         if any(entry[1:] != declared[0][1:] for entry in declared):
-            raise ValueError("the ranks have different arrays")
+            raise ValueError("the arrays differ between ranks")
         for layout, rows in zip(sets, zip(*(entry[0] for entry in declared), strict=True), strict=True):
             if sum(rows) != layout.total:
                 raise ValueError(f"the ranks have {sum(rows)} {layout.name} together; expected {layout.total}")

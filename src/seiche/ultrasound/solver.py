@@ -334,6 +334,6 @@ def _refuse_unknown(precision: str, scheme: str, request: Request, transforms: s
     if scheme not in SCHEMES:
         raise CaseError(f"scheme: {scheme!r} is not {', '.join(SCHEMES[:-1])} or {SCHEMES[-1]}")
     if scheme != "exact" and any(name.startswith("u") for name in request.quantities):
-        raise CaseError(f"record: the {scheme} scheme does not record velocities; use the exact one")
+        raise CaseError(f"record: the {scheme} scheme does not record velocities; use the exact scheme")
     if transforms not in get_args(Transforms):
         raise CaseError(f"transforms: {transforms!r} is not auto, library or lines")

@@ -171,7 +171,7 @@ def cuts(weights: npt.NDArray[np.float64], ranks: int) -> npt.NDArray[np.int64]:
     """
     count = len(weights)
     if count < ranks:
-        raise CaseError(f"{ranks} ranks are more than the {count} elements of the mesh; use fewer ranks")
+        raise CaseError(f"there are more ranks ({ranks}) than mesh elements ({count}); use fewer ranks")
     if not np.all(weights > 0):
         raise CaseError("partition: weights of elements must be positive")
     ends = np.cumsum(weights)

@@ -147,7 +147,7 @@ class Mesh:
         starts, costs = (np.append(0, np.cumsum(np.concatenate(counts))) for counts in zip(*gathered, strict=True))
         total, total_cost = int(starts[-1]), int(costs[-1])
         if total < world.size:
-            raise CaseError(f"{world.size} ranks are more than the {total} elements of the mesh; use fewer ranks")
+            raise CaseError(f"there are more ranks ({world.size}) than mesh elements ({total}); use fewer ranks")
         begin = int(np.searchsorted(world.size * costs, total_cost * world.rank, side="right")) - 1
         end = int(np.searchsorted(world.size * costs, total_cost * (world.rank + 1)))
         ghost_leaves = generator.leaves(int(boxes[begin]), int(boxes[end]))

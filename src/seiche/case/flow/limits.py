@@ -41,7 +41,7 @@ def check_limits(setup: FlowSetup, ranks: int = 1) -> None:
 def _reasons(setup: FlowSetup, ranks: int) -> Iterator[str]:
     case, invariants, sites = setup.case, setup.invariants, len(setup.vessel.sites)
     if ranks > sites:
-        yield f"run: {ranks} ranks are more than the {sites} fluid sites; use at most one rank per site"
+        yield f"run: there are more ranks ({ranks}) than fluid sites ({sites}); use at most one rank per site"
     low, high = invariants.tau
     if low < TAU_SMALLEST:
         yield (

@@ -308,7 +308,7 @@ def decompose(setup: UltrasoundSetup, ranks: int) -> Decomposition:
     if basis == "auto" and run.split is None:
         return Decomposition("global", transport=run.transport)
     raise CaseError(
-        f"run.error: {run.error:g} is not reached with {ranks} ranks; the error of the widest overlap is"
+        f"run.error: {run.error:g} cannot be reached with {ranks} ranks; the error of the widest overlap is"
         f' {smallest_error:.1e}; use run.basis = "global"'
     )
 
