@@ -75,7 +75,7 @@ class BloodCaseRun(FlowCaseRun):
         keys = ("share",) if case.packing is not None else ("positions_from", "positions_outside")
         values = [values_of(case.packing), *(values_of(table, *keys) for table in case.cells)]
         files = [folder / table.positions for table in case.cells if table.positions is not None]
-        return on_root(self.solver.world, lambda: fingerprint_of(values, files))
+        return on_root(self.world, lambda: fingerprint_of(values, files))
 
     def make_monitor(self) -> FlowMonitor:
         """Return the monitor of the flow and the cells."""

@@ -59,12 +59,13 @@ class FlowCaseRun(CaseRun):
         CaseError: the checkpoint belongs to another case, or a file would contain more states than its limit.
     """
 
+    world: World
     solver: FlowSolver
     monitor: FlowMonitor
     default_fields = ("pressure", "velocity")
 
     def __init__(self, setup: FlowSetup, world: World, folder: Path, restart: Restart | None) -> None:
-        self.setup = setup
+        self.setup, self.world = setup, world
         self.solver = self._balanced(world, restart)
         state = restart.resume(setup, self.solver, self.matches(), self.solver.keys) if restart is not None else None
         refuse_too_many_states(setup, self.solver.step)
