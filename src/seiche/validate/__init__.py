@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks against exact solutions and published numbers, one package per subject; for `seiche validate` and tests."""
+"""Checks against exact solutions and published values, one package per subject; for `seiche validate` and tests."""

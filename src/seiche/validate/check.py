@@ -19,7 +19,7 @@ from seiche.flow.velocity_set import CS2, D3Q19, VelocitySet
 
 Floats = npt.NDArray[np.float64]
 
-#: Number of sites below which one thread is faster than several.
+#: Number of sites below which a single thread is fastest.
 _SITES_OF_ONE_THREAD = 8000
 
 
@@ -49,19 +49,19 @@ class Check:
 
 @dataclass(frozen=True)
 class Setting:
-    """Device and size of checks; by default the number of CPU `threads` depends on the size of a check."""
+    """Device and size of the checks; by default, the number of CPU `threads` depends on the size of a check."""
 
     device: str = "cpu"
     quick: bool = False
     threads: int | None = None
 
     def solver(self, sites: SiteSet, model: FlowModel, **options: Any) -> FlowSolver:
-        """Return a solver on the device of this setting; `options` are those of `FlowSolver`."""
+        """Return a solver on the device of this setting; `options` are passed to `FlowSolver`."""
         threads = self.threads or (1 if len(sites) < _SITES_OF_ONE_THREAD else None)
         return FlowSolver(sites, model, **{"device": self.device, "threads": threads, **options})
 
 
-#: Function that returns related checks.
+#: A function that returns related checks.
 Family: TypeAlias = Callable[[Setting], list[Check]]
 
 
@@ -76,7 +76,7 @@ def velocity(solver: FlowSolver) -> Floats:
 
 
 def relative_error(measured: npt.NDArray[Any], exact: npt.NDArray[Any]) -> float:
-    """Return the L2 norm of the difference over that of the exact values."""
+    """Return the L2 norm of the difference divided by that of the exact values."""
     return float(np.linalg.norm(measured - exact) / np.linalg.norm(exact))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche validate`: run families of checks, print, store and draw their results."""
+"""`seiche validate`: run families of checks, and print, store and plot their results."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def main(
         quick: whether to use smaller sizes.
         json: file for the results, updated after every family.
         plots: folder for the figures.
-        only: parts of the names of the families to run; with it the stored results are marked as incomplete.
+        only: parts of the names of the families to run; if given, the stored results are marked as incomplete.
 
     Raises:
         BackendUnavailable: the device does not exist.
@@ -74,7 +74,7 @@ def main(
 
 
 def selected_families(families: Sequence[Family], only: Sequence[str]) -> Sequence[Family]:
-    """Return the families with one of the texts `only` in their names, by default all; CaseError for unknown texts."""
+    """Return the families whose names contain one of the texts `only`, by default all; CaseError for unknown texts."""
     names = [name_of(family) for family in families]
     texts = [text.lower().replace("_", " ").strip() for text in only]
     for text, argument in zip(texts, only, strict=True):
@@ -142,7 +142,7 @@ def results_table(checks: Sequence[Check], title: str) -> Table:
 
 
 def store(path: Path, checks: Sequence[Check], **run: Any) -> None:
-    """Write the results and the attributes of the `run` as JSON, atomically."""
+    """Write the results and the attributes of the run (`run`) to a JSON file, atomically."""
     results = [
         {
             "name": check.name,

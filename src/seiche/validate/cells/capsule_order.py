@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Order in time of the coupling: a capsule in shear flow, with successively halved time steps."""
+"""Temporal order of the coupling: a capsule in shear flow, with successively halved time steps."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from seiche.report.figures import convergence_figure, observed_order
 from seiche.validate.cells.capsules import sheared
 from seiche.validate.check import Check, Floats, Setting
 
-#: Radius of the capsule, edge of the box, strain of a step and viscosity with the longest step; capillary number.
+#: Capsule radius, box edge, strain per step and viscosity with the longest step, and capillary number.
 _RADIUS, _EDGE, _STRAIN, _VISCOSITY, _CAPILLARY = 4.0, 20.0, 0.01, 0.5, 0.3
 
 
 def _vertices(setting: Setting, scheme: Scheme, divisions: int) -> Floats:
-    """Return the vertices at the strain 1, with `divisions` times shorter steps on the same lattice."""
+    """Return the vertices at a strain of 1, with `divisions` times shorter steps on the same lattice."""
     viscosity, rate = _VISCOSITY / divisions, _STRAIN / divisions
     solver = sheared(setting, (_EDGE,) * 3, rate, viscosity)
     model = MembraneModel(NeoHookean(viscosity * rate * _RADIUS / _CAPILLARY))
@@ -38,7 +38,7 @@ def _distance(first: Floats, second: Floats) -> float:
 
 
 def order_in_time(setting: Setting) -> list[Check]:
-    """Adams-Bashforth with the flow is of second order; Euler differs from it by a term of first order.
+    """Check that Adams-Bashforth coupled with the flow is second-order, and that Euler differs by a first-order term.
 
     Euler is compared with Adams-Bashforth because its first-order term is smaller than the second-order ones.
     """

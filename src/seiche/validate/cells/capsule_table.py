@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Capsules in shear at finite deformation, against a boundary-integral solution in an unbounded Stokes flow."""
+"""Capsules in shear at finite deformation, compared with a boundary-integral solution in unbounded Stokes flow."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ TABLE = (
     PublishedCapsule("Skalak", 1.0, 1.20, 0.5202),
     PublishedCapsule("Skalak", 10.0, 0.30, 0.235, 3.0),
 )
-#: Radii in sites, and vertices for edges shorter than two sites at all of them.
+#: Radii in sites, and the number of vertices, for which edges are shorter than two sites at every radius.
 RADII, VERTICES = (8.0, 12.0, 20.0), 2562
-#: Samples of the steady deformation, a quarter unit of strain apart.
+#: Number of samples of the steady deformation, at strain intervals of a quarter.
 SAMPLES = 5
 
 
@@ -58,14 +58,14 @@ def computed(setting: Setting, row: PublishedCapsule, radius: float, vertices: i
 
 
 def extrapolated(radii: tuple[float, ...], found: list[float]) -> float:
-    """Return the limit of fine lattices: the polynomial in one over the radius through all points, at 0."""
+    """Return the limit for fine lattices: the polynomial in 1/radius through all points, evaluated at 0."""
     return float(np.polynomial.Polynomial.fit(1 / np.array(radii), found, len(radii) - 1)(0.0))
 
 
 def neo_hookean(setting: Setting) -> list[Check]:
-    """The deformation of the rows with a neo-Hookean membrane.
+    """Check the deformation in the rows with a neo-Hookean membrane.
 
-    Quick: one of them on one coarse lattice, on which errors of opposite signs cancel.
+    The quick form is one row on one coarse lattice, on which errors of opposite signs cancel.
     """
     if setting.quick:
         return _rows(setting, [replace(TABLE[1], strain=4.0)], (4.0,), 642)
@@ -73,14 +73,14 @@ def neo_hookean(setting: Setting) -> list[Check]:
 
 
 def skalak(setting: Setting) -> list[Check]:
-    """The deformation of the rows with Skalak's law; not in the quick checks."""
+    """Check the deformation in the rows with Skalak's law; not in the quick form."""
     if setting.quick:
         return []
     return _rows(setting, [row for row in TABLE if row.law == "Skalak"], RADII, VERTICES)
 
 
 def _rows(setting: Setting, rows: list[PublishedCapsule], radii: tuple[float, ...], vertices: int) -> list[Check]:
-    """Return checks of rows, extrapolated from several lattices."""
+    """Return checks of the rows, with results extrapolated from several lattices."""
     checks, results = [], []
     for row in rows:
         values = [computed(setting, row, radius, vertices) for radius in radii]
@@ -96,7 +96,7 @@ def _rows(setting: Setting, rows: list[PublishedCapsule], radii: tuple[float, ..
 
 @paper_style()
 def _figure(path: Path, *, results: list[tuple[PublishedCapsule, list[float], float]]) -> None:
-    """Draw the table (lines) and the results: on the finest lattice (open) and extrapolated (full)."""
+    """Plot the table (lines), and the results on the finest lattice (open symbols) and extrapolated (filled)."""
     figure = new_figure(SINGLE_COLUMN, 0.78 * SINGLE_COLUMN)
     axes = figure.add_subplot()
     for number, name in enumerate(dict.fromkeys(row.name for row in TABLE)):

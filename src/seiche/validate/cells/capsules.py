@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A capsule in shear flow: deformation at a small capillary number, extrapolated to fine lattices."""
+"""A capsule in shear flow: deformation at a small capillary number, extrapolated to the limit of fine lattices."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from seiche.report.figures import convergence_figure, observed_order
 from seiche.validate.check import Check, Floats, Setting, positions, post_collision_state
 
 _FIRST_ORDER = "Barthes-Biesel, Rallison 1981, J. Fluid Mech. 113, 251"
-#: Slope of the deformation over the capillary number mu g a / G, for equal viscosities and both laws.
+#: Deformation divided by the capillary number mu g a / G to first order, for equal viscosities and both laws.
 SLOPE = 25 / 12
-#: Largest Reynolds number g a^2 / nu of a capsule, and the distance of the walls in radii.
+#: Largest Reynolds number g a^2 / nu of a capsule, and the distance between the walls in radii.
 REYNOLDS, DISTANCE = 0.05, 10
-#: Strain between two samples of a steady deformation.
+#: Strain interval between samples of the steady deformation.
 SAMPLED = 0.25
 
 
@@ -62,7 +62,7 @@ class Capsule:
         return Blood(solver, cells, delta=self.delta, scheme=self.scheme)
 
     def deformed(self, setting: Setting, strain: float, samples: int = 1) -> float:
-        """Return the deformation after the strain g t; with `samples`, the mean of that many, a quarter unit apart."""
+        """Return the deformation after the strain g t, or the mean of `samples` at strain intervals of a quarter."""
         blood = self.start(setting)
         faces = blood.cells.blocks[0].rest.cell.mesh.faces
         values = []
@@ -78,7 +78,7 @@ def sheared(
 ) -> FlowSolver:
     """Return the developed shear flow between plates that move in opposite directions.
 
-    `size` are length, width and height in sites, `rate` the shear rate a step; `options` are those of the solver.
+    `size` is (length, width, height) in sites and `rate` the shear rate per step; `options` are passed to the solver.
     """
     length, width, height = size
     sites = shapes.channel(height, length, width, 1.0)
@@ -107,11 +107,11 @@ def high_plate(height: float, points: Floats) -> npt.NDArray[np.bool_]:
 
 
 def deformation(vertices: Floats, faces: npt.NDArray[np.integer]) -> float:
-    """Return (L - B)/(L + B) of the ellipsoid with the inertia of a closed surface, in the plane of x and z.
+    """Return (L - B)/(L + B), in the x-z plane, of the ellipsoid with the moments of inertia of a closed surface.
 
     Args:
         vertices: points (n, 3).
-        faces: their numbers (m, 3), outwards.
+        faces: vertex indices (m, 3), oriented outwards.
     """
     a, b, c = (vertices[faces[:, k]] for k in range(3))
     volume = np.einsum("ij,ij->i", a, np.cross(b, c)) / 6
@@ -124,10 +124,10 @@ def deformation(vertices: Floats, faces: npt.NDArray[np.integer]) -> float:
 
 
 def small_deformation(setting: Setting) -> list[Check]:
-    """D over the capillary number 0.02, extrapolated linearly in one over the radius from the two finest lattices.
+    """Check D divided by the capillary number 0.02, extrapolated linearly in 1/radius from the two finest lattices.
 
-    The largest error is that the delta function enlarges a capsule by a fraction of a spacing. Walls ten radii apart
-    and the finite capillary number change D by less than one per cent.
+    The dominant error is the enlargement of the capsule by a fraction of a spacing due to the delta function. The
+    walls, ten radii apart, and the finite capillary number change D by less than one per cent.
     """
     capillary = 0.02
     laws = ("Skalak",) if setting.quick else ("Skalak", "neo-Hookean")

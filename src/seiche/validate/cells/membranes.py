@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Membranes at rest: derivatives of the energies, conservation, invariance, the bending energy of a sphere, rest."""
+"""Membranes without flow: energy derivatives, conservation, invariance, the bending energy of a sphere, equilibrium."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOOP = "Cirak, Ortiz, Schroeder 2000, Int. J. Numer. Meth. Eng. 47, 2039"
 
 
 def _model(law: MembraneLaw, shell: Literal["loop", "flat"]) -> MembraneModel:
-    """Return a model in which every term is nonzero."""
+    """Return a membrane model in which every term is nonzero."""
     return MembraneModel(law, 0.2, -0.7, area=3.0, local_area=2.0, volume=5.0, shell=shell)
 
 
@@ -32,7 +32,7 @@ _MODELS = {
 
 
 def derivatives(setting: Setting) -> list[Check]:
-    """Forces against central differences of the energies, on randomly deformed red cells."""
+    """Compare forces with central differences of the energies, on randomly deformed red cells."""
     checks = []
     for name, model in _MODELS.items():
         cells = Cells(open_backend(setting.device), [CellType("red", biconcave(162), model)], [np.zeros((1, 3))])
@@ -52,7 +52,7 @@ def derivatives(setting: Setting) -> list[Check]:
 
 
 def sphere(setting: Setting) -> list[Check]:
-    """The bending energy of a sphere is 8 pi k for any radius; Loop shells converge to it, hinges do not."""
+    """Check the bending energy of a sphere, 8 pi k for any radius: Loop shells converge to it, hinges do not."""
     sizes, errors = (162, 642, 2562), []
     for count in sizes:
         model = MembraneModel(Skalak(1.0), bending=1.0)
@@ -76,7 +76,7 @@ def sphere(setting: Setting) -> list[Check]:
 
 
 def rest(setting: Setting) -> list[Check]:
-    """The forces of the undeformed shape are zero, with every term."""
+    """Check that all forces are zero in the undeformed shape, with every term of the energy."""
     worst = 0.0
     shells: tuple[Literal["loop", "flat"], ...] = ("loop", "flat")
     for shell in shells:
@@ -87,7 +87,7 @@ def rest(setting: Setting) -> list[Check]:
 
 
 def _forces(cells: Cells, vertices: Floats) -> Floats:
-    """Return the forces (n, 3) on the only cell of `cells`, moved to `vertices`."""
+    """Return the forces (n, 3) on the single cell of `cells` with its vertices moved to `vertices`."""
     cells.set_vertices(vertices[None])
     cells.forces()
     forces: Floats = cells.vertex_forces()[0]

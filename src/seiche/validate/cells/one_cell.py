@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One red cell in shear flow: tumbling, or tank-treading of its membrane."""
+"""A single red cell in shear flow: tumbling, or tank-treading of its membrane."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from seiche.validate.check import Floats, Setting
 class CellInShear:
     """A red cell midway between plates; um, s, pN.
 
-    `shear_rate` in a fluid of viscosity `outer`; `strain` in a time step; `surface` viscosity of the membrane, N s/m.
-    The axis of the cell is in the plane of shear, `tilt` radians from the direction of the gradient.
+    `outer` is the viscosity of the suspending fluid, `strain` the strain per time step, and `surface` the surface
+    viscosity of the membrane (N s/m). The axis of the cell lies in the shear plane, at an angle `tilt` (radians) to the
+    gradient.
     """
 
     shear_rate: float
@@ -52,7 +53,7 @@ class CellInShear:
         return Blood(solver, cells, viscosity_contrast=self.inner / self.outer)
 
     def motion(self, setting: Setting, total: float) -> CellMotion:
-        """Return the motion up to the strain `total`, sampled 20 times a unit of strain."""
+        """Return the motion up to the strain `total`, with 20 samples per unit strain."""
         blood = self.start(setting)
         every = max(round(0.05 / self.strain), 1)
         vertices = [blood.cells.vertices()[0]]
@@ -67,7 +68,7 @@ class CellInShear:
 
 @dataclass(frozen=True, eq=False)
 class CellMotion:
-    """Vertices (times, n, 3) of a cell, `strain` between two times, `drift` of area and volume at the end."""
+    """Vertices (times, n, 3) of a cell, the `strain` between samples, and the final `drift` of area and volume."""
 
     vertices: Floats
     strain: float
@@ -80,13 +81,13 @@ class CellMotion:
         return np.asarray(self.strain * np.arange(len(self.vertices)), np.float64)
 
     def inclination(self) -> Floats:
-        """Return the continuous angle of the longest axis of the shape from the flow, in the plane of shear."""
+        """Return the unwrapped angle between the longest axis of the shape and the flow, in the shear plane."""
         x = self.vertices - self.vertices.mean(axis=1, keepdims=True)
         xx, zz, xz = ((x[:, :, a] * x[:, :, b]).sum(axis=1) for a, b in ((0, 0), (2, 2), (0, 2)))
         return np.asarray(0.5 * np.unwrap(np.arctan2(2 * xz, xx - zz)), np.float64)
 
     def half_axes(self) -> Floats:
-        """Return half the lengths (times, 3) in um: longest and shortest in the plane of shear, and across it."""
+        """Return the half-axes (times, 3) in um: longest and shortest in the shear plane, and normal to it."""
         angle = self.inclination()
         x = self.vertices - self.vertices.mean(axis=1, keepdims=True)
         cos, sin = np.cos(angle)[:, None], np.sin(angle)[:, None]
@@ -94,9 +95,10 @@ class CellMotion:
         return np.stack([0.5 * self.spacing * np.ptp(axis, axis=1) for axis in axes], axis=1)
 
     def treading_rate(self) -> float:
-        """Return the angular velocity of the membrane, radians a unit of strain, in the second half of the time.
+        """Return the angular velocity of the membrane in radians per unit strain, in the second half of the time.
 
-        It is the mean of vertices near the plane of shear about the center, with the rotation of the whole cell.
+        It is the mean over the vertices near the shear plane, about the centre, and includes the rotation of the whole
+        cell.
         """
         x = self.vertices - self.vertices.mean(axis=1, keepdims=True)
         selected = np.abs(x[0, :, 1]) < 0.35 * np.abs(x[0, :, 1]).max()
@@ -105,6 +107,6 @@ class CellMotion:
         return float(np.abs(angles[-1] - angles[half]).mean() / (self.strain * (len(angles) - 1 - half)))
 
     def turns(self) -> float:
-        """Return the half turns of the whole shape in the direction of the flow."""
+        """Return the number of half turns of the whole shape in the direction of the flow."""
         angle = self.inclination()
         return float((angle[0] - angle[-1]) / np.pi)

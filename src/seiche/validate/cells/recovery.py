@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A stretched red cell recovers its shape in plasma: the time that its surface viscosity sets."""
+"""Shape recovery of a stretched red cell in plasma, with a recovery time determined by the surface viscosity."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from seiche.validate.cells.tweezers import END
 from seiche.validate.check import Check, Floats, Setting
 
 _HOCHMUTH = "Hochmuth, Worthy, Evans 1979, Biophys. J. 26, 101: 100 to 130 ms"
-#: Range of length over width in which the time is fitted; a strain-hardening law recovers faster before it.
+#: Range of the length-to-width ratio for the fit; with strain hardening, the recovery is faster at larger ratios.
 TAIL = (1.3, 1.1)
 
 
@@ -32,7 +32,7 @@ TAIL = (1.3, 1.1)
 class Recovery:
     """A red cell stretched by `force` (pN) and released in a periodic box of plasma; um, s.
 
-    `step` and `spacing` are those of the lattice, `surface` is the surface viscosity (N s/m).
+    `step` and `spacing` are those of the lattice; `surface` is the surface viscosity (N s/m).
     """
 
     surface: float = VISCOSITY
@@ -55,7 +55,7 @@ class Recovery:
         return equilibrium(cells, loads, tolerance=3e-4).vertices
 
     def ratios(self, setting: Setting, duration: float, samples: int = 100) -> tuple[Floats, Floats]:
-        """Return times (s) and length over width during the recovery."""
+        """Return times (s) and length-to-width ratios during the recovery."""
         lattice = CellLattice(self.spacing, self.step, PLASMA)
         sites = shapes.box(tuple(round(size / self.spacing) for size in self.size))  # type: ignore[arg-type]
         solver = setting.solver(
@@ -85,7 +85,7 @@ def recovery_time(times: Floats, ratios: Floats) -> float:
 
 
 def recovery(setting: Setting) -> list[Check]:
-    """The time of recovery is the measured one; without surface viscosity it is far too short."""
+    """Compare the recovery time with the measured one; without surface viscosity it is far too short."""
     coarse = {"spacing": 0.8, "step": 6e-6, "vertices": 162, "size": (16.0, 11.2, 9.6)} if setting.quick else {}
     curves = {
         name: Recovery(surface, **coarse).ratios(setting, duration)  # type: ignore[arg-type]
@@ -107,7 +107,7 @@ def recovery(setting: Setting) -> list[Check]:
 
 @paper_style()
 def _figure(path: Path, *, curves: Mapping[str, tuple[Floats, Floats]]) -> None:
-    """Draw (L/W - 1)/(L/W + 1) over time."""
+    """Plot (L/W - 1)/(L/W + 1) as a function of time."""
     figure = new_figure(SINGLE_COLUMN, 0.78 * SINGLE_COLUMN)
     axes = figure.add_subplot()
     for number, (name, (times, ratios)) in enumerate(curves.items()):

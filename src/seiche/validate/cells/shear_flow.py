@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks of one red cell in shear flow: tank-treading, and tumbling in weak shear."""
+"""Checks of a single red cell in shear flow: tank-treading, and tumbling in weak shear."""
 
 from __future__ import annotations
 
@@ -38,10 +38,11 @@ def _tumbling(setting: Setting) -> CellMotion:
 
 
 def one_red_cell(setting: Setting) -> list[Check]:
-    """The cell with the viscosities of cytosol and recovery treads in the viscous fluid, and tumbles in plasma.
+    """Check that a cell with the viscosities of cytosol and recovery treads in the viscous fluid and tumbles in plasma.
 
-    Its rate of tank-treading is recorded for comparison with the measured 0.22: no surface viscosity gives both this
-    rate and the time of recovery. The rate with the viscosity inferred from tank-treading experiments is recorded too.
+    The tank-treading rate is recorded for comparison with the measured value of 0.22, because no surface viscosity
+    gives both this rate and the recovery time. The rate with the viscosity inferred from tank-treading experiments is
+    also recorded.
     """
     treading, tumbling = _tank_treading(setting), _tumbling(setting)
     motions = {"57 1/s in 35 mPa s": treading, f"{100 if setting.quick else 30} 1/s in plasma": tumbling}
@@ -69,14 +70,14 @@ def one_red_cell(setting: Setting) -> list[Check]:
 
 
 def _rate(motion: CellMotion, rate: int, surface: float, plot: Callable[[Path], None] | None = None) -> Check:
-    """Return the recorded rate of tank-treading."""
+    """Return the tank-treading rate as a recorded value."""
     name = f"red cell at {rate} 1/s in 35 mPa s, {1e6 * surface:g} uN s/m: tank-treading frequency over the shear rate"
     return Check(name, motion.treading_rate(), sense="recorded", reference=f"{_TRAN}: 0.22", plot=plot)
 
 
 @paper_style()
 def _figure(path: Path, *, motions: Mapping[str, CellMotion]) -> None:
-    """Draw the inclination of the shape over the strain: constant in tank-treading, decreasing in tumbling."""
+    """Plot the inclination of the shape against the strain: constant for tank-treading, decreasing for tumbling."""
     figure = new_figure(SINGLE_COLUMN, 0.78 * SINGLE_COLUMN)
     axes = figure.add_subplot()
     for number, (name, motion) in enumerate(motions.items()):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks of red cells in tubes: viscosity, hematocrits, the layer without cells, shear thinning, endurance."""
+"""Checks of red cells in tubes: viscosity, hematocrits, the cell-free layer, shear thinning, long runs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from seiche.validate.check import Check, Setting
 
 _PRIES = "Pries et al. 1992, doi:10.1152/ajpheart.1992.263.6.H1770"
 _FAHRAEUS = "Pries et al. 1990, Circ. Res. 67, 826"
-#: Lattice of the tubes that are compared with measurements; all others have a spacing of half a micrometre. Time steps
-#: of both are 1.6 to 1.8 times shorter than the stability limit (docs/theory/coupling.md, section 6).
+#: Lattice of the tubes that are compared with measurements; the others have a spacing of half a micrometre. Both time
+#: steps are 1.6 to 1.8 times shorter than the stability limit (docs/theory/coupling.md, section 6).
 _FINE = CellLattice(0.25, 3e-6, PLASMA, 1.0)
 #: Lattice of the quick checks: one micrometre, for trends only.
 _QUICK = CellLattice(1.0, 4e-6, PLASMA, 0.3)
@@ -33,9 +33,10 @@ _MIDDLE = _TUBES[1]
 
 
 def tubes(setting: Setting) -> list[Check]:
-    """Tubes of 10, 20 and 40 um: apparent viscosity and tube hematocrit at the discharge hematocrit, cell-free layer.
+    """Check viscosity and tube hematocrit at the discharge hematocrit, and cell-free layer, in 10, 20 and 40 um tubes.
 
-    Quick: one coarse narrow tube, where cells must be faster than the plasma and leave a layer at the wall.
+    The quick form is one narrow tube on a coarse lattice, in which the cells must be faster than the plasma and leave a
+    cell-free layer at the wall.
     """
     if setting.quick:
         measured = _NARROW.run(setting)
@@ -79,9 +80,10 @@ def _against_pries(run: TubeMeasurements) -> list[Check]:
 
 
 def shear_thinning(setting: Setting) -> list[Check]:
-    """The viscosity of the suspension decreases when the shear rate is sixteen times larger.
+    """Check that the viscosity of the suspension is lower at a sixteen times higher shear rate.
 
-    Quick: a narrow tube for 12 ms at both rates. Membranes recover in 0.1 s, so a ratio of rates of four shows less.
+    The quick form is a narrow tube for 12 ms at both rates. Since membranes recover in 0.1 s, the effect is too small
+    at a ratio of four.
     """
     if setting.quick:
         slow, fast = (replace(_NARROW, rate=rate, transits=0.012 * rate) for rate in (25.0, 400.0))
@@ -93,7 +95,7 @@ def shear_thinning(setting: Setting) -> list[Check]:
 
 
 def endurance(setting: Setting) -> list[Check]:
-    """Hematocrit 0.45 in a tube of 20 um for 100 000 steps: no cell is lost or inverted, volumes are constant.
+    """Check a hematocrit of 0.45 in a 20 um tube for 100 000 steps: no cell is lost or inverted, volumes are constant.
 
     A lost or inverted cell ends a run with an error.
     """
@@ -110,7 +112,7 @@ def endurance(setting: Setting) -> list[Check]:
 
 @paper_style()
 def _figure(path: Path, *, runs: Sequence[TubeMeasurements]) -> None:
-    """Draw the published viscosity over the diameter, and the computed one with its discharge hematocrit."""
+    """Plot the published viscosity against the diameter, and the computed one with its discharge hematocrit."""
     figure = new_figure(SINGLE_COLUMN, 0.78 * SINGLE_COLUMN)
     axes = figure.add_subplot()
     diameters = np.geomspace(6, 80, 80)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Suspensions of red cells in periodic tubes: apparent viscosity, hematocrits, the layer without cells."""
+"""Suspensions of red cells in periodic tubes: apparent viscosity, hematocrits, cell-free layer."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from seiche.kernels.registry.ibm import Delta
 from seiche.validate.cells.red_cells import CYTOSOL, PLASMA, WALL_REACH, CellLattice
 from seiche.validate.check import Floats, Setting
 
-#: Hydrodynamic radius less that of the vertices, in sites, from the drag of a sphere (docs/theory/coupling.md,
-#: section 1). It applies to cells too.
+#: Hydrodynamic radius minus that of the vertices, in sites, from the drag on a sphere (docs/theory/coupling.md,
+#: section 1). It also applies to cells.
 EXCESS: dict[Delta, float] = {"hat": 0.43, "roma": 0.51, "peskin": 0.67}
-#: Most vertices of the meshes for packing: overlaps of finer ones take longer to find.
+#: Maximum number of vertices of the meshes used for packing; finding overlaps of finer meshes takes longer.
 _PACKED = 642
 
 
 def relative_viscosity(diameter: float, hematocrit: float) -> float:
-    """Return the apparent viscosity over that of plasma in a tube of glass (Pries et al. 1992).
+    """Return the apparent viscosity relative to plasma in a glass tube (Pries et al. 1992).
 
-    `diameter` in um, `hematocrit` the discharge hematocrit.
+    `diameter` is in um; `hematocrit` is the discharge hematocrit.
     """
     at_45 = 220 * math.exp(-1.3 * diameter) + 3.2 - 2.44 * math.exp(-0.06 * diameter**0.645)
     q = 1 / (1 + 1e-11 * diameter**12)
@@ -42,13 +42,13 @@ def relative_viscosity(diameter: float, hematocrit: float) -> float:
 
 
 def hematocrit_ratio(diameter: float, hematocrit: float) -> float:
-    """Return the hematocrit in a tube (`diameter` in um) over that of its discharge, `hematocrit` (Pries 1990)."""
+    """Return tube over discharge hematocrit (Pries 1990); `diameter` in um, `hematocrit` is that of the discharge."""
     factor = 1 + 1.7 * math.exp(-0.415 * diameter) - 0.6 * math.exp(-0.011 * diameter)
     return hematocrit + (1 - hematocrit) * factor
 
 
 def swollen(surface: Surface, distance: float) -> float:
-    """Return the relative volume of `surface` with every vertex moved by `distance` along its normal."""
+    """Return the relative volume of `surface` after every vertex has moved by `distance` along its normal."""
     normals = np.zeros_like(surface.vertices)
     a, b, c = (surface.vertices[surface.faces[:, k]] for k in range(3))
     for corner in surface.faces.T:
@@ -59,10 +59,10 @@ def swollen(surface: Surface, distance: float) -> float:
 
 @dataclass(frozen=True)
 class TubeSuspension:
-    """Red cells in a periodic tube along x that a body force drives; um and s.
+    """Red cells in a periodic tube along x, driven by a body force; um and s.
 
-    `rate` is the mean velocity over the diameter, at this force and the empirical viscosity. The run takes the time
-    `transits` / `rate`; the last `share` of it is measured.
+    `rate` is the mean velocity divided by the diameter, for this force and the empirical viscosity. The duration of the
+    run is `transits` / `rate`; measurements cover the last fraction `share` of it.
     """
 
     diameter: float
@@ -81,36 +81,36 @@ class TubeSuspension:
 
     @property
     def steps(self) -> int:
-        """Return the steps of the run, a whole number of samples of 32."""
+        """Return the number of steps of the run, a multiple of 32 times the number of samples."""
         return max(round(self.transits / (self.rate * self.lattice.step) / self.samples / 32), 1) * 32 * self.samples
 
     @cached_property
     def sites(self) -> SiteSet:
-        """Return the tube; its axis runs through the site or point `axis`."""
+        """Return the tube, whose axis passes through the point `axis`."""
         radius = 0.5 * self.diameter / self.lattice.spacing
         return shapes.tube(radius, round(self.length / self.lattice.spacing), 1.0, periodic=True)
 
     @property
     def axis(self) -> Floats:
-        """Return y and z of the axis in the coordinates of the sites."""
+        """Return y and z of the axis in site coordinates."""
         return -np.asarray(self.sites.origin, np.float64)[1:]
 
     @property
     def body_force(self) -> float:
-        """Return the force on a site."""
+        """Return the force per site."""
         viscosity = PLASMA * relative_viscosity(self.diameter, 1.2 * self.hematocrit)
         gradient = 32 * viscosity * self.rate / self.diameter  # pN/um^3
         return gradient * self.lattice.spacing**3 / self.lattice.force
 
     def solver(self, setting: Setting) -> FlowSolver:
-        """Return the plasma at rest, with the force on it."""
+        """Return the plasma at rest, subject to the body force."""
         model = FlowModel(
             Newtonian(self.lattice.viscosity), body_force=(self.body_force, 0.0, 0.0), walls=Walls("bouzidi")
         )
         return setting.solver(self.sites, model, precision=Precision("float32", "float32"))
 
     def blood(self, setting: Setting) -> Blood:
-        """Return the tube with its cells, packed at random a little off the wall."""
+        """Return the tube with its randomly packed cells, which are slightly away from the wall."""
         lattice, solver = self.lattice, self.solver(setting)
         kind = lattice.red_cell(self.vertices)
         radius, length = 0.5 * self.diameter / lattice.spacing, float(self.sites.shape[0])
@@ -139,7 +139,7 @@ class TubeSuspension:
         )
 
     def plasma_speed(self, setting: Setting) -> float:
-        """Return the mean velocity of plasma alone, on the lattice."""
+        """Return the mean velocity of plasma without cells, in lattice units."""
         solver = self.solver(setting)
         radius = 0.5 * self.diameter / self.lattice.spacing
         solver.advance(round(2 * radius**2 / self.lattice.viscosity))
@@ -148,7 +148,7 @@ class TubeSuspension:
         return speed
 
     def layer(self, vertices: Floats) -> float:
-        """Return the width (um) of the layer without cells: the mean distance from the wall to the outermost membrane.
+        """Return the width (um) of the cell-free layer: the mean distance from the wall to the outermost membrane.
 
         It is measured in eight directions around the tube, for every micrometre of its length.
         """
@@ -183,8 +183,8 @@ class TubeSuspension:
 class TubeMeasurements:
     """Measurements of a suspension.
 
-    `rows`: step, mean velocity of the suspension, mean position of the cells along the tube, layer without cells (um),
-    tube hematocrit, largest relative changes of area and volume of a cell. `plasma` is the mean velocity without cells.
+    `rows`: step, mean velocity of the suspension, mean position of the cells along the tube, cell-free layer (um), tube
+    hematocrit, largest relative changes of area and volume of a cell. `plasma` is the mean velocity without cells.
     """
 
     suspension: TubeSuspension
@@ -197,17 +197,17 @@ class TubeMeasurements:
 
     @property
     def speed(self) -> float:
-        """Return the mean velocity, on the lattice."""
+        """Return the mean velocity in lattice units."""
         return float(self._second_part[1:, 1].mean())
 
     @property
     def viscosity(self) -> float:
-        """Return the apparent viscosity over that of plasma."""
+        """Return the apparent viscosity relative to that of plasma."""
         return self.plasma / self.speed
 
     @property
     def tube_hematocrit(self) -> float:
-        """Return the volume of the cells over that of the tube."""
+        """Return the cell volume divided by the tube volume."""
         return float(self._second_part[:, 4].mean())
 
     @property
@@ -219,18 +219,18 @@ class TubeMeasurements:
 
     @property
     def effective_hematocrit(self) -> float:
-        """Return the discharge hematocrit with the hydrodynamic volume of cells."""
+        """Return the discharge hematocrit calculated with the hydrodynamic cell volume."""
         suspension = self.suspension
         kind = suspension.lattice.red_cell(suspension.vertices)
         return self.discharge_hematocrit * swollen(kind.moving_mesh(), EXCESS[suspension.delta])
 
     @property
     def layer(self) -> float:
-        """Return the hydrodynamic width of the layer without cells, um."""
+        """Return the hydrodynamic width of the cell-free layer, um."""
         suspension = self.suspension
         return float(self._second_part[:, 3].mean()) - EXCESS[suspension.delta] * suspension.lattice.spacing
 
     @property
     def drift(self) -> tuple[float, float]:
-        """Return the greatest relative changes of area and of volume of a cell in the whole run."""
+        """Return the largest relative changes of area and volume of any cell in the whole run."""
         return float(self.rows[:, 5].max()), float(self.rows[:, 6].max())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A red cell stretched by optical tweezers: axial and transverse equilibrium diameter against force."""
+"""A red cell stretched by optical tweezers: axial and transverse equilibrium diameters as functions of the force."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seiche.report.style import COLORS, SINGLE_COLUMN, new_figure, paper_style, 
 from seiche.validate.check import Check, Floats, Setting
 
 _MILLS = "Mills et al. 2004, Mech. Chem. Biosyst. 1, 169"
-#: Force (pN), axial and transverse diameter with their error bars (um).
+#: Force (pN), and axial and transverse diameters with their error bars (um).
 MEASURED = np.array(
     [
         (0.0, 7.57, 0.65, 7.57, 0.65),
@@ -34,7 +34,7 @@ END = 0.05
 
 
 def diameters(setting: Setting) -> Floats:
-    """Return axial and transverse diameter (7, 2) at the forces of MEASURED."""
+    """Return the axial and transverse diameters (7, 2) at the forces in MEASURED."""
     kind = red_cell(162 if setting.quick else 642)
     cells = Cells(open_backend(setting.device), [kind], [np.zeros((1, 3))])
     along = np.argsort(cells.vertices()[0, :, 0])
@@ -49,7 +49,7 @@ def diameters(setting: Setting) -> Floats:
 
 
 def stretching(setting: Setting) -> list[Check]:
-    """Both diameters inside the error bars at all forces, with one set of parameters."""
+    """Check that both diameters are within the error bars at all forces, with one set of parameters."""
     results = diameters(setting)
     axial = np.abs(results[:, 0] - MEASURED[:, 1]) / MEASURED[:, 2]
     across = np.abs(results[:, 1] - MEASURED[:, 3]) / MEASURED[:, 4]
@@ -63,7 +63,7 @@ def stretching(setting: Setting) -> list[Check]:
 
 @paper_style()
 def _figure(path: Path, *, results: Floats) -> None:
-    """Draw both diameters over the force, with the measured ones and their bars."""
+    """Plot both diameters against the force, with the measured values and their error bars."""
     figure = new_figure(SINGLE_COLUMN, 0.78 * SINGLE_COLUMN)
     axes = figure.add_subplot()
     for column, label in enumerate(("axial", "transverse")):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Conservation: mass between walls, momentum under a force, mass against the flow through iolets."""
+"""Conservation: mass between walls, momentum under a force, and mass balance with the flow through iolets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BLOODS = {
 
 
 def _random_state(sites: SiteSet) -> dict[str, Floats]:
-    """Return a state with random density and velocity at every site, at rest on average."""
+    """Return a state with random density and velocity at every site and zero mean velocity."""
     random = np.random.default_rng(7)
     excess, velocity = random.uniform(-0.01, 0.01, len(sites)), random.uniform(-0.03, 0.03, (len(sites), 3))
     return {"populations": D3Q19.equilibrium(excess, velocity)}
@@ -48,12 +48,12 @@ def mass_drifts(setting: Setting, model: FlowModel, steps: int, prefix: str = ""
 
 
 def mass(setting: Setting) -> list[Check]:
-    """Between walls and periodic ends the mass changes only by rounding."""
+    """Check that the mass in a closed periodic tube changes only by rounding errors."""
     return mass_drifts(setting, FlowModel(Newtonian(0.05)), 1500 if setting.quick else 10_000)
 
 
 def imbalance(solver: FlowSolver) -> tuple[float, float]:
-    """Return the maximum relative error of mass change against iolet flow, and the maximum flow, over 50 steps."""
+    """Return the maximum relative difference of mass change and iolet flow, and the maximum flow, in 50 steps."""
     before, worst, turnover = solver.monitor().mass, 0.0, 0.0
     for _ in range(50):
         solver.advance()
@@ -65,7 +65,7 @@ def imbalance(solver: FlowSolver) -> tuple[float, float]:
 
 
 def momentum(setting: Setting) -> list[Check]:
-    """In a periodic box d(rho u)/dt = g for any flow."""
+    """Check d(rho u)/dt = g for an arbitrary flow in a periodic box."""
     sites, steps, g = shapes.box((8, 8, 8)), 50, np.array([1e-4, -2e-4, 5e-5])
     worst = 0.0
     for rheology in (Newtonian(0.05), CarreauYasuda(0.3, 0.02, 100.0, 0.64, 0.2128)):
@@ -82,7 +82,7 @@ def momentum(setting: Setting) -> list[Check]:
 
 
 def iolet_balance(setting: Setting) -> list[Check]:
-    """The change of the mass in every step equals the flow through the iolets."""
+    """Check that the change of mass in every step equals the flow through the iolets."""
     sites = shapes.tube(5.3, 16.0, 1.0, axis=(1.0, 0.2, 0.1))
     iolets = (VelocityIolet(0.01, (0.01 + 0.002j,), 40.0, 0.05), PressureIolet(1.0, 0.002, 25.0))
     solver = setting.solver(sites, FlowModel(Newtonian(0.05), iolets=iolets, body_force=(1e-6, 0.0, 2e-6)))
@@ -94,7 +94,7 @@ def iolet_balance(setting: Setting) -> list[Check]:
 
 
 def rheology(setting: Setting) -> list[Check]:
-    """Carreau-Yasuda viscosities of human and murine blood over four decades."""
+    """Check the Carreau-Yasuda viscosities of human and murine blood over four decades of the shear rate."""
     worst = max(
         abs(fluid.viscosity(shear) / value - 1)
         for fluid, values in _BLOODS.values()

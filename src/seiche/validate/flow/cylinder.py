@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The cylinder in a channel of Schaefer and Turek at Re 20 and 100: the case files in `examples/cylinder`."""
+"""Schaefer and Turek's cylinder in a channel at Re 20 and 100, with the case files in `examples/cylinder`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _NABH = "Nabh 1998, in John, Matthies 2001, doi:10.1002/fld.195"
 #: Drag and lift coefficients and pressure difference (Pa) at Re 20. Ranges of Schaefer and Turek: 5.57 to 5.59, 0.0104
 #: to 0.0110, and 0.1172 to 0.1176.
 STEADY = {"drag coefficient": 5.57953523, "lift coefficient": 0.01061895, "pressure difference": 0.11752017}
-#: Ranges of the greatest drag, greatest lift and Strouhal number at Re 100.
+#: Ranges of the maximum drag, maximum lift and Strouhal number at Re 100.
 SHEDDING = {"drag": (3.22, 3.24), "lift": (0.99, 1.01), "Strouhal number": (0.295, 0.305)}
 
 
 def _run(setting: Setting, name: str, *changes: str) -> tuple[dict[str, Any], float]:
-    """Run a case file with `changes` of its keys.
+    """Run a case file with `changes` to its keys.
 
-    Return the entry of the cylinder in its summary, and the pressure difference along it at the end (Pa).
+    Return the summary entry of the cylinder, and the final pressure difference (Pa).
     """
     with tempfile.TemporaryDirectory() as folder:
         path = examples_folder() / "cylinder" / name
@@ -41,8 +41,8 @@ def _run(setting: Setting, name: str, *changes: str) -> tuple[dict[str, Any], fl
 def pressure_difference(result: LabelledArrays) -> float:
     """Return the pressure at (0.15, 0.2) m minus that at (0.25, 0.2) m, both on the cylinder.
 
-    Values of the two nearest sites in front and behind are extrapolated, means of the rows at the same distance from
-    y = 0.2 m.
+    The values of the two nearest sites in front and behind are extrapolated; they are means of the rows at equal
+    distance from y = 0.2 m.
     """
     x, y = (np.asarray(result.coordinates[name].values, np.float64) for name in ("x", "y"))
     pressure = np.asarray(result["pressure"].values, np.float64)[:, :, 0]
@@ -56,11 +56,11 @@ def pressure_difference(result: LabelledArrays) -> float:
 
 
 def cylinder(setting: Setting) -> list[Check]:
-    """Drag, lift, pressure difference and Strouhal number of the case files.
+    """Check drag, lift, pressure difference and Strouhal number in the case files.
 
-    Quick: Re 20 with ten sites in the diameter. Otherwise also at half the Mach number, with twenty sites at that
-    Mach number, and Re 100 with twenty. Errors of drag are the sum of one in space and one of the second order in the
-    Mach number.
+    The quick form is Re 20 with ten sites per diameter. The full form adds half the Mach number with ten and with
+    twenty sites, and Re 100 with twenty sites. The error of the drag is the sum of a discretisation error and one of
+    second order in the Mach number.
     """
     checks: list[Check] = []
     runs = (("10 mm", 0.1),) if setting.quick else (("10 mm", 0.1), ("10 mm", 0.05), ("5 mm", 0.05))

@@ -35,9 +35,11 @@ def vortices(size: int, speed: float, points: Floats) -> tuple[Floats, Floats, F
 def taylor_green_errors(
     setting: Setting, model: Callable[[float], FlowModel], sizes: Sequence[int], *, width: int = 1, **options: Any
 ) -> list[float]:
-    """Return the errors of Taylor-Green vortices of several `sizes`; other arguments as in `shear_wave_error`.
+    """Return the errors for Taylor-Green vortices of several `sizes`; other arguments are those of `shear_wave_error`.
 
-    Diffusive scaling: tau and Reynolds number fixed, speed ~ 1/n, steps ~ n^2; the initial state includes the stress.
+    The scaling is diffusive: tau and the Reynolds number are constant, the speed is proportional to 1/n and the number
+        of
+    steps to n^2. The initial state includes the stress.
     """
     tau, errors = 0.8, []
     viscosity = (tau - 0.5) / 3
@@ -67,13 +69,13 @@ def _taylor_green(setting: Setting, velocity_set: VelocitySet, sizes: Sequence[i
 
 
 def taylor_green(setting: Setting) -> list[Check]:
-    """Vortices in a plane with the default velocity set, up to fine lattices."""
+    """Check plane vortices with the default velocity set, up to fine lattices."""
     sizes = (16, 24, 36) if setting.quick else (16, 32, 64, 128)
     return _taylor_green(setting, D3Q19, sizes, "Taylor-Green vortices")
 
 
 def taylor_green_of_each_set(setting: Setting) -> list[Check]:
-    """The same vortices with the other velocity sets."""
+    """Check the same vortices with the other velocity sets."""
     checks: list[Check] = []
     for name, velocity_set in VELOCITY_SETS.items():
         if velocity_set is not D3Q19:
@@ -82,9 +84,10 @@ def taylor_green_of_each_set(setting: Setting) -> list[Check]:
 
 
 def shear_wave_error(setting: Setting, model: Callable[[float], FlowModel], *, width: int = 1, **options: Any) -> float:
-    """Return the maximum relative error of the viscosity over several tau: u_y = sin(k x) decays at the rate nu k^2.
+    """Return the maximum relative error of the viscosity for several tau, from the decay rate nu k^2 of u_y = sin(k x).
 
-    `model` returns the flow of a viscosity, `width` are the sites along y and z, `options` those of the solver.
+    `model` returns the flow model for a viscosity, `width` is the number of sites along y and z, and `options` are
+    passed to the solver.
     """
     size, worst = (64 if setting.quick else 128), 0.0
     for tau in (0.55, 0.8, 1.0) if setting.quick else (0.51, 0.55, 0.8, 1.0, 1.5):
@@ -105,6 +108,6 @@ def shear_wave_error(setting: Setting, model: Callable[[float], FlowModel], *, w
 
 
 def shear_wave(setting: Setting) -> list[Check]:
-    """The decay rate nu k^2 of u_y = sin(k x) gives the effective viscosity of the lattice."""
+    """Check the effective viscosity of the lattice, given by the decay rate nu k^2 of u_y = sin(k x)."""
     worst = shear_wave_error(setting, lambda viscosity: FlowModel(Newtonian(viscosity)))
     return [Check("shear wave: error of the viscosity, worst tau", worst, 1e-3, reference=_KRUGER)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bitwise equality in FP64 of layouts, restarts, numbers of ranks, devices, and of geometry files."""
+"""Bitwise equality in FP64 between layouts, restarts, rank counts and devices, and of geometry files."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from seiche.validate.check import Check, Setting
 _STEPS = 41
 
 
-def everything_at_once(quick: bool) -> tuple[SiteSet, FlowModel]:
-    """Return a tilted tube with both kinds of iolets, a force and shear-thinning blood."""
+def combined_case(quick: bool) -> tuple[SiteSet, FlowModel]:
+    """Return a tilted tube with both kinds of iolets, a body force and shear-thinning blood."""
     size = 1.0 if quick else 2.0
     iolets = (VelocityIolet(0.01, (0.01 + 0.002j,), 100.0, 0.05), PressureIolet(1.0, 0.001, 50.0))
     blood = CarreauYasuda(0.3, 0.02, 2000.0, 0.64, 0.2128)
@@ -46,8 +46,8 @@ def different(solver: FlowSolver, reference: State) -> int:
 
 
 def layouts_and_restart(setting: Setting) -> list[Check]:
-    """Every layout gives the same state, also after a restart in another layout."""
-    sites, model = everything_at_once(setting.quick)
+    """Check that every layout gives the same state, also after a restart in another layout."""
+    sites, model = combined_case(setting.quick)
     first = setting.solver(sites, model, layout="list-ab")
     first.advance(_STEPS)
     reference = first.state()
@@ -64,7 +64,7 @@ def layouts_and_restart(setting: Setting) -> list[Check]:
 
 
 def _resumed(setting: Setting, before: LayoutName, after: LayoutName) -> FlowSolver:
-    sites, model = everything_at_once(setting.quick)
+    sites, model = combined_case(setting.quick)
     stopped = setting.solver(sites, model, layout=before)
     stopped.advance(_STEPS // 2 + 1)
     solver = setting.solver(sites, model, layout=after)
@@ -74,10 +74,10 @@ def _resumed(setting: Setting, before: LayoutName, after: LayoutName) -> FlowSol
 
 
 def devices(setting: Setting) -> list[Check]:
-    """Results of another device equal those of the CPU."""
+    """Check that the results of another device equal those of the CPU."""
     if not parse_device(setting.device).is_gpu:
         return []
-    sites, model = everything_at_once(setting.quick)
+    sites, model = combined_case(setting.quick)
     differing = 0
     for layout in LAYOUT_NAMES:
         cpu, other = FlowSolver(sites, model, layout=layout), setting.solver(sites, model, layout=layout)
@@ -89,7 +89,7 @@ def devices(setting: Setting) -> list[Check]:
 
 def state_digest(world: World, layout: LayoutName, quick: bool) -> str:
     """Return a hash of the state of all ranks after `_STEPS` steps."""
-    sites, model = everything_at_once(quick)
+    sites, model = combined_case(quick)
     solver = FlowSolver(sites, model, layout=layout, world=world)
     solver.advance(_STEPS)
     state = solver.state()
@@ -101,7 +101,7 @@ def state_digest(world: World, layout: LayoutName, quick: bool) -> str:
 
 
 def ranks(setting: Setting) -> list[Check]:
-    """One to four ranks, started by mpiexec, give the same state in every layout."""
+    """Check that one to four ranks, started by mpiexec, give the same state in every layout."""
     launcher = Path(sys.executable).with_name("mpiexec")
     command = str(launcher) if launcher.exists() else shutil.which("mpiexec")
     if command is None or importlib.util.find_spec("mpi4py") is None:
@@ -125,7 +125,7 @@ def ranks(setting: Setting) -> list[Check]:
 
 
 def print_digests() -> None:
-    """Print the digests of all layouts on rank 0; run by each job of `ranks`."""
+    """Print the digests of all layouts on rank 0; every job of `ranks` calls this function."""
     world = World.from_mpi()
     for layout in LAYOUT_NAMES:
         digest = state_digest(world, layout, sys.argv[-1] == "quick")
@@ -134,11 +134,11 @@ def print_digests() -> None:
 
 
 def geometry_files(setting: Setting) -> list[Check]:
-    """Writing, reading and writing a geometry again gives the same bytes."""
+    """Check that a geometry file is identical after it has been written, read and written again."""
     from seiche.io.formats.gmy import read_gmy
     from seiche.io.formats.gmy_write import write_gmy
 
-    sites, _ = everything_at_once(setting.quick)
+    sites, _ = combined_case(setting.quick)
     with tempfile.TemporaryDirectory() as folder:
         first, second = Path(folder, "first.gmy"), Path(folder, "second.gmy")
         write_gmy(first, sites)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Iolet conditions: effective position of two pressure rules, computed profiles of ducts, Windkessel outlets."""
+"""Iolet conditions: effective position of two pressure rules, computed duct profiles, Windkessel outlets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TILTED = (1.0, 0.3, 0.2)
 
 
 def _gradient(setting: Setting, sites: SiteSet, axis: tuple[float, ...], length: float, scheme: str) -> float:
-    """Return the density gradient in the middle half of a tube over that between its end planes, minus 1."""
+    """Return the density gradient in the middle half of a tube divided by that between its end planes, minus 1."""
     viscosity, excess = 0.5, 1e-4
     ends = (PressureIolet(1 + excess, scheme=scheme), PressureIolet(scheme=scheme))
     solver = setting.solver(sites, FlowModel(Newtonian(viscosity), iolets=ends))
@@ -46,11 +46,11 @@ def _distance_beyond(sites: SiteSet, axis: tuple[float, ...]) -> float:
 
 
 def pressure_schemes(setting: Setting) -> list[Check]:
-    """The gradient between two pressures against the imposed one, in tubes along the lattice and tilted.
+    """Compare the gradient between two pressures with the imposed one, in lattice-aligned and tilted tubes.
 
-    Nash's rule returns no shear stress: its ends disturb the flow over a length proportional to the radius, so the
+    Nash's rule imposes no shear stress: the ends disturb the flow over a length proportional to the radius, so the
     error hardly decreases. Anti-bounce-back with the stress imposes the pressure (exactly for developed flow) at the
-    sites of the opening, half a spacing inside its plane. The error of the gradient is thus of first order, and of
+    sites of the opening, half a spacing inside its plane. The error of the gradient is thus of first order, or of
     second order if the length is measured between those sites.
     """
     radii = (6.0, 12.0) if setting.quick else (6.0, 12.0, 24.0)
@@ -83,7 +83,7 @@ def pressure_schemes(setting: Setting) -> list[Check]:
 
 
 def duct_inlet(setting: Setting) -> list[Check]:
-    """A square inlet with its computed profile: maximum 2.0962 times the mean, flow rate, profile at half length."""
+    """Check a square inlet with a computed profile: maximum over mean (2.0962), flow rate, profile at half length."""
     edges = (9, 15, 25) if setting.quick else (9, 17, 33, 65)
     errors = []
     for edge in edges:
@@ -109,7 +109,7 @@ def duct_inlet(setting: Setting) -> list[Check]:
 
 
 def circuit_pressure(outlet: WindkesselIolet, flow: Floats) -> Floats:
-    """Return the pressure minus cs^2 of the circuit of `outlet` at the times of `flow` (outflow per step), by RK4.
+    """Return the circuit pressure of `outlet` minus cs^2 at the times of `flow` (outflow per step), by RK4.
 
     The flow is interpolated linearly.
     """
@@ -132,9 +132,9 @@ def circuit_pressure(outlet: WindkesselIolet, flow: Floats) -> Floats:
 
 
 def windkessel(setting: Setting) -> list[Check]:
-    """The pressure at a Windkessel outlet against its ODE, driven by the outflow of the tube.
+    """Compare the pressure at a Windkessel outlet with the solution of its ODE, driven by the outflow of the tube.
 
-    Constant flow over five times the time constant, and oscillating flow; both rules.
+    The flow is constant for five times the time constant, or oscillates; both pressure rules are used.
     """
     sites = shapes.tube(4.0, 12.0, 1.0)
     steps, checks = (2500 if setting.quick else 6000), []
@@ -167,7 +167,7 @@ def windkessel(setting: Setting) -> list[Check]:
 
 
 def mixed_balance(setting: Setting) -> list[Check]:
-    """The change of the mass in every step equals the iolet flow, with tables, circuits and both rules."""
+    """Check that the change of mass in every step equals the iolet flow, with tables, circuits and both rules."""
     sites = shapes.tube(5.3, 16.0, 1.0, axis=(1.0, 0.2, 0.1))
     pulse = TimeTable(np.array([0.0, 10.0, 40.0]), np.array([0.01, 0.03, 0.01]), repeat=True)
     inlet, worst = VelocityIolet(0.0, table=pulse, profile=developed_profile(sites, 0), ramp=10.0), 0.0

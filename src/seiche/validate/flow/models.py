@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Other velocity sets, collisions, viscosity laws and site forces than the defaults, against exact solutions."""
+"""Velocity sets, collisions, viscosity laws and site forces other than the defaults, against exact solutions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SOUND = "Landau, Lifshitz, Fluid Mechanics, section 79"
 _CASSON = "Casson fluid; quadrature"
 _KOLMOGOROV = "Meshalkin, Sinai 1961, J. Appl. Math. Mech. 25 1700"
 
-#: Collisions of the checks.
+#: Names and collision operators of the checks.
 _COLLISIONS: tuple[tuple[str, Collision], ...] = (("TRT", Trt()), ("MRT", Mrt(bulk=1.2, even=1.4)))
 
 
@@ -33,7 +33,7 @@ def _newtonian(viscosity: float, collision: Collision, **options: Any) -> FlowMo
 
 
 def shear_waves(setting: Setting) -> list[Check]:
-    """The effective viscosity of each set and collision, from the decay of u_y = sin(k x)."""
+    """Check the effective viscosity of each velocity set and collision, from the decay of u_y = sin(k x)."""
     checks = []
     for name, (collision_name, collision) in product(VELOCITY_SETS, _COLLISIONS):
         worst = shear_wave_error(setting, partial(_newtonian, collision=collision, velocity_set=name))
@@ -44,7 +44,7 @@ def shear_waves(setting: Setting) -> list[Check]:
 
 
 def sound_waves(setting: Setting) -> list[Check]:
-    """A travelling sound wave decays as exp(-k^2 (4/3 nu + nu_bulk) t/2), nu_bulk = (2/9)(1/omega_b - 1/2)."""
+    """Check the decay exp(-k^2 (4/3 nu + nu_bulk) t/2) of a sound wave, with nu_bulk = (2/9)(1/omega_b - 1/2)."""
     size, viscosity, worst = (64 if setting.quick else 128), 0.02, 0.0
     k = 2 * np.pi / size
     sites = shapes.box((size, 1, 1))
@@ -68,7 +68,7 @@ def sound_waves(setting: Setting) -> list[Check]:
 
 
 def plane_channels(setting: Setting) -> list[Check]:
-    """Half-way walls are exactly in place at 3/16 for every velocity set and collision, in the limit of slow flow."""
+    """Check that half-way walls have no slip at 3/16 for every velocity set and collision, in slow flow."""
     height, force, checks = (9 if setting.quick else 32), 1e-10, []
     sites = shapes.channel(float(height), 1.0, 1.0, 1.0)
     z = positions(sites)[:, 2]
@@ -86,7 +86,7 @@ def plane_channels(setting: Setting) -> list[Check]:
 def _between_plates(
     setting: Setting, name: str, fluid_of: dict[int, tuple[ShearThinning, float]], reference: str, bound: float
 ) -> list[Check]:
-    """Compare fluids between plates with the quadrature of their law; `fluid_of` has fluid and force by height."""
+    """Compare fluids between plates with the quadrature of their law; `fluid_of` maps heights to fluid and force."""
     errors = []
     for height, (fluid, force) in fluid_of.items():
         sites = shapes.channel(float(height), 1.0, 1.0, 1.0)
@@ -104,7 +104,7 @@ def _between_plates(
 
 
 def casson_channel(setting: Setting) -> list[Check]:
-    """Human blood with a yield stress: an almost rigid core, and shear at the walls."""
+    """Check human blood with a yield stress: an almost rigid core, and shear at the walls."""
     fluids: dict[int, tuple[ShearThinning, float]] = {}
     for height in (8, 16, 32) if setting.quick else (8, 16, 32, 64):
         scale = 16 / height  # diffusive scaling gives the same flow on every lattice
@@ -113,7 +113,7 @@ def casson_channel(setting: Setting) -> list[Check]:
 
 
 def power_law_channel(setting: Setting) -> list[Check]:
-    """The profile u ~ 1 - |2 z/H - 1|^(1 + 1/n) at shear rates within the limits of the law."""
+    """Check the profile u ~ 1 - |2 z/H - 1|^(1 + 1/n) at shear rates within the limits of the law."""
     fluids: dict[int, tuple[ShearThinning, float]] = {}
     n = 0.5
     for height in (8, 16, 32) if setting.quick else (8, 16, 32, 64):
@@ -132,7 +132,7 @@ def power_law_channel(setting: Setting) -> list[Check]:
 
 
 def power_law_pipe(setting: Setting) -> list[Check]:
-    """In a pipe u = n/(n + 1) (g/2K)^(1/n) (R^(1 + 1/n) - r^(1 + 1/n)); errors averaged over axis positions."""
+    """Check u = n/(n + 1) (g/2K)^(1/n) (R^(1 + 1/n) - r^(1 + 1/n)) in a pipe, averaging errors over axis positions."""
     n, errors, random = 0.5, [], np.random.default_rng(1)
     radii = (4.3, 6.2, 8.7, 12.4) if setting.quick else (4.3, 6.2, 8.7, 12.4, 17.6, 24.8)
     for radius in radii:
@@ -161,7 +161,7 @@ def power_law_pipe(setting: Setting) -> list[Check]:
 
 
 def kolmogorov_flow(setting: Setting) -> list[Check]:
-    """A site force g sin(k z) drives u = g/(nu k^2) sin(k z)."""
+    """Check the flow u = g/(nu k^2) sin(k z) that a site force g sin(k z) drives."""
     sizes, errors = (8, 16, 32) if setting.quick else (16, 32, 64, 128), []
     viscosity = 0.1
     for size in sizes:

@@ -16,14 +16,14 @@ from seiche.report.figures import convergence_figure, observed_order
 from seiche.validate.check import Check, Setting, positions, relative_error, velocity
 from seiche.validate.flow.conservation import imbalance, mass_drifts
 from seiche.validate.flow.decay import shear_wave_error, taylor_green_errors
-from seiche.validate.flow.equality import different, everything_at_once
+from seiche.validate.flow.equality import combined_case, different
 from seiche.validate.flow.steady import convergence_by_radius, plates_plot, plates_profile, shifted_pipe
 
 _LATT = "Latt, Chopard 2006, doi:10.1016/j.matcom.2006.05.017"
 _TAYLOR = "Taylor, Green 1937, doi:10.1098/rspa.1937.0036"
 _TRT = "Ginzburg, Verhaeghe, d'Humieres 2008, Commun. Comput. Phys. 3 427"
 _CARREAU = "Yasuda, Armstrong, Cohen 1981, doi:10.1007/BF01513059"
-#: Periodic directions are whole tiles.
+#: Tile edge, of which the periods are multiples.
 _TILE = 8
 _FORCE = 1e-6
 
@@ -33,7 +33,7 @@ def _solver(setting: Setting, *arguments: object, **options: object) -> FlowSolv
 
 
 def decay(setting: Setting) -> list[Check]:
-    """The viscosity of a shear wave, and the order of Taylor-Green vortices."""
+    """Check the viscosity of a shear wave and the order of accuracy for Taylor-Green vortices."""
     options: Any = {"width": _TILE, "layout": "moments"}
     worst = shear_wave_error(setting, lambda nu: FlowModel(Newtonian(nu), Regularised()), **options)
     sizes = (16, 24, 40) if setting.quick else (16, 32, 64, 128)
@@ -48,7 +48,10 @@ def decay(setting: Setting) -> list[Check]:
 
 
 def walls(setting: Setting) -> list[Check]:
-    """Half-way walls: the slip of magic number (tau - 1/2)/2, zero at tau = 7/8; first order in a staircase pipe."""
+    """Check half-way walls: slip of the magic number (tau - 1/2)/2, zero at tau = 7/8.
+
+    First order in a staircase pipe.
+    """
     height, error = (9 if setting.quick else 32), 0.0
     sites = shapes.channel(float(height), float(_TILE), float(_TILE), 1.0)
     z = positions(sites)[:, 2]
@@ -80,7 +83,7 @@ def walls(setting: Setting) -> list[Check]:
 
 
 def blood(setting: Setting) -> list[Check]:
-    """Human blood between plates at shear rates where its viscosity falls by a factor of ten."""
+    """Check human blood between plates at shear rates at which its viscosity decreases by a factor of ten."""
     heights = (8, 16) if setting.quick else (8, 16, 32)
     errors = []
     for height in heights:
@@ -99,7 +102,7 @@ def blood(setting: Setting) -> list[Check]:
 
 
 def balance(setting: Setting) -> list[Check]:
-    """Mass between walls, and mass against the flow through iolets."""
+    """Check the mass between walls, and the mass balance with the flow through iolets."""
     closed = FlowModel(Newtonian(0.05), Regularised())
     checks = mass_drifts(setting, closed, 500 if setting.quick else 10_000, "moments, ", layout="moments")
     sites = shapes.tube(5.3, 16.0, 1.0, axis=(1.0, 0.2, 0.1))
@@ -110,8 +113,8 @@ def balance(setting: Setting) -> list[Check]:
 
 
 def equality(setting: Setting) -> list[Check]:
-    """Moments and stored populations agree bitwise with this collision, also after a restart."""
-    sites, model = everything_at_once(setting.quick)
+    """Check that moments and stored populations agree bitwise with this collision, also after a restart."""
+    sites, model = combined_case(setting.quick)
     model = FlowModel(model.rheology, Regularised(), model.iolets, model.body_force)
     solvers = [setting.solver(sites, model, layout=layout) for layout in ("list-ab", "moments", "moments", "list-ab")]
     populations, moments, restarted, as_populations = solvers

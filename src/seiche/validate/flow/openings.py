@@ -33,7 +33,7 @@ def _from_axis(sites: SiteSet) -> Floats:
 
 
 def pressure_tube(setting: Setting) -> list[Check]:
-    """Poiseuille's flow rate between two pressures.
+    """Check Poiseuille's flow rate between two pressures.
 
     The flow rate of a staircase tube differs from that of a round one. It is therefore compared with a periodic tube of
     the same sites, under a force equal to the pressure gradient in the middle half of the tube: bound 1 %. Nash's rule
@@ -69,7 +69,7 @@ def pressure_tube(setting: Setting) -> list[Check]:
 
 
 def parabolic_tube(setting: Setting) -> list[Check]:
-    """A parabolic inlet gives parabolic flow everywhere: mass flow, and profile at half length."""
+    """Check that the flow behind a parabolic inlet is parabolic everywhere: mass flow, and profile at half length."""
     radius, viscosity, mean = (8.4 if setting.quick else 16.4), 1 / 6, 1e-4
     length = 3 * round(radius)
     sites = shapes.tube(radius, float(length), 1.0)
@@ -95,7 +95,7 @@ def parabolic_tube(setting: Setting) -> list[Check]:
 
 
 def _pulse(setting: Setting, alpha: float, viscosity: float) -> tuple[Floats, Complexes, Complexes]:
-    """Return r/a, and measured and exact complex velocities at half length relative to the imposed mean."""
+    """Return r/a, and the measured and exact complex velocities at half length, relative to the imposed mean."""
     radius, length, mean = 20.0, 20, 1e-4
     period = _SAMPLES * round(2 * np.pi * radius**2 / (alpha**2 * viscosity) / _SAMPLES)
     viscosity = 2 * np.pi / period * radius**2 / alpha**2
@@ -119,10 +119,10 @@ def _pulse(setting: Setting, alpha: float, viscosity: float) -> tuple[Floats, Co
 
 
 def pulsating_tube(setting: Setting) -> list[Check]:
-    """Womersley flow with a radius of 20 sites, inlet velocity and outlet pressure, compared at half length.
+    """Check Womersley flow at half length, with a radius of 20 sites, inlet velocity and outlet pressure.
 
-    Amplitude and phase are those of the projection of the complex velocity in the section on the exact profile. The L2
-    difference of the profiles, which includes the staircase walls, is recorded.
+    Amplitude and phase are those of the complex velocity in the section projected onto the exact profile. The L2
+    difference between the profiles, which includes the effect of the staircase walls, is recorded.
     """
     checks = []
     for alpha, viscosity in ((1.0, 0.35), (4.0, 0.06), (12.0, 0.006)):

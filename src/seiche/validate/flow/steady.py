@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Steady force-driven flow along straight walls: plane channel, duct, pipe, and shear-thinning blood."""
+"""Steady force-driven flow along straight walls: plane channel, duct and pipe, and shear-thinning blood."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from seiche.flow.model import Bgk, CarreauYasuda, Collision, FlowModel, Newtonia
 from seiche.report.figures import convergence_figure, observed_order, profile_figure
 from seiche.validate.check import Check, Floats, Setting, positions, relative_error, velocity
 
-#: Plots errors over the radius of a tube.
+#: Function that plots errors against the tube radius.
 convergence_by_radius = partial(convergence_figure, x_label="radius (sites)")
 _TRT = "Ginzburg, Verhaeghe, d'Humieres 2008, Commun. Comput. Phys. 3 427"
 _GUO = "Guo, Zheng, Shi 2002, doi:10.1103/PhysRevE.65.046308"
 _WHITE = "White, Viscous Fluid Flow, section 3-3.3"
 _CARREAU = "Yasuda, Armstrong, Cohen 1981, doi:10.1007/BF01513059"
-#: Small enough to neglect compressibility, large enough for the rounding of the populations.
+#: Body force: small enough for compressibility to be negligible, large compared with rounding of the populations.
 _FORCE = 1e-6
 
 
 def settled(setting: Setting, sites: SiteSet, model: FlowModel, slowest: float) -> Floats:
-    """Return the steady velocity, after a mode with decay exp(-slowest t) is reduced by 17 decades."""
+    """Return the steady velocity, after the slowest mode, exp(-slowest t), has decayed by 17 decades."""
     solver = setting.solver(sites, model)
     solver.advance(int(np.log(1e17) / slowest) + 20)
     return velocity(solver)
 
 
 def plane_channel(setting: Setting) -> list[Check]:
-    """Half-way walls: TRT at 3/16 is exact for every tau, BGK slips by (g/2 nu)(4/3 (tau - 1/2)^2 - 1/4)."""
+    """Check half-way walls: no slip for TRT at 3/16 and every tau; slip (g/2 nu)(4/3 (tau - 1/2)^2 - 1/4) for BGK."""
     height = 9 if setting.quick else 32
     sites = shapes.channel(float(height), 1.0, 1.0, 1.0)
     z = positions(sites)[:, 2]
@@ -75,7 +75,7 @@ def square_duct_ratio() -> float:
 
 
 def square_duct(setting: Setting) -> list[Check]:
-    """Half-way walls: second order, and a ratio of maximum to mean velocity of 2.0962."""
+    """Check half-way walls: second order, and a ratio of maximum to mean velocity of 2.0962."""
     edges = (9, 15, 25) if setting.quick else (9, 17, 33, 65)
     exact, errors, ratio = square_duct_ratio(), [], 0.0
     for edge in edges:
@@ -106,7 +106,7 @@ def shifted_pipe(radius: float, y: float, z: float, length: float = 1.0) -> Site
 
 
 def round_pipe(setting: Setting) -> list[Check]:
-    """A staircase pipe: first order. Errors are averaged over axis positions, since single ones scatter."""
+    """Check first-order accuracy in a staircase pipe, averaging errors over axis positions because of their scatter."""
     radii = (4.3, 6.2, 8.7, 12.4, 17.6) if setting.quick else (4.3, 6.2, 8.7, 12.4, 17.6, 24.8, 35.1, 49.6)
     random = np.random.default_rng(1)
     profile, flow = [], []
@@ -133,9 +133,9 @@ def round_pipe(setting: Setting) -> list[Check]:
 
 
 def reynolds_only(setting: Setting) -> list[Check]:
-    """With a fixed magic number, the flow in a staircase pipe depends on the Reynolds number only, not on tau.
+    """Check that, for a fixed magic number, flow in a staircase pipe depends only on the Reynolds number, not on tau.
 
-    The forces give the same u/nu for every tau, small enough to neglect compressibility.
+    The forces give the same u/nu for every tau, and velocities for which compressibility is negligible.
     """
     sites = shifted_pipe(6.2 if setting.quick else 12.4, 0.3, 0.1)
     size = 0.5 * sites.shape[1]
@@ -176,7 +176,7 @@ def plates_profile(fluid: ShearThinning, force: float, height: float, z: Floats)
 def plates_plot(
     fluid: ShearThinning, force: float, height: int, measured: tuple[Floats, Floats]
 ) -> Callable[[Path], None]:
-    """Return a function that plots a `measured` profile (positions, velocities) and that by quadrature."""
+    """Return a function that plots a `measured` profile (positions, velocities) and the one obtained by quadrature."""
     line = np.linspace(0.0, height, 200)
     return partial(
         profile_figure,
@@ -189,7 +189,7 @@ def plates_plot(
 
 
 def blood_channel(setting: Setting) -> list[Check]:
-    """Human blood between plates at shear rates where its viscosity falls by a factor of ten."""
+    """Check human blood between plates at shear rates at which its viscosity decreases by a factor of ten."""
     heights = (8, 16) if setting.quick else (8, 16, 32, 64)
     errors, viscosity_error = [], 0.0
     for height in heights:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Flow in a bifurcation: a symmetric one divides the flow evenly and conserves mass."""
+"""Flow in a symmetric bifurcation, which divides the flow evenly and conserves mass."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SYMMETRY = "symmetry; conservation of mass"
 
 
 def symmetric_bifurcation(radius: float) -> SiteSet:
-    """Return a vessel of `radius` sites with two equal daughters; y = 0 is between two layers of sites."""
+    """Return a vessel of `radius` sites with two equal branches; y = 0 is midway between two layers of sites."""
     parent = 1.5e-3
     spacing = parent / radius
     daughter = parent / 2 ** (1 / 3)  # Murray's law
@@ -29,7 +29,7 @@ def symmetric_bifurcation(radius: float) -> SiteSet:
 
 
 def flow_split(setting: Setting) -> list[Check]:
-    """Pressure-driven flow through a symmetric bifurcation: half of the flow through each daughter."""
+    """Check that pressure-driven flow divides equally between the two branches of a symmetric bifurcation."""
     radius = 5.0 if setting.quick else 12.0
     sites = symmetric_bifurcation(radius)
     iolets = (PressureIolet(1.0005), PressureIolet(1.0), PressureIolet(1.0))

@@ -28,8 +28,8 @@ _LADD = "Ladd 1994, doi:10.1017/S0022112094001771"
 _FORCE = 1e-7
 _TILT = np.array([2.0, 1.0, 0.0]) / 5**0.5
 
-#: Velocity relative to the lid at Re = 100, Ghia et al. 1982, tables I and II: parallel to the lid on the vertical
-#: centre line at heights y, and normal to it on the horizontal one at x.
+#: Velocity relative to that of the lid at Re = 100 (Ghia et al. 1982, tables I and II): u, parallel to the lid, on the
+#: vertical centre line at heights y, and v, normal to it, on the horizontal centre line at positions x.
 GHIA_Y = (0.9766, 0.9688, 0.9609, 0.9531, 0.8516, 0.7344, 0.6172, 0.5, 0.4531, 0.2813, 0.1719, 0.1016, 0.0703, 0.0625)
 GHIA_U = np.array((
     0.84123, 0.78871, 0.73722, 0.68717, 0.23151, 0.00332, -0.13641,
@@ -43,13 +43,13 @@ GHIA_V = np.array((
 
 
 def _solver(setting: Setting, sites: SiteSet, model: FlowModel, tile: int) -> FlowSolver:
-    """Return a solver of the model; with `tile` > 1 in moment storage with the regularised collision."""
+    """Return a solver of the model; for `tile` > 1 with the regularised collision in moment storage."""
     options: dict[str, Any] = {"layout": "moments"} if tile > 1 else {}
     return setting.solver(sites, replace(model, collision=Regularised()) if tile > 1 else model, **options)
 
 
 def tilted_pipe(radius: float, y: float, z: float, tile: int = 1) -> tuple[SiteSet, Floats]:
-    """Return a pipe along (2, 1, 0) with its axis through (0, y, z), and the distance of each site from the axis.
+    """Return a pipe along (2, 1, 0) whose axis passes through (0, y, z), and the distance of each site from the axis.
 
     Its periods are multiples of `tile`.
     """
@@ -71,7 +71,7 @@ def tilted_pipe(radius: float, y: float, z: float, tile: int = 1) -> tuple[SiteS
 def _pipe_errors(
     setting: Setting, sites: SiteSet, r: Floats, axis: Floats, radius: float, *, tile: int = 1
 ) -> tuple[float, float, float]:
-    """Return errors of the velocity (L2), of the mean wall shear stress and of that of the wall sites (L2)."""
+    """Return errors of the velocity (L2), of the mean wall shear stress, and of its values at the wall sites (L2)."""
     viscosity = 1 / 6
     force = _FORCE * axis
     model = FlowModel(Newtonian(viscosity), body_force=(force[0], force[1], force[2]), walls=Walls("bouzidi"))
@@ -86,9 +86,9 @@ def _pipe_errors(
 
 
 def pipes(setting: Setting) -> list[Check]:
-    """Force-driven pipes along the lattice and tilted: second order. Errors are averaged over axis positions.
+    """Check second-order accuracy in lattice-aligned and tilted force-driven pipes, averaged over axis positions.
 
-    The wall shear stress at the wall sites is compared with the exact one at their positions.
+    The wall shear stress at the wall sites is compared with the exact stress at their positions.
     """
     random, axial = np.random.default_rng(2), np.array([1.0, 0.0, 0.0])
     checks = []
@@ -123,12 +123,12 @@ def pipes(setting: Setting) -> list[Check]:
     return checks
 
 
-def _lid(height: float, places: Floats) -> npt.NDArray[np.bool_]:
-    return np.asarray(places[:, 2] > height - 0.25)
+def _lid(height: float, points: Floats) -> npt.NDArray[np.bool_]:
+    return np.asarray(points[:, 2] > height - 0.25)
 
 
 def plane_couette(setting: Setting) -> list[Check]:
-    """Half-way plates, one of them moving: a linear profile to rounding for any tau and collision."""
+    """Check the linear profile between half-way plates, one moving: exact to rounding for any tau and collision."""
     height = 8.0
     sites = shapes.channel(height, 1.0, 1.0, 1.0)
     z, worst = positions(sites)[:, 2], 0.0
@@ -142,8 +142,8 @@ def plane_couette(setting: Setting) -> list[Check]:
     return [Check("plane Couette flow: straight line", worst, 1e-12, reference=_LADD)]
 
 
-def _within(radius: float, places: Floats) -> npt.NDArray[np.bool_]:
-    return np.asarray(np.hypot(places[:, 0], places[:, 1]) < radius)
+def _within(radius: float, points: Floats) -> npt.NDArray[np.bool_]:
+    return np.asarray(np.hypot(points[:, 0], points[:, 1]) < radius)
 
 
 def ring(inner: float, outer: float, length: int = 1) -> SiteSet:
@@ -173,7 +173,7 @@ def _ring_error(setting: Setting, inner: float, kind: WallKind, tile: int = 1) -
 
 
 def round_couette(setting: Setting) -> list[Check]:
-    """A rotating inner cylinder in one of twice its radius: u = a r + b/r, second order."""
+    """Check u = a r + b/r, to second order, between a rotating cylinder and an outer one of twice its radius."""
     radii = (4.2, 6.1, 8.6, 12.3) if setting.quick else (4.2, 6.1, 8.6, 12.3, 17.4, 24.6)
     kinds: tuple[WallKind, ...] = ("bounce-back", "bouzidi")
     errors = {str(kind): [_ring_error(setting, inner, kind) for inner in radii] for kind in kinds}
@@ -191,7 +191,7 @@ def _centre_line(values: Floats, edge: int, at: Sequence[float]) -> Floats:
 
 
 def driven_cavity(setting: Setting) -> list[Check]:
-    """A square cavity with a moving lid at Re = 100, against published velocities on its centre lines."""
+    """Compare a lid-driven square cavity at Re = 100 with published velocities on its centre lines."""
     edge, speed = (33 if setting.quick else 65), 0.1
     sites = shapes.duct(float(edge), float(edge), 1.0, 1.0)
     lid = MovingWall("lid", (0.0, speed, 0.0), patch=partial(_lid, float(edge)))
@@ -217,16 +217,16 @@ def driven_cavity(setting: Setting) -> list[Check]:
 def _pressure_errors(
     setting: Setting, axis: tuple[float, float, float], radius: float, tile: int = 1
 ) -> tuple[float, float, float]:
-    """Return errors (L2) of velocity and of pressure off the wall, and the error of the gradient in the middle half."""
+    """Return errors (L2) of velocity and of pressure away from the wall, and of the gradient in the middle half."""
     viscosity, length, excess = 1 / 6, 4 * radius, 4e-3 / radius**2
     sites = shapes.tube(radius, length, 1.0, axis=axis)
     ends = (PressureIolet(1 + excess, scheme="plane"), PressureIolet(scheme="plane"))
     solver = _solver(setting, sites, FlowModel(Newtonian(viscosity), iolets=ends, walls=Walls("bouzidi")), tile)
     solver.advance(int(12 * radius**2 / (5.783 * viscosity)) + 30 * round(length))
     along = np.array(axis) / np.linalg.norm(axis)
-    place = positions(sites)
-    z = place @ along
-    r = np.linalg.norm(place - z[:, None] * along, axis=1)
+    points = positions(sites)
+    z = points @ along
+    r = np.linalg.norm(points - z[:, None] * along, axis=1)
     fields = solver.fields(["velocity", "density"])
     speed = CS2 * excess / length / (4 * viscosity) * (radius**2 - r**2)
     exact = excess * (1 - z / length)
@@ -242,9 +242,9 @@ def _pressure_errors(
 
 
 def pressure_tubes(setting: Setting) -> list[Check]:
-    """Tubes between pressures imposed in the planes, with interpolated walls: second order in every direction.
+    """Check second-order accuracy of pressures imposed in iolet planes with interpolated walls, in every direction.
 
-    Errors cover the tubes including their ends.
+    The errors include the ends of the tubes.
     """
     radii = (4.3, 6.2, 8.7) if setting.quick else (4.3, 6.2, 8.7, 12.4)
     checks = []
@@ -265,7 +265,7 @@ def pressure_tubes(setting: Setting) -> list[Check]:
 
 
 def in_moments(setting: Setting) -> list[Check]:
-    """The same walls and pressures in moment storage: second order, and a linear profile between plates."""
+    """Check the same walls and pressures in moment storage: second order, and a linear profile between plates."""
     tile, radii = MOMENT_EDGE, (4.3, 6.2, 8.7) if setting.quick else (4.3, 6.2, 8.7, 12.4, 17.6)
     random, errors = np.random.default_rng(2), dict[str, list[float]](along=[], tilted=[], turning=[])
     for radius in radii:
@@ -304,7 +304,7 @@ def in_moments(setting: Setting) -> list[Check]:
 
 
 def mass_drift(setting: Setting) -> list[Check]:
-    """Interpolated walls conserve the mass of a closed pipe in steady flow."""
+    """Check that interpolated walls conserve the mass of a closed pipe in steady flow."""
     sites = shifted_pipe(6.3, 0.3, 0.1)
     solver = setting.solver(sites, FlowModel(Newtonian(0.05), body_force=(1e-5, 0.0, 0.0), walls=Walls("bouzidi")))
     before = solver.monitor().mass

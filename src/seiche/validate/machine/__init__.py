@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks of the models of data movement and of the observation of runs."""
+"""Checks of the data-movement models and of the measurements of runs."""
 
 from __future__ import annotations
 

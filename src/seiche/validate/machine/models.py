@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks of the models of data movement: recovery of known parameters, published tables, corrected laws."""
+"""Checks of the data-movement models: recovery of known parameters, published tables, corrected laws."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from seiche.validate.check import Check, Setting
 
 _PAPER = "Bienz, Olson, Gropp, Lockhart, arXiv:2010.10378"
 _TWO = Curve((Piece(4, 8192, 1e-6, 4e-10), Piece(16384, 1 << 21, 6e-6, 5e-11)))
-#: Number of messages of s bytes off node above which staging is faster, from the printed tables I and II; 0: never.
+#: Number of inter-node messages of s bytes above which staging is faster, from the published tables I and II; 0: never.
 _SIZES = (128, 1024, 4096, 8192, 16384, 32768, 65536, 131072, 524288)
 _CROSSOVERS = {
     "summit": (6.1, 7.7, 10.9, 24.6, 0.0, 0.0, 27.5, 6.8, 1.2),
@@ -49,7 +49,7 @@ def protocols(setting: Setting) -> list[Check]:
 
 
 def recovered_terms(setting: Setting) -> list[Check]:
-    """Return the errors of injection rate, gap and engine sharing fitted to times with one percent of noise."""
+    """Return the errors of injection rate, gap and copy-engine sharing fitted to times with one per cent noise."""
     del setting
     random = np.random.default_rng(2)
 
@@ -72,7 +72,7 @@ def recovered_terms(setting: Setting) -> list[Check]:
 
 
 def printed_tables(setting: Setting) -> list[Check]:
-    """Return the largest differences of the crossovers of staging from those of the published tables."""
+    """Return the largest differences between staging crossovers and those of the published tables."""
     del setting
     checks = []
     for name, expected in _CROSSOVERS.items():
@@ -97,7 +97,7 @@ def printed_tables(setting: Setting) -> list[Check]:
 
 
 def this_machine(setting: Setting) -> list[Check]:
-    """Return measurements of this device: launches, bandwidth, and the error of the fit of copies."""
+    """Return measurements of this device: launch times, bandwidth, and the error of the copy-time fit."""
     backend = open_backend(setting.device, setting.threads)
     rate = copy_bandwidth(backend, World.serial())
     launch = launches(backend)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks of the observation of runs: published efficiencies, traces with known results, plans, cost of timers."""
+"""Checks of run measurements: published efficiencies, traces with known results, plans, timer overhead."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from seiche.solver.replay import GRAPH_STEPS
 from seiche.validate.check import Check, Setting
 
 _POP = "HemeLB_GPU on JUWELS, POP2_AR_065 (2020)"
-#: Runs on 1 to 32 nodes without output: GPUs, seconds, parallel and global efficiency as printed.
+#: Runs on 1 to 32 nodes without output: GPUs, seconds, and parallel and global efficiencies as published.
 _PUBLISHED = (
     (4, 137.73, 0.68, 0.68),
     (8, 82.33, 0.57, 0.57),
@@ -38,16 +38,16 @@ _PUBLISHED = (
     (64, 10.87, 0.59, 0.54),
     (128, 6.66, 0.51, 0.44),
 )
-#: Edge of the boxes that are stepped, and ranks of a plan.
+#: Edges of the simulated boxes (full and quick), and number of ranks of a plan.
 _EDGE, _QUICK_EDGE, _RANKS = 96, 48, 4
-#: Largest fraction of a step that timing may take.
+#: Largest acceptable fraction of a step spent on timing.
 _OVERHEAD = 0.01
-#: Largest fraction of a run that writing the trace may take, and number of traced steps (GPU: graphs).
+#: Largest acceptable fraction of a run spent on writing the trace, and number of traced steps (GPU: graphs).
 _TRACE_OVERHEAD, _TRACED = 0.02, 3200
 
 
 def efficiencies(setting: Setting) -> list[Check]:
-    """Return the errors of published global efficiencies and of traces whose efficiencies are known."""
+    """Return the errors for published global efficiencies and for traces with known efficiencies."""
     del setting
     count, seconds, parallel, _ = _PUBLISHED[0]
     first = Efficiency(count, seconds, parallel, 1.0)
@@ -70,7 +70,7 @@ def efficiencies(setting: Setting) -> list[Check]:
 
 
 def _alternating_ranks() -> tuple[Sample, Sample]:
-    """Return steps of two ranks: both work for two seconds, rank 1 half a second after rank 0 has finished."""
+    """Return steps of two ranks: both work for two seconds, rank 1 from half a second after the end of rank 0."""
     sent, received = Messages("halo", sent=((1, 8),)), Messages("halo", received=((0, 8),))
     first = (Span("work", 0.0, 2.0, True, None), Span("send", 2.0, 2.0, False, sent))
     second = (Span("receive", 0.0, 2.5, False, received), Span("work", 2.5, 4.5, True, None))
@@ -78,7 +78,7 @@ def _alternating_ranks() -> tuple[Sample, Sample]:
 
 
 def plans(setting: Setting) -> list[Check]:
-    """Return differences between a run and its plan, and between plans on one rank and on several."""
+    """Return the differences between a run and its plan, and between plans for one and for several ranks."""
     edge, device = _QUICK_EDGE if setting.quick else _EDGE, parse_device(setting.device).planned
     real = _solver(setting.device, edge, World.serial())
     single_rank, *_ = emulate_ranks(1, lambda world: _planned(device, edge, world))
@@ -123,10 +123,10 @@ def _planned(device: str, edge: int, world: World) -> PlannedRank:
 
 
 def overhead(setting: Setting) -> list[Check]:
-    """Return the cost of timing the stages, relative to a step, and that of writing a trace of these steps.
+    """Return the costs, relative to a step, of timing the stages and of writing a trace of these steps.
 
-    The same loop over empty stages runs with and without timing. The minimum of several repetitions counts. On a GPU
-    steps are replayed as graphs, and only some of the graphs are timed.
+    The same loop over empty stages runs with and without timing, and the minimum over several repetitions is used. On a
+    GPU, steps are replayed as graphs, and only some of the graphs are timed.
     """
     edge = _QUICK_EDGE if setting.quick else _EDGE
     solver = _solver(setting.device, edge, World.serial())
@@ -167,7 +167,10 @@ def overhead(setting: Setting) -> list[Check]:
 
 
 def _trace_seconds(kinds: Sequence[Sequence[Stage]], backend: Backend, step: float) -> float:
-    """Return the time per step (s) of writing the trace of many steps of `step` seconds; on a GPU they are graphs."""
+    """Return the time per step (s) for writing the trace of many steps of `step` seconds.
+
+    On a GPU, steps are graphs.
+    """
     timers = StageTimers(backend.clock())
     timers.set_sample_limit(MAX_STORED_SAMPLES)
     for number in range(_TRACED):
@@ -187,7 +190,7 @@ def _idle(stages: Sequence[Stage]) -> list[Stage]:
 
 
 def _no_work() -> None:
-    """Do nothing, instead of the work of a stage."""
+    """Do nothing, in place of the work of a stage."""
 
 
 def _seconds(work: Callable[[], None]) -> float:

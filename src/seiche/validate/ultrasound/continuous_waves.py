@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Continuous waves against exact solutions: transducers, harmonics, layers of bone, and the order of the schemes."""
+"""Continuous waves against exact solutions: transducers, harmonics, bone layers, and the order of the schemes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FREQUENCY = 5e5
 
 
 def transducers(setting: Setting) -> list[Check]:
-    """Pressure on the axis of a bowl and of a piston in water at 500 kHz, six points per wavelength."""
+    """Check the on-axis pressure of a bowl and of a piston in water at 500 kHz, with six points per wavelength."""
     bowl, piston = (20e-3, 12e-3) if setting.quick else (64e-3, 20e-3)
     checks = []
     for name, size in (("bowl", bowl), ("piston", piston)):
@@ -46,7 +46,7 @@ def transducers(setting: Setting) -> list[Check]:
 
 
 def _on_axis(setting: Setting, name: str, size: float) -> tuple[Floats, Floats]:
-    """Return distances from a source (m), beyond eight points, and the amplitude over that at its surface."""
+    """Return distances from a source (m), beyond eight points, and the amplitude relative to that at its surface."""
     dx, period = C / _FREQUENCY / 6, 20
     before, layer = 14, 10
     length = int((1.3 if name == "bowl" else 2.5) * size / dx) + before + layer
@@ -74,7 +74,7 @@ def _ramped_sine(grid: Grid, frequency: float, ramp: float) -> Floats:
 
 
 def harmonics(setting: Setting) -> list[Check]:
-    """First five harmonics of a plane wave of 5 MPa at 1 MHz, 0.8 shock distances away: Fubini, Mendousse."""
+    """Check five harmonics of a 5 MPa plane wave at 1 MHz, 0.8 shock distances away, against Fubini and Mendousse."""
     from scipy.special import ive, jv
 
     checks = []
@@ -113,7 +113,7 @@ def _harmonics(setting: Setting, alpha: float) -> tuple[Floats, float, float]:
 
 
 def bone(setting: Setting) -> list[Check]:
-    """Transmission at normal incidence through the flat bone of two benchmarks, absorption included."""
+    """Check transmission at normal incidence through the flat bone of two benchmarks, including absorption."""
     checks = []
     for name, (layers, last) in BENCHMARK_PLATES.items():
         exact = float(abs(Plates.named(layers, last, _FREQUENCY).transmission()))
@@ -125,7 +125,7 @@ def bone(setting: Setting) -> list[Check]:
 
 
 def _transmitted(setting: Setting, layers: Any, last_medium: str, scheme: str) -> float:
-    """Return the transmission computed in one dimension, with absorption by relaxation around the frequency."""
+    """Return the transmission computed in one dimension, with absorption by relaxation fitted around the frequency."""
     dx = 0.125e-3 if setting.quick else 0.0625e-3
     refinement = round(0.125e-3 / dx)
     n, first = 640 * refinement, 240 * refinement
@@ -160,7 +160,7 @@ def _transmitted(setting: Setting, layers: Any, last_medium: str, scheme: str) -
 
 
 def contrast(setting: Setting) -> list[Check]:
-    """A wave that crosses a step of the sound speed by 1.8, five points per wavelength, 16 wavelengths, CFL 0.3."""
+    """Check a wave over 16 wavelengths across a sound-speed step of 1.8, five points per wavelength, CFL 0.3."""
     fine = _across(setting, "local4", 0.3 / 8)
     errors = {scheme: relative_error(_across(setting, scheme, 0.3), fine) for scheme in ("exact", "local4")}
     return [
@@ -170,7 +170,7 @@ def contrast(setting: Setting) -> list[Check]:
 
 
 def orders(setting: Setting) -> list[Check]:
-    """Orders in time in a medium with varying sound speed, and the remaining error in space."""
+    """Check the temporal orders in a medium with varying sound speed; the remaining error is spatial."""
     checks, courants = [], np.array([0.4, 0.2, 0.1])
     for scheme, order in (("exact", 2.0), ("local4", 4.0)):
         fine = _across(setting, scheme if scheme == "local4" else "local4", 0.0125, smooth=True)
@@ -184,7 +184,7 @@ def orders(setting: Setting) -> list[Check]:
 
 
 def _across(setting: Setting, scheme: str, cfl: float, *, smooth: bool = False) -> npt.NDArray[np.float64]:
-    """Return a pulse of a carrier after it crossed the slow part of a row into the fast one."""
+    """Return a modulated pulse after it has crossed from the slow into the fast part of a row."""
     n, wave, ratio = (256, 12.0, 1.5) if smooth else (240, 5.0, 1.8)
     x = np.arange(n, dtype=np.float64)
     steepness = 0.1 if smooth else 1e3

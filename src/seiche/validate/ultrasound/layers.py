@@ -21,9 +21,9 @@ from seiche.ultrasound.materials import MATERIALS, TissueMaterial
 
 Floats = npt.NDArray[np.float64]
 Complexes = npt.NDArray[np.complex128]
-#: Neper per metre of 1 dB/cm.
+#: 1 dB/cm in nepers per metre.
 NEPER = 100 / (20 * np.log10(np.e))
-#: Layers (material, thickness in m) of the transcranial benchmarks with flat bone, and the medium after them.
+#: Layers (material, thickness in m) of the transcranial benchmarks with flat bone, and the medium behind them.
 BENCHMARK_PLATES: dict[str, tuple[tuple[tuple[str, float], ...], str]] = {
     "BM3": ((("cortical bone", 6.5e-3),), "water"),
     "BM4": ((("skin", 4e-3), ("cortical bone", 1.5e-3), ("trabecular bone", 4e-3), ("cortical bone", 1e-3)), "brain"),
@@ -32,11 +32,11 @@ BENCHMARK_PLATES: dict[str, tuple[tuple[tuple[str, float], ...], str]] = {
 
 @dataclass(frozen=True)
 class Plates:
-    """Plates (material, thickness in m) between two half-spaces, at a frequency in Hz at which absorption is known.
+    """Plates (material, thickness in m) between two half-spaces, at the frequency (Hz) of the given absorption.
 
     Attributes:
-        layers: plates in the direction of the wave.
-        first, last: materials of the half-spaces before and behind them.
+        layers: plates, ordered in the direction of the wave.
+        first, last: materials of the half-spaces in front of and behind them.
         frequency: Hz.
     """
 
@@ -47,13 +47,13 @@ class Plates:
 
     @classmethod
     def named(cls, layers: Sequence[tuple[str, float]], last: str, frequency: float, first: str = "water") -> Plates:
-        """Return plates of the benchmarks' materials."""
+        """Return plates made of the benchmark materials."""
         parts = [(MATERIALS[name], thick) for name, thick in layers]
         return cls(parts, MATERIALS[first], MATERIALS[last], frequency)
 
     @property
     def thickness(self) -> float:
-        """Return the sum of all thicknesses, m."""
+        """Return the total thickness, m."""
         return float(sum(thick for _, thick in self.layers))
 
     def wave_number(self, material: TissueMaterial) -> complex:
@@ -66,12 +66,12 @@ class Plates:
         return np.asarray(np.where(root.imag > 0, -root, root))
 
     def transmission(self, along: npt.ArrayLike = 0.0) -> Complexes:
-        """Return the pressure behind the plates over that of the arriving wave before them, both at the plates."""
+        """Return the pressure at the back of the plates relative to that of the incident wave at their front."""
         pressure, motion = self._at_the_front(along)
         return np.asarray(2 / (pressure + motion))
 
     def reflection(self, along: npt.ArrayLike = 0.0) -> Complexes:
-        """Return the reflected pressure over that of the arriving wave, both at the front of the plates."""
+        """Return the reflected pressure relative to that of the incident wave, both at the front of the plates."""
         pressure, motion = self._at_the_front(along)
         return np.asarray((pressure - motion) / (pressure + motion))
 
@@ -94,13 +94,13 @@ class Plates:
 
 
 def case_medium(plates: Plates, front: float, grid: Grid, axis: int) -> Medium:
-    """Return the medium of a case file with the plates as boxes across an axis, averaged over the cells of points.
+    """Return the medium of a case file with the plates as boxes normal to an axis, averaged over the grid cells.
 
     Args:
         plates: plates and half-spaces.
         front: coordinate of the front of the plates, m.
         grid: the grid.
-        axis: number of the axis normal to the plates.
+        axis: index of the axis normal to the plates.
     """
     far, end, regions = 1e3, front, []
     for material, thick in (*plates.layers, (plates.last, far)):
@@ -125,9 +125,9 @@ def _properties(material: TissueMaterial) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Transducer:
-    """A bowl, or with an infinite `radius` of curvature a disc, that faces along x; lengths in m.
+    """A bowl facing along x, or a disc if the `radius` of curvature is infinite; lengths in m.
 
-    The middle of its surface, the vertex of a bowl, is the origin.
+    The centre of its surface, which is the vertex of a bowl, is the origin.
     """
 
     radius: float
@@ -148,17 +148,17 @@ class Transducer:
 
 
 def field_behind(plates: Plates, front: float, source: Transducer, x: Floats, r: Floats) -> Complexes:
-    """Return the pressure of a transducer behind plates, over that which its surface sends as a large plane, (x, r).
+    """Return the pressure behind plates relative to that of an infinite plane source of equal velocity, (x, r).
 
-    The plates begin at x = `front`, before which lies the medium `plates.first`. Each ring of the source is a sum of
-    cylindrical waves (Sommerfeld), which are multiplied by the transmission of the plates. The integral over the wave
-    number along the plates has 6000 Gauss points for propagating waves, and 1500 for evanescent ones.
+    The plates begin at x = `front`, behind the medium `plates.first`. The field of each ring of the source is an
+    integral over cylindrical waves (Sommerfeld), each multiplied by the transmission of the plates. The integral over
+    the wave number along the plates has 6000 Gauss points for propagating waves and 1500 for evanescent ones.
 
     Args:
-        plates: plates and half-spaces; without plates it is the field in a homogeneous medium.
-        front: m, beyond the source.
+        plates: plates and half-spaces; without plates, the field is that in a homogeneous medium.
+        front: x of the front of the plates, beyond the source, m.
         source: the transducer.
-        x: along the axis, behind the plates, m.
+        x: positions along the axis, behind the plates, m.
         r: distances from the axis, m.
     """
     from scipy.special import j0, roots_legendre

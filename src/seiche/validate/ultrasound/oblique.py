@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plane waves through fluid layers at an angle: reflection and transmission against transfer matrices.
+"""Plane waves at oblique incidence on fluid layers: reflection and transmission against transfer matrices.
 
-A wave packet with one wave number along the layers crosses them. The transforms over time of the pressures before and
-behind the layers, at one frequency, give the coefficients of the plane wave whose angle belongs to that frequency.
+A wave packet with a single wave number along the layers crosses them. The Fourier transforms in time of the pressures
+in front of and behind the layers, at one frequency, give the coefficients of the plane wave whose angle corresponds to
+that frequency.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from seiche.validate.ultrasound.pulses import computed_plot
 
 _REFERENCE = "transfer matrix, Brekhovskikh 1980, Waves in Layered Media"
 _FREQUENCY = 5e5
-#: Layers (m) and the medium behind them; waves come from water.
+#: Layers (m) and the medium behind them; the waves are incident from water.
 _FLUIDS = {
     "slow fluid": TissueMaterial(1000.0, 800.0, 0.0),
     "fast fluid": TissueMaterial(1800.0, 1100.0, 0.0),
@@ -39,17 +40,17 @@ CASES: dict[str, tuple[tuple[tuple[str, float], ...], str]] = {
 
 
 def plates_of(name: str) -> Plates:
-    """Return the layers of a case, in water."""
+    """Return the layers of a case, with water in front."""
     layers, last = CASES[name]
     return Plates([(_FLUIDS[fluid], thick) for fluid, thick in layers], _FLUIDS["water"], _FLUIDS[last], _FREQUENCY)
 
 
 @dataclass(frozen=True)
 class ObliquePackets:
-    """Packets of several angles in front of `plates` in one grid, `per_wavelength` points per wavelength of water.
+    """Packets at several angles in front of `plates` on one grid, with `per_wavelength` points per wavelength in water.
 
-    Along the plates (x) the grid has one period of the waves at 10 degrees. The others have whole numbers of periods in
-    it. The front of the plates lies 0.3 spacings before a point.
+    Along the plates (x), the grid extends over one period of the wave at 10 degrees and over whole numbers of periods
+    of the others. The front of the plates is 0.3 spacings in front of a grid point.
     """
 
     plates: Plates
@@ -63,7 +64,7 @@ class ObliquePackets:
 
     @property
     def spacing(self) -> float:
-        """Return metres between points across the plates."""
+        """Return the grid spacing across the plates, m."""
         return self.wavelength / self.per_wavelength
 
     @property
@@ -83,7 +84,7 @@ class ObliquePackets:
 
     @property
     def widths(self) -> Floats:
-        """Return standard deviations of the packets across the plates, m: hardly any part travels along them."""
+        """Return packet standard deviations across the plates, m, such that hardly any part travels along them."""
         return np.asarray(4 / self.across)
 
     @property
@@ -91,7 +92,7 @@ class ObliquePackets:
         return 6 * self.per_wavelength
 
     def grid(self) -> Grid:
-        """Return the grid with its time."""
+        """Return the grid with its time axis."""
         before, behind = 10 * self.widths.max() + 2 * self.wavelength, self.plates.thickness + 2 * self.wavelength
         count = int((before + behind) / self.spacing) + 2 * self._layer
         speed = self.plates.first.sound_speed
@@ -102,8 +103,8 @@ class ObliquePackets:
         dt = self.cfl * self.spacing / fastest
         return Grid((16, count + -count % 16), (2 * np.pi / self.along[1] / 16, self.spacing), dt, int(duration / dt))
 
-    def places(self, grid: Grid) -> tuple[Floats, int, int, float]:
-        """Return the packets' places (m), indices of the points recorded on both sides, and the plates' front (m)."""
+    def geometry(self, grid: Grid) -> tuple[Floats, int, int, float]:
+        """Return packet positions (m), indices of the recorded points on both sides, and the plate front (m)."""
         y = grid.positions("y")
         before = self._layer + int(10 * self.widths.max() / self.spacing)
         front = float(y[before + self.per_wavelength] - 0.3 * self.spacing)
@@ -111,12 +112,12 @@ class ObliquePackets:
         return y[before] - 5 * self.widths, before, behind, front
 
     def coefficients(self, setting: Setting) -> Complexes:
-        """Return pressures over those that arrive at the front, (2, angles): reflected there, and behind the plates.
+        """Return pressures relative to the incident ones at the front, (2, angles): reflected there, and transmitted.
 
-        The second are at the recorded points about half a wavelength behind the plates.
+        The transmitted ones are those at the recorded points about half a wavelength behind the plates.
         """
         grid = self.grid()
-        starts, before, behind, front = self.places(grid)
+        starts, before, behind, front = self.geometry(grid)
         x, y = np.meshgrid(grid.positions("x"), grid.positions("y"), indexing="ij")
         p0 = np.zeros(grid.shape)
         for start, width, along, across in zip(starts, self.widths, self.along, self.across, strict=True):
@@ -132,7 +133,7 @@ class ObliquePackets:
         return np.asarray(np.stack([(scattered[0] - free[0]) / shift, scattered[1]]) / (free[0] * shift))
 
     def _spectra(self, setting: Setting, grid: Grid, medium: Medium, p0: Floats, mask: Any) -> Complexes:
-        """Return the transforms over time and along the plates of the pressures at the sensors, (2, angles)."""
+        """Return the Fourier transforms, in time and along the plates, of the pressures at the sensors, (2, angles)."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             p = simulate(
@@ -157,17 +158,18 @@ class ObliquePackets:
     def exact(self) -> Complexes:
         """Return the exact values of `coefficients`."""
         grid = self.grid()
-        _, _, behind, front = self.places(grid)
+        _, _, behind, front = self.geometry(grid)
         away = grid.positions("y")[behind] - front - self.plates.thickness
         decay = np.exp(-1j * self.plates.normal_wave_number(self.plates.last, self.along) * away)
         return np.stack([self.plates.reflection(self.along), self.plates.transmission(self.along) * decay])
 
 
 def plane_layers(setting: Setting) -> list[Check]:
-    """Reflection and transmission of plane layers from 0 to 60 degrees, beyond critical angles too.
+    """Check reflection and transmission at plane layers from 0 to 60 degrees, also beyond critical angles.
 
-    Bounds: averages over a cell multiply the wave number 2 k that an interface adds by reflection by
-    1 - (2 k spacing)^2 / 24 (theory/ultrasound, section 14), which is a relative error of the reflected pressure.
+    The bounds follow from averaging the medium over cells, which multiplies the component of wave number 2 k that
+    reflects a wave by 1 - (2 k spacing)^2 / 24 (theory/ultrasound, section 14), a relative error of the reflected
+    pressure.
     """
     names = ("water on a fast fluid", "absorbing bone of 6.5 mm", "skin, bone, brain") if setting.quick else CASES
     checks = []

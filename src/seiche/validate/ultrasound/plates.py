@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Transducers in front of plates in three dimensions: the transcranial benchmarks without curved bone.
+"""Transducers in front of plates in three dimensions: the transcranial benchmarks with flat bone or none.
 
-The field in the plane through the axis is compared with the angular spectrum. On a GPU the benchmarks have their full
-size, which takes about a minute each; on a CPU transducers are small and near the plates. The quick form omits them.
+The field in a plane through the axis is compared with the angular spectrum. On a GPU, the benchmarks have their full
+size and take about a minute each; on a CPU, the transducers are small and near the plates. The quick form omits them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ABSORBING_WATER = TissueMaterial(1500.0, 1000.0, 1.0)
 
 @dataclass(frozen=True)
 class Beam:
-    """A transducer at the origin, plates from `front` on, and a field of `length` along x and `half` to both sides."""
+    """A transducer at the origin, plates beginning at `front`, and a field of length `length` and half-width `half`."""
 
     plates: Plates
     source: Transducer
@@ -34,7 +34,7 @@ class Beam:
     layer: int = 10
 
     def grid(self) -> Grid:
-        """Return the grid with its time: the wave crosses it, and 25 microseconds for echoes between plates."""
+        """Return the grid, with time for the wave to cross it and 25 microseconds for echoes between the plates."""
         side = 2 * round(self.half / _SPACING) + 1
         speeds = [one.sound_speed for one, _ in self.plates.layers]
         fastest = max([*speeds, self.plates.first.sound_speed, self.plates.last.sound_speed])
@@ -44,7 +44,7 @@ class Beam:
         return Grid(shape, _SPACING, 1 / _FREQUENCY / period, period * int(np.ceil(duration * _FREQUENCY)))
 
     def amplitude(self, setting: Setting) -> tuple[Floats, Floats, Floats]:
-        """Return x and y (m) from the transducer, and the amplitude in the plane through its axis, over its own."""
+        """Return x and y (m) from the transducer, and the relative amplitude in the plane through its axis."""
         grid = self.grid()
         assert grid.dt is not None and grid.steps is not None
         period = round(1 / (_FREQUENCY * grid.dt))
@@ -74,7 +74,7 @@ class Beam:
         return grid.positions("x") - start, grid.positions("y"), plane
 
     def errors(self, setting: Setting) -> tuple[float, float]:
-        """Return the errors behind the plates, a millimetre away: of the peak, and L2 of the amplitude."""
+        """Return the errors of the peak and of the amplitude (L2), more than a millimetre behind the plates."""
         x, y, found = self.amplitude(setting)
         behind = x > self.front + self.plates.thickness + 1e-3
         exact = np.abs(field_behind(self.plates, self.front, self.source, x[behind], np.abs(y)))
@@ -83,9 +83,9 @@ class Beam:
 
 
 def plates_under_transducers(setting: Setting) -> list[Check]:
-    """Benchmarks 1 to 4 (water, absorbing water, bone, skin and bone) under a bowl and a disc, six points a wavelength.
+    """Check benchmarks 1 to 4 (water, absorbing water, bone, skin and bone), six points per wavelength, bowl and disc.
 
-    The bound is half of the difference in pressure that the authors found between codes (median below 10 %).
+    The bound is half the difference in pressure that the authors found between codes (median below 10 %).
     """
     if setting.quick:
         return []
@@ -106,7 +106,7 @@ def plates_under_transducers(setting: Setting) -> list[Check]:
 
 
 def _full(plates: Plates, number: int) -> Beam:
-    """Return a benchmark with its bowl (0) or disc (1): bone ends at 36.5 mm."""
+    """Return a benchmark with its bowl (0) or disc (1); the bone ends at 36.5 mm."""
     source = (Transducer(64e-3, 64e-3), Transducer(np.inf, 20e-3))[number]
     return Beam(plates, source, 36.5e-3 - plates.thickness, 120e-3, 35e-3, layer=17)
 

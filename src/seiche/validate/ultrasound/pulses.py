@@ -24,14 +24,17 @@ _SZABO = "Szabo 1995, doi:10.1121/1.412332"
 def computed_plot(
     x: Floats, exact: Floats, computed: Floats, *, every: int, labels: tuple[str, str]
 ) -> Callable[[Path], None]:
-    """Return a function that plots every `every`-th computed value over the exact ones; `labels` of x and y."""
+    """Return a function that plots every `every`-th computed value and the exact curve.
+
+    `labels` are those of x and y.
+    """
     x_label, y_label = labels
     measured = {"computed": (x[::every], computed[::every])}
     return partial(profile_figure, exact=(x, exact), measured=measured, x_label=x_label, y_label=y_label)
 
 
 def photoacoustic_gaussian(setting: Setting) -> list[Check]:
-    """A Gaussian of pressure: p = p0/(2r) [f(r - ct) + f(r + ct)], f(x) = x exp(-x^2/2s^2)."""
+    """Check a Gaussian pressure source: p = p0/(2r) [f(r - ct) + f(r + ct)], f(x) = x exp(-x^2/2s^2)."""
     n, dx, width = (60, 1e-4, 3e-4) if setting.quick else (128, 1e-4, 3e-4)
     offset, steps = (16, 80) if setting.quick else (48, 220)
     grid = Grid((n,) * 3, dx, 0.3 * dx / C, steps)
@@ -52,7 +55,7 @@ def photoacoustic_gaussian(setting: Setting) -> list[Check]:
 
 
 def photoacoustic_sphere(setting: Setting) -> list[Check]:
-    """A ball of pressure: an N-wave p0 (r - ct)/(2r), with edges as wide as the filter of the initial pressure."""
+    """Check a pressure ball: an N-wave p0 (r - ct)/(2r), with edges as wide as the filter of the initial pressure."""
     n, radius, offset, steps = (72, 12e-4, 24, 120) if setting.quick else (160, 30e-4, 60, 300)
     dx = 1e-4
     grid = Grid((n,) * 3, dx, 0.3 * dx / C, steps)
@@ -72,7 +75,7 @@ def photoacoustic_sphere(setting: Setting) -> list[Check]:
 
 
 def power_laws(setting: Setting) -> list[Check]:
-    """Absorption and phase speed of plane waves from 1 to 4 MHz, exponents 0.8 to 2."""
+    """Check absorption and phase speed of plane waves from 1 to 4 MHz, for exponents from 0.8 to 2."""
     checks = []
     for y, mode, losses in (
         (0.8, None, 0.02),
@@ -124,7 +127,7 @@ def _spectra(setting: Setting, y: float, mode: str | None) -> tuple[Floats, Floa
 
 
 def absorbing_layer(setting: Setting) -> list[Check]:
-    """Reflections from the borders at normal incidence and at 45 degrees."""
+    """Check reflections from the absorbing layers at normal incidence and at 45 degrees."""
     n, dx = 256, 1e-4
     x = np.arange(n)
     start = np.exp(-((x - 128) ** 2) / (2 * 4.0**2))
@@ -132,7 +135,7 @@ def absorbing_layer(setting: Setting) -> list[Check]:
     options: dict[str, Any] = {"smooth_p0": False, "precision": "float64", **_options(setting)}
     p = simulate(grid, Medium(C), Source(p0=start), Sensor(x == 128), **options)["p"][0]
     straight = 20 * np.log10(np.abs(p[500:]).max() / np.abs(p).max())
-    # A wave from (0, -40) to (0, 40) that is reflected at the border, against the same in a wider grid.
+    # A wave from (0, -40) to (0, 40) that is reflected at the boundary, compared with the same wave in a wider grid.
     recorded = []
     for width in (96, 224):
         plane = Grid((width, 224), dx, 0.3 * dx / C, 520)

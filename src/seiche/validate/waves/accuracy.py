@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Waves: orders of accuracy, energy and adjoint of the right-hand side, interfaces, interface waves."""
+"""Waves: orders of accuracy, energy and adjoint of the right-hand side, interfaces and interface waves."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from seiche.waves.plane import PlaneWave
 from seiche.waves.solver import SAFETY
 
 _WILCOX = "Wilcox, Stadler, Burstedde, Ghattas 2010, doi:10.1016/j.jcp.2010.09.008"
-#: Levels of two meshes for each number of nodes.
+#: Refinement levels of the two meshes for each number of nodes.
 _LEVELS = {2: (4, 5), 3: (3, 4), 4: (2, 3), 5: (2, 3), 6: (1, 2), 7: (1, 2), 8: (1, 2)}
-#: Fraction of the largest time step for which the error in time does not limit the order.
+#: Fraction of the largest time step for which the temporal error does not limit the order.
 _SHORT = {2: 0.9, 3: 0.9, 4: 0.9, 5: 0.4, 6: 0.3, 7: 0.2, 8: 0.1}
 
 
 def periodic(dim: int, level: int, *, hanging: bool = False) -> Mesh:
-    """Return a periodic unit box; with hanging faces one half is finer by one level."""
+    """Return a periodic unit box; with hanging faces, one half is finer by one level."""
     forest = Forest.uniform(Brick((1,) * dim, (True,) * dim), level)
     if hanging:
         forest = forest.refined(2 * forest.corner[:, 0] < 1 << forest.brick.depth).balanced()
@@ -38,9 +38,9 @@ def periodic(dim: int, level: int, *, hanging: bool = False) -> Mesh:
 def plane_wave_error(
     setting: Setting, mesh: Mesh, kind: str, medium: Medium, *, flux: str, nodes: int, default_step: bool = False
 ) -> float:
-    """Return the relative error of a diagonal plane wave of one period per side after a time of 0.25.
+    """Return the relative error, at time 0.25, of a diagonal plane wave with one period per side.
 
-    The step is the default one or so short that its error does not limit the order.
+    The time step is the default one, or short enough for its error not to limit the order.
     """
     wave = PlaneWave(kind, (1.0,) * mesh.dim, 1.5, 2.0, 1.0 if medium == "elastic" else 0.0)  # type: ignore[arg-type]
     material = Material.uniform(mesh.count, wave.density, wave.cp, wave.cs)
@@ -60,7 +60,7 @@ def plane_wave_error(
 
 
 def orders(setting: Setting) -> list[Check]:
-    """Orders of plane waves: the number of nodes with the upwind flux, about one less with averages at odd degree."""
+    """Check plane-wave orders: the number of nodes for the upwind flux, about one less for averages at odd degree."""
     checks = []
     node_counts = (3, 4, 5) if setting.quick else tuple(_LEVELS)
     kinds: tuple[tuple[Medium, str], ...] = (("acoustic", "p"), ("elastic", "p"), ("elastic", "s"))
@@ -89,7 +89,7 @@ def orders(setting: Setting) -> list[Check]:
 
 
 def hanging_orders(setting: Setting) -> list[Check]:
-    """Orders of plane waves across hanging faces."""
+    """Check the orders of plane waves across hanging faces."""
     checks = []
     kinds: tuple[tuple[Medium, str, float], ...]
     kinds = ("acoustic", "p", 3.8), ("elastic", "p", 3.7), ("elastic", "s", 3.7)
@@ -108,7 +108,7 @@ def hanging_orders(setting: Setting) -> list[Check]:
 
 
 def spectrum(setting: Setting) -> list[Check]:
-    """Energy never grows; the adjoint is the operator with flipped velocities. Random media, fluids, hanging faces."""
+    """Check, in random media, that energy never grows and that the adjoint is the operator with reversed velocities."""
     checks = []
     cases: tuple[tuple[int, Medium, str, bool], ...] = (
         (2, "acoustic", "upwind", False),
@@ -150,7 +150,7 @@ def spectrum(setting: Setting) -> list[Check]:
 
 
 def interfaces(setting: Setting) -> list[Check]:
-    """A pulse at normal incidence on water above rock: R and T by the impedances."""
+    """Check a pulse at normal incidence on an interface of water and rock, with R and T from the impedances."""
     mesh = Mesh.of_forest(Forest.uniform(Brick((16, 1), (False, True)), 0))
     right = mesh.lower[:, 0] >= 8
     density, cp = np.where(right, 2.5, 1.0), np.where(right, 3400.0 / 1500.0, 1.0)
@@ -174,7 +174,7 @@ def interfaces(setting: Setting) -> list[Check]:
 
 
 def two_layers(setting: Setting) -> list[Check]:
-    """A wave incident on another fluid at 30 degrees: incident, reflected and refracted wave, by Snell's law."""
+    """Check incident, reflected and refracted waves at 30 degrees between two fluids against Snell's law."""
     fluids, angle = ((1.0, 1.0), (1.2, 2500.0 / 1500.0)), np.radians(30.0)
     sines = [np.sin(angle) * speed for _, speed in fluids]
     cosines = [np.sqrt(1 - sine**2) for sine in sines]
@@ -216,7 +216,7 @@ def two_layers(setting: Setting) -> list[Check]:
 
 
 def interface_waves(setting: Setting) -> list[Check]:
-    """Rayleigh, Scholte and Stoneley waves of wavelength 1 after half a wavelength."""
+    """Check Rayleigh, Scholte and Stoneley waves of wavelength 1 after they have travelled half a wavelength."""
     rock = Solid(1.0, np.sqrt(3.0), 1.0)
     tungsten, aluminium = Solid(19.25, 5.22, 2.89), Solid(2.7, 6.42, 3.04)
     cases = (

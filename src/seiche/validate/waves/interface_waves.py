@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exact waves along the plane between two media: Rayleigh, Scholte, Stoneley (wave number 2 pi)."""
+"""Exact Rayleigh, Scholte and Stoneley waves along a plane interface (wave number 2 pi)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Complex = npt.NDArray[np.complex128]
 class InterfaceWave:
     """exp(i 2 pi (x - speed t)) along y = 0, decaying away from it; `above` is a medium or vacuum (None).
 
-    In each medium the potentials of longitudinal and shear motion decay as exp(-q abs(y)), with q^2 = 1 - speed^2/c^2
+    In each medium, the potentials of longitudinal and shear motion decay as exp(-q abs(y)), with q^2 = 1 - speed^2/c^2
     in units of the wave number. The conditions at y = 0 determine their amplitudes.
     """
 
@@ -34,7 +34,7 @@ class InterfaceWave:
 
     @cached_property
     def _potentials(self) -> list[tuple[float, bool, Complex]]:
-        """Return decay, whether it is in the upper medium, and fields of each potential."""
+        """Return the decay, whether the medium is the upper one, and the fields of each potential."""
         potentials = []
         for medium, above in ((self.below, False), (self.above, True)):
             if medium is None:
@@ -66,18 +66,18 @@ class InterfaceWave:
 
     @property
     def misfit(self) -> float:
-        """Return the relative smallest singular value of the interface conditions: zero at the true speed."""
+        """Return the relative smallest singular value of the interface conditions, which is zero at the true speed."""
         return self._solution[1]
 
     def material(self, mesh: Mesh) -> Material:
-        """Return the media of a mesh; elements above y = 0 belong to the upper one."""
+        """Return the material of a mesh; elements above y = 0 belong to the upper medium."""
         upper = self.above or self.below
         above = mesh.lower[: mesh.count, 1] >= 0
         names = "density", "cp", "cs"
         return Material(*(np.where(above, getattr(upper, name), getattr(self.below, name)) for name in names))
 
     def state(self, positions: Floats, time: float) -> Floats:
-        """Return the unknowns of the elastic medium at the nodes of elements, (elements, 5, nodes)."""
+        """Return the unknowns of the elastic medium at the element nodes, (elements, 5, nodes)."""
         x, y = 2 * np.pi * np.moveaxis(positions, -1, 0)
         upper = positions[..., 1].mean(1) > 0
         total = np.zeros((len(x), 5, x.shape[1]))

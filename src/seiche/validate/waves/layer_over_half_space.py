@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A double couple below a layer over a half space: LOH.1 and, with attenuation, LOH.3 (Day et al. 2001)."""
+"""A double couple in the half space below a layer: LOH.1 and, with attenuation, LOH.3 (Day et al. 2001)."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ THICKNESS, DEPTH, MOMENT = 1000.0, 2000.0, 1e18
 
 @dataclass(frozen=True)
 class Size:
-    """Size of a check: trees around the source, and growing trees towards the absorbing sides.
+    """Size of a check: uniform trees around the source, and growing trees towards the absorbing sides.
 
-    In the middle are 2 `half` by 2 `half` trees of the side `tree`: `deep` of them below the layer, `layers` in it.
-    With `halved` those in the middle of the layer and around the source are split. On each side and below are `beyond`
-    more trees, each wider than the previous one by the factor `growth`; they are the absorbing layer. `sigma` is the
-    width of the Gaussian moment rate, which peaks at 6 sigma. Receiver k = 1 ... is at k (600 m, 800 m). `bounds` are
-    those of the relative error of a receiver, of one of its components, and of the misfits of envelope and phase.
+    The central part has 2 `half` by 2 `half` trees with the edge length `tree`, `deep` of them below the layer and
+    `layers` in it. If `halved`, those in the middle of the layer and around the source are split. On each side and
+    below there are `beyond` more trees, each wider than the previous one by the factor `growth`; they form the
+    absorbing layer. `sigma` is the width of the Gaussian moment rate, which peaks at 6 sigma. Receiver k = 1, 2, ... is
+    at k (600 m, 800 m). `bounds` are those of the relative errors of a receiver and of a component, and of the envelope
+    and phase misfits.
     """
 
     half: int
@@ -50,17 +51,17 @@ class Size:
     receivers: int
     bounds: tuple[float, float, float, float]
     precision: Real = "float64"
-    #: Number of times that every element is split.
+    #: Number of uniform refinements of the mesh.
     splits: int = 0
 
     @property
     def band(self) -> tuple[float, float]:
-        """Return the band of the misfits, Hz; at its upper end the spectrum of the pulse has decreased to e^-2."""
+        """Return the frequency band of the misfits, Hz; at its upper end, the pulse spectrum has decreased to e^-2."""
         return 0.2, 1 / (np.pi * self.sigma)
 
     @property
     def sponge(self) -> float:
-        """Return the thickness of the absorbing layer, m: that of the growing trees."""
+        """Return the thickness of the absorbing layer, that of all growing trees, m."""
         return sum(self._widths[: self.beyond])
 
     @property
@@ -68,7 +69,7 @@ class Size:
         return stretched(2 * self.half, self.tree, (self.beyond, self.beyond), self.growth)
 
     def mesh(self, world: World) -> Mesh:
-        """Return the mesh of a rank; the source is below its middle and the ground is at z = 0."""
+        """Return the mesh of a rank, centred above the source and with the ground at z = 0."""
         widths = self._widths
         down = stretched(self.deep, self.tree, (self.beyond, 0), self.growth)
         down += [THICKNESS / self.layers] * self.layers
@@ -94,7 +95,7 @@ class Size:
 QUICK = Size(2, 2, 3, 1.3, 1000.0, 1, True, 5, 0.2, 4.0, 2, (0.07, 0.09, 0.045, 0.015))
 REDUCED = Size(4, 3, 5, 1.2, 1000.0, 1, True, 6, 0.15, 5.0, 4, (0.025, 0.03, 0.012, 0.005))
 FULL = Size(17, 9, 10, 1.15, 540.0, 2, True, 8, 0.06, 9.0, 10, (0.02, 0.02, 0.02, 0.02), "float32")
-#: With attenuation; the reference has a different fit of Q (`LayerMedium.moduli`).
+#: Size with attenuation; the fit of Q in the reference differs (`LayerMedium.moduli`).
 FULL_LOSSY = replace(FULL, bounds=(0.03, 0.03, 0.02, 0.02))
 
 
@@ -158,7 +159,7 @@ def seismograms(
 
 
 def layer_over_half_space(setting: Setting) -> list[Check]:
-    """Radial, transverse and vertical velocities at the surface; at full size on a GPU, reduced on a CPU."""
+    """Check radial, transverse and vertical velocities at the surface; at full size on a GPU, reduced on a CPU."""
     if setting.quick:
         return _checks(setting, QUICK, "LOH.1", LOSSLESS)
     lossless, lossy = (FULL, FULL_LOSSY) if parse_device(setting.device).is_gpu else (REDUCED, REDUCED)
@@ -193,6 +194,6 @@ def _checks(setting: Setting, size: Size, name: str, media: tuple[LayerMedium, L
 
 
 def _worst(values: Floats) -> str:
-    """Return the receiver, and component, of the largest value of (receivers,) or (receivers, components)."""
+    """Return the receiver, and the component if any, with the largest of (receivers,) or (receivers, components)."""
     receiver, *component = np.unravel_index(int(values.argmax()), values.shape)
     return ", ".join((f"receiver {receiver + 1}", *(("radial", "transverse", "vertical")[int(k)] for k in component)))

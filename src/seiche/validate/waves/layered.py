@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Surface motion of a double couple below a layer by wavenumber integration, as the reference of LOH.1 and LOH.3.
+"""Surface motion due to a double couple below a layer, by wavenumber integration: the reference for LOH.1 and LOH.3.
 
 With harmonics Y = J_2(kr) sin 2 phi and Y' = J_2(kr) cos 2 phi, a wave of frequency omega has the vertical
 motion U Y. Its horizontal motions are V grad Y/k and W curl(e_z Y')/k. Depth z points downwards. In a uniform medium
@@ -22,13 +22,13 @@ from seiche.waves.attenuation import fitted_shares, relaxation
 Floats = npt.NDArray[np.float64]
 Complex = npt.NDArray[np.complex128]
 
-#: Number of frequencies whose systems are solved at a time.
+#: Number of frequencies whose linear systems are solved together.
 _BATCH = 16
 
 
 @dataclass(frozen=True)
 class LayerMedium:
-    """Density, speeds at the frequency `reference` and quality factors over `band` (Hz; infinite: no loss)."""
+    """Density, wave speeds at the frequency `reference`, and quality factors (infinite: lossless) in `band` (Hz)."""
 
     density: float
     cp: float
@@ -41,7 +41,7 @@ class LayerMedium:
     def moduli(self, omega: Complex) -> tuple[Complex, Complex]:
         """Return lambda + 2 mu and mu at complex frequencies, with three relaxation mechanisms each.
 
-        They are relaxed separately with their quality factors, unlike the solver, which relaxes bulk and shear.
+        Each has its own relaxation and quality factor, whereas the solver relaxes the bulk and shear moduli.
         """
         frequencies = 2 * np.pi * np.geomspace(*self.band, 3)
         moduli = []
@@ -67,8 +67,8 @@ class Layered:
         """Return radial, transverse and upward velocities on the surface, (times, receivers, 3).
 
         Args:
-            times: from zero at equal intervals much shorter than `sigma`.
-            receivers: x and y of each, relative to the source.
+            times: equidistant from zero, with intervals much shorter than `sigma`.
+            receivers: x and y of each receiver, relative to the source.
             moment: seismic moment.
             sigma: standard deviation of the Gaussian moment rate.
             delay: time of the maximum of the moment rate.

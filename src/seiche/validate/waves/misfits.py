@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Misfits of seismograms: total, of the envelope and of the phase."""
+"""Seismogram misfits: total, envelope and phase."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _OMEGA, _A_DECADE = 6.0, 20
 
 
 def misfit(computed: Floats, exact: Floats) -> Floats:
-    """Return the norms over time (axis 0) of the difference over those of the exact values."""
+    """Return the norms over time (axis 0) of the difference divided by those of the exact values."""
     return np.asarray(np.linalg.norm(computed - exact, axis=0) / np.linalg.norm(exact, axis=0))
 
 
 def envelope_and_phase(computed: Floats, exact: Floats, dt: float, band: tuple[float, float]) -> tuple[Floats, Floats]:
     """Return the single-valued misfits of envelope and phase over a band (Hz) (KRISTEKOVA).
 
-    With wavelet transforms W, they are norms over time and frequency relative to that of W_exact: of
-    | |W| - |W_exact| | for the envelope, of |W_exact| arg(W / W_exact) / pi for the phase. Axis 0 is time.
+    With wavelet transforms W, they are norms over time and frequency, relative to that of W_exact: the norm of
+    | |W| - |W_exact| | for the envelope and that of |W_exact| arg(W / W_exact) / pi for the phase. Axis 0 is time.
     """
     count = len(exact)
     padded = 2 * count

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plane waves through layers of fluids and solids at an angle, against the exact coefficients of `plane_layers`.
+"""Plane waves at oblique incidence on fluid and solid layers, against the exact coefficients of `plane_layers`.
 
-A wave packet with one wave number along the layers arrives from below. Transforms over time of velocity and stress at a
-point on each side are sums of plane waves of one frequency, whose amplitudes follow by least squares. Each frequency
-belongs to one angle of incidence.
+A wave packet with a single wave number along the layers arrives from below. The Fourier transforms in time of velocity
+and stress at a point on each side are sums of plane waves of one frequency, whose amplitudes are found by least
+squares. Each frequency corresponds to one angle of incidence.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROCK, HARD_ROCK = Solid(2.0, 2.0, 1.1), Solid(2.5, 2.8, 1.6)
 
 @dataclass(frozen=True)
 class Case:
-    """Layers, the kind of the incident wave, the angle of the packet and those of its measured parts (degrees)."""
+    """Layers, kind of the incident wave, angle of the packet, and angles that are measured (degrees)."""
 
     name: str
     layers: PlaneLayers
@@ -40,24 +40,24 @@ _ROCKS = PlaneLayers((ROCK, HARD_ROCK))
 _PLATE = PlaneLayers((WATER, ROCK, WATER), (0.7,))
 _LAYERED = PlaneLayers((WATER, ROCK, FLUID, HARD_ROCK), (0.6, 0.5))
 CASES = (
-    Case("fluid on water", _FLUIDS, "p", 28.0, (22.0, 28.0, 34.0)),
-    Case("fluid on water", _FLUIDS, "p", 55.0, (46.0, 55.0, 62.0)),
+    Case("fluid over water", _FLUIDS, "p", 28.0, (22.0, 28.0, 34.0)),
+    Case("fluid over water", _FLUIDS, "p", 55.0, (46.0, 55.0, 62.0)),
     Case("fluid layer in water", _FLUID_LAYER, "p", 30.0, (22.0, 30.0, 38.0)),
-    Case("rock on water", _SEABED, "p", 0.0, (0.0,)),
-    Case("rock on water", _SEABED, "p", 20.0, (15.0, 20.0, 25.0)),
-    Case("rock on water", _SEABED, "p", 45.0, (36.0, 45.0, 54.0)),
-    Case("hard rock on rock", _ROCKS, "p", 30.0, (22.0, 30.0, 38.0)),
-    Case("hard rock on rock", _ROCKS, "s", 30.0, (22.0, 30.0, 38.0)),
+    Case("rock over water", _SEABED, "p", 0.0, (0.0,)),
+    Case("rock over water", _SEABED, "p", 20.0, (15.0, 20.0, 25.0)),
+    Case("rock over water", _SEABED, "p", 45.0, (36.0, 45.0, 54.0)),
+    Case("hard rock over rock", _ROCKS, "p", 30.0, (22.0, 30.0, 38.0)),
+    Case("hard rock over rock", _ROCKS, "s", 30.0, (22.0, 30.0, 38.0)),
     Case("rock plate in water", _PLATE, "p", 35.0, (25.0, 35.0, 45.0)),
-    Case("rock, fluid, hard rock on water", _LAYERED, "p", 20.0, (15.0, 20.0, 27.0)),
+    Case("rock, fluid, hard rock over water", _LAYERED, "p", 20.0, (15.0, 20.0, 27.0)),
 )
-#: Cases of the quick form.
+#: Indices of the cases in the quick form.
 _QUICK = (1, 4, 7)
 
 
 @dataclass(frozen=True)
 class ObliquePacket:
-    """A packet of a wavelength of about one in a mesh with `across` elements in it, of `nodes` nodes."""
+    """A packet with a wavelength of about one, in a mesh `across` elements per shortest wavelength, `nodes` nodes."""
 
     case: Case
     across: int = 2
@@ -71,7 +71,7 @@ class ObliquePacket:
 
     @cached_property
     def along(self) -> float:
-        """Return the wave number along the layers: the packet has a wavelength of one."""
+        """Return the wave number along the layers, for a packet wavelength of one."""
         return float(2 * np.pi * np.sin(np.radians(self.case.angle)))
 
     @property
@@ -81,27 +81,27 @@ class ObliquePacket:
 
     @property
     def width(self) -> float:
-        """Return the standard deviation of the packet across the layers: hardly any part travels along them."""
+        """Return the packet standard deviation across the layers, such that hardly any part travels along them."""
         return 4 / self.middle
 
     @property
     def omegas(self) -> Floats:
-        """Return the frequencies of the measured angles, (angles,)."""
+        """Return the frequencies that correspond to the measured angles, (angles,)."""
         if self.along == 0:
             return np.array([2 * np.pi * self.speed])
         return np.asarray(self.speed * self.along / np.sin(np.radians(self.case.angles)))
 
     @property
     def duration(self) -> float:
-        """Return the time in which nearly all of the packet has passed the receivers, and echoes in the layers."""
+        """Return the time after which nearly all of the packet and its echoes has passed the receivers."""
         cosine = self.middle / (2 * np.pi)
         echoes = 30.0 if self.case.layers.thicknesses else 10.0
         return (10 * self.width + 1.0) / (0.35 * cosine * self.speed) + echoes / self.speed
 
     def solver(self, setting: Setting) -> Solver:
-        """Return the solver with the packet in it, and receivers 0.4 before and 0.3 behind the layers.
+        """Return the solver with the packet as initial state, and receivers 0.4 in front of and 0.3 behind the layers.
 
-        Sides are so far away that what they reflect arrives after the end.
+        The sides are far enough away that their reflections arrive after the end.
         """
         media, top = self.case.layers.media, self.case.layers.top
         slowest = min(speed for item in media for speed in item[1:] if speed > 0)
@@ -134,7 +134,7 @@ class ObliquePacket:
         return solver
 
     def _start(self, solver: Solver) -> Floats:
-        """Return the packet at the nodes, a sum over wave numbers across the layers."""
+        """Return the packet, a sum over wave numbers across the layers, at the nodes."""
         positions = solver.positions
         y, inverse = np.unique(np.round(positions[..., 1], 12), return_inverse=True)
         q = np.linspace(self.middle - 5 / self.width, self.middle + 5 / self.width, 201)
@@ -156,7 +156,7 @@ class ObliquePacket:
         return np.asarray(state)
 
     def errors(self, setting: Setting) -> dict[tuple[str, str], Floats]:
-        """Return the error of each coefficient over the measured angles, in displacements over the incident one."""
+        """Return each coefficient's error at the measured angles, in displacements relative to the incident one."""
         solver = self.solver(setting)
         solver.advance(2 * int(self.duration / (2 * solver.dt)))
         samples = solver.samples()
@@ -196,14 +196,14 @@ class ObliquePacket:
 def amplitudes(
     medium: Solid, along: float, omega: float, fields: Complex, upwards: tuple[bool, ...] = (True, False)
 ) -> dict[tuple[str, bool], tuple[complex, complex]]:
-    """Return amplitude and wave number across the layers of waves, by kind and whether they are upwards.
+    """Return the amplitudes and cross-layer wave numbers of the waves, by kind and by whether they travel upwards.
 
     Args:
-        medium: around the point.
+        medium: medium at the point.
         along: wave number along the layers.
         omega: frequency.
         fields: v_x, v_y, S_xx, S_yy, S_xy at the point, (5,).
-        upwards: the directions that occur.
+        upwards: the directions of the waves to include.
     """
     waves = [wave for wave in waves_of(medium, along, omega) if wave.upwards in upwards]
     scale = np.array([1.0, 1.0, *3 * [1 / (medium.density * medium.cp)]]) / omega
@@ -213,11 +213,12 @@ def amplitudes(
 
 
 def plane_layers(setting: Setting) -> list[Check]:
-    """Reflection, transmission and conversion at layers of fluids and solids, from 0 to 62 degrees.
+    """Check reflection, transmission and conversion at fluid and solid layers, from 0 to 62 degrees.
 
-    Angles are some degrees away from critical ones, at which waves along the interface last long. Elements of six
-    nodes are half of the shortest measured wavelength. Polynomials of degree five interpolate a wave in them
-    with an error of (k h / 2)^6 / (6! 2^5), 7e-4. The bound is seven times that, for coefficients of up to three.
+    The angles are some degrees away from critical ones, at which waves along the interface persist for a long time.
+    Elements with six nodes are half as long as the shortest measured wavelength. Polynomials of degree five interpolate
+    a wave in them with an error of (k h / 2)^6 / (6! 2^5) = 7e-4. The bound is seven times that, for coefficients of up
+    to three.
     """
     checks = []
     for number, case in enumerate(CASES):

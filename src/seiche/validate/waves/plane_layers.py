@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exact plane waves through plane layers of fluids and solids, with conversion between longitudinal and shear waves.
+"""Exact plane waves in plane fluid and solid layers, with conversion between longitudinal and shear waves.
 
-Waves are exp(i (k x + q y - w t)), with layers across y and one wave number k along x in all of them. The amplitudes of
-the waves in all layers solve one system of the conditions at the interfaces (the global matrix of Knopoff 1964,
-doi:10.1785/BSSA0540010431). It remains stable where waves decay across a layer.
+Waves are exp(i (k x + q y - w t)), with layers normal to y and the same wave number k along x in all of them. The
+amplitudes in all layers are the solution of one linear system of the interface conditions (the global matrix of Knopoff
+1964, doi:10.1785/BSSA0540010431), which remains stable where waves decay across a layer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Complex = npt.NDArray[np.complex128]
 
 
 class Solid(NamedTuple):
-    """A medium; a fluid where cs = 0."""
+    """A medium, which is a fluid if cs = 0."""
 
     density: float
     cp: float
@@ -27,9 +27,9 @@ class Solid(NamedTuple):
 
 
 class LayerWave(NamedTuple):
-    """A wave of unit displacement in one medium: longitudinal "p" or shear "s", upwards (along y) or downwards.
+    """A wave of unit displacement in one medium: longitudinal "p" or shear "s", travelling upwards (y) or downwards.
 
-    `number` is the component q of its wave vector, upwards or downwards, and `fields` are v_x, v_y, S_xx, S_yy, S_xy.
+    `number` is the y component q of its wave vector, and `fields` are v_x, v_y, S_xx, S_yy, S_xy.
     """
 
     kind: str
@@ -41,7 +41,7 @@ class LayerWave(NamedTuple):
 def plane_fields(
     medium: Solid, slopes: tuple[complex, complex], omega: float, displacement: tuple[complex, complex]
 ) -> Complex:
-    """Return v_x, v_y, S_xx, S_yy, S_xy of a displacement times exp(slopes . (x, y) - i omega t)."""
+    """Return v_x, v_y, S_xx, S_yy, S_xy for a displacement times exp(slopes . (x, y) - i omega t)."""
     (dx, dy), (ux, uy) = slopes, displacement
     mu = medium.density * medium.cs**2
     spread = (medium.density * medium.cp**2 - 2 * mu) * (dx * ux + dy * uy)
@@ -50,10 +50,10 @@ def plane_fields(
 
 
 def waves_of(medium: Solid, along: float, omega: float) -> list[LayerWave]:
-    """Return the waves of a medium with the wave number `along` x: upwards and downwards, p and, in solids, s.
+    """Return the waves of a medium with the x wave number `along`: upwards and downwards, p and, in solids, s.
 
-    Upward waves travel or decay along y. Displacements of p waves have the direction of their wave vectors; those of
-    s waves are this direction turned by 90 degrees.
+    Upward waves travel or decay along y. The displacement of a p wave is parallel to its wave vector; that of an s wave
+    is rotated by 90 degrees.
     """
     waves = []
     for upwards in (True, False):
@@ -75,8 +75,8 @@ class PlaneLayers:
     """Layers between two half spaces.
 
     Attributes:
-        media: half space below, layers upwards from y = 0, half space above.
-        thicknesses: of the layers, two fewer than media.
+        media: lower half space, layers upwards from y = 0, upper half space.
+        thicknesses: layer thicknesses, two fewer than media.
     """
 
     media: Sequence[Solid]
@@ -88,10 +88,10 @@ class PlaneLayers:
         return float(sum(self.thicknesses))
 
     def coefficients(self, omega: float, along: float, incident: str = "p") -> dict[tuple[str, str], complex]:
-        """Return displacements over that of the wave that arrives from below, all at the interfaces.
+        """Return displacements relative to that of the wave incident from below, all at the interfaces.
 
-        Keys are ("reflected", "p") and so on; reflected waves at y = 0 and transmitted ones at `top`. Components of a
-        fluid half space are p only.
+        Keys are ("reflected", "p") and so on; reflected waves are at y = 0 and transmitted ones at `top`. A fluid half
+        space has only p waves.
         """
         edges = np.concatenate([[0.0], np.cumsum(self.thicknesses)])
         columns: list[tuple[int, LayerWave]] = []
@@ -126,19 +126,25 @@ class PlaneLayers:
 
     @staticmethod
     def _at(edge: int, number: int, wave: LayerWave, edges: npt.NDArray[np.float64]) -> complex:
-        """Return a wave at an edge: upward waves are one at the lower edge of their medium, others at the upper."""
+        """Return a wave at an edge.
+
+        Upward waves have unit value at the lower edge of their medium, others at the upper.
+        """
         reference_edge = number - 1 if wave.upwards else number
         return complex(np.exp(1j * wave.number * (edges[edge] - edges[reference_edge])))
 
     def flux(self, medium: int, kind: str, omega: float, along: float) -> float:
-        """Return the energy flux along y of a wave of unit displacement, over rho omega^2 / 2; zero if it decays."""
+        """Return the energy flux along y of a wave of unit displacement, divided by rho omega^2 / 2.
+
+        Zero if it decays.
+        """
         density, cp, cs = self.media[medium]
         speed = cp if kind == "p" else cs
         return float(density * speed**2 / omega * np.sqrt(complex((omega / speed) ** 2 - along**2)).real)
 
 
 def _conditions(below: Solid, above: Solid) -> list[tuple[int, tuple[int, ...]]]:
-    """Return the fields at an interface, with the sides (0 below, 1 above) whose sum of differences is zero there."""
+    """Return the fields in the interface conditions, each with the sides (0 below, 1 above) in its condition."""
     both, solid = (0, 1), [side for side, medium in enumerate((below, above)) if medium.cs > 0]
     if len(solid) == 2:
         return [(field, both) for field in (0, 1, 3, 4)]

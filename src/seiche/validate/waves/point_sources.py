@@ -20,7 +20,7 @@ _PEKERIS = "Pekeris 1955, doi:10.1073/pnas.41.7.469"
 
 
 def draw_traces(path: Path, times: Floats, computed: Floats, exact: Floats, label: str) -> None:
-    """Draw computed and exact values (times, traces)."""
+    """Plot computed and exact values (times, traces)."""
     with paper_style(), replacing(path) as temporary:
         figure = new_figure(DOUBLE_COLUMN, 2.6)
         axes = figure.add_subplot()
@@ -57,7 +57,7 @@ def stokes_velocity(
 
 
 def monopole(setting: Setting) -> list[Check]:
-    """The pressure of a volume source is rho s'(t - r/c)/(4 pi r)."""
+    """Check the pressure rho s'(t - r/c)/(4 pi r) of a volume source."""
     mesh = Mesh.of_forest(Forest.uniform(Brick((6, 6, 6), (False,) * 3), 0), origin=-3.0)
     pulse, receivers = Gaussian(0.5, 2.6), [(1.5, 1.5, 0.5), (-1.4, 1.3, 1.1)]
     solver = Solver(
@@ -82,7 +82,7 @@ def monopole(setting: Setting) -> list[Check]:
 
 
 def force(setting: Setting) -> list[Check]:
-    """The motion of a point force in a full space, near and far field."""
+    """Check the near and far fields of a point force in a full space."""
     half = 4
     mesh = Mesh.of_forest(Forest.uniform(Brick((2 * half,) * 3, (False,) * 3), 0), origin=-float(half))
     medium, pulse = (2.0, 1.75, 1.0), Gaussian(0.5, 3.0)
@@ -129,7 +129,7 @@ class Bump:
 def pekeris(t: Floats, r: float) -> Floats:
     """Return the vertical displacement of the surface at distance `r` from a vertical unit step force on it.
 
-    It is positive along the force, for cs = rho = 1, cp = sqrt(3), and singular at the arrival of the Rayleigh wave
+    It is positive along the force, and singular at the arrival of the Rayleigh wave; cs = rho = 1 and cp = sqrt(3)
     (Pekeris 1955).
     """
     tau, root = np.asarray(t, np.float64) / r, np.sqrt(3.0)
@@ -147,8 +147,8 @@ def pekeris(t: Floats, r: float) -> Floats:
 def lamb_displacement(times: Floats, r: float, bump: Bump) -> Floats:
     """Return the vertical displacement of the surface at distance `r` for the force `bump`, along the force.
 
-    It is the integral of the step response times the slope of the bump. Before the Rayleigh wave the variable is the
-    root of the time to its arrival, which removes the singularity.
+    It is the integral of the step response times the slope of the bump. Before the arrival of the Rayleigh wave, the
+    variable of integration is the square root of the time remaining, which removes the singularity.
     """
     rayleigh, count = r * np.sqrt(3 + np.sqrt(3.0)) / 2, 6000
     longest = np.sqrt(rayleigh - r / np.sqrt(3.0))
@@ -162,10 +162,10 @@ def lamb_displacement(times: Floats, r: float, bump: Bump) -> Floats:
 
 
 def lamb(setting: Setting) -> list[Check]:
-    """A vertical force on the surface of a half space (Lamb's problem): P, S and Rayleigh waves 4 units away."""
+    """Check Lamb's problem, a vertical force on the surface of a half space: P, S and Rayleigh waves 4 units away."""
     if setting.quick:
         return []
-    # The sides are far enough that reflected shear and Rayleigh waves arrive after the end.
+    # The sides are far enough away that reflected shear and Rayleigh waves arrive after the end.
     bump = Bump(1 / 3)
     sizes, lower = (20, 14, 7), (-4.0, -4.2, -4.2)
     mesh = Mesh.of_forest(Forest.uniform(Brick(sizes, (False,) * 3), 0), tree_size=0.6, origin=lower)
