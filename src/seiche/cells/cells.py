@@ -262,7 +262,7 @@ class Cells:
         first_cell = self.measures[block.first_cell :]
         self._arrays.append(first_cell)
         members: dict[str, Any] = dict(
-            place=self.positions,
+            positions=self.positions,
             force=self.force,
             slip=self.slip if slip > 0 else None,
             measures=first_cell,

@@ -111,7 +111,7 @@ class Repulsion:
             "steepness": morse.steepness,
             "rest": morse.rest,
             "morse_reach": morse.reach,
-            "whole": 1 / (_UNIT * largest_force),
+            "units": 1 / (_UNIT * largest_force),
         }
 
 
@@ -244,14 +244,14 @@ class Contact:
         self._states.append(state)
         self._arrays += [state, *([points.positions, points.owner] if points.at_rest else [])]
         check_members = {
-            "place": cells.positions,
+            "positions": cells.positions,
             "reference": lists["reference"],
             "stride": cells.stride,
             "state": state,
         }
-        displacement_check = self._over_vertices(contact_moved(), **check_members, farthest=(0.5 * skin) ** 2)
+        displacement_check = self._over_vertices(contact_moved(), **check_members, limit=(0.5 * skin) ** 2)
 
-        bin_members = {"place": points.positions, "stride": points.stride, "bins": bins, "state": state}
+        bin_members = {"positions": points.positions, "stride": points.stride, "bins": bins, "state": state}
         launch = partial(self._by_group, number=points.count) if points.at_rest else self._over_vertices
         count, fill = (launch(spec, **bin_members) for spec in (contact_count(), contact_fill()))
         place_bins = self._bound(contact_place(), _slots(points.count) // SLOT_GROUP, bins=bins, state=state)
@@ -299,26 +299,26 @@ class Contact:
             "entries": zeros(max(points.count, 1) * BIN_ENTRY_BYTES, np.uint8),
             "per_length": 1 / size,
             "lengths": self._lengths,
-            "turns": np.where(self._lengths > 0, 1 / np.maximum(self._lengths, shortest), 0.0),
+            "inverse_lengths": np.where(self._lengths > 0, 1 / np.maximum(self._lengths, shortest), 0.0),
             "counts": counts.astype(np.int32),
             "mask": slots - 1,
         }
         capacity = max(_ENTRIES_PER_VERTEX * cells.vertex_count, 1)
         lists: dict[str, Any] = {
-            "place": cells.positions,
+            "positions": cells.positions,
             "reference": cells.backend.upload(np.full((3, cells.stride), np.inf)),
             "owner": self._owners,
-            **{name: zeros(cells.stride, np.uint32) for name in ("first", "many")},
+            **{name: zeros(cells.stride, np.uint32) for name in ("first", "pair_counts")},
             "pairs": zeros(capacity, np.uint32),
             "other_owner": points.owner,
             "bins": bins,
             "stride": cells.stride,
-            "part": (size / 65535).astype(np.float32),
+            "bin_unit": (size / 65535).astype(np.float32),
             "reach": reach**2,
-            "room": capacity,
+            "capacity": capacity,
         }
         self._arrays += [bins[name] for name in ("first", "count", "tally", "entries")]
-        self._arrays += [lists[name] for name in ("reference", "first", "many", "pairs")]
+        self._arrays += [lists[name] for name in ("reference", "first", "pair_counts", "pairs")]
         return bins, lists
 
     def _over_vertices(self, spec: KernelSpec, **members: Any) -> Launch:

@@ -121,15 +121,15 @@ class ResidentCells:
 
     def _listed(self, kind: int, *, owned: bool = False) -> dict[str, int]:
         block, address, size = self.blocks[kind], self.backend.pointer(self._lists[kind]), np.dtype(np.int32).itemsize
-        vertices = {"first": block.first_vertex, "each": block.vertices}
+        vertices = {"first": block.first_vertex, "items_per_cell": block.vertices}
         return {"cells": address + 2 * size, "count": address + size * owned, **vertices}
 
     def _bound(self, spec: KernelSpec, roles: int, block: Block, members: dict[str, Any], *, by_cell: bool) -> Launch:
         kernel, chosen = self.backend.load(resident(spec)), self._chosen(roles, block, by_cell=by_cell)
         arguments = self.backend.pack(kernel, inner=members, chosen=chosen)
-        return kernel.bind(arguments, chosen["first"], chosen["first"] + block.cells * chosen["each"])
+        return kernel.bind(arguments, chosen["first"], chosen["first"] + block.cells * chosen["items_per_cell"])
 
     def _chosen(self, roles: int, block: Block, *, by_cell: bool = False) -> dict[str, int]:
         role = self.backend.pointer(self.role) + block.first_cell * np.dtype(np.int32).itemsize
         first, items_per_cell = (0, 1) if by_cell else (block.first_vertex, block.vertices)
-        return {"role": role, "first": first, "each": items_per_cell, "roles": roles}
+        return {"role": role, "first": first, "items_per_cell": items_per_cell, "roles": roles}

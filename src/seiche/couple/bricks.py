@@ -80,7 +80,7 @@ class Bricks:
             "fluid": self._arrays[1],
             "shape": sites.shape,
             "periodic": tuple(map(int, sites.periodic)),
-            "each": tuple(1.0 / extent for extent in sites.shape),
+            "inverse_shape": tuple(1.0 / extent for extent in sites.shape),
         }
         has_remainder = any(sites.periodic[axis] and sites.shape[axis] % BRICK for axis in range(3))
         #: The simplest addressing that is possible for this lattice.

@@ -195,7 +195,7 @@ class ImmersedBoundary(Boundary):
         zeros, stride = self.backend.zeros, self.markers.stride
         self.velocity = zeros((3, stride), self._real)
         self._vertices = {
-            "place": self.markers.positions,
+            "positions": self.markers.positions,
             "first": zeros((stride, 4), np.int32),
             "t": zeros((stride, 4), self._real),
             "listed": self.backend.upload(np.full((3, stride), _UNLISTED, np.int32)),
@@ -221,7 +221,11 @@ class ImmersedBoundary(Boundary):
         spec, teams = registry.interpolate_group(delta, real, space), -(-count // registry.GROUP)
         self._euler, self._adams_bashforth = (
             self._bound(
-                spec, 0, teams, one={**interpolation, "now": current_weight, "before": previous_weight}, count=count
+                spec,
+                0,
+                teams,
+                one={**interpolation, "weight": current_weight, "previous_weight": previous_weight},
+                count=count,
             )
             for current_weight, previous_weight in ((1.0, 0.0), (1.5, -0.5))
         )
@@ -230,7 +234,7 @@ class ImmersedBoundary(Boundary):
             grouped(spec, registry.RARE_GROUP) for spec in (registry.count_vertices(delta), registry.fill_lists(delta))
         )
         self._listing = [
-            self._bound(count_spec, 0, teams, item={**listed, "place": vertices["place"]}, count=count),
+            self._bound(count_spec, 0, teams, item={**listed, "positions": vertices["positions"]}, count=count),
             self._bound(registry.place_lists(), 0, rows + 1, **lists),
             self._bound(fill_spec, 0, teams, item=listed, count=count),
             self._bound(registry.sort_lists(), 0, sorters, **lists, count=rows),

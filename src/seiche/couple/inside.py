@@ -82,7 +82,7 @@ class InsideMarker:
             self._faces.append(faces)
             members = dict(
                 bricks=self._bricks.members,
-                place=markers.positions,
+                positions=markers.positions,
                 faces=faces,
                 stride=markers.stride,
                 first=surface.first_vertex,

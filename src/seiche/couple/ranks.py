@@ -178,7 +178,7 @@ class SharedBoundary(Boundary):
             self.inside.bind(cells, surfaces_of(cells), self.sharing.resident)
         self.velocity, self._partial = self.sharing.velocity, zeros((3, cells.stride), self._real)
         self._vertices = {
-            "place": cells.positions,
+            "positions": cells.positions,
             "first": zeros((cells.stride, 4), np.int32),
             "t": zeros((cells.stride, 4), self._real),
             "listed": zeros((3, cells.stride), np.int32),
@@ -209,19 +209,33 @@ class SharedBoundary(Boundary):
         spec = resident_kernels.interpolate_resident(delta, real, space)
         self._unshared = [
             resident.over_groups(
-                spec, GROUP, 1 << OWNED_ONLY, one={**interpolation, "now": current_weight, "before": previous_weight}
+                spec,
+                GROUP,
+                1 << OWNED_ONLY,
+                one={**interpolation, "weight": current_weight, "previous_weight": previous_weight},
             )
             for current_weight, previous_weight in weights
         ]
-        shared_interpolation = {**interpolation, "velocity": self._partial, "slip": None, "now": 0.0, "before": 0.0}
+        shared_interpolation = {
+            **interpolation,
+            "velocity": self._partial,
+            "slip": None,
+            "weight": 0.0,
+            "previous_weight": 0.0,
+        }
         spec = resident_kernels.interpolate_owned(delta, real, space)
         self._interpolate = resident.over_replicated_groups(spec, GROUP, one=shared_interpolation, owned=self._owned)
-        members = {"place": self.cells.positions, "interpolated": self._partial, "velocity": self.velocity}
+        members = {"positions": self.cells.positions, "interpolated": self._partial, "velocity": self.velocity}
         members["slip"] = slip
         spec, shared = resident_kernels.move_vertices(real), 1 << OWNED_SHARED
         self._shared = [
             resident.over_replicated(
-                spec, shared, **members, stride=self.cells.stride, now=current_weight, before=previous_weight
+                spec,
+                shared,
+                **members,
+                stride=self.cells.stride,
+                weight=current_weight,
+                previous_weight=previous_weight,
             )
             for current_weight, previous_weight in weights
         ]
@@ -234,7 +248,7 @@ class SharedBoundary(Boundary):
         self._unlist = self._bound(resident_kernels.unlist(), 0, 3 * self.cells.stride, listed=vertices["listed"])
         grouped = resident.over_grouped_vertices
         self._listing = [
-            grouped(registry.count_vertices(delta), RARE_GROUP, **listed, place=vertices["place"]),
+            grouped(registry.count_vertices(delta), RARE_GROUP, **listed, positions=vertices["positions"]),
             self._bound(registry.place_lists(), 0, rows, **lists),
             grouped(registry.fill_lists(delta), RARE_GROUP, **listed),
             self._bound(resident_kernels.clear_lists(), self.bricks.count, rows, tally=self._lists["tally"]),

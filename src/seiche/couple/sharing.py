@@ -99,7 +99,7 @@ class CellSharing:
         by_cell = (("holders", self._holders, words), ("needed", self._needed_by, words), ("home", self._home, 1))
         pointer, spec = self.backend.pointer, registry.find_holders(self._real)
         common = dict(
-            bricks=self.bricks.members, place=self.cells.positions, velocity=self.velocity, result=self._result
+            bricks=self.bricks.members, positions=self.cells.positions, velocity=self.velocity, result=self._result
         )
         common |= dict(stride=self.cells.stride, words=words, margins=self.margins, **self._sets)
         self._queries = [

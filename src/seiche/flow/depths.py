@@ -73,8 +73,8 @@ class Depths:
     """Outgoing and incoming populations of interior neighbours before each step, also of those on other ranks.
 
     Opening site k uses the density excess `values[density[k]]` and, for link j, the pair sum `values[pairs[j]]`.
-    `share[k]` is the interpolation weight from the interior neighbour to the site. Links are ordered by site, then by
-    direction; those of site k begin at `first_link[k]`.
+    `plane_weight[k]` is the weight of the opening plane in the interpolation between it and the interior neighbour.
+    Links are ordered by site, then by direction; those of site k begin at `first_link[k]`.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Depths:
             )
         raise_together(world, problem, CaseError)
         depth = depths_of(region, rows, iolet, planes)
-        self.share: Floats = added_depth / (depth + added_depth)
+        self.plane_weight: Floats = added_depth / (depth + added_depth)
         flags = (masks[:, None] >> np.arange(1, Q, dtype=np.uint32)) & 1
         site_of_link, direction = np.nonzero(flags)
         self.first_link = np.searchsorted(site_of_link, np.arange(len(rows))).astype(np.int32)

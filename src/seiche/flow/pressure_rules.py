@@ -80,12 +80,12 @@ def _of_plane(sites: RuleSites) -> Mapping[str, Any]:
     assert depths is not None
     return {
         "damping": DAMPING,
-        "own": OWN_DENSITY,
+        "site_weight": OWN_DENSITY,
         "depths": depths.values,
         "density": upload(depths.density[sites.rows]),
         "pairs": upload(depths.pairs),
         "first_link": upload(depths.first_link[sites.rows]),
-        "share": upload(depths.share[sites.rows].astype(sites.real)),
+        "plane_weight": upload(depths.plane_weight[sites.rows].astype(sites.real)),
     }
 
 

@@ -144,7 +144,7 @@ class WallForces:
             first, body, _ = blocks(self._body, count)
             members = {
                 "f": source,
-                "own": slots,
+                "slots": slots,
                 "outgoing": outgoing,
                 "code": upload(self._code),
                 "lever": upload(np.ascontiguousarray(self._lever.T)),

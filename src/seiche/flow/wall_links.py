@@ -72,7 +72,7 @@ def check_moving(walls: Sequence[MovingWall], counts: npt.NDArray[np.int64], spe
 
 @dataclass(frozen=True)
 class WallLinks:
-    """Wall links of a rank: site, direction, weight of eqs. 36 and 37 (`share`) and wall term of eq. 38 (`push`).
+    """Wall links of a rank: site, direction, weight of eqs. 36 and 37 (`weight`) and wall term of eq. 38 (`wall_term`).
 
     All arrays have the shape (p,); `row` is in the region. The second population of the interpolation is the incoming
     one along the link if `arrives` is set (wall before the midpoint); it is not used if `halfway` is set; an iolet
@@ -83,8 +83,8 @@ class WallLinks:
 
     row: npt.NDArray[np.int64]
     q: npt.NDArray[np.int64]
-    share: Floats
-    push: Floats
+    weight: Floats
+    wall_term: Floats
     arrives: npt.NDArray[np.bool_]
     halfway: npt.NDArray[np.bool_]
     late: npt.NDArray[np.bool_]
@@ -128,7 +128,7 @@ def links_of(
         rim &= ~halfway
     twice_fraction = np.where(halfway, 1.0, 2.0 * fraction)
     late = rim & (twice_fraction > 1.0)
-    push, number = np.zeros(len(row)), np.full(len(row), -1, np.int64)
+    wall_term, number = np.zeros(len(row)), np.full(len(row), -1, np.int64)
     problem, speed = None, np.zeros(len(walls.moving))
     if walls.moving:
         points = wall_points(sites, region.boundary_rows[boundary_row], link)
@@ -142,13 +142,13 @@ def links_of(
         for k, wall in enumerate(walls.moving):
             rows = np.flatnonzero(number == k)
             velocity = velocity_at(wall, points[rows])
-            push[rows] = -6.0 * lattice.weights[q[rows]] * np.sum(velocity * lattice.vectors[q[rows]], axis=1)
-            push[rows] /= np.maximum(twice_fraction[rows], 1.0)
+            wall_term[rows] = -6.0 * lattice.weights[q[rows]] * np.sum(velocity * lattice.vectors[q[rows]], axis=1)
+            wall_term[rows] /= np.maximum(twice_fraction[rows], 1.0)
             speed[k] = np.sqrt(np.sum(velocity**2, axis=1).max(initial=0.0))
         raise_together(world, problem, CaseError)
         counts = world.allreduce_sum(np.bincount(number[number >= 0], minlength=len(walls.moving)))
         check_moving(walls.moving, counts, world.allreduce_max(np.where(np.isfinite(speed), speed, np.inf)))
-    share = np.where(twice_fraction < 1.0, twice_fraction, 1.0 / twice_fraction)
+    weight = np.where(twice_fraction < 1.0, twice_fraction, 1.0 / twice_fraction)
     return WallLinks(
-        row, q, share, push, ~halfway & ~rim & (twice_fraction < 1.0), halfway, late, component[row], 0
+        row, q, weight, wall_term, ~halfway & ~rim & (twice_fraction < 1.0), halfway, late, component[row], 0
     ), number >= 0

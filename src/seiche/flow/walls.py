@@ -121,19 +121,19 @@ class WallStages:
         sites, site_of = np.unique(moving.row, return_inverse=True)
         excess = backend.zeros(len(sites), precision[0])
         real = np.dtype(precision[0])
-        share = [backend.upload(links.share.astype(real)) for links in (resting, moving, rim)]
-        push, row = backend.upload(moving.push.astype(real)), backend.upload(site_of.astype(np.uint32))
-        self._arrays += [excess, *share, push, row]
+        weight = [backend.upload(links.weight.astype(real)) for links in (resting, moving, rim)]
+        wall_term, row = backend.upload(moving.wall_term.astype(real)), backend.upload(site_of.astype(np.uint32))
+        self._arrays += [excess, *weight, wall_term, row]
         for phase in range(layout.phases):
             plan = _Phase()
-            resting_members, resting_saved = self._wall_members(resting, share[0], phase)
-            moving_members, moving_saved = self._wall_members(moving, share[1], phase)
+            resting_members, resting_saved = self._wall_members(resting, weight[0], phase)
+            moving_members, moving_saved = self._wall_members(moving, weight[1], phase)
             correction, correction_saved = self._correction(wall_sites, phase)
             plan.saving = [*resting_saved, *moving_saved, *correction_saved]
             if len(sites):
                 plan.add(False, self._density(sites, excess, phase), 0)
             self._add(plan, registry.wall_return(*precision), resting_members, resting.component, resting.interior)
-            members = {"wall": moving_members, "push": push, "row": row, "excess": excess}
+            members = {"wall": moving_members, "wall_term": wall_term, "row": row, "excess": excess}
             self._add(plan, registry.moving_wall_return(*precision), members, moving.component, moving.interior)
             self._add(
                 plan,
@@ -145,7 +145,7 @@ class WallStages:
             )
             # After the sweep, the populations are in the slots of the next phase.
             next_phase = (phase + 1) % layout.phases
-            rim_members, _ = self._wall_members(rim, share[2], next_phase)
+            rim_members, _ = self._wall_members(rim, weight[2], next_phase)
             self._add_rim(plan, rim_members, rim, layout.rebuild(next_phase, "late"))
             self._phases.append(plan)
 
@@ -158,22 +158,27 @@ class WallStages:
         self._layout.reserve(Use.LATE, rim.row, rim.q)
 
     def _wall_members(
-        self, links: WallLinks, share: Array, phase: int
+        self, links: WallLinks, weight: Array, phase: int
     ) -> tuple[dict[str, Any], list[tuple[Action, ...]]]:
         """Return the members of `WallReturn` in this phase, and the calls that save and restore the replaced values."""
         layout, opposite = self._layout, self._layout.velocity_set.opposite
-        own_slots, other_slots = np.zeros(len(links.row), np.uint32), np.zeros(len(links.row), np.uint32)
+        outgoing_slots, second_slots = np.zeros(len(links.row), np.uint32), np.zeros(len(links.row), np.uint32)
         for q in np.unique(links.q):
             selected = links.q == q
             rows = links.row[selected]
-            own_slots[selected] = layout.leaving_slots(phase, int(q), rows)
+            outgoing_slots[selected] = layout.leaving_slots(phase, int(q), rows)
             outgoing = layout.leaving_slots(phase, int(opposite[q]), rows)
-            other_slots[selected] = np.where(links.halfway[selected], own_slots[selected], outgoing)
+            second_slots[selected] = np.where(links.halfway[selected], outgoing_slots[selected], outgoing)
             incoming = selected & links.arrives
-            other_slots[incoming] = layout.arriving_slots(phase, int(q), links.row[incoming])
-        source, count = layout.boundary(phase), len(own_slots)
-        slots, buffer = self._backend.upload(own_slots), self._backend.zeros(count, self._precision[1])
-        members = {"f": source, "own": slots, "other": self._backend.upload(other_slots), "share": share}
+            second_slots[incoming] = layout.arriving_slots(phase, int(q), links.row[incoming])
+        source, count = layout.boundary(phase), len(outgoing_slots)
+        slots, buffer = self._backend.upload(outgoing_slots), self._backend.zeros(count, self._precision[1])
+        members = {
+            "f": source,
+            "outgoing_slots": slots,
+            "second_slots": self._backend.upload(second_slots),
+            "weight": weight,
+        }
         self._arrays += [members, buffer]
         return members, self._saving(source, slots, buffer)
 
@@ -243,7 +248,7 @@ class WallStages:
         assert self.mass is not None
         buffer = self._backend.zeros(count, self._precision[1])
         compute, store = self._backend.load(registry.store_wall_return(*self._precision)), self._unpack()
-        arguments = self._backend.pack(store, array=rule["f"], slots=rule["own"], buffer=buffer)
+        arguments = self._backend.pack(store, array=rule["f"], slots=rule["outgoing_slots"], buffer=buffer)
         first, members, _ = self._summed({"wall": rule, "returned": buffer}, links.component, count)
         packed = self._backend.pack(compute, **members, sums=self.mass.sums_of(CREATED))
         action = compute.bind(packed, 0, len(first) - 1)

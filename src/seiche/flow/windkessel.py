@@ -78,7 +78,7 @@ class Windkessels:
             "capacitor": self._capacitor,
             "imposed": self._imposed,
             "values": self.values,
-            "numbers": self._coefficients,
+            "coefficients": self._coefficients,
             "ramp": self._ramp,
             "clock": clock,
             "count": count,

@@ -12,22 +12,22 @@ inline constexpr int batch_lanes = 1;
 
 /// f(0) ... f(lanes - 1).
 template <int lanes, class F>
-SEICHE_FN void side_by_side(F&& f) {
+SEICHE_FN void vector_loop(F&& f) {
   for (int k = 0; k < lanes; ++k) f(k);
 }
 
-/// One value for each of the `threads` threads of a team. It persists between two calls of `each(threads, ...)`.
+/// One value for each of the `threads` threads of a team. It persists between two calls of `for_each(threads, ...)`.
 template <class T, int threads>
 struct Private {
-  T own;
-  SEICHE_FN T& operator[](int) { return own; }
+  T value;
+  SEICHE_FN T& operator[](int) { return value; }
 };
 #else
 template <class Real>
 inline constexpr int batch_lanes = 64 / sizeof(Real);
 
 template <int lanes, class F>
-SEICHE_FN void side_by_side(F&& f) {
+SEICHE_FN void vector_loop(F&& f) {
   for_lanes<lanes>(static_cast<F&&>(f));
 }
 
@@ -51,8 +51,8 @@ struct Grouped {
       if (item.idle()) return;
     }
     const Index begin = number * group;
-    team.each(static_cast<int>(count - begin < group ? count - begin : group),
-              [&](int k) SEICHE_INLINED { item(begin + k); });
+    team.for_each(static_cast<int>(count - begin < group ? count - begin : group),
+                  [&](int k) SEICHE_INLINED { item(begin + k); });
   }
 };
 

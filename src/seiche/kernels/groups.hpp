@@ -29,12 +29,12 @@ using Word __attribute__((may_alias)) = float;
 template <int n, class T>
 SEICHE_FN Group<T, n> together(const T* from) {
   Group<T, n> group;
-  each<0, n>([&]<int k>() SEICHE_INLINED { group.of[k] = from[k]; });
+  static_for<0, n>([&]<int k>() SEICHE_INLINED { group.of[k] = from[k]; });
   return group;
 }
 template <int n, class T>
 SEICHE_FN void store_together(T* to, const Group<T, n>& group) {
-  each<0, n>([&]<int k>() SEICHE_INLINED { to[k] = group.of[k]; });
+  static_for<0, n>([&]<int k>() SEICHE_INLINED { to[k] = group.of[k]; });
 }
 #endif
 

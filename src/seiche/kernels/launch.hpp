@@ -23,22 +23,22 @@ inline constexpr int scratch_bytes<Functor> = sizeof(typename Functor::Scratch);
 struct Team {
 #if defined(__CUDACC__)
   /// True if the team is a single thread, which then uses vectors in place of threads.
-  static constexpr bool alone = false;
+  static constexpr bool single_thread = false;
   int thread, threads;
 
   /// f(0) ... f(n - 1), distributed over the threads.
   template <class F>
-  SEICHE_FN void each(int n, F&& f) const {
+  SEICHE_FN void for_each(int n, F&& f) const {
     for (int k = thread; k < n; k += threads) f(k);
   }
   /// After the barrier, all threads see all earlier writes.
   SEICHE_FN void barrier() const { __syncthreads(); }
 #else
-  static constexpr bool alone = true;
+  static constexpr bool single_thread = true;
   static constexpr int thread = 0, threads = 1;
 
   template <class F>
-  SEICHE_FN void each(int n, F&& f) const {
+  SEICHE_FN void for_each(int n, F&& f) const {
 #pragma omp simd
     for (int k = 0; k < n; ++k) f(k);
   }
@@ -52,9 +52,9 @@ struct Team {
 template <class Functor>
 concept Staged = requires { typename Functor::template Staging<32>; };
 
-/// GPU: `Items` neighbouring items a thread, processed together. The functor is passed by value as the first argument.
-/// `Blocks` is the number of resident blocks per multiprocessor, which bounds the registers (0: the choice of the
-/// compiler). A teamed functor has one block an item.
+/// GPU: `Items` neighbouring items per thread, processed together. The functor is passed by value as the first
+/// argument. `Blocks` is the number of resident blocks per multiprocessor, which bounds the registers (0: the choice of
+/// the compiler). A teamed functor has one block per item.
 template <class Functor, int Threads, int Blocks, int Items>
 __global__ void __launch_bounds__(Threads, Blocks) for_each(const Functor functor, Index begin, Index end) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -122,10 +122,10 @@ SEICHE_FN void for_lanes(F&& f) {
 
 /// Calls f.operator()<q>() for q = First ... Last - 1 with q known at compile time.
 template <int First, int Last, class F>
-SEICHE_FN void each(F&& f) {
+SEICHE_FN void static_for(F&& f) {
   if constexpr (First < Last) {
     f.template operator()<First>();
-    each<First + 1, Last>(f);
+    static_for<First + 1, Last>(f);
   }
 }
 

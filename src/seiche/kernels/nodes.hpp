@@ -26,14 +26,15 @@ SEICHE_FN void prefetch_ahead(const Team& team, const void* from, int bytes) {
 }
 
 /// f(line(element, i, j), early(element, i, j, k), element, i, j, k) for all nodes of `elements` elements; k counts
-/// along the last axis, j is 0 in two dimensions. A thread treats every `layers`-th node of a column. It calls `line`
-/// and `early` for them, then `middle`, which may contain a barrier, then f for those of the first `many` elements.
+/// along the last axis, j is 0 in two dimensions. A thread processes every `layers`-th node of a column. It calls
+/// `line` and `early` for them, then `middle`, which may contain a barrier, then f for those of the first `active`
+/// elements.
 template <class Box, int elements, int layers, bool unrolled, class Line, class Early, class Middle, class F>
-SEICHE_FN void for_nodes(const Team& team, int many, Line&& line, Early&& early, Middle&& middle, F&& f) {
+SEICHE_FN void for_nodes(const Team& team, int active, Line&& line, Early&& early, Middle&& middle, F&& f) {
   constexpr int n = Box::n, steps = (n + layers - 1) / layers;
   const int column = team.thread % Box::face, layer = layers == 1 ? 0 : team.thread / Box::face % layers;
   const int element = elements == 1 ? 0 : team.thread / (Box::face * layers), i = column % n, j = column / n;
-  const bool mine = elements == 1 || element < many;
+  const bool is_active = elements == 1 || element < active;
   const auto rows = line(element, i, j);
   using Loaded = decltype(early(element, i, j, 0));
   Loaded loaded[unrolled ? steps : 1];
@@ -41,11 +42,11 @@ SEICHE_FN void for_nodes(const Team& team, int many, Line&& line, Early&& early,
 #pragma unroll
     for (int q = 0; q < steps; ++q) {
       const int k = q * layers + layer;
-      if (mine && (n % layers == 0 || k < n)) loaded[q] = early(element, i, j, k);
+      if (is_active && (n % layers == 0 || k < n)) loaded[q] = early(element, i, j, k);
     }
   }
   middle();
-  if (!mine) return;
+  if (!is_active) return;
 #pragma unroll(unrolled ? steps : 1)
   for (int q = 0; q < steps; ++q) {
     const int k = q * layers + layer;
@@ -61,9 +62,9 @@ SEICHE_FN void for_nodes(const Team& team, int many, Line&& line, Early&& early,
 SEICHE_FN void prefetch_ahead(const Team&, const void*, int) {}
 
 template <class Box, int elements, int layers, bool unrolled, class Line, class Early, class Middle, class F>
-SEICHE_FN void for_nodes(const Team&, int many, Line&& line, Early&& early, Middle&& middle, F&& f) {
+SEICHE_FN void for_nodes(const Team&, int active, Line&& line, Early&& early, Middle&& middle, F&& f) {
   middle();
-  for (int element = 0; element < many; ++element) {
+  for (int element = 0; element < active; ++element) {
     for (int k = 0; k < Box::n; ++k) {
       for (int j = 0; j < Box::face / Box::n; ++j) {
 #pragma omp simd
@@ -79,14 +80,14 @@ SEICHE_FN void for_nodes(const Team&, int many, Line&& line, Early&& early, Midd
 template <int elements, int together, class F>
 SEICHE_FN void for_elements(Index item, Index count, F&& f) {
   const Index first = item * elements, rest = count - first;
-  const int many = rest < elements ? static_cast<int>(rest) : elements;
-  for (int e = 0; e < many; e += together) f(first + e, together == 1 ? 1 : many);
+  const int number = rest < elements ? static_cast<int>(rest) : elements;
+  for (int e = 0; e < number; e += together) f(first + e, together == 1 ? 1 : number);
 }
 
 /// f.operator()<axis, side>() for every face of an element.
 template <int dim, class F>
 SEICHE_FN void for_faces(F&& f) {
-  each<0, dim>([&]<int axis>() SEICHE_INLINED {
+  static_for<0, dim>([&]<int axis>() SEICHE_INLINED {
     f.template operator()<axis, 0>();
     f.template operator()<axis, 1>();
   });
@@ -100,10 +101,11 @@ SEICHE_FN void copy_aligned(const Team& team, const Real* from, Real* to) {
     struct alignas(16) Part {
       Real of[wide];
     };
-    team.each(count / wide,
-              [&](int q) SEICHE_INLINED { reinterpret_cast<Part*>(to)[q] = reinterpret_cast<const Part*>(from)[q]; });
+    team.for_each(count / wide, [&](int q) SEICHE_INLINED {
+      reinterpret_cast<Part*>(to)[q] = reinterpret_cast<const Part*>(from)[q];
+    });
   } else {
-    team.each(count, [&](int q) SEICHE_INLINED { to[q] = from[q]; });
+    team.for_each(count, [&](int q) SEICHE_INLINED { to[q] = from[q]; });
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Differences between a host C++20 compiler and NVRTC: attributes, instructions and built-in functions. Cooperation of
 /// threads is in launch.hpp, warps.hpp and atomics.hpp. Only headers of this folder test for the compiler; others test
-/// `Team::alone` or `vector_lanes`.
+/// `Team::single_thread` or `vector_lanes`.
 #pragma once
 
 #if !defined(__CUDACC__)

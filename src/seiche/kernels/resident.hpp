@@ -8,21 +8,23 @@ namespace seiche {
 
 /// Role of a cell on this rank: none; owned and on no other rank; owned and shared with other ranks; ghost.
 struct Role {
-  static constexpr i32 none = 0, alone = 1, shared = 2, ghost = 3;
+  static constexpr i32 none = 0, unshared = 1, shared = 2, ghost = 3;
 };
 
 /// Selection of items by the role of their cell.
 struct Chosen {
   const i32* role;  ///< roles of the cells, beginning with the cell of item `first`
   Index first;
-  i32 each;   ///< items per cell
-  u32 roles;  ///< bit mask of roles
-  SEICHE_FN bool operator()(Index i) const { return (roles >> role[static_cast<i32>(i - first) / each] & 1u) != 0; }
-  /// True if one of `many` items from `i` is selected.
-  SEICHE_FN bool any(Index i, int many) const {
-    const i32 from = static_cast<i32>(i - first), last = (from + many - 1) / each;
+  i32 items_per_cell;  ///< items per cell
+  u32 roles;           ///< bit mask of roles
+  SEICHE_FN bool operator()(Index i) const {
+    return (roles >> role[static_cast<i32>(i - first) / items_per_cell] & 1u) != 0;
+  }
+  /// True if one of `number` items from `i` is selected.
+  SEICHE_FN bool any(Index i, int number) const {
+    const i32 from = static_cast<i32>(i - first), last = (from + number - 1) / items_per_cell;
     bool found = false;
-    for (i32 cell = from / each; cell <= last; ++cell) found = found || (roles >> role[cell] & 1u) != 0;
+    for (i32 cell = from / items_per_cell; cell <= last; ++cell) found = found || (roles >> role[cell] & 1u) != 0;
     return found;
   }
 };
@@ -31,8 +33,8 @@ struct Chosen {
 struct Listed {
   const i32* cells;
   const i32* count;
-  Index first;  ///< first item of the first cell of the type
-  i32 each;     ///< items per cell
+  Index first;         ///< first item of the first cell of the type
+  i32 items_per_cell;  ///< items per cell
 };
 
 /// Items: entries of the list, up to its capacity. The inner item is the cell.
@@ -55,9 +57,10 @@ struct ResidentItems {
   Chosen chosen;
   static constexpr int bytes = Kernel::bytes;
   SEICHE_FN void operator()(Index i) const {
-    const i32 place = static_cast<i32>(i) / listed.each;
-    if (place >= *listed.count) return;
-    const Index item = listed.first + static_cast<Index>(listed.cells[place]) * listed.each + i % listed.each;
+    const i32 entry = static_cast<i32>(i) / listed.items_per_cell;
+    if (entry >= *listed.count) return;
+    const Index item =
+        listed.first + static_cast<Index>(listed.cells[entry]) * listed.items_per_cell + i % listed.items_per_cell;
     if (chosen(item)) inner(item);
   }
 };
@@ -86,7 +89,7 @@ struct ResidentGroups {
       if (inner.idle()) return;
     }
     const Index begin = chosen.first + number * group;
-    team.each(static_cast<int>(end - begin < group ? end - begin : group), [&](int k) SEICHE_INLINED {
+    team.for_each(static_cast<int>(end - begin < group ? end - begin : group), [&](int k) SEICHE_INLINED {
       if (chosen(begin + k)) inner(begin + k);
     });
   }

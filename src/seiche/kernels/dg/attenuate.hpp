@@ -45,7 +45,7 @@ struct IntegrateAttenuated {
   }
 
   SEICHE_FN void operator()(const Team& team, Index element, Scratch&) const {
-    team.each(Box::nodes, [&](int node) SEICHE_INLINED { this->node(element, node); });
+    team.for_each(Box::nodes, [&](int node) SEICHE_INLINED { this->node(element, node); });
     team.barrier();
     on.write_all(team, element, u, next_trace);
   }
@@ -53,17 +53,17 @@ struct IntegrateAttenuated {
   SEICHE_FN void node(Index element, int node) const {
     const Index first = element * size + node;
     Real rate[Part::count], lost[Part::count], bulk = 0;
-    each<0, Part::count>([&]<int s>() SEICHE_INLINED {
+    static_for<0, Part::count>([&]<int s>() SEICHE_INLINED {
       rate[s] = rates[first + (Part::first + s) * Box::nodes];
       lost[s] = 0;
       if constexpr (s < Part::normal) bulk += rate[s];
     });
     bulk *= Real(1) / Real(Part::normal);
-    each<0, mechanisms>([&]<int l>() SEICHE_INLINED {
-      const Index place = element * 2 * mechanisms + 2 * l;
-      const Real of_bulk = nodal ? shares[place * Box::nodes + node] : shares[place];
-      const Real of_shear = nodal ? shares[(place + 1) * Box::nodes + node] : shares[place + 1];
-      each<0, Part::count>([&]<int s>() SEICHE_INLINED {
+    static_for<0, mechanisms>([&]<int l>() SEICHE_INLINED {
+      const Index row = element * 2 * mechanisms + 2 * l;
+      const Real of_bulk = nodal ? shares[row * Box::nodes + node] : shares[row];
+      const Real of_shear = nodal ? shares[(row + 1) * Box::nodes + node] : shares[row + 1];
+      static_for<0, Part::count>([&]<int s>() SEICHE_INLINED {
         const Index at = (element * mechanisms + l) * Part::count * Box::nodes + s * Box::nodes + node;
         const Real even = s < Part::normal ? bulk : Real(0), given = of_bulk * even + of_shear * (rate[s] - even);
         const Real decay = frequencies[l] * memory[at];
@@ -71,7 +71,7 @@ struct IntegrateAttenuated {
         lost[s] += decay;
       });
     });
-    each<0, Fields::count>([&]<int f>() SEICHE_INLINED {
+    static_for<0, Fields::count>([&]<int f>() SEICHE_INLINED {
       constexpr bool stress = f >= Part::first && f < Part::first + Part::count;
       const Index at = first + f * Box::nodes;
       if constexpr (stress) {
@@ -98,7 +98,7 @@ struct DampMemory {
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
     Real* of_element = memory + Index{elements[item]} * count * Box::nodes;
-    team.each(Box::nodes, [&](int node) SEICHE_INLINED {
+    team.for_each(Box::nodes, [&](int node) SEICHE_INLINED {
       const Real factor = factors[item * Box::nodes + node];
       for (int q = 0; q < count; ++q) of_element[q * Box::nodes + node] *= factor;
     });

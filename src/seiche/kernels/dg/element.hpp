@@ -23,16 +23,16 @@ SEICHE_FN double only(bool yes, double a) {
 /// `first`: the line is along the first axis, where the lanes of the CPU are its nodes. The CPU adds both faces in all
 /// lanes, because a conditional load would prevent vectorisation.
 template <int n, bool first, class Real, class Rows>
-SEICHE_FN Real with_faces(Real value, int index, const Rows& low, const Rows& high, int row, int place) {
+SEICHE_FN Real with_faces(Real value, int index, const Rows& low, const Rows& high, int row, int face_node) {
   if constexpr (!vector_lanes) {
     const bool at_high = index == n - 1;
-    const Real sum = value + (at_high ? high : low)[row][place];
+    const Real sum = value + (at_high ? high : low)[row][face_node];
     return at_high || index == 0 ? sum : value;
   } else if constexpr (first) {
-    value = multiply_add(Real(index == 0), low[row][place], value);
-    return multiply_add(Real(index == n - 1), high[row][place], value);
+    value = multiply_add(Real(index == 0), low[row][face_node], value);
+    return multiply_add(Real(index == n - 1), high[row][face_node], value);
   } else {
-    return value + (only(index == 0, low[row][place]) + only(index == n - 1, high[row][place]));
+    return value + (only(index == 0, low[row][face_node]) + only(index == n - 1, high[row][face_node]));
   }
 }
 
@@ -67,18 +67,19 @@ struct Elements {
   };
   SEICHE_FN Line line(Index element, int i, int j) const {
     Line l;
-    each<0, n>([&]<int m>() SEICHE_INLINED {
+    static_for<0, n>([&]<int m>() SEICHE_INLINED {
       l.x[m] = rows[m * n + i];
       if constexpr (dim == 3) l.y[m] = rows[m * n + j];
     });
-    each<0, dim>([&]<int a>() SEICHE_INLINED { l.scale[a] = scales[element * dim + a]; });
+    static_for<0, dim>([&]<int a>() SEICHE_INLINED { l.scale[a] = scales[element * dim + a]; });
     if constexpr (!nodal) {
-      each<0, Fields::moduli>([&]<int a>() SEICHE_INLINED { l.moduli[a] = moduli[element * Fields::moduli + a]; });
+      static_for<0, Fields::moduli>([&]<int a>()
+                                        SEICHE_INLINED { l.moduli[a] = moduli[element * Fields::moduli + a]; });
     }
     return l;
   }
   SEICHE_FN void moduli_of(const Line& l, Index element, int node, Real (&m)[Fields::moduli]) const {
-    each<0, Fields::moduli>([&]<int a>() SEICHE_INLINED {
+    static_for<0, Fields::moduli>([&]<int a>() SEICHE_INLINED {
       m[a] = nodal ? moduli[(element * Fields::moduli + a) * Box::nodes + node] : l.moduli[a];
     });
   }
@@ -88,11 +89,11 @@ struct Elements {
   template <int axis, bool velocities = true, bool stresses = true, int first = 0>
   SEICHE_FN void derivatives(const Line& line, const Real* start, int k, Real (&dv)[waves], Real (&ds)[waves]) const {
     constexpr int stride = Box::stride(axis);
-    each<0, waves>([&]<int c>() SEICHE_INLINED {
+    static_for<0, waves>([&]<int c>() SEICHE_INLINED {
       const Real* v = start + (velocities ? Fields::velocity(axis, c) - first : 0) * Box::nodes;
       const Real* s = start + (stresses ? Fields::stress(axis, c) - first : 0) * Box::nodes;
       Real sum_v = 0, sum_s = 0;
-      each<0, n>([&]<int q>() SEICHE_INLINED {
+      static_for<0, n>([&]<int q>() SEICHE_INLINED {
         const Real d = axis == 0 ? line.x[q] : axis == dim - 1 ? derivative[k * n + q] : line.y[q];
         if constexpr (velocities) sum_v = multiply_add(d, v[q * stride], sum_v);
         if constexpr (stresses) sum_s = multiply_add(d, s[q * stride], sum_s);
@@ -113,21 +114,21 @@ struct Elements {
   };
   /// Loads this input from memory, asynchronously (cp.async) on GPUs. `wait_for_copies` and a barrier must follow.
   template <class Given>
-  SEICHE_FN void bring(const Team& team, Index first, int many, const Real* trace, Given* to) const {
+  SEICHE_FN void bring(const Team& team, Index first, int active, const Real* trace, Given* to) const {
     constexpr int numbers = Box::faces * record;
     if constexpr (vector_lanes) {  // a face is contiguous in memory
-      for (int q = 0; q < many * Box::faces; ++q) {
+      for (int q = 0; q < active * Box::faces; ++q) {
         const i32 from = in_slots[first * Box::faces + q];
-        Real* here = to[q / Box::faces].trace[q % Box::faces][0];
+        Real* target = to[q / Box::faces].trace[q % Box::faces][0];
         if (!hanging || from >= 0) {
           const Real* there = trace + Index{from} * slot;
-          team.each(slot, [&](int node) SEICHE_INLINED { here[node] = there[node]; });
+          team.for_each(slot, [&](int node) SEICHE_INLINED { target[node] = there[node]; });
         }
       }
     } else {
       constexpr int real = static_cast<int>(sizeof(Real)), most = 16 / real;
       constexpr int wide = slot % most == 0 ? most : slot * real % 8 == 0 ? 8 / real : 1, parts = slot / wide;
-      team.each(many * Box::faces * parts, [&](int q) SEICHE_INLINED {
+      team.for_each(active * Box::faces * parts, [&](int q) SEICHE_INLINED {
         const int e = q / (Box::faces * parts), face = q / parts % Box::faces, node = q % parts * wide;
         const i32 from = in_slots[first * Box::faces + q / parts];
         if (!hanging || from >= 0)
@@ -136,7 +137,7 @@ struct Elements {
     }
     if constexpr (hanging) {
       constexpr int both = 2 * waves * Box::face;
-      team.each(many * Box::faces * both, [&](int q) SEICHE_INLINED {
+      team.for_each(active * Box::faces * both, [&](int q) SEICHE_INLINED {
         const int e = q / (Box::faces * both), face = q / both % Box::faces, node = q % both;
         const i32 from = in_slots[first * Box::faces + q / both];
         to[e].from[face] = from;
@@ -144,12 +145,12 @@ struct Elements {
       });
     }
     if constexpr (!nodal) {
-      team.each(many * numbers, [&](int q) SEICHE_INLINED {
-        Real* here = &to[q / numbers].coefficients[0][0] + q % numbers;
+      team.for_each(active * numbers, [&](int q) SEICHE_INLINED {
+        Real* target = &to[q / numbers].coefficients[0][0] + q % numbers;
         if constexpr (!vector_lanes) {
-          copy_behind<static_cast<int>(sizeof(Real))>(faces + first * numbers + q, here);
+          copy_behind<static_cast<int>(sizeof(Real))>(faces + first * numbers + q, target);
         } else {
-          *here = faces[first * numbers + q];
+          *target = faces[first * numbers + q];
         }
       });
     }
@@ -172,7 +173,7 @@ struct Elements {
     const Real* trace = given.trace[face][0] + node;
     if constexpr (hanging) {
       if (given.from[face] < 0) {
-        each<0, waves>([&]<int c>() SEICHE_INLINED {
+        static_for<0, waves>([&]<int c>() SEICHE_INLINED {
           dv[c] = trace[c * Box::face];
           dt[c] = trace[(waves + c) * Box::face];
         });
@@ -180,7 +181,7 @@ struct Elements {
       }
     }
     const Real* q = coefficients(given, element, face, node);
-    each<0, waves>([&]<int c>() SEICHE_INLINED {
+    static_for<0, waves>([&]<int c>() SEICHE_INLINED {
       Flux::jump(trace + c * Box::face, waves * Box::face, q + Flux::coefficients * Fields::kind(axis, c), outward,
                  v[c], s[c], dv[c], dt[c]);
     });
@@ -192,7 +193,7 @@ struct Elements {
                        const Real (&s)[waves]) const {
     constexpr int face = 2 * axis + side, outward = 2 * side - 1;
     Real* to = trace + Index{out_slots[element * Box::faces + face]} * slot + node;
-    each<0, waves>([&]<int c>() SEICHE_INLINED {
+    static_for<0, waves>([&]<int c>() SEICHE_INLINED {
       const Real z = Flux::impedance(q + Flux::coefficients * Fields::kind(axis, c));
       Flux::write(to + c * Box::face, waves * Box::face, z, outward, v[c], s[c]);
     });
@@ -200,12 +201,12 @@ struct Elements {
 
   /// Writes all traces of an element from its state in memory.
   SEICHE_FN void write_all(const Team& team, Index element, const Real* u, Real* trace) const {
-    each<0, dim>([&]<int axis>() SEICHE_INLINED {
-      each<0, 2>([&]<int side>() SEICHE_INLINED {
-        team.each(Box::face, [&](int place) SEICHE_INLINED {
+    static_for<0, dim>([&]<int axis>() SEICHE_INLINED {
+      static_for<0, 2>([&]<int side>() SEICHE_INLINED {
+        team.for_each(Box::face, [&](int face_node) SEICHE_INLINED {
           Real v[waves], s[waves];
-          side_of<axis>(u + element * size, on_face(axis, side, place), v, s);
-          write<axis, side>(coefficients(element, 2 * axis + side, place), element, place, trace, v, s);
+          side_of<axis>(u + element * size, on_face(axis, side, face_node), v, s);
+          write<axis, side>(coefficients(element, 2 * axis + side, face_node), element, face_node, trace, v, s);
         });
       });
     });
@@ -225,20 +226,20 @@ struct Elements {
   /// v_c and S_ca of a node.
   template <int axis>
   SEICHE_FN static void side_of(const Real* u, int node, Real (&v)[waves], Real (&s)[waves]) {
-    each<0, waves>([&]<int c>() SEICHE_INLINED {
+    static_for<0, waves>([&]<int c>() SEICHE_INLINED {
       v[c] = u[Fields::velocity(axis, c) * Box::nodes + node];
       s[c] = Real(Fields::sign) * u[Fields::stress(axis, c) * Box::nodes + node];
     });
   }
 
-  /// The node of an element at place `node` of a face.
+  /// The node of an element at face_node `node` of a face.
   SEICHE_FN static constexpr int on_face(int axis, int side, int node) {
     const int along = side * (n - 1) * Box::stride(axis);
     return axis == dim - 1 ? along + node : axis == 0 ? along + node * n : along + node % n + node / n * Box::face;
   }
-  /// The place on a face across `axis` of the node (i, j, k).
+  /// The face_node on a face across `axis` of the node (i, j, k).
   template <int axis>
-  SEICHE_FN static int place(int i, int j, int k) {
+  SEICHE_FN static int face_node(int i, int j, int k) {
     return axis == 0 ? (dim == 3 ? j + n * k : k) : axis == dim - 1 ? i + n * j : i + n * k;
   }
 };

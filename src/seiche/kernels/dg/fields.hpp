@@ -24,9 +24,9 @@ struct Acoustic {
   SEICHE_FN static void rates(const Real (&dv)[dim][waves], const Real (&ds)[dim][waves], const Real (&m)[moduli],
                               Real (&r)[count]) {
     Real divergence = dv[0][0];
-    each<1, dim>([&]<int a>() SEICHE_INLINED { divergence += dv[a][0]; });
+    static_for<1, dim>([&]<int a>() SEICHE_INLINED { divergence += dv[a][0]; });
     r[0] = -m[0] * divergence;
-    each<0, dim>([&]<int a>() SEICHE_INLINED { r[1 + a] = m[1] * ds[a][0]; });
+    static_for<0, dim>([&]<int a>() SEICHE_INLINED { r[1 + a] = m[1] * ds[a][0]; });
   }
 };
 
@@ -46,14 +46,14 @@ struct Elastic {
   SEICHE_FN static void rates(const Real (&dv)[dim][waves], const Real (&ds)[dim][waves], const Real (&m)[moduli],
                               Real (&r)[count]) {
     Real divergence = dv[0][0];
-    each<1, dim>([&]<int a>() SEICHE_INLINED { divergence += dv[a][a]; });
+    static_for<1, dim>([&]<int a>() SEICHE_INLINED { divergence += dv[a][a]; });
     const Real pressure = m[0] * divergence, twice = m[1] + m[1];
-    each<0, dim>([&]<int c>() SEICHE_INLINED {
+    static_for<0, dim>([&]<int c>() SEICHE_INLINED {
       Real force = ds[0][c];
-      each<1, dim>([&]<int a>() SEICHE_INLINED { force += ds[a][c]; });
+      static_for<1, dim>([&]<int a>() SEICHE_INLINED { force += ds[a][c]; });
       r[c] = m[2] * force;
       r[dim + c] = pressure + twice * dv[c][c];
-      each<c + 1, dim>([&]<int a>() SEICHE_INLINED { r[stress(a, c)] = m[1] * (dv[a][c] + dv[c][a]); });
+      static_for<c + 1, dim>([&]<int a>() SEICHE_INLINED { r[stress(a, c)] = m[1] * (dv[a][c] + dv[c][a]); });
     });
   }
 };

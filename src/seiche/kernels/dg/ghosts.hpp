@@ -33,7 +33,7 @@ struct HalveTraces {
     const u32 found = bit_cast<u32>(largest) >> 23, e = found < 16 ? 16 : found;
     const float unit = half_headroom * power_of_two(254 - e);
     u16* to = messages + item * (slot + 1);
-    team.each(slot + 1, [&](int q) SEICHE_INLINED {
+    team.for_each(slot + 1, [&](int q) SEICHE_INLINED {
       to[q] = q == 0 ? static_cast<u16>(e) : float_to_half(static_cast<float>(from[q == 0 ? 0 : q - 1]) * unit);
     });
   }
@@ -50,7 +50,7 @@ struct RestoreTraces {
     const u16* from = messages + item * (slot + 1);
     const Real unit = static_cast<Real>(power_of_two(from[0])) / Real(half_headroom);
     Real* to = trace + Index{slots[item]} * slot;
-    team.each(slot, [&](int q) SEICHE_INLINED { to[q] = static_cast<Real>(half_to_float(from[q + 1])) * unit; });
+    team.for_each(slot, [&](int q) SEICHE_INLINED { to[q] = static_cast<Real>(half_to_float(from[q + 1])) * unit; });
   }
 };
 

@@ -19,12 +19,12 @@ struct IncidentColumns {
 
   /// Columns at a point `offset` steps after the present one; with `shift` 1 their derivatives.
   SEICHE_FN void at(Index point, Index table, double offset, int shift, double (&out)[size]) const {
-    const double now = 4.0 * (static_cast<double>(origin[0] + static_cast<Index>(clock[0])) + offset);
+    const double time = 4.0 * (static_cast<double>(origin[0] + static_cast<Index>(clock[0])) + offset);
     for (int wave = 0; wave < 2; ++wave) {
-      const double place = now - delays[2 * point + wave];
-      Index whole = static_cast<Index>(place);
-      if (static_cast<double>(whole) > place) whole -= 1;
-      const double f = place - static_cast<double>(whole), g = 1.0 - f;
+      const double row = time - delays[2 * point + wave];
+      Index whole = static_cast<Index>(row);
+      if (static_cast<double>(whole) > row) whole -= 1;
+      const double f = row - static_cast<double>(whole), g = 1.0 - f;
       const Index number = whole - origin[1];
       const bool inside = number >= 0 && number + 1 < static_cast<Index>(length);
       const double* low = tables + (table * length + (inside ? number : 0)) * row + shift;
@@ -77,7 +77,7 @@ struct AddIncident {
     const Index element = elements[item];
     for (Index number = first[item]; number < first[item + 1]; ++number) {
       const int face = records[5 * number];
-      each<0, dim>([&]<int axis>() SEICHE_INLINED {
+      static_for<0, dim>([&]<int axis>() SEICHE_INLINED {
         if (face == 2 * axis) add<axis, 0>(team, element, number, scratch);
         if (face == 2 * axis + 1) add<axis, 1>(team, element, number, scratch);
       });
@@ -89,7 +89,8 @@ struct AddIncident {
   SEICHE_FN void add(const Team& team, Index element, Index number, Scratch& scratch) const {
     const i32* record = records + 5 * number;
     const int child = record[2];
-    team.each(Box::face, [&](int place) SEICHE_INLINED { jumps<axis, side>(element, number, place, scratch.jumps); });
+    team.for_each(Box::face,
+                  [&](int face_node) SEICHE_INLINED { jumps<axis, side>(element, number, face_node, scratch.jumps); });
     team.barrier();
     const Real* from = scratch.jumps;
     if (child >= 0) {
@@ -98,48 +99,48 @@ struct AddIncident {
                                     scratch.lifted);
       from = scratch.lifted;
     }
-    team.each(Box::face, [&](int place) SEICHE_INLINED { change<axis, side>(element, place, from); });
+    team.for_each(Box::face, [&](int face_node) SEICHE_INLINED { change<axis, side>(element, face_node, from); });
     team.barrier();
   }
 
   /// v* - v- and t* - t- at a node of the face, or of the part of it that belongs to a child.
   template <int axis, int side>
-  SEICHE_FN void jumps(Index element, Index number, int place, Real* to) const {
+  SEICHE_FN void jumps(Index element, Index number, int face_node, Real* to) const {
     constexpr int outward = 2 * side - 1;
     const i32* record = records + 5 * number;
     const bool inside = record[1] != 0;
     double columns[IncidentColumns::size];
-    at.at(number * Box::face + place, record[4], offset, 0, columns);
-    const Real* q = record[2] < 0 ? on.coefficients(element, 2 * axis + side, place)
-                                  : mortars.coefficients(record[3], record[2], place, Elements::by_node);
-    each<0, waves>([&]<int c>() SEICHE_INLINED {
-      const double* here = factors + ((number * 2 * waves + c) * Box::face + place) * IncidentColumns::size;
-      const Real v = static_cast<Real>(IncidentColumns::sum(here, columns));
-      const Real s = static_cast<Real>(IncidentColumns::sum(here + half * IncidentColumns::size, columns));
+    at.at(number * Box::face + face_node, record[4], offset, 0, columns);
+    const Real* q = record[2] < 0 ? on.coefficients(element, 2 * axis + side, face_node)
+                                  : mortars.coefficients(record[3], record[2], face_node, Elements::by_node);
+    static_for<0, waves>([&]<int c>() SEICHE_INLINED {
+      const double* values = factors + ((number * 2 * waves + c) * Box::face + face_node) * IncidentColumns::size;
+      const Real v = static_cast<Real>(IncidentColumns::sum(values, columns));
+      const Real s = static_cast<Real>(IncidentColumns::sum(values + half * IncidentColumns::size, columns));
       Real given[2] = {Real(0), Real(0)};
-      if (!inside) Flux::write(given, 1, outer[(number * waves + c) * Box::face + place], -outward, v, s);
+      if (!inside) Flux::write(given, 1, outer[(number * waves + c) * Box::face + face_node], -outward, v, s);
       const Real zero = 0;
       Flux::jump(given, 1, q + Flux::coefficients * Fields::kind(axis, c), outward, inside ? v : zero,
-                 inside ? s : zero, to[c * Box::face + place], to[half + c * Box::face + place]);
+                 inside ? s : zero, to[c * Box::face + face_node], to[half + c * Box::face + face_node]);
     });
   }
 
   /// Adds the rates of the lifted jumps (eqs. 7 and 15). A half of leapfrog advances velocities or stresses alone.
   template <int axis, int side>
-  SEICHE_FN void change(Index element, int place, const Real* from) const {
-    const int node = Elements::on_face(axis, side, place);
+  SEICHE_FN void change(Index element, int face_node, const Real* from) const {
+    const int node = Elements::on_face(axis, side, face_node);
     const Real scale = on.scales[element * dim + axis] * Real(Elements::lift);
     Real dv[dim][waves] = {}, ds[dim][waves] = {}, m[Fields::moduli], r[Fields::count];
-    each<0, waves>([&]<int c>() SEICHE_INLINED {
-      if (stages == 5 || stage == 1) dv[axis][c] = Real(2 * side - 1) * scale * from[c * Box::face + place];
-      if (stages == 5 || stage == 0) ds[axis][c] = scale * from[half + c * Box::face + place];
+    static_for<0, waves>([&]<int c>() SEICHE_INLINED {
+      if (stages == 5 || stage == 1) dv[axis][c] = Real(2 * side - 1) * scale * from[c * Box::face + face_node];
+      if (stages == 5 || stage == 0) ds[axis][c] = scale * from[half + c * Box::face + face_node];
     });
-    each<0, Fields::moduli>([&]<int a>() SEICHE_INLINED {
+    static_for<0, Fields::moduli>([&]<int a>() SEICHE_INLINED {
       const Index of = element * Fields::moduli + a;
       m[a] = on.moduli[Elements::by_node ? of * Box::nodes + node : of];
     });
     Fields::rates(dv, ds, m, r);
-    each<0, Fields::count>([&]<int f>() SEICHE_INLINED {
+    static_for<0, Fields::count>([&]<int f>() SEICHE_INLINED {
       const Index to = element * Elements::size + f * Box::nodes + node;
       const Real part = dt * r[f];
       if constexpr (stages == 5) k[to] += part;
@@ -173,14 +174,14 @@ struct AddContrast {
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
     const Index element = elements[item];
     for (Index number = first[item]; number < first[item + 1]; ++number) {
-      team.each(Box::nodes, [&](int node) SEICHE_INLINED {
+      team.for_each(Box::nodes, [&](int node) SEICHE_INLINED {
         double columns[IncidentColumns::size];
         at.at(number * Box::nodes + node, tables[number], offset, 1, columns);
-        each<0, Fields::count>([&]<int f>() SEICHE_INLINED {
+        static_for<0, Fields::count>([&]<int f>() SEICHE_INLINED {
           if (stages == 5 || stage == (moves<f>() ? 0 : 1)) {
-            const double* here = factors + ((number * Fields::count + f) * Box::nodes + node) * IncidentColumns::size;
+            const double* values = factors + ((number * Fields::count + f) * Box::nodes + node) * IncidentColumns::size;
             const Index to = element * Elements::size + f * Box::nodes + node;
-            const Real part = dt * static_cast<Real>(IncidentColumns::sum(here, columns));
+            const Real part = dt * static_cast<Real>(IncidentColumns::sum(values, columns));
             if constexpr (stages == 5) k[to] += part;
             u[to] = multiply_add(b, part, u[to]);
           }
@@ -218,17 +219,17 @@ struct IncidentMotion {
   using Scratch = NoScratch;
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
-    team.each(Box::face, [&](int place) SEICHE_INLINED {
+    team.for_each(Box::face, [&](int face_node) SEICHE_INLINED {
       double velocity[dim] = {};
       for (Index number = first[item]; number < first[item + 1]; ++number) {
         double columns[IncidentColumns::size];
-        at.at(number * Box::face + place, tables[number], offset, 0, columns);
+        at.at(number * Box::face + face_node, tables[number], offset, 0, columns);
         for (int a = 0; a < dim; ++a)
-          velocity[a] +=
-              IncidentColumns::sum(factors + ((number * dim + a) * Box::face + place) * IncidentColumns::size, columns);
+          velocity[a] += IncidentColumns::sum(
+              factors + ((number * dim + a) * Box::face + face_node) * IncidentColumns::size, columns);
       }
       for (int a = 0; a < dim; ++a)
-        motion[(Index{items[item]} * dim + a) * Box::face + place] = static_cast<Real>(velocity[a]);
+        motion[(Index{items[item]} * dim + a) * Box::face + face_node] = static_cast<Real>(velocity[a]);
     });
   }
 };

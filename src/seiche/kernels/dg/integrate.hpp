@@ -27,10 +27,10 @@ struct Integrate {
   using Scratch = NoScratch;
 
   SEICHE_FN void operator()(const Team& team, Index element, Scratch&) const {
-    each<0, Fields::count>([&]<int f>() SEICHE_INLINED {
+    static_for<0, Fields::count>([&]<int f>() SEICHE_INLINED {
       constexpr int word = f < dim ? f : dim;
       const Index first = element * size + f * Box::nodes;
-      team.each(Box::nodes, [&](int node) SEICHE_INLINED {
+      team.for_each(Box::nodes, [&](int node) SEICHE_INLINED {
         Real rate = rates[first + node];
         if constexpr (weighed) rate *= inverse_mass[(element * (dim + 1) + word) * Box::nodes + node];
         Real change = dt * rate;

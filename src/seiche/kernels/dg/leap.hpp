@@ -41,7 +41,7 @@ struct Leap {
   Real dt;
 
   struct Scratch {
-    alignas(64) Real own[together][read * Box::nodes];
+    alignas(64) Real fields[together][read * Box::nodes];
     alignas(64) Real faces[together][Box::faces][waves][Box::face];
     Real coefficients[Elements::by_node ? 1 : together][Box::faces][record];
   };
@@ -51,23 +51,24 @@ struct Leap {
   };
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    for_elements<elements, together>(item, on.count, [&](Index first, int now) SEICHE_INLINED {
-      load(team, first, now, scratch);
+    for_elements<elements, together>(item, on.count, [&](Index first, int active) SEICHE_INLINED {
+      load(team, first, active, scratch);
       for_nodes<Box, together, layers, unrolled>(
-          team, now, [&](int element, int i, int j) SEICHE_INLINED { return on.line(inside(first + element), i, j); },
+          team, active,
+          [&](int element, int i, int j) SEICHE_INLINED { return on.line(inside(first + element), i, j); },
           [&](int element, int i, int j, int k)
               SEICHE_INLINED { return loaded(inside(first + element), i + n * j + Box::face * k); },
           [&]() SEICHE_INLINED {
             team.barrier();
             for_faces<dim>([&]<int axis, int side>() SEICHE_INLINED {
-              team.each(now * Box::face, [&](int q) SEICHE_INLINED {
+              team.for_each(active * Box::face, [&](int q) SEICHE_INLINED {
                 face<axis, side>(scratch, q / Box::face, first + q / Box::face, q % Box::face);
               });
             });
             team.barrier();
           },
           [&](const Line& line, const Loaded& loaded, int element, int i, int j, int k) SEICHE_INLINED {
-            node(line, loaded, scratch.own[element], scratch.faces[element], first + element, i, j, k);
+            node(line, loaded, scratch.fields[element], scratch.faces[element], first + element, i, j, k);
           });
       if constexpr (vector_lanes) all_traces(team, first);
     });
@@ -77,8 +78,8 @@ struct Leap {
   SEICHE_FN Loaded loaded(Index element, int node) const {
     Loaded result{};
     if constexpr (early) {
-      each<0, changed>([&]<int f>()
-                           SEICHE_INLINED { result.of[f] = u[element * size + (first_new + f) * Box::nodes + node]; });
+      static_for<0, changed>(
+          [&]<int f>() SEICHE_INLINED { result.of[f] = u[element * size + (first_new + f) * Box::nodes + node]; });
     }
     return result;
   }
@@ -88,7 +89,7 @@ struct Leap {
     if (first + together > on.count) return;
     prefetch_ahead(team, u + first * size, together * size * static_cast<int>(sizeof(Real)));
     constexpr int parts = (words * static_cast<int>(sizeof(Real)) + 127) / 128;
-    team.each(together * Box::faces * parts, [&](int q) SEICHE_INLINED {
+    team.for_each(together * Box::faces * parts, [&](int q) SEICHE_INLINED {
       const i32 from = on.in_slots[first * Box::faces + q / parts];
       if (from >= 0) {
         prefetch_line_ahead(trace + Index{from} * Elements::slot + words_read +
@@ -97,14 +98,15 @@ struct Leap {
     });
   }
 
-  SEICHE_FN void load(const Team& team, Index first, int many, Scratch& scratch) const {
-    constexpr int own = read * Box::nodes, given = Box::faces * words, numbers = Box::faces * record;
+  SEICHE_FN void load(const Team& team, Index first, int active, Scratch& scratch) const {
+    constexpr int per_element = read * Box::nodes, given = Box::faces * words, numbers = Box::faces * record;
     if constexpr (ahead) ask_ahead(team, first + reach * together);
     if constexpr (together == 1) {
-      copy_aligned<own>(team, u + first * size + first_read * Box::nodes, scratch.own[0]);
+      copy_aligned<per_element>(team, u + first * size + first_read * Box::nodes, scratch.fields[0]);
     } else {
-      team.each(many * own, [&](int q) SEICHE_INLINED {
-        scratch.own[q / own][q % own] = u[(first + q / own) * size + first_read * Box::nodes + q % own];
+      team.for_each(active * per_element, [&](int q) SEICHE_INLINED {
+        scratch.fields[q / per_element][q % per_element] =
+            u[(first + q / per_element) * size + first_read * Box::nodes + q % per_element];
       });
     }
     const auto source = [&](int q) SEICHE_INLINED {
@@ -114,18 +116,18 @@ struct Leap {
              words_read;
     };
     if constexpr (vector_lanes) {  // a face is contiguous in memory
-      for (int q = 0; q < many * Box::faces; ++q) {
+      for (int q = 0; q < active * Box::faces; ++q) {
         const Real* there = source(q);
-        Real* here = scratch.faces[q / Box::faces][q % Box::faces][0];
-        team.each(words, [&](int w) SEICHE_INLINED { here[w] = there[w]; });
+        Real* target = scratch.faces[q / Box::faces][q % Box::faces][0];
+        team.for_each(words, [&](int w) SEICHE_INLINED { target[w] = there[w]; });
       }
     } else {
-      team.each(many * given, [&](int q) SEICHE_INLINED {
+      team.for_each(active * given, [&](int q) SEICHE_INLINED {
         (&scratch.faces[q / given][0][0][0])[q % given] = source(q / words)[q % words];
       });
     }
     if constexpr (!Elements::by_node) {
-      team.each(many * numbers, [&](int q) SEICHE_INLINED {
+      team.for_each(active * numbers, [&](int q) SEICHE_INLINED {
         (&scratch.coefficients[q / numbers][0][0])[q % numbers] = on.faces[first * numbers + q];
       });
     }
@@ -133,58 +135,64 @@ struct Leap {
 
   /// Contribution of a face to the derivatives at one of its nodes (eq. 7). It overwrites the input of the face.
   template <int axis, int side>
-  SEICHE_FN void face(Scratch& scratch, int place_of_element, Index element, int place) const {
+  SEICHE_FN void face(Scratch& scratch, int local, Index element, int face_node) const {
     constexpr int number = 2 * axis + side, outward = 2 * side - 1;
     const bool corrected = Elements::hangs && on.in_slots[element * Box::faces + number] < 0;
-    const Real* q = Elements::by_node ? on.coefficients(element, number, place)
-                                      : scratch.coefficients[Elements::by_node ? 0 : place_of_element][number];
-    const Real* own = scratch.own[place_of_element] + Elements::on_face(axis, side, place);
-    each<0, waves>([&]<int c>() SEICHE_INLINED {
+    const Real* q = Elements::by_node ? on.coefficients(element, number, face_node)
+                                      : scratch.coefficients[Elements::by_node ? 0 : local][number];
+    const Real* fields = scratch.fields[local] + Elements::on_face(axis, side, face_node);
+    static_for<0, waves>([&]<int c>() SEICHE_INLINED {
       constexpr int field = (velocities ? Fields::stress(axis, c) : Fields::velocity(axis, c)) - first_read;
       constexpr int at = Flux::coefficients * Fields::kind(axis, c) + (velocities ? 3 : 0);
       constexpr int sign = velocities ? Fields::sign * outward : 1, lift = velocities ? 1 : outward;
-      Real& there = scratch.faces[place_of_element][number][c][place];
-      const Real jump = q[at] * (there - Real(sign) * own[field * Box::nodes]);
+      Real& there = scratch.faces[local][number][c][face_node];
+      const Real jump = q[at] * (there - Real(sign) * fields[field * Box::nodes]);
       there = Real(lift * Elements::lift) * (corrected ? there : jump);
     });
   }
 
-  SEICHE_FN void node(const Line& line, const Loaded& loaded, const Real* own,
+  SEICHE_FN void node(const Line& line, const Loaded& loaded, const Real* fields,
                       const Real (&faces)[Box::faces][waves][Box::face], Index element, int i, int j, int k) const {
     const int node = i + n * j + Box::face * k;
     Real dv[dim][waves], ds[dim][waves], m[Fields::moduli], r[Fields::count], after[changed];
-    each<0, dim>([&]<int axis>() SEICHE_INLINED {
-      const int index = axis == 0 ? i : axis == dim - 1 ? k : j, place = Elements::template place<axis>(i, j, k);
+    static_for<0, dim>([&]<int axis>() SEICHE_INLINED {
+      const int index = axis == 0         ? i
+                        : axis == dim - 1 ? k
+                                          : j,
+                face_node = Elements::template face_node<axis>(i, j, k);
       const int start = axis == 0 ? n * j + Box::face * k : axis == dim - 1 ? i + n * j : i + Box::face * k;
-      on.template derivatives<axis, !velocities, velocities, first_read>(line, own + start, k, dv[axis], ds[axis]);
+      on.template derivatives<axis, !velocities, velocities, first_read>(line, fields + start, k, dv[axis], ds[axis]);
       const auto &low = faces[2 * axis], &high = faces[2 * axis + 1];
-      each<0, waves>([&]<int c>() SEICHE_INLINED {
+      static_for<0, waves>([&]<int c>() SEICHE_INLINED {
         Real& changing = velocities ? ds[axis][c] : dv[axis][c];
-        changing = with_faces<n, axis == 0>(changing, index, low, high, c, place) * line.scale[axis];
+        changing = with_faces<n, axis == 0>(changing, index, low, high, c, face_node) * line.scale[axis];
       });
     });
     on.moduli_of(line, element, node, m);
     Fields::rates(dv, ds, m, r);
-    each<0, changed>([&]<int f>() SEICHE_INLINED {
+    static_for<0, changed>([&]<int f>() SEICHE_INLINED {
       Real& at = u[element * size + (first_new + f) * Box::nodes + node];
       after[f] = multiply_add(dt, r[first_new + f], early ? loaded.of[early ? f : 0] : at);
       store<passing>(&at, after[f]);
     });
     if constexpr (!vector_lanes) {
-      each<0, dim>([&]<int axis>() SEICHE_INLINED {
-        const int index = axis == 0 ? i : axis == dim - 1 ? k : j, place = Elements::template place<axis>(i, j, k);
-        if (index == 0) new_trace<axis, 0>(after, 1, element, place);
-        if (index == n - 1) new_trace<axis, 1>(after, 1, element, place);
+      static_for<0, dim>([&]<int axis>() SEICHE_INLINED {
+        const int index = axis == 0         ? i
+                          : axis == dim - 1 ? k
+                                            : j,
+                  face_node = Elements::template face_node<axis>(i, j, k);
+        if (index == 0) new_trace<axis, 0>(after, 1, element, face_node);
+        if (index == n - 1) new_trace<axis, 1>(after, 1, element, face_node);
       });
     }
   }
 
   /// Writes one half of a trace from the new values of a node, `step` apart.
   template <int axis, int side>
-  SEICHE_FN void new_trace(const Real* from, int step, Index element, int place) const {
+  SEICHE_FN void new_trace(const Real* from, int step, Index element, int face_node) const {
     constexpr int number = 2 * axis + side, outward = 2 * side - 1;
-    Real* to = trace + Index{on.out_slots[element * Box::faces + number]} * Elements::slot + words_new + place;
-    each<0, waves>([&]<int c>() SEICHE_INLINED {
+    Real* to = trace + Index{on.out_slots[element * Box::faces + number]} * Elements::slot + words_new + face_node;
+    static_for<0, waves>([&]<int c>() SEICHE_INLINED {
       constexpr int field = (velocities ? Fields::velocity(axis, c) : Fields::stress(axis, c)) - first_new;
       constexpr int sign = velocities ? 1 : -Fields::sign * outward;
       to[c * Box::face] = Real(sign) * from[field * step];
@@ -192,9 +200,9 @@ struct Leap {
   }
   SEICHE_FN void all_traces(const Team& team, Index element) const {
     for_faces<dim>([&]<int axis, int side>() SEICHE_INLINED {
-      team.each(Box::face, [&](int place) SEICHE_INLINED {
-        const Real* from = u + element * size + first_new * Box::nodes + Elements::on_face(axis, side, place);
-        new_trace<axis, side>(from, Box::nodes, element, place);
+      team.for_each(Box::face, [&](int face_node) SEICHE_INLINED {
+        const Real* from = u + element * size + first_new * Box::nodes + Elements::on_face(axis, side, face_node);
+        new_trace<axis, side>(from, Box::nodes, element, face_node);
       });
     });
   }

@@ -23,7 +23,7 @@ struct Mortars {
   const Real* projections;  ///< their adjoints, first for tractions, then for velocities (eq. 14)
 
   struct Scratch {
-    alignas(64) Real own[numbers];
+    alignas(64) Real large[numbers];
     Real middle[numbers], fine[numbers], sum[numbers];
   };
 
@@ -33,13 +33,13 @@ struct Mortars {
   }
 
   /// v and S at the nodes of the large side.
-  SEICHE_FN void load(const Team& team, const Real* u, Index element, int face, Real* own) const {
+  SEICHE_FN void load(const Team& team, const Real* u, Index element, int face, Real* large) const {
     const int axis = face / 2, side = face % 2;
     const Real* from = u + element * Elements::size;
-    team.each(waves * Box::face, [&](int q) SEICHE_INLINED {
+    team.for_each(waves * Box::face, [&](int q) SEICHE_INLINED {
       const int c = q / Box::face, node = Elements::on_face(axis, side, q % Box::face);
-      own[q] = from[Fields::velocity(axis, c) * Box::nodes + node];
-      own[waves * Box::face + q] = Real(Fields::sign) * from[Fields::stress(axis, c) * Box::nodes + node];
+      large[q] = from[Fields::velocity(axis, c) * Box::nodes + node];
+      large[waves * Box::face + q] = Real(Fields::sign) * from[Fields::stress(axis, c) * Box::nodes + node];
     });
     team.barrier();
   }
@@ -50,13 +50,13 @@ struct Mortars {
                        Real* to) const {
     const Real* lines = from;
     if constexpr (dim == 3) {
-      team.each(numbers, [&](int q) SEICHE_INLINED {
+      team.for_each(numbers, [&](int q) SEICHE_INLINED {
         middle[q] = dot(rows(first, q / Box::face) + q % n * n, from + q / n * n, 1);
       });
       team.barrier();
       lines = middle;
     }
-    team.each(numbers, [&](int q) SEICHE_INLINED {
+    team.for_each(numbers, [&](int q) SEICHE_INLINED {
       const int quantity = q / Box::face, node = q % Box::face;
       const Real value = dim == 3
                              ? dot(rows(second, quantity) + node / n * n, lines + quantity * Box::face + node % n, n)
@@ -71,7 +71,7 @@ struct Mortars {
   }
   SEICHE_FN static Real dot(const Real* row, const Real* values, int stride) {
     Real sum = 0;
-    each<0, n>([&]<int m>() SEICHE_INLINED { sum = multiply_add(row[m], values[m * stride], sum); });
+    static_for<0, n>([&]<int m>() SEICHE_INLINED { sum = multiply_add(row[m], values[m * stride], sum); });
     return sum;
   }
   /// The matrix of a child along the first or second direction of the face.
@@ -95,12 +95,12 @@ struct MortarTraces {
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     const int face = mortars.sides[2 * item + 1], axis = face / 2, outward = face % 2 * 2 - 1;
-    mortars.load(team, u, mortars.sides[2 * item], face, scratch.own);
+    mortars.load(team, u, mortars.sides[2 * item], face, scratch.large);
     for (int child = 0; child < Sides::children; ++child) {
       mortars.template apply<false>(team, Sides::of(mortars.halves, child, 0), Sides::of(mortars.halves, child, 1),
-                                    scratch.own, scratch.middle, scratch.fine);
+                                    scratch.large, scratch.middle, scratch.fine);
       Real* to = trace + Index{mortars.large_slots[item * Sides::children + child]} * Elements::slot;
-      team.each(Fields::waves * Box::face, [&](int q) SEICHE_INLINED {
+      team.for_each(Fields::waves * Box::face, [&](int q) SEICHE_INLINED {
         const int c = q / Box::face, node = q % Box::face;
         const Real* record = mortars.coefficients(item, child, node, nodal);
         const Real z = Elements::Flux::impedance(record + Elements::Flux::coefficients * Fields::kind(axis, c));
@@ -129,13 +129,13 @@ struct MortarCorrections {
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     const int face = mortars.sides[2 * item + 1], axis = face / 2, outward = face % 2 * 2 - 1;
-    mortars.load(team, u, mortars.sides[2 * item], face, scratch.own);
-    team.each(Sides::numbers, [&](int q) SEICHE_INLINED { scratch.sum[q] = Real(0); });
+    mortars.load(team, u, mortars.sides[2 * item], face, scratch.large);
+    team.for_each(Sides::numbers, [&](int q) SEICHE_INLINED { scratch.sum[q] = Real(0); });
     for (int child = 0; child < Sides::children; ++child) {
       mortars.template apply<false>(team, Sides::of(mortars.halves, child, 0), Sides::of(mortars.halves, child, 1),
-                                    scratch.own, scratch.middle, scratch.fine);
+                                    scratch.large, scratch.middle, scratch.fine);
       const Real* given = trace + Index{mortars.small_slots[item * Sides::children + child]} * Elements::slot;
-      team.each(half, [&](int q) SEICHE_INLINED {
+      team.for_each(half, [&](int q) SEICHE_INLINED {
         const int c = q / Box::face, node = q % Box::face;
         const Real* record = mortars.coefficients(item, child, node, nodal);
         const Real s = scratch.fine[half + q];
@@ -150,9 +150,9 @@ struct MortarCorrections {
                                    Sides::of(mortars.projections, child, 1), scratch.fine, scratch.middle, scratch.sum);
     }
     Real* to = corrections + item * Sides::numbers;
-    team.each(half, [&](int q) SEICHE_INLINED {
+    team.for_each(half, [&](int q) SEICHE_INLINED {
       to[q] = scratch.sum[q];
-      to[half + q] = scratch.sum[half + q] - Real(outward) * scratch.own[half + q];
+      to[half + q] = scratch.sum[half + q] - Real(outward) * scratch.large[half + q];
     });
   }
 };

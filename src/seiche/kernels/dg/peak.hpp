@@ -24,17 +24,17 @@ struct PeakMotion {
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
     const Real* from = u + Index{elements[item]} * Elements::size;
     Real* to = peaks + item * 2 * Box::face;
-    team.each(Box::face, [&](int place) SEICHE_INLINED {
-      const int node = Elements::on_face(axis, side, place);
+    team.for_each(Box::face, [&](int face_node) SEICHE_INLINED {
+      const int node = Elements::on_face(axis, side, face_node);
       Real v[dim], squares = 0;
-      each<0, dim>([&]<int a>() SEICHE_INLINED {
+      static_for<0, dim>([&]<int a>() SEICHE_INLINED {
         v[a] = from[Fields::velocity(a, a) * Box::nodes + node];
-        if (moves) v[a] += motion[(item * dim + a) * Box::face + place];
+        if (moves) v[a] += motion[(item * dim + a) * Box::face + face_node];
       });
-      each<0, dim - 1>([&]<int a>() SEICHE_INLINED { squares += v[a] * v[a]; });
+      static_for<0, dim - 1>([&]<int a>() SEICHE_INLINED { squares += v[a] * v[a]; });
       const Real all = squares + v[dim - 1] * v[dim - 1];
-      to[place] = all > to[place] ? all : to[place];
-      to[Box::face + place] = squares > to[Box::face + place] ? squares : to[Box::face + place];
+      to[face_node] = all > to[face_node] ? all : to[face_node];
+      to[Box::face + face_node] = squares > to[Box::face + face_node] ? squares : to[Box::face + face_node];
     });
   }
 };

@@ -43,9 +43,9 @@ struct AddSources {
     const Index element = elements[item];
     const Real* amplitudes_of_stage = amplitudes + (static_cast<Index>(clock[0]) * stages + stage) * sources;
     for (int s = first[item]; s < first[item + 1]; ++s) {
-      team.each(Box::nodes, [&](int node) SEICHE_INLINED {
+      team.for_each(Box::nodes, [&](int node) SEICHE_INLINED {
         const Real increment = dt * amplitudes_of_stage[s] * at_point<Box>(weights + s * dim * Box::n, node);
-        each<0, Fields::count>([&]<int f>() SEICHE_INLINED {
+        static_for<0, Fields::count>([&]<int f>() SEICHE_INLINED {
           const Index at = element * Elements::size + f * Box::nodes + node;
           const Real change =
               increment * strengths[s * Fields::count + f] * on.template source_factor<f>(element, node);
@@ -96,28 +96,29 @@ struct Record {
     if ((step + 1) % every != 0) return;
     const Real* from = u + Index{elements[item]} * Elements::size;
     const Real* w = weights + item * dim * n;
-    team.each(fields * Box::face, [&](int q) SEICHE_INLINED {
+    team.for_each(fields * Box::face, [&](int q) SEICHE_INLINED {
       const Real* column = from + q / Box::face * Box::nodes + q % Box::face;
       Real sum = 0;
-      each<0, n>([&]<int m>() SEICHE_INLINED { sum = multiply_add(w[(dim - 1) * n + m], column[m * Box::face], sum); });
+      static_for<0, n>([&]<int m>()
+                           SEICHE_INLINED { sum = multiply_add(w[(dim - 1) * n + m], column[m * Box::face], sum); });
       scratch.plane[q] = sum;
     });
     team.barrier();
     const Real* lines = scratch.plane;
     if constexpr (dim == 3) {
-      team.each(fields * n, [&](int q) SEICHE_INLINED {
+      team.for_each(fields * n, [&](int q) SEICHE_INLINED {
         const Real* row = scratch.plane + q / n * Box::face + q % n;
         Real sum = 0;
-        each<0, n>([&]<int m>() SEICHE_INLINED { sum = multiply_add(w[n + m], row[m * n], sum); });
+        static_for<0, n>([&]<int m>() SEICHE_INLINED { sum = multiply_add(w[n + m], row[m * n], sum); });
         scratch.line[q] = sum;
       });
       team.barrier();
       lines = scratch.line;
     }
     Real* to = samples + (((step + 1) / every - 1) * receivers + item) * fields;
-    team.each(fields, [&](int f) SEICHE_INLINED {
+    team.for_each(fields, [&](int f) SEICHE_INLINED {
       Real sum = 0;
-      each<0, n>([&]<int m>() SEICHE_INLINED { sum = multiply_add(w[m], lines[f * n + m], sum); });
+      static_for<0, n>([&]<int m>() SEICHE_INLINED { sum = multiply_add(w[m], lines[f * n + m], sum); });
       to[f] = sum;
     });
   }

@@ -12,7 +12,7 @@ SEICHE_FN void weighed_moduli(const Elements& on, const Line& line, Index elemen
                               Real (&m)[Elements::Fields::moduli]) {
   using Fields = typename Elements::Fields;
   on.moduli_of(line, element, node, m);
-  each<0, Fields::count>([&]<int f>() SEICHE_INLINED {
+  static_for<0, Fields::count>([&]<int f>() SEICHE_INLINED {
     constexpr int modulus = Fields::source_modulus(f);
     if constexpr (modulus >= 0) m[modulus < 0 ? 0 : modulus] = Real(1);
   });
@@ -39,12 +39,13 @@ struct Volume {
   struct Nothing {};
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    for_elements<elements, together>(item, on.count, [&](Index first, int now) SEICHE_INLINED {
-      team.each(together * size, [&](int q) SEICHE_INLINED {
+    for_elements<elements, together>(item, on.count, [&](Index first, int active) SEICHE_INLINED {
+      team.for_each(together * size, [&](int q) SEICHE_INLINED {
         scratch.u[q / size][q % size] = u[inside(first + q / size) * size + q % size];
       });
       for_nodes<Box, together, layers, false>(
-          team, now, [&](int element, int i, int j) SEICHE_INLINED { return on.line(inside(first + element), i, j); },
+          team, active,
+          [&](int element, int i, int j) SEICHE_INLINED { return on.line(inside(first + element), i, j); },
           [&](int, int, int, int) SEICHE_INLINED { return Nothing{}; }, [&]() SEICHE_INLINED { team.barrier(); },
           [&](const Line& line, Nothing, int element, int i, int j, int k)
               SEICHE_INLINED { node(line, scratch.u[element], first + element, i, j, k); });
@@ -52,15 +53,15 @@ struct Volume {
   }
   SEICHE_FN Index inside(Index element) const { return together == 1 || element < on.count ? element : on.count - 1; }
 
-  SEICHE_FN void node(const Line& line, const Real* own, Index element, int i, int j, int k) const {
+  SEICHE_FN void node(const Line& line, const Real* state, Index element, int i, int j, int k) const {
     const int node = i + n * j + Box::face * k;
     Real dv[dim][waves], ds[dim][waves], m[Fields::moduli], r[Fields::count];
     Real mass = weights[i] * weights[k];
     if constexpr (dim == 3) mass *= weights[j];
-    each<0, dim>([&]<int axis>() SEICHE_INLINED {
+    static_for<0, dim>([&]<int axis>() SEICHE_INLINED {
       const int start = axis == 0 ? n * j + Box::face * k : axis == dim - 1 ? i + n * j : i + Box::face * k;
-      on.template derivatives<axis>(line, own + start, k, dv[axis], ds[axis]);
-      each<0, waves>([&]<int c>() SEICHE_INLINED {
+      on.template derivatives<axis>(line, state + start, k, dv[axis], ds[axis]);
+      static_for<0, waves>([&]<int c>() SEICHE_INLINED {
         dv[axis][c] *= line.scale[axis];
         ds[axis][c] *= line.scale[axis];
       });
@@ -68,8 +69,8 @@ struct Volume {
     });
     weighed_moduli(on, line, element, node, m);
     Fields::rates(dv, ds, m, r);
-    each<0, Fields::count>([&]<int f>()
-                               SEICHE_INLINED { contributions[element * size + f * Box::nodes + node] = mass * r[f]; });
+    static_for<0, Fields::count>(
+        [&]<int f>() SEICHE_INLINED { contributions[element * size + f * Box::nodes + node] = mass * r[f]; });
   }
 };
 
@@ -90,9 +91,9 @@ struct FaceFlux {
     return found;
   }
   static constexpr int changed() {
-    int many = 0;
-    for (int f = 0; f < Fields::count; ++f) many += changes(0, f) ? 1 : 0;
-    return many;
+    int changed = 0;
+    for (int f = 0; f < Fields::count; ++f) changed += changes(0, f) ? 1 : 0;
+    return changed;
   }
   static constexpr int bytes =
       static_cast<int>(sizeof(Real)) * Box::faces * (Elements::slot + (2 * waves + 2 * changed()) * Box::face);
@@ -111,34 +112,34 @@ struct FaceFlux {
     wait_for_copies();
     team.barrier();
     const Line line = on.line(element, 0, 0);
-    each<0, dim>([&]<int axis>() SEICHE_INLINED {
-      each<0, 2>([&]<int side>() SEICHE_INLINED {
-        team.each(Box::face,
-                  [&](int place) SEICHE_INLINED { node<axis, side>(line, scratch.given[0], element, place); });
+    static_for<0, dim>([&]<int axis>() SEICHE_INLINED {
+      static_for<0, 2>([&]<int side>() SEICHE_INLINED {
+        team.for_each(Box::face, [&](int face_node)
+                                     SEICHE_INLINED { node<axis, side>(line, scratch.given[0], element, face_node); });
       });
       team.barrier();
     });
   }
 
   template <int axis, int side>
-  SEICHE_FN void node(const Line& line, const Given& given, Index element, int place) const {
-    const int node = Elements::on_face(axis, side, place);
+  SEICHE_FN void node(const Line& line, const Given& given, Index element, int face_node) const {
+    const int node = Elements::on_face(axis, side, face_node);
     Real v[waves], s[waves], jump_v[waves], jump_t[waves], m[Fields::moduli], r[Fields::count];
     Real dv[dim][waves] = {}, ds[dim][waves] = {};
     Elements::template side_of<axis>(u + element * size, node, v, s);
-    on.template jumps<axis, side>(given, element, place, v, s, jump_v, jump_t);
-    Real mass = weights[place % n];
-    if constexpr (dim == 3) mass *= weights[place / n];
-    each<0, dim>([&]<int other>() SEICHE_INLINED {
+    on.template jumps<axis, side>(given, element, face_node, v, s, jump_v, jump_t);
+    Real mass = weights[face_node % n];
+    if constexpr (dim == 3) mass *= weights[face_node / n];
+    static_for<0, dim>([&]<int other>() SEICHE_INLINED {
       if constexpr (other != axis) mass /= line.scale[other];
     });
-    each<0, waves>([&]<int c>() SEICHE_INLINED {
+    static_for<0, waves>([&]<int c>() SEICHE_INLINED {
       dv[axis][c] = Real(2 * side - 1) * jump_v[c];
       ds[axis][c] = jump_t[c];
     });
     weighed_moduli(on, line, element, node, m);
     Fields::rates(dv, ds, m, r);
-    each<0, Fields::count>([&]<int f>() SEICHE_INLINED {
+    static_for<0, Fields::count>([&]<int f>() SEICHE_INLINED {
       if constexpr (changes(axis, f)) contributions[element * size + f * Box::nodes + node] += mass * r[f];
     });
   }

@@ -23,9 +23,9 @@ struct Decay {
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
     const Index element = elements[item];
-    team.each(Box::nodes, [&](int node) SEICHE_INLINED {
+    team.for_each(Box::nodes, [&](int node) SEICHE_INLINED {
       const Real common = velocities ? Real(1) : factors[item * Box::nodes + node];
-      each<0, count>([&]<int f>() SEICHE_INLINED {
+      static_for<0, count>([&]<int f>() SEICHE_INLINED {
         const Real factor = velocities ? factors[(item * count + f) * Box::nodes + node] : common;
         u[element * Elements::size + (first + f) * Box::nodes + node] *= factor;
       });

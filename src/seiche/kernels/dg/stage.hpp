@@ -47,25 +47,26 @@ struct FusedStage {
     Given given[together];
   };
   SEICHE_FN static int before(Index first) { return static_cast<int>(first * size % wide); }
-  SEICHE_FN static Real* own(Scratch& scratch, Index first, int element) {
+  SEICHE_FN static Real* state_of(Scratch& scratch, Index first, int element) {
     return scratch.u + before(first) + element * size;
   }
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    for_elements<elements, together>(item, on.count, [&](Index first, int now) SEICHE_INLINED {
-      load(team, first, now, scratch);
+    for_elements<elements, together>(item, on.count, [&](Index first, int active) SEICHE_INLINED {
+      load(team, first, active, scratch);
       for_nodes<Box, together, layers, unrolled>(
-          team, now, [&](int element, int i, int j) SEICHE_INLINED { return on.line(inside(first + element), i, j); },
+          team, active,
+          [&](int element, int i, int j) SEICHE_INLINED { return on.line(inside(first + element), i, j); },
           [&](int element, int i, int j, int k)
               SEICHE_INLINED { return early ? loaded(inside(first + element), i + n * j + Box::face * k) : Loaded{}; },
           [&]() SEICHE_INLINED {
             wait_for_copies();
             team.barrier();
-            all_faces(team, first, now, scratch);
+            all_faces(team, first, active, scratch);
             team.barrier();
           },
           [&](const Line& line, const Loaded& loaded, int element, int i, int j, int k) SEICHE_INLINED {
-            node(line, loaded, own(scratch, first, element), scratch.given[element], first + element, i, j, k);
+            node(line, loaded, state_of(scratch, first, element), scratch.given[element], first + element, i, j, k);
           });
       if constexpr (vector_lanes && !rates_only) all_traces(team, first, scratch);
     });
@@ -78,7 +79,8 @@ struct FusedStage {
   SEICHE_FN Loaded loaded(Index element, int node) const {
     Loaded result{};
     if constexpr (reads_register && early) {
-      each<0, Fields::count>([&]<int f>() SEICHE_INLINED { result.of[f] = k[element * size + f * Box::nodes + node]; });
+      static_for<0, Fields::count>([&]<int f>()
+                                       SEICHE_INLINED { result.of[f] = k[element * size + f * Box::nodes + node]; });
     }
     return result;
   }
@@ -93,7 +95,7 @@ struct FusedStage {
     if constexpr (reads_register) prefetch_ahead(team, k + first * size, bytes);
     constexpr int slot = Elements::slot, parts = (slot * static_cast<int>(sizeof(Real)) + 127) / 128;
     if (reach > 0) {
-      team.each(together * Box::faces * parts, [&](int q) SEICHE_INLINED {
+      team.for_each(together * Box::faces * parts, [&](int q) SEICHE_INLINED {
         const i32 from = on.in_slots[first * Box::faces + q / parts];
         if (from >= 0)
           prefetch_line_ahead(trace + Index{from} * slot + q % parts * (128 / static_cast<int>(sizeof(Real))));
@@ -101,36 +103,36 @@ struct FusedStage {
     }
   }
 
-  SEICHE_FN void load(const Team& team, Index first, int many, Scratch& scratch) const {
+  SEICHE_FN void load(const Team& team, Index first, int active, Scratch& scratch) const {
     if constexpr (ahead) ask_ahead(team, first + reach * together);
     if constexpr (vector_lanes) {
       copy_aligned<size>(team, u + first * size, scratch.u);
     } else {
-      const int runs = (before(first) + many * size + wide - 1) / wide;
+      const int runs = (before(first) + active * size + wide - 1) / wide;
       const Real* from = u + first * size - before(first);
-      team.each(runs, [&](int q) SEICHE_INLINED { copy_behind<16>(from + q * wide, scratch.u + q * wide); });
+      team.for_each(runs, [&](int q) SEICHE_INLINED { copy_behind<16>(from + q * wide, scratch.u + q * wide); });
     }
-    on.bring(team, first, many, trace, scratch.given);
+    on.bring(team, first, active, trace, scratch.given);
   }
 
-  SEICHE_FN void node(const Line& line, const Loaded& loaded, const Real* own, const Given& given, Index element, int i,
-                      int j, int k) const {
+  SEICHE_FN void node(const Line& line, const Loaded& loaded, const Real* state, const Given& given, Index element,
+                      int i, int j, int k) const {
     const int node = i + n * j + Box::face * k;
     Real dv[dim][waves], ds[dim][waves], m[Fields::moduli], r[Fields::count], after[Fields::count];
-    each<0, dim>([&]<int axis>() SEICHE_INLINED {
+    static_for<0, dim>([&]<int axis>() SEICHE_INLINED {
       const int index = axis == 0 ? i : axis == dim - 1 ? k : j;
       const int start = axis == 0 ? n * j + Box::face * k : axis == dim - 1 ? i + n * j : i + Box::face * k;
-      on.template derivatives<axis>(line, own + start, k, dv[axis], ds[axis]);
-      const int place = Elements::template place<axis>(i, j, k);
+      on.template derivatives<axis>(line, state + start, k, dv[axis], ds[axis]);
+      const int face_node = Elements::template face_node<axis>(i, j, k);
       const auto &low = given.trace[2 * axis], &high = given.trace[2 * axis + 1];
-      each<0, waves>([&]<int c>() SEICHE_INLINED {
-        dv[axis][c] = with_faces<n, axis == 0>(dv[axis][c], index, low, high, c, place) * line.scale[axis];
-        ds[axis][c] = with_faces<n, axis == 0>(ds[axis][c], index, low, high, waves + c, place) * line.scale[axis];
+      static_for<0, waves>([&]<int c>() SEICHE_INLINED {
+        dv[axis][c] = with_faces<n, axis == 0>(dv[axis][c], index, low, high, c, face_node) * line.scale[axis];
+        ds[axis][c] = with_faces<n, axis == 0>(ds[axis][c], index, low, high, waves + c, face_node) * line.scale[axis];
       });
     });
     on.moduli_of(line, element, node, m);
     Fields::rates(dv, ds, m, r);
-    each<0, Fields::count>([&]<int f>() SEICHE_INLINED {
+    static_for<0, Fields::count>([&]<int f>() SEICHE_INLINED {
       const Index at = element * size + f * Box::nodes + node;
       if constexpr (rates_only) {
         store<passing>(this->k + at, r[f]);
@@ -138,64 +140,67 @@ struct FusedStage {
         Real change = dt * r[f];
         if constexpr (reads_register) change = multiply_add(a, early ? loaded.of[early ? f : 0] : this->k[at], change);
         if constexpr (position != Position::last) store<passing>(this->k + at, change);
-        after[f] = multiply_add(b, change, own[f * Box::nodes + node]);
+        after[f] = multiply_add(b, change, state[f * Box::nodes + node]);
         store<passing>(u + at, after[f]);
       }
     });
     if constexpr (!vector_lanes && !rates_only) {
-      each<0, dim>([&]<int axis>() SEICHE_INLINED {
-        const int index = axis == 0 ? i : axis == dim - 1 ? k : j, place = Elements::template place<axis>(i, j, k);
-        if (index == 0) new_trace<axis, 0>(after, 1, given, element, place);
-        if (index == n - 1) new_trace<axis, 1>(after, 1, given, element, place);
+      static_for<0, dim>([&]<int axis>() SEICHE_INLINED {
+        const int index = axis == 0         ? i
+                          : axis == dim - 1 ? k
+                                            : j,
+                  face_node = Elements::template face_node<axis>(i, j, k);
+        if (index == 0) new_trace<axis, 0>(after, 1, given, element, face_node);
+        if (index == n - 1) new_trace<axis, 1>(after, 1, given, element, face_node);
       });
     }
   }
 
   /// Contribution of a face to the derivatives at one of its nodes (eq. 7).
   template <int axis, int side>
-  SEICHE_FN void lifted(const Real* own, const Given& given, Index element, int node, int place, Real (&add_v)[waves],
-                        Real (&add_s)[waves]) const {
+  SEICHE_FN void lifted(const Real* state, const Given& given, Index element, int node, int face_node,
+                        Real (&add_v)[waves], Real (&add_s)[waves]) const {
     Real v[waves], s[waves];
-    Elements::template side_of<axis>(own, node, v, s);
-    on.template jumps<axis, side>(given, element, place, v, s, add_v, add_s);
-    each<0, waves>([&]<int c>() SEICHE_INLINED {
+    Elements::template side_of<axis>(state, node, v, s);
+    on.template jumps<axis, side>(given, element, face_node, v, s, add_v, add_s);
+    static_for<0, waves>([&]<int c>() SEICHE_INLINED {
       add_v[c] *= Real((2 * side - 1) * Elements::lift);
       add_s[c] *= Real(Elements::lift);
     });
   }
 
   template <int axis, int side>
-  SEICHE_FN void new_trace(const Real* after, int step, const Given& given, Index element, int place) const {
+  SEICHE_FN void new_trace(const Real* after, int step, const Given& given, Index element, int face_node) const {
     Real v[waves], s[waves];
-    each<0, waves>([&]<int c>() SEICHE_INLINED {
+    static_for<0, waves>([&]<int c>() SEICHE_INLINED {
       v[c] = after[Fields::velocity(axis, c) * step];
       s[c] = Real(Fields::sign) * after[Fields::stress(axis, c) * step];
     });
-    const Real* q = on.coefficients(given, element, 2 * axis + side, place);
-    on.template write<axis, side>(q, element, place, next_trace, v, s);
+    const Real* q = on.coefficients(given, element, 2 * axis + side, face_node);
+    on.template write<axis, side>(q, element, face_node, next_trace, v, s);
   }
 
   /// Contributions of all faces. They overwrite the input of the faces.
-  SEICHE_FN void all_faces(const Team& team, Index first, int many, Scratch& scratch) const {
+  SEICHE_FN void all_faces(const Team& team, Index first, int active, Scratch& scratch) const {
     for_faces<dim>([&]<int axis, int side>() SEICHE_INLINED {
-      team.each(many * Box::face, [&](int q) SEICHE_INLINED {
-        const int element = q / Box::face, place = q % Box::face;
+      team.for_each(active * Box::face, [&](int q) SEICHE_INLINED {
+        const int element = q / Box::face, face_node = q % Box::face;
         Given& given = scratch.given[element];
         Real add_v[waves], add_s[waves];
-        const int node = Elements::on_face(axis, side, place);
-        lifted<axis, side>(own(scratch, first, element), given, first + element, node, place, add_v, add_s);
-        each<0, waves>([&]<int c>() SEICHE_INLINED {
-          given.trace[2 * axis + side][c][place] = add_v[c];
-          given.trace[2 * axis + side][waves + c][place] = add_s[c];
+        const int node = Elements::on_face(axis, side, face_node);
+        lifted<axis, side>(state_of(scratch, first, element), given, first + element, node, face_node, add_v, add_s);
+        static_for<0, waves>([&]<int c>() SEICHE_INLINED {
+          given.trace[2 * axis + side][c][face_node] = add_v[c];
+          given.trace[2 * axis + side][waves + c][face_node] = add_s[c];
         });
       });
     });
   }
   SEICHE_FN void all_traces(const Team& team, Index element, const Scratch& scratch) const {
     for_faces<dim>([&]<int axis, int side>() SEICHE_INLINED {
-      team.each(Box::face, [&](int place) SEICHE_INLINED {
-        const Real* after = u + element * size + Elements::on_face(axis, side, place);
-        new_trace<axis, side>(after, Box::nodes, scratch.given[0], element, place);
+      team.for_each(Box::face, [&](int face_node) SEICHE_INLINED {
+        const Real* after = u + element * size + Elements::on_face(axis, side, face_node);
+        new_trace<axis, side>(after, Box::nodes, scratch.given[0], element, face_node);
       });
     });
   }

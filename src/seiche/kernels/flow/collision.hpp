@@ -22,7 +22,7 @@ struct Trt {
     constexpr Real w0 = static_cast<Real>(Lattice::weight(0));
     f[0] -= rates.even * (f[0] - w0 * rest);
     if constexpr (Force::present) f[0] -= keep_even * w0 * work;
-    each<0, (Lattice::Q - 1) / 2>([&]<int pair>() SEICHE_INLINED {
+    static_for<0, (Lattice::Q - 1) / 2>([&]<int pair>() SEICHE_INLINED {
       constexpr int a = 2 * pair + 1, b = 2 * pair + 2;
       constexpr Real w = static_cast<Real>(Lattice::weight(a));
       const Real cu = along<Lattice, a>(m.ux, m.uy, m.uz);
@@ -58,7 +58,7 @@ struct Mrt {
                                shear * p.yz};
     Trt::collide<Lattice>(f, m, p, Rates<Real>{rates.even, rates.odd}, force);
     f[0] += static_cast<Real>(4.5 * Lattice::weight(0)) * trace;
-    each<0, (Lattice::Q - 1) / 2>([&]<int pair>() SEICHE_INLINED {
+    static_for<0, (Lattice::Q - 1) / 2>([&]<int pair>() SEICHE_INLINED {
       constexpr int a = 2 * pair + 1, X = Lattice::cx(a), Y = Lattice::cy(a), Z = Lattice::cz(a);
       Real along = -trace, across = Real(0);
       add<X * X>(along, t.xx);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Iolets: after the collision, the population that leaves along an iolet link is replaced by the returning one
-/// (theory/flow, eqs. 14 to 16). The bulk kernel treats an iolet link as a wall link and reads the value there in the
-/// next step.
-/// One item per site. Sites of iolets are few, so the bytes (2 Q populations) are negligible.
+/// (theory/flow, eqs. 14 to 16). The bulk kernel processes an iolet link as a wall link and reads the value there in
+/// the next step. One item per site. Sites of iolets are few, so the bytes (2 Q populations) are negligible.
 #pragma once
 #include "layout_list.hpp"
 #include "layout_tiles.hpp"
@@ -26,7 +25,7 @@ struct IoletSites {
   SEICHE_FN void sum_inflow(Index k, F&& f) const {
     Real sum = Real(0);
     const u32 crossing = links[k];
-    each<1, Lattice::Q>([&]<int q>() SEICHE_INLINED {
+    static_for<1, Lattice::Q>([&]<int q>() SEICHE_INLINED {
       if (crossing >> q & 1u) sum += f.template operator()<q>();
     });
     inflow[k] = sum;
@@ -44,7 +43,7 @@ struct CollidedSite {
 
   template <class Force>
   SEICHE_FN CollidedSite(const Layout& layout, Index item, const Force& force) : site(layout.site(item)) {
-    each<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { f[q] = decode<Real>(layout.template leaving<q>(site)); });
+    static_for<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { f[q] = decode<Real>(layout.template leaving<q>(site)); });
     m = moments<Lattice>(f, force);
     if constexpr (Force::present) {
       m.ux -= force.x() / m.rho;

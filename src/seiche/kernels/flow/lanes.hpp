@@ -19,7 +19,7 @@ SEICHE_FN void gather_lanes(const S* from, const u32* slots, Real* to) {
 template <int lanes, int count, class S, class Real>
 SEICHE_FN void gather_sites(const S* f, const u32* adjacency, Index stride, Index i, Real (&g)[count][lanes]) {
   copy_lanes<lanes>(f + i, g[0]);
-  each<1, count>([&]<int q>() SEICHE_INLINED { gather_lanes<lanes>(f, adjacency + (q - 1) * stride + i, g[q]); });
+  static_for<1, count>([&]<int q>() SEICHE_INLINED { gather_lanes<lanes>(f, adjacency + (q - 1) * stride + i, g[q]); });
 }
 
 /// Prefetches values.

@@ -36,10 +36,10 @@ struct ListAB : FluidSites {
   SEICHE_FN Site site(Index i) const { return i; }
   SEICHE_FN void load(Site i, Real (&f)[L::Q]) const {
     f[0] = decode<Real>(f_in[i]);
-    each<1, L::Q>([&]<int q>() SEICHE_INLINED { f[q] = decode<Real>(f_in[adjacency[(q - 1) * stride + i]]); });
+    static_for<1, L::Q>([&]<int q>() SEICHE_INLINED { f[q] = decode<Real>(f_in[adjacency[(q - 1) * stride + i]]); });
   }
   SEICHE_FN void store(Site i, const Real (&f)[L::Q]) const {
-    each<0, L::Q>([&]<int q>() SEICHE_INLINED { encode(f_out[q * stride + i], f[q]); });
+    static_for<0, L::Q>([&]<int q>() SEICHE_INLINED { encode(f_out[q * stride + i], f[q]); });
   }
   template <int q>
   SEICHE_FN S& leaving(Site i) const {
@@ -51,7 +51,7 @@ struct ListAB : FluidSites {
   }
   template <int lanes>
   SEICHE_FN void store_lanes(Index i, const Real (&f)[L::Q][lanes]) const {
-    each<0, L::Q>([&]<int q>() SEICHE_INLINED { put_lanes<lanes>(f[q], f_out + q * stride + i); });
+    static_for<0, L::Q>([&]<int q>() SEICHE_INLINED { put_lanes<lanes>(f[q], f_out + q * stride + i); });
   }
 };
 
@@ -68,10 +68,10 @@ struct ListAAEven : FluidSites {
   using Site = Index;
   SEICHE_FN Site site(Index i) const { return i; }
   SEICHE_FN void load(Site i, Real (&g)[L::Q]) const {
-    each<0, L::Q>([&]<int q>() SEICHE_INLINED { g[q] = decode<Real>(f[q * stride + i]); });
+    static_for<0, L::Q>([&]<int q>() SEICHE_INLINED { g[q] = decode<Real>(f[q * stride + i]); });
   }
   SEICHE_FN void store(Site i, const Real (&g)[L::Q]) const {
-    each<0, L::Q>([&]<int q>() SEICHE_INLINED { encode(f[opposite(q) * stride + i], g[q]); });
+    static_for<0, L::Q>([&]<int q>() SEICHE_INLINED { encode(f[opposite(q) * stride + i], g[q]); });
   }
   template <int q>
   SEICHE_FN S& leaving(Site i) const {
@@ -79,11 +79,11 @@ struct ListAAEven : FluidSites {
   }
   template <int lanes>
   SEICHE_FN void load_lanes(Index i, Real (&g)[L::Q][lanes]) const {
-    each<0, L::Q>([&]<int q>() SEICHE_INLINED { copy_lanes<lanes>(f + q * stride + i, g[q]); });
+    static_for<0, L::Q>([&]<int q>() SEICHE_INLINED { copy_lanes<lanes>(f + q * stride + i, g[q]); });
   }
   template <int lanes>
   SEICHE_FN void store_lanes(Index i, const Real (&g)[L::Q][lanes]) const {
-    each<0, L::Q>([&]<int q>() SEICHE_INLINED { store_lanes_cached<lanes>(g[q], f + opposite(q) * stride + i); });
+    static_for<0, L::Q>([&]<int q>() SEICHE_INLINED { store_lanes_cached<lanes>(g[q], f + opposite(q) * stride + i); });
   }
 };
 
@@ -105,16 +105,16 @@ struct ListAAOdd : FluidSites {
   SEICHE_FN Site site(Index i) const {
     Site s;
     s.i = i;
-    each<1, L::Q>([&]<int q>() SEICHE_INLINED { s.slot[q] = adjacency[(q - 1) * stride + i]; });
+    static_for<1, L::Q>([&]<int q>() SEICHE_INLINED { s.slot[q] = adjacency[(q - 1) * stride + i]; });
     return s;
   }
   SEICHE_FN void load(const Site& s, Real (&g)[L::Q]) const {
     g[0] = decode<Real>(f[s.i]);
-    each<1, L::Q>([&]<int q>() SEICHE_INLINED { g[q] = decode<Real>(f[s.slot[q]]); });
+    static_for<1, L::Q>([&]<int q>() SEICHE_INLINED { g[q] = decode<Real>(f[s.slot[q]]); });
   }
   SEICHE_FN void store(const Site& s, const Real (&g)[L::Q]) const {
     encode(f[s.i], g[0]);
-    each<1, L::Q>([&]<int q>() SEICHE_INLINED { encode(f[s.slot[opposite(q)]], g[q]); });
+    static_for<1, L::Q>([&]<int q>() SEICHE_INLINED { encode(f[s.slot[opposite(q)]], g[q]); });
   }
   template <int q>
   SEICHE_FN S& leaving(const Site& s) const {
@@ -131,8 +131,8 @@ struct ListAAOdd : FluidSites {
   template <int lanes>
   SEICHE_FN void store_lanes(Index i, const Real (&g)[L::Q][lanes]) const {
     store_lanes_cached<lanes>(g[0], f + i);
-    each<1, L::Q>([&]<int q>()
-                      SEICHE_INLINED { scatter_lanes<lanes>(g[opposite(q)], f, adjacency + (q - 1) * stride + i); });
+    static_for<1, L::Q>(
+        [&]<int q>() SEICHE_INLINED { scatter_lanes<lanes>(g[opposite(q)], f, adjacency + (q - 1) * stride + i); });
   }
 };
 

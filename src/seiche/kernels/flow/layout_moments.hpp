@@ -58,18 +58,18 @@ struct MomentTiles {
   /// Numbers of the site at `lane` of the tile at `tile`, from number `first`: groups of `width`, then smaller ones.
   template <int width, int count, class T>
   static SEICHE_FN void get(const T* tile, int first, int lane, T (&numbers)[count]) {
-    each<0, (count + width - 1) / width>([&]<int g>() SEICHE_INLINED {
+    static_for<0, (count + width - 1) / width>([&]<int g>() SEICHE_INLINED {
       constexpr int begin = g * width, n = count - begin < width ? count - begin : width;
       const auto group = together<n>(tile + (first + begin) * V + lane * n);
-      each<0, n>([&]<int k>() SEICHE_INLINED { numbers[begin + k] = group.of[k]; });
+      static_for<0, n>([&]<int k>() SEICHE_INLINED { numbers[begin + k] = group.of[k]; });
     });
   }
   template <int width, int count, class T>
   static SEICHE_FN void put(T* tile, int first, int lane, const T (&numbers)[count]) {
-    each<0, (count + width - 1) / width>([&]<int g>() SEICHE_INLINED {
+    static_for<0, (count + width - 1) / width>([&]<int g>() SEICHE_INLINED {
       constexpr int begin = g * width, n = count - begin < width ? count - begin : width;
       Group<T, n> group;
-      each<0, n>([&]<int k>() SEICHE_INLINED { group.of[k] = numbers[begin + k]; });
+      static_for<0, n>([&]<int k>() SEICHE_INLINED { group.of[k] = numbers[begin + k]; });
       store_together<n>(tile + (first + begin) * V + lane * n, group);
     });
   }
@@ -82,12 +82,12 @@ struct MomentTiles {
       S a[6];
       get<4>(reinterpret_cast<const Word*>(tile), 0, lane, c);
       get<4>(tile, 8, lane, a);
-      each<0, 4>([&]<int k>() SEICHE_INLINED { of[k] = static_cast<Real>(c[k]); });
-      each<0, 6>([&]<int k>() SEICHE_INLINED { of[4 + k] = decode<Real>(a[k]); });
+      static_for<0, 4>([&]<int k>() SEICHE_INLINED { of[k] = static_cast<Real>(c[k]); });
+      static_for<0, 6>([&]<int k>() SEICHE_INLINED { of[4 + k] = decode<Real>(a[k]); });
     } else {
       S n[10];
       get<16 / sizeof(S)>(tile, 0, lane, n);
-      each<0, 10>([&]<int k>() SEICHE_INLINED { of[k] = decode<Real>(n[k]); });
+      static_for<0, 10>([&]<int k>() SEICHE_INLINED { of[k] = decode<Real>(n[k]); });
     }
     return {of[0], of[1], of[2], of[3], {of[4], of[5], of[6], of[7], of[8], of[9]}};
   }
@@ -96,13 +96,13 @@ struct MomentTiles {
     if constexpr (words) {
       Word c[4];
       S a[6];
-      each<0, 4>([&]<int k>() SEICHE_INLINED { c[k] = static_cast<float>(of[k]); });
-      each<0, 6>([&]<int k>() SEICHE_INLINED { encode(a[k], of[4 + k]); });
+      static_for<0, 4>([&]<int k>() SEICHE_INLINED { c[k] = static_cast<float>(of[k]); });
+      static_for<0, 6>([&]<int k>() SEICHE_INLINED { encode(a[k], of[4 + k]); });
       put<4>(reinterpret_cast<Word*>(tile), 0, lane, c);
       put<4>(tile, 8, lane, a);
     } else {
       S n[10];
-      each<0, 10>([&]<int k>() SEICHE_INLINED { encode(n[k], of[k]); });
+      static_for<0, 10>([&]<int k>() SEICHE_INLINED { encode(n[k], of[k]); });
       put<16 / sizeof(S)>(tile, 0, lane, n);
     }
   }
@@ -130,7 +130,7 @@ struct MomentTiles {
   SEICHE_FN void load(const Site& s, Real (&f)[L::Q]) const {
     const auto own = coefficients(f_in + s.tile, s.lane);
     f[0] = s.mask & 1u ? decode<Real>(link_values[s.value]) : population<L, 0>(own);
-    each<1, L::Q>([&]<int q>() SEICHE_INLINED {
+    static_for<1, L::Q>([&]<int q>() SEICHE_INLINED {
       constexpr int back = opposite(q);
       if (s.mask >> back & 1u) {
         f[q] = decode<Real>(link_values[s.value + back]);
@@ -177,7 +177,7 @@ struct LeavingPopulations {
     using L = typename Layout::Lattice;
     const auto site = layout.site(sites[k]);
     const auto m = Layout::coefficients(layout.f_in + site.tile, site.lane);
-    each<0, L::Q>([&]<int q>() SEICHE_INLINED {
+    static_for<0, L::Q>([&]<int q>() SEICHE_INLINED {
       const bool value = site.mask >> q & 1u;
       out[q * stride + k] = value ? decode<Real>(layout.link_values[site.value + q]) : population<L, q>(m);
     });

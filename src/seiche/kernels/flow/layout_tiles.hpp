@@ -23,7 +23,7 @@ struct Tiles {
   static constexpr u32 not_fluid = 1u, no_walls = 0xffffffffu;
 
   struct Site {
-    u32 own;  ///< slot of population 0
+    u32 rest;  ///< slot of population 0
     int lane;
     const u32* around;  ///< the tile's row of the table
     u32 wall;
@@ -72,23 +72,23 @@ struct Tiles {
     return s.around[around] + ((x & (B - 1)) + B * ((y & (B - 1)) + B * (z & (B - 1))));
   }
   SEICHE_FN void load(const Site& s, Real (&f)[L::Q]) const {
-    f[0] = decode<Real>(f_in[s.own]);
+    f[0] = decode<Real>(f_in[s.rest]);
     if (s.wall == 0) {
-      each<1, L::Q>([&]<int q>() SEICHE_INLINED { f[q] = decode<Real>((f_in + upwind<q>(s))[q * V]); });
-    } else {  // bounce-back: read from the own slot
-      each<1, L::Q>([&]<int q>() SEICHE_INLINED {
+      static_for<1, L::Q>([&]<int q>() SEICHE_INLINED { f[q] = decode<Real>((f_in + upwind<q>(s))[q * V]); });
+    } else {  // bounce-back: read from a slot of the site itself
+      static_for<1, L::Q>([&]<int q>() SEICHE_INLINED {
         const bool wall = (s.wall >> opposite(q)) & 1u;
-        f[q] = decode<Real>(f_in[wall ? s.own + opposite(q) * V : upwind<q>(s) + q * V]);
+        f[q] = decode<Real>(f_in[wall ? s.rest + opposite(q) * V : upwind<q>(s) + q * V]);
       });
     }
   }
   SEICHE_FN void store(const Site& s, const Real (&f)[L::Q]) const {
-    S* to = f_out + s.own;
-    each<0, L::Q>([&]<int q>() SEICHE_INLINED { encode(to[q * V], f[q]); });
+    S* to = f_out + s.rest;
+    static_for<0, L::Q>([&]<int q>() SEICHE_INLINED { encode(to[q * V], f[q]); });
   }
   template <int q>
   SEICHE_FN S& leaving(const Site& s) const {
-    return (f_out + s.own)[q * V];
+    return (f_out + s.rest)[q * V];
   }
 
   /// Two neighbours along x, the first at an even x. Populations with c_x = 0, and all outgoing ones, move as pairs.
@@ -97,25 +97,25 @@ struct Tiles {
     S of[2];
   };
   SEICHE_FN void load_two(const Site& s, const Site& t, Two (&f)[L::Q]) const {
-    each<0, L::Q>([&]<int q>() SEICHE_INLINED {
+    static_for<0, L::Q>([&]<int q>() SEICHE_INLINED {
       if constexpr (q == 0) {
-        f[q] = reinterpret_cast<const Two&>(f_in[s.own]);
+        f[q] = reinterpret_cast<const Two&>(f_in[s.rest]);
       } else if constexpr (L::cx(q) == 0) {
         f[q] = reinterpret_cast<const Two&>((f_in + upwind<q>(s))[q * V]);
       } else {
         f[q] = {{(f_in + upwind<q>(s))[q * V], (f_in + upwind<q>(t))[q * V]}};
       }
     });
-    each<0, 2>([&]<int k>() SEICHE_INLINED {
+    static_for<0, 2>([&]<int k>() SEICHE_INLINED {
       const Site& site = k == 0 ? s : t;
       if (site.wall == 0) return;
-      each<1, L::Q>([&]<int q>() SEICHE_INLINED {
-        if (site.wall >> opposite(q) & 1u) f[q].of[k] = f_in[site.own + opposite(q) * V];
+      static_for<1, L::Q>([&]<int q>() SEICHE_INLINED {
+        if (site.wall >> opposite(q) & 1u) f[q].of[k] = f_in[site.rest + opposite(q) * V];
       });
     });
   }
   SEICHE_FN void store_two(const Site& s, const Two (&f)[L::Q]) const {
-    each<0, L::Q>([&]<int q>() SEICHE_INLINED { reinterpret_cast<Two&>((f_out + s.own)[q * V]) = f[q]; });
+    static_for<0, L::Q>([&]<int q>() SEICHE_INLINED { reinterpret_cast<Two&>((f_out + s.rest)[q * V]) = f[q]; });
   }
 
   /// Reads `rows` rows of B sites of one layer, from the adjacent tile along y and z, beginning at `from`. They are one
@@ -163,7 +163,7 @@ struct Tiles {
     const Index tile = i / V;
     const int first = static_cast<int>(i % V);
     const u32* around = table + tile * row;
-    each<0, L::Q>([&]<int q>() SEICHE_INLINED {
+    static_for<0, L::Q>([&]<int q>() SEICHE_INLINED {
       const int next = first + lanes - L::cz(q) * B * B;  // read by the next batch, in this or the next tile
       prefetch<lanes>(f_in + around[13] + q * V + (next < V ? next : (L::Q - 1) * V + next));
       for (int k = 0; k < lanes; k += B * B) load_layer<q>(around, (first + k) / (B * B), f[q] + k);
@@ -173,7 +173,7 @@ struct Tiles {
     const u32* wall = walls + static_cast<Index>(wall_row) * V + first;
     u32 wall_links = 0;  // of fluid sites
     for (int k = 0; k < lanes; ++k) wall_links |= wall[k] & not_fluid ? 0u : wall[k];
-    each<1, L::Q>([&]<int q>() SEICHE_INLINED {
+    static_for<1, L::Q>([&]<int q>() SEICHE_INLINED {
       if ((wall_links >> opposite(q) & 1u) == 0) return;
       const S* outgoing = f_in + around[13] + opposite(q) * V + first;
       for (int k = 0; k < lanes; ++k) f[q][k] = wall[k] >> opposite(q) & 1u ? decode<Real>(outgoing[k]) : f[q][k];
@@ -182,7 +182,7 @@ struct Tiles {
   template <int lanes>
   SEICHE_FN void store_lanes(Index i, const Real (&f)[L::Q][lanes]) const {
     S* to = f_out + table[i / V * row + 13] + i % V;
-    each<0, L::Q>([&]<int q>() SEICHE_INLINED { put_lanes<lanes>(f[q], to + q * V); });
+    static_for<0, L::Q>([&]<int q>() SEICHE_INLINED { put_lanes<lanes>(f[q], to + q * V); });
   }
 };
 

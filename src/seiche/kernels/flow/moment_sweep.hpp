@@ -61,17 +61,17 @@ struct MomentSweep {
     alignas(64) Real f[Q][wide * wide * wide];
     alignas(64) Store out[M * V];
   };
-  using Scratch = typename Either<Team::alone, RowScratch, ThreadScratch>::Type;
+  using Scratch = typename Either<Team::single_thread, RowScratch, ThreadScratch>::Type;
 
   SEICHE_FN void operator()(const Team& team, Index tile, Scratch& scratch) const {
-    if constexpr (Team::alone) {
+    if constexpr (Team::single_thread) {
       by_rows(tile, scratch);
     } else {
       by_threads(team, tile, scratch);
     }
   }
 
-  /// Many threads: each treats a site of the tile, then one of the surrounding sites.
+  /// Many threads: each processes a site of the tile, then one of the surrounding sites.
   SEICHE_FN void by_threads(const Team& team, Index tile, Scratch& scratch) const {
     const u32* around = layout.table + tile * Layout::row;
     if (around[27] == Layout::no_walls) {
@@ -83,15 +83,15 @@ struct MomentSweep {
   template <bool walled>
   SEICHE_FN void run(const Team& team, Index tile, const u32* around, Index masks, Scratch& scratch) const {
     const u32 first = static_cast<u32>(tile) * (M * V);
-    team.each(V, [&](int lane) {
+    team.for_each(V, [&](int lane) {
       const u32 wall = walled ? layout.walls[masks + lane] : 0u;
       if (wall & Layout::not_fluid) return;
       leave<walled>(layout.coefficients(layout.f_in + first, lane), lane, wall, scratch);
       if (wall & Layout::valued) take_values(layout.link_rows[masks + lane], lane, scratch);
     });
-    team.each(sites_around<27>(), [&](int item) { enter<walled, 0>(item, around, layout.walls + masks, scratch); });
+    team.for_each(sites_around<27>(), [&](int item) { enter<walled, 0>(item, around, layout.walls + masks, scratch); });
     team.barrier();
-    team.each(V, [&](int lane) {
+    team.for_each(V, [&](int lane) {
       Store* to = layout.f_out + first;
       const u32 wall = walled ? layout.walls[masks + lane] : 0u;
       if (wall & Layout::not_fluid) {
@@ -100,7 +100,7 @@ struct MomentSweep {
         return;
       }
       Real f[Q];
-      each<0, Q>([&]<int q>() { f[q] = scratch.f[q][lane]; });
+      static_for<0, Q>([&]<int q>() { f[q] = scratch.f[q][lane]; });
       layout.store_coefficients(to, lane, update(tile * V + lane, f));
     });
   }
@@ -109,7 +109,7 @@ struct MomentSweep {
   SEICHE_FN void leave(const Quadratic<Real>& m, int lane, u32 wall, Scratch& scratch) const {
     const int x = lane % B, y = lane / B % B, z = lane / (B * B);
     scratch.f[0][lane] = population<L, 0>(m);
-    each<1, Q>([&]<int q>() {
+    static_for<1, Q>([&]<int q>() {
       constexpr int X = L::cx(q), Y = L::cy(q), Z = L::cz(q);
       const Real leaves = population<L, q>(m);
       if (walled && (wall >> q & 1u)) {
@@ -119,7 +119,7 @@ struct MomentSweep {
       }
     });
   }
-  /// Surrounding tiles in the order in which threads treat their sites: faces, edges, corners.
+  /// Surrounding tiles in the order in which threads process their sites: faces, edges, corners.
   static constexpr int ranked(int k) {
     constexpr int order[27] = {12, 14, 10, 16, 4, 22, 9, 11, 15, 17, 3,  5,  21, 23,
                                1,  7,  19, 25, 0, 2,  6, 8,  18, 20, 24, 26, 13};
@@ -164,7 +164,7 @@ struct MomentSweep {
     int x, y, z;
     adjacent<r>(item, x, y, z);
     const auto m = layout.coefficients(layout.f_in + first, Layout::lane(x & (B - 1), y & (B - 1), z & (B - 1)));
-    each<1, Q>([&]<int q>() {
+    static_for<1, Q>([&]<int q>() {
       constexpr int X = L::cx(q), Y = L::cy(q), Z = L::cz(q);
       if constexpr (From::enters(q)) {
         if ((From::dx != 0 || within<X>(x)) && (From::dy != 0 || within<Y>(y)) && (From::dz != 0 || within<Z>(z))) {
@@ -176,7 +176,7 @@ struct MomentSweep {
   }
 
   /// A single thread: rows of sites are vectors.
-  static constexpr int place(int x, int y, int z) { return (x + 1) + wide * ((y + 1) + wide * (z + 1)); }
+  static constexpr int index(int x, int y, int z) { return (x + 1) + wide * ((y + 1) + wide * (z + 1)); }
   template <class F>
   static SEICHE_FN void rows(F&& f) {
     for (int z = 0; z < B; ++z) {
@@ -188,21 +188,21 @@ struct MomentSweep {
     const u32* around = layout.table + tile * Layout::row;
     const Index first = tile * (M * V);
     rows([&](int y, int z, int lane) SEICHE_INLINED {
-      side_by_side<B>([&](int x) SEICHE_INLINED {
+      vector_loop<B>([&](int x) SEICHE_INLINED {
         const auto m = layout.coefficients(layout.f_in + first, lane + x);
-        each<0, Q>([&]<int q>() SEICHE_INLINED {
-          scratch.f[q][place(L::cx(q), y + L::cy(q), z + L::cz(q)) + x] = population<L, q>(m);
+        static_for<0, Q>([&]<int q>() SEICHE_INLINED {
+          scratch.f[q][index(L::cx(q), y + L::cy(q), z + L::cz(q)) + x] = population<L, q>(m);
         });
       });
     });
-    each<0, 27>([&]<int r>() SEICHE_INLINED { enter_rows_from<r>(around[r], scratch); });
+    static_for<0, 27>([&]<int r>() SEICHE_INLINED { enter_rows_from<r>(around[r], scratch); });
     const bool walled = around[27] != Layout::no_walls;
     const Index masks = walled ? static_cast<Index>(around[27]) * V : 0;
     if (walled) bounce(first, masks, scratch);
     rows([&](int y, int z, int lane) SEICHE_INLINED {
-      side_by_side<B>([&](int x) SEICHE_INLINED {
+      vector_loop<B>([&](int x) SEICHE_INLINED {
         Real f[Q];
-        each<0, Q>([&]<int q>() SEICHE_INLINED { f[q] = scratch.f[q][place(0, y, z) + x]; });
+        static_for<0, Q>([&]<int q>() SEICHE_INLINED { f[q] = scratch.f[q][index(0, y, z) + x]; });
         layout.store_coefficients(scratch.out, lane + x, update(tile * V + lane + x, f));
       });
     });
@@ -226,12 +226,12 @@ struct MomentSweep {
       const int z = From::dz != 0 ? (From::dz < 0 ? -1 : B) : (From::dy == 0 && From::dx != 0 ? slowest : slow);
       const int x = From::dx == 0 ? 0 : (From::dx < 0 ? -1 : B);
       const int from = Layout::lane(x & (B - 1), y & (B - 1), z & (B - 1));
-      const int to = place(x, y, z);
-      side_by_side<along>([&](int k) SEICHE_INLINED {
+      const int to = index(x, y, z);
+      vector_loop<along>([&](int k) SEICHE_INLINED {
         const auto m = layout.coefficients(layout.f_in + first, from + k);
-        each<1, Q>([&]<int q>() SEICHE_INLINED {
+        static_for<1, Q>([&]<int q>() SEICHE_INLINED {
           if constexpr (From::enters(q)) {
-            scratch.f[q][to + place(L::cx(q), L::cy(q), L::cz(q)) - place(0, 0, 0) + k] = population<L, q>(m);
+            scratch.f[q][to + index(L::cx(q), L::cy(q), L::cz(q)) - index(0, 0, 0) + k] = population<L, q>(m);
           }
         });
       });
@@ -244,10 +244,10 @@ struct MomentSweep {
       u32 wall_links = 0;  // links that leave the fluid at a fluid site
       for (int x = 0; x < B; ++x) wall_links |= wall[x] & Layout::not_fluid ? 0u : wall[x];
       if (wall_links == 0) return;
-      each<1, Q>([&]<int q>() SEICHE_INLINED {
+      static_for<1, Q>([&]<int q>() SEICHE_INLINED {
         if ((wall_links >> q & 1u) == 0) return;
-        Real* to = scratch.f[opposite(q)] + place(0, y, z);
-        side_by_side<B>([&](int x) SEICHE_INLINED {
+        Real* to = scratch.f[opposite(q)] + index(0, y, z);
+        vector_loop<B>([&](int x) SEICHE_INLINED {
           const Real outgoing = population<L, q>(layout.coefficients(layout.f_in + first, lane + x));
           to[x] = wall[x] >> q & 1u ? outgoing : to[x];
         });
@@ -255,7 +255,7 @@ struct MomentSweep {
       if ((wall_links & Layout::valued) == 0) return;
       for (int x = 0; x < B; ++x) {
         const bool has_value = (wall[x] & Layout::valued) != 0 && (wall[x] & Layout::not_fluid) == 0;
-        if (has_value) take_values(layout.link_rows[masks + lane + x], place(x, y, z), scratch);
+        if (has_value) take_values(layout.link_rows[masks + lane + x], index(x, y, z), scratch);
       }
     });
   }
@@ -266,12 +266,12 @@ struct MomentSweep {
     }
   }
 
-  /// Copies the separate values of links to the site whose populations arrive at `place`.
-  SEICHE_FN void take_values(u32 row, int place, Scratch& scratch) const {
+  /// Copies the separate values of links to the site whose populations arrive at `index`.
+  SEICHE_FN void take_values(u32 row, int index, Scratch& scratch) const {
     const u32 mask = layout.link_masks[row];
     const auto* values = layout.link_values + static_cast<Index>(row) * Q;
     for (int q = 0; q < Q; ++q) {
-      if (mask >> q & 1u) scratch.f[opposite(q)][place] = decode<Real>(values[q]);
+      if (mask >> q & 1u) scratch.f[opposite(q)][index] = decode<Real>(values[q]);
     }
   }
 };

@@ -24,11 +24,11 @@ struct RebuiltPopulations {
     const auto own = Layout::coefficients(layout.f_in + site.tile, site.lane);
     auto* to = layout.link_values + first_leaving[k];
     const u32 leaves = leaving[k], arrives = arriving[k];
-    each<0, L::Q>([&]<int q>() SEICHE_INLINED {
+    static_for<0, L::Q>([&]<int q>() SEICHE_INLINED {
       if (leaves >> q & 1u) encode(to[q], population<L, q>(own));
     });
     to = layout.link_values + first_arriving[k];
-    each<1, L::Q>([&]<int q>() SEICHE_INLINED {
+    static_for<1, L::Q>([&]<int q>() SEICHE_INLINED {
       if (arrives >> q & 1u) encode(*to++, population<L, q>(layout.template upwind<q>(site)));
     });
   }

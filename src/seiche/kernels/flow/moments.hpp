@@ -5,7 +5,7 @@
 
 namespace seiche {
 
-/// No body force. (The byte is the one that an empty struct occupies.)
+/// No body force; `unused` is the byte that an empty struct occupies.
 template <class Real>
 struct NoForce {
   u8 unused;
@@ -17,7 +17,7 @@ struct NoForce {
   SEICHE_FN Real z() const { return Real(0); }
 };
 
-/// The same body force density g at every site (Guo, Zheng and Shi 2002), or that of one site.
+/// A uniform body force density g (Guo, Zheng and Shi 2002), or the body force density at a site.
 template <class Real>
 struct UniformForce {
   Real g[3];
@@ -39,7 +39,7 @@ struct SiteForce {
   SEICHE_FN UniformForce<Real> at(Index i) const { return {{gx[i], gy[i], gz[i]}}; }
 };
 
-/// Density excess rho - 1, density, and velocity of one site.
+/// Density excess rho - 1, density and velocity at a site.
 template <class Real>
 struct Moments {
   Real excess, rho, ux, uy, uz;
@@ -51,7 +51,7 @@ struct Symmetric {
   Real xx, yy, zz, xy, xz, yz;
 };
 
-/// j + g/2 (eqs. 3 and 42).
+/// Adds g/2 to the momentum j (eqs. 3 and 42).
 template <class Real, class Force>
 SEICHE_FN void add_half_force(const Force& force, Real& jx, Real& jy, Real& jz) {
   if constexpr (Force::present) {
@@ -61,7 +61,7 @@ SEICHE_FN void add_half_force(const Force& force, Real& jx, Real& jy, Real& jz) 
   }
 }
 
-/// p + (u g + g u)/2 (eqs. 5 and 42).
+/// Adds (u g + g u)/2 to the stress p (eqs. 5 and 42).
 template <class Real, class Force>
 SEICHE_FN void add_force_stress(const Moments<Real>& m, const Force& force, Symmetric<Real>& p) {
   if constexpr (Force::present) {
@@ -74,11 +74,11 @@ SEICHE_FN void add_force_stress(const Moments<Real>& m, const Force& force, Symm
   }
 }
 
-/// rho = sum f, rho u = sum c f + g/2 (eq. 3). The sum of shifted populations is rho - 1.
+/// Density and velocity from rho = sum f, rho u = sum c f + g/2 (eq. 3). The sum of shifted populations is rho - 1.
 template <class Lattice, class Real, class Force>
 SEICHE_FN Moments<Real> moments(const Real (&f)[Lattice::Q], const Force& force) {
   Real excess = f[0], jx = Real(0), jy = Real(0), jz = Real(0);
-  each<1, Lattice::Q>([&]<int q>() SEICHE_INLINED {
+  static_for<1, Lattice::Q>([&]<int q>() SEICHE_INLINED {
     excess += f[q];
     add<Lattice::cx(q)>(jx, f[q]);
     add<Lattice::cy(q)>(jy, f[q]);
@@ -89,11 +89,11 @@ SEICHE_FN Moments<Real> moments(const Real (&f)[Lattice::Q], const Force& force)
   return {excess, rho, jx * inverse, jy * inverse, jz * inverse};
 }
 
-/// Pi = sum c c (f - feq) + (u g + g u)/2 (eq. 5); the strain rate is S = -Pi/(2 rho cs^2 tau).
+/// Non-equilibrium stress Pi = sum c c (f - feq) + (u g + g u)/2 (eq. 5); the strain rate is S = -Pi/(2 rho cs^2 tau).
 template <class Lattice, class Real, class Force>
 SEICHE_FN Symmetric<Real> nonequilibrium(const Real (&f)[Lattice::Q], const Moments<Real>& m, const Force& force) {
   Symmetric<Real> p{};
-  each<1, Lattice::Q>([&]<int q>() SEICHE_INLINED {
+  static_for<1, Lattice::Q>([&]<int q>() SEICHE_INLINED {
     constexpr int X = Lattice::cx(q), Y = Lattice::cy(q), Z = Lattice::cz(q);
     add<X * X>(p.xx, f[q]);
     add<Y * Y>(p.yy, f[q]);
@@ -102,11 +102,11 @@ SEICHE_FN Symmetric<Real> nonequilibrium(const Real (&f)[Lattice::Q], const Mome
     add<X * Z>(p.xz, f[q]);
     add<Y * Z>(p.yz, f[q]);
   });
-  const Real third = m.excess * Real(1.0 / 3);
+  const Real pressure = m.excess * Real(1.0 / 3);
   const Real jx = m.rho * m.ux, jy = m.rho * m.uy, jz = m.rho * m.uz;
-  p.xx -= third + jx * m.ux;
-  p.yy -= third + jy * m.uy;
-  p.zz -= third + jz * m.uz;
+  p.xx -= pressure + jx * m.ux;
+  p.yy -= pressure + jy * m.uy;
+  p.zz -= pressure + jz * m.uz;
   p.xy -= jx * m.uy;
   p.xz -= jx * m.uz;
   p.yz -= jy * m.uz;
@@ -114,7 +114,7 @@ SEICHE_FN Symmetric<Real> nonequilibrium(const Real (&f)[Lattice::Q], const Mome
   return p;
 }
 
-/// p with its trace multiplied by `factor`.
+/// Returns p with its trace multiplied by `factor`.
 template <class Real>
 SEICHE_FN Symmetric<Real> with_trace_times(Symmetric<Real> p, Real factor) {
   const Real change = (factor - Real(1)) * Real(1.0 / 3) * (p.xx + p.yy + p.zz);
@@ -124,7 +124,7 @@ SEICHE_FN Symmetric<Real> with_trace_times(Symmetric<Real> p, Real factor) {
   return p;
 }
 
-/// sqrt(2 S:S) with S = -Pi omega/(2 rho cs^2) (eq. 6).
+/// Shear rate sqrt(2 S:S) with S = -Pi omega/(2 rho cs^2) (eq. 6).
 template <class Real>
 SEICHE_FN Real shear_rate(const Symmetric<Real>& p, Real omega, Real rho) {
   const Real contraction =

@@ -40,7 +40,7 @@ struct Observe {
                              factor * p.xz,
                              factor * p.yz,
                              shear_rate(p, omega, m.rho)};
-    each<0, 11>([&]<int c>() SEICHE_INLINED { out[c * stride + k] = column[c]; });
+    static_for<0, 11>([&]<int c>() SEICHE_INLINED { out[c * stride + k] = column[c]; });
   }
 };
 

@@ -20,8 +20,8 @@ struct OutgoingDepth {
   SEICHE_FN void operator()(Index k) const {
     Real* to = values + static_cast<Index>(row[k]) * Lattice::Q;
     Real outgoing[Lattice::Q];  // all loads before the first store, so that they overlap
-    each<1, Lattice::Q>([&]<int q>() SEICHE_INLINED { outgoing[q] = decode<Real>(f[slots[q * stride + k]]); });
-    each<1, Lattice::Q>([&]<int q>() SEICHE_INLINED { to[q] = outgoing[q]; });
+    static_for<1, Lattice::Q>([&]<int q>() SEICHE_INLINED { outgoing[q] = decode<Real>(f[slots[q * stride + k]]); });
+    static_for<1, Lattice::Q>([&]<int q>() SEICHE_INLINED { to[q] = outgoing[q]; });
   }
 };
 
@@ -41,12 +41,12 @@ struct IncomingDepth {
     Real* to = values + static_cast<Index>(row[k]) * Lattice::Q;
     const SiteMoments<Real> site_moments(observed + k, stride);
     Real outgoing[Lattice::Q], incoming[Lattice::Q];  // all loads before the first store
-    each<1, Lattice::Q>([&]<int q>() SEICHE_INLINED {
+    static_for<1, Lattice::Q>([&]<int q>() SEICHE_INLINED {
       outgoing[q] = to[q];
       incoming[q] = decode<Real>(f[slots[q * stride + k]]);
     });
     to[0] = site_moments.excess;
-    each<1, Lattice::Q>([&]<int q>() SEICHE_INLINED {
+    static_for<1, Lattice::Q>([&]<int q>() SEICHE_INLINED {
       to[q] = outgoing[q] + (incoming[q] - site_moments.template even<Lattice, q>(site_moments.excess));
     });
   }
@@ -62,25 +62,25 @@ struct PlanePressure {
   Index stride;
   const Real* normals;  ///< [iolet][3]
   Real damping;
-  Real own;               ///< weight of the density of the site itself
-  const Real* depths;     ///< values of sites further inside
-  const u32* density;     ///< [site] index of its density excess in `depths`
-  const u32* pairs;       ///< [link] index of its pair of populations
-  const i32* first_link;  ///< first link of this site in `pairs`
-  const Real* share;      ///< [site] weight of the plane in the density, minus that of the site further inside
+  Real site_weight;          ///< weight of the density of the site itself
+  const Real* depths;        ///< values of sites further inside
+  const u32* density;        ///< [site] index of its density excess in `depths`
+  const u32* pairs;          ///< [link] index of its pair of populations
+  const i32* first_link;     ///< first link of this site in `pairs`
+  const Real* plane_weight;  ///< [site] weight of the plane in the density, minus that of the site further inside
   static constexpr int bytes = 0;
   SEICHE_FN void operator()(Index k) const {
     using L = typename Layout::Lattice;
     const auto site = layout.site(at.sites[k]);
     const Real plane = at.values[at.clock[0] * at.value_count + at.iolet[k]];
     SiteMoments<Real> site_moments(observed + k, stride);
-    const Real inner = depths[density[k]], linear = inner + share[k] * (plane - inner);
-    const Real excess = linear + own * (site_moments.excess - linear);
+    const Real inner = depths[density[k]], linear = inner + plane_weight[k] * (plane - inner);
+    const Real excess = linear + site_weight * (site_moments.excess - linear);
     site_moments.damp_tangential(normals + 3 * at.iolet[k], damping);
     const u32* pair = pairs + first_link[k];
     Real inflow = Real(0);
     const u32 links = at.links[k];
-    each<1, L::Q>([&]<int q>() SEICHE_INLINED {
+    static_for<1, L::Q>([&]<int q>() SEICHE_INLINED {
       if (links >> q & 1u) {
         const Real outgoing = decode<Real>(layout.template leaving<q>(site));
         const Real returned = site_moments.template even<L, q>(excess) + depths[*pair++] - outgoing;

@@ -12,7 +12,7 @@ struct Regularised {
   static SEICHE_FN void collide(Real (&f)[Lattice::Q], const Moments<Real>& m, const Symmetric<Real>& p,
                                 const Rates<Real>& rates, const Force& force) {
     const Quadratic<Real> after = regularised(m, p, rates.even, force);
-    each<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { f[q] = population<Lattice, q>(after); });
+    static_for<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { f[q] = population<Lattice, q>(after); });
   }
 };
 

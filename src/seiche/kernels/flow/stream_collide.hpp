@@ -24,8 +24,8 @@ struct StreamCollide {
     Collision::template collide<Lattice>(f, m, p, rates, g);
   }
   SEICHE_FN void operator()(Index i) const { run(i, layout.site(i)); }
-  /// On the GPU, layouts with a table first load their part of it into shared memory. A thread may treat two neighbours
-  /// as one.
+  /// On the GPU, layouts with a table first load their part of it into shared memory. A thread may process two
+  /// neighbours as one.
   template <int items, class From = Layout>
   using Staging = typename From::template Staging<items>;
   template <class Rows>
@@ -55,11 +55,11 @@ struct StreamCollide {
     SEICHE_SKIP_IF(Layout::solid(site) && Layout::solid(next));
     typename Layout::Two two[Lattice::Q];
     layout.load_two(site, next, two);
-    each<0, 2>([&]<int k>() SEICHE_INLINED {
+    static_for<0, 2>([&]<int k>() SEICHE_INLINED {
       Real f[Lattice::Q];
-      each<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { f[q] = decode<Real>(two[q].of[k]); });
+      static_for<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { f[q] = decode<Real>(two[q].of[k]); });
       update(i + k, f);
-      each<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { encode(two[q].of[k], f[q]); });
+      static_for<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { encode(two[q].of[k], f[q]); });
     });
     layout.store_two(site, two);
   }
@@ -73,9 +73,9 @@ struct StreamCollide {
     layout.load_lanes(first, lane);
     for_lanes<lanes>([&](int k) SEICHE_INLINED {
       Real f[Lattice::Q];
-      each<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { f[q] = lane[q][k]; });
+      static_for<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { f[q] = lane[q][k]; });
       update(first + k, f);
-      each<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { lane[q][k] = f[q]; });
+      static_for<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { lane[q][k] = f[q]; });
     });
     layout.store_lanes(first, lane);
   }

@@ -15,7 +15,7 @@ struct WallForces {
     Index units[words][wall_lanes];
   };
   const S* f;           ///< populations after the stage of the walls: returning ones in the slots of wall links
-  const u32* own;       ///< slot of the link
+  const u32* slots;     ///< slot of the link
   const S* outgoing;    ///< outgoing populations of the links
   const u32* code;      ///< two bits for each component of the direction, plus one
   const double* lever;  ///< [axis][link] site minus the centre of the body, in units in which it is at most 1
@@ -26,14 +26,14 @@ struct WallForces {
   static constexpr int bytes = wall_block * (2 * sizeof(S) + 8 + 3 * sizeof(double));
   SEICHE_FN void operator()(const Team& team, Index block, Scratch& scratch) const {
     const Index begin = first[block], end = first[block + 1], part = body[block];
-    each<0, words>([&]<int w>() SEICHE_INLINED {
-      team.each(wall_lanes, [&](int lane) SEICHE_INLINED { scratch.units[w][lane] = 0; });
+    static_for<0, words>([&]<int w>() SEICHE_INLINED {
+      team.for_each(wall_lanes, [&](int lane) SEICHE_INLINED { scratch.units[w][lane] = 0; });
     });
     for (Index from = begin; from < end; from += wall_lanes) {
       const int count = end - from < wall_lanes ? static_cast<int>(end - from) : wall_lanes;
-      team.each(count, [&](int lane) SEICHE_INLINED {
+      team.for_each(count, [&](int lane) SEICHE_INLINED {
         const Index k = from + lane;
-        const double both = static_cast<double>(decode<R>(outgoing[k])) + static_cast<double>(decode<R>(f[own[k]]));
+        const double both = static_cast<double>(decode<R>(outgoing[k])) + static_cast<double>(decode<R>(f[slots[k]]));
         const u32 bits = code[k];
         const double x = both * component(bits, 0), y = both * component(bits, 1), z = both * component(bits, 2);
         const double a = lever[k], b = lever[links + k], c = lever[2 * links + k];
@@ -47,12 +47,12 @@ struct WallForces {
     }
     for (int half = wall_lanes / 2; half > 0; half /= 2) {
       team.barrier();
-      each<0, words>([&]<int w>() SEICHE_INLINED {
-        team.each(half, [&](int lane) SEICHE_INLINED { scratch.units[w][lane] += scratch.units[w][lane + half]; });
+      static_for<0, words>([&]<int w>() SEICHE_INLINED {
+        team.for_each(half, [&](int lane) SEICHE_INLINED { scratch.units[w][lane] += scratch.units[w][lane + half]; });
       });
     }
     team.barrier();
-    team.each(words, [&](int w) SEICHE_INLINED { add_atomically(sums + words * part + w, scratch.units[w][0]); });
+    team.for_each(words, [&](int w) SEICHE_INLINED { add_atomically(sums + words * part + w, scratch.units[w][0]); });
   }
   static SEICHE_FN double component(u32 bits, int axis) {
     return static_cast<double>(static_cast<int>(bits >> (2 * axis) & 3u) - 1);

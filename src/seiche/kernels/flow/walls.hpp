@@ -13,7 +13,7 @@ inline constexpr double wall_mass_scale = 0x1p44;
 /// Links (or sites) of a block, whose change is added to the total in one operation, and threads of a block.
 inline constexpr int wall_block = 1024, wall_lanes = 128;
 
-/// A change of mass as an integer. Values that are not finite or exceed 64 are treated as zero; the totals of the
+/// A change of mass as an integer. Values that are not finite or exceed 64 are processed as zero; the totals of the
 /// fields then reveal the error. Adding 3/2 2^52 rounds to an integer without 64-bit integer instructions.
 SEICHE_FN Index in_units(double mass) {
   constexpr double rounding = 0x1.8p52;
@@ -29,22 +29,24 @@ template <class R, class S>
 struct WallReturn {
   using Real = R;
   S* f;
-  const u32* own;    ///< slot of the outgoing population
-  const u32* other;  ///< slot of the second population; never that of a wall link
-  const Real* share;
+  const u32* outgoing_slots;  ///< slot of the outgoing population
+  const u32* second_slots;    ///< slot of the second population; never that of a wall link
+  const Real* weight;
   static constexpr int bytes = 3 * sizeof(S) + 8 + sizeof(Real);
   SEICHE_FN Real back(Index k) const {
-    return share[k] * decode<Real>(f[own[k]]) + (Real(1) - share[k]) * decode<Real>(f[other[k]]);
+    return weight[k] * decode<Real>(f[outgoing_slots[k]]) + (Real(1) - weight[k]) * decode<Real>(f[second_slots[k]]);
   }
   /// The mass that the link creates, for populations as rounded by storage.
   SEICHE_FN double put(S& to, Real outgoing, Real value) const {
     encode(to, value);
     return static_cast<double>(decode<Real>(to)) - static_cast<double>(outgoing);
   }
-  SEICHE_FN double change(Index k, Index) const { return put(f[own[k]], decode<Real>(f[own[k]]), back(k)); }
+  SEICHE_FN double change(Index k, Index) const {
+    return put(f[outgoing_slots[k]], decode<Real>(f[outgoing_slots[k]]), back(k));
+  }
 };
 
-/// The same into a buffer. It is copied into place after the iolets have read the outgoing populations.
+/// The same, written to a buffer that is copied to the slots after the iolets have read the outgoing populations.
 template <class R, class S>
 struct StoreWallReturn {
   using Real = R;
@@ -52,7 +54,7 @@ struct StoreWallReturn {
   S* returned;
   static constexpr int bytes = WallReturn<R, S>::bytes;
   SEICHE_FN double change(Index k, Index) const {
-    return wall.put(returned[k], decode<Real>(wall.f[wall.own[k]]), wall.back(k));
+    return wall.put(returned[k], decode<Real>(wall.f[wall.outgoing_slots[k]]), wall.back(k));
   }
 };
 
@@ -61,13 +63,13 @@ template <class R, class S>
 struct MovingWallReturn {
   using Real = R;
   WallReturn<R, S> wall;
-  const Real* push;    ///< -6 w u.c; divided by twice the wall fraction if the wall is beyond the middle of the link
-  const u32* row;      ///< row of the site in `excess`
-  const Real* excess;  ///< density excess of the sites with moving walls
+  const Real* wall_term;  ///< -6 w u.c; divided by twice the wall fraction if the wall is beyond the middle of the link
+  const u32* row;         ///< row of the site in `excess`
+  const Real* excess;     ///< density excess of the sites with moving walls
   static constexpr int bytes = WallReturn<R, S>::bytes + 2 * sizeof(Real) + 4;
   SEICHE_FN double change(Index k, Index) const {
-    S& own = wall.f[wall.own[k]];
-    return wall.put(own, decode<Real>(own), wall.back(k) + push[k] * (Real(1) + excess[row[k]]));
+    S& population = wall.f[wall.outgoing_slots[k]];
+    return wall.put(population, decode<Real>(population), wall.back(k) + wall_term[k] * (Real(1) + excess[row[k]]));
   }
 };
 
@@ -81,10 +83,10 @@ struct MassCorrection {
   const double* amount;  ///< per site, in this step
   static constexpr int bytes = 2 * sizeof(S) + 4;
   SEICHE_FN double change(Index k, Index component) const {
-    S& own = f[rest[k]];
-    const Real outgoing = decode<Real>(own);
-    encode(own, static_cast<Real>(static_cast<double>(outgoing) - amount[component]));
-    return static_cast<double>(decode<Real>(own)) - static_cast<double>(outgoing);
+    S& population = f[rest[k]];
+    const Real outgoing = decode<Real>(population);
+    encode(population, static_cast<Real>(static_cast<double>(outgoing) - amount[component]));
+    return static_cast<double>(decode<Real>(population)) - static_cast<double>(outgoing);
   }
 };
 
@@ -102,18 +104,18 @@ struct SummedChange {
   static constexpr int bytes = wall_block * Rule::bytes;
   SEICHE_FN void operator()(const Team& team, Index b, Scratch& scratch) const {
     const Index begin = first[b], end = first[b + 1], part = component[b];
-    team.each(wall_lanes, [&](int lane) SEICHE_INLINED { scratch.units[lane] = 0; });
+    team.for_each(wall_lanes, [&](int lane) SEICHE_INLINED { scratch.units[lane] = 0; });
     for (Index from = begin; from < end; from += wall_lanes) {
       const int count = end - from < wall_lanes ? static_cast<int>(end - from) : wall_lanes;
-      team.each(count,
-                [&](int lane) SEICHE_INLINED { scratch.units[lane] += in_units(rule.change(from + lane, part)); });
+      team.for_each(count,
+                    [&](int lane) SEICHE_INLINED { scratch.units[lane] += in_units(rule.change(from + lane, part)); });
     }
     for (int half = wall_lanes / 2; half > 0; half /= 2) {
       team.barrier();
-      team.each(half, [&](int lane) SEICHE_INLINED { scratch.units[lane] += scratch.units[lane + half]; });
+      team.for_each(half, [&](int lane) SEICHE_INLINED { scratch.units[lane] += scratch.units[lane + half]; });
     }
     team.barrier();
-    team.each(1, [&](int) SEICHE_INLINED { add_atomically(sums + part, scratch.units[0]); });
+    team.for_each(1, [&](int) SEICHE_INLINED { add_atomically(sums + part, scratch.units[0]); });
   }
 };
 
@@ -128,7 +130,7 @@ struct LeavingDensity {
   static constexpr int bytes = Lattice::Q * (sizeof(S) + 4) + sizeof(Real);
   SEICHE_FN void operator()(Index k) const {
     Real sum = decode<Real>(f[slots[k]]);
-    each<1, Lattice::Q>([&]<int q>() SEICHE_INLINED { sum += decode<Real>(f[slots[q * stride + k]]); });
+    static_for<1, Lattice::Q>([&]<int q>() SEICHE_INLINED { sum += decode<Real>(f[slots[q * stride + k]]); });
     excess[k] = sum;
   }
 };

@@ -13,7 +13,7 @@ inline constexpr int windkessel_slots = 64;
 inline constexpr double windkessel_scale = 0x1p44;
 
 /// Item k: the mass that entered at site k in this step is added to the sums of its outlet. A flow that is not finite
-/// or out of bounds is treated as zero; the monitor of the fields reports it.
+/// or out of bounds is processed as zero; the monitor of the fields reports it.
 template <class Real>
 struct SumInflow {
   const Real* inflow;
@@ -28,7 +28,7 @@ struct SumInflow {
   }
 };
 
-/// Item j: one outlet's circuit. Pressures are density excesses; `numbers` are [outlet][6]: decay, gain, rest,
+/// Item j: one outlet's circuit. Pressures are density excesses; `coefficients` are [outlet][6]: decay, gain, rest,
 /// proximal, response and start (theory/flow, eqs. 19 and 20).
 template <class Real>
 struct Windkessel {
@@ -36,7 +36,7 @@ struct Windkessel {
   double* capacitor;  ///< pressure across the compliance
   double* imposed;    ///< pressure imposed in the previous step
   Real* values;       ///< pressure imposed in this step
-  const double* numbers;
+  const double* coefficients;
   const Real* ramp;    ///< one row per step: 0 at the start of the ramp, 1 after its end
   const Index* clock;  ///< current row of `ramp`
   Index count;         ///< number of outlets
@@ -47,7 +47,7 @@ struct Windkessel {
       total += sums[windkessel_slots * j + slot];
       sums[windkessel_slots * j + slot] = 0;
     }
-    const double* n = numbers + 6 * j;
+    const double* n = coefficients + 6 * j;
     const double decay = n[0], gain = n[1], rest = n[2], proximal = n[3], response = n[4], start = n[5];
     const double outflow = static_cast<double>(total) * -0x1p-44;
     const double charged = decay * capacitor[j] + (gain * outflow + rest);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// The two ends of a halo message: packing slots of an array into a buffer, and unpacking a buffer into slots (replaced
 /// or added).
-/// Bytes an item: one value read, one written, one slot number.
+/// Bytes per item: one value read, one written, one slot number.
 #pragma once
 #include "../launch.hpp"
 
@@ -34,23 +34,23 @@ struct UnpackAdd {
   SEICHE_FN void operator()(Index k) const { array[slots[k]] += buffer[k]; }
 };
 
-/// Items: `many` values for each of `threads` threads. A thread loads all its values before it stores the first. Few
-/// teams then saturate a link between devices and leave the device free for concurrent kernels.
-template <class Move, int threads, int many>
+/// Items: `per_thread` values for each of `threads` threads. A thread loads all its values before it stores the first.
+/// Few teams then saturate a link between devices and leave the device free for concurrent kernels.
+template <class Move, int threads, int per_thread>
 struct Several {
   using Scratch = NoScratch;
   Move move;
   Index end;  ///< end of the values
-  static constexpr int bytes = threads * many * Move::bytes;
+  static constexpr int bytes = threads * per_thread * Move::bytes;
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
-    const Index begin = item * (threads * many);
-    team.each(threads, [&](int thread) SEICHE_INLINED {
-      typename Move::Value values[many];
-      for (int k = 0; k < many; ++k) {
+    const Index begin = item * (threads * per_thread);
+    team.for_each(threads, [&](int thread) SEICHE_INLINED {
+      typename Move::Value values[per_thread];
+      for (int k = 0; k < per_thread; ++k) {
         const Index at = begin + k * threads + thread;
         if (at < end) values[k] = move.taken(at);
       }
-      for (int k = 0; k < many; ++k) {
+      for (int k = 0; k < per_thread; ++k) {
         const Index at = begin + k * threads + thread;
         if (at < end) move.put(at, values[k]);
       }

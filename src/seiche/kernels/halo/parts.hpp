@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// All messages of an exchange in one launch, each with a separate buffer. One launch for each neighbour would take
-/// longer than most messages. Bytes an item as in move.hpp; the starts of the parts are cached.
+/// longer than most messages. Bytes per item as in move.hpp; the starts of the parts are cached.
 #pragma once
 #include "move.hpp"
 

@@ -21,8 +21,8 @@ struct alignas(16) Four {
 struct Bricks {
   const i32* rows;   ///< [z][y][x]: 2 row + (all its sites are fluid); beyond the last brick of an axis: an empty one
   const u64* fluid;  ///< [row][8]: bit x + 8 y of plane z
-  double each[3];    ///< inverse of the sites of the box
-  i32 shape[3];      ///< sites of the box
+  double inverse_shape[3];  ///< inverse of the sites of the box
+  i32 shape[3];             ///< sites of the box
   i32 periodic[3];
 
   SEICHE_FN i32 count(int axis) const { return (shape[axis] + brick_edge - 1) / brick_edge; }
@@ -30,7 +30,7 @@ struct Bricks {
   SEICHE_FN i32 wrapped(int axis, i32 x) const {
     if (periodic[axis] == 0) return x;
     const i32 length = shape[axis];
-    x -= length * round_down(static_cast<double>(x) * each[axis]);
+    x -= length * round_down(static_cast<double>(x) * inverse_shape[axis]);
     return x < 0 ? x + length : (x >= length ? x - length : x);
   }
   /// Coordinate `step` sites after a wrapped one, -1 outside the box.
@@ -83,57 +83,57 @@ struct Along {
     far = next > count ? count : (next == count && bricks.periodic[axis] != 0 ? 0 : (next < 0 ? count : next));
   }
   SEICHE_FN i32 brick(int k) const { return k >= turn ? far : near; }
-  SEICHE_FN i32 place(int k) const { return (first + k) & 7; }
+  SEICHE_FN i32 offset(int k) const { return (first + k) & 7; }
 };
 
 /// The same for rows that may span three bricks.
 template <int P>
 struct Along<P, Space::odd> {
-  i32 bricks_of[P], places[P];
+  i32 bricks_of[P], offsets[P];
 
   SEICHE_FN Along(const Bricks& bricks, int axis, i32 from) {
     for (int k = 0; k < P; ++k) {
       const i32 x = bricks.site(axis, from, k);
       bricks_of[k] = x < 0 ? bricks.count(axis) : x / brick_edge;
-      places[k] = x < 0 ? 0 : x % brick_edge;
+      offsets[k] = x < 0 ? 0 : x % brick_edge;
     }
   }
   SEICHE_FN i32 brick(int k) const { return bricks_of[k]; }
-  SEICHE_FN i32 place(int k) const { return places[k]; }
+  SEICHE_FN i32 offset(int k) const { return offsets[k]; }
 };
 
 /// f(slot) with compile-time k, j for the P^2 sites of a stencil in the plane x = i; `first` is wrapped.
 template <int P, Space space, class F>
 SEICHE_FN void for_plane(const Bricks& bricks, const i32 (&first)[3], int i, F&& f) {
   const Along<P, space> y(bricks, 1, first[1]), z(bricks, 2, first[2]);
-  i32 brick, place;
+  i32 brick, offset;
   if constexpr (space == Space::odd) {
     const i32 x = bricks.site(0, first[0], i);
     brick = x < 0 ? bricks.count(0) : x / brick_edge;
-    place = x < 0 ? 0 : x % brick_edge;
+    offset = x < 0 ? 0 : x % brick_edge;
   } else {
     const Along<P, space> x(bricks, 0, first[0]);
     brick = x.brick(i);
-    place = x.place(i);
+    offset = x.offset(i);
   }
   if constexpr (space == Space::odd) {
-    each<0, P>([&]<int k>() SEICHE_INLINED {
-      each<0, P>([&]<int j>() SEICHE_INLINED {
+    static_for<0, P>([&]<int k>() SEICHE_INLINED {
+      static_for<0, P>([&]<int j>() SEICHE_INLINED {
         const i32 row = bricks.row(brick, y.brick(j), z.brick(k)) >> 1;
-        f.template operator()<k, j>(row * brick_volume + (z.place(k) * 8 + y.place(j)) * 8 + place);
+        f.template operator()<k, j>(row * brick_volume + (z.offset(k) * 8 + y.offset(j)) * 8 + offset);
       });
     });
   } else {
     i32 rows[2][2];
     for (int k = 0; k < 2; ++k) {
       for (int j = 0; j < 2; ++j) {
-        rows[k][j] = (bricks.row(brick, j == 0 ? y.near : y.far, k == 0 ? z.near : z.far) >> 1) * brick_volume + place;
+        rows[k][j] = (bricks.row(brick, j == 0 ? y.near : y.far, k == 0 ? z.near : z.far) >> 1) * brick_volume + offset;
       }
     }
-    each<0, P>([&]<int k>() SEICHE_INLINED {
+    static_for<0, P>([&]<int k>() SEICHE_INLINED {
       const i32 low = k >= z.turn ? rows[1][0] : rows[0][0], high = k >= z.turn ? rows[1][1] : rows[0][1];
-      each<0, P>([&]<int j>() SEICHE_INLINED {
-        f.template operator()<k, j>((j >= y.turn ? high : low) + z.place(k) * 64 + y.place(j) * 8);
+      static_for<0, P>([&]<int j>() SEICHE_INLINED {
+        f.template operator()<k, j>((j >= y.turn ? high : low) + z.offset(k) * 64 + y.offset(j) * 8);
       });
     });
   }

@@ -69,19 +69,19 @@ struct CellForce {
     const Offset from = static_cast<Offset>(row) * (3 * brick_volume) + static_cast<Offset>(slot % brick_volume);
     ImmersedForce force = {{body[0], body[1], body[2]}, nullptr, 4 * static_cast<Offset>(slot)};
     if constexpr (vector_lanes) {  // all lanes of a vector do the same, including unneeded stores
-      each<0, 3>([&]<int axis>() SEICHE_INLINED {
+      static_for<0, 3>([&]<int axis>() SEICHE_INLINED {
         force.g[axis] += static_cast<Real>(static_cast<i32>(reached)) * field[from + axis * brick_volume];
       });
       force.flow = flow;
     } else if (reached != 0) {
-      each<0, 3>([&]<int axis>() SEICHE_INLINED { force.g[axis] += field[from + axis * brick_volume]; });
+      static_for<0, 3>([&]<int axis>() SEICHE_INLINED { force.g[axis] += field[from + axis * brick_volume]; });
       force.flow = flow;
     }
     return force;
   }
 };
 
-/// Relaxation rates of the fluid outside and inside cells (eq. 13), which may differ between types of cells. Bytes a
+/// Relaxation rates of the fluid outside and inside cells (eq. 13), which may differ between types of cells. Bytes per
 /// site: one bit of each plane. The bits of a site are the index of its rates.
 template <class R, class Slots, int planes = 1>
 struct InsideRates {

@@ -22,20 +22,20 @@ struct MarkInside {
     i32 low[3], high[3];    ///< bounds of the sites around the cell; `high` is negated
   };
   Bricks bricks;
-  u64* inside;          ///< [row][8]: bit x + 8 y of plane z
-  const double* place;  ///< [3][stride]
-  const i32* faces;     ///< [3][count]: vertices of the triangles of a cell of this type
-  Index stride, first;  ///< first vertex of the first cell
+  u64* inside;              ///< [row][8]: bit x + 8 y of plane z
+  const double* positions;  ///< [3][stride]
+  const i32* faces;         ///< [3][count]: vertices of the triangles of a cell of this type
+  Index stride, first;      ///< first vertex of the first cell
   i32 vertices, count;
   static constexpr int bytes = 0;
   /// Small offsets of the lines from the sites: no line passes through an edge.
   static constexpr double aside_y = 1.32471795e-9, aside_z = 1.75487766e-9;
 
   SEICHE_FN void operator()(const Team& team, Index cell, Scratch& scratch) const {
-    const double* x = place + (first + cell * vertices);
-    team.each(3, [&](int axis) SEICHE_INLINED { scratch.low[axis] = scratch.high[axis] = 1 << 30; });
+    const double* x = positions + (first + cell * vertices);
+    team.for_each(3, [&](int axis) SEICHE_INLINED { scratch.low[axis] = scratch.high[axis] = 1 << 30; });
     team.barrier();
-    team.each(vertices, [&](int v) SEICHE_INLINED {
+    team.for_each(vertices, [&](int v) SEICHE_INLINED {
       for (int axis = 0; axis < 3; ++axis) {
         const double at = x[axis * stride + v];
         const i32 below = round_down(at > -1e9 && at < 1e9 ? at : -1e9);
@@ -51,11 +51,11 @@ struct MarkInside {
     for (i32 z = z0; z <= z1; z += edge) {
       for (i32 y = y0; y <= y1; y += edge) {
         for (i32 begin = x0; begin <= x1; begin += edge) {
-          team.each(edge * edge, [&](int k) SEICHE_INLINED { scratch.line[k] = 0; });
+          team.for_each(edge * edge, [&](int k) SEICHE_INLINED { scratch.line[k] = 0; });
           team.barrier();
-          team.each(count, [&](int face) SEICHE_INLINED { cross(x, face, begin, y, z, scratch); });
+          team.for_each(count, [&](int face) SEICHE_INLINED { cross(x, face, begin, y, z, scratch); });
           team.barrier();
-          team.each(edge * edge, [&](int k) SEICHE_INLINED {
+          team.for_each(edge * edge, [&](int k) SEICHE_INLINED {
             if (scratch.line[k] != 0) write(scratch.line[k], begin, y + k % edge, z + k / edge);
           });
           team.barrier();

@@ -39,9 +39,9 @@ SEICHE_FN void for_bricks(const Bricks& bricks, const i32 (&first)[3], F&& f) {
                                         : 1 + (at[axis][1] != count ? 1 : 0) +
                                               (last_brick != first_brick && middle_brick != count ? 1 : 0);
   }
-  each<0, 3>([&]<int k>() SEICHE_INLINED {
-    each<0, 3>([&]<int j>() SEICHE_INLINED {
-      each<0, 3>([&]<int i>() SEICHE_INLINED {
+  static_for<0, 3>([&]<int k>() SEICHE_INLINED {
+    static_for<0, 3>([&]<int j>() SEICHE_INLINED {
+      static_for<0, 3>([&]<int i>() SEICHE_INLINED {
         if (i < counts[0] && j < counts[1] && k < counts[2]) f(bricks.row(at[0][i], at[1][j], at[2][k]) >> 1);
       });
     });
@@ -53,7 +53,7 @@ template <class Delta>
 struct CountVertices {
   Bricks bricks;
   Lists lists;
-  const double* place;
+  const double* positions;
   i32* listed;
   const u32* state;
   Index stride;
@@ -61,7 +61,7 @@ struct CountVertices {
   SEICHE_FN bool idle() const { return state[VertexState::stale] == 0; }
   SEICHE_FN void operator()(Index v) const {
     if (idle()) return;
-    const double x[3] = {place[v], place[stride + v], place[2 * stride + v]};
+    const double x[3] = {positions[v], positions[stride + v], positions[2 * stride + v]};
     const Stencil<Delta, double> stencil(x);
     i32 first[3];
     for (int axis = 0; axis < 3; ++axis) {
@@ -124,7 +124,7 @@ struct SortLists {
   }
   SEICHE_FN void sort(const Team& team, Index row, Scratch& scratch) const {
     const int total = static_cast<int>(lists.count[row]);
-    team.each(1, [&](int) SEICHE_INLINED {
+    team.for_each(1, [&](int) SEICHE_INLINED {
       if (row == 0) state[VertexState::used] = 0;
       lists.tally[row] = 0;
     });
@@ -135,7 +135,7 @@ struct SortLists {
       const int count = total - p * part < part ? total - p * part : part;
       u32* from = list + p * part;
       bring(team, from, count, scratch);
-      team.each(count, [&](int k) SEICHE_INLINED {
+      team.for_each(count, [&](int k) SEICHE_INLINED {
         const u32 value = scratch.value[k];
         int below = 0;
         for (int j = 0; j < count; ++j) below += scratch.value[j] < value ? 1 : 0;
@@ -147,7 +147,7 @@ struct SortLists {
         const int rest = total - p * part, count = rest < 2 * part ? rest : 2 * part;
         u32* from = list + p * part;
         bring(team, from, count, scratch);
-        team.each(count, [&](int k) SEICHE_INLINED {
+        team.for_each(count, [&](int k) SEICHE_INLINED {
           const u32 value = scratch.value[k];
           int low = k < part ? part : 0, high = k < part ? count : part;
           while (low < high) {  // entries of the other part below this one
@@ -163,7 +163,7 @@ struct SortLists {
   }
   SEICHE_FN void bring(const Team& team, const u32* from, int count, Scratch& scratch) const {
     team.barrier();
-    team.each(count, [&](int k) SEICHE_INLINED { scratch.value[k] = from[k]; });
+    team.for_each(count, [&](int k) SEICHE_INLINED { scratch.value[k] = from[k]; });
     team.barrier();
   }
 };

@@ -42,21 +42,21 @@ struct InterpolateOwned {
   static constexpr int bytes = Group::bytes;
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    const i32 groups = (listed.each + group - 1) / group, place = static_cast<i32>(item) / groups;
-    if (place >= *listed.count) return;
-    const i32 from = static_cast<i32>(item) % groups * group, rest = listed.each - from;
-    const Index begin = listed.first + static_cast<Index>(listed.cells[place]) * listed.each + from;
+    const i32 groups = (listed.items_per_cell + group - 1) / group, entry = static_cast<i32>(item) / groups;
+    if (entry >= *listed.count) return;
+    const i32 from = static_cast<i32>(item) % groups * group, rest = listed.items_per_cell - from;
+    const Index begin = listed.first + static_cast<Index>(listed.cells[entry]) * listed.items_per_cell + from;
     const int number = rest < group ? rest : group;
-    team.each(number, [&](int k) SEICHE_INLINED { scratch.owned[k] = owns(begin + k) ? 1 : 0; });
+    team.for_each(number, [&](int k) SEICHE_INLINED { scratch.owned[k] = owns(begin + k) ? 1 : 0; });
     team.barrier();
-    team.each(number * P, [&](int k) SEICHE_INLINED {
+    team.for_each(number * P, [&](int k) SEICHE_INLINED {
       if (scratch.owned[k / P] == 0) return;
       Real part[3];
       one.plane(begin + k / P, k % P, part);
       for (int axis = 0; axis < 3; ++axis) scratch.planes.part[axis][k % P][k / P] = part[axis];
     });
     team.barrier();
-    team.each(number, [&](int k) SEICHE_INLINED {
+    team.for_each(number, [&](int k) SEICHE_INLINED {
       const Index v = begin + k;
       Real factor = Real(1);
       if constexpr (space != Space::open) factor = one.vertices.t[v].w;
@@ -81,9 +81,9 @@ struct InterpolateOwned {
   }
   SEICHE_FN bool owns(Index v) const {
     constexpr int P = Delta::support;
-    const Place place = one.vertices.first[v];
+    const Place site = one.vertices.first[v];
     const Four<Real> at = one.vertices.t[v];
-    const i32 first[3] = {place.x, place.y, place.z};
+    const i32 first[3] = {site.x, site.y, site.z};
     const Real t[3] = {at.x, at.y, at.z};
     int nearest[3];
     for (int axis = 0; axis < 3; ++axis) nearest[axis] = Delta::before + (t[axis] > Real(0.5) ? 1 : 0);
@@ -118,19 +118,19 @@ struct ClearLists {
 /// X += a V + b V' + slip, with the velocities gathered from all ranks (eqs. 1, 8 and 18).
 template <class Real>
 struct MoveVertices {
-  double* place;             ///< [3][stride]
+  double* positions;         ///< [3][stride]
   const Real* interpolated;  ///< V
   Real* velocity;            ///< V', replaced by V
   const Real* slip;          ///< null: no slip
   Index stride;
-  Real now, before;
+  Real weight, previous_weight;
   static constexpr int bytes = 3 * (16 + 4 * static_cast<int>(sizeof(Real)));
   SEICHE_FN void operator()(Index v) const {
     for (int axis = 0; axis < 3; ++axis) {
       const Index at = axis * stride + v;
       const Real speed = interpolated[at], last = velocity[at], more = slip != nullptr ? slip[at] : Real(0);
       velocity[at] = speed;
-      place[at] = place[at] + static_cast<double>(now * speed + before * last + more);
+      positions[at] = positions[at] + static_cast<double>(weight * speed + previous_weight * last + more);
     }
   }
 };

@@ -22,14 +22,14 @@ struct FindHolders {
     u32 holders[3][rank_words];
   };
   Bricks bricks;
-  const i32* sets;       ///< [z][y][x] as the rows of bricks: index of the set of ranks of the brick, -1: no site
-  const u32* ranks;      ///< [set][word]: bit mask of its ranks
-  const i32* homes;      ///< [set]: rank with the most sites
-  const double* place;   ///< [3][stride]
-  const Real* velocity;  ///< [3][stride]
-  const u32* holders;    ///< [cell][word]: ranks that have it
-  u32* needed;           ///< [cell][word]: ranks that need it, by the widest margin
-  i32* home;             ///< [cell]: rank that contains its centroid, -1: no site there
+  const i32* sets;          ///< [z][y][x] as the rows of bricks: index of the set of ranks of the brick, -1: no site
+  const u32* ranks;         ///< [set][word]: bit mask of its ranks
+  const i32* homes;         ///< [set]: rank with the most sites
+  const double* positions;  ///< [3][stride]
+  const Real* velocity;     ///< [3][stride]
+  const u32* holders;       ///< [cell][word]: ranks that have it
+  u32* needed;              ///< [cell][word]: ranks that need it, by the widest margin
+  i32* home;                ///< [cell]: rank that contains its centroid, -1: no site there
   i32* result;  ///< 1 a cell is missing on a rank; 2 one may soon be missing; greatest speed of a vertex as the bits of
                 ///< a float
   Index stride, first;
@@ -39,15 +39,15 @@ struct FindHolders {
 
   SEICHE_FN void operator()(const Team& team, Index cell, Scratch& s) const {
     const Index begin = first + cell * vertices;
-    team.each(3, [&](int axis) SEICHE_INLINED { s.low[axis] = s.high[axis] = 1 << 30; });
-    team.each(1, [&](int) SEICHE_INLINED { s.slowest = 0; });
-    team.each(3 * rank_words, [&](int k) SEICHE_INLINED { s.holders[k / rank_words][k % rank_words] = 0; });
+    team.for_each(3, [&](int axis) SEICHE_INLINED { s.low[axis] = s.high[axis] = 1 << 30; });
+    team.for_each(1, [&](int) SEICHE_INLINED { s.slowest = 0; });
+    team.for_each(3 * rank_words, [&](int k) SEICHE_INLINED { s.holders[k / rank_words][k % rank_words] = 0; });
     team.barrier();
-    team.each(lanes, [&](int lane) SEICHE_INLINED {
+    team.for_each(lanes, [&](int lane) SEICHE_INLINED {
       for (int axis = 0; axis < 3; ++axis) {
         double sum = 0, low = 1e9, high = -1e9, fastest = 0;
         for (int v = lane; v < vertices; v += lanes) {
-          const double at = place[axis * stride + begin + v];
+          const double at = positions[axis * stride + begin + v];
           const double speed = static_cast<double>(velocity[axis * stride + begin + v]);
           sum = sum + at;
           low = at < low ? at : low;
@@ -63,7 +63,7 @@ struct FindHolders {
     team.barrier();
     for (int wide = 0; wide < 3; ++wide) find(team, margins[wide], s, s.holders[wide]);
     team.barrier();
-    team.each(1, [&](int) SEICHE_INLINED {
+    team.for_each(1, [&](int) SEICHE_INLINED {
       for (int word = 0; word < words; ++word) {
         const u32 present = holders[cell * words + word];
         if ((s.holders[0][word] & ~present) != 0) result[0] = 1;
@@ -88,26 +88,27 @@ struct FindHolders {
     return sets[(z * (bricks.count(1) + 1) + y) * (bricks.count(0) + 1) + x];
   }
   SEICHE_FN void find(const Team& team, i32 margin, const Scratch& s, u32 (&found)[rank_words]) const {
-    i32 begin[3], many[3];
+    i32 begin[3], extent[3];
     for (int axis = 0; axis < 3; ++axis) {
       const i32 low = s.low[axis] - margin, high = -s.high[axis] + margin, last = bricks.shape[axis] - 1;
       if (bricks.periodic[axis] == 0) {
         begin[axis] = (low < 0 ? 0 : (low > last ? last : low)) / brick_edge;
-        many[axis] = (high < 0 ? 0 : (high > last ? last : high)) / brick_edge - begin[axis] + 1;
+        extent[axis] = (high < 0 ? 0 : (high > last ? last : high)) / brick_edge - begin[axis] + 1;
       } else if (high - low >= last) {
         begin[axis] = 0;
-        many[axis] = bricks.count(axis);
+        extent[axis] = bricks.count(axis);
       } else {
         begin[axis] = bricks.wrapped(axis, low) / brick_edge;
         const i32 end = bricks.wrapped(axis, high) / brick_edge;
         // A box that wraps around and ends in the brick in which it begins overlaps all bricks of the axis.
         const bool wraps = bricks.wrapped(axis, high) < bricks.wrapped(axis, low);
         const i32 count = bricks.count(axis), length = end - begin[axis] + 1 + (wraps ? count : 0);
-        many[axis] = length < count ? length : count;
+        extent[axis] = length < count ? length : count;
       }
     }
-    team.each(many[0] * many[1] * many[2], [&](int k) SEICHE_INLINED {
-      i32 at[3] = {begin[0] + k % many[0], begin[1] + k / many[0] % many[1], begin[2] + k / (many[0] * many[1])};
+    team.for_each(extent[0] * extent[1] * extent[2], [&](int k) SEICHE_INLINED {
+      i32 at[3] = {begin[0] + k % extent[0], begin[1] + k / extent[0] % extent[1],
+                   begin[2] + k / (extent[0] * extent[1])};
       for (int axis = 0; axis < 3; ++axis) at[axis] -= at[axis] >= bricks.count(axis) ? bricks.count(axis) : 0;
       const i32 set = number(at[0], at[1], at[2]);
       if (set < 0) return;
@@ -129,7 +130,7 @@ struct WriteSlots {
     const Index* entry = entries + 4 * item;
     const Index from = entry[0], first = entry[2];
     const int vertices = static_cast<int>(entry[3]);
-    team.each(static_cast<int>(entry[1]), [&](int k) SEICHE_INLINED {
+    team.for_each(static_cast<int>(entry[1]), [&](int k) SEICHE_INLINED {
       slots[from + k] = static_cast<u32>(vertices == 0 ? first : k / vertices * stride + first + k % vertices);
     });
   }
@@ -148,7 +149,7 @@ struct MoveCells {
     const Index* entry = entries + 3 * item;
     const Index target = entry[0], source = entry[1];
     const int vertices = static_cast<int>(entry[2]);
-    team.each(3 * vertices, [&](int k) SEICHE_INLINED {
+    team.for_each(3 * vertices, [&](int k) SEICHE_INLINED {
       to[k / vertices * stride + source + k % vertices] = from[k / vertices * from_stride + target + k % vertices];
     });
   }

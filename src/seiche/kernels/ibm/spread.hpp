@@ -32,9 +32,10 @@ struct Spread {
   u64* touched;       ///< [row]: bit y + 8 z of the rows of sites that were written
   static constexpr int bytes = 3 * brick_volume * sizeof(Real) + 8;
 
-  /// On a GPU, a warp treats a patch of 8 x 4 x 4 sites and a thread four of them along z. A warp reads only entries
+  /// On a GPU, a warp processes a patch of 8 x 4 x 4 sites and a thread four of them along z. A warp reads only entries
   /// that reach its patch. A team needs four warps.
-  static constexpr int half = brick_edge / 2, patches = 4, chunk = Team::alone ? columns : patches * warp_threads;
+  static constexpr int half = brick_edge / 2, patches = 4,
+                       chunk = Team::single_thread ? columns : patches * warp_threads;
   struct WarpScratch {
     Entry entries[chunk];
     u32 reaching[patches][chunk / warp_threads];  ///< bit masks of the entries that reach a patch
@@ -45,13 +46,13 @@ struct Spread {
     u32 halves[chunk];
     u64 rows[chunk];
   };
-  using Scratch = typename Either<Team::alone, LoneScratch, WarpScratch>::Type;
+  using Scratch = typename Either<Team::single_thread, LoneScratch, WarpScratch>::Type;
   struct alignas(16) Deep {
     Real of[half];
   };
 
   SEICHE_FN void operator()(const Team& team, Index row, Scratch& scratch) const {
-    if constexpr (Team::alone) {
+    if constexpr (Team::single_thread) {
       by_planes(team, row, scratch);
     } else {
       by_warps(team, row, scratch);
@@ -76,7 +77,7 @@ struct Spread {
       if (begin + team.thread < vertex_count) {
         halves = prepare(list[begin + team.thread], first, scratch.entries[team.thread], rows);
       }
-      each<0, patches>([&]<int p>() {
+      static_for<0, patches>([&]<int p>() {
         const u32 word = votes((halves >> p % 2 & 1u) != 0 && (halves >> (2 + p / 2) & 1u) != 0);
         if (lane == 0) scratch.reaching[p][patch] = word;
       });
@@ -88,7 +89,7 @@ struct Spread {
           const Real weight = entry.share[0].of[x] * entry.share[1].of[y];
           const Deep deep = reinterpret_cast<const Deep&>(entry.share[2].of[z]);
           const Real weighted_force[3] = {weight * f.x, weight * f.y, weight * f.z};
-          each<0, half * 3>([&]<int c>() {
+          static_for<0, half * 3>([&]<int c>() {
             sum[c / 3][c % 3] = multiply_add(deep.of[c / 3], weighted_force[c % 3], sum[c / 3][c % 3]);
           });
         });
@@ -100,9 +101,9 @@ struct Spread {
     rows = scratch.touched[0] | scratch.touched[1] | scratch.touched[2] | scratch.touched[3];
     if (team.thread == 0) touched[row] = rows;
     Real* out = field + row * (3 * brick_volume) + z * columns + y * brick_edge + x;
-    each<0, half>([&]<int k>() {
+    static_for<0, half>([&]<int k>() {
       if ((rows >> (y + brick_edge * (z + k)) & 1u) != 0) {
-        each<0, 3>([&]<int c>() { out[c * brick_volume + k * columns] = sum[k][c]; });
+        static_for<0, 3>([&]<int c>() { out[c * brick_volume + k * columns] = sum[k][c]; });
       }
     });
   }
@@ -112,13 +113,13 @@ struct Spread {
     const int vertex_count = static_cast<int>(lists.count[row]);
     touched[row] = 0;
     if (vertex_count == 0) return;
-    team.each(chunk, [&](int e) SEICHE_INLINED { scratch.rows[e] = 0; });
+    team.for_each(chunk, [&](int e) SEICHE_INLINED { scratch.rows[e] = 0; });
     Private<Real, columns> sum[brick_edge][3] = {};
     const u32* list = lists.entries + lists.first[row];
     const i32 first[3] = {corner[4 * row], corner[4 * row + 1], corner[4 * row + 2]};
     for (int begin = 0; begin < vertex_count; begin += chunk) {
       const int chunk_count = vertex_count - begin < chunk ? vertex_count - begin : chunk;
-      team.each(chunk_count, [&](int e) SEICHE_INLINED {
+      team.for_each(chunk_count, [&](int e) SEICHE_INLINED {
         scratch.halves[e] = prepare(list[begin + e], first, scratch.entries[e], scratch.rows[e]);
       });
       for (int e = 0; e < chunk_count; ++e) {
@@ -132,7 +133,7 @@ struct Spread {
     for (int k = 0; k < columns; ++k) {  // row of sites k = y + 8 z
       if ((rows >> k & 1u) == 0) continue;
       for (int c = 0; c < 3; ++c) {
-        side_by_side<brick_edge>([&](int x) SEICHE_INLINED {
+        vector_loop<brick_edge>([&](int x) SEICHE_INLINED {
           out[c * brick_volume + k * brick_edge + x] = sum[k / brick_edge][c][k % brick_edge * brick_edge + x];
         });
       }
@@ -142,7 +143,7 @@ struct Spread {
   SEICHE_FN void add(const Entry& entry, Private<Real, columns> (&sum)[brick_edge][3]) const {
     Private<Real, columns> push[3];
     for (int y = 0; y < brick_edge; ++y) {
-      side_by_side<brick_edge>([&](int x) SEICHE_INLINED {
+      vector_loop<brick_edge>([&](int x) SEICHE_INLINED {
         const Real weight = entry.share[0].of[x] * entry.share[1].of[y];
         push[0][y * brick_edge + x] = weight * entry.force.x;
         push[1][y * brick_edge + x] = weight * entry.force.y;
@@ -153,8 +154,8 @@ struct Spread {
       const Real weight = entry.share[2].of[z];
       if (weight == Real(0)) continue;
       for (int c = 0; c < 3; ++c) {
-        side_by_side<columns>([&](int k)
-                                  SEICHE_INLINED { sum[z][c][k] = multiply_add(weight, push[c][k], sum[z][c][k]); });
+        vector_loop<columns>([&](int k)
+                                 SEICHE_INLINED { sum[z][c][k] = multiply_add(weight, push[c][k], sum[z][c][k]); });
       }
     }
   }

@@ -23,23 +23,23 @@ struct alignas(16) Place {
 /// Data of all vertices.
 template <class Real>
 struct Vertices {
-  double* place;  ///< [3][stride]
-  Place* first;   ///< first site of its stencil, wrapped
-  Four<Real>* t;  ///< distance to its anchor; w: inverse of the sum of the weights of its fluid sites (eq. 10)
-  i32* listed;    ///< [3][stride]: first of the support + 1 sites for which it is listed, not wrapped
-  u32* state;     ///< VertexState
+  double* positions;  ///< [3][stride]
+  Place* first;       ///< first site of its stencil, wrapped
+  Four<Real>* t;      ///< distance to its anchor; w: inverse of the sum of the weights of its fluid sites (eq. 10)
+  i32* listed;        ///< [3][stride]: first of the support + 1 sites for which it is listed, not wrapped
+  u32* state;         ///< VertexState
   Index stride;
 
-  /// Updates the stencil data of a vertex at x, which is listed for the sites from `known`. Sets the state if it must
-  /// be listed again or has left the fluid.
+  /// Updates the stencil data of a vertex at x, which is listed for the sites from `listed_for`. Sets the state if it
+  /// must be listed again or has left the fluid.
   template <class Delta, Space space>
-  SEICHE_FN void locate(const Bricks& bricks, Index v, const double (&x)[3], const i32 (&known)[3]) const {
+  SEICHE_FN void locate(const Bricks& bricks, Index v, const double (&x)[3], const i32 (&listed_for)[3]) const {
     constexpr int P = Delta::support;
     const Stencil<Delta, Real> stencil(x);
     bool is_stale = false;
     i32 at[3];
     for (int axis = 0; axis < 3; ++axis) {
-      const i32 shift = stencil.first[axis] - known[axis];
+      const i32 shift = stencil.first[axis] - listed_for[axis];
       is_stale = is_stale || shift < 0 || shift > 1;
       at[axis] = bricks.wrapped(axis, stencil.first[axis]);
     }
@@ -79,9 +79,9 @@ struct LocateVertices {
   static constexpr int bytes = 24 + 12 + 16 + 4 * sizeof(Real);
   SEICHE_FN void operator()(Index v) const {
     const Index stride = vertices.stride;
-    const double x[3] = {vertices.place[v], vertices.place[stride + v], vertices.place[2 * stride + v]};
-    const i32 known[3] = {vertices.listed[v], vertices.listed[stride + v], vertices.listed[2 * stride + v]};
-    vertices.template locate<Delta, space>(bricks, v, x, known);
+    const double x[3] = {vertices.positions[v], vertices.positions[stride + v], vertices.positions[2 * stride + v]};
+    const i32 listed_for[3] = {vertices.listed[v], vertices.listed[stride + v], vertices.listed[2 * stride + v]};
+    vertices.template locate<Delta, space>(bricks, v, x, listed_for);
   }
 };
 
@@ -92,42 +92,42 @@ struct Interpolate {
   static constexpr int P = Delta::support;
   Bricks bricks;
   Vertices<Real> vertices;
-  const Four<Real>* flow;  ///< [slot]: velocity of the fluid
-  Real* velocity;          ///< [3][stride] of the vertices
-  const Real* slip;        ///< [3][stride], null: no slip
-  Real now, before;        ///< a and b
+  const Four<Real>* flow;        ///< [slot]: velocity of the fluid
+  Real* velocity;                ///< [3][stride] of the vertices
+  const Real* slip;              ///< [3][stride], null: no slip
+  Real weight, previous_weight;  ///< a and b
   static constexpr int bytes = 2 * (24 + 16 + 7 * sizeof(Real)) + 12 + 3 * sizeof(Real);
   /// Data of a vertex before it moves.
-  struct Known {
-    double place[3];
+  struct VertexData {
+    double position[3];
     Real velocity[3];
     i32 listed[3];
   };
   SEICHE_FN void operator()(Index v) const {
-    const Known known = fetched(v);
+    const VertexData data = fetched(v);
     Real speed[3];
     for (int i = 0; i < P; ++i) {
       Real part[3];
       plane(v, i, part);
       for (int axis = 0; axis < 3; ++axis) speed[axis] = i == 0 ? part[axis] : speed[axis] + part[axis];
     }
-    move(v, known, speed);
+    move(v, data, speed);
   }
-  SEICHE_FN Known fetched(Index v) const {
-    Known known;
-    each<0, 3>([&]<int axis>() SEICHE_INLINED {
+  SEICHE_FN VertexData fetched(Index v) const {
+    VertexData data;
+    static_for<0, 3>([&]<int axis>() SEICHE_INLINED {
       const Index at = axis * vertices.stride + v;
-      known.place[axis] = vertices.place[at];
-      known.velocity[axis] = velocity[at];
-      known.listed[axis] = vertices.listed[at];
+      data.position[axis] = vertices.positions[at];
+      data.velocity[axis] = velocity[at];
+      data.listed[axis] = vertices.listed[at];
     });
-    return known;
+    return data;
   }
   /// Contribution of plane i of its stencil to the velocity of vertex v.
   SEICHE_FN void plane(Index v, int i, Real (&part)[3]) const {
-    const Place place = vertices.first[v];
+    const Place site = vertices.first[v];
     const Four<Real> t = vertices.t[v];
-    const i32 first[3] = {place.x, place.y, place.z};
+    const i32 first[3] = {site.x, site.y, site.z};
     Real wx[P], wy[P], wz[P], sum[3] = {Real(0), Real(0), Real(0)};
     Delta::weights(t.x, wx);
     Delta::weights(t.y, wy);
@@ -141,25 +141,26 @@ struct Interpolate {
       sum[2] = multiply_add(w, u.z, sum[2]);
     });
     Real w = wx[0];
-    each<1, P>([&]<int q>() SEICHE_INLINED { w = i == q ? wx[q] : w; });
+    static_for<1, P>([&]<int q>() SEICHE_INLINED { w = i == q ? wx[q] : w; });
     for (int axis = 0; axis < 3; ++axis) part[axis] = w * sum[axis];
   }
-  SEICHE_FN void move(Index v, const Known& known, const Real (&found)[3]) const {
+  SEICHE_FN void move(Index v, const VertexData& data, const Real (&interpolated)[3]) const {
     double x[3];
-    each<0, 3>([&]<int axis>() SEICHE_INLINED {
+    static_for<0, 3>([&]<int axis>() SEICHE_INLINED {
       const Index at = axis * vertices.stride + v;
-      Real speed = found[axis];
+      Real speed = interpolated[axis];
       if constexpr (space != Space::open) speed *= vertices.t[v].w;
       const Real slipped = slip != nullptr ? slip[at] : Real(0);
-      x[axis] = known.place[axis] + static_cast<double>(now * speed + before * known.velocity[axis] + slipped);
+      x[axis] =
+          data.position[axis] + static_cast<double>(weight * speed + previous_weight * data.velocity[axis] + slipped);
       velocity[at] = speed;
-      vertices.place[at] = x[axis];
+      vertices.positions[at] = x[axis];
     });
-    vertices.template locate<Delta, space>(bricks, v, x, known.listed);
+    vertices.template locate<Delta, space>(bricks, v, x, data.listed);
   }
 };
 
-/// Item: a group of vertices. One thread treats each plane of constant x in the stencil of a vertex, so neighbouring
+/// Item: a group of vertices. One thread processes each plane of constant x in the stencil of a vertex, so neighbouring
 /// threads read neighbouring sites. Data for the move are loaded in advance. Results are bitwise equal to those of
 /// single vertices.
 template <class Delta, class Real, Space space>
@@ -181,25 +182,25 @@ struct InterpolateGroup {
   template <class Selection>
   static SEICHE_FN void interpolate(const One& one, const Team& team, Index begin, int number, Scratch& scratch,
                                     const Selection& chosen) {
-    Private<typename One::Known, group> known;
-    team.each(number, [&](int k) SEICHE_INLINED {
-      if (chosen(begin + k)) known[k] = one.fetched(begin + k);
+    Private<typename One::VertexData, group> data;
+    team.for_each(number, [&](int k) SEICHE_INLINED {
+      if (chosen(begin + k)) data[k] = one.fetched(begin + k);
     });
-    team.each(number * P, [&](int k) SEICHE_INLINED {
+    team.for_each(number * P, [&](int k) SEICHE_INLINED {
       if (!chosen(begin + k / P)) return;
       Real part[3];
       one.plane(begin + k / P, k % P, part);
       for (int axis = 0; axis < 3; ++axis) scratch.part[axis][k % P][k / P] = part[axis];
     });
     team.barrier();
-    team.each(number, [&](int k) SEICHE_INLINED {
+    team.for_each(number, [&](int k) SEICHE_INLINED {
       if (!chosen(begin + k)) return;
       Real speed[3];
       for (int axis = 0; axis < 3; ++axis) {
         speed[axis] = scratch.part[axis][0][k];
         for (int i = 1; i < P; ++i) speed[axis] += scratch.part[axis][i][k];
       }
-      one.move(begin + k, known[k], speed);
+      one.move(begin + k, data[k], speed);
     });
     team.barrier();
   }

@@ -22,8 +22,8 @@ struct Bioheat {
   /// Heat flux from a neighbour: the conductivities of the two half cells act in series.
   SEICHE_FN double from(Index other, Index i) const {
     const double a = conductivity[i], b = conductivity[other], both = a + b;
-    const double* const now = corrects ? predicted : temperature;
-    return both > 0.0 ? 2.0 * a * b / both * (now[other] - now[i]) : 0.0;
+    const double* const current = corrects ? predicted : temperature;
+    return both > 0.0 ? 2.0 * a * b / both * (current[other] - current[i]) : 0.0;
   }
   /// Equivalent minutes at 43 degrees for one minute at a temperature: a factor of two a degree, of four from 39 to 43.
   SEICHE_FN static double dose_rate(double degrees) {
@@ -33,12 +33,12 @@ struct Bioheat {
   }
   /// Advances point i; `before` and `after` are the distances to its neighbours along the axes.
   SEICHE_FN void advance(Index i, const Index* before, const Index* after) const {
-    const double now = corrects ? predicted[i] : temperature[i];
-    double rate = heat[i] + cooling[i] * (blood - now);
-    each<3 - D, 3>([&]<int axis>() SEICHE_INLINED {
+    const double current = corrects ? predicted[i] : temperature[i];
+    double rate = heat[i] + cooling[i] * (blood - current);
+    static_for<3 - D, 3>([&]<int axis>() SEICHE_INLINED {
       rate += squares[axis] * (from(i - before[axis], i) + from(i + after[axis], i));
     });
-    const double next = now + dt * rate / capacity[i];
+    const double next = current + dt * rate / capacity[i];
     if constexpr (corrects) {
       const double old = temperature[i], mean = 0.5 * (old + next);
       temperature[i] = mean;
@@ -54,9 +54,9 @@ struct Bioheat {
     const Index after[3] = {rows.template to_next<0>(row), rows.template to_next<1>(row), 1};
     const Index first_before[3] = {before[0], before[1], 0}, first_after[3] = {after[0], after[1], last};
     const Index last_after[3] = {after[0], after[1], 0};
-    team.each(length - 2, [&](int c) SEICHE_INLINED { advance(base + c + 1, before, after); });
-    team.each(1, [&](int c) SEICHE_INLINED { advance(base + c, first_before, first_after); });
-    team.each(last, [&](int c) SEICHE_INLINED { advance(base + length - 1 + c, before, last_after); });
+    team.for_each(length - 2, [&](int c) SEICHE_INLINED { advance(base + c + 1, before, after); });
+    team.for_each(1, [&](int c) SEICHE_INLINED { advance(base + c, first_before, first_after); });
+    team.for_each(last, [&](int c) SEICHE_INLINED { advance(base + length - 1 + c, before, last_after); });
   }
 };
 

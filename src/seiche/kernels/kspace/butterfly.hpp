@@ -119,29 +119,29 @@ SEICHE_FN void butterfly(Complex<Real>* x) {
     // k = k1 + a k2, t = b t1 + t2: transforms of a over t1, roots of r, transforms of b over t2.
     constexpr int b = r / a;
     Complex<Real> y[a][b];
-    each<0, b>([&]<int t2>() SEICHE_INLINED {
+    static_for<0, b>([&]<int t2>() SEICHE_INLINED {
       Complex<Real> column[a];
-      each<0, a>([&]<int t1>() SEICHE_INLINED { column[t1] = x[b * t1 + t2]; });
+      static_for<0, a>([&]<int t1>() SEICHE_INLINED { column[t1] = x[b * t1 + t2]; });
       butterfly<a, inverse>(column);
-      each<0, a>([&]<int k1>() SEICHE_INLINED { y[k1][t2] = turned<t2 * k1, r, inverse>(column[k1]); });
+      static_for<0, a>([&]<int k1>() SEICHE_INLINED { y[k1][t2] = turned<t2 * k1, r, inverse>(column[k1]); });
     });
-    each<0, a>([&]<int k1>() SEICHE_INLINED {
+    static_for<0, a>([&]<int k1>() SEICHE_INLINED {
       butterfly<b, inverse>(y[k1]);
-      each<0, b>([&]<int k2>() SEICHE_INLINED { x[k1 + a * k2] = y[k1][k2]; });
+      static_for<0, b>([&]<int k2>() SEICHE_INLINED { x[k1 + a * k2] = y[k1][k2]; });
     });
   } else if constexpr (r > 1) {
     // An odd prime: sums and differences of the pairs x[j], x[r - j].
     constexpr int pairs = r / 2;
     Complex<Real> sum[pairs], difference[pairs];
     const Complex<Real> first = x[0];
-    each<0, pairs>([&]<int j>() SEICHE_INLINED {
+    static_for<0, pairs>([&]<int j>() SEICHE_INLINED {
       sum[j] = x[j + 1] + x[r - 1 - j];
       difference[j] = turned<1, 4, inverse>(x[j + 1] - x[r - 1 - j]);
       x[0] = x[0] + sum[j];
     });
-    each<0, pairs>([&]<int k>() SEICHE_INLINED {
+    static_for<0, pairs>([&]<int k>() SEICHE_INLINED {
       Complex<Real> even = first, odd = {};
-      each<0, pairs>([&]<int j>() SEICHE_INLINED {
+      static_for<0, pairs>([&]<int j>() SEICHE_INLINED {
         using Scalar = typename ScalarOf<Real>::Type;
         constexpr Scalar c = static_cast<Scalar>(turned_cosine((j + 1) * (k + 1), r));
         constexpr Scalar s = static_cast<Scalar>(turned_sine((j + 1) * (k + 1), r));

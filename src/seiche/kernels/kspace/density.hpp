@@ -28,16 +28,16 @@ struct Density {
     const Real first = pml[rows.template entry<0>(row)], middle = pml[rows.template entry<1>(row)];
     const Real* const last = pml + rows.template entry<2>(row);
     const Real step = dt;
-    team.each(rows.length, [&](int c) SEICHE_INLINED {
+    team.for_each(rows.length, [&](int c) SEICHE_INLINED {
       const Index i = base + c;
       const Real rest = medium.density(i);
       Real density[D], before = 0, after = 0, divergence = 0;
-      each<0, D>([&]<int j>() SEICHE_INLINED {
+      static_for<0, D>([&]<int j>() SEICHE_INLINED {
         density[j] = densities[j * points + c];
         before += density[j];
       });
       const Real mass = step * (nonlinear ? rest + Real(2) * before : rest);
-      each<0, D>([&]<int j>() SEICHE_INLINED {
+      static_for<0, D>([&]<int j>() SEICHE_INLINED {
         constexpr int axis = axis_of<D, j>;
         const Real m = axis == 0 ? first : axis == 1 ? middle : last[c];
         const Real slope = slopes[j * padded_points + c];
@@ -71,9 +71,9 @@ struct StateOfDensity {
     const Real* const densities = rho + base;
     const Real* const rates = rate + row * rate_row;
     Real* const sums = total;
-    team.each(rows.length, [&](int c) SEICHE_INLINED {
+    team.for_each(rows.length, [&](int c) SEICHE_INLINED {
       Real sum = 0;
-      each<0, D>([&]<int j>() SEICHE_INLINED { sum += densities[j * points + c]; });
+      static_for<0, D>([&]<int j>() SEICHE_INLINED { sum += densities[j * points + c]; });
       if (sums != nullptr) sums[base + c] = sum;
       finish(medium, base + c, padded + c, sum, Finish::uses_rate ? rates[c] : Real(0));
     });
@@ -108,7 +108,7 @@ struct PowerLawPressure {
     const Real* const loss_rates = absorbed + padded;
     const Real* const dispersive_terms = dispersed + padded;
     const Real losses = absorption, dispersion = tangent;
-    team.each(rows.length, [&](int c) SEICHE_INLINED {
+    team.for_each(rows.length, [&](int c) SEICHE_INLINED {
       const Index i = base + c;
       out[c] = power_law_pressure(medium, i, out[c], losses * loss_rates[c], dispersion * dispersive_terms[c]);
     });
@@ -128,10 +128,10 @@ struct InitialDensity {
 
   SEICHE_FN void operator()(const Team& team, Index row, Scratch&) const {
     const Index base = row * rows.length, points = rows.points;
-    team.each(rows.length, [&](int c) SEICHE_INLINED {
+    team.for_each(rows.length, [&](int c) SEICHE_INLINED {
       const Real speed = medium.sound_speed(base + c);
       const Real component = p[base + c] / (Real(D) * speed * speed);
-      each<0, D>([&]<int j>() SEICHE_INLINED { rho[j * points + base + c] = component; });
+      static_for<0, D>([&]<int j>() SEICHE_INLINED { rho[j * points + base + c] = component; });
     });
   }
 };

@@ -24,7 +24,7 @@ struct SpectralDerivatives {
     const Complex<Real> middle = D > 1 ? derivative[rows.template entry<1>(row)] : Complex<Real>{};
     Complex<Real>* const spectra = work + base;
     const Index stride = rows.spectrum;
-    team.each(rows.half, [&](int c) SEICHE_INLINED {
+    team.for_each(rows.half, [&](int c) SEICHE_INLINED {
       const Real k = correction[c];
       const Complex<Real> one = k * spectra[(D - 1) * stride + c];
       if constexpr (D > 2) spectra[c] = first * (of_one ? one : k * spectra[c]);

@@ -18,7 +18,7 @@ struct Range {
   }
 };
 
-/// `lanes` complex lines at a time. Neighbouring threads treat neighbouring lanes or, with `along`, neighbouring
+/// `lanes` complex lines at a time. Neighbouring threads process neighbouring lanes or, with `along`, neighbouring
 /// numbers of a line, according to the storage order.
 template <class Real_, class Factors, int lanes_, int block, bool along>
 struct FixedTransform {
@@ -84,7 +84,7 @@ struct FixedTransform {
   template <int r, class F>
   SEICHE_FN void each_butterfly_number(const Registers<r>&, F&& f) const {
     each_butterfly<r>([&](int l, int i, int lane) SEICHE_INLINED {
-      each<0, r>([&]<int t>() SEICHE_INLINED { f(l, t, i + t * (n / r), lane); });
+      static_for<0, r>([&]<int t>() SEICHE_INLINED { f(l, t, i + t * (n / r), lane); });
     });
   }
   /// f(x, k, lane) for every number of this thread.
@@ -98,7 +98,7 @@ struct FixedTransform {
   SEICHE_FN void put(const Team& team, Registers<r>& registers) const {
     team.barrier();  // other threads may still read the old numbers
     each_butterfly<r>([&](int l, int i, int lane) SEICHE_INLINED {
-      each<0, r>([&]<int t>() SEICHE_INLINED { scratch.z[at<n / r, r>(i, lane, t)] = registers.x[l][t]; });
+      static_for<0, r>([&]<int t>() SEICHE_INLINED { scratch.z[at<n / r, r>(i, lane, t)] = registers.x[l][t]; });
     });
     team.barrier();
   }
@@ -106,7 +106,7 @@ struct FixedTransform {
   template <int r>
   SEICHE_FN void take(Registers<r>& registers) const {
     each_butterfly<r>([&](int l, int i, int lane) SEICHE_INLINED {
-      each<0, r>([&]<int t>() SEICHE_INLINED { registers.x[l][t] = scratch.z[at<n / r, r>(i, lane, t)]; });
+      static_for<0, r>([&]<int t>() SEICHE_INLINED { registers.x[l][t] = scratch.z[at<n / r, r>(i, lane, t)]; });
     });
   }
 
@@ -122,7 +122,7 @@ struct FixedTransform {
       team.barrier();
       each_butterfly<r>([&](int l, int i, int lane) SEICHE_INLINED {
         const int to = (i / d) * (d * r) + i % d;
-        each<0, r>([&]<int t>() SEICHE_INLINED { scratch.z[at<d, r>(to, lane, t)] = registers.x[l][t]; });
+        static_for<0, r>([&]<int t>() SEICHE_INLINED { scratch.z[at<d, r>(to, lane, t)] = registers.x[l][t]; });
       });
       team.barrier();
       constexpr int next = Factors::template at<inverse>(s + 1), done = d * r, turn = n / (done * next);
@@ -131,7 +131,7 @@ struct FixedTransform {
         // Powers of two roots, the first and the fourth. Loading each root would take as long as loading the numbers.
         // The error of a power is proportional to its exponent.
         Complex<Real> power[next];
-        each<1, next>([&]<int t>() SEICHE_INLINED {
+        static_for<1, next>([&]<int t>() SEICHE_INLINED {
           if constexpr (t == 1 || t == 4) {
             power[t] = unchanging(roots + i % done * (t * turn));
             if constexpr (inverse) power[t].im = -power[t].im;
@@ -141,7 +141,7 @@ struct FixedTransform {
             power[t] = power[t / 4 * 4] * power[t % 4];
           }
         });
-        each<0, next>([&]<int t>() SEICHE_INLINED {
+        static_for<0, next>([&]<int t>() SEICHE_INLINED {
           const Complex<Real> z = scratch.z[at<n / next, next>(i, lane, t)];
           taken.x[l][t] = t == 0 ? z : power[t] * z;
         });

@@ -29,7 +29,7 @@ struct FractionalLaplacians {
     const Real* const last = squares + rows.template entry<2>(row);
     const Real across = squares[rows.template entry<0>(row)] + squares[rows.template entry<1>(row)];
     const Real power = exponent, number = scale;
-    team.each(rows.half, [&](int c) SEICHE_INLINED {
+    team.for_each(rows.half, [&](int c) SEICHE_INLINED {
       const Real k2 = across + last[c];
       absorbed[c] = laplacian_factor(k2, power, number, false) * absorbed[c];
       dispersed[c] = laplacian_factor(k2, power, number, true) * dispersed[c];

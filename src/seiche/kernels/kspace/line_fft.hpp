@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Fourier transforms of lines in the scratch memory of a team: Stockham's algorithm for any length, fastest for
-/// factors 2, 3, 4 and 5 (theory/ultrasound, section 4). A team treats 2 `lanes` real lines, two in the real and
+/// factors 2, 3, 4 and 5 (theory/ultrasound, section 4). A team processes 2 `lanes` real lines, two in the real and
 /// imaginary parts of a lane. A multiplier that maps real lines to real lines acts equally on both, so the two spectra
 /// need not be separated.
 #pragma once
@@ -14,13 +14,13 @@ struct LineScratch {
   Real re[2][capacity * lanes], im[2][capacity * lanes];
 };
 
-/// f(i, lane) for i = 0 ... n - 1 and every lane; neighbouring threads treat neighbouring lanes.
+/// f(i, lane) for i = 0 ... n - 1 and every lane; neighbouring threads process neighbouring lanes.
 template <int lanes, class T, class F>
 SEICHE_FN void each_lane(const T& team, int n, F&& f) {
   if constexpr (ManyThreads<T>) {
     for (int k = team.thread; k < n * lanes; k += team.threads) f(k / lanes, k % lanes);
   } else {
-    for (int i = 0; i < n; ++i) team.each(lanes, [&](int lane) SEICHE_INLINED { f(i, lane); });
+    for (int i = 0; i < n; ++i) team.for_each(lanes, [&](int lane) SEICHE_INLINED { f(i, lane); });
   }
 }
 
@@ -36,32 +36,32 @@ template <class Real, int capacity, int lanes>
 struct LineTransform {
   const LinePlan<Real>& plan;
   LineScratch<Real, capacity, lanes>& scratch;
-  int now = 0;  // index of the half that has the lines
+  int current = 0;  // index of the half that has the lines
 
   /// One stage: butterflies of `r` numbers that are n/r apart, times roots (conjugate for the inverse transform).
   template <int r, bool inverse>
   SEICHE_FN void stage(const Team& team, int done) {
     const int n = plan.length, apart = n / r, turn = n / (done * r);
     const Complex<Real>* const roots = plan.roots;
-    const Real *const re = scratch.re[now], *const im = scratch.im[now];
-    Real *const re_out = scratch.re[1 - now], *const im_out = scratch.im[1 - now];
+    const Real *const re = scratch.re[current], *const im = scratch.im[current];
+    Real *const re_out = scratch.re[1 - current], *const im_out = scratch.im[1 - current];
     each_lane<lanes>(team, apart, [&](int i, int lane) SEICHE_INLINED {
       const int k = i % done, to = (i / done) * done * r + k;
       Complex<Real> x[r];
-      each<0, r>([&]<int t>() SEICHE_INLINED {
+      static_for<0, r>([&]<int t>() SEICHE_INLINED {
         const int from = (i + t * apart) * lanes + lane;
         Complex<Real> root = roots[t * k * turn];
         if constexpr (inverse) root.im = -root.im;
         x[t] = t == 0 ? Complex<Real>{re[from], im[from]} : root * Complex<Real>{re[from], im[from]};
       });
       butterfly<r, inverse>(x);
-      each<0, r>([&]<int t>() SEICHE_INLINED {
+      static_for<0, r>([&]<int t>() SEICHE_INLINED {
         re_out[(to + t * done) * lanes + lane] = x[t].re;
         im_out[(to + t * done) * lanes + lane] = x[t].im;
       });
     });
     team.barrier();
-    now = 1 - now;
+    current = 1 - current;
   }
 
   /// A stage of any other factor; each number of the result is computed separately.
@@ -69,8 +69,8 @@ struct LineTransform {
   SEICHE_FN void any_stage(const Team& team, int r, int done) {
     const int n = plan.length, apart = n / r, turn = n / (done * r);
     const Complex<Real>* const roots = plan.roots;
-    const Real *const re = scratch.re[now], *const im = scratch.im[now];
-    Real *const re_out = scratch.re[1 - now], *const im_out = scratch.im[1 - now];
+    const Real *const re = scratch.re[current], *const im = scratch.im[current];
+    Real *const re_out = scratch.re[1 - current], *const im_out = scratch.im[1 - current];
     each_lane<lanes>(team, n, [&](int index, int lane) SEICHE_INLINED {
       const int i = index % apart, s = index / apart, k = i % done, to = (i / done) * done * r + k + s * done;
       Complex<Real> sum{0, 0};
@@ -85,7 +85,7 @@ struct LineTransform {
       im_out[to * lanes + lane] = sum.im;
     });
     team.barrier();
-    now = 1 - now;
+    current = 1 - current;
   }
 
   template <bool inverse>
@@ -111,7 +111,7 @@ struct LineTransform {
   /// Multiplies the spectra of the lines by a table of `length` numbers, which includes the scale of the inverse.
   SEICHE_FN void apply(const Team& team, const Complex<Real>* multiplier) {
     transform<false>(team);
-    Real *const re = scratch.re[now], *const im = scratch.im[now];
+    Real *const re = scratch.re[current], *const im = scratch.im[current];
     each_lane<lanes>(team, plan.length, [&](int k, int lane) SEICHE_INLINED {
       const Complex<Real> z = multiplier[k] * Complex<Real>{re[k * lanes + lane], im[k * lanes + lane]};
       re[k * lanes + lane] = z.re;

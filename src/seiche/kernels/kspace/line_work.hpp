@@ -39,7 +39,7 @@ struct Batch {
 /// position in the scratch, `place` that in the field. Neighbouring threads access neighbouring memory.
 template <int lanes, bool last_axis, class T, class F>
 SEICHE_FN void each_point(const T& team, const Batch<last_axis>& batch, int length, F&& f) {
-  each<0, 2>([&]<int part>() SEICHE_INLINED {
+  static_for<0, 2>([&]<int part>() SEICHE_INLINED {
     const int whole = batch.count - part * lanes, width = whole < lanes ? whole : lanes;
     if constexpr (last_axis && ManyThreads<T>) {
       for (int line = 0; line < width; ++line) {
@@ -55,12 +55,12 @@ SEICHE_FN void each_point(const T& team, const Batch<last_axis>& batch, int leng
     } else if constexpr (last_axis) {
       for (int line = 0; line < width; ++line) {
         const Index from = batch.at(0, line + part * lanes);
-        team.each(length, [&](int k) SEICHE_INLINED { f.template operator()<part>(k, line, from + k); });
+        team.for_each(length, [&](int k) SEICHE_INLINED { f.template operator()<part>(k, line, from + k); });
       }
     } else {
       for (int k = 0; k < length; ++k) {
         const Index from = batch.at(k, part * lanes);
-        team.each(width, [&](int lane) SEICHE_INLINED { f.template operator()<part>(k, lane, from + lane); });
+        team.for_each(width, [&](int lane) SEICHE_INLINED { f.template operator()<part>(k, lane, from + lane); });
       }
     }
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Absorption by relaxation processes (theory/ultrasound, eqs. 24 and 26), in place of power-law operators. Bytes a
+/// Absorption by relaxation processes (theory/ultrasound, eqs. 24 and 26), in place of power-law operators. Bytes per
 /// point: the processes read and written, a label, the pressure written.
 #pragma once
 #include "density.hpp"
@@ -21,7 +21,7 @@ struct Relaxing {
   SEICHE_FN void operator()(const Medium& medium, Index i, Index, Real rho, Real) const {
     const Real* const tissue = table + 2 * processes * labels[i];
     Real relaxed = 0;
-    each<0, processes>([&]<int l>() SEICHE_INLINED {
+    static_for<0, processes>([&]<int l>() SEICHE_INLINED {
       const Real h = tissue[2 * l + 1];
       Real& state = memory[l * points + i];
       const Real middle = (state + h * rho) / (Real(1) + h);
@@ -47,7 +47,7 @@ struct StartRelaxing {
   template <class Medium>
   SEICHE_FN void operator()(const Medium&, Index i, Index, Real rho, Real) const {
     const Real* const tissue = table + 2 * processes * labels[i];
-    each<0, processes>([&]<int l>() SEICHE_INLINED { memory[l * points + i] = tissue[2 * l + 1] * rho; });
+    static_for<0, processes>([&]<int l>() SEICHE_INLINED { memory[l * points + i] = tissue[2 * l + 1] * rho; });
   }
 };
 

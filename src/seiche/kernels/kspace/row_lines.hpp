@@ -77,10 +77,10 @@ struct RowBatch {
   SEICHE_FN void each_value(Registers& registers, AtRow&& at_row, F&& f) const {
     constexpr int r = Registers::radix;
     transform.template each_butterfly<r>([&](int l, int i, int lane) SEICHE_INLINED {
-      each<0, 2>([&]<int part>() SEICHE_INLINED {
+      static_for<0, 2>([&]<int part>() SEICHE_INLINED {
         const auto place = at_row(row(lane, part));
         const bool present = has(lane, part);
-        each<0, r>([&]<int t>() SEICHE_INLINED {
+        static_for<0, r>([&]<int t>() SEICHE_INLINED {
           f.template operator()<part>(of<part>(registers, l, t), l, t, i + t * (n / r), place, present);
         });
       });
@@ -113,9 +113,9 @@ struct RowBatch {
     team.barrier();
     each_half([&](int slot, int k, int lane) SEICHE_INLINED {
       const Complex<Real> a = first[slot], b = second[slot];
-      const bool alone = k == 0 || 2 * k == n;  // these are real for real rows: their imaginary part is ignored
-      z[Transform::at(k, lane)] = alone ? Complex<Real>{a.re, b.re} : Complex<Real>{a.re - b.im, a.im + b.re};
-      if (!alone) z[Transform::at(n - k, lane)] = {a.re + b.im, b.re - a.im};
+      const bool is_real = k == 0 || 2 * k == n;  // these are real for real rows: their imaginary part is ignored
+      z[Transform::at(k, lane)] = is_real ? Complex<Real>{a.re, b.re} : Complex<Real>{a.re - b.im, a.im + b.re};
+      if (!is_real) z[Transform::at(n - k, lane)] = {a.re + b.im, b.re - a.im};
     });
     team.barrier();
     typename Transform::template Registers<r> registers;
@@ -295,7 +295,7 @@ struct RowDensity {
     Registers before = {}, after = {}, divergence = {};
     if constexpr (nonlinear) {
       begin.update(before, first, [&](Real sum, int m, Index at) SEICHE_INLINED {
-        each<0, D>([&]<int j>() SEICHE_INLINED { sum += rho[j * rows.points + at + m]; });
+        static_for<0, D>([&]<int j>() SEICHE_INLINED { sum += rho[j * rows.points + at + m]; });
         return sum;
       });
     }

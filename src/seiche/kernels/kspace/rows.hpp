@@ -22,7 +22,7 @@ SEICHE_FN Complex<Real> operator*(Real a, Complex<Real> b) {
 
 /// True if a team consists of several threads, that is, on a GPU.
 template <class T>
-concept ManyThreads = !T::alone;
+concept ManyThreads = !T::single_thread;
 template <class T>
 SEICHE_FN int thread_of(const T& team) {
   if constexpr (ManyThreads<T>) {

@@ -18,7 +18,7 @@ struct SpectralShift {
     Complex<Real>* const out = spectrum + row * rows.half;
     const Complex<Real>* const table = shift + rows.template entry<axis>(row);
     const Complex<Real> same = table[0];
-    team.each(rows.half, [&](int c) SEICHE_INLINED { out[c] = (axis == 2 ? table[c] : same) * out[c]; });
+    team.for_each(rows.half, [&](int c) SEICHE_INLINED { out[c] = (axis == 2 ? table[c] : same) * out[c]; });
   }
 };
 
@@ -34,7 +34,7 @@ struct SpectralFilter {
   SEICHE_FN void operator()(const Team& team, Index row, Scratch&) const {
     Complex<Real>* const out = spectrum + row * rows.half;
     const Real* const factors = factor + row * rows.half;
-    team.each(rows.half, [&](int c) SEICHE_INLINED { out[c] = factors[c] * out[c]; });
+    team.for_each(rows.half, [&](int c) SEICHE_INLINED { out[c] = factors[c] * out[c]; });
   }
 };
 

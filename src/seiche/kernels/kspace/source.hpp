@@ -21,7 +21,7 @@ struct Signal {
   }
 };
 
-/// Replaces or adds values at points of `fields` fields, `distance` apart. Bytes an item: a point, a sample, a value.
+/// Replaces or adds values at points of `fields` fields, `distance` apart. Bytes per item: a point, a sample, a value.
 template <class Real, bool replace>
 struct Inject {
   Real* field;
@@ -49,7 +49,7 @@ struct Clear {
   static constexpr int bytes = sizeof(Real);
   SEICHE_FN void operator()(const Team& team, Index row, Scratch&) const {
     Real* const out = padded + 2 * row * rows.half;
-    team.each(2 * rows.half, [&](int c) SEICHE_INLINED { out[c] = Real(0); });
+    team.for_each(2 * rows.half, [&](int c) SEICHE_INLINED { out[c] = Real(0); });
   }
 };
 
@@ -70,7 +70,7 @@ struct AddField {
     const Real amplitude = signal.samples != nullptr ? signal.at(0) : Real(1);
     for (int j = 0; j < fields; ++j) {
       Real* const out = field + j * rows.points + row * rows.length;
-      team.each(rows.length, [&](int c) SEICHE_INLINED { out[c] += amplitude * in[c]; });
+      team.for_each(rows.length, [&](int c) SEICHE_INLINED { out[c] += amplitude * in[c]; });
     }
   }
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Spectra of grids, transformed along any axis but the last: teams treat neighbouring lines. Multipliers of a spectrum
-/// are applied between its last forward and its first inverse transform (theory/ultrasound, section 3).
+/// Spectra of grids, transformed along any axis but the last: teams process neighbouring lines. Multipliers of a
+/// spectrum are applied between its last forward and its first inverse transform (theory/ultrasound, section 3).
 #pragma once
 #include "fixed_fft.hpp"
 #include "fractional.hpp"
@@ -44,7 +44,7 @@ struct SpectralBatch {
   }
 };
 
-/// Transforms along one axis, in place. Bytes a number of a spectrum: one read, one written.
+/// Transforms along one axis, in place. Bytes per number of a spectrum: one read, one written.
 template <class Transform, bool inverse>
 struct SideTransform {
   using Real = typename Transform::Real;
@@ -89,7 +89,7 @@ struct SpectralPlace {
 /// Spectra of the derivatives of one field (eq. 6). The last component of `work` is the spectrum of the field, complete
 /// except for this axis. It is replaced by those of the derivatives, ready for the inverse transforms along the other
 /// axes.
-/// Bytes a number of a spectrum: one read with kappa, D written.
+/// Bytes per number of a spectrum: one read with kappa, D written.
 template <class Transform, int D>
 struct GradientPass {
   using Real = typename Transform::Real;
@@ -148,7 +148,7 @@ struct LaplacianFactor {
 };
 
 /// Multiplies spectra, complete except for this axis, by a factor, ready for the inverse transforms along the other
-/// axes. Items are the batches of one component after another. Bytes a number: one read, one written, the factor.
+/// axes. Items are the batches of one component after another. Bytes per number: one read, one written, the factor.
 template <class Transform, class Factor>
 struct ProductPass {
   using Real = typename Transform::Real;

@@ -22,7 +22,7 @@ struct Taper {
     for (int j = 0; j < fields; ++j) {
       Real* const out = work + 2 * (j * rows.spectrum + row * rows.half);
       const Real* const in = padded != 0 ? out : field + j * rows.points + row * rows.length;
-      team.each(rows.length, [&](int c) SEICHE_INLINED { out[c] = (across * along[c]) * in[c]; });
+      team.for_each(rows.length, [&](int c) SEICHE_INLINED { out[c] = (across * along[c]) * in[c]; });
     }
   }
 };

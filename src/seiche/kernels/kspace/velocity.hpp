@@ -46,7 +46,7 @@ struct Velocity {
   static constexpr int bytes = 3 * D * sizeof(Real) + Density::bytes;
 
   SEICHE_FN void operator()(const Team& team, Index row, Scratch&) const {
-    each<0, D>([&]<int j>() SEICHE_INLINED {
+    static_for<0, D>([&]<int j>() SEICHE_INLINED {
       constexpr int axis = axis_of<D, j>;
       const Index base = row * rows.length, component = j * rows.points;
       Real* const out = u + component + base;
@@ -59,11 +59,11 @@ struct Velocity {
         out[c] = s * (s * out[c] - step / density.between(base + c, next, component) * slope[c]);
       };
       if constexpr (axis == 2) {
-        team.each(length - 1, [&](int c) SEICHE_INLINED { advance(c, 1); });
-        team.each(1, [&](int c) SEICHE_INLINED { advance(length - 1 + c, 0); });
+        team.for_each(length - 1, [&](int c) SEICHE_INLINED { advance(c, 1); });
+        team.for_each(1, [&](int c) SEICHE_INLINED { advance(length - 1 + c, 0); });
       } else {
         const Index next = rows.template to_next<axis>(row);
-        team.each(length, [&](int c) SEICHE_INLINED { advance(c, next); });
+        team.for_each(length, [&](int c) SEICHE_INLINED { advance(c, next); });
       }
     });
   }

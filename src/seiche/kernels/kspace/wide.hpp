@@ -117,7 +117,7 @@ struct WideLines {
     constexpr int r = Factors::template at<false>(s), d = Factors::template before<false>(s), turn = n / (d * r);
     for (int i = 0; i < n / r; ++i) {
       Numbers x[r];
-      each<0, r>([&]<int t>() SEICHE_INLINED {
+      static_for<0, r>([&]<int t>() SEICHE_INLINED {
         x[t] = in[i + t * (n / r)];
         if constexpr (d > 1 && t > 0) {
           const Complex<Real> root = roots[i % d * (t * turn)];
@@ -126,7 +126,7 @@ struct WideLines {
       });
       butterfly<r, inverse>(x);
       const int to = i / d * (d * r) + i % d;
-      each<0, r>([&]<int t>() SEICHE_INLINED { out[to + t * d] = x[t]; });
+      static_for<0, r>([&]<int t>() SEICHE_INLINED { out[to + t * d] = x[t]; });
     }
     if constexpr (s + 1 == stages) {
       return out;
@@ -137,8 +137,8 @@ struct WideLines {
 };
 
 /// In-place transform of spectra along any axis but the last. Numbers of a line are `inner` apart, and blocks of
-/// `inner` lines are consecutive. Items are batches of `lanes` lines, `batches` a block. Bytes a number: one read, one
-/// written.
+/// `inner` lines are consecutive. Items are batches of `lanes` lines, `batches` a block. Bytes per number: one read,
+/// one written.
 template <class Real, class Factors, int lanes, bool inverse>
 struct WideSide {
   Complex<Real>* spectra;
@@ -181,8 +181,8 @@ struct WideRows {
         z = a;
         mirror = {a.re, -a.im};
       });
-      from_spectra(second, scratch.first, [](auto& z, auto& mirror, const auto& b, bool alone) SEICHE_INLINED {
-        if (alone) {  // these are real for real rows: their imaginary part is ignored
+      from_spectra(second, scratch.first, [](auto& z, auto& mirror, const auto& b, bool is_real) SEICHE_INLINED {
+        if (is_real) {  // these are real for real rows: their imaginary part is ignored
           z.im = b.re;
         } else {
           z = {z.re - b.im, z.im + b.re};
@@ -256,8 +256,8 @@ struct WideRows {
       transpose<Real, lanes>(im);
       for (int j = k; j < k + count; ++j) {
         Complex<Vector> unused;
-        const bool alone = j == 0 || 2 * j == n;
-        f(lines[j], alone ? unused : lines[n - j], Complex<Vector>{re[j - k], im[j - k]}, alone);
+        const bool is_real = j == 0 || 2 * j == n;
+        f(lines[j], is_real ? unused : lines[n - j], Complex<Vector>{re[j - k], im[j - k]}, is_real);
       }
     }
   }

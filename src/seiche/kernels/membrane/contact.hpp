@@ -31,10 +31,10 @@ struct ContactBins {
   u32* tally;  ///< [slot]: zero between builds
   BinEntry* entries;
   double per_length[3];
-  double lengths[3];  ///< period of periodic axes, else 0
-  double turns[3];    ///< inverse of the period, or 0
-  i32 counts[3];      ///< bins along periodic axes, else 0
-  u32 mask;           ///< number of slots, a power of two, minus one
+  double lengths[3];          ///< period of periodic axes, else 0
+  double inverse_lengths[3];  ///< inverse of the period, or 0
+  i32 counts[3];              ///< bins along periodic axes, else 0
+  u32 mask;                   ///< number of slots, a power of two, minus one
 
   SEICHE_FN i32 wrapped(Index bin, int axis) const {
     const Index n = counts[axis];
@@ -44,8 +44,8 @@ struct ContactBins {
   /// The bin of a coordinate, and the position in the bin.
   SEICHE_FN i32 bin(double x, int axis, u16& at) const {
     const double scaled = x > -1e12 && x < 1e12 ? x * per_length[axis] : 0.0;
-    const Index whole = static_cast<Index>(scaled);
-    const Index below = scaled < static_cast<double>(whole) ? whole - 1 : whole;
+    const Index integer = static_cast<Index>(scaled);
+    const Index below = scaled < static_cast<double>(integer) ? integer - 1 : integer;
     at = static_cast<u16>((scaled - static_cast<double>(below)) * 65535.0);
     return wrapped(below, axis);
   }
@@ -60,7 +60,7 @@ struct ContactBins {
   }
   /// Shortest difference of two coordinates.
   SEICHE_FN double between(double from, double to, int axis) const {
-    const double difference = to - from, periods = difference * turns[axis];
+    const double difference = to - from, periods = difference * inverse_lengths[axis];
     const Index shift = static_cast<Index>(periods < 0 ? periods - 0.5 : periods + 0.5);
     return difference - static_cast<double>(shift) * lengths[axis];
   }
@@ -68,25 +68,25 @@ struct ContactBins {
 
 /// Item v: a vertex. Tests whether it has moved too far since the lists were built.
 struct ContactMoved {
-  const double* place;      ///< [3][stride]
+  const double* positions;  ///< [3][stride]
   const double* reference;  ///< [3][stride]: position at that time
   u32* state;
   Index stride;
-  double farthest;  ///< squared limit of the displacement
+  double limit;  ///< squared limit of the displacement
   static constexpr int bytes = 48;
   SEICHE_FN void operator()(Index v) const {
     double squares = 0;
     for (int axis = 0; axis < 3; ++axis) {
-      const double displacement = place[v + axis * stride] - reference[v + axis * stride];
+      const double displacement = positions[v + axis * stride] - reference[v + axis * stride];
       squares += displacement * displacement;
     }
-    if (!(squares <= farthest)) state[ContactState::stale] = 1;
+    if (!(squares <= limit)) state[ContactState::stale] = 1;
   }
 };
 
 /// Item k: counts point k in its bin.
 struct ContactCount {
-  const double* place;  ///< [3][stride]
+  const double* positions;  ///< [3][stride]
   const u32* state;
   Index stride;
   ContactBins bins;
@@ -96,7 +96,7 @@ struct ContactCount {
     if (idle()) return;
     i32 b[3];
     u16 at;
-    for (int axis = 0; axis < 3; ++axis) b[axis] = bins.bin(place[k + axis * stride], axis, at);
+    for (int axis = 0; axis < 3; ++axis) b[axis] = bins.bin(positions[k + axis * stride], axis, at);
     add_atomically(bins.tally + bins.slot(b[0], b[1], b[2]), 1u);
   }
 };
@@ -112,13 +112,13 @@ struct Offsets {
   /// Allocates space for all numbers from `total`. `at(k)` is then the beginning of number k.
   SEICHE_FN void take(const Team& team, u32* total) {
     team.barrier();
-    team.each(groups, [&](int g) SEICHE_INLINED {
+    team.for_each(groups, [&](int g) SEICHE_INLINED {
       u32 sum = 0;
       for (int k = 0; k < group; ++k) sum += value[g * group + k];
       before[g] = sum;
     });
     team.barrier();
-    team.each(1, [&](int) SEICHE_INLINED {
+    team.for_each(1, [&](int) SEICHE_INLINED {
       u32 sum = 0;
       for (int g = 0; g < groups; ++g) {
         const u32 part = before[g];
@@ -155,9 +155,9 @@ struct ContactPlace {
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     if (state[ContactState::stale] == 0) return;
     const Index begin = item * group;
-    team.each(group, [&](int k) SEICHE_INLINED { scratch.value[k] = bins.tally[begin + k]; });
+    team.for_each(group, [&](int k) SEICHE_INLINED { scratch.value[k] = bins.tally[begin + k]; });
     scratch.take(team, state + ContactState::entries);
-    team.each(group, [&](int k) SEICHE_INLINED {
+    team.for_each(group, [&](int k) SEICHE_INLINED {
       bins.first[begin + k] = scratch.at(k);
       bins.count[begin + k] = scratch.value[k];
     });
@@ -166,7 +166,7 @@ struct ContactPlace {
 
 /// Item k: adds point k to its bin.
 struct ContactFill {
-  const double* place;  ///< [3][stride]
+  const double* positions;  ///< [3][stride]
   const u32* state;
   Index stride;
   ContactBins bins;
@@ -178,7 +178,7 @@ struct ContactFill {
     entry.point = static_cast<u32>(k);
     i32 b[3];
     for (int axis = 0; axis < 3; ++axis) {
-      b[axis] = bins.bin(place[k + axis * stride], axis, entry.at[axis]);
+      b[axis] = bins.bin(positions[k + axis * stride], axis, entry.at[axis]);
       entry.bin[axis] = static_cast<u16>(b[axis]);
     }
     const u32 slot = bins.slot(b[0], b[1], b[2]);
@@ -186,22 +186,22 @@ struct ContactFill {
   }
 };
 
-/// Vertices and their possible contacts: the `many[v]` points from pairs[first[v]]. If they exceeded the capacity,
-/// these are all points in the surrounding bins.
+/// Vertices and their possible contacts: the `pair_counts[v]` points from pairs[first[v]]. If they exceeded the
+/// capacity, these are all points in the surrounding bins.
 struct ContactLists {
-  static constexpr u32 no_room = ~0u;
-  const double* place;  ///< [3][stride]
-  double* reference;    ///< [3][stride]: positions when the lists were built
+  static constexpr u32 over_capacity = ~0u;
+  const double* positions;  ///< [3][stride]
+  double* reference;        ///< [3][stride]: positions when the lists were built
   const i32* owner;
   u32* first;
-  u32* many;
+  u32* pair_counts;
   u32* pairs;
   const i32* other_owner;
   ContactBins bins;  ///< bins of the other points
   Index stride;
-  float part[3];  ///< size of the bins over 65535
-  float reach;    ///< squared reach of the lists
-  u32 room;       ///< capacity of `pairs`
+  float bin_unit[3];  ///< size of the bins over 65535
+  float reach;        ///< squared reach of the lists
+  u32 capacity;       ///< capacity of `pairs`
 
   /// f(p) for the points p that were near vertex v when the lists were built.
   template <class F>
@@ -222,7 +222,7 @@ struct ContactLists {
         float squares = 0;
         for (int axis = 0; axis < 3; ++axis) {
           const int units = entry.at[axis] - at[axis] + 65535 * step[axis];
-          const float difference = static_cast<float>(units) * part[axis];
+          const float difference = static_cast<float>(units) * bin_unit[axis];
           squares += difference * difference;
           same_bin = same_bin && entry.bin[axis] == static_cast<u16>(b[axis]);
         }
@@ -244,25 +244,25 @@ struct ContactSearch {
     if (state[ContactState::stale] == 0) return;
     const Index begin = item * group;
     const int number = static_cast<int>(count - begin < group ? count - begin : group);
-    team.each(group, [&](int k) SEICHE_INLINED {
+    team.for_each(group, [&](int k) SEICHE_INLINED {
       const Index v = begin + k;
       u32 pair_count = 0;
       if (k < number) {
         for (int axis = 0; axis < 3; ++axis) {
-          lists.reference[v + axis * lists.stride] = lists.place[v + axis * lists.stride];
+          lists.reference[v + axis * lists.stride] = lists.positions[v + axis * lists.stride];
         }
         lists.for_near(v, [&](Index) SEICHE_INLINED { ++pair_count; });
       }
       scratch.value[k] = pair_count;
     });
     scratch.take(team, state + ContactState::pairs);
-    team.each(number, [&](int k) SEICHE_INLINED {
+    team.for_each(number, [&](int k) SEICHE_INLINED {
       const Index v = begin + k;
       const u32 pair_count = scratch.value[k];
       u32 to = pair_count > 0 ? scratch.at(k) : 0;
-      const bool fits = pair_count == 0 || (to < lists.room && pair_count <= lists.room - to);
+      const bool fits = pair_count == 0 || (to < lists.capacity && pair_count <= lists.capacity - to);
       lists.first[v] = to;
-      lists.many[v] = fits ? pair_count : ContactLists::no_room;
+      lists.pair_counts[v] = fits ? pair_count : ContactLists::over_capacity;
       if (fits && pair_count > 0)
         lists.for_near(v, [&](Index p) SEICHE_INLINED { lists.pairs[to++] = static_cast<u32>(p); });
     });
@@ -270,11 +270,11 @@ struct ContactSearch {
 };
 
 /// Repulsion strength ((reach/d)^exponent - 1) for d < reach, and Morse's force with `depth`, `steepness` and `rest` up
-/// to its own reach. `whole` is the number of integer units in a force of one.
+/// to its own reach. `units` is the number of integer units in a force of one.
 struct ContactLaw {
   double strength, reach, exponent;
   double depth, steepness, rest, morse_reach;
-  double whole;
+  double units;
 
   /// Force over distance, positive if repulsive (d2 is the squared distance).
   SEICHE_FN double over_distance(double d2) const {
@@ -307,19 +307,19 @@ struct ContactForce {
 
   SEICHE_FN void operator()(Index v) const {
     if (v == 0) ContactReset{state}(0);
-    const u32 many = lists.many[v];
-    if (many == 0) return;
+    const u32 number = lists.pair_counts[v];
+    if (number == 0) return;
     const Index stride = lists.stride;
-    const double x[3] = {lists.place[v], lists.place[v + stride], lists.place[v + 2 * stride]};
+    const double x[3] = {lists.positions[v], lists.positions[v + stride], lists.positions[v + 2 * stride]};
     Index sums[3] = {0, 0, 0};
-    if (many == ContactLists::no_room) {
+    if (number == ContactLists::over_capacity) {
       lists.for_near(v, [&](Index p) SEICHE_INLINED { add(x, p, sums); });
     } else {
       const u32* pairs = lists.pairs + lists.first[v];
-      for (u32 k = 0; k < many; ++k) add(x, pairs[k], sums);
+      for (u32 k = 0; k < number; ++k) add(x, pairs[k], sums);
     }
     for (int axis = 0; axis < 3; ++axis) {
-      force[v + axis * stride] += static_cast<Real>(static_cast<double>(sums[axis]) / law.whole);
+      force[v + axis * stride] += static_cast<Real>(static_cast<double>(sums[axis]) / law.units);
     }
   }
   /// Adds the force of point p on a vertex at x.
@@ -327,9 +327,9 @@ struct ContactForce {
     const double y[3] = {other[p], other[p + other_stride], other[p + 2 * other_stride]};
     const ContactBins& bins = lists.bins;
     const Vector<double> way{bins.between(y[0], x[0], 0), bins.between(y[1], x[1], 1), bins.between(y[2], x[2], 2)};
-    const double d2 = dot(way, way), farthest = law.reach > law.morse_reach ? law.reach : law.morse_reach;
-    if (d2 >= farthest * farthest) return;
-    const double scaled = law.whole * law.over_distance(d2);
+    const double d2 = dot(way, way), cutoff = law.reach > law.morse_reach ? law.reach : law.morse_reach;
+    if (d2 >= cutoff * cutoff) return;
+    const double scaled = law.units * law.over_distance(d2);
     sums[0] += rounded(scaled * way.x);
     sums[1] += rounded(scaled * way.y);
     sums[2] += rounded(scaled * way.z);

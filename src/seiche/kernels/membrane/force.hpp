@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Forces of membranes on their vertices (theory/cells, eqs. 1 to 11), and the resulting slip. A team treats a cell in
-/// its scratch memory. Elements write forces on their control points, chunk by chunk; vertices then add up their
+/// Forces of membranes on their vertices (theory/cells, eqs. 1 to 11), and the resulting slip. A team processes a cell
+/// in its scratch memory. Elements write forces on their control points, chunk by chunk; vertices then add up their
 /// entries. There are no atomics and the order of sums is fixed. Results are bitwise equal on every device and for any
 /// number of threads.
 #pragma once
@@ -8,7 +8,7 @@
 
 namespace seiche {
 
-/// Item i: cell i of a type, whose vertices begin at first + vertices i. `place` and `force` are [3][stride].
+/// Item i: cell i of a type, whose vertices begin at first + vertices i. `positions` and `force` are [3][stride].
 /// Bytes of a vertex: three coordinates read, six components written; the lists of a type remain cached.
 template <class Shell, int Capacity>
 struct MembraneForce {
@@ -17,7 +17,7 @@ struct MembraneForce {
   static constexpr int bytes = Capacity * 3 * (8 + 2 * static_cast<int>(sizeof(Real)));
 
   struct Scratch {
-    Vectors<Real, Capacity> place;  ///< relative to the first vertex of the cell
+    Vectors<Real, Capacity> positions;  ///< relative to the first vertex of the cell
     Vectors<Real, Capacity> force;
     Real part[3][Shell::slots * chunk];  ///< forces of a chunk on its control points, ordered by vertex
     Real sums[2][128 + 8 + 1];           ///< area and volume: of 128 lanes, of eight groups, of the cell
@@ -29,7 +29,7 @@ struct MembraneForce {
     }
   };
 
-  const double* place;
+  const double* positions;
   Real* force;
   Real* slip;        ///< velocities that the sites do not resolve; null: not needed
   double* measures;  ///< [cell][2]: area and volume of the polyhedron of control points
@@ -50,25 +50,26 @@ struct MembraneForce {
 
   SEICHE_FN void operator()(Team team, Index cell, Scratch& s) const {
     const Index begin = first + vertices * cell;
-    const double* x = place + begin;
+    const double* x = positions + begin;
     const double* y = x + stride;
     const double* z = y + stride;
     const double x0 = x[0], y0 = y[0], z0 = z[0];
-    team.each(vertices, [&](int v) SEICHE_INLINED {
-      s.place.set(v, {static_cast<Real>(x[v] - x0), static_cast<Real>(y[v] - y0), static_cast<Real>(z[v] - z0)});
+    team.for_each(vertices, [&](int v) SEICHE_INLINED {
+      s.positions.set(v, {static_cast<Real>(x[v] - x0), static_cast<Real>(y[v] - y0), static_cast<Real>(z[v] - z0)});
     });
     team.barrier();
     measure(team, s);
     const Real cell_area = s.sums[0][136], cell_volume = s.sums[1][136];
     const Real on_area = area * ((cell_area - rest_area) / rest_area);
     const Real on_volume = volume * ((cell_volume - rest_volume) / rest_volume);
-    team.each(vertices, [&](int v) SEICHE_INLINED { s.force.set(v, penalties(s, v, on_area, on_volume)); });
+    team.for_each(vertices, [&](int v) SEICHE_INLINED { s.force.set(v, penalties(s, v, on_area, on_volume)); });
     for (int c = 0; c < chunks; ++c) {
       const int from = c * chunk, count = shell.elements - from < chunk ? shell.elements - from : chunk;
-      team.each((count + lanes - 1) / lanes, [&](int k) SEICHE_INLINED { shell.forces(begin, from + k * lanes, s); });
+      team.for_each((count + lanes - 1) / lanes,
+                    [&](int k) SEICHE_INLINED { shell.forces(begin, from + k * lanes, s); });
       team.barrier();
       const i32 row = chunk_first[c];
-      team.each(chunk_first[c + 1] - row, [&](int k) SEICHE_INLINED {
+      team.for_each(chunk_first[c + 1] - row, [&](int k) SEICHE_INLINED {
         const int v = touched[row + k];
         Vector<Real> total = s.force[v];
         const int end = entry_end[row + k];
@@ -80,7 +81,7 @@ struct MembraneForce {
       team.barrier();
     }
     if (slip != nullptr) {
-      team.each(vertices, [&](int v) SEICHE_INLINED {
+      team.for_each(vertices, [&](int v) SEICHE_INLINED {
         const Vector<Real> moved = (mobility * share[v]) * differences(s, v);
         Real* out = slip + begin + v;
         out[0] = moved.x;
@@ -89,22 +90,22 @@ struct MembraneForce {
       });
     }
     Real* out = force + begin;
-    team.each(vertices, [&](int v) SEICHE_INLINED {
+    team.for_each(vertices, [&](int v) SEICHE_INLINED {
       out[v] = s.force.x[v];
       out[v + stride] = s.force.y[v];
       out[v + 2 * stride] = s.force.z[v];
     });
-    team.each(2, [&](int k) SEICHE_INLINED { measures[2 * cell + k] = static_cast<double>(s.sums[k][136]); });
+    team.for_each(2, [&](int k) SEICHE_INLINED { measures[2 * cell + k] = static_cast<double>(s.sums[k][136]); });
     team.barrier();
   }
 
   /// Area and volume of the polyhedron (eq. 10), summed in a fixed tree.
   SEICHE_FN void measure(Team team, Scratch& s) const {
-    team.each(128, [&](int lane) SEICHE_INLINED {
+    team.for_each(128, [&](int lane) SEICHE_INLINED {
       Real surface = 0, inside = 0;
       for (int f = lane; f < shell.elements; f += 128) {
-        const Vector<Real> a = s.place[faces[f]], b = s.place[faces[f + shell.elements]];
-        const Vector<Real> c = s.place[faces[f + 2 * shell.elements]], normal = cross(b - a, c - a);
+        const Vector<Real> a = s.positions[faces[f]], b = s.positions[faces[f + shell.elements]];
+        const Vector<Real> c = s.positions[faces[f + 2 * shell.elements]], normal = cross(b - a, c - a);
         surface = surface + Real(0.5) * square_root(dot(normal, normal));
         inside = inside + dot(a, cross(b, c)) / Real(6);
       }
@@ -112,9 +113,9 @@ struct MembraneForce {
       s.sums[1][lane] = inside;
     });
     team.barrier();
-    team.each(16, [&](int k) SEICHE_INLINED { add(s.sums[k / 8] + 16 * (k % 8), 16, s.sums[k / 8][128 + k % 8]); });
+    team.for_each(16, [&](int k) SEICHE_INLINED { add(s.sums[k / 8] + 16 * (k % 8), 16, s.sums[k / 8][128 + k % 8]); });
     team.barrier();
-    team.each(2, [&](int k) SEICHE_INLINED { add(s.sums[k] + 128, 8, s.sums[k][136]); });
+    team.for_each(2, [&](int k) SEICHE_INLINED { add(s.sums[k] + 128, 8, s.sums[k][136]); });
     team.barrier();
   }
 
@@ -135,13 +136,13 @@ struct MembraneForce {
 
   /// Penalty forces of area and volume on a vertex, from the triangles around it (eq. 11).
   SEICHE_FN Vector<Real> penalties(const Scratch& s, int v, Real on_area, Real on_volume) const {
-    const Vector<Real> at = s.place[v];
+    const Vector<Real> at = s.positions[v];
     const i32 from = ring_first[v], end = ring_first[v + 1];
     Vector<Real> total{};
-    Vector<Real> b = s.place[ring[from]];
+    Vector<Real> b = s.positions[ring[from]];
     for (i32 k = from; k < end; ++k) {
       const Vector<Real> a = b;
-      b = s.place[ring[k + 1 < end ? k + 1 : from]];
+      b = s.positions[ring[k + 1 < end ? k + 1 : from]];
       const Vector<Real> normal = cross(a - at, b - at);
       const Real double_area = square_root(dot(normal, normal));
       const Real tension = multiply_add(local_area, multiply_add(double_area, ring_area[k], Real(-1)), on_area);

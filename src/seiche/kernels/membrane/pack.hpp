@@ -84,38 +84,38 @@ struct PackPush {
             m[2] * a.x + m[5] * a.y + m[8] * a.z};
   }
 
-  /// Points of the cell `own` (rotation m) that overlap the cell `other` (rotation n), at distance `between`.
-  SEICHE_FN void pierce(const RigidKind& own, const double* m, const RigidKind& other, const double* n,
+  /// Points of the cell `cell` (rotation m) that overlap the cell `other` (rotation n), at distance `between`.
+  SEICHE_FN void pierce(const RigidKind& cell, const double* m, const RigidKind& other, const double* n,
                         Vector<double> between, double sign, Sums& sums) const {
     const double reach = other.radius * scale + gap;
-    for (Index p = own.first_point; p < own.first_point + own.points; ++p) {
-      const Vector<double> place = scale * turned(m, at(points, p)), from_other = place + between;
+    for (Index p = cell.first_point; p < cell.first_point + cell.points; ++p) {
+      const Vector<double> lever = scale * turned(m, at(points, p)), from_other = lever + between;
       if (dot(from_other, from_other) > reach * reach) continue;
       Vector<double> gradient;
       const double away =
           scale * other.grid.distance(nodes, (1.0 / scale) * turned_back(n, from_other), gradient) - gap;
-      if (away < 0) sums.add(sign > 0 ? place : from_other, sign * turned(n, gradient), -away, gap);
+      if (away < 0) sums.add(sign > 0 ? lever : from_other, sign * turned(n, gradient), -away, gap);
     }
   }
 
   SEICHE_FN void operator()(Index i) const {
     Sums sums;
     const double* m = rotations + 9 * i;
-    const RigidKind& own = kinds[kind[i]];
+    const RigidKind& cell = kinds[kind[i]];
     const Vector<double> center = at(centers, i);
     for (i32 row = first[i]; row < first[i + 1]; ++row) {
       const Index j = neighbors[row];
       const RigidKind& other = kinds[kind[j]];
       const Vector<double> between = center - (at(centers, j) + at(shifts, row));
-      pierce(own, m, other, rotations + 9 * j, between, 1, sums);
-      pierce(other, rotations + 9 * j, own, m, Vector<double>{} - between, -1, sums);
+      pierce(cell, m, other, rotations + 9 * j, between, 1, sums);
+      pierce(other, rotations + 9 * j, cell, m, Vector<double>{} - between, -1, sums);
     }
     if (wall.spacing > 0) {
-      for (Index p = own.first_point; p < own.first_point + own.points; ++p) {
-        const Vector<double> place = scale * turned(m, at(points, p));
+      for (Index p = cell.first_point; p < cell.first_point + cell.points; ++p) {
+        const Vector<double> lever = scale * turned(m, at(points, p));
         Vector<double> gradient;
-        const double inside = wall.distance(nodes, center + place, gradient) + gap;
-        if (inside > 0) sums.add(place, -1.0 * gradient, inside, gap);
+        const double inside = wall.distance(nodes, center + lever, gradient) + gap;
+        if (inside > 0) sums.add(lever, -1.0 * gradient, inside, gap);
       }
     }
     const double result[10] = {sums.push.x, sums.push.y,   sums.push.z, sums.turn.x, sums.turn.y,

@@ -1,60 +1,65 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Elements of a membrane: patches of a Loop subdivision surface (theory/cells, eqs. 1 to 8), or flat triangles with
-/// hinges (eqs. 5 and 9). An element writes the forces on its control points; other code sums them.
+/// hinges (eqs. 5 and 9). Each element writes the forces on its control points, which are summed in force.hpp.
 #pragma once
 #include "viscosity.hpp"
 
 namespace seiche {
 
-/// Advances the dashpots of a batch of elements in the metrics `metric`; `strain` is that of their springs.
+/// Advances the dashpots of a batch of elements with the metrics `metric`; returns the strains of the springs in
+/// `strain`.
 template <int lanes, class Shell, class Real>
 SEICHE_FN void advance(const Shell& shell, Index begin, int element, const Real (&metric)[3][lanes],
                        Real (&strain)[3][lanes]) {
   for (int k = 0; k < lanes; ++k) {
-    const int last = shell.elements - 1, e = element + k < last ? element + k : last;  // copies fill the last batch
+    const int last = shell.elements - 1,
+              e = element + k < last ? element + k : last;  // the last batch is padded with copies
     Real values[3] = {metric[0][k], metric[1][k], metric[2][k]};
     shell.law.arm.advance(begin, e, element + k <= last, values);
     for (int c = 0; c < 3; ++c) strain[c][k] = values[c];
   }
 }
 
-/// Stress of the spring of element k of a batch, times `area`.
+/// Spring stress of element k of a batch, times `area`.
 template <class Shell, class Real, int lanes>
-SEICHE_FN Stress<Real> pull_of(const Shell& shell, Real area, int k, const Real (&metric)[3][lanes],
-                               const Real (&strain)[3][lanes]) {
+SEICHE_FN Stress<Real> spring_stress(const Shell& shell, Real area, int k, const Real (&metric)[3][lanes],
+                                     const Real (&strain)[3][lanes]) {
   const Stress<Real> s =
       shell.law.arm.stress(metric[0][k], metric[1][k], metric[2][k], strain[0][k], strain[1][k], strain[2][k]);
   return {area * s.vv, area * s.vw, area * s.ww};
 }
 
-/// Adds the forces of a stress, times minus the area, to those on the tangents `v` and `w`.
+/// Adds the forces of `stress`, which includes the factor -area, to those on the tangents `v` and `w`.
 template <class Real>
-SEICHE_FN void resist(Stress<Real> pull, Vector<Real> v, Vector<Real> w, Vector<Real>& on_v, Vector<Real>& on_w) {
-  on_v = multiply_add(pull.vv, v, multiply_add(pull.vw, w, on_v));
-  on_w = multiply_add(pull.vw, v, multiply_add(pull.ww, w, on_w));
+SEICHE_FN void add_stress_forces(Stress<Real> stress, Vector<Real> v, Vector<Real> w, Vector<Real>& on_v,
+                                 Vector<Real>& on_w) {
+  on_v = multiply_add(stress.vv, v, multiply_add(stress.vw, w, on_v));
+  on_w = multiply_add(stress.vw, v, multiply_add(stress.ww, w, on_w));
 }
 
-/// `Points` quadrature points an element, at most `Slots` control points, and `Chunk` elements in one pass.
+/// Loop shell with `Points` quadrature points and at most `Slots` control points per element; a pass has `Chunk`
+/// elements.
 template <class R, template <class> class Law, int Points, int Slots, int Chunk>
 struct LoopShell {
   using Real = R;
   static constexpr int slots = Slots, chunk = Chunk;
   static constexpr bool viscous = is_viscous<Law<R>>;
-  /// [5][point]: weights of a control point in the derivatives by v, w, vv, ww, vw; padded to whole vector loads.
+  /// Weights of a control point in the derivatives with respect to v, w, vv, ww, vw: [5][point], padded to vector
+  /// loads.
   struct alignas(16) Row {
     Real of[Points == 1 ? 8 : 16];
   };
 
-  const u16* control;  ///< [slot][element]: vertex; unused slots repeat one with weight zero
+  const u16* control;  ///< [slot][element]: vertex; an unused slot repeats a vertex with weight zero
   const u16* entry;    ///< [slot][element]: entry of the force on that vertex in its chunk
   const u16* kind;     ///< [element]: row of `weights`, ascending
   const Row* weights;  ///< [kind][slot]
   const Real* rest;    ///< [point][5][element]: metric xx, xy, yy, area and spontaneous curvature
   Law<Real> law;
   Real bending;
-  i32 elements, stride;  ///< number of elements; the same padded by copies of the last one to whole batches
+  i32 elements, stride;  ///< number of elements, and that padded to whole batches with copies of the last one
 
-  /// Forces of the elements from `element` of the cell whose vertices start at `begin`.
+  /// Computes the forces of a batch of elements, from `element` on, of the cell whose vertices begin at `begin`.
   template <class Scratch>
   SEICHE_FN void forces(Index begin, int element, Scratch& scratch) const {
     constexpr int lanes = batch_lanes<Real>;
@@ -65,20 +70,20 @@ struct LoopShell {
     }
   }
 
-  /// Elements of one kind.
+  /// Computes the forces of `lanes` elements of one kind.
   template <int lanes, class Scratch>
   SEICHE_FN void batch(Index begin, int element, Scratch& scratch) const {
     const Row* table = weights + kind[element] * Slots;
     Real d[Points][5][3][lanes];
-    each<0, Points * 15>([&]<int c>() SEICHE_INLINED {
-      side_by_side<lanes>([&](int k) SEICHE_INLINED { d[c / 15][c / 3 % 5][c % 3][k] = 0; });
+    static_for<0, Points * 15>([&]<int c>() SEICHE_INLINED {
+      vector_loop<lanes>([&](int k) SEICHE_INLINED { d[c / 15][c / 3 % 5][c % 3][k] = 0; });
     });
     for (int slot = 0; slot < Slots; ++slot) {
       const Row row = table[slot];
       const u16* points = control + slot * stride + element;
-      side_by_side<lanes>([&](int k) SEICHE_INLINED {
-        const Vector<Real> x = scratch.place[points[k]];
-        each<0, Points * 5>([&]<int c>() SEICHE_INLINED {
+      vector_loop<lanes>([&](int k) SEICHE_INLINED {
+        const Vector<Real> x = scratch.positions[points[k]];
+        static_for<0, Points * 5>([&]<int c>() SEICHE_INLINED {
           constexpr int p = c / 5, j = c % 5;
           const Real weight = row.of[j * Points + p];
           d[p][j][0][k] = multiply_add(weight, x.x, d[p][j][0][k]);
@@ -87,12 +92,12 @@ struct LoopShell {
         });
       });
     }
-    Real mean[2][3][lanes], metric_of[3][lanes], strain[3][lanes];  // of the tangents, averaged over the points
+    Real mean[2][3][lanes], metric_of[3][lanes], strain[3][lanes];  // mean tangents over the points, with their metric
     if constexpr (viscous) {
-      side_by_side<lanes>([&](int k) SEICHE_INLINED {
-        each<0, 6>([&]<int c>() SEICHE_INLINED {
+      vector_loop<lanes>([&](int k) SEICHE_INLINED {
+        static_for<0, 6>([&]<int c>() SEICHE_INLINED {
           Real sum = 0;
-          each<0, Points>([&]<int p>() SEICHE_INLINED { sum = sum + d[p][c / 3][c % 3][k]; });
+          static_for<0, Points>([&]<int p>() SEICHE_INLINED { sum = sum + d[p][c / 3][c % 3][k]; });
           mean[c / 3][c % 3][k] = sum / Real(Points);
         });
         const Vector<Real> v{mean[0][0][k], mean[0][1][k], mean[0][2][k]};
@@ -103,41 +108,42 @@ struct LoopShell {
       });
       advance<lanes>(*this, begin, element, metric_of, strain);
     }
-    side_by_side<lanes>([&](int k) SEICHE_INLINED {
+    vector_loop<lanes>([&](int k) SEICHE_INLINED {
       [[maybe_unused]] Vector<Real> arm_v{}, arm_w{};
       if constexpr (viscous) {
         Real area = 0;
-        each<0, Points>([&]<int p>() SEICHE_INLINED { area = area + rest[(5 * p + 3) * stride + element + k]; });
+        static_for<0, Points>([&]<int p>() SEICHE_INLINED { area = area + rest[(5 * p + 3) * stride + element + k]; });
         const Vector<Real> v{mean[0][0][k], mean[0][1][k], mean[0][2][k]};
         const Vector<Real> w{mean[1][0][k], mean[1][1][k], mean[1][2][k]};
-        resist(pull_of(*this, Real(-1) / Real(Points) * area, k, metric_of, strain), v, w, arm_v, arm_w);
+        add_stress_forces(spring_stress(*this, Real(-1) / Real(Points) * area, k, metric_of, strain), v, w, arm_v,
+                          arm_w);
       }
-      each<0, Points>([&]<int p>() SEICHE_INLINED {
+      static_for<0, Points>([&]<int p>() SEICHE_INLINED {
         const Real* at = rest + 5 * p * stride + element + k;
         const Metric<Real> metric{at[0], at[stride], at[2 * stride], at[3 * stride]};
         const auto read = [&]<int j>()
                               SEICHE_INLINED { return Vector<Real>{d[p][j][0][k], d[p][j][1][k], d[p][j][2][k]}; };
-        const Derivatives<Real> here{read.template operator()<0>(), read.template operator()<1>(),
-                                     read.template operator()<2>(), read.template operator()<3>(),
-                                     read.template operator()<4>()};
+        const Derivatives<Real> derivatives{read.template operator()<0>(), read.template operator()<1>(),
+                                            read.template operator()<2>(), read.template operator()<3>(),
+                                            read.template operator()<4>()};
         Moments<Real> force;
-        stretch(law, metric, here, force.v, force.w);
+        stretch(law, metric, derivatives, force.v, force.w);
         if constexpr (viscous) {
           force.v = force.v + arm_v;
           force.w = force.w + arm_w;
         }
-        bend(bending, metric, at[4 * stride], here, force);
+        bend(bending, metric, at[4 * stride], derivatives, force);
         const Real components[12] = {force.v.x,      force.v.y,      force.v.z,      force.w.x, force.w.y, force.w.z,
                                      force.normal.x, force.normal.y, force.normal.z, force.vv,  force.ww,  force.vw};
-        each<0, 12>([&]<int c>() SEICHE_INLINED { d[p][c / 3][c % 3][k] = components[c]; });
+        static_for<0, 12>([&]<int c>() SEICHE_INLINED { d[p][c / 3][c % 3][k] = components[c]; });
       });
     });
     for (int slot = 0; slot < Slots; ++slot) {
       const Row row = table[slot];
       const u16* entries = entry + slot * stride + element;
-      side_by_side<lanes>([&](int k) SEICHE_INLINED {
+      vector_loop<lanes>([&](int k) SEICHE_INLINED {
         Vector<Real> total{};
-        each<0, Points>([&]<int p>() SEICHE_INLINED {
+        static_for<0, Points>([&]<int p>() SEICHE_INLINED {
           const Real(&m)[5][3][lanes] = d[p];
           const Real* n = row.of + p;
           const Real bent = multiply_add(n[2 * Points], m[3][0][k],
@@ -152,7 +158,8 @@ struct LoopShell {
   }
 };
 
-/// Corners, then the vertices across the edges 0-1, 1-2 and 2-0. Each hinge is shared with the adjacent triangle.
+/// Flat triangles. Control points are the corners, then the vertices opposite the edges 0-1, 1-2 and 2-0. Two triangles
+/// share each hinge.
 template <class R, template <class> class Law>
 struct FlatShell {
   using Real = R;
@@ -171,35 +178,37 @@ struct FlatShell {
     constexpr int lanes = batch_lanes<Real>;
     Real metric_of[3][lanes], strain[3][lanes];
     if constexpr (viscous) {
-      side_by_side<lanes>([&](int k) SEICHE_INLINED {
+      vector_loop<lanes>([&](int k) SEICHE_INLINED {
         const u16* corner = control + first + k;
-        const Vector<Real> x = scratch.place[corner[0]];
-        const Vector<Real> v = scratch.place[corner[stride]] - x, w = scratch.place[corner[2 * stride]] - x;
+        const Vector<Real> x = scratch.positions[corner[0]];
+        const Vector<Real> v = scratch.positions[corner[stride]] - x, w = scratch.positions[corner[2 * stride]] - x;
         metric_of[0][k] = dot(v, v);
         metric_of[1][k] = dot(v, w);
         metric_of[2][k] = dot(w, w);
       });
       advance<lanes>(*this, begin, first, metric_of, strain);
     }
-    side_by_side<lanes>([&](int k) SEICHE_INLINED {
+    vector_loop<lanes>([&](int k) SEICHE_INLINED {
       const int element = first + k;
       Vector<Real> x[6], force[6] = {};
-      each<0, 6>([&]<int slot>() SEICHE_INLINED { x[slot] = scratch.place[control[slot * stride + element]]; });
+      static_for<0, 6>([&]<int slot>()
+                           SEICHE_INLINED { x[slot] = scratch.positions[control[slot * stride + element]]; });
       const Real* at = rest + element;
       const Metric<Real> metric{at[0], at[stride], at[2 * stride], at[3 * stride]};
       const Derivatives<Real> d{x[1] - x[0], x[2] - x[0], {}, {}, {}};
       stretch(law, metric, d, force[1], force[2]);
-      if constexpr (viscous) resist(pull_of(*this, -metric.area, k, metric_of, strain), d.v, d.w, force[1], force[2]);
+      if constexpr (viscous)
+        add_stress_forces(spring_stress(*this, -metric.area, k, metric_of, strain), d.v, d.w, force[1], force[2]);
       force[0] = Real(-1) * (force[1] + force[2]);
-      each<0, 3>([&]<int edge>() SEICHE_INLINED {
+      static_for<0, 3>([&]<int edge>() SEICHE_INLINED {
         const Real* angle = at + (4 + 2 * edge) * stride;
         hinge(x, force, edge, (edge + 1) % 3, (edge + 2) % 3, 3 + edge, angle[0], angle[stride]);
       });
-      each<0, 6>([&]<int slot>() SEICHE_INLINED { scratch.put(entry[slot * stride + element], force[slot]); });
+      static_for<0, 6>([&]<int slot>() SEICHE_INLINED { scratch.put(entry[slot * stride + element], force[slot]); });
     });
   }
 
-  /// Half of the hinge on the edge i-j, between the third corner and the vertex `across`.
+  /// Adds half of the forces of the hinge on the edge i-j, between the third corner and the vertex `across`.
   SEICHE_FN void hinge(const Vector<Real>* x, Vector<Real>* force, int i, int j, int third, int across, Real cosine0,
                        Real sine0) const {
     const Vector<Real> edge = x[j] - x[i];

@@ -73,11 +73,11 @@ struct VelocityChange : DoubleSums<2> {
 
   SEICHE_FN void row(Index k, double (&value)[words]) const {
     value[0] = value[1] = 0.0;
-    each<0, 3>([&]<int axis>() SEICHE_INLINED {
-      const double now = observed[(axis + 1) * stride + k];
-      const double change = now - static_cast<double>(before[axis * before_stride + k]);
+    static_for<0, 3>([&]<int axis>() SEICHE_INLINED {
+      const double current = observed[(axis + 1) * stride + k];
+      const double change = current - static_cast<double>(before[axis * before_stride + k]);
       value[0] += change * change;
-      value[1] += now * now;
+      value[1] += current * current;
       before[axis * before_stride + k] = observed[(axis + 1) * stride + k];
     });
   }
@@ -91,7 +91,7 @@ struct VelocitySum : DoubleSums<3> {
   Index stride, count;
   double* out;  ///< [block][words]
   SEICHE_FN void row(Index k, double (&value)[words]) const {
-    each<0, 3>([&]<int axis>() SEICHE_INLINED { value[axis] = observed[(axis + 1) * stride + k]; });
+    static_for<0, 3>([&]<int axis>() SEICHE_INLINED { value[axis] = observed[(axis + 1) * stride + k]; });
   }
 };
 
@@ -110,7 +110,7 @@ struct Fold {
     return Rule::template combine<word>(a, b);
   }
   SEICHE_FN void row(Index k, Word (&value)[words]) const {
-    each<0, words>([&]<int w>() SEICHE_INLINED { value[w] = partial[k * words + w]; });
+    static_for<0, words>([&]<int w>() SEICHE_INLINED { value[w] = partial[k * words + w]; });
   }
 };
 
@@ -127,30 +127,30 @@ struct Reduce {
   SEICHE_FN void operator()(const Team& team, Index b, Scratch& scratch) const {
     const Index begin = whole ? 0 : b * reduce_block;
     const Index end = whole || begin + reduce_block > rule.count ? rule.count : begin + reduce_block;
-    team.each(reduce_lanes, [&](int lane) SEICHE_INLINED {
-      each<0, Rule::words>([&]<int w>() SEICHE_INLINED { scratch.word[w][lane] = Word(0); });
+    team.for_each(reduce_lanes, [&](int lane) SEICHE_INLINED {
+      static_for<0, Rule::words>([&]<int w>() SEICHE_INLINED { scratch.word[w][lane] = Word(0); });
     });
     for (Index first = begin; first < end; first += reduce_lanes) {
       const int rows = end - first < reduce_lanes ? static_cast<int>(end - first) : reduce_lanes;
-      team.each(rows, [&](int lane) SEICHE_INLINED {
+      team.for_each(rows, [&](int lane) SEICHE_INLINED {
         Word value[Rule::words];
         rule.row(first + lane, value);
-        each<0, Rule::words>([&]<int w>() SEICHE_INLINED {
+        static_for<0, Rule::words>([&]<int w>() SEICHE_INLINED {
           scratch.word[w][lane] = Rule::template combine<w>(scratch.word[w][lane], value[w]);
         });
       });
     }
     for (int half = reduce_lanes / 2; half > 0; half /= 2) {
       team.barrier();
-      team.each(half, [&](int lane) SEICHE_INLINED {
-        each<0, Rule::words>([&]<int w>() SEICHE_INLINED {
+      team.for_each(half, [&](int lane) SEICHE_INLINED {
+        static_for<0, Rule::words>([&]<int w>() SEICHE_INLINED {
           scratch.word[w][lane] = Rule::template combine<w>(scratch.word[w][lane], scratch.word[w][lane + half]);
         });
       });
     }
     team.barrier();
-    team.each(1, [&](int) SEICHE_INLINED {
-      each<0, Rule::words>([&]<int w>() SEICHE_INLINED { rule.out[b * Rule::words + w] = scratch.word[w][0]; });
+    team.for_each(1, [&](int) SEICHE_INLINED {
+      static_for<0, Rule::words>([&]<int w>() SEICHE_INLINED { rule.out[b * Rule::words + w] = scratch.word[w][0]; });
     });
   }
 };

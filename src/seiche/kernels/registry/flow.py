@@ -220,8 +220,14 @@ def plane_pressure(
     """Pressure iolets with the pressure imposed in their plane, independent of the force."""
     del force
     layout_cpp, layout_members = layout_type(layout, real, store, velocity_set)
-    observed: Members = (("observed", "ptr"), ("stride", "int64"), ("normals", "ptr"), ("damping", real), ("own", real))
-    depths = pointers("depths density pairs first_link share")
+    observed: Members = (
+        ("observed", "ptr"),
+        ("stride", "int64"),
+        ("normals", "ptr"),
+        ("damping", real),
+        ("site_weight", real),
+    )
+    depths = pointers("depths density pairs first_link plane_weight")
     members: Members = (("layout", layout_members), ("at", IOLET_SITES), *observed, *depths)
     spec = _iolet_kernel(f"PlanePressure<{layout_cpp}>", members, real, velocity_set)
     return spec if layout == "moments" else replace(spec, header="flow/plane_pressure.hpp")
@@ -267,7 +273,7 @@ def sum_inflow(real: Real) -> KernelSpec:
 
 def windkessel(real: Real) -> KernelSpec:
     """The circuits of Windkessel outlets."""
-    arrays = pointers("sums capacitor imposed values numbers ramp clock")
+    arrays = pointers("sums capacitor imposed values coefficients ramp clock")
     members: Members = (*arrays, ("count", "int64"))
     return KernelSpec(f"Windkessel<{CPP_TYPE[real]}>", "flow/windkessel.hpp", members, threads=32)
 

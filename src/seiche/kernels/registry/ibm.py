@@ -25,9 +25,9 @@ STATE_WORDS = 3
 #: Description of the kernels in the CPU table.
 BUILT = "delta functions of support 3 and 4, except on boxes whose period is not a multiple of a brick"
 
-BRICKS: Members = (*pointers("rows fluid"), ("each", ("float64", 3)), *numbers(("int32", 3), "shape periodic"))
+BRICKS: Members = (*pointers("rows fluid"), ("inverse_shape", ("float64", 3)), *numbers(("int32", 3), "shape periodic"))
 _LISTS = pointers("first count tally entries")
-_VERTICES: Members = (*pointers("place first t listed state"), ("stride", "int64"))
+_VERTICES: Members = (*pointers("positions first t listed state"), ("stride", "int64"))
 
 
 def locate_vertices(delta: Delta, real: Real, space: Space) -> KernelSpec:
@@ -39,7 +39,7 @@ def locate_vertices(delta: Delta, real: Real, space: Space) -> KernelSpec:
 
 def interpolate(delta: Delta, real: Real, space: Space) -> KernelSpec:
     """Velocity of vertices, and their motion."""
-    arrays, factors = pointers("flow velocity slip"), numbers(real, "now before")
+    arrays, factors = pointers("flow velocity slip"), numbers(real, "weight previous_weight")
     members: Members = (("bricks", BRICKS), ("vertices", _VERTICES), *arrays, *factors)
     name = f"Interpolate<{delta.capitalize()},{CPP_TYPE[real]},Space::{space}>"
     blocks, registers = (2, 255) if real == "float64" else (3, 168)
@@ -60,7 +60,7 @@ def interpolate_group(delta: Delta, real: Real, space: Space) -> KernelSpec:
 
 def count_vertices(delta: Delta) -> KernelSpec:
     """Count the vertices that act on each brick."""
-    members: Members = (("bricks", BRICKS), ("lists", _LISTS), *pointers("place listed state"), ("stride", "int64"))
+    members: Members = (("bricks", BRICKS), ("lists", _LISTS), *pointers("positions listed state"), ("stride", "int64"))
     return KernelSpec(f"CountVertices<{delta.capitalize()}>", "ibm/lists.hpp", members, threads=128)
 
 
@@ -98,7 +98,7 @@ def clear_inside() -> KernelSpec:
 def mark_inside() -> KernelSpec:
     """Mark sites inside cells."""
     integers = (*numbers("int64", "stride first"), *numbers("int32", "vertices count"))
-    members: Members = (("bricks", BRICKS), *pointers("inside place faces"), *integers)
+    members: Members = (("bricks", BRICKS), *pointers("inside positions faces"), *integers)
     # 60 bytes on sm_100; none on the others
     return KernelSpec("MarkInside", "ibm/inside.hpp", members, threads=128, team=True, may_spill=True)
 

@@ -91,7 +91,7 @@ def team_of(real: Real, slots: int, capacity: int, load: float) -> int | None:
 def membrane_force(shell: Shell, real: Real, capacity: int, team: int | None = None) -> KernelSpec:
     """Forces of the membranes of one type; `team`: threads, equal to the number of elements handled at a time."""
     members: Members = (
-        *pointers("place force slip measures"),
+        *pointers("positions force slip measures"),
         *numbers("int64", "stride first"),
         ("shell", shell.members),
         *pointers("chunk_first touched entry_end ring_first ring ring_area share faces"),
@@ -127,16 +127,16 @@ def pack_push() -> KernelSpec:
 
 _BINS: Members = (
     *pointers("first count tally entries"),
-    *numbers(("float64", 3), "per_length lengths turns"),
+    *numbers(("float64", 3), "per_length lengths inverse_lengths"),
     ("counts", ("int32", 3)),
     ("mask", "uint32"),
 )
 _LISTS: Members = (
-    *pointers("place reference owner first many pairs other_owner"),
-    *(("bins", _BINS), ("stride", "int64"), ("part", ("float32", 3)), ("reach", "float32"), ("room", "uint32")),
+    *pointers("positions reference owner first pair_counts pairs other_owner"),
+    *(("bins", _BINS), ("stride", "int64"), ("bin_unit", ("float32", 3)), ("reach", "float32"), ("capacity", "uint32")),
 )
-_LAW = numbers("float64", "strength reach exponent depth steepness rest morse_reach whole")
-_BINNING: Members = (*pointers("place state"), ("stride", "int64"), ("bins", _BINS))
+_LAW = numbers("float64", "strength reach exponent depth steepness rest morse_reach units")
+_BINNING: Members = (*pointers("positions state"), ("stride", "int64"), ("bins", _BINS))
 #: Per team: points to sort into bins, bins to assign offsets, and vertices whose lists are built.
 POINT_GROUP, SLOT_GROUP, VERTEX_GROUP = 1024, 256, 128
 #: Bytes of a point in a bin, and words of the state that kernels write.
@@ -145,7 +145,7 @@ BIN_ENTRY_BYTES, CONTACT_STATE_WORDS = 16, 3
 
 def contact_moved() -> KernelSpec:
     """Detect vertices that have moved too far for their lists."""
-    members: Members = (*pointers("place reference state"), ("stride", "int64"), ("farthest", "float64"))
+    members: Members = (*pointers("positions reference state"), ("stride", "int64"), ("limit", "float64"))
     return KernelSpec("ContactMoved", "membrane/contact.hpp", members)
 
 

@@ -18,8 +18,8 @@ OWNED, REPLICATED, RESIDENT = 0b0110, 0b1100, 0b1110
 #: Number of ranks that fit the masks of cells.
 MAX_RANKS = 512
 
-_SELECTED: Member = ("chosen", (("role", "ptr"), ("first", "int64"), ("each", "int32"), ("roles", "uint32")))
-_LISTED: Member = ("listed", (*pointers("cells count"), ("first", "int64"), ("each", "int32")))
+_SELECTED: Member = ("chosen", (("role", "ptr"), ("first", "int64"), ("items_per_cell", "int32"), ("roles", "uint32")))
+_LISTED: Member = ("listed", (*pointers("cells count"), ("first", "int64"), ("items_per_cell", "int32")))
 
 
 def _wrapped(spec: KernelSpec, name: str, *members: Member) -> KernelSpec:
@@ -72,16 +72,16 @@ def clear_lists() -> KernelSpec:
 def move_vertices(real: Real) -> KernelSpec:
     """Motion of vertices with their velocities."""
     members: Members = (
-        *pointers("place interpolated velocity slip"),
+        *pointers("positions interpolated velocity slip"),
         ("stride", "int64"),
-        *numbers(real, "now before"),
+        *numbers(real, "weight previous_weight"),
     )
     return KernelSpec(f"MoveVertices<{CPP_TYPE[real]}>", "ibm/resident.hpp", members)
 
 
 def find_holders(real: Real) -> KernelSpec:
     """The ranks that need a cell."""
-    arrays = pointers("sets ranks homes place velocity holders needed home result")
+    arrays = pointers("sets ranks homes positions velocity holders needed home result")
     integers: Members = (*numbers("int64", "stride first"), *numbers("int32", "vertices words"))
     members: Members = (("bricks", ibm.BRICKS), *arrays, *integers, ("margins", ("int32", 3)))
     return KernelSpec(f"FindHolders<{CPP_TYPE[real]}>", "ibm/sharing.hpp", members, threads=64, team=True)

@@ -12,7 +12,7 @@ WALL_BLOCK, WALL_LANES = 1024, 128
 #: Changes of mass at walls are summed in multiples of the unit divided by this (`wall_mass_scale` in the header).
 WALL_MASS_SCALE = 2.0**44
 
-_WALL_RETURN = pointers("f own other share")
+_WALL_RETURN = pointers("f outgoing_slots second_slots weight")
 
 
 def wall_return(real: Real, store: Store) -> KernelSpec:
@@ -27,7 +27,7 @@ def store_wall_return(real: Real, store: Store) -> KernelSpec:
 
 def moving_wall_return(real: Real, store: Store) -> KernelSpec:
     """Populations returned along links of moving walls."""
-    members: Members = (("wall", _WALL_RETURN), *pointers("push row excess"))
+    members: Members = (("wall", _WALL_RETURN), *pointers("wall_term row excess"))
     return _summed_change("MovingWallReturn", real, store, members)
 
 
@@ -44,7 +44,7 @@ def _summed_change(rule: str, real: Real, store: Store, members: Members) -> Ker
 
 def wall_forces(real: Real, store: Store) -> KernelSpec:
     """Force and torque on bodies by the exchange of momentum along their wall links."""
-    members: Members = (*pointers("f own outgoing code lever"), ("links", "int64"), *pointers("first body sums"))
+    members: Members = (*pointers("f slots outgoing code lever"), ("links", "int64"), *pointers("first body sums"))
     name = f"WallForces<{CPP_TYPE[real]},{CPP_TYPE[store]}>"
     return KernelSpec(name, "flow/wall_forces.hpp", members, threads=WALL_LANES, blocks=8, team=True)
 
