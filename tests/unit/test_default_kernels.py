@@ -15,7 +15,7 @@ from seiche.backend.planned import PlannedBackend
 from seiche.case.plans import planned_case
 from seiche.cli import main
 from seiche.kernels import registry
-from seiche.kernels.registry import KernelSpec
+from seiche.kernels.registry import KernelSpec, flow
 from seiche.native.make_table import TABLES, rows_of
 
 TEMPLATES = Path(registry.__file__).parents[2] / "case" / "templates"
@@ -46,6 +46,27 @@ def test_new_cases_need_no_compiler(kind: str, loaded: set[str], tmp_path: Path)
     assert len(loaded) > 5 and loaded <= IN_WHEELS
     planned_case(case, changes[1:], "cpu").plan(2)
     assert loaded <= IN_WHEELS
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.parametrize("name", ["cylinder", "gmy_cylinder", "photoacoustic", "poiseuille_box", "tube"])
+def test_examples_with_default_options_need_no_compiler(name: str, loaded: set[str]) -> None:
+    case = planned_case(EXAMPLES / name / "case.toml", [], "cpu")
+    for ranks in (1, 2):
+        case.plan(ranks)
+    assert loaded and loaded <= IN_WHEELS
+
+
+def test_platelets_of_flat_triangles_are_in_wheels() -> None:
+    assert {f"MembraneForce<FlatShell<{real},NeoHookean>,162>" for real in ("float", "double")} <= IN_WHEELS
+
+
+def test_iolets_of_flow_with_cells_are_in_wheels() -> None:
+    for layout, slots in (("list-aa-even", "table"), ("list-aa-odd", "table"), ("tiles-8", "own")):
+        for rule in (flow.nash_pressure, flow.ladd_velocity):
+            assert rule(layout, "float32", "float32", f"immersed-{slots}").type in IN_WHEELS
 
 
 WAVES = """solver = "waves"

@@ -122,12 +122,14 @@ def built_kernels() -> Iterator[KernelSpec]:
 
 
 def default_kernels() -> Iterator[KernelSpec]:
-    """Yield the sweeps of flow with cells, of the layouts that are chosen on a CPU."""
+    """Yield the sweeps and iolets of flow with cells, of the layouts that are chosen on a CPU."""
     for layout, slots in (("list-aa-even", "table"), ("list-aa-odd", "table"), ("tiles-8", "own")):
         for real in REALS:
             for relaxation in ("constant", f"inside-{slots}"):
                 yield stream_collide(layout, real, real, relaxation, f"immersed-{slots}")
                 yield observe(layout, real, real, relaxation, f"immersed-{slots}")
+            yield nash_pressure(layout, real, real, f"immersed-{slots}")
+            yield ladd_velocity(layout, real, real, f"immersed-{slots}")
 
 
 def other_kernels() -> Iterator[KernelSpec]:

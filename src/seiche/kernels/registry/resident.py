@@ -105,7 +105,7 @@ def unlist() -> KernelSpec:
 
 
 def default_kernels() -> Iterator[KernelSpec]:
-    """Yield the kernels of cells on several ranks, with the default delta function and red cells."""
+    """Yield the kernels of cells on several ranks, with the default delta function, red cells and flat platelets."""
     yield from (clear_lists(), write_slots(), unlist(), membrane.contact_reset(), resident(ibm.mark_inside()))
     for spec in (membrane.contact_moved(), membrane.contact_count(), membrane.contact_fill()):
         yield resident_groups(spec, membrane.POINT_GROUP)
@@ -117,6 +117,10 @@ def default_kernels() -> Iterator[KernelSpec]:
         for capacity, law in product(membrane.CAPACITIES[:2], (membrane.SKALAK, membrane.SKALAK.with_viscosity())):
             force = membrane.membrane_force(membrane.loop_shell(law, real, 3, 12), real, capacity)
             yield from (resident(force), resident_list(force))
+        platelet = membrane.membrane_force(
+            membrane.flat_shell(membrane.NEO_HOOKEAN, real), real, membrane.CAPACITIES[0]
+        )
+        yield from (platelet, resident(platelet), resident_list(platelet))
         for space in ("open", "walled"):
             locate = ibm.locate_vertices("peskin", real, space)
             yield from (interpolate_resident("peskin", real, space), interpolate_owned("peskin", real, space))
