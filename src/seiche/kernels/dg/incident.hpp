@@ -21,10 +21,10 @@ struct IncidentColumns {
   SEICHE_FN void at(Index point, Index table, double offset, int shift, double (&out)[size]) const {
     const double time = 4.0 * (static_cast<double>(origin[0] + static_cast<Index>(clock[0])) + offset);
     for (int wave = 0; wave < 2; ++wave) {
-      const double row = time - delays[2 * point + wave];
-      Index whole = static_cast<Index>(row);
-      if (static_cast<double>(whole) > row) whole -= 1;
-      const double f = row - static_cast<double>(whole), g = 1.0 - f;
+      const double table_row = time - delays[2 * point + wave];
+      Index whole = static_cast<Index>(table_row);
+      if (static_cast<double>(whole) > table_row) whole -= 1;
+      const double f = table_row - static_cast<double>(whole), g = 1.0 - f;
       const Index number = whole - origin[1];
       const bool inside = number >= 0 && number + 1 < static_cast<Index>(length);
       const double* low = tables + (table * length + (inside ? number : 0)) * row + shift;

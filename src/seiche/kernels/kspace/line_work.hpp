@@ -92,7 +92,7 @@ struct AnyLines {
         length(lines.plan.length) {}
 
   SEICHE_FN Real* part_of(int part) const {
-    return part == 0 ? transform.scratch.re[transform.now] : transform.scratch.im[transform.now];
+    return part == 0 ? transform.scratch.re[transform.current] : transform.scratch.im[transform.current];
   }
   SEICHE_FN void ask(const Real*) const {}
   /// Multiplies the spectra of the lines by a table.
