@@ -205,39 +205,23 @@ class SharedBoundary(Boundary):
         lists: dict[str, Any] = {"lists": self._lists, "state": vertices["state"]}
         listed: dict[str, Any] = {**lists, "bricks": bricks, "listed": vertices["listed"], "stride": vertices["stride"]}
         interpolation = {"flow": self.flow, "velocity": self.velocity, "slip": slip, **brick_members}
-        weights = ((1.0, 0.0), (1.5, -0.5))  # Euler, Adams-Bashforth
+        euler = {"weight": 1.0, "previous_weight": 0.0}
+        adams_bashforth = {"weight": 1.5, "previous_weight": -0.5}
         spec = resident_kernels.interpolate_resident(delta, real, space)
         self._unshared = [
-            resident.over_groups(
-                spec,
-                GROUP,
-                1 << OWNED_ONLY,
-                one={**interpolation, "weight": current_weight, "previous_weight": previous_weight},
-            )
-            for current_weight, previous_weight in weights
+            resident.over_groups(spec, GROUP, 1 << OWNED_ONLY, one={**interpolation, **weights})
+            for weights in (euler, adams_bashforth)
         ]
-        shared_interpolation = {
-            **interpolation,
-            "velocity": self._partial,
-            "slip": None,
-            "weight": 0.0,
-            "previous_weight": 0.0,
-        }
+        shared_interpolation = {**interpolation, "velocity": self._partial, "slip": None}
+        shared_interpolation |= {"weight": 0.0, "previous_weight": 0.0}
         spec = resident_kernels.interpolate_owned(delta, real, space)
         self._interpolate = resident.over_replicated_groups(spec, GROUP, one=shared_interpolation, owned=self._owned)
         members = {"positions": self.cells.positions, "interpolated": self._partial, "velocity": self.velocity}
         members["slip"] = slip
         spec, shared = resident_kernels.move_vertices(real), 1 << OWNED_SHARED
         self._shared = [
-            resident.over_replicated(
-                spec,
-                shared,
-                **members,
-                stride=self.cells.stride,
-                weight=current_weight,
-                previous_weight=previous_weight,
-            )
-            for current_weight, previous_weight in weights
+            resident.over_replicated(spec, shared, **members, stride=self.cells.stride, **weights)
+            for weights in (euler, adams_bashforth)
         ]
         spec = registry.locate_vertices(delta, real, space)
         self._locate_all, self._locate_shared = (
