@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +80,15 @@ def life_file(folder: Path, kind: str) -> Path:
     path = folder / "case.toml"
     path.write_text(texts[kind])
     return path
+
+
+def shared_life_folder(world: World, kind: str) -> Path:
+    """Return a new folder, the same on all ranks, with the case file of `kind` (collective)."""
+    folder = Path(world.bcast(tempfile.mkdtemp() if world.rank == 0 else None))
+    if world.rank == 0:
+        life_file(folder, kind)
+    world.barrier()
+    return folder
 
 
 def changes_of(kind: str) -> list[str]:

@@ -10,7 +10,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -217,10 +216,7 @@ def test_a_run_by_single_steps_stops(kind: str, how: str, tmp_path: Path, lost: 
 @pytest.mark.parametrize("kind", runs.KINDS)
 def test_a_signal_to_one_rank_stops_single_steps_of_all(kind: str) -> None:
     world = World.from_mpi()
-    folder = Path(world.bcast(tempfile.mkdtemp() if world.rank == 0 else None))
-    if world.rank == 0:
-        runs.life_file(folder, kind)
-    world.barrier()
+    folder = runs.shared_life_folder(world, kind)
     with seiche.load(folder / "case.toml", world=world) as simulation:
         simulation.every(lambda _: os.kill(os.getpid(), signal.SIGTERM) if world.rank == 1 else None, steps=3)
         outcomes = [simulation.run(steps=1, visible=False) for _ in range(4)]
@@ -277,10 +273,7 @@ def test_the_command_that_continues_has_each_key_once(tmp_path: Path, capsys: py
 @pytest.mark.ranks(2)
 def test_the_command_that_continues_starts_as_many_ranks() -> None:
     world = World.from_mpi()
-    folder = Path(world.bcast(tempfile.mkdtemp() if world.rank == 0 else None))
-    if world.rank == 0:
-        runs.life_file(folder, "ultrasound")
-    world.barrier()
+    folder = runs.shared_life_folder(world, "ultrasound")
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
         assert main(["run", str(folder / "case.toml"), "--set", "run.wall_clock=1 us"]) == 0

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import shlex
 import signal
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -35,10 +34,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def shared_case(kind: str, world: World) -> Path:
     """Return a case file that all ranks see (collective)."""
-    folder = Path(world.bcast(tempfile.mkdtemp() if world.rank == 0 else None))
-    if world.rank == 0:
-        runs.life_file(folder, kind)
-    world.barrier()
+    folder = runs.shared_life_folder(world, kind)
     return folder / "case.toml"
 
 

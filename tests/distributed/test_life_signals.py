@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -166,10 +165,7 @@ def test_processes_that_a_signal_reaches_before_the_first_step_all_end(
 @KINDS
 def test_the_reason_of_a_stop_on_any_rank_is_that_of_all(kind: str) -> None:
     world = World.from_mpi()
-    folder = Path(world.bcast(tempfile.mkdtemp() if world.rank == 0 else None))
-    if world.rank == 0:
-        runs.life_file(folder, kind)
-    world.barrier()
+    folder = runs.shared_life_folder(world, kind)
     with seiche.load(folder / "case.toml", world=world) as simulation:
         simulation.every(lambda sim: sim.stop("the second\nrank is enough") if world.rank == 1 else None, steps=2)
         outcome = simulation.run(visible=False)

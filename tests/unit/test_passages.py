@@ -47,7 +47,7 @@ def test_the_narrowest_passage_is_that_beside_an_obstacle() -> None:
     passage = Passages(sites).narrowest()
     assert passage is not None
     assert passage.width == pytest.approx(6.0, abs=0.6)
-    assert 16.0 < passage.place[0] < 23.0
+    assert 16.0 < passage.position[0] < 23.0
 
 
 def test_the_width_of_a_large_vessel_is_found_from_a_part_of_its_sites() -> None:

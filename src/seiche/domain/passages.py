@@ -37,10 +37,10 @@ _LEAST_RADIUS = 2.5
 
 @dataclass(frozen=True)
 class Passage:
-    """The narrowest passage: its width and a place in it, in m."""
+    """The narrowest passage: its width and a position in it, in m."""
 
     width: float
-    place: tuple[float, float, float]
+    position: tuple[float, float, float]
 
 
 class Passages:
@@ -62,14 +62,15 @@ class Passages:
         tree, points = self._wall()
         if tree is None:
             return np.full(len(self.coords), np.inf)
-        places = self.coords.astype(np.float64)
-        distance, nearest = tree.query(places)
+        positions = self.coords.astype(np.float64)
+        distance, nearest = tree.query(positions)
         for part in (0.5, 0.25, 0.25):
-            away = places - points[nearest]
-            moved = places + part * self.step * away / np.maximum(distance, 1e-9)[:, None]
-            farther, of_moved = tree.query(moved)
+            away = positions - points[nearest]
+            moved = positions + part * self.step * away / np.maximum(distance, 1e-9)[:, None]
+            farther, nearest_to_moved = tree.query(moved)
             better = farther > distance
-            places[better], distance[better], nearest[better] = moved[better], farther[better], of_moved[better]
+            positions[better], distance[better] = moved[better], farther[better]
+            nearest[better] = nearest_to_moved[better]
         return np.asarray(distance)
 
     def _wall(self) -> tuple[Any, Floats]:
@@ -77,11 +78,11 @@ class Passages:
         from scipy.spatial import cKDTree
 
         sites = self._sites
-        every = self.step**2  # boundary sites about one step apart
-        rows, links = np.nonzero(sites.link_kind[::every] == LinkKind.WALL)
-        fraction = sites.link_fraction[::every][rows, links].astype(np.float64)
+        stride = self.step**2  # boundary sites about one step apart
+        rows, links = np.nonzero(sites.link_kind[::stride] == LinkKind.WALL)
+        fraction = sites.link_fraction[::stride][rows, links].astype(np.float64)
         fraction[fraction <= 0] = 0.5
-        points = sites.coords[sites.boundary[::every][rows]] + fraction[:, None] * LINK_VECTORS[links]
+        points = sites.coords[sites.boundary[::stride][rows]] + fraction[:, None] * LINK_VECTORS[links]
         return (cKDTree(points, leafsize=_LEAF) if len(points) else None), points
 
     @cached_property
@@ -93,9 +94,9 @@ class Passages:
         first, second = [], []
         for vector in LINK_VECTORS[13:]:
             other = keys + (vector[0] * shape[1] + vector[1]) * shape[2] + vector[2]
-            place = np.minimum(np.searchsorted(keys, other, sorter=order), len(keys) - 1)
-            found = np.nonzero(keys[order[place]] == other)[0]
-            target = order[place[found]]
+            row = np.minimum(np.searchsorted(keys, other, sorter=order), len(keys) - 1)
+            found = np.nonzero(keys[order[row]] == other)[0]
+            target = order[row[found]]
             length = self.step * float(np.linalg.norm(vector))
             free = self.distances[found] + self.distances[target] >= length * (1 - 1e-6)
             first.append(found[free])
@@ -134,7 +135,7 @@ class Passages:
         return ends
 
     def narrowest(self) -> Passage | None:
-        """Return the narrowest part of the widest way that connects all ends.
+        """Return the narrowest part of the widest path that connects all ends.
 
         None if they are not connected, or if the coarser lattice does not resolve it.
         """
@@ -156,8 +157,8 @@ class Passages:
             low, high = (middle, high) if connected(values[middle]) else (low, middle)
         if self.step > 1 and 2.0 * values[low] < _LEAST_WIDTH * self.step:
             return None
-        place = self._sites.spacing * self.coords[int(np.argmin(abs(distances - values[low])))] + self._sites.origin
-        return Passage(2.0 * self._sites.spacing * float(values[low]), tuple(place.tolist()))
+        position = self._sites.spacing * self.coords[int(np.argmin(abs(distances - values[low])))] + self._sites.origin
+        return Passage(2.0 * self._sites.spacing * float(values[low]), tuple(position.tolist()))
 
     def straight(self, number: int) -> float | None:
         """Return the depth, in radii, of the first bend, branch or change of width behind an opening, at most `REACH`.
@@ -179,7 +180,7 @@ class Passages:
         for at in np.arange(half, REACH * radius, 0.5 * half):
             if at + half >= limit - self.step:
                 return None
-            # What is connected farther from the opening only, such as another branch, does not count here.
+            # Sites connected only through deeper parts, such as those of another branch, are excluded.
             part = self._components(near & (depth <= at + half))
             reached = np.isin(part, part[self.ends[number]]) & (part >= 0)
             weights = np.maximum(0.0, 1.0 - np.abs(depth[reached] - at) / half)

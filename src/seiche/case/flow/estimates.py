@@ -160,7 +160,7 @@ def _passages(setup: FlowSetup) -> Iterator[Estimate]:
     if passages is None:
         return
     if (passage := passages.narrowest()) is not None:
-        place = ", ".join(f"{1e3 * c:.3g}" for c in passage.place)
+        place = ", ".join(f"{1e3 * c:.3g}" for c in passage.position)
         yield Estimate(
             name="narrowest width between openings",
             value=passage.width / setup.units.spacing,
