@@ -44,13 +44,13 @@ OUTLET_AT = {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"}
         ("geometry.spacing", "1 s", 'geometry.spacing: "1 s" is a time; expected a length such as "0.1 mm"'),
         ("geometry.spacing", "-1 mm", 'geometry.spacing: "-1 mm" is out of range; expected > 0'),
         ("geometry.spacing", None, "geometry.spacing: is missing; expected distance between adjacent lattice sites"),
-        ("geometry.shape", None, "geometry: give exactly one of gmy, stl, shape; none is given"),
-        ("geometry.gmy", "a.gmy", "geometry: give exactly one of gmy, stl, shape; gmy and shape are given"),
+        ("geometry.shape", None, "geometry: give exactly one of gmy, stl, image, shape; none is given"),
+        ("geometry.gmy", "a.gmy", "geometry: give exactly one of gmy, stl, image, shape; gmy and shape are given"),
         ("geometry.unit", "1 mm", "geometry: the key unit is only allowed with stl"),
         (
             "geometry.origin",
             ["0 m", "0 m", "0 m"],
-            "geometry: the key origin is only allowed with gmy and stl; built-in shapes have a fixed position",
+            "geometry: the key origin is not allowed with shape; built-in shapes have a fixed position",
         ),
         (
             "geometry.shape.kind",

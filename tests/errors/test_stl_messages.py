@@ -39,7 +39,7 @@ def test_an_stl_needs_its_unit_and_the_places_of_its_openings(tmp_path: Path) ->
     tables = changed(changed(tube_tables(), "geometry.shape", None), "geometry.stl", str(tmp_path / "a.stl"))
     assert message_of(tables) == 'geometry: the length unit of an STL file is unknown; add the key unit, such as "1 mm"'
     assert message_of(changed(tables, "geometry.unit", "1 mm")) == (
-        'iolet["inlet"].center: is missing; the STL surface has no open rim, so center, normal and radius are required'
+        'iolet["inlet"].center: is missing; the surface has no open rim, so center, normal and radius are required'
     )
 
 
@@ -75,7 +75,7 @@ def test_a_periodic_stl_needs_no_opening(tmp_path: Path) -> None:
         "geometry: the surface is 0.004 m long along the periodic axis x, not a whole number of spacings"
     )
     assert message_of(changed(tube_tables(), "geometry.periodic", ["x"])) == (
-        "geometry: the key periodic is only allowed with stl; built-in shapes have their own"
+        "geometry: the key periodic is only allowed with stl and image; built-in shapes have their own"
     )
 
 

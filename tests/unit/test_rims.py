@@ -116,12 +116,14 @@ def test_what_does_not_fit_is_said_in_one_line(stl: Path, tmp_path: Path) -> Non
     assert message(lost) == 'iolet["b"].center: is missing; a normal requires a center'
     half = tables(stl, "a", "b", "c")
     half["iolet"][1]["center"] = ["0 m", "0 m", "0 m"]
-    assert message(half).startswith('iolet["b"].normal: is missing; an STL geometry requires center, normal and radius')
+    assert message(half).startswith(
+        'iolet["b"].normal: is missing; a closed surface requires center, normal and radius'
+    )
     assert "unassigned open rims (none)" in message(tables(stl, "rim0", "rim1", "rim2", "x"))
     closed = read_stl(stl)
     write_stl(tmp_path / "closed.stl", closed.capped(closed.boundary_loops()))
     assert message(tables(tmp_path / "closed.stl", "a")) == (
-        'iolet["a"].center: is missing; the STL surface has no open rim, so center, normal and radius are required'
+        'iolet["a"].center: is missing; the surface has no open rim, so center, normal and radius are required'
     )
 
 

@@ -182,6 +182,22 @@ def read_npz(path: Path, names: Collection[str], shape: tuple[int, ...]) -> dict
     return arrays
 
 
+def read_image_array(path: Path) -> Array:
+    """Return the array of two or three axes in a .npy file, or the only one in a .npz file, with its type.
+
+    Raises FormatError if it is not an array of numbers or flags.
+    """
+    if path.suffix.lower() == ".npy":
+        with _numpy_errors(path, "whole file"), path.open("rb") as stream:
+            return _read_plain(path, "array", stream, stored=path.stat().st_size)
+    with _numpy_errors(path, "whole file"), zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        if len(members) != 1:
+            raise FormatError(path, "whole file", f"has {len(members)} arrays; expected one")
+        with archive.open(members[0]) as stream:
+            return _read_plain(path, members[0].filename, stream, stored=members[0].compress_size)
+
+
 @contextmanager
 def _numpy_errors(path: Path, where: str) -> Iterator[None]:
     try:
@@ -199,18 +215,28 @@ def _read_array(
     path: Path, where: str, stream: IO[bytes], shape: tuple[int, ...], *, stored: int
 ) -> npt.NDArray[np.float64]:
     """Return the array at the beginning of `stream`, of `stored` bytes in the file."""
+    array = _read_plain(path, where, stream, stored=stored, shape=shape)
+    if not np.isfinite(array).all():
+        raise FormatError(path, where, "not every value is a finite number")
+    return np.asarray(array, np.float64)
+
+
+def _read_plain(
+    path: Path, where: str, stream: IO[bytes], *, stored: int, shape: tuple[int, ...] | None = None
+) -> Array:
+    """Return the array of numbers at the beginning of `stream`, of `stored` bytes; with `shape`, only of that shape.
+
+    Without it, flags are accepted as well.
+    """
     header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     version = np.lib.format.read_magic(stream)
     if version not in header:
         raise FormatError(path, where, f"version {version} of the format does not contain plain numbers")
     stored_shape, _, dtype = header[version](stream)
-    if dtype.kind not in "fiu":
+    if dtype.kind not in ("fiu" if shape is not None else "fiub"):
         raise FormatError(path, where, "not an array of numbers")
-    if stored_shape != shape:
+    if shape is not None and stored_shape != shape:
         raise FormatError(path, where, f"shape {stored_shape} is not the grid's {shape}")
-    _check_declared_size(path, where, dtype.itemsize * int(np.prod(shape, dtype=object)), stored)
+    _check_declared_size(path, where, dtype.itemsize * int(np.prod(stored_shape, dtype=object)), stored)
     stream.seek(0)
-    array = np.lib.format.read_array(stream, allow_pickle=False)
-    if not np.isfinite(array).all():
-        raise FormatError(path, where, "not every value is a finite number")
-    return np.asarray(array, np.float64)
+    return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))

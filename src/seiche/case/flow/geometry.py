@@ -13,7 +13,7 @@ import numpy as np
 
 from seiche.case.flow.fit import checked_planes
 from seiche.case.flow.openings import match
-from seiche.case.flow.rims import planes_of, read_surface
+from seiche.case.flow.rims import in_single_precision, planes_of, read_surface, surface_of_file
 from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.schema_shapes import (
     Bifurcation,
@@ -68,16 +68,15 @@ def build(case: FlowCase, folder: Path, source: str) -> FlowVessel:
     try:
         if table.gmy is not None:
             vessel = build_from_file(folder / table.gmy, table.spacing, 1.0, table.origin or (0.0, 0.0, 0.0))
-        elif table.stl is not None or isinstance(table.shape, Bifurcation):
+        elif table.shape is None or isinstance(table.shape, Bifurcation):
             surface, cuts = surface_of(case, folder)
-            periodic = ("x" in table.periodic, "y" in table.periodic, "z" in table.periodic)
-            vessel = _voxelised(surface, table.spacing, cuts, table.origin, periodic)
+            vessel = _voxelised(surface, table.spacing, cuts, table.origin, table.periodic_axes)
         else:
             vessel = _from_shape(case)
         if not len(vessel.sites):
             raise CaseError("geometry.spacing: no site is inside the vessel; choose a smaller spacing")
         planes = match(case, vessel.sites.iolets)
-        if table.gmy is not None:  # an STL is cut at the planes of the case, and a shape defines its planes
+        if table.gmy is not None:  # a surface is cut at the planes of the case, and a shape defines its planes
             planes, notes = checked_planes(case, vessel.sites.iolets, planes, table.spacing)
             vessel = replace(vessel, notes=(*vessel.notes, *notes))
         return replace(vessel, sites=with_iolets(vessel.sites, planes))
@@ -88,13 +87,12 @@ def build(case: FlowCase, folder: Path, source: str) -> FlowVessel:
 
 
 def surface_of(case: FlowCase, folder: Path) -> tuple[Surface, Sequence[IoletPlane]]:
-    """Return the surface (metres) of an STL file or a bifurcation, and the planes of its openings."""
-    table = case.geometry
-    if table.stl is not None:
-        surface = read_surface(folder / table.stl, table.unit or 1.0)
+    """Return the surface (metres) of an STL file, an image or a bifurcation, and the planes of its openings."""
+    surface = surface_of_file(case, folder)
+    if surface is not None:
         return surface, planes_of(case, surface.outward())
+    table = case.geometry
     from seiche.domain.bifurcation import bifurcation_surface
-    from seiche.domain.surface import Surface
 
     keys = ("parent_radius", "daughter_radii", "angles", "sac_radius", "parent_length", "daughter_length")
     sizes = {key: getattr(table.shape, key) for key in keys if getattr(table.shape, key) is not None}
@@ -102,8 +100,7 @@ def surface_of(case: FlowCase, folder: Path) -> tuple[Surface, Sequence[IoletPla
         surface, planes = bifurcation_surface(**sizes)
     except CaseError as error:
         raise CaseError(f"geometry.shape: {error}") from None
-    # Round to the single precision of STL files, so that the written file yields the same sites.
-    return Surface(surface.vertices.astype(np.float32).astype(np.float64), surface.faces), planes
+    return in_single_precision(surface), planes
 
 
 def build_from_file(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Open rims of an STL surface: their assignment to iolets, and a list of them for `seiche check`."""
+"""Surfaces from files, and their open rims: their assignment to iolets, and a list of them for `seiche check`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from seiche.case.load import check_tables
 from seiche.case.quantities import shorten
 from seiche.case.source import CaseFile
 from seiche.domain.sites import IoletPlane
-from seiche.errors import CaseError, FormatError
+from seiche.errors import CaseError, SeicheError
 
 if TYPE_CHECKING:
     from seiche.domain.surface import Loop, Surface
@@ -34,6 +34,23 @@ def read_surface(path: Path, unit: float) -> Surface:
 
     raw = read_stl(path)
     return Surface(np.asarray(raw.vertices) * unit, raw.faces)
+
+
+def in_single_precision(surface: Surface) -> Surface:
+    """Return the surface in the precision of STL files, so that the file written by `convert` has the same sites."""
+    from seiche.domain.surface import Surface
+
+    return Surface(surface.vertices.astype(np.float32).astype(np.float64), surface.faces)
+
+
+def surface_of_file(case: FlowCase, folder: Path) -> Surface | None:
+    """Return the surface (metres) of the STL file or the image of a case; None if it has neither."""
+    table = case.geometry
+    if table.stl is not None:
+        return read_surface(folder / table.stl, table.unit or 1.0)
+    if table.image is None:
+        return None
+    return in_single_precision(table.image.surface(folder, table.periodic_axes))
 
 
 def rims_of(surface: Surface) -> list[Loop]:
@@ -69,7 +86,7 @@ def planes_of(case: FlowCase, surface: Surface) -> tuple[IoletPlane, ...]:
     in_order = [opening for opening in without_center if opening.name not in planes]
     if in_order and not rims:
         raise CaseError(
-            f'iolet["{in_order[0].name}"].center: is missing; the STL surface has no open rim, so center, normal and '
+            f'iolet["{in_order[0].name}"].center: is missing; the surface has no open rim, so center, normal and '
             "radius are required"
         )
     for opening in in_order:
@@ -90,7 +107,7 @@ def planes_of(case: FlowCase, surface: Surface) -> tuple[IoletPlane, ...]:
 
 
 def rim_lines(source: CaseFile, schema: type[FlowCase]) -> list[str]:
-    """Return one line for each open rim of the STL surface of a case, and tables for rims without an iolet.
+    """Return one line for each open rim of the surface of a case, and tables for rims without an iolet.
 
     The list is empty for a case without open rims, and for a case with errors, which are reported elsewhere.
     """
@@ -98,10 +115,11 @@ def rim_lines(source: CaseFile, schema: type[FlowCase]) -> list[str]:
 
     try:
         case = check_tables(source.tables, str(source.path), schema)
-        if case.geometry.stl is None:
+        surface = surface_of_file(case, source.folder)
+        if surface is None:
             return []
-        surface = read_surface(source.folder / case.geometry.stl, case.geometry.unit or 1.0).outward()
-    except (CaseError, FormatError, OSError):
+        surface = surface.outward()
+    except (SeicheError, OSError):
         return []
     rims = rims_of(surface)
     try:
@@ -123,7 +141,7 @@ def _plane(opening: Opening) -> IoletPlane:
     for key in ("normal", "radius"):
         if getattr(opening, key) is None:
             raise CaseError(
-                f'iolet["{opening.name}"].{key}: is missing; an STL geometry requires center, normal and radius'
+                f'iolet["{opening.name}"].{key}: is missing; a closed surface requires center, normal and radius'
             )
     return with_position(IoletPlane(opening.name, role_of(opening), (0, 0, 0), (0, 0, 0)), opening)
 

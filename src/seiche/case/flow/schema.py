@@ -25,6 +25,7 @@ from seiche.case.flow.schema_shapes import (
     TubeShape,
     WallsTable,
 )
+from seiche.case.images import ImageRegion
 from seiche.case.quantities import (
     Density,
     ForceDensity,
@@ -54,34 +55,40 @@ Shape = Annotated[TubeShape | Duct | Channel | PeriodicBox | Bifurcation, Field(
 
 
 class Geometry(Table):
-    """The vessel: exactly one of `gmy`, `stl` and `shape`."""
+    """The vessel: exactly one of `gmy`, `stl`, `image` and `shape`."""
 
     spacing: PositiveLength = Field(description="distance between adjacent lattice sites")
     gmy: FileName | None = Field(default=None, description="HemeLB geometry file, relative to the case file")
     stl: FileName | None = Field(default=None, description="STL surface, ASCII or binary, relative to the case file")
+    image: ImageRegion | None = Field(default=None, description="region of an image of voxels")
     shape: Shape | None = Field(default=None, description="built-in shape")
     obstacle: Annotated[tuple[ObstacleTable, ...], FromList] = Field(
         default=(), description="solid bodies in a built-in shape, other than a bifurcation"
     )
     unit: PositiveLength | None = Field(default=None, description="length unit of the STL file; needed with `stl`")
-    origin: Point | None = Field(default=None, description="position of the site (0, 0, 0); only with `gmy` and `stl`")
+    origin: Point | None = Field(default=None, description="position of the site (0, 0, 0); not with `shape`")
     periodic: Annotated[tuple[Literal["x", "y", "z"], ...], FromList] = Field(
-        default=(), description="periodic axes of an STL vessel; its surface ends in planes perpendicular to them"
+        default=(), description="periodic axes of an STL vessel, which ends in planes perpendicular to them, or image"
     )
+
+    @property
+    def periodic_axes(self) -> tuple[bool, bool, bool]:
+        """Return whether the vessel is periodic along x, y and z by the key `periodic`."""
+        return "x" in self.periodic, "y" in self.periodic, "z" in self.periodic
 
     @model_validator(mode="after")
     def _one_source(self) -> Geometry:
-        source = self.exactly_one_of(("gmy", "stl", "shape"))
+        source = self.exactly_one_of(("gmy", "stl", "image", "shape"))
         if source == "stl" and self.unit is None:
             raise ValueError('the length unit of an STL file is unknown; add the key unit, such as "1 mm"')
         if source != "stl" and self.unit is not None:
             raise ValueError("the key unit is only allowed with stl")
-        if source != "stl" and self.periodic:
-            raise ValueError("the key periodic is only allowed with stl; built-in shapes have their own")
+        if source not in ("stl", "image") and self.periodic:
+            raise ValueError("the key periodic is only allowed with stl and image; built-in shapes have their own")
         if self.obstacle and (source != "shape" or isinstance(self.shape, Bifurcation)):
             raise ValueError("obstacle: needs shape = tube, duct, channel or box; put other bodies into the surface")
         if source == "shape" and self.origin is not None:
-            raise ValueError("the key origin is only allowed with gmy and stl; built-in shapes have a fixed position")
+            raise ValueError("the key origin is not allowed with shape; built-in shapes have a fixed position")
         return self
 
 

@@ -21,6 +21,7 @@ from seiche.case.flow.schemes import with_schemes
 from seiche.case.flow.units import CS2, LatticeUnits, step_of_mach, step_of_relaxation_time
 from seiche.case.flow.walls import wall_speeds, walls_of
 from seiche.case.flow.waveforms import WOMERSLEY_RANGE, womersley_number
+from seiche.case.images import folder_files
 from seiche.case.kind import Setup
 from seiche.errors import CaseError
 from seiche.flow.model import Bgk, Collision, FlowModel, Mrt, Precision, Regularised, Trt
@@ -79,10 +80,11 @@ class FlowSetup(Setup):
 
     @property
     def inputs(self) -> list[Path]:
-        """Return the input files: the case file and every string in its tables that names a file."""
+        """Return the input files: the case file, every string in its tables that names a file, and image folders."""
         source = Path(self.source)
-        strings = _strings(self.case.model_dump(exclude={"output"}))
-        return [source, *(path for path in (source.parent / string for string in strings) if _is_file(path))]
+        tables = self.case.model_dump(exclude={"output"})
+        files = [path for path in (source.parent / string for string in _strings(tables)) if _is_file(path)]
+        return [source, *files, *(file for file in folder_files(tables, source.parent) if file not in files)]
 
 
 def build_setup(case: FlowCase, vessel: FlowVessel, source: str) -> FlowSetup:

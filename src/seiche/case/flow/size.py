@@ -50,7 +50,7 @@ def sized_vessel(case: FlowCase, folder: Path, source: str) -> FlowVessel | None
 
     Raises CaseError for an invalid geometry and FormatError for an invalid file.
     """
-    if case.geometry.shape is None and case.geometry.stl is None:
+    if case.geometry.gmy is not None:
         return None
     spacing = case.geometry.spacing
     try:
@@ -98,8 +98,8 @@ def _size(case: FlowCase, folder: Path) -> _Size:
         loops = surface.boundary_loops()
         box = np.ptp(surface.vertices, axis=0).tolist() if len(surface.vertices) else [0.0, 0.0, 0.0]
         check_node_count(float(np.prod(np.maximum(np.array(box) / spacing, 1.0))))
-        periodic = ("x" in case.geometry.periodic, "y" in case.geometry.periodic, "z" in case.geometry.periodic)
-        return _Size(abs(surface.volume), surface.capped(loops).area, box, periodic, planes)
+        area = surface.capped(loops).area
+        return _Size(abs(surface.volume), area, box, case.geometry.periodic_axes, planes)
     check_spacing(shape, spacing)
     box = box_of(shape)
     x, y, z = box
