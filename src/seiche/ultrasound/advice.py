@@ -21,6 +21,8 @@ from seiche.ultrasound.source_stages import on_density
 MIN_PPW, ADVISED_PPW = 2.0, 4.0
 #: Phase error in radians across the grid above which the scheme is unsuitable.
 MAX_PHASE_ERROR = 0.1
+#: Error in a focus of an axisymmetric grid over the squared phase of a step (theory, section 15); its advised bound.
+_FOCUS_COEFFICIENT, FOCUS_ADVISED = 0.1, 0.01
 #: Fraction of the largest spectral amplitude from which a frequency is significant.
 _SIGNIFICANT_FRACTION = 0.1
 #: Bytes of the ring of one series (records.py).
@@ -87,6 +89,8 @@ def _at(problem: Problem, scheme: str, peak: float, highest: float) -> Iterator[
     )
     if points_per_wavelength(problem, peak) >= MIN_PPW:
         yield _phase(problem, scheme, peak)
+    if problem.outer_end is not None:
+        yield _focus(problem, peak)
     if problem.absorption is not None:
         errors = power_law_errors(problem.absorption, problem.sound_speed, peak)
         for name, value, bound in (
@@ -103,6 +107,21 @@ def _at(problem: Problem, scheme: str, peak: float, highest: float) -> Iterator[
                 remedy='use alpha_mode = "relaxation"',
                 source="theory/ultrasound.md#3-one-step-with-the-exact-correction",
             )
+
+
+def _focus(problem: Problem, frequency: float) -> Estimate:
+    """Return the estimate of the error in time in the focus of a bowl of f-number 1, from comparisons with O'Neil."""
+    phase_per_step = 2 * np.pi * frequency * problem.dt
+    value = _FOCUS_COEFFICIENT * phase_per_step**2
+    return Estimate(
+        name="relative error of the pressure in a focus",
+        value=value,
+        where=f"{frequency:.4g} Hz",
+        greatest=FOCUS_ADVISED,
+        effect="the k-space correction of an axisymmetric grid is exact for waves along the axis only",
+        remedy=f"use a time step of {problem.dt * np.sqrt(FOCUS_ADVISED / value):.2g} s" if value > 0 else "",
+        source="theory/ultrasound.md#15-axisymmetric-media-and-sources",
+    )
 
 
 def _phase(problem: Problem, scheme: str, frequency: float) -> Estimate:
@@ -136,8 +155,8 @@ def memory(
     """Return the bytes of a problem on a device; library transforms on a GPU share one work area."""
     real: Real = "float32" if precision == "float32" else "float64"
     size, points, dimensions = np.dtype(precision).itemsize, problem.points, problem.dimensions
-    half = points // problem.shape[-1] * (problem.shape[-1] // 2 + 1)
-    spectra = half * 2 * size * max(2, dimensions)
+    half = points // problem.shape[-1] * (problem.transform_shape[-1] // 2 + 1)
+    spectra = half * 2 * size * (max(2, dimensions) if problem.outer_end is None else 3)
     total = points * size * (1 + 2 * dimensions)
     fractional = problem.has_fractional_terms
     if scheme == "exact":
@@ -145,7 +164,9 @@ def memory(
     else:
         total += points * size * (1 + (problem.absorption is not None) + (problem.BonA is not None))
         total += spectra if fractional else 0
-    if parse_device(device).is_gpu and (fractional if scheme != "exact" else not has_lines(problem, real)):
+    if parse_device(device).is_gpu and (
+        fractional if scheme != "exact" else problem.outer_end is not None or not has_lines(problem, real)
+    ):
         total += half * 2 * size
     total += points * size * _arrays(problem, scheme)
     if problem.relaxation is not None:

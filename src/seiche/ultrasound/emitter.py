@@ -14,7 +14,7 @@ from seiche.errors import CaseError
 from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.numbers import real_numbers
 from seiche.ultrasound.problem import Field, MaskSource, Mode
-from seiche.ultrasound.shapes import Floats, Quadrature, Shape
+from seiche.ultrasound.shapes import Bowl, Disc, Floats, Quadrature, Shape
 
 #: Half width in points of the windowed sinc, and the shape of its Kaiser window: waves of four points per wavelength or
 #: more are reproduced to 2e-4, of three to 2e-3 (found by trying all positions between two points).
@@ -132,6 +132,9 @@ class Emitter:
 def quadrature_of(shape: Shape, grid: Grid, name: str, spacing: float | None = None) -> Quadrature:
     """Return the points of a shape about `spacing` (m) apart, by default a third of that of the grid.
 
+    On an axisymmetric grid these are points of the half plane: of the meridian of a bowl or disc on the axis, and of
+    any other shape in two dimensions, which stands for its surface of revolution.
+
     Raises:
         CaseError: an impossible shape, or one that is not inside the grid; the message begins with `name`.
     """
@@ -141,14 +144,18 @@ def quadrature_of(shape: Shape, grid: Grid, name: str, spacing: float | None = N
         size = shape.size()
         if not size <= (1 + 1e-9) * extent:  # before quadrature: metres instead of millimetres give too many points
             raise CaseError(f"a {kind} of {size:g} m does not lie inside the grid, whose diagonal is {extent:g} m")
-        quadrature = shape.quadrature(spacing or min(grid.spacings) / _POINTS_PER_SPACING)
+        spacing = spacing or min(grid.spacings) / _POINTS_PER_SPACING
+        if grid.symmetry is not None and isinstance(shape, Bowl | Disc):
+            quadrature = shape.meridian(spacing)
+        else:
+            quadrature = shape.quadrature(spacing)
     except CaseError as error:
         raise CaseError(f"{name}: {error}") from None
     except (TypeError, ValueError):
         raise CaseError(f"{name}: positions and lengths of a {kind} are not numbers") from None
     if quadrature.points.shape[1] != dimensions:
         raise CaseError(f"{name}: a {kind} in {quadrature.points.shape[1]} dimensions on a grid of {dimensions}")
-    indices = quadrature.points / grid.spacings + np.array([n // 2 for n in grid.shape])
+    indices = quadrature.points / grid.spacings + np.array(grid.origin)
     if not ((indices >= 0) & (indices <= np.array(grid.shape) - 1)).all():
         raise CaseError(f"{name}: a {kind} does not lie inside the grid")
     return quadrature
@@ -160,10 +167,14 @@ def weights_at(
     """Return indices (n,) in C order and weights (n,) on the grid of band-limited points at `positions` (m, D), eq. 27.
 
     Each point is spread over the 12 nearest points along every axis; contributions outside the grid are dropped. With
-    `staggered` the points of that axis are shifted by half a cell.
+    `staggered` the points of that axis are shifted by half a cell. On an axisymmetric grid the mirror images of the
+    points about the axis also contribute; those of a radial component, that is, a staggered radius, are negative.
     """
+    if grid.symmetry is not None:
+        sign = -1.0 if staggered == 1 else 1.0
+        positions, shares = np.concatenate([positions, positions * (1, -1)]), np.concatenate([shares, sign * shares])
     shape = np.array(grid.shape)
-    scaled = positions / grid.spacings + np.array([n // 2 for n in grid.shape])
+    scaled = positions / grid.spacings + np.array(grid.origin)
     if staggered is not None:
         scaled = scaled - 0.5 * (np.arange(len(shape)) == staggered)
     offsets = np.arange(1 - HALF_WIDTH, HALF_WIDTH + 1)

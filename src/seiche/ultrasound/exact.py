@@ -57,25 +57,33 @@ class ExactScheme:
 
     def _prepare(self) -> None:
         """Bind the work that contains transforms."""
-        state, dimensions, dt = self._state, self._state.problem.dimensions, self._state.problem.dt
-        work = state.work
-        components, last = work[:dimensions], work[dimensions - 1 : dimensions]
-        inverse = state.transforms.inverse(components)
-        forward_p = state.forward(state.p, last, 1)
-        forward_u = state.forward(state.u, components, dimensions)
-        fields = {"work": work, "kappa": self._kappa}
-        spec = registry.spectral_gradient(dimensions, state.precision)
-        gradient = state.bind_spectral(spec, **fields, derivative=self._forward_table)
-        spec = registry.spectral_divergence(dimensions, state.precision)
-        divergence = state.bind_spectral(spec, **fields, derivative=self._back_table)
-        self._gradient = [*forward_p, gradient, inverse]
-        self._divergence = {key: [*forward_u, divergence, inverse] for key in (False, True)}
+        state, dt = self._state, self._state.problem.dt
+        inverse = state.transforms.inverse(state.work[: state.problem.dimensions])
+        self._gradient = [*self._bind_gradient(), inverse]
+        divergence = self._bind_divergence()
+        self._divergence = {key: [*divergence, inverse] for key in (False, True)}
         self._velocity = {key: [self._bind_velocity(self._staggered_layer, dt)] for key in (False, True)}
         self._velocity_without_layer = [self._bind_velocity(self._no_layer, -dt / 2)]
         fractional = bind_power_law(state, self._medium)
         self._fractional = {key: fractional for key in (False, True)}
         self._density_and_pressure = [self._bind_density(finish_of(state))]
         self._density_alone = self._bind_density("store-rate")
+
+    def _bind_gradient(self) -> list[Bound]:
+        """Return the work from the pressure to the spectra of its derivatives."""
+        state, dimensions = self._state, self._state.problem.dimensions
+        forward = state.forward(state.p, state.work[dimensions - 1 : dimensions], 1)
+        spec = registry.spectral_gradient(dimensions, state.precision)
+        fields = {"work": state.work, "kappa": self._kappa, "derivative": self._forward_table}
+        return [*forward, state.bind_spectral(spec, **fields)]
+
+    def _bind_divergence(self) -> list[Bound]:
+        """Return the work from the velocity to the spectra of the derivatives of its components."""
+        state, dimensions = self._state, self._state.problem.dimensions
+        forward = state.forward(state.u, state.work[:dimensions], dimensions)
+        spec = registry.spectral_divergence(dimensions, state.precision)
+        fields = {"work": state.work, "kappa": self._kappa, "derivative": self._back_table}
+        return [*forward, state.bind_spectral(spec, **fields)]
 
     def _bind_velocity(self, layer: Any, dt: float) -> Bound:
         state = self._state

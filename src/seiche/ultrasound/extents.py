@@ -13,6 +13,7 @@ from seiche.kernels.registry.kspace_lines import fixed_transform, step_cost
 from seiche.ultrasound.local_basis import Part
 from seiche.ultrasound.numbers import largest_prime_factor
 from seiche.ultrasound.problem import Problem, Window
+from seiche.ultrasound.radial import OuterEnd, continued_points
 
 #: An extent may increase by a tenth, or by `_MIN_WIDENING` points, to one whose lines can be transformed.
 _WIDENING_DIVISOR, _MIN_WIDENING = 10, 4
@@ -28,18 +29,25 @@ def slow_extents(problem: Problem) -> tuple[str, ...]:
     """Return advice for the axes of a grid whose extents have a large prime factor; transforms of these are slow."""
     messages = []
     for name, extent in zip(problem.axes, problem.shape, strict=True):
-        prime = largest_prime_factor(extent)
+        end = problem.outer_end if problem.is_radial(name) else None
+        prime = _prime_of(extent, end)
         if prime > _LARGEST_PRIME:
             lower, upper = extent, extent
-            while lower > 1 and largest_prime_factor(lower) > _ADVISED_PRIME:
+            while lower > 2 and _prime_of(lower, end) > _ADVISED_PRIME:
                 lower -= 1
-            while largest_prime_factor(upper) > _ADVISED_PRIME:
+            while _prime_of(upper, end) > _ADVISED_PRIME:
                 upper += 1
+            period = "" if end is None else " in the period of the radius"
             messages.append(
-                f"{extent} points along {name}, absorbing layers included, have the prime factor {prime}, for which "
-                f"the transforms are slow; {lower} or {upper} points would be faster"
+                f"{extent} points along {name}, absorbing layers included, have the prime factor {prime}{period}, for "
+                f"which the transforms are slow; {lower} or {upper} points would be faster"
             )
     return tuple(messages)
+
+
+def _prime_of(extent: int, end: OuterEnd | None) -> int:
+    """Return the largest prime factor of the points of a transform along an axis, a radius if it has an outer `end`."""
+    return largest_prime_factor(extent if end is None else continued_points(extent, end))
 
 
 def line_precision(options: Mapping[str, Any]) -> Real | None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import CaseError
 from seiche.ultrasound.numbers import one_number, real_numbers, whole_number
+from seiche.ultrasound.radial import OUTER_ENDS, OuterEnd
 
 #: Maximum number of points.
 _MAX_POINTS = 1 << 48
@@ -25,12 +27,18 @@ class Grid:
         spacing: metres between points, one number or one per axis.
         dt: seconds; see `with_time`.
         steps: number of time steps.
+        symmetry: "axisymmetric" for a half plane of two axes: x along the axis of symmetry, and the radius y, whose
+            first point lies on that axis.
+        outer_end: condition at the largest radius of an axisymmetric grid, behind the absorbing layer: "rigid" (the
+            velocity is zero) or "pressure-release" (the pressure is zero, k-Wave's default; twice the work).
     """
 
     shape: tuple[int, ...]
     spacing: tuple[float, ...] | float
     dt: float | None = None
     steps: int | None = None
+    symmetry: Literal["axisymmetric"] | None = None
+    outer_end: OuterEnd = "rigid"
 
     def __post_init__(self) -> None:
         """Convert shape and spacing to tuples; raise CaseError for values out of range."""
@@ -40,6 +48,12 @@ class Grid:
         if not 1 <= len(shape) <= 3:
             raise CaseError(f"grid.shape: {len(shape)} axes; expected 1, 2 or 3")
         shape = tuple(whole_number("grid.shape", n) for n in shape)
+        if self.symmetry not in (None, "axisymmetric"):
+            raise CaseError(f"grid.symmetry: {self.symmetry!r} is not axisymmetric")
+        if self.outer_end not in OUTER_ENDS:
+            raise CaseError(f"grid.outer_end: {self.outer_end!r} is not {' or '.join(OUTER_ENDS)}")
+        if self.symmetry is not None and len(shape) != 2:
+            raise CaseError(f"grid.symmetry: an axisymmetric grid has 2 axes, not {len(shape)}")
         if min(shape) < 2:
             raise CaseError(f"grid.shape: {shape} has an axis of fewer than 2 points")
         if prod(shape) > _MAX_POINTS:
@@ -72,7 +86,7 @@ class Grid:
         return ("x", "y", "z")[: len(self.shape)]
 
     def positions(self, axis: str) -> npt.NDArray[np.float64]:
-        """Return the coordinates along an axis, m; the origin is at point n // 2.
+        """Return the coordinates along an axis, m, relative to its `origin`.
 
         Raises:
             CaseError: the grid has no such axis.
@@ -80,8 +94,16 @@ class Grid:
         if axis not in self.axes:
             raise CaseError(f"axis: {axis!r} is not one of {', '.join(self.axes)}")
         number = self.axes.index(axis)
-        points = self.shape[number]
-        return np.asarray((np.arange(points) - points // 2) * self.spacings[number], np.float64)
+        return np.asarray((np.arange(self.shape[number]) - self.origin[number]) * self.spacings[number], np.float64)
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """Return the index of the point with coordinate zero along each axis: n // 2, and 0 along a radius."""
+        return tuple(0 if self.is_radial(axis) else n // 2 for axis, n in zip(self.axes, self.shape, strict=True))
+
+    def is_radial(self, axis: str) -> bool:
+        """Return whether an axis is the radius of an axisymmetric grid."""
+        return self.symmetry is not None and axis == self.axes[-1]
 
     def with_time(self, sound_speed: npt.ArrayLike, *, end: float | None = None, cfl: float = 0.3) -> Grid:
         """Return the grid with a time step and the number of steps up to `end` seconds.

@@ -112,6 +112,9 @@ def on_grid(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Field:
     return float(array.ravel()[0]) if (array == array.ravel()[0]).all() else array
 
 
+#: The largest eigenvalue of the radial operator exceeds that of a Cartesian axis by up to this number divided by the
+#: number of points (theory, section 15).
+_RADIAL_EXCESS = 1.3
 #: Courant numbers up to which axis-wise schemes are stable in one, two and three dimensions.
 _CFL_LIMITS = {"separable": (0.87, 0.61, 0.50), "local4": (1.10, 0.78, 0.63)}
 
@@ -130,6 +133,8 @@ def longest_time_step(problem: Problem, scheme: str = "exact") -> float:
 
 def _limit_of_losses(problem: Problem) -> float:
     highest = float(np.max(problem.sound_speed))
+    if problem.outer_end is not None:
+        highest *= float(np.sqrt(1 + _RADIAL_EXCESS / problem.shape[-1]))
     wave_number = float(np.sqrt(sum((np.pi / d) ** 2 for d in problem.spacing)))
     reference = problem.reference_speed
     absorption = problem.absorption

@@ -75,7 +75,7 @@ def staggered_derivative(points: int, spacing: float, sign: int) -> npt.NDArray[
 
 
 def shift_table(problem: Problem) -> npt.NDArray[np.complex128]:
-    """Return exp(-i k d/2) / N: half a cell back, from staggered points to the grid's (eq. 19)."""
+    """Return exp(-i k d/2) / N along the axes one after another: half a cell back, to the grid's points (eq. 19)."""
     tables: list[npt.NDArray[np.complex128]] = [np.ones(1, np.complex128)] * (3 - problem.dimensions)
     for axis, (spacing, points) in enumerate(zip(problem.spacing, problem.transform_shape, strict=True)):
         table = np.asarray(np.exp(-0.5j * _numbers(problem, axis) * spacing), np.complex128)
@@ -131,7 +131,8 @@ def pml_table(problem: Problem, *, staggered: bool) -> Real:
         table, size = np.zeros(points), layer.size
         if size:
             i = np.arange(1, size + 1) + shift
-            table[:size] = ((size + 1 - i) / size) ** 4
+            if not problem.is_radial(problem.axes[axis]):
+                table[:size] = ((size + 1 - i) / size) ** 4
             table[points - size :] = (i / size) ** 4
         strength = layer.alpha * problem.reference_speed / spacing * problem.dt / 2
         factors = np.exp(-strength * table)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import CaseError
+from seiche.ultrasound.radial import OUTER_ENDS, OuterEnd, continued_points
 from seiche.ultrasound.relaxation import Relaxation
 
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]
@@ -45,7 +46,10 @@ class Absorption:
 
 @dataclass(frozen=True)
 class Pml:
-    """An absorbing layer of `size` points at both ends of an axis, of strength `alpha` (nepers per point)."""
+    """An absorbing layer of `size` points at both ends of an axis, of strength `alpha` (nepers per point).
+
+    Along a radial axis it is at the outer end only.
+    """
 
     size: int
     alpha: float
@@ -123,6 +127,8 @@ class Problem:
         sources: signals at points.
         window: position in a larger grid, one entry per axis; absorbing layers are those of the larger grid.
         share: this rank's part of the spectrum of that larger grid, where transforms cover it (slabs.py).
+        outer_end: of an axisymmetric problem, the condition at the outer end of its second axis. This axis is the
+            radius; its first point lies on the axis of symmetry. None for Cartesian axes.
     """
 
     axes: tuple[str, ...]
@@ -142,18 +148,23 @@ class Problem:
     sources: tuple[MaskSource, ...] = ()
     window: tuple[Window, ...] | None = None
     share: Share | None = None
+    outer_end: OuterEnd | None = None
 
     def __post_init__(self) -> None:
         """Raise CaseError for a value outside its range."""
         dimensions = len(self.axes)
         if not 1 <= dimensions <= 3 or {len(self.shape), len(self.spacing), len(self.pml)} != {dimensions}:
             raise CaseError(f"grid: {self.shape} points, {self.spacing} m and axes {self.axes} are inconsistent")
+        if self.outer_end is not None:
+            self._check_axisymmetric()
         for name, points, spacing, layer in zip(self.axes, self.whole_shape, self.spacing, self.pml, strict=True):
             if points < 2:
                 raise CaseError(f"grid: {points} points along {name}; expected at least 2")
             _positive(f"grid: spacing along {name}", spacing)
-            if layer.size < 0 or 2 * layer.size > points:
-                raise CaseError(f"pml_size: {layer.size} along {name} is not between 0 and half of {points} points")
+            ends = 1 if self.is_radial(name) else 2
+            if layer.size < 0 or ends * layer.size > points:
+                most = "half of " if ends == 2 else ""
+                raise CaseError(f"pml_size: {layer.size} along {name} is not between 0 and {most}{points} points")
             if not (np.isfinite(layer.alpha) and layer.alpha >= 0):
                 raise CaseError(f"pml_alpha: {layer.alpha} along {name} is not a number >= 0")
         if self.points >= MAX_POINTS:
@@ -195,7 +206,13 @@ class Problem:
     @property
     def transform_shape(self) -> tuple[int, ...]:
         """Return the points of a transform along each axis."""
+        if self.outer_end is not None:
+            return (self.shape[0], continued_points(self.shape[1], self.outer_end))
         return self.shape if self.share is None else self.whole_shape
+
+    def is_radial(self, axis: str) -> bool:
+        """Return whether an axis is the radius of an axisymmetric problem."""
+        return self.outer_end is not None and axis == self.axes[-1]
 
     @property
     def points(self) -> int:
@@ -206,6 +223,14 @@ class Problem:
     def stored_samples(self) -> int:
         """Return the number of samples of all signals."""
         return sum(source.samples.size for source in self.sources)
+
+    def _check_axisymmetric(self) -> None:
+        if self.outer_end not in OUTER_ENDS:
+            raise CaseError(f"grid.outer_end: {self.outer_end!r} is not {' or '.join(OUTER_ENDS)}")
+        if self.dimensions != 2:
+            raise CaseError(f"grid.symmetry: an axisymmetric grid has 2 axes, not {self.dimensions}")
+        if self.shape[1] < 3:
+            raise CaseError(f"grid.shape: {self.shape[1]} points along the radius; expected at least 3")
 
     def _check_shape(self, name: str, shape: tuple[int, ...]) -> None:
         if shape and shape != self.shape:

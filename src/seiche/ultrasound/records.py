@@ -206,10 +206,13 @@ class Recorder:
         component = state.problem.axes.index(axis)
         shift = state.cached("shift", lambda: state.upload(operators.shift_table(state.problem)))
         spectrum = state.work[0:1]
-        source = state.u[component : component + 1].reshape(1, *state.extents)
+        source = state.u[component : component + 1]
         grid_axis = 3 - state.problem.dimensions + component
+        continued = state.continued(source, spectrum, state.parity_of(axis))
+        forward = state.transforms.forward(None if continued else source.reshape(1, *state.extents), spectrum)
         return [
-            state.transforms.forward(source, spectrum),
+            *continued,
+            forward,
             state.bind_spectral(registry.spectral_shift(grid_axis, state.precision), spectrum=spectrum, shift=shift),
             state.transforms.inverse(spectrum),
         ]

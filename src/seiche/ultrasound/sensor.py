@@ -112,7 +112,7 @@ class Sensor:
         positions = np.atleast_2d(real_numbers("sensor.positions", self.positions))
         if positions.ndim != 2 or positions.shape[1] != dimensions:
             raise CaseError(f"sensor.positions: shape {positions.shape} is not (n, {dimensions})")
-        scaled = positions / grid.spacings + np.array([n // 2 for n in grid.shape])
+        scaled = positions / grid.spacings + np.array(grid.origin)
         if not ((scaled >= 0) & (scaled <= np.array(grid.shape) - 1)).all():
             raise CaseError("sensor.positions: a position lies outside the grid")
         lower = np.minimum(np.floor(scaled).astype(np.int64), np.array(grid.shape) - 2)

@@ -93,6 +93,18 @@ class Bowl(_Curved):
         shares = (2 * np.pi * self.radius**2 * np.sin(angles) * weights / counts)[ring]
         return Quadrature(np.asarray(self.position) + self.radius * (axis - normals), shares, normals, 2)
 
+    def meridian(self, spacing: float) -> Quadrature:
+        """Return Gauss points in the polar angle of the arc whose surface of revolution is the bowl, (x, radius).
+
+        Position and focus are (x, 0), on the axis of symmetry.
+        """
+        half_angle = _half_angle("bowl", self.radius, self.diameter)
+        axis = _axial_direction("bowl", self.position, self.focus)
+        angles, weights = _gauss(0.0, half_angle, self.radius, spacing)
+        normals = np.cos(angles)[:, None] * axis - np.sin(angles)[:, None] * np.array([0.0, 1.0])
+        points = np.asarray(self.position) + self.radius * (axis - normals)
+        return Quadrature(points, self.radius * weights, normals, 1)
+
 
 @dataclass(frozen=True)
 class Disc:
@@ -125,6 +137,15 @@ class Disc:
         )
         shares = (2 * np.pi * radii * weights / np.bincount(ring))[ring]
         return Quadrature(points, shares, np.broadcast_to(axis, points.shape), 2)
+
+    def meridian(self, spacing: float) -> Quadrature:
+        """Return Gauss points of the radius whose surface of revolution is the disc; position and focus are (x, 0)."""
+        if not self.diameter > 0:
+            raise CaseError(f"disc: diameter {self.diameter:g} m is not positive")
+        axis = _axial_direction("disc", self.position, self.focus)
+        radii, weights = _gauss(0.0, self.diameter / 2, 1.0, spacing)
+        points = np.asarray(self.position) + radii[:, None] * np.array([0.0, 1.0])
+        return Quadrature(points, weights, np.broadcast_to(axis, points.shape), 1)
 
 
 @dataclass(frozen=True)
@@ -220,6 +241,14 @@ def _direction(name: str, position: Vector, focus: Vector, dimensions: int) -> F
     if not length > 0:
         raise CaseError(f"{name}: position and focus are the same point, {position}")
     return np.asarray(towards / length)
+
+
+def _axial_direction(name: str, position: Vector, focus: Vector) -> Floats:
+    """Return the unit vector from a position to a focus, both (x, 0) on the axis of an axisymmetric grid."""
+    direction = _direction(name, position, focus, 2)
+    if position[1] != 0 or focus[1] != 0:
+        raise CaseError(f"{name}: position {position} and focus {focus} are not on the axis of symmetry, (x, 0)")
+    return direction
 
 
 def _half_angle(name: str, radius: float, diameter: float) -> float:

@@ -24,7 +24,7 @@ from seiche.ultrasound.problem import MAX_POINTS, Field, Pml, Problem
 from seiche.ultrasound.records import Harmonics, Request, components_of, half_step_later
 from seiche.ultrasound.sensor import Sensor
 from seiche.ultrasound.solver import UltrasoundSolver
-from seiche.ultrasound.source import Source, smoothed
+from seiche.ultrasound.source import Source, smoothed, smoothed_about_axis
 
 #: Points of the absorbing layer by number of dimensions, and its strength.
 PML_SIZES, PML_ALPHA = {1: 20, 2: 20, 3: 10}, 2.0
@@ -32,11 +32,15 @@ PML_SIZES, PML_ALPHA = {1: 20, 2: 20, 3: 10}, 2.0
 
 @dataclass(frozen=True)
 class Layers:
-    """Absorbing layers: size and strength along each axis, and whether they are inside the grid."""
+    """Absorbing layers: size and strength along each axis, and whether they are inside the grid.
+
+    Along the axes in `radial` the layer is at the outer end only.
+    """
 
     sizes: tuple[int, ...]
     alphas: tuple[float, ...]
     inside: bool
+    radial: tuple[bool, ...]
 
     @classmethod
     def of(
@@ -53,14 +57,35 @@ class Layers:
             raise CaseError(f"pml_size, pml_alpha: {size} and {alpha} are not one number for each of {dimensions} axes")
         if min(sizes) < 0:
             raise CaseError(f"pml_size: {min(sizes)} is negative")
-        if not inside and math.prod(n + 2 * m for n, m in zip(grid.shape, sizes, strict=True)) >= MAX_POINTS:
+        layers = cls(sizes, alphas, inside, tuple(grid.is_radial(axis) for axis in grid.axes))
+        if math.prod(layers.enlarged(grid.shape)) >= MAX_POINTS > math.prod(grid.shape):
             raise CaseError(f"pml_size: with layers of {size} points outside, the grid has {MAX_POINTS} or more")
-        return cls(sizes, alphas, inside)
+        return layers
 
     @property
-    def outside(self) -> tuple[int, ...]:
-        """Return the number of points added at both ends of each axis."""
-        return (0,) * len(self.sizes) if self.inside else self.sizes
+    def outside(self) -> tuple[tuple[int, int], ...]:
+        """Return the number of points added before the first and after the last point of each axis."""
+        if self.inside:
+            return ((0, 0),) * len(self.sizes)
+        return tuple((0 if radial else size, size) for size, radial in zip(self.sizes, self.radial, strict=True))
+
+    def enlarged(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of a grid with the layers outside it."""
+        return tuple(n + sum(added) for n, added in zip(shape, self.outside, strict=True))
+
+    def grid_slices(self, shape: tuple[int, ...]) -> tuple[slice, ...]:
+        """Return the part of an enlarged grid of `shape` that is the grid of the user."""
+        return tuple(slice(before, n - after) for n, (before, after) in zip(shape, self.outside, strict=True))
+
+    def layer_depths(self, points: npt.NDArray[np.float64], shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+        """Return the distance in points (n,) of indices (n, D) in the grid from the nearest layer; negative inside."""
+        distances = []
+        for axis, (n, size, radial) in enumerate(zip(shape, self.sizes, self.radial, strict=True)):
+            width = size if self.inside else 0
+            distances.append(n - 1 - width - points[:, axis])
+            if not radial:
+                distances.append(points[:, axis] - width)
+        return np.asarray(np.min(distances, axis=0))
 
 
 def simulate(
@@ -163,7 +188,7 @@ def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, sm
     shape, grow = grid.shape, layers.outside
 
     def enlarged(value: Field) -> Field:
-        return np.pad(value, [(n, n) for n in grow], mode="edge") if np.ndim(value) else value
+        return np.pad(value, grow, mode="edge") if np.ndim(value) else value
 
     speed = on_grid("medium.sound_speed", medium.sound_speed, shape)
     absorption, relaxation = medium.absorption(shape), medium.relaxation(shape)
@@ -174,7 +199,7 @@ def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, sm
             if (unrelaxed_speed == unrelaxed_speed.ravel()[0]).all()
             else unrelaxed_speed
         )
-        relaxation = replace(relaxation, labels=np.pad(relaxation.labels, [(n, n) for n in grow], mode="edge"))
+        relaxation = replace(relaxation, labels=np.pad(relaxation.labels, grow, mode="edge"))
     if absorption is not None:
         absorption = replace(absorption, alpha_coeff=enlarged(absorption.alpha_coeff))
     reference = float(np.max(speed))
@@ -187,15 +212,15 @@ def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, sm
             raise CaseError(f"source.p0: shape {pressure.shape} is not the grid's {shape}")
         if not np.isfinite(pressure).all():
             raise CaseError("source.p0: not every value is a finite number")
-        pressure = np.pad(pressure, [(n, n) for n in grow])
+        pressure = np.pad(pressure, grow)
         if smooth_p0:
-            pressure = smoothed(pressure)
+            pressure = smoothed(pressure) if grid.symmetry is None else smoothed_about_axis(pressure)
     sources = source.on(grid, speed)
     if pressure is None and not sources:
         raise CaseError("source: has neither p0 nor a signal p, ux, uy or uz")
     return Problem(
         axes=grid.axes,
-        shape=tuple(n + 2 * m for n, m in zip(shape, grow, strict=True)),
+        shape=layers.enlarged(shape),
         spacing=grid.spacings,
         dt=grid.dt,
         steps=grid.steps,
@@ -208,7 +233,8 @@ def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, sm
         relaxation=relaxation,
         pml=tuple(Pml(size, alpha) for size, alpha in zip(layers.sizes, layers.alphas, strict=True)),
         initial_pressure=pressure,
-        sources=tuple(replace(source, points=_enlarged_indices(source.points, shape, grow)) for source in sources),
+        sources=tuple(replace(source, points=_enlarged_indices(source.points, shape, layers)) for source in sources),
+        outer_end=None if grid.symmetry is None else grid.outer_end,
     )
 
 
@@ -224,30 +250,26 @@ def _staggered(medium: Medium, grid: Grid, enlarged: Callable[[Field], Field]) -
     return tuple(enlarged(on_grid("medium.staggered_density", density, grid.shape)) for density in densities)
 
 
-def _enlarged_indices(
-    points: npt.NDArray[np.int64], shape: tuple[int, ...], grow: tuple[int, ...]
-) -> npt.NDArray[np.int64]:
-    """Return indices in the grid enlarged at both ends."""
-    if not any(grow):
+def _enlarged_indices(points: npt.NDArray[np.int64], shape: tuple[int, ...], layers: Layers) -> npt.NDArray[np.int64]:
+    """Return indices in the grid with the layers outside it."""
+    if layers.enlarged(shape) == shape:
         return points
     indices = np.unravel_index(points, shape)
-    enlarged_shape = tuple(n + 2 * m for n, m in zip(shape, grow, strict=True))
-    shifted = tuple(index + m for index, m in zip(indices, grow, strict=True))
-    return np.asarray(np.ravel_multi_index(shifted, enlarged_shape), np.int64)
+    shifted = tuple(index + before for index, (before, _) in zip(indices, layers.outside, strict=True))
+    return np.asarray(np.ravel_multi_index(shifted, layers.enlarged(shape)), np.int64)
 
 
 def request_of(grid: Grid, sensor: Sensor, layers: Layers) -> Request:
     """Return the request of a sensor to the solver."""
     assert grid.steps is not None
     points, nodes = sensor.points(grid), sensor.nodes(grid)
-    grow = layers.outside
     quantities = [name for name in sensor.record if not name.endswith("_final") and name not in ("I", "I_avg")]
     if {"I", "I_avg"} & set(sensor.record):
         quantities += ["p", "u_non_staggered"]
     window = sensor.frequency_window or (sensor.first, grid.steps)
     return Request(
-        points=None if points is None else _enlarged_indices(points, grid.shape, grow),
-        nodes=None if nodes is None else _enlarged_indices(nodes[0], grid.shape, grow),
+        points=None if points is None else _enlarged_indices(points, grid.shape, layers),
+        nodes=None if nodes is None else _enlarged_indices(nodes[0], grid.shape, layers),
         weights=None if nodes is None else nodes[1],
         quantities=tuple(dict.fromkeys(quantities)),
         first=sensor.first,
@@ -258,7 +280,7 @@ def request_of(grid: Grid, sensor: Sensor, layers: Layers) -> Request:
 def results_of(solver: UltrasoundSolver, sensor: Sensor, layers: Layers) -> dict[str, npt.NDArray[Any]]:
     """Return the records of a finished solver, on every rank (collective)."""
     recorder, axes = solver.recorder, solver.problem.axes
-    inside = tuple(slice(m, n - m) for n, m in zip(solver.problem.shape, layers.outside, strict=True))
+    inside = layers.grid_slices(solver.problem.shape)
     results: dict[str, npt.NDArray[Any]] = {}
     series = {name: recorder.series(name) for name in recorder.series_names()}
     for name in sensor.record:

@@ -28,6 +28,7 @@ from seiche.solver import Health, RowSet, SolverBase, State
 from seiche.solver.replay import Replay
 from seiche.solver.state import check_row_shapes
 from seiche.ultrasound.axis_wise import AxisWiseScheme
+from seiche.ultrasound.axisymmetric import AxisymmetricScheme
 from seiche.ultrasound.exact import ExactScheme
 from seiche.ultrasound.exact_lines import ExactLinesScheme, has_lines
 from seiche.ultrasound.gathered import Records, check_rank_support
@@ -97,6 +98,8 @@ class UltrasoundSolver(SolverBase):
         self.world, request = world or World.serial(), record or Request()
         decomposition = decomposition or Decomposition()
         _refuse_unknown(precision, scheme, request, transforms)
+        if problem.outer_end is not None:
+            check_axisymmetric_support(scheme, self.world.size if decomposition.basis is None else 2, transforms)
         if self.world.size > 1 or decomposition.basis is not None:
             check_rank_support(request)
         threads = self.world.threads(threads)
@@ -126,6 +129,8 @@ class UltrasoundSolver(SolverBase):
 
     def _open_scheme(self, transforms: str) -> ExactScheme | AxisWiseScheme:
         state, problem = self._state, self._partition.problem
+        if problem.outer_end is not None:
+            return AxisymmetricScheme(state)
         if self.scheme != "exact":
             fixed = self.backend.prefers_fused_transforms if transforms == "auto" else transforms == "lines"
             if isinstance(state.local, Slabs):
@@ -325,6 +330,16 @@ class UltrasoundSolver(SolverBase):
         for stage in self._scheme.after_restore():
             stage.action()
         self.step = state.step
+
+
+def check_axisymmetric_support(scheme: str, ranks: int, transforms: str = "library") -> None:
+    """Raise CaseError for options that an axisymmetric problem does not support."""
+    if scheme != "exact":
+        raise CaseError(f"scheme: an axisymmetric grid requires the exact scheme, not {scheme!r}")
+    if ranks > 1:
+        raise CaseError("grid.symmetry: an axisymmetric grid requires a single rank")
+    if transforms == "lines":
+        raise CaseError('transforms: an axisymmetric grid requires "library", not "lines"')
 
 
 def _refuse_unknown(precision: str, scheme: str, request: Request, transforms: str) -> None:

@@ -181,3 +181,9 @@ def smoothed(field: npt.ArrayLike) -> npt.NDArray[np.float64]:
     smooth = np.fft.ifftn(np.fft.fftn(array) * window).real
     maximum, smooth_maximum = np.abs(array).max(), np.abs(smooth).max()
     return np.asarray(smooth * (maximum / smooth_maximum if smooth_maximum > 0 else 1.0))
+
+
+def smoothed_about_axis(field: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return the same for a field of an axisymmetric grid, which is continued symmetrically about the axis."""
+    array = np.asarray(field, np.float64)
+    return smoothed(np.concatenate([array[:, :0:-1], array], axis=1))[:, array.shape[1] - 1 :]

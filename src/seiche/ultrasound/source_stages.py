@@ -95,8 +95,10 @@ class SourceStages:
     def _corrected_mask(self, source: MaskSource) -> Array:
         """Return F^-1[cos(a) F w] (points,) for the weights w at the source's points; equal masks are shared."""
         state = self._state
+        parity = state.parity_of(source.quantity)
         for former_source, mask in self._masks:
-            if former_source.points is source.points and former_source.weights is source.weights:
+            same_points = former_source.points is source.points and former_source.weights is source.weights
+            if same_points and state.parity_of(former_source.quantity) == parity:
                 return mask
         weights = np.ones(source.points.size) if source.weights is None else source.weights
         clock = state.backend.zeros(1, np.int64)
@@ -130,6 +132,7 @@ class SourceStages:
                 distance=0,
                 fields=1,
             ),
+            *state.continued(None, spectrum, state.parity_of(source.quantity)),
             state.transforms.forward(None, spectrum),
             state.bind_spectral(registry.spectral_filter(state.precision), spectrum=spectrum, factor=self._kappa),
             state.transforms.inverse(spectrum),

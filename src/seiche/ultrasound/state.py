@@ -14,9 +14,11 @@ from seiche.backend import Array, Backend
 from seiche.backend.transforms import Transforms
 from seiche.errors import BackendUnavailable
 from seiche.kernels.registry import KernelSpec, Real
+from seiche.kernels.registry.kspace_radial import continue_rows
 from seiche.observe.stage import Messages, Stage
 from seiche.ultrasound import operators
 from seiche.ultrasound.problem import Field, Problem
+from seiche.ultrasound.radial import Parity, continuation, first_continued
 
 Bound = Callable[[], None]
 
@@ -88,7 +90,7 @@ class DeclaredTransforms:
 
 
 #: Kernels that declare bytes for each complex number of a spectrum, and those that declare them for a batch of lines.
-_PER_COMPLEX = ("kspace/derivatives.hpp", "kspace/shift.hpp", "kspace/fractional.hpp")
+_PER_COMPLEX = ("kspace/derivatives.hpp", "kspace/shift.hpp", "kspace/fractional.hpp", "kspace/radial.hpp")
 _PER_BATCH = ("kspace/row_lines.hpp", "kspace/row_relaxing.hpp", "kspace/spectral_lines.hpp")
 
 
@@ -139,7 +141,7 @@ class DeviceState:
         self.backend, self.problem, self.real, self.local = backend, problem, np.dtype(real), local
         self.precision: Real = "float32" if self.real == np.float32 else "float64"
         self.extents = operators.padded_shape(problem)
-        half = self.extents[2] // 2 + 1
+        half = problem.transform_shape[-1] // 2 + 1 if problem.outer_end is not None else self.extents[2] // 2 + 1
         self.row_count = self.extents[0] * self.extents[1]
         planes, middle, numbers = operators.spectral_shape(problem)
         self.spectral_count = planes * middle
@@ -173,6 +175,8 @@ class DeviceState:
         On a part of a larger grid the overlaps are filled first, and the fields are tapered to zero over them.
         """
         overlaps = None if self.local is None else self.local.overlaps
+        if self.problem.outer_end is not None:
+            return self._forward_continued(fields, spectra, components)
         if overlaps is None:
             volumes = None if fields is None else fields.reshape(components, *self.extents)
             return [self.transforms.forward(volumes, spectra)]
@@ -192,22 +196,59 @@ class DeviceState:
             work += [finish, taper, transform]
         return work
 
+    def _forward_continued(self, fields: Array | None, spectra: Array, components: int) -> list[Bound]:
+        """Return the transform of even fields on an axisymmetric grid."""
+        targets = [spectra[k : k + 1] for k in range(components)]
+        sources = [None] * components if fields is None else list(fields.reshape(components, -1))
+        continued = [
+            action for source, target in zip(sources, targets, strict=True) for action in self.continued(source, target)
+        ]
+        return [*continued, self.transforms.forward(None, spectra)]
+
+    def continued(self, field: Array | None, spectrum: Array, parity: Parity = "even") -> list[Bound]:
+        """Return the work that continues a field beyond the ends of a radial axis, into the padded rows of a spectrum.
+
+        Without a field, the padded rows themselves are continued. On a Cartesian grid there is no work.
+        """
+        problem = self.problem
+        if problem.outer_end is None:
+            return []
+        points = problem.shape[-1]
+        index, factor = continuation(points, problem.outer_end, parity)
+        if parity == "quotient":
+            factor = factor / ((index + 0.5) * problem.spacing[-1])
+        members: dict[str, Any] = {
+            "index": self.cached(f"{parity} index", lambda: self.backend.upload(index)),
+            "factor": self.cached(f"{parity} factor", lambda: self.upload(factor)),
+        }
+        first = first_continued(points, problem.outer_end, parity) if field is None else 0
+        stride = 2 * self.rows["half"] if field is None else points
+        source = spectrum if field is None else field
+        members |= {"rows": self.rows, "row_stride": stride, "first": first, "period": len(index)}
+        return [self.bind(continue_rows(self.precision), field=source, padded=spectrum, **members)]
+
+    def parity_of(self, quantity: str) -> Parity:
+        """Return the symmetry of a quantity about the axis of an axisymmetric grid: "p" or the axis of a velocity."""
+        return "odd" if self.problem.is_radial(quantity) else "even"
+
     @property
     def transforms(self) -> DeclaredTransforms:
-        """Return the transforms over the whole grid."""
+        """Return the transforms over the whole grid; on an axisymmetric one, over the period of the radial axis."""
         if self._transforms is None:
             local = self.local
-            transforms = (
-                self.backend.transforms(self.extents, self.real.name) if local is None else local.transforms(self)
-            )
+            extents = (*self.extents[:2], self.problem.transform_shape[-1]) if local is None else self.extents
+            transforms = self.backend.transforms(extents, self.real.name) if local is None else local.transforms(self)
             self._transforms = DeclaredTransforms(transforms)
         return self._transforms
 
     @property
     def work(self) -> Array:
-        """Return the work spectra, at least two and one per component: (n, *half shape). Any stage overwrites them."""
+        """Return the work spectra (n, *half shape): at least two, and one per component or three if axisymmetric.
+
+        Any stage overwrites them.
+        """
         if self._work is None:
-            count = max(2, self.problem.dimensions)
+            count = max(2, self.problem.dimensions) if self.problem.outer_end is None else 3
             self._work = self.backend.zeros((count, *self.transforms.spectrum_shape), self.transforms.complex)
         return self._work
 

@@ -156,7 +156,7 @@ class ResultFile(Final):
         setup, grid = self._setup, self._setup.grid
         panels = []
         if setup.problem.initial_pressure is not None:
-            inside = tuple(slice(m, n - m) for n, m in zip(setup.problem.shape, setup.layers.outside, strict=True))
+            inside = setup.layers.grid_slices(setup.problem.shape)
             start = middle_slice(setup.problem.initial_pressure[inside])
             panels.append(Panel("initial pressure", "Pa", start))
         fields = {

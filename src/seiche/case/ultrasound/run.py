@@ -69,7 +69,7 @@ class UltrasoundCaseRun(CaseRun):
         setup, points = self.setup, self.setup.grid
         axes, shape = tuple(points.axes), tuple(points.shape)
         coordinates = {axis: Labelled(np.asarray(points.positions(axis)), (axis,), "m") for axis in axes}
-        inside = tuple(slice(m, n - m) for n, m in zip(setup.problem.shape, setup.layers.outside, strict=True))
+        inside = setup.layers.grid_slices(setup.problem.shape)
         arrays = {}
         for name in names or self.default_fields:
             values = self._whole(name)

@@ -160,7 +160,7 @@ def _problem(case: UltrasoundCase, grid: Grid, medium: Medium, layers: Layers) -
     sources, delayed_samples = _sources(case, grid, float(np.min(speed)))
     return SizedProblem(
         axes=grid.axes,
-        shape=tuple(n + 2 * m for n, m in zip(grid.shape, layers.outside, strict=True)),
+        shape=layers.enlarged(grid.shape),
         spacing=grid.spacings,
         dt=grid.dt,
         steps=grid.steps,
@@ -174,6 +174,7 @@ def _problem(case: UltrasoundCase, grid: Grid, medium: Medium, layers: Layers) -
         absorption=medium.absorption(classes),
         relaxation=relaxation,
         pml=tuple(Pml(size, alpha) for size, alpha in zip(layers.sizes, layers.alphas, strict=True)),
+        outer_end=None if grid.symmetry is None else grid.outer_end,
         sources=sources,
         delayed_samples=delayed_samples,
     )

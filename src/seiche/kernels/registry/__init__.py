@@ -11,7 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import dg, flow, halo, ibm, kspace, kspace_lines, kspace_passes, kspace_ranks, membrane, reduce, resident
+from . import (
+    dg,
+    flow,
+    halo,
+    ibm,
+    kspace,
+    kspace_lines,
+    kspace_passes,
+    kspace_radial,
+    kspace_ranks,
+    membrane,
+    reduce,
+    resident,
+)
 from .spec import CPP_TYPE, KernelSpec, Member, Members, Real, Store, grouped
 
 __all__ = ["CPP_TYPE", "KernelSpec", "Member", "Members", "Real", "Store", "grouped"]
@@ -19,8 +32,8 @@ __all__ = ["CPP_TYPE", "KernelSpec", "Member", "Members", "Real", "Store", "grou
 #: Folders below `kernels/` with their modules.
 _FOLDERS = {m.__name__.rpartition(".")[2]: m for m in (dg, flow, halo, ibm, kspace, membrane, reduce)}
 _BUILT = (flow, halo, ibm, membrane, reduce)
-_DEFAULT = (dg, ibm, kspace, kspace_ranks, resident)
-_OTHER = (dg, flow, halo, ibm, kspace, membrane, resident, kspace_lines, kspace_passes, kspace_ranks)
+_DEFAULT = (dg, ibm, kspace, kspace_radial, kspace_ranks, resident)
+_OTHER = (dg, flow, halo, ibm, kspace, membrane, resident, kspace_lines, kspace_passes, kspace_radial, kspace_ranks)
 
 
 def built_kernels() -> Iterator[KernelSpec]:
