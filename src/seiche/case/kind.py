@@ -115,6 +115,10 @@ class CaseRun(ABC):
         """Return estimates of the current state, such as the drift of mass so far (collective)."""
         return ()
 
+    def drift(self) -> str:
+        """Return the latest drift of a conserved quantity for the progress line, or an empty text (not collective)."""
+        return ""
+
     def arrays(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return final results by name, the same on every rank (not collective)."""
         return {}

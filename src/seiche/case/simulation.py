@@ -191,7 +191,8 @@ class Simulation(Closing):
         return Outcome(solver.step, self.seconds, None) if unfinished else self._finish(stopped)
 
     def _show(self, bar: Progress, done: int) -> None:
-        bar.update(done, imbalance=imbalance(self.solver.timers, self.world), checkpoint=self.checkpoints.last)
+        shares, drift = imbalance(self.solver.timers, self.world), self.case_run.drift()
+        bar.update(done, imbalance=shares, checkpoint=self.checkpoints.last, drift=drift)
 
     def every(
         self, function: SimulationCallback | None = None, *, steps: int | None = None, time: float | None = None

@@ -60,6 +60,7 @@ class Progress:
         self._bar: Bar | None = None
         self._imbalance: float | None = None
         self._checkpoint: int | None = None
+        self._drift = ""
 
     @property
     def rate(self) -> float:
@@ -79,13 +80,16 @@ class Progress:
         """Return the remaining seconds at the current rate, or None if it is unknown."""
         return (self.steps - self.step) / self.rate if self.rate > 0 else None
 
-    def update(self, step: int, *, imbalance: float | None = None, checkpoint: int | None = None) -> None:
+    def update(
+        self, step: int, *, imbalance: float | None = None, checkpoint: int | None = None, drift: str = ""
+    ) -> None:
         """Update to `step` completed steps.
 
-        `imbalance` is the ratio of maximum to mean compute time of ranks, `checkpoint` the step of the last checkpoint.
+        `imbalance` is the ratio of maximum to mean compute time of ranks, `checkpoint` the step of the last checkpoint,
+        `drift` a text on the drift of a conserved quantity.
         """
         now = self._clock()
-        self.step, self._checkpoint = step, checkpoint
+        self.step, self._checkpoint, self._drift = step, checkpoint, drift
         self._imbalance = imbalance if imbalance is not None else self._imbalance
         self._samples.append((now, step))
         while len(self._samples) > 2 and self._samples[1][0] <= now - _WINDOW:
@@ -133,6 +137,7 @@ class Progress:
             "time to go": None if remaining is None else _duration(remaining),
             "busiest rank": imbalance,
             "last checkpoint": "none" if self._checkpoint is None else f"step {self._checkpoint}",
+            "drift": self._drift or None,
         }
 
     def status_text(self) -> str:
@@ -141,6 +146,8 @@ class Progress:
         text = "" if remaining is None or self.step >= self.steps else f"  {_duration(remaining)} to go"
         if self._imbalance is not None:
             text += f"  {100 * (self._imbalance - 1):.0f} % imbalance"
+        if self._drift:
+            text += f"  {self._drift}"
         if self._checkpoint is not None:
             text += f"  checkpoint {self._checkpoint}"
         return f"step {self.step}/{self.steps}  {self.mlups:.1f} {self._unit}{text}"

@@ -25,6 +25,7 @@ class SourceStages:
         self._masks: list[tuple[MaskSource, Array]] = []
         #: The signals of all sources on the device.
         self._samples: list[tuple[MaskSource, Array]] = []
+        self._factors: dict[str, float] = {}
         self._bound = [(source, self._bind(source)) for source in state.problem.sources]
 
     def active(self, t: int) -> tuple[bool, ...]:
@@ -33,9 +34,14 @@ class SourceStages:
 
     def scale(self, origin: str, factor: float) -> None:
         """Multiply the problem's signals of `origin` by `factor` from the next step on; not saved in checkpoints."""
+        self._factors[origin] = factor
         for source, samples in self._samples:
             if source.origin == origin:
                 self._state.backend.assign(samples, np.ascontiguousarray(source.samples * factor, self._state.real))
+
+    def factor(self, origin: str) -> float:
+        """Return the present factor of the signals of `origin`."""
+        return self._factors.get(origin, 1.0)
 
     def pressure(self, active: Iterable[bool]) -> list[Bound]:
         """Return the bound kernels of the active pressure sources."""

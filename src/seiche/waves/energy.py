@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +15,16 @@ from seiche.waves.operator import Operator
 Floats = npt.NDArray[np.float64]
 
 
-def products(first: Floats, second: Floats, operator: Operator) -> Floats:
-    """Return the share of every element in `inner_product`, (elements,)."""
-    material, dim = operator.material, operator.mesh.dim
-    shape = (-1, operator.weights.shape[1]) if material.by_node else (-1, 1)
-    rho, stiff, mu = (x.reshape(shape) for x in (material.density, material.longitudinal, material.mu))
+def products(
+    first: Floats, second: Floats, operator: Operator, rows: npt.NDArray[np.integer[Any]] | slice = slice(None)
+) -> Floats:
+    """Return the share of every element in `inner_product`, (elements,), for states of the elements `rows`."""
+    material, dim, weights = operator.material, operator.mesh.dim, operator.weights[rows]
+    shape = (-1, weights.shape[1]) if material.by_node else (-1, 1)
+    rho, stiff, mu = (x[rows].reshape(shape) for x in (material.density, material.longitudinal, material.mu))
     if operator.disc.medium == "acoustic":
         density = rho * (first[:, 1:] * second[:, 1:]).sum(1) + first[:, 0] * second[:, 0] / stiff
-        return np.asarray((operator.weights * density).sum(1))
+        return np.asarray((weights * density).sum(1))
     normal, shear = slice(dim, 2 * dim), slice(2 * dim, None)
     traces = first[:, normal].sum(1) * second[:, normal].sum(1)
     squares = (first[:, normal] * second[:, normal]).sum(1) + 2 * (first[:, shear] * second[:, shear]).sum(1)
@@ -29,7 +32,7 @@ def products(first: Floats, second: Floats, operator: Operator) -> Floats:
     safe = np.where(solid, mu, 1.0)
     strain = np.where(solid, (squares - lam / (dim * lam + 2 * safe) * traces) / (2 * safe), traces / dim**2 / stiff)
     density = rho * (first[:, :dim] * second[:, :dim]).sum(1) + strain
-    return np.asarray((operator.weights * density).sum(1))
+    return np.asarray((weights * density).sum(1))
 
 
 def inner_product(first: Floats, second: Floats, operator: Operator) -> float:

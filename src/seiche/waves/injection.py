@@ -85,6 +85,11 @@ class Incident:
         """Return whether this rank has any box."""
         return any(box.inside[: self._operator.mesh.count].any() for box in self._boxes)
 
+    @property
+    def travel_time(self) -> float:
+        """Return the longest time in which the waves of a source leave its box."""
+        return self._longest * self._spacing
+
     # -- tables of time ------------------------------------------------------------------------------------------------
 
     def set_factor(self, source: int, step: int, factor: float) -> None:

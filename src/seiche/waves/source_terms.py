@@ -44,6 +44,7 @@ class SourceTerms:
 
     Attributes:
         factors: factor of the amplitude of each source from now on.
+        deltas: numbers of the sources that are deltas, ascending.
         reasons: why sources are deltas, by their numbers.
         incident: the incident fields, None if there are none.
         history: earlier factors: first step, factors.
@@ -80,10 +81,10 @@ class SourceTerms:
             boxes, self.reasons = boxes_of(sources, Surroundings(*scene, options.attenuated, excluded_sides))
         self.factors = np.ones(len(sources))
         self.history: list[tuple[int, npt.NDArray[np.float64]]] = [(0, self.factors.copy())]
-        self._deltas = np.array(sorted(set(range(len(sources))) - {box.source for box in boxes}), np.int64)
+        self.deltas = np.array(sorted(set(range(len(sources))) - {box.source for box in boxes}), np.int64)
         self._delta = None
-        if len(self._deltas):
-            chosen = [sources[number] for number in self._deltas]
+        if len(self.deltas):
+            chosen = [sources[number] for number in self.deltas]
             self._delta = Sources(operator, chosen, clock, window, world, leapfrog=leapfrog)
         self.incident = Incident(operator, sources, boxes, timing, leapfrog=leapfrog) if boxes else None
 
@@ -99,7 +100,7 @@ class SourceTerms:
         if not np.array_equal(self.factors, self.history[-1][1]):
             self._change(step, self.factors.copy())
         if self._delta is not None:
-            self._delta.factors[:] = self.factors[self._deltas]
+            self._delta.factors[:] = self.factors[self.deltas]
             self._delta.send(first, dt)
         if self.incident is not None:
             self.incident.send(first)

@@ -232,6 +232,12 @@ class FlowCaseRun(CaseRun):
         passed = velocity_ratio_estimate(self.setup, record.largest_mach)
         return [mach_estimate("largest Mach number so far", record.largest_mach, self.setup.dt), *passed, *drift]
 
+    def drift(self) -> str:
+        """Return the relative drift of mass without openings."""
+        masses = self.monitor.record.masses
+        known = len(masses) > 1 and not self.setup.case.iolet
+        return f"mass {masses[-1] / masses[0] - 1.0:+.1e}" if known else ""
+
     def more_details(self) -> dict[str, Any]:
         """Return additional entries of the summary."""
         return {}

@@ -12,6 +12,7 @@ from seiche.case.ultrasound.setup import UltrasoundSetup
 from seiche.case.ultrasound.sources import BallSource, Signal
 from seiche.solver import Estimate
 from seiche.ultrasound.advice import estimates
+from seiche.ultrasound.energy import staggering
 
 #: Largest advised fraction of a wave that passes the absorbing layers at normal incidence (-60 dB).
 WRAPPED_ADVISED = 1e-3
@@ -32,6 +33,20 @@ def ultrasound_estimates(setup: UltrasoundSetup) -> list[Estimate]:
     at_frequencies: list[float | None] = [*frequencies] or [None]
     of_waves = [estimate for frequency in at_frequencies for estimate in estimates(problem, scheme, frequency)]
     return [*of_waves, *_time(setup), *_layers(setup), *_sources(setup), *_steepening(setup), *_sensors(setup)]
+
+
+def energy_estimate(setup: UltrasoundSetup, growth: float | None) -> Iterator[Estimate]:
+    """Yield the largest relative growth of the energy beyond the supply of the sources; None: not known yet."""
+    if growth is not None:
+        allowed = staggering(setup.problem)
+        yield Estimate(
+            name="growth of energy beyond the supply of sources",
+            value=growth,
+            greatest=allowed if math.isfinite(allowed) else None,
+            effect="the run is unstable",
+            remedy='use a smaller time step (grid.cfl), or run.scheme = "local4"',
+            source=_BOUNDS,
+        )
 
 
 def _time(setup: UltrasoundSetup) -> Iterator[Estimate]:

@@ -13,13 +13,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.energy_growth import EnergyGrowth, EnergyMonitor
 from seiche.case.kind import CaseRun, Match, Restart, Results
 from seiche.case.labels import GridRequest, Labelled, LabelledParts, refuse_grid, texts
-from seiche.case.output import ChunkMonitor
+from seiche.case.output import ChunkMonitor, StateMonitor
 from seiche.case.steering import Control
+from seiche.case.ultrasound.estimates import energy_estimate
 from seiche.case.ultrasound.outputs import ResultFile, label_of, unit_of
 from seiche.case.ultrasound.setup import UltrasoundSetup, open_solver, signals_of
 from seiche.domain.world import World
+from seiche.solver import Estimate
+from seiche.ultrasound.energy import SourceEnergy, energy, has_energy
 from seiche.ultrasound.solver import UltrasoundSolver
 
 
@@ -33,7 +37,14 @@ class UltrasoundCaseRun(CaseRun):
         self.setup, self.solver = setup, open_solver(setup, world)
         if restart is not None:
             restart.resume(setup, self.solver, self.matches())
-        self.monitor = ChunkMonitor(self.solver)
+        self.growth: EnergyGrowth | None = None
+        self.monitor: StateMonitor = ChunkMonitor(self.solver)
+        if has_energy(setup.problem):
+            first = None if setup.problem.initial_pressure is not None else 0.0
+            first = energy(self.solver) if self.solver.step > 0 else first
+            supply = SourceEnergy(self.solver)
+            self.growth = EnergyGrowth(self.solver, partial(energy, self.solver), supply, first)
+            self.monitor = EnergyMonitor(self.solver, self.growth)
         self.records = ResultFile(setup, self.solver, folder)
         self.outputs = [self.records]
 
@@ -51,6 +62,17 @@ class UltrasoundCaseRun(CaseRun):
             "record": Match(_digest(record), "table of records"),
             "initial": Match(_digest(problem.initial_pressure), "initial pressure", optional=True),
         }
+
+    def estimates(self) -> list[Estimate]:
+        """Return the growth of the energy beyond the supply of the sources, in linear media without losses."""
+        if self.growth is None:
+            return []
+        self.growth.compare()
+        return list(energy_estimate(self.setup, self.growth.largest))
+
+    def drift(self) -> str:
+        """Return the latest growth of the energy."""
+        return "" if self.growth is None or self.growth.latest is None else f"energy {self.growth.latest:+.1e}"
 
     def controls(self) -> Mapping[str, Control]:
         """Return the amplitude factors of the signals, by the number of the first source of each."""

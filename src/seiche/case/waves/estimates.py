@@ -6,6 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import numpy as np
+
 from seiche.case.waves.layer import absorbing_sides
 from seiche.case.waves.setup import COARSE, WaveSetup
 from seiche.solver import Estimate
@@ -19,6 +21,10 @@ PEAK_SHARE = 2.5
 REFLECTION_45 = (1 - math.sqrt(0.5)) / (1 + math.sqrt(0.5))
 #: Smallest advised thickness of an absorbing layer, in wavelengths, with errors of about 2 %.
 LAYER_ADVISED = 0.5
+#: Largest relative growth of the energy if waves cross the static field outside a source box.
+STATIC_ADVISED = 0.5
+#: Integral of a moment rate, relative to that of its magnitude, below which a moment is not permanent.
+STATIC_SHARE = 1e-6
 #: Largest relative growth of the energy due to rounding.
 GROWTH_ADVISED = {"float64": 1e-9, "float32": 1e-4}
 _LAYER = "theory/waves.md#bounds-of-estimates"
@@ -88,17 +94,30 @@ def _sides(setup: WaveSetup) -> Iterator[Estimate]:
         )
 
 
-def energy_estimate(setup: WaveSetup, first: float, now: float) -> Iterator[Estimate]:
-    """Yield the relative growth of the energy since the start, for a run without sources."""
-    if first > 0:
+def energy_estimate(setup: WaveSetup, growth: float | None) -> Iterator[Estimate]:
+    """Yield the largest relative growth of the energy beyond the supply of the sources; None: not known yet."""
+    if growth is not None:
         yield Estimate(
-            name="relative growth of energy so far",
-            value=now / first - 1.0,
-            greatest=GROWTH_ADVISED[setup.case.run.precision],
+            name="growth of energy beyond the supply of sources"
+            if setup.sources
+            else "relative growth of energy so far",
+            value=growth,
+            greatest=STATIC_ADVISED if _leaves_static_field(setup) else GROWTH_ADVISED[setup.case.run.precision],
             effect="the run is unstable",
             remedy="use a smaller time step",
             source="theory/waves.md#bounds-of-estimates",
         )
+
+
+def _leaves_static_field(setup: WaveSetup) -> bool:
+    """Return whether a source with an incident field has a permanent moment, whose static field is not in its box."""
+    times = setup.dt * np.arange(setup.steps + 1, dtype=np.float64)
+    for number, source in enumerate(setup.sources):
+        if number not in setup.deltas and source.moment is not None:
+            amplitudes = np.asarray(source.time(times), np.float64)
+            if abs(amplitudes.sum()) > STATIC_SHARE * np.abs(amplitudes).sum():
+                return True
+    return False
 
 
 def _near_deltas(setup: WaveSetup) -> Iterator[Estimate]:

@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.energy_growth import EnergyGrowth, EnergyMonitor
 from seiche.case.fingerprint import fingerprint_of, values_of
 from seiche.case.kind import CaseRun, Match, Restart, Results
 from seiche.case.labels import GridRequest, LabelledParts
-from seiche.case.output import ChunkMonitor
 from seiche.case.steering import Control
 from seiche.case.waves.estimates import energy_estimate
 from seiche.case.waves.labelled import labelled_waves
@@ -24,6 +24,7 @@ from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.solver import Estimate
 from seiche.waves.solver import WaveSolver
+from seiche.waves.supply import EnergySupply
 
 _STEP_REMEDY = 'its time step is {0} s, but that of the case is {1} s; set time.step = "{0} s"'
 
@@ -41,9 +42,10 @@ class WaveCaseRun(CaseRun):
         elif setup.start is not None:
             self.solver.start_from(setup.start.state(self.solver.medium, self.solver.positions))
         output, solver = setup.case.output, self.solver
-        #: Energy at the start of a run without sources, in which the energy cannot grow.
-        self.first_energy = solver.energy() if solver.step == 0 and not setup.sources else 0.0
-        self.monitor = ChunkMonitor(solver)
+        moving = solver.step > 0 or setup.start is not None
+        first = solver.energy() if moving else 0.0
+        self.growth = EnergyGrowth(solver, solver.energy, _supply_of(setup, solver), first)
+        self.monitor = EnergyMonitor(solver, self.growth)
         self.outputs = [SnapshotFile(table, setup, solver, folder) for table in output.snapshots]
         self.outputs += [Seismograms(setup, solver, folder)] if solver.receivers is not None else []
         self.outputs += [Peaks(output.peak, setup, solver, folder)] if output.peak is not None else []
@@ -82,8 +84,13 @@ class WaveCaseRun(CaseRun):
         return on_root(self.setup.world, lambda: fingerprint_of(values_of(table), files))
 
     def estimates(self) -> list[Estimate]:
-        """Return the growth of the energy if there is no source."""
-        return list(energy_estimate(self.setup, self.first_energy, self.solver.energy())) if self.first_energy else []
+        """Return the growth of the energy beyond the supply of the sources."""
+        self.growth.compare()
+        return list(energy_estimate(self.setup, self.growth.largest))
+
+    def drift(self) -> str:
+        """Return the latest growth of the energy."""
+        return "" if self.growth.latest is None else f"energy {self.growth.latest:+.1e}"
 
     def exchange_seconds(self) -> float:
         """Return the time (s) of all messages of a step: one exchange for each stage of the scheme."""
@@ -110,7 +117,18 @@ class WaveCaseRun(CaseRun):
             "files": [path.name for path in files],
             "notes": list(setup.notes),
         }
-        return Results({"energy": solver.energy()}, details=details)
+        self.growth.compare()
+        return Results({"energy": self.growth.energy}, details=details)
+
+
+def _supply_of(setup: WaveSetup, solver: WaveSolver) -> Callable[[int, int], float]:
+    """Return the largest growth of the square root of the energy due to sources, in a range of steps (collective)."""
+    if solver.sources is None:
+        return lambda first, last: 0.0
+    attenuation = solver.memory.attenuation if solver.memory is not None else None
+    return EnergySupply(
+        solver.operator, setup.sources, solver.sources, solver.dt, solver.world, attenuation=attenuation
+    )
 
 
 def _hashed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
