@@ -75,7 +75,7 @@ def test_a_power_cut_at_any_moment_loses_no_state_that_was_written(
             shutil.rmtree(found.parent, ignore_errors=True)
             found.parent.mkdir()
             part_path(found).write_bytes(content)
-            kept = complete_series(found, np.inf)
+            kept, _ = complete_series(found, np.inf)
             assert kept >= done
             if kept:
                 checked(found, kept)
@@ -113,8 +113,8 @@ def test_a_power_cut_at_any_moment_loses_no_state_that_was_written(
 def test_states_after_the_end_are_not_kept_and_a_file_without_states_stays(tmp_path: Path) -> None:
     path = tmp_path / "plane.h5"
     write(path, 3, 5)
-    assert complete_series(path, 0.4) == 0 and part_path(path).exists()
-    assert complete_series(path, 1.1) == 2
+    assert complete_series(path, 0.4) == (0, path) and part_path(path).exists()
+    assert complete_series(path, 1.1) == (2, path)
     checked(path, 2)
     with pytest.raises(OSError, match=r"plane\.h5\.part"):
         complete_series(path, 1.1)

@@ -1,29 +1,36 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Output folder of a run: its lock, its record, and the protection of earlier runs.
 
-A folder contains one run. Its record lists the files of the run and, while the run continues, its output targets.
-`--replace` removes only listed files; a restart removes none.
+A folder contains one run. Its record lists every file of the run before the file gets its final name. `--replace`
+removes only listed files; a restart removes none. A foreign file that is put at a target during the run keeps its name.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Mapping, Sequence
+import os
+import warnings
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 from seiche.case.output import OutputTarget
 from seiche.case.output_targets import (
     check_targets,
-    file_kind,
     files_at,
+    kind_at,
     make_folders,
     refuse_shared_targets,
 )
-from seiche.case.own_files import digest_of, is_own, may_be_new, needs_digest
+from seiche.case.own_files import digest_of, has_mark, is_own, texts_of
+from seiche.domain.sharing import on_root
+from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.io.files import replacing
+from seiche.io.files import publisher, publishing, rename, replacing
 from seiche.io.lock import FolderLock, Owner
 
 #: Names of the record of a run and of its lock.
@@ -37,11 +44,20 @@ class RunFolder:
         """Use `folder` for the case `source`, which continues the checkpoint `restart` or may `replace` a run."""
         self.path, self._source = folder, source
         self._lock = FolderLock(folder / LOCK, source)
+        self._targets: list[OutputTarget] = []
+        self._published: set[Path] = set()
         self._files: dict[str, str] = {}
-        #: Digests of those files that have no mark of Seiche, by name; None for very large ones.
-        self._digests: dict[str, str | None] = {}
+        #: Digests of those files that have no mark of Seiche, by name: of the last version and of the one before, which
+        #: remains if the run is killed before it renames the last one.
+        self._digests: dict[str, list[str]] = {}
         self._foreign: set[Path] = set()
-        self._unlisted: dict[Path, tuple[int, int]] = {}
+        #: Files with a mark of Seiche that the record does not list and a restart in this folder may replace.
+        self._unlisted: set[Path] = set()
+        #: Foreign files at targets, put there during the run: all, and those to be reported with the file of the run.
+        self._conflicts: set[Path] = set()
+        self._unreported: dict[Path, Path] = {}
+        #: The thread that writes states also changes the record.
+        self._record_lock = RLock()
         self._complete_step: int | None = None
         self._restart = restart is not None
         paths = (restart.resolve(), restart.parent.resolve() / restart.name) if restart is not None else ()
@@ -75,8 +91,9 @@ class RunFolder:
             earlier = self._read_record()
             if self._continues and earlier.get("state") == "done":
                 self._complete_step = earlier.get("step")
+            self._targets = list(targets)
             self._clear(targets, inputs)
-            self._write_record("running", targets)
+            self._write_record("running")
         except BaseException:
             self._lock.release()
             raise
@@ -99,16 +116,21 @@ class RunFolder:
         make_folders(self._source, self.path, new)
         own = {self.path / name: kind for name, kind in self._files.items()}
         self._refuse_unlisted(new, [path for path, kind in own.items() if self._is_own(path, kind, self._digests)])
-        if self._lock.is_owned:
-            self._write_record("running", [*targets, *new])
+        self._targets += new
 
-    def resume(self, targets: Sequence[OutputTarget]) -> None:
-        """Lock the folder again after the end of the run; CaseError if another run has used it in the meantime."""
+    def resume(self) -> None:
+        """Lock the folder again after the end of the run.
+
+        CaseError if another run has used it in the meantime, or if a file of the run has been replaced.
+        """
         self._acquire()
         if self._read_record().get("run") != self._lock.nonce:
             self._lock.release()
             raise CaseError(f"{self.path}: cannot write more results of this run; the folder contains a later run")
-        self._write_record("running", targets)
+        if replaced := self._replaced():
+            self._lock.release()
+            raise CaseError(f"{replaced[0]}: was replaced by another program after the run; move it to another name")
+        self._write_record("running")
 
     def _acquire(self) -> None:
         try:
@@ -159,26 +181,27 @@ class RunFolder:
             if self._restart or path.resolve() in inputs:
                 self._files[name := self._relative_name(path)] = kind
                 if isinstance(digests, dict) and name in digests:
-                    self._digests[name] = digests[name]
-                elif digests is None and needs_digest(path, kind):  # the record of an earlier version
-                    self._digests[name] = digest_of(path)
+                    self._digests[name] = texts_of(digests[name])
+                elif not has_mark(path, kind):  # the record of an earlier version
+                    self._digests[name] = [digest_of(path)]
             else:
                 path.unlink(missing_ok=True)
 
     def _refuse_unlisted(self, targets: Iterable[OutputTarget], listed: Container[Path]) -> None:
-        """Store the files at `targets` that are not `listed`.
+        """Raise a CaseError for files at `targets` that are not `listed`.
 
-        CaseError for such files unless this is a restart here.
+        A restart in this folder accepts those with a mark of Seiche, which are then stored.
         """
-        unlisted = {path: target.key for target in targets for path in files_at(target) if path not in listed}
-        for path, key in unlisted.items():
-            if path in self._foreign or not self._continues:
+        for target, path, kind in [
+            (t, *file) for t in targets for file in files_at(t).items() if file[0] not in listed
+        ]:
+            if path in self._foreign or not (self._continues and has_mark(path, kind)):
                 reason = "no run wrote it" if path in self._foreign else f"{RECORD} of the folder does not list it"
                 raise CaseError(
-                    f"{key}: {path} exists, but {reason}, so it is not replaced; move it, or choose another folder with"
-                    " --output"
+                    f"{target.key}: {path} exists, but {reason}, so it is not replaced; move it, or choose another"
+                    " folder with --output"
                 )
-        self._unlisted |= {path: _version(path) for path in unlisted}
+            self._unlisted.add(path)
 
     def _is_own(self, path: Path, kind: str, digests: Mapping[str, Any] | None) -> bool:
         return path.is_file() and is_own(path, kind, digests, self._relative_name(path))
@@ -192,7 +215,7 @@ class RunFolder:
             content = self._read_record()
             files = {self.path / str(name): str(kind) for name, kind in content.get("files", {}).items()}
             digests = dict(content["digests"]) if "digests" in content else None
-            for name, kind, series in content.get("places", ()):  # of an interrupted run
+            for name, kind, series in content.get("places", ()):  # of an interrupted run of an earlier version
                 files |= files_at(OutputTarget("", self.path / str(name), str(kind), bool(series)))
         except (ValueError, TypeError, AttributeError):
             return {}
@@ -205,18 +228,81 @@ class RunFolder:
     def _relative_name(self, path: Path) -> str:
         return str(path.relative_to(self.path)) if path.is_relative_to(self.path) else str(path)
 
-    def add(self, files: Iterable[Path], targets: Sequence[OutputTarget]) -> None:
-        """Add `files` of this run, and new files at `targets`, to the record."""
-        kinds = {target.path: file_kind(target) for target in targets}
-        written = {path: kinds.get(path, "") for path in files if path.is_file()}
-        for target in targets:
-            changed = {p: kind for p, kind in files_at(target).items() if self._unlisted.get(p) != _version(p)}
-            written |= {p: kind for p, kind in changed.items() if p in written or may_be_new(p, kind)}
-        self._files |= {self._relative_name(path): kind for path, kind in written.items()}
-        unmarked = [path for path, kind in written.items() if needs_digest(path, kind)]
-        self._digests |= {self._relative_name(path): digest_of(path) for path in unmarked}
+    def publish(self, part: Path, path: Path) -> Path:
+        """Rename the complete file `part` of the run to `path` and return its final name.
 
-    def _write_record(self, state: str, targets: Sequence[OutputTarget] = (), step: int | None = None) -> None:
+        The record lists the file before it is renamed. If a foreign file has been put at `path`, that file is kept, and
+        the final name is another one.
+        """
+        kind = next((kind for target in self._targets if (kind := kind_at(target, path)) is not None), None)
+        if kind is None or not self._lock.is_owned:
+            return rename(part, path)
+        with self._record_lock:
+            final = path
+            if not self._is_free(path, kind):
+                stems = (f"{path.stem}.new" + (f"-{number}" if number > 1 else "") for number in count(1))
+                final = next(file for file in map(path.with_stem, stems) if self._is_free(file, kind))
+                self._conflicts.add(path)
+                self._unreported[path] = final
+            if self._add(final, part, kind):
+                self._write_record("running")
+            self._published.add(final)
+            return rename(part, final)
+
+    def _is_free(self, path: Path, kind: str) -> bool:
+        """Return whether there is no file at `path`, or one that the run may replace."""
+        if not os.path.lexists(path):
+            return True
+        listed = path in self._unlisted or self._relative_name(path) in self._files
+        return listed and self._is_own(path, kind, self._digests)
+
+    def _add(self, path: Path, content: Path, kind: str) -> bool:
+        """Add the file `path` with the given content to the files of the run; return whether the record changes."""
+        known = self._files.get(name := self._relative_name(path)) == kind
+        self._files[name] = kind
+        if has_mark(content, kind):
+            return not known
+        self._digests[name] = [*self._digests.get(name, ())[-1:], digest_of(content)]
+        return True
+
+    def add(self, files: Iterable[Path]) -> None:
+        """Add those `files` of this run that were written without `seiche.io.files.publish`."""
+        for path in files:
+            if path.is_file() and path not in self._published and path not in self._conflicts:
+                kinds = [kind for target in self._targets if (kind := kind_at(target, path)) is not None]
+                self._add(path, path, kinds[0] if kinds else "")
+
+    def _replaced(self) -> list[Path]:
+        """Return the targets at which a foreign file has replaced a file of the run."""
+        listed = {target.path: self._files.get(self._relative_name(target.path)) for target in self._targets}
+        return [
+            path
+            for path, kind in listed.items()
+            if kind is not None and os.path.lexists(path) and not self._is_own(path, kind, self._digests)
+        ]
+
+    def refuse_conflicts(self) -> None:
+        """Raise a CaseError if files got another name since the last report, because foreign files were put there."""
+        if message := self._report_conflicts():
+            raise CaseError(message)
+
+    def warn_of_conflicts(self) -> None:
+        """Give a warning in the cases of `refuse_conflicts`."""
+        if message := self._report_conflicts():
+            warnings.warn(message, stacklevel=3)
+
+    def _report_conflicts(self) -> str:
+        """Return a message on new conflicts, "" if there are none."""
+        new, self._unreported = self._unreported, {}
+        lost = [path for path in self._replaced() if path not in self._conflicts]
+        self._conflicts.update(lost)
+        if not new and not lost:
+            return ""
+        message = f"{_listed([*new, *lost])}: put there by another program during the run, so not replaced"
+        message += f"; the run wrote {_listed(new.values())} instead" if new else ""
+        return message + (f"; the results that the run wrote to {_listed(lost)} before are lost" if lost else "")
+
+    def _write_record(self, state: str, step: int | None = None) -> None:
         content = {
             "case": self._source,
             "run": self._lock.nonce,
@@ -225,10 +311,9 @@ class RunFolder:
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "files": self._files,
             "digests": self._digests,
-            "places": [(self._relative_name(target.path), file_kind(target), target.series) for target in targets],
         }
-        with replacing(self.path / RECORD) as temporary:
-            temporary.write_text(json.dumps(content, indent=1))
+        with self._record_lock, publishing(rename), replacing(self.path / RECORD) as temporary:
+            temporary.write_text(json.dumps(content, indent=None if state == "running" else 1))
 
     def release(self, state: str, step: int) -> None:
         """Write the files, the final `state` ("done", "stopped", "failed") and `step` to the record.
@@ -240,7 +325,19 @@ class RunFolder:
         self._lock.release()
 
 
-def _version(path: Path) -> tuple[int, int]:
-    """Return the inode and the modification time (ns), which change when a file is replaced."""
-    status = path.stat()
-    return status.st_ino, status.st_mtime_ns
+def _listed(paths: Iterable[Path]) -> str:
+    return ", ".join(map(str, paths))
+
+
+@contextmanager
+def publishing_into(folder: RunFolder, world: World) -> Iterator[None]:
+    """Publish all files of the block through `RunFolder.publish` (collective).
+
+    Raises:
+        CaseError: after the outermost such block, foreign files were put at targets.
+    """
+    is_nested = publisher() == folder.publish
+    with publishing(folder.publish):
+        yield
+    if not is_nested:
+        on_root(world, folder.refuse_conflicts)

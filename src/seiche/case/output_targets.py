@@ -27,12 +27,19 @@ _SIGNATURES: dict[str, str | re.Pattern[str]] = {
     "GIF film": "GIF8",
     "MP4 film": re.compile("....ftyp", re.DOTALL),
     ".pos file": re.compile(r"\d+\s*$"),
+    "extraction file": "hlb!",
     "STL file": re.compile(r"solid|.*[sS]eiche", re.DOTALL),
 }
 #: Kinds of files by suffix.
 FILE_KINDS = {
     **dict.fromkeys((".vtkhdf", ".h5", ".hdf5"), "HDF5 file"),
-    **{".pos": ".pos file", ".gif": "GIF film", ".mp4": "MP4 film"},
+    **{
+        ".pos": ".pos file",
+        ".xtr": "extraction file",
+        ".off": "extraction file",
+        ".gif": "GIF film",
+        ".mp4": "MP4 film",
+    },
     **{f".{name.lower()}": f"{name} picture" for name in ("PNG", "PDF", "SVG")},
 }
 
@@ -51,6 +58,15 @@ def files_at(target: OutputTarget) -> dict[Path, str]:
         kinds |= dict.fromkeys((state for state in states if is_file_of_series(path, state)), kind)
         kinds[list_path(path)] = "list of states"
     return {file: kind for file, kind in kinds.items() if file.is_file()}
+
+
+def kind_at(target: OutputTarget, path: Path) -> str | None:
+    """Return the kind of the file `path` of a target, which may be part of a series; None for another file."""
+    if path == target.path:
+        return file_kind(target)
+    if not target.series or not is_file_of_series(target.path, path):
+        return None
+    return file_kind(target) if path.suffix == target.path.suffix else "list of states"
 
 
 def check_replaceable_file(key: str, path: Path, kind: str) -> None:

@@ -16,38 +16,48 @@ from seiche.observe.trace import SCHEMA as TRACE
 
 #: Kinds of files with content that only Seiche writes.
 _MARKED_KINDS = ("HDF5 file", "summary", "trace", "checkpoint")
-#: Kinds that outputs write only at the end of a run, and report then.
-_FINAL_KINDS = ("PNG picture", "PDF picture", "SVG picture", "GIF film", "MP4 film")
+#: Kinds without a mark to which a run appends after it has published the file.
+_GROWING_KINDS = ("extraction file",)
 #: Keys that every summary has.
 _SUMMARY_KEYS = {"case", "device", "sites", "steps", "seconds"}
-#: Maximum size of a file with a digest, bytes.
-_MAX_DIGEST_BYTES = 1 << 28
+#: Number of bytes at the beginning of a file from which its digest is computed.
+_DIGEST_BYTES = 1 << 28
 
 
 def is_own(path: Path, kind: str, digests: Mapping[str, Any] | None, name: str) -> bool:
     """Return whether a run wrote the file `path`, which the record of its folder lists as `name` of `kind`.
 
-    A file with a mark of Seiche is its own, any other one only if it has its digest in `digests`. Without a digest
-    (None: the record of an earlier version; otherwise the run was interrupted) the first characters decide, but not for
-    kinds that have a mark in this version.
+    A file with a mark of Seiche is its own, any other one only if it has one of its digests in `digests`. Without a
+    digest (in the record of an earlier version) the first characters decide, but not for kinds that have a mark in this
+    version unless `digests` is None.
     """
     try:
         check_replaceable_file("", path, kind)
     except CaseError:
         return False
-    if digests is None or _has_mark(path, kind):
+    if digests is None or has_mark(path, kind):
         return True
     if name in digests:
-        return bool(digest_of(path) == digests[name])
+        return any(_matches(path, kind, digest) for digest in texts_of(digests[name]))
     return kind not in _MARKED_KINDS
 
 
-def may_be_new(path: Path, kind: str) -> bool:
-    """Return whether a run may have written the file `path` at a target although no output has reported it."""
-    return kind not in _FINAL_KINDS and (kind not in _MARKED_KINDS or _has_mark(path, kind))
+def texts_of(digests: Any) -> list[str]:
+    """Return the digests of a file in a record; earlier versions stored a single one."""
+    entries = digests if isinstance(digests, list) else [digests]
+    return [entry for entry in entries if isinstance(entry, str)]
 
 
-def _has_mark(path: Path, kind: str) -> bool:
+def _matches(path: Path, kind: str, digest: str) -> bool:
+    """Return whether a file has a digest; one to which runs append begins with the bytes of the digest."""
+    size = digest.rpartition(":")[0]
+    length = int(size) if size.isdecimal() and kind in _GROWING_KINDS else None
+    computed = digest_of(path, length)
+    return computed == digest or computed.endswith(f":{digest}")  # earlier versions stored no size
+
+
+def has_mark(path: Path, kind: str) -> bool:
+    """Return whether a file of a kind contains a mark of Seiche."""
     if kind == "HDF5 file":
         return is_marked(path)
     if kind == "summary":
@@ -62,14 +72,12 @@ def _has_mark(path: Path, kind: str) -> bool:
     return kind == "checkpoint"  # its first characters are a mark
 
 
-def digest_of(path: Path) -> str | None:
-    """Return the digest of a file, None for a very large one."""
-    if path.stat().st_size > _MAX_DIGEST_BYTES:
-        return None
+def digest_of(path: Path, size: int | None = None) -> str:
+    """Return "size:digest" of the first `size` bytes of a file, by default of all."""
+    size = path.stat().st_size if size is None else size
+    digest, remaining = hashlib.sha256(), min(size, _DIGEST_BYTES)
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def needs_digest(path: Path, kind: str) -> bool:
-    """Return whether the file `path` of `kind` has no mark by which it is recognised."""
-    return not _has_mark(path, kind)
+        while chunk := file.read(min(remaining, 1 << 20)):
+            digest.update(chunk)
+            remaining -= len(chunk)
+    return f"{size}:{digest.hexdigest()}"

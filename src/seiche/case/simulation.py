@@ -14,7 +14,7 @@ import numpy.typing as npt
 from seiche.backend import Array
 from seiche.case.arguments import check_type, path_of, selected, step_after, whole_number
 from seiche.case.checkpoint import CheckpointFile, CheckpointRestart
-from seiche.case.folder import RunFolder
+from seiche.case.folder import RunFolder, publishing_into
 from seiche.case.kind import CaseRun, Kind, Setup
 from seiche.case.labels import LabelledArrays, LabelledParts, grid_request
 from seiche.case.loop import RunLoop
@@ -31,7 +31,7 @@ from seiche.case.summary import summary_of
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.errors import BackendUnavailable, CaseError
-from seiche.io.files import Closing
+from seiche.io.files import Closing, publishing
 from seiche.observe.bandwidth import copy_bandwidth
 from seiche.observe.progress import Progress
 from seiche.observe.trace import common_epoch
@@ -145,7 +145,7 @@ class Simulation(Closing):
             return self._nothing_to_do()
         self._running = True
         try:
-            with stop_signals(self._request):
+            with publishing_into(self._run_folder, self.world), stop_signals(self._request):
                 outcome = self._run(target, serve, visible)
         finally:
             self._running = False
@@ -323,11 +323,12 @@ class Simulation(Closing):
             CheckpointFile(self.case_run, self.setup, other, self._drain).save()
             return other
         self._resume()
-        self.outputs.drain()
-        self.outputs.submit(self.checkpoints)
-        self.outputs.drain()
-        if released:
-            self._release("done", ())
+        with publishing_into(self._run_folder, self.world):
+            self.outputs.drain()
+            self.outputs.submit(self.checkpoints)
+            self.outputs.drain()
+            if released:
+                self._release("done", ())
         return self.checkpoints.path
 
     def _refuse_closed(self) -> None:
@@ -338,7 +339,7 @@ class Simulation(Closing):
         """Lock the folder again after the end of the run."""
         self._refuse_closed()
         if self._released:
-            on_root(self.world, lambda: self._run_folder.resume(self.targets))
+            on_root(self.world, self._run_folder.resume)
             self._released = False
 
     def report(self) -> str:
@@ -375,7 +376,7 @@ class Simulation(Closing):
 
     def _release(self, state: str, files: Sequence[Path]) -> None:
         if self.world.rank == 0 and not self._released:
-            self._run_folder.add(files, self.targets)
+            self._run_folder.add(files)
             self._run_folder.release(state, self.solver.step)
         self._released = True
 
@@ -389,7 +390,9 @@ class Simulation(Closing):
             return
         self._refuse_running("close")
         self._closed = True
-        self.outputs.close()
+        with publishing(self._run_folder.publish):
+            self.outputs.close()
         self._release("done" if self.is_complete else "stopped", ())
+        self._run_folder.warn_of_conflicts()
         self.case_run.close()
         end_deferral(self._request)

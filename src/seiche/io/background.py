@@ -12,6 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
+from contextvars import copy_context
 from threading import Condition, Thread
 from typing import Any
 
@@ -180,7 +181,7 @@ class BackgroundWriter:
         if self._thread is None:
             self._ended = False
             # A daemon: the process ends if its main thread has failed.
-            self._thread = Thread(target=self._work, name="seiche output", daemon=True)
+            self._thread = Thread(target=copy_context().run, args=(self._work,), name="seiche output", daemon=True)
             self._thread.start()
 
     def _queue_commit(self, job: Job, stored: list[Any]) -> None:

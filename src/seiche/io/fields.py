@@ -133,7 +133,7 @@ class FieldSeries(Closing):
         self._file.write(self._layout.link, FileLayout.digits(number + 1))
         self._file.sync()
         if number == 0:
-            publish(part_path(self.path), self.path)
+            self.path = publish(part_path(self.path), self.path)
 
     def _complete_step(self, number: int, complete: bool) -> None:
         """Count step `number` if it is `complete`; otherwise the next step replaces it."""
@@ -156,6 +156,7 @@ class FieldSeries(Closing):
 
     def reopen(self) -> None:
         """Open the closed file for further steps (collective); OSError on every rank if any cannot open it."""
+        self.path = self._world.bcast(self.path)
         self._file = ParallelFile(self.path, self._world)
 
     def close(self) -> None:

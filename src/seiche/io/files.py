@@ -7,8 +7,9 @@ import errno
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -54,10 +55,39 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def publish(part: Path, path: Path) -> None:
-    """Rename the complete and synced file `part` to `path`, replacing an existing file."""
+def rename(part: Path, path: Path) -> Path:
+    """Rename the complete and synced file `part` to `path`, replacing an existing file; return `path`."""
     part.replace(path)
     sync_folder(path.parent)
+    return path
+
+
+#: A function that renames a complete and synced file to its final name, or to another one, and returns that name.
+Publisher = Callable[[Path, Path], Path]
+_PUBLISHER: ContextVar[Publisher] = ContextVar("_PUBLISHER", default=rename)
+
+
+def publish(part: Path, path: Path) -> Path:
+    """Rename the complete and synced file `part` to `path` and return its final name.
+
+    An existing file is replaced, unless the publisher of a run keeps it (`publishing`).
+    """
+    return _PUBLISHER.get()(part, path)
+
+
+def publisher() -> Publisher:
+    """Return the publisher of this thread, by default `rename`."""
+    return _PUBLISHER.get()
+
+
+@contextmanager
+def publishing(function: Publisher) -> Iterator[None]:
+    """Publish all files in the block, and in threads with a copy of its context, through `function`."""
+    token = _PUBLISHER.set(function)
+    try:
+        yield
+    finally:
+        _PUBLISHER.reset(token)
 
 
 @contextmanager

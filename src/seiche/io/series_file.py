@@ -28,6 +28,8 @@ _DATA_TYPE = np.dtype("<f4")
 class SeriesFile:
     """The file `path`: `time` (states,) in s and FP32 data (states, ...); its name has the suffix .part until `close`.
 
+    After `close`, `path` is the final name, which a run may change (`seiche.io.files.publishing`).
+
     Raises:
         OSError: the file cannot be written; also by all methods.
     """
@@ -36,11 +38,11 @@ class SeriesFile:
         self, path: Path, shapes: Mapping[str, tuple[int, ...]], attributes: Mapping[str, Any], capacity: int
     ) -> None:
         """Create the file for `capacity` states, each with data of these `shapes`; more states are possible."""
-        self._path, self._shapes, self._attributes = path, shapes, attributes
+        self.path, self._shapes, self._attributes = path, shapes, attributes
         self._open(capacity)
 
     def _open(self, capacity: int) -> None:
-        self._count, self._capacity, part = 0, capacity, part_path(self._path)
+        self._count, self._capacity, part = 0, capacity, part_path(self.path)
         with h5py.File(part, "w", libver="earliest", locking=False) as file:
             mark_file(file)
             file.attrs.update(self._attributes)
@@ -48,7 +50,7 @@ class SeriesFile:
             self._offsets = {"time": int(times.id.get_offset())}
             for name, shape in self._shapes.items():
                 self._offsets[name] = reserve(file, name, (capacity, *shape), _DATA_TYPE)
-        self._file = ParallelFile(part, World.serial(), self._path)
+        self._file = ParallelFile(part, World.serial(), self.path)
         self._file.sync()
         sync_folder(part.parent)
 
@@ -67,7 +69,7 @@ class SeriesFile:
 
     def reopen(self, capacity: int) -> None:
         """Continue the closed file, with space for `capacity` states in total."""
-        with h5py.File(self._path, "r", locking=False) as file:
+        with h5py.File(self.path, "r", locking=False) as file:
             times = file["time"][:]
             self._open(max(capacity, len(times)))
             for number, time in enumerate(times):
@@ -77,13 +79,15 @@ class SeriesFile:
         """Rename the file to its final name, without the space for states that were not written."""
         self._file.close()
         if self._count == self._capacity:
-            publish(part_path(self._path), self._path)
+            self.path = publish(part_path(self.path), self.path)
         else:
-            complete_series(self._path, np.inf)
+            _, self.path = complete_series(self.path, np.inf)
 
 
-def complete_series(path: Path, end: float) -> int:
-    """Rename the unfinished file of `path`, with the states up to the time `end` (s); return their number.
+def complete_series(path: Path, end: float) -> tuple[int, Path]:
+    """Rename the unfinished file of `path`, with the states up to the time `end` (s).
+
+    Returns the number of states and the final name.
 
     A file without such states remains as it is.
 
@@ -102,6 +106,4 @@ def complete_series(path: Path, end: float) -> int:
                     series = copy.create_dataset(name, (count, *rows.shape[1:]), rows.dtype)
                     for number in range(count):
                         series[number] = rows[number]
-    if count:
-        publish(part, path)
-    return count
+    return count, publish(part, path) if count else path

@@ -95,7 +95,7 @@ class VesselSurface(Final):
     def open(self, first: int, last: int) -> None:
         """Write the file."""
         path, surface = self._path, self._surface
-        if path is not None and surface is not None and not path.exists():
+        if path is not None and surface is not None and (first == 0 or not path.exists()):
             on_root(self._world, lambda: write_stl(path, surface))
 
 

@@ -84,7 +84,7 @@ class Series(Output):
 
     def finish(self) -> Sequence[Path]:
         """Return the file if it contains a state."""
-        return (self.path,) if self.states else ()
+        return (self.writer.path,) if self.writer is not None and self.states else ()
 
     def close(self) -> None:
         """Close the file."""

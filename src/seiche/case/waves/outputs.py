@@ -48,8 +48,8 @@ class SnapshotFile(Scheduled):
         self._grid = PlaneGrid(setup.mesh, setup.case.mesh.nodes, table.points, normal, table.at, box=setup.box)
         self._file: SeriesFile | None = None
         self._is_open, self._capacity = False, 1
-        #: First steps of killed runs, and those of runs with complete files.
-        self._killed, self._complete = self._find_killed(), list[int]()
+        #: First steps of killed runs, and complete files by the first steps of their runs.
+        self._killed, self._complete = self._find_killed(), dict[int, Path]()
 
     @property
     def targets(self) -> Sequence[OutputTarget]:
@@ -81,12 +81,13 @@ class SnapshotFile(Scheduled):
         for first in self._killed:
             path = continued(self._folder / self.table.file, first)
             with suppress(FormatError, *HDF5_ERRORS):  # killed before the file was created, or already recovered
-                if complete_series(path, (self._first_step + 0.5) * self._solver.dt):
-                    self._complete.append(first)
+                count, path = complete_series(path, (self._first_step + 0.5) * self._solver.dt)
+                if count:
+                    self._complete[first] = path
 
     def _open(self) -> SeriesFile:
         if self._file is not None and self._first_step in self._complete:  # the run was stopped and continues
-            self._complete.remove(self._first_step)
+            del self._complete[self._first_step]
             self._file.reopen(self._capacity)
             return self._file
         grid, dim = self._grid, self._setup.mesh.dim
@@ -123,8 +124,8 @@ class SnapshotFile(Scheduled):
 
     def _draw(self) -> list[Path]:
         written = []
-        for first in self._complete:
-            written.append(continued(self._folder / self.table.file, first))
+        for first, path in self._complete.items():
+            written.append(path)
             motion = read_motion(written[-1])
             if self.table.picture is not None:
                 written.append(continued(self._folder / self.table.picture, first))
@@ -139,7 +140,7 @@ class SnapshotFile(Scheduled):
         if self._file is not None and self._is_open:
             self._file.close()
             self._is_open = False
-            self._complete.append(self._first_step)
+            self._complete[self._first_step] = self._file.path
 
 
 def _reporting(work: Any, path: Path) -> Any:
@@ -170,9 +171,19 @@ class Seismograms(Final):
 
     @property
     def targets(self) -> Sequence[OutputTarget]:
-        """Return the file and the picture."""
+        """Return the file, those of SAC and the picture."""
         files = [OutputTarget("output.receivers.file", self.path, "HDF5 file")]
+        if self._table.sac:
+            names = [self._sac_path(name, number) for name in self._setup.names for number in self._velocities()]
+            files += [OutputTarget("output.receivers.sac", path) for path in names]
         return files + ([OutputTarget("output.receivers.picture", self._picture)] if self._picture is not None else [])
+
+    def _velocities(self) -> list[int]:
+        """Return the numbers of the unknowns that are components of the velocity."""
+        return [number for number, name in enumerate(self._solver.unknowns) if name.startswith("v")]
+
+    def _sac_path(self, station: str, field: int) -> Path:
+        return self.path.with_name(self.path.name + ".sac") / f"{station}.{self._solver.unknowns[field]}.sac"
 
     def finish(self) -> list[Path]:
         """Write all samples on rank 0."""
@@ -193,7 +204,7 @@ class Seismograms(Final):
         written = [self.path]
         if len(times) == 0:
             return written
-        velocity = [number for number, name in enumerate(solver.unknowns) if name.startswith("v")]
+        velocity = self._velocities()
         if self._table.sac:
             written += self._write_sac(samples, float(times[0]), velocity)
         if self._picture is not None:
@@ -204,19 +215,18 @@ class Seismograms(Final):
 
     def _write_sac(self, samples: npt.NDArray[np.float64], begin: float, velocity: Sequence[int]) -> list[Path]:
         setup, solver = self._setup, self._solver
-        folder, written = self.path.with_name(self.path.name + ".sac"), []
-        folder.mkdir(exist_ok=True)
+        written = []
         for number, (name, position) in enumerate(zip(setup.names, setup.receivers, strict=True)):
             for field in velocity:
-                component = solver.unknowns[field]
-                written.append(folder / f"{name}.{component}.sac")
+                written.append(self._sac_path(name, field))
+                written[-1].parent.mkdir(exist_ok=True)
                 write_sac(
                     written[-1],
                     samples[:, number, field],
                     step=self._receivers.every * solver.dt,
                     begin=begin - solver.velocity_time_offset,
                     station=name,
-                    component=component,
+                    component=solver.unknowns[field],
                     position=position,
                 )
         return written

@@ -106,7 +106,7 @@ class ExtractionSeries(Closing):
         self._file.sync()
         if number == 0:
             publish(part_path(offsets_path(self.path)), offsets_path(self.path))
-            publish(part_path(self.path), self.path)
+            self.path = publish(part_path(self.path), self.path)
 
     def _complete_record(self, number: int, complete: bool) -> None:
         """Count record `number` if it is `complete`; otherwise the next record replaces it."""
@@ -133,6 +133,7 @@ class ExtractionSeries(Closing):
 
     def reopen(self) -> None:
         """Open the closed file for further records (collective); OSError on every rank if any cannot open it."""
+        self.path = self._world.bcast(self.path)
         self._file = ParallelFile(self.path, self._world)
 
     def close(self) -> None:
