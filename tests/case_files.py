@@ -189,7 +189,7 @@ def table_of(text: str) -> list[list[str]]:
     return [[cell.replace("\\n", "\n") for cell in row.split(" | ")] for row in rows]
 
 
-def refusal(folder: Path, tables: dict[str, Any]) -> str:
+def case_error(folder: Path, tables: dict[str, Any]) -> str:
     """Return the line with which `tables` are rejected, without the name of the file."""
     path = folder / "case.toml"
     path.write_text(toml_of(tables))
@@ -201,7 +201,7 @@ def refusal(folder: Path, tables: dict[str, Any]) -> str:
     return text.removeprefix(f"{path}: ")
 
 
-def refused_or_read(content: bytes, name: str, longest: int) -> None:
+def check_read_or_rejected(content: bytes, name: str, longest: int) -> None:
     """Read `content` as the case file `name`: an error is one line of at most `longest` characters behind the path."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name

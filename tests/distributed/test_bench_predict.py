@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The comparison of predicted and measured steps: what it stores, takes from another run and refuses."""
+"""The comparison of predicted and measured steps: what it stores, takes from another run and rejects."""
 
 from __future__ import annotations
 

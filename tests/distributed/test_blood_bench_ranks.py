@@ -42,14 +42,14 @@ def test_two_ranks_have_twice_the_load_and_the_time_of_messages_is_told(tmp_path
         read_rows(target, BloodRanksRow, "a benchmark of blood on several ranks")
 
 
-def refused() -> None:
+def rejected() -> None:
     """Say what cannot be measured on two ranks."""
     assert main(["bench", "blood", "--size", "32"]) == 2
     assert main(["bench", "blood", "--weak", "--size", "32", "--ranks", "3"]) == 2
 
 
 def test_what_cannot_be_measured_is_told_in_a_line() -> None:
-    output = run_ranks(2, refused)
+    output = run_ranks(2, rejected)
     assert "bench blood: several ranks (2) require --weak" in output
     assert "bench blood: cannot use 3 ranks of 2: choose 1 to 2" in output
 

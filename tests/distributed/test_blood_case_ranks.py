@@ -78,7 +78,7 @@ def test_an_open_vessel_has_the_same_bits_on_two_ranks() -> None:
     folder = written(tables, world)
     both, alone = ran(folder, world)
     assert both.blood is not None and alone.blood is not None
-    assert sum(alone.blood.statistics.left.values()) > 0
+    assert sum(alone.blood.statistics.removed.values()) > 0
     assert sum(alone.blood.statistics.entered.values()) > 0
     one, two = both.blood.state(), alone.blood.state()
     assert one[1] == two[1]

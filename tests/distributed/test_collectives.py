@@ -135,7 +135,7 @@ def test_what_does_not_fit_is_said_on_every_rank(ranks: int) -> None:
     a, fixed = np.zeros(4), np.zeros(4)
     fixed.flags.writeable = False
     objects = np.full(4, None, object)
-    refused: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+    rejected: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
         ("strategy 'pigeon' is unknown: use one of 'auto', 'mpi', 'peer'", (a, a.copy()), {"strategy": "pigeon"}),
         (
             "2 ranks cannot be divided into groups of 3 processes",
@@ -166,12 +166,12 @@ def test_what_does_not_fit_is_said_on_every_rank(ranks: int) -> None:
             {"strategy": "extra-message", "processes": 2},
         ),
     ]
-    for message, arguments, options in refused:
+    for message, arguments, options in rejected:
         with pytest.raises(TransportError, match=message):
             Exchange(world, *arguments, **options)
     with pytest.raises(TransportError, match="ranks use different strategies or processes"):
         Exchange(world, a, a, strategy="mpi" if world.rank else "peer")
-    # What one rank alone would refuse does not leave the others waiting.
+    # An argument that is invalid on one rank only must not leave the others waiting.
     with pytest.raises(TransportError, match="ranks use different strategies or processes"):
         Exchange(world, a, a, strategy="extra-message", processes=2 if world.rank else 0)
 

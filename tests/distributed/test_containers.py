@@ -62,8 +62,8 @@ def test_a_process_of_the_same_number_is_not_taken_for_the_rank(
     numbers = world.allgather(os.getpid())
     named = single_copy.this_process()._replace(number=numbers[1 - world.rank])
     monkeypatch.setattr(memory, "this_process", lambda: named)
-    refused = r"(belongs to another process|Bad address|not permitted)"
-    with pytest.raises(TransportError, match=rf"strategy 'peer': rank 0 cannot map the array of rank 1: .*{refused}"):
+    rejected = r"(belongs to another process|Bad address|not permitted)"
+    with pytest.raises(TransportError, match=rf"strategy 'peer': rank 0 cannot map the array of rank 1: .*{rejected}"):
         exchanged(world, "peer")
     with caplog.at_level("INFO", "seiche.machine"):
         way, values = exchanged(world, "auto", processes=2)

@@ -44,7 +44,7 @@ class Finder:
 sys.meta_path.insert(0, Finder())
 if moment == "set-up":
     import seiche.case.loading
-    seiche.case.loading.refuse_overwritten_inputs = send
+    seiche.case.loading.check_inputs_preserved = send
 from seiche.__main__ import main
 sys.exit(main())
 """
@@ -113,7 +113,7 @@ def test_a_signal_during_the_set_up_ends_it_with_one_line_and_no_file(
     kind: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr("seiche.case.loading.refuse_overwritten_inputs", sending(lambda *_: None, name))
+    monkeypatch.setattr("seiche.case.loading.check_inputs_preserved", sending(lambda *_: None, name))
     assert main(["run", str(runs.life_file(tmp_path, kind))]) == 128 + getattr(signal, name)
     said = capsys.readouterr()
     assert said.err == f"seiche: stopped by signal {name} before the first step; nothing was written\n"
@@ -177,16 +177,16 @@ def test_a_stop_needs_a_run_in_progress_and_a_reason(kind: str, tmp_path: Path) 
     with seiche.load(runs.life_file(tmp_path, kind), world=World.serial()) as simulation:
         with pytest.raises(CaseError, match=r"^stop: no run is in progress"):
             simulation.stop("early")
-        refused = []
+        rejected = []
 
         @simulation.every(steps=2)
         def ask(sim: Simulation) -> None:
             for reason in (None, "", " \n", 5):
                 with pytest.raises(CaseError, match=r"^stop: expected a reason as text, not"):
                     sim.stop(reason)  # type: ignore[arg-type]
-                refused.append(reason)
+                rejected.append(reason)
 
-        assert simulation.run(steps=3, visible=False).stopped is None and len(refused) == 4
+        assert simulation.run(steps=3, visible=False).stopped is None and len(rejected) == 4
         with pytest.raises(CaseError, match=r"^stop: no run is in progress"):
             simulation.stop()
 

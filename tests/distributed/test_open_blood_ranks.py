@@ -30,7 +30,7 @@ def test_cells_that_come_and_go_are_those_of_one_rank(device: str) -> None:
     populations = world.allreduce_sum(populations)
     watch = both.blood.statistics
     assert sum(watch.entered.values()) > 0
-    assert sum(watch.left.values()) > 0
+    assert sum(watch.removed.values()) > 0
     if world.rank == 0:
         alone = load(folder / "case.toml", output=folder / "alone", world=World.serial())
         alone.run()

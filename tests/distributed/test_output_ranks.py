@@ -80,7 +80,7 @@ def write_different(path: str) -> None:
     try:
         write_checkpoint(path, world, State(0, {"sites": rows}), attributes={})
     except ValueError as error:
-        print(f"refused: {error}")
+        print(f"rejected: {error}")
 
 
 def read_damaged(path: str) -> None:
@@ -94,7 +94,7 @@ def read_damaged(path: str) -> None:
     try:
         read_checkpoint(path, world, {"sites": owned})
     except FormatError as error:
-        print(f"refused: {error}")
+        print(f"rejected: {error}")
 
 
 def write_series(path: str) -> None:
@@ -145,7 +145,7 @@ def test_checkpoint_of_any_ranks_is_read_by_any_other_number(tmp_path: Path, wri
 
 def test_ranks_with_different_arrays_write_nothing(tmp_path: Path) -> None:
     output = run_ranks(2, write_different, tmp_path / "state")
-    assert output.count("refused: the arrays differ between ranks") == 2
+    assert output.count("rejected: the arrays differ between ranks") == 2
     assert not list(tmp_path.iterdir())
 
 
@@ -155,7 +155,7 @@ def test_damage_seen_by_one_rank_is_refused_by_all(tmp_path: Path) -> None:
     data[len(data) // 2] ^= 4
     (tmp_path / "state").write_bytes(data)
     output = run_ranks(3, read_damaged, tmp_path / "state")
-    assert output.count("refused:") == 3
+    assert output.count("rejected:") == 3
     assert output.count("populations") == 3
 
 

@@ -19,7 +19,7 @@ def measured(target: str, *more: str) -> None:
     assert main(["bench", "ultrasound", *small, "--json", target, *more]) == 0
 
 
-def refused(*options: str) -> None:
+def rejected(*options: str) -> None:
     """Ask for what does not go with several ranks."""
     assert main(["bench", "ultrasound", *options]) == 2
 

@@ -143,7 +143,7 @@ def read_kwave_output(path: Path) -> None:
     try:
         output.check_segment(3, "checkpoint")
         output.read_aggregate("p_max")
-        output.seconds("total_execution_time")
+        output.stored_seconds("total_execution_time")
     finally:
         output.close()
 

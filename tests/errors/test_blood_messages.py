@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from case_files import blood_tables, changed, refusal, toml_of
+from case_files import blood_tables, case_error, changed, toml_of
 from seiche.case.blood.estimates import blood_estimates
 from seiche.case.loading import load, prepare
 from seiche.cells import icosphere
@@ -103,7 +103,7 @@ def test_an_impossible_case_with_cells_is_one_line(path: str, value: Any, expect
     if path == "fluid":
         tables["cells"][0]["inner_viscosity"] = "6 mPa s"
         tables["lattice"]["tau"] = 0.6
-    assert expected in refusal(tmp_path, changed(tables, path, value))
+    assert expected in case_error(tmp_path, changed(tables, path, value))
 
 
 def test_contact_that_is_too_stiff_for_the_time_step_is_spoken_of(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_more_inner_viscosities_than_sites_can_distinguish_are_refused(tmp_path:
     tables = blood_tables()
     first = tables["cells"][0]
     tables["cells"] = [{**first, "name": f"kind {k}", "inner_viscosity": f"{k + 2} mPa s"} for k in range(8)]
-    assert refusal(tmp_path, tables) == ("viscosity_contrast: 8 different inner viscosities; the maximum is 7")
+    assert case_error(tmp_path, tables) == ("viscosity_contrast: 8 different inner viscosities; the maximum is 7")
 
 
 def test_a_wide_support_in_a_short_period_is_refused(tmp_path: Path) -> None:
@@ -147,17 +147,17 @@ def test_a_wide_support_in_a_short_period_is_refused(tmp_path: Path) -> None:
         "coupling.delta: the support of 4 sites (peskin) does not fit the periodic extent of 6 sites along "
         "z; at least 8 sites are needed"
     )
-    assert refusal(tmp_path, changed(blood_tables(), "geometry.shape", shape)) == expected
+    assert case_error(tmp_path, changed(blood_tables(), "geometry.shape", shape)) == expected
 
 
 def test_cells_larger_than_the_vessel_are_refused(tmp_path: Path) -> None:
     expected = r'cells\["red"\].shape: a cell of 2.\d+ x [78.]+\d* x [78.]+\d* um is larger than the vessel; use'
-    assert re.match(expected, refusal(tmp_path, narrow(blood_tables())))
+    assert re.match(expected, case_error(tmp_path, narrow(blood_tables())))
 
 
 def test_a_wall_that_reaches_less_far_than_its_points_is_refused(tmp_path: Path) -> None:
     tables = changed(narrow(blood_tables()), "contact", {"wall_reach": "0.3 um"})
-    assert refusal(tmp_path, tables) == (
+    assert case_error(tmp_path, tables) == (
         "contact.wall_reach: 3e-07 m is below one spacing, 5e-07 m; cells could pass between the points of the wall"
     )
 
@@ -165,7 +165,7 @@ def test_a_wall_that_reaches_less_far_than_its_points_is_refused(tmp_path: Path)
 def test_contact_with_a_wall_that_reaches_round_a_vessel_is_refused(tmp_path: Path) -> None:
     shape = {"kind": "tube", "radius": "6 um", "length": "20 um", "periodic": True}
     tables = changed(changed(blood_tables(), "geometry.shape", shape), "contact", {"wall_reach": "7 um"})
-    assert refusal(tmp_path, tables) == (
+    assert case_error(tmp_path, tables) == (
         "contact.wall_reach: 7e-06 m is more than a third of the periodic extent along x; use "
         "a shorter one or a longer vessel"
     )
@@ -181,13 +181,13 @@ def test_open_and_inverted_meshes_are_refused(change: str, expected: str, tmp_pa
     write_stl(tmp_path / "ball.stl", Surface(ball.vertices, np.ascontiguousarray(faces)))
     shape = {"kind": "mesh", "file": "ball.stl", "unit": "2 um"}
     tables = changed(blood_tables(), "cells.0.shape", shape)
-    assert refusal(tmp_path, tables).startswith('cells["red"]: ')
-    assert expected in refusal(tmp_path, tables)
+    assert case_error(tmp_path, tables).startswith('cells["red"]: ')
+    assert expected in case_error(tmp_path, tables)
 
 
 def test_a_mesh_that_is_not_there_is_named(tmp_path: Path) -> None:
     shape = {"kind": "mesh", "file": "ball.off", "unit": "2 um"}
-    text = refusal(tmp_path, changed(blood_tables(), "cells.0.shape", shape))
+    text = case_error(tmp_path, changed(blood_tables(), "cells.0.shape", shape))
     assert text == f"cells: {tmp_path / 'ball.off'}: No such file or directory"
 
 
@@ -210,7 +210,7 @@ def test_given_places_are_checked(centers: list[list[float]], shape: str, expect
     tables["cells"][0]["positions"] = "red.pos"
     if shape == "tube":
         tables["geometry"]["shape"] = {"kind": "tube", "radius": "7 um", "length": "12 um", "periodic": True}
-    assert expected in refusal(tmp_path, tables)
+    assert expected in case_error(tmp_path, tables)
 
 
 def test_a_checkpoint_without_cells_is_refused(tmp_path: Path) -> None:
@@ -256,34 +256,34 @@ def test_meshes_that_no_cell_can_have_are_refused(tmp_path: Path) -> None:
     )
     assert (
         "'red': an edge of its mesh joins two vertices with three neighbours each; a subdivision surface requires"
-        in refusal(tmp_path, tables)
+        in case_error(tmp_path, tables)
     )
     flat = [(x, y, 0.0) for x, y, _ in CORNERS[:3]] + [(0.2, 0.2, 0.0)]
     off(tmp_path, flat, FACES)
-    assert "the mesh is flat: it encloses no volume" in refusal(tmp_path, tables)
+    assert "the mesh is flat: it encloses no volume" in case_error(tmp_path, tables)
     ball = icosphere(42)
     off(tmp_path, ball.vertices.tolist(), ball.faces.tolist())
     crossed = ball.vertices.copy()
     crossed[[0, 20]] = crossed[[20, 0]]
     off(tmp_path, crossed.tolist(), ball.faces.tolist())
-    assert 'cells["red"]: mesh: the surface intersects itself: triangles' in refusal(tmp_path, tables)
+    assert 'cells["red"]: mesh: the surface intersects itself: triangles' in case_error(tmp_path, tables)
     off(tmp_path, ball.vertices.tolist(), ball.faces.tolist())
     tables["cells"][0]["shape"]["unit"] = "3 mm"
-    assert 'cells["red"]: a cell of 1.' in (line := refusal(tmp_path, tables))
+    assert 'cells["red"]: a cell of 1.' in (line := case_error(tmp_path, tables))
     assert "is larger than the vessel of 1.73e-15 m^3; check the unit of its mesh" in line
 
 
 @pytest.mark.parametrize("name", ["cells.wall.vtkhdf", "cells.000000010.vtkhdf", "cells.vtkhdf.series"])
 def test_no_output_has_a_name_that_a_series_of_cells_makes(name: str, tmp_path: Path) -> None:
     output = {"cells": [{"file": "cells.vtkhdf", "every": 10}], "checkpoint": {"file": name}}
-    assert refusal(tmp_path, changed(blood_tables(), "output", output)) == (
+    assert case_error(tmp_path, changed(blood_tables(), "output", output)) == (
         f'output: two outputs write the file "{name}", one is output.cells["cells.vtkhdf"]'
     )
 
 
 def test_names_of_types_can_stand_in_names_of_files(tmp_path: Path) -> None:
     expected = 'cells["../red"].name: "../red" is not a valid name; use letters, digits, spaces, - and _'
-    assert expected in refusal(tmp_path, changed(blood_tables(), "cells.0.name", "../red"))
+    assert expected in case_error(tmp_path, changed(blood_tables(), "cells.0.name", "../red"))
 
 
 def test_a_run_that_ends_in_nothing_physical_does_not_say_done(tmp_path: Path) -> None:

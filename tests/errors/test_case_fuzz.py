@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from case_files import SOURCE, changed, check_case, refused_or_read, toml_of, tube_tables
+from case_files import SOURCE, changed, check_case, check_read_or_rejected, toml_of, tube_tables
 from seiche.errors import CaseError
 
 VALID = toml_of(tube_tables()).encode()
@@ -62,7 +62,7 @@ values = st.recursive(
 
 
 def read(content: bytes) -> None:
-    refused_or_read(content, "case.toml", 1000)
+    check_read_or_rejected(content, "case.toml", 1000)
 
 
 @given(st.binary(max_size=300))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every way to get a case wrong is refused with one line that names file, key, value and what was expected."""
+"""Every way to get a case wrong is rejected with one line that names file, key, value and what was expected."""
 
 from __future__ import annotations
 

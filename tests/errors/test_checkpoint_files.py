@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A damaged checkpoint is refused with a place and a reason; it never crashes the reader nor makes it allocate."""
+"""A damaged checkpoint is rejected with a place and a reason; it never crashes the reader nor makes it allocate."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files of arrays that lie about their size, are damaged or lead to other files are refused in one line."""
+"""Files of arrays that lie about their size, are damaged or lead to other files are rejected in one line."""
 
 from __future__ import annotations
 

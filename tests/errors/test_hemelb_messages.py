@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from case_files import read_case, refused_or_read
+from case_files import check_read_or_rejected, read_case
 from hemelb_files import COSINE, OUTPUT, PARABOLIC, WOMERSLEY, write_case, xml
 from seiche.case.flow.check import describe
 from seiche.case.loading import prepare
@@ -195,7 +195,7 @@ ATTRIBUTES = [match.span(1) for match in re.finditer(r'="([^"]*)"', VALID[0].dec
 
 
 def read(content: bytes) -> None:
-    refused_or_read(content, "config.xml", 1500)
+    check_read_or_rejected(content, "config.xml", 1500)
 
 
 @given(st.binary(max_size=300))

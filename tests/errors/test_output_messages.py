@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Outputs that a run cannot write are refused before it begins, with one line each."""
+"""Outputs that a run cannot write are rejected before it begins, with one line each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from case_files import changed, setup_of, toml_of, tube_tables
-from seiche.case.flow.limits import check_limits, refuse_too_many_states
+from seiche.case.flow.limits import check_limits, check_state_counts
 from seiche.case.loading import load, prepare
 from seiche.case.output import OutputTarget
 from seiche.case.output_targets import check_targets
@@ -28,11 +28,11 @@ def write(folder: Path, tables: dict[str, Any]) -> Path:
 
 def test_more_states_than_a_file_holds_are_refused() -> None:
     tables = tube_tables() | {"time": {"steps": 1_000_050}, "output": {"fields": [{"file": "u.vtkhdf", "every": 100}]}}
-    refuse_too_many_states(setup_of(tables), first_step=200)
+    check_state_counts(setup_of(tables), first_step=200)
     with pytest.raises(
         CaseError, match=r'output\.fields\["u\.vtkhdf"\]\.every: gives 10001 states, the limit of a file is'
     ):
-        refuse_too_many_states(setup_of(tables | {"time": {"steps": 1_000_150}}))
+        check_state_counts(setup_of(tables | {"time": {"steps": 1_000_150}}))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numbers wrong by orders of magnitude are refused in one line; extremes of the literature are not."""
+"""Numbers wrong by orders of magnitude are rejected in one line; extremes of the literature are not."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def checked(kind: str, key: str, value: Any) -> None:
     check_tables(changed(tables, key, value), "case.toml", kind_named(kind).schema)
 
 
-REFUSED = [
+REJECTED = [
     ("flow", "geometry.spacing", "1 fm", "geometry.spacing: 1e-15 m is not between 1e-10 and 10000 m, from molecules"),
     ("flow", "geometry.spacing", "100 km", "geometry.spacing: 100000 m is not between 1e-10 and 10000 m"),
     (
@@ -66,7 +66,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "key", "value", "message"), REFUSED, ids=[f"{row[0]}-{row[1]}" for row in REFUSED])
+@pytest.mark.parametrize(("kind", "key", "value", "message"), REJECTED, ids=[f"{row[0]}-{row[1]}" for row in REJECTED])
 def test_flow_and_blood_refuse_absurd_numbers(kind: str, key: str, value: Any, message: str) -> None:
     with pytest.raises(CaseError) as error:
         checked(kind, key, value)

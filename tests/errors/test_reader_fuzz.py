@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Damaged files: every reader reads them or refuses them in one line, within ten seconds and 64 MiB of memory.
+"""Damaged files: every reader reads them or rejects them in one line, within ten seconds and 64 MiB of memory.
 
 Truncation, flipped bits, changed, inserted, deleted and repeated bytes in small valid files, from a fixed seed. The
 ordinary tests read damaged files for two minutes; `SEICHE_FUZZ` is a number of inputs of each reader instead. The test

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What open vessels with cells refuse: one clear line for each impossible opening or reservoir."""
+"""Messages for open vessels with cells: one clear line for each impossible opening or reservoir."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from case_files import blood_tables, changed, open_blood_tables, refusal, toml_of, tube_tables
+from case_files import blood_tables, case_error, changed, open_blood_tables, toml_of, tube_tables
 from seiche.case.blood.check import describe
 from seiche.case.blood.setup import open_vessel
 from seiche.case.loading import prepare
@@ -18,7 +18,7 @@ from seiche.errors import CaseError
 
 def test_an_open_vessel_needs_a_reservoir(tmp_path: Path) -> None:
     tables = {**tube_tables(), **{key: blood_tables()[key] for key in ("solver", "cells", "packing")}}
-    assert refusal(tmp_path, tables) == ('reservoir: is missing; cells leave through iolet["inlet"] and none enter')
+    assert case_error(tmp_path, tables) == ('reservoir: is missing; cells leave through iolet["inlet"] and none enter')
 
 
 def test_an_exchange_interval_in_which_cells_could_leave_is_refused(tmp_path: Path) -> None:
@@ -35,13 +35,13 @@ def test_an_exchange_interval_in_which_cells_could_leave_is_refused(tmp_path: Pa
 def test_a_pulse_shorter_than_the_exchange_interval_is_refused(tmp_path: Path) -> None:
     tables = changed(open_blood_tables(5, 20, 100), "iolet.0.profile", "womersley")
     tables["iolet"][0] |= {"period": "21 us", "harmonics": [{"amplitude": "1 mm/s"}, {"amplitude": "5 mm/s"}]}
-    assert refusal(tmp_path, changed(tables, "reservoir.every", 30)) == (
+    assert case_error(tmp_path, changed(tables, "reservoir.every", 30)) == (
         "reservoir.every: the period of the flow is 59 steps, too short for this interval; use at most 14 steps"
     )
     (tmp_path / "case.toml").write_text(toml_of(tables))
     assert open_vessel(prepare(tmp_path / "case.toml")).interval == 8
     tables["iolet"][0]["period"] = "11 us"
-    assert refusal(tmp_path, tables) == (
+    assert case_error(tmp_path, tables) == (
         "reservoir: the period of the flow is 30.9 steps, but cells are exchanged every 8 steps; at least 32 steps a "
         "period are needed: use a smaller time step"
     )
@@ -50,13 +50,15 @@ def test_a_pulse_shorter_than_the_exchange_interval_is_refused(tmp_path: Path) -
 def test_an_outlet_with_inflow_needs_a_role(tmp_path: Path) -> None:
     tables = open_blood_tables(5, 20, 100)
     tables["iolet"][0]["name"], tables["iolet"][1]["name"] = "outlet", "inlet"
-    assert refusal(tmp_path, tables) == (
+    assert case_error(tmp_path, tables) == (
         'iolet["outlet"].role: is missing; blood may enter through it, but the geometry calls it an outlet, where no '
         'cells enter; set role = "inlet" or "outlet"'
     )
     pulse = {"velocity": "-10 mm/s", "profile": "womersley", "period": "0.1 ms"}
     pulse["harmonics"] = [{"amplitude": "20 mm/s", "phase": "90 deg"}]
-    assert refusal(tmp_path, changed(tables, "iolet.0", tables["iolet"][0] | pulse)).startswith('iolet["outlet"].role')
+    assert case_error(tmp_path, changed(tables, "iolet.0", tables["iolet"][0] | pulse)).startswith(
+        'iolet["outlet"].role'
+    )
     tables["iolet"][0]["velocity"] = "-10 mm/s"  # blood leaves
     (tmp_path / "case.toml").write_text(toml_of(tables))
     assert [plane.role for plane in prepare(tmp_path / "case.toml").vessel.sites.iolets] == ["inlet", "outlet"]
@@ -67,7 +69,7 @@ def test_an_outlet_with_inflow_needs_a_role(tmp_path: Path) -> None:
             iolet |= {"role": role} if role else {}
         if not inlets:
             expected = 'reservoir: the vessel has no inlet; set role = "inlet" for the iolet through which cells enter'
-            assert refusal(tmp_path, tables) == expected
+            assert case_error(tmp_path, tables) == expected
             continue
         (tmp_path / "case.toml").write_text(toml_of(tables))
         setup = prepare(tmp_path / "case.toml")
@@ -78,7 +80,7 @@ def test_an_outlet_with_inflow_needs_a_role(tmp_path: Path) -> None:
 def test_a_hematocrit_of_a_vessel_with_openings_is_named_as_the_case_has_it(tmp_path: Path) -> None:
     tables = changed(open_blood_tables(5, 20, 100), "packing.hematocrit", 0.004)
     expected = "packing.hematocrit = 0.004: gives less than one cell; the volume of"
-    assert refusal(tmp_path, tables).startswith(expected)
+    assert case_error(tmp_path, tables).startswith(expected)
 
 
 def test_a_reservoir_without_whole_cells_for_its_hematocrit_is_refused(tmp_path: Path) -> None:
@@ -107,9 +109,9 @@ def open_tables(reservoir: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_reservoir_that_cannot_be_packed_is_refused(tmp_path: Path) -> None:
     expected = "expected a number above 0 and at most 0.6"
-    assert refusal(tmp_path, open_tables({"hematocrit": 0.7})) == f"reservoir.hematocrit = 0.7: {expected}"
+    assert case_error(tmp_path, open_tables({"hematocrit": 0.7})) == f"reservoir.hematocrit = 0.7: {expected}"
     dense = changed(open_tables({}), "packing.hematocrit", 0.65)
-    assert refusal(tmp_path, dense) == f"reservoir.hematocrit = 0.65 (that of [packing]): {expected}"
+    assert case_error(tmp_path, dense) == f"reservoir.hematocrit = 0.65 (that of [packing]): {expected}"
     # What jams is known only when it is tried.
     path = tmp_path / "case.toml"
     path.write_text(toml_of(changed(open_tables({"hematocrit": 0.3}), "packing.gap", "1.4 um")))
@@ -132,7 +134,7 @@ def test_a_reservoir_shorter_than_a_cell_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_reservoir_without_end_is_refused(tmp_path: Path) -> None:
-    assert refusal(tmp_path, open_tables({"length": "1 m"})) == (
+    assert case_error(tmp_path, open_tables({"length": "1 m"})) == (
         'reservoir.length: 1 m at iolet["inlet"] needs 9e+08 sites; the limit is 5,000,000, the larger of '
         "5,000,000 and 10 times the sites of the vessel; use at most 0.00558 m"
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `seiche.ultrasound` refuses, each in one line that names the argument; and what it leaves alone."""
+"""What `seiche.ultrasound` rejects, each in one line that names the argument; and what it leaves alone."""
 
 from __future__ import annotations
 

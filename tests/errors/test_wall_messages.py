@@ -50,7 +50,7 @@ def test_impossible_motion_is_one_line(moving: tuple[MovingWall, ...], message: 
 
 
 def case_message(walls: dict[str, Any], **other: Any) -> str:
-    """Return the one line with which the tube of 1 mm radius and 4 mm length is refused with these walls."""
+    """Return the one line with which the tube of 1 mm radius and 4 mm length is rejected with these walls."""
     tables = {**tube_tables(), "walls": walls, **other}
     with pytest.raises(CaseError) as caught:
         check_limits(setup_of(tables))

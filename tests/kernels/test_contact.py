@@ -26,7 +26,7 @@ def cells_on(device: str, precision: Any = "float64", threads: int | None = None
     """Cells of two types, close to each other and across the periods of a box of 12 x 9 x 8."""
     centers = [[(3, 4, 2), (3.3, 4.5, 3.4), (11, 5, 7)], [(7.2, 4, 2), (-4, -13.2, 25)]]
     cells = Cells(open_backend(device, threads), TYPES, centers, precision=precision)
-    cells.forces()
+    cells.compute_forces()
     return cells
 
 
@@ -53,7 +53,7 @@ def all_pairs(cells: Cells, law: Repulsion, lengths: np.ndarray) -> tuple[float,
 @pytest.mark.parametrize("law", [REPULSION, ADHESION], ids=["repulsion", "adhesion"])
 def test_contact_forces_are_the_sums_over_all_pairs(law: Repulsion, lengths: tuple[float, ...], device: str):
     cells = cells_on(device)
-    Contact(cells, law, lengths=lengths).forces()
+    Contact(cells, law, lengths=lengths).compute_forces()
     found = np.concatenate([cells.vertex_forces(k).reshape(-1, 3) for k in range(2)])
     _, expected = all_pairs(cells, law, np.array(lengths, float))
     assert np.abs(expected).max() > 0.1
@@ -72,8 +72,8 @@ def test_lists_hold_while_cells_move_and_are_made_anew_in_time(device: str):
         for kind in range(2):
             x = cells.vertices(kind)
             cells.set_vertices(x + drift + random.uniform(-0.02, 0.02, x.shape), kind)
-        cells.forces()
-        contact.forces()
+        cells.compute_forces()
+        contact.compute_forces()
         if step % 4 == 0:
             found = np.concatenate([cells.vertex_forces(k).reshape(-1, 3) for k in range(2)])
             _, expected = all_pairs(cells, ADHESION, lengths)
@@ -83,8 +83,8 @@ def test_lists_hold_while_cells_move_and_are_made_anew_in_time(device: str):
 def forces_of_two_calls(cells: Cells, contact: Contact) -> list[npt.NDArray[np.float64]]:
     found = []
     for _ in range(2):
-        cells.forces()
-        contact.forces()
+        cells.compute_forces()
+        contact.compute_forces()
         found.append(cells.vertex_forces())
     return found
 
@@ -108,7 +108,7 @@ def test_bits_do_not_depend_on_the_skin_nor_on_the_room_for_lists(
 
 def test_contact_force_is_minus_the_derivative_of_its_energy():
     cells = cells_on("cpu")
-    Contact(cells, REPULSION).forces()
+    Contact(cells, REPULSION).compute_forces()
     force, x = cells.vertex_forces(), cells.vertices()
     way, h, ends = np.random.default_rng(1).standard_normal(x.shape), 1e-6, []
     for sign in (1, -1):
@@ -122,7 +122,7 @@ def test_walls_push_cells_away(device: str):
     floor = np.stack(np.meshgrid(np.arange(-2, 8, 0.3), np.arange(0, 9, 0.3), [0.3], indexing="ij"), axis=-1).reshape(
         -1, 3
     )
-    Contact(cells, wall=REPULSION, wall_points=floor).forces()
+    Contact(cells, wall=REPULSION, wall_points=floor).compute_forces()
     force, x = cells.vertex_forces(), cells.vertices()
     way = x.reshape(-1, 1, 3) - floor[None]
     d = np.linalg.norm(way, axis=2)
@@ -149,7 +149,7 @@ def test_both_devices_give_the_same_contact_forces(precision: str, device: str):
     found = []
     for where in ("cpu", device):
         cells = cells_on(where, precision)
-        Contact(cells, ADHESION, lengths=(12, 9, 8)).forces()
+        Contact(cells, ADHESION, lengths=(12, 9, 8)).compute_forces()
         found.append(cells.vertex_forces())
     np.testing.assert_array_equal(found[0], found[1])
 
@@ -158,8 +158,8 @@ def test_vertices_in_the_same_place_are_pushed_by_a_bounded_force():
     cells = Cells(
         open_backend("cpu", 1), [CellType("ball", ellipsoid((1, 1, 1), 42), NOTHING)], [[(0, 0, 0), (1e-2, 0, 0)]]
     )
-    cells.forces()
-    Contact(cells, Repulsion(0.3, 0.9, 12.0, Morse(1e-3, 100.0, 0.9, 1.0))).forces()
+    cells.compute_forces()
+    Contact(cells, Repulsion(0.3, 0.9, 12.0, Morse(1e-3, 100.0, 0.9, 1.0))).compute_forces()
     force = cells.vertex_forces()
     assert 65536 * 0.3 < np.abs(force).max() < 10 * 65536 * 0.3
     assert np.abs(force.sum(axis=(0, 1))).max() < 1e-6

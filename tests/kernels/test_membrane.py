@@ -43,7 +43,7 @@ def deformed(cells: Cells, amount: float, kind: int = 0) -> np.ndarray:
     at = cells.vertices(kind)
     moved = at + amount * np.random.default_rng(2).standard_normal(at.shape)
     cells.set_vertices(moved, kind)
-    cells.forces()
+    cells.compute_forces()
     return moved
 
 
@@ -91,7 +91,7 @@ def test_membrane_exerts_no_net_force_or_torque_and_turns_with_the_cell(name: st
     x = cells.vertices()[0] + 0.05 * random.standard_normal((162, 3))
     turn = Rotation.random(rng=random).as_matrix()
     cells.set_vertices([x, x @ turn.T + [50, 60, 70]])
-    cells.forces()
+    cells.compute_forces()
     force, turned = cells.vertex_forces()
     scale = np.abs(force).sum()
     assert np.abs(force.sum(axis=0)).max() < 1e-13 * scale
@@ -109,7 +109,7 @@ def test_rest_shape_keeps_still(shell: str, device: str):
         SKALAK, bending=0.5, spontaneous_curvature="rest", area=3, local_area=2, volume=5, shell=shell
     )
     cells = Cells(open_backend(device), [CellType("red", biconcave(642), model)], [[(9, 9, 9)]])
-    cells.forces()
+    cells.compute_forces()
     assert np.abs(cells.vertex_forces()).max() < 2e-12
     assert np.abs(cells.blocks[0].rest.energies(cells.vertices())).max() < 1e-14
 
@@ -142,7 +142,7 @@ def test_single_precision_is_close_far_from_the_origin_too(device: str):
         random = np.random.default_rng(5)
         at = cells.vertices() - shift + 0.05 * random.standard_normal((1, 162, 3))
         cells.set_vertices(np.round(at * 2**20) / 2**20 + shift)
-        cells.forces()
+        cells.compute_forces()
         forces.append(cells.vertex_forces()[0])
     largest = np.abs(forces[0]).max()
     assert np.abs(forces[1] - forces[0]).max() < 2e-5 * largest
@@ -160,7 +160,7 @@ def test_many_cells_of_several_types_are_what_each_is_alone(device: str):
     cells = Cells(backend, types, centers)
     for number in range(2):
         deformed(cells, 0.03, number)
-    cells.forces()
+    cells.compute_forces()
     assert cells.count == 4
     assert cells.vertex_count == 3 * 642 + 162
     assert cells.vertices(2).shape == (0, 162, 3)
@@ -168,7 +168,7 @@ def test_many_cells_of_several_types_are_what_each_is_alone(device: str):
         for which, vertices in enumerate(cells.vertices(number)):
             alone = Cells(backend, [kind], [[(0, 0, 0)]])
             alone.set_vertices(vertices[None])
-            alone.forces()
+            alone.compute_forces()
             np.testing.assert_array_equal(cells.vertex_forces(number)[which], alone.vertex_forces()[0])
     assert cells.stage().bytes == cells.vertex_count * 48
 
@@ -226,14 +226,14 @@ def test_a_cell_that_is_inside_out_is_named():
     cells = Cells(
         open_backend("cpu", 1), [CellType("red", biconcave(42), MODELS["flat-skalak"])], [[(0, 0, 0), (9, 0, 0)]]
     )
-    cells.forces()
-    cells.refuse_broken()
+    cells.compute_forces()
+    cells.check_intact()
     x = cells.vertices()
     x[1] *= -1
     cells.set_vertices(x)
-    cells.forces()
+    cells.compute_forces()
     with pytest.raises(UnstableError, match=r"cell 1 is inverted at step 7: volume -.*1 of 2 cells.*smaller time step"):
-        cells.refuse_broken(7)
+        cells.check_intact(7)
 
 
 def test_a_shrunk_sphere_comes_back_to_its_rest_shape():

@@ -84,8 +84,8 @@ class Pair:
         self.x = x
         for cells in (self.cells, self.elastic):
             cells.set_vertices(np.stack([x, x]), relax=False)
-        self.cells.forces(advance=advance)
-        self.elastic.forces()
+        self.cells.compute_forces(advance=advance)
+        self.elastic.compute_forces()
 
     def viscous(self) -> np.ndarray:
         """Return the forces (n, 3) of surface viscosity."""
@@ -192,7 +192,7 @@ def test_forces_are_the_same_bits_when_they_are_evaluated_again(device: str) -> 
     pair = Pair(LOOP, device, precision="float32")
     pair.move(pair.x + motion(pair, 0.05))
     force, remembered = pair.cells.vertex_forces(), memory(pair.cells)
-    pair.cells.forces()
+    pair.cells.compute_forces()
     assert np.array_equal(pair.cells.vertex_forces(), force)
     assert np.array_equal(memory(pair.cells), remembered)
 
@@ -209,7 +209,7 @@ def test_without_viscosity_the_kernel_is_that_of_the_elastic_law(device: str) ->
     moved = alone.vertices() + 0.05 * np.random.default_rng(1).standard_normal((1, 162, 3))
     for cells in (both, alone):
         cells.set_vertices(moved, relax=False)
-        cells.forces(advance=True)
+        cells.compute_forces(advance=True)
     assert np.array_equal(both.vertex_forces(0), alone.vertex_forces(0))
 
 

@@ -75,12 +75,12 @@ def test_a_rank_without_memory_ends_the_measurement_on_all() -> None:
         def copy_times(self, ready: Callable[[], None], sharers: int) -> tuple[int, npt.NDArray[np.float64]]:
             raise BackendUnavailable("no memory")
 
-    def refused(world: World) -> str:
+    def rejected(world: World) -> str:
         with pytest.raises(BackendUnavailable) as caught:
             copy_bandwidth(Full() if world.rank == 1 else SlowStart(), world)  # type: ignore[arg-type]
         return str(caught.value)
 
-    assert emulate_ranks(3, refused) == ["no memory"] * 3
+    assert emulate_ranks(3, rejected) == ["no memory"] * 3
 
 
 @pytest.mark.parametrize("limit", ["free memory", "allocation"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Meshes of cells: shapes with their known areas and volumes, files, and what is refused."""
+"""Meshes of cells: shapes with their known areas and volumes, files, and what is rejected."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_no_foreign_hdf5_file_at_a_listed_name_is_replaced(kind: str, tmp_path: 
         path.write_bytes(saved)
     ran(tmp_path, kind, replace=True)
     contents = {path: write_own(path) for path in files}
-    with suppress(CaseError):  # refused where the restart does not use other names
+    with suppress(CaseError):  # rejected where the restart does not use other names
         ran(tmp_path, kind, restart=out / "checkpoint.seiche")
     assert {path: path.read_bytes() for path in files} == contents
 

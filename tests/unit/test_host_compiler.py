@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""CPU kernels that are not in the table: compiled on first use, cached, equal to its kernels, refused in one line."""
+"""CPU kernels that are not in the table: compiled on first use, cached, equal to its kernels, rejected in one line."""
 
 from __future__ import annotations
 

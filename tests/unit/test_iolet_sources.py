@@ -29,7 +29,7 @@ from seiche.flow import (
     WindkesselIolet,
 )
 from seiche.flow.iolets import BLOCK, density_excess, mode_values
-from seiche.flow.section import developed_profile, flow_of_profile, opening_area
+from seiche.flow.section import developed_profile, opening_area, profile_flow_rate
 from seiche.flow.windkessel import circuit_coefficients
 from seiche.io.formats.columns import read_time_table, read_weights
 
@@ -74,7 +74,7 @@ def test_a_computed_profile_carries_its_velocity_times_the_area(axis: tuple[floa
     sites = shapes.tube(8.0, 12.0, 1.0, axis=axis)
     for iolet in (0, 1):
         profile, area = developed_profile(sites, iolet), opening_area(sites, iolet)
-        assert flow_of_profile(sites, iolet, profile) == pytest.approx(area, rel=1e-12)
+        assert profile_flow_rate(sites, iolet, profile) == pytest.approx(area, rel=1e-12)
         assert area == pytest.approx(math.pi * 64, rel=0.05)
         assert profile.values.min() >= 0
         assert profile.values.max() == pytest.approx(2.0, rel=0.06)
@@ -133,7 +133,7 @@ def test_weights_multiply_the_velocity_site_by_site():
         solver = Solver(sites, FlowModel(WATER, iolets=(VelocityIolet(1e-4, profile=profile), PressureIolet())))
         solver.advance(1)
         flows.append(solver.measures.iolet_flow()[0])
-        assert flows[-1] == pytest.approx(1e-4 * flow_of_profile(sites, 0, profile), rel=1e-12)
+        assert flows[-1] == pytest.approx(1e-4 * profile_flow_rate(sites, 0, profile), rel=1e-12)
     assert flows[1] == pytest.approx(2 * flows[0], rel=1e-12)
 
 
@@ -296,7 +296,7 @@ def test_a_flow_rate_enters_through_computed_profiles_and_weights(tmp_path: Path
         condition = made.model.iolets[0]
         assert isinstance(condition, VelocityIolet)
         assert condition.profile is not None
-        flow = condition.mean * flow_of_profile(sites, 0, condition.profile)
+        flow = condition.mean * profile_flow_rate(sites, 0, condition.profile)
         assert made.units.to_si("flow_rate", flow) == pytest.approx(wanted, rel=1e-12)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The JSON schema of case files accepts every example, and refuses what the tables refuse."""
+"""The JSON schema of case files accepts every example, and rejects what the tables reject."""
 
 from __future__ import annotations
 

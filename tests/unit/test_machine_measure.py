@@ -209,10 +209,10 @@ def test_a_folder_that_takes_no_files_is_absent_and_the_rest_is_kept(
 
 def test_results_replace_results_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.json"
-    stored.refuse_output(None)
-    stored.refuse_output(path)
+    stored.check_output_path(None)
+    stored.check_output_path(path)
     path.write_text(json.dumps({**heading("choice", "a device"), "rows": []}, indent=1))
-    stored.refuse_output(path)
+    stored.check_output_path(path)
     write_machine(path, read_machine("summit"))
     before = path.read_bytes()
     other = f"{path} exists and contains other data; choose another file with --json"
@@ -226,14 +226,14 @@ def test_results_replace_results_and_nothing_else(tmp_path: Path, monkeypatch: p
             command()
     assert path.read_bytes() == before
     with pytest.raises(CaseError, match=r"cannot write .*: Is a directory"):
-        stored.refuse_output(tmp_path)
+        stored.check_output_path(tmp_path)
     with pytest.raises(CaseError, match=r"there is no folder .*none"):
-        stored.refuse_output(tmp_path / "none" / "x.json")
+        stored.check_output_path(tmp_path / "none" / "x.json")
     with pytest.raises(CaseError, match=r"x\.toml: 'toml' is not a picture format; use one of .*png"):
         predictions.main(path, machine=path, ranks="1", figure=tmp_path / "x.toml")
     monkeypatch.setattr(files.os, "access", lambda path, mode: False)
     with pytest.raises(CaseError, match=r"the folder .* is not writable"):
-        stored.refuse_output(tmp_path / "y.json")
+        stored.check_output_path(tmp_path / "y.json")
 
 
 def test_a_file_of_another_machine_is_told_by_its_hardware() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A restart refuses other initial conditions than those of the run that wrote the checkpoint."""
+"""A restart rejects other initial conditions than those of the run that wrote the checkpoint."""
 
 from __future__ import annotations
 

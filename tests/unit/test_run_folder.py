@@ -77,7 +77,7 @@ def test_a_second_run_is_refused_before_anything_is_made(
 
     with monkeypatch.context() as patched:
         patched.setattr(f"seiche.case.{kind}.kind.prepare", never)
-        patched.setattr("seiche.case.loading.refuse_overwritten_inputs", never)
+        patched.setattr("seiche.case.loading.check_inputs_preserved", never)
         with pytest.raises(CaseError, match=r"the folder contains the results of an earlier run .*; use --replace"):
             loaded(tmp_path, kind)
     assert contents(tmp_path / "out") == before

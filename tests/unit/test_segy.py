@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""SEG-Y files as models of the ground: numbers, places, and what is refused."""
+"""SEG-Y files as models of the ground: numbers, places, and what is rejected."""
 
 from __future__ import annotations
 

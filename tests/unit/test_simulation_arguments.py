@@ -78,13 +78,13 @@ def test_names_of_the_record_of_a_run_are_reserved(tmp_path: Path) -> None:
 
 def test_an_output_folder_without_a_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     case = case_file(tmp_path, "flow")
-    with pytest.raises(CaseError, match=r"^output: expected the name of a folder, not an empty text"):
+    with pytest.raises(CaseError, match=r"^output: expected the name of a folder, not an empty string"):
         seiche.load(case, output="")
     for words in (["run", str(case)], ["sweep", str(case), "--set", "time.steps=5,6"]):
         for name in ("--output", "-o"):
             assert main([*words, name, ""]) == 2
             said = capsys.readouterr().err
-            assert said.count("\n") == 1 and "expected the name of a folder, not an empty text" in said
+            assert said.count("\n") == 1 and "expected the name of a folder, not an empty string" in said
     assert [path.name for path in tmp_path.iterdir()] == [case.name]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cells in flow: what is conserved, exact solutions, restarts, and what is refused."""
+"""Cells in flow: what is conserved, exact solutions, restarts, and what is rejected."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_a_cell_is_called_by_its_name_for_life_where_it_has_one() -> None:
     wrong = r"of type 'red' is inverted at step 0: volume -2 \(1 of 2 cells\)"
     with pytest.raises(UnstableError, match=f"cell 1 {wrong}"):
         flow.check()
-    flow.names = [np.array([3, 7])]
+    flow.ids = [np.array([3, 7])]
     with pytest.raises(UnstableError, match=f"cell 7 {wrong}"):
         flow.check()
 

@@ -131,7 +131,7 @@ def test_cells_that_have_just_entered_are_where_their_twins_in_the_tube_are(tmp_
     while (look := looks.next_after(simulation.step)) < 800:
         simulation.run(steps=look - simulation.step)
         for name, (kind, number, _) in openings._guided["inlet"].items():
-            mine = blood.populations()[kind].vertices[int(np.flatnonzero(blood.names[kind] == name)[0])]
+            mine = blood.populations()[kind].vertices[int(np.flatnonzero(blood.ids[kind] == name)[0])]
             local = (mine - mine.mean(axis=0)) @ tube.prism.frame.T
             its = tube.populations()[kind].vertices[number]
             assert local == pytest.approx(its - its.mean(axis=0), abs=1e-5)
@@ -170,7 +170,7 @@ def test_at_the_start_the_blood_of_the_reservoir_goes_on_into_the_vessel(tmp_pat
     volume, sites = float(blood.cells.volumes()[0]), len(simulation.setup.vessel.sites)
     assert len(bodies) * volume / sites / blood.cells.reached == pytest.approx(0.3, abs=3 * volume / sites)
     assert blood.statistics.entered == {"inlet": 0} and openings.waiting() == {"inlet": 0}
-    assert balls.names.tolist() == list(range(len(bodies)))
+    assert balls.ids.tolist() == list(range(len(bodies)))
 
 
 def test_the_inflow_of_cells_is_what_the_blood_of_the_reservoir_carries(tmp_path: Path, device: str) -> None:
@@ -182,7 +182,7 @@ def test_the_inflow_of_cells_is_what_the_blood_of_the_reservoir_carries(tmp_path
     tube = openings.tubes["inlet"]
     assert tube.hematocrit == pytest.approx(0.1, rel=0.02)
     assert tube.hematocrit == pytest.approx(volume * tube.blood.cells.count / len(tube.sites))
-    at_first, sites = len(blood.names[0]), len(simulation.setup.vessel.sites)
+    at_first, sites = len(blood.ids[0]), len(simulation.setup.vessel.sites)
     # Packed cells are not placed where they would be removed at the first check: these layers, and those of one radius
     # of these balls, are not counted.
     layers = free_layers(simulation.setup)
@@ -191,33 +191,33 @@ def test_the_inflow_of_cells_is_what_the_blood_of_the_reservoir_carries(tmp_path
     (balls,) = packed_populations(blood.cells)
     for plane in simulation.setup.vessel.sites.iolets:
         assert heights(simulation.setup.vessel.sites, plane, balls.vertices).min() >= layers[plane.name]
-    assert len(balls.names) * volume / sites / blood.cells.reached == pytest.approx(0.1, abs=0.5 * volume / sites)
+    assert len(balls.ids) * volume / sites / blood.cells.reached == pytest.approx(0.1, abs=0.5 * volume / sites)
     # At the inlet that of the reservoir is there instead, by chance some more or fewer.
-    assert abs(at_first - len(balls.names)) <= 4
+    assert abs(at_first - len(balls.ids)) <= 4
     before = tube.populations()[0].vertices[..., 0].mean()
     simulation.run()
     carried = float(tube.populations()[0].vertices[..., 0].mean() - before) / tube.prism.length * tube.blood.cells.count
-    watch, names = blood.statistics, blood.names[0]
-    entered, left = watch.entered["inlet"], watch.left["outlet"]
+    statistics, ids = blood.statistics, blood.ids[0]
+    entered, removed = statistics.entered["inlet"], statistics.removed["outlet"]
     assert entered >= 3
-    assert left >= 2
-    assert entered - watch.left["inlet"] + openings.waiting()["inlet"] == pytest.approx(carried, abs=1.5)
+    assert removed >= 2
+    assert entered - statistics.removed["inlet"] + openings.waiting()["inlet"] == pytest.approx(carried, abs=1.5)
     assert openings.waiting()["inlet"] <= 1
-    assert at_first + entered - watch.left["inlet"] - left == len(names)
-    assert len(np.unique(names)) == len(names)
-    assert names.max() == at_first + entered - 1
+    assert at_first + entered - statistics.removed["inlet"] - removed == len(ids)
+    assert len(np.unique(ids)) == len(ids)
+    assert ids.max() == at_first + entered - 1
     summary = blood.summary()
     assert summary["entered"] == {"inlet": entered}
-    assert summary["left"]["outlet"] == left
+    assert summary["left"]["outlet"] == removed
     # What the reservoir discharges is its own hematocrit, and a little more when cells keep to the axis.
     reservoir = summary["reservoirs"]["inlet"]
     assert reservoir["hematocrit"] == tube.hematocrit
     assert 0.8 < reservoir["discharge_hematocrit"] / tube.hematocrit < 1.5
-    assert openings.fluxes["inlet"].cells == pytest.approx((entered - watch.left["inlet"]) * volume)
+    assert openings.fluxes["inlet"].cells == pytest.approx((entered - statistics.removed["inlet"]) * volume)
     # The requested flow, after a ramp of 50 steps; the mass is 17 % more, at the density of so strong a pressure.
     speed = simulation.setup.units.to_lattice("velocity", 0.05)
     assert openings.fluxes["inlet"].blood == pytest.approx(speed * tube.prism.area * (400 - 25), rel=0.05)
-    assert summary["history"]["outlet: cells_m3"][-1] == pytest.approx(-left * volume * 0.125e-18)
+    assert summary["history"]["outlet: cells_m3"][-1] == pytest.approx(-removed * volume * 0.125e-18)
     # Balls of 42 vertices and 2.8 sites radius take in some fluid in so strong a shear: 0.065 in 400 steps.
     assert summary["largest_volume_change"] < 0.1
 
@@ -282,7 +282,7 @@ def test_cells_leave_through_an_inlet_as_through_an_outlet(every: int | None, tm
     assert simulation.blood is not None and simulation.blood.openings is not None
     before = simulation.blood.blood.cells.count
     simulation.run()
-    left = simulation.blood.statistics.left["outlet"]
+    left = simulation.blood.statistics.removed["outlet"]
     assert left >= 3 and simulation.blood.blood.cells.count == before - left
     assert simulation.blood.openings.waiting() == {"outlet": left}
     assert simulation.crowded_inlets() == []
@@ -307,7 +307,7 @@ def test_an_open_vessel_goes_on_with_the_same_bits(tmp_path: Path, device: str) 
     assert whole.blood is not None and first.blood is not None and second.blood is not None
     before, after = (each.blood.statistics for each in (first, whole))
     assert 0 < before.entered["inlet"] < after.entered["inlet"]  # before the restart and after it
-    assert 0 < before.left["outlet"]
+    assert 0 < before.removed["outlet"]
     (one, note), (two, other) = whole.blood.state(), second.blood.state()
     assert note == other
     assert np.array_equal(one, two)

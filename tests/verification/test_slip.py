@@ -44,7 +44,7 @@ def test_slip_is_that_of_its_formula_and_takes_energy(shell: str, device: str) -
     at = cells.vertices()
     cells.set_vertices(at + 0.05 * np.random.default_rng(1).standard_normal(at.shape))
     cells.set_slip_mobility(0.3)
-    cells.forces()
+    cells.compute_forces()
     force, slip = cells.vertex_forces()[1], cells._host(cells.slip, 0)[1]
     joined, areas = neighbours(cells), vertex_areas(cells)
     share = areas.mean() / areas
@@ -63,7 +63,7 @@ def test_membranes_that_do_not_resist_bending_have_no_slip(device: str) -> None:
     cells = Cells(open_backend(device), [kind], [[(0, 0, 0)]])
     cells.set_vertices(1.1 * cells.vertices())
     cells.set_slip_mobility(1.0)
-    cells.forces()
+    cells.compute_forces()
     assert np.abs(cells.vertex_forces()).max() > 0
     assert (cells._host(cells.slip, 0) == 0).all()
 

@@ -131,7 +131,7 @@ def test_the_misfit_is_zero_where_the_data_come_from(device: str) -> None:
     assert not found.cp.any() and not found.density.any() and not found.sources.any()
 
 
-def refused(change: str) -> None:
+def rejected(change: str) -> None:
     shot = experiment("acoustic", "upwind", "absorbing", 2, "cpu")
     count, options = shot.mesh.count, shot.options
     water = Material.uniform(count, 1.0, 1.9)
@@ -162,7 +162,7 @@ def refused(change: str) -> None:
 )
 def test_what_has_no_gradient_is_said_in_one_line(change: str, message: str) -> None:
     with pytest.raises(CaseError) as error:
-        refused(change)
+        rejected(change)
     assert message in str(error.value) and "\n" not in str(error.value)
 
 

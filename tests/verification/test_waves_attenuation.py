@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Waves that lose energy: Q and speed of plane waves by the complex moduli, energy, ranks of parts, refusals."""
+"""Waves that lose energy: Q and speed of plane waves by the complex moduli, energy, ranks of parts, rejected input."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def cached_file(path: Path, write: Callable[[Path], object]) -> Path:
 
 
 def check_private(folder: Path) -> None:
-    """Refuse a folder in which another user could place a library.
+    """Reject a folder in which another user could place a library.
 
     Raises:
         BackendUnavailable: the folder belongs to another user, or others may write to it.

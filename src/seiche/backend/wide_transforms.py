@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Transforms on the CPU by kernels that process adjacent lines in vectors."""
+"""Fourier transforms on the CPU by kernels that process several lines at once in SIMD vectors."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from seiche.backend.arrays import Array
 from seiche.backend.base import Backend, Kernel
 from seiche.backend.transforms import Bound, Transforms, padded_view
 from seiche.kernels.registry import KernelSpec, Real
-from seiche.kernels.registry.kspace_wide import LANES, wide_rows, wide_side
+from seiche.kernels.registry.kspace_wide import LANES, wide_axis, wide_rows
 
-#: Minimum number of points: for smaller grids, compiling the kernels takes longer than they save.
+#: Minimum number of grid points; for smaller grids, the compilation of the kernels takes longer than they save.
 MIN_POINTS = 1 << 17
 
 
 def wide_kernels(shape: tuple[int, int, int], real: Real) -> dict[tuple[int, bool], KernelSpec] | None:
-    """Return the kernels of each axis in both directions, or None if one of them is not supported."""
+    """Return the kernels by axis and direction (whether inverse), or None if the length of an axis is not supported."""
     axes = [axis for axis in range(3) if shape[axis] > 1]
     if len(axes) < 2 or axes[-1] != 2:
         return None
     kernels: dict[tuple[int, bool], KernelSpec] = {}
-    for axis, back in product(axes, (False, True)):
-        spec = (wide_rows if axis == 2 else wide_side)(shape[axis], real, inverse=back)
+    for axis, inverse in product(axes, (False, True)):
+        spec = (wide_rows if axis == 2 else wide_axis)(shape[axis], real, inverse=inverse)
         if spec is None:
             return None
-        kernels[axis, back] = spec
+        kernels[axis, inverse] = spec
     return kernels
 
 
 class WideTransforms(Transforms):
-    """All axes by kernels, except that `columns` uses a library."""
+    """Transforms along all axes by kernels, except that `columns` uses a library."""
 
     name = "lines in vectors"
 
@@ -55,50 +55,54 @@ class WideTransforms(Transforms):
         }
 
     def forward(self, source: Array | None, spectrum: Array) -> Bound:
-        """Return the transforms along rows, then along the other axes."""
-        rows = self._bind_rows(source, spectrum, back=False)
-        return _sequence([rows, *(self._bind_side(axis, spectrum, back=False) for axis in (1, 0) if self._has(axis))])
+        """Bind the transforms along rows, followed by those along the other axes."""
+        rows = self._bind_rows(source, spectrum, inverse=False)
+        return _sequence(
+            [rows, *(self._bind_axis(axis, spectrum, inverse=False) for axis in (1, 0) if self._has(axis))]
+        )
 
     def inverse(self, spectrum: Array) -> Bound:
-        """Return the transforms along the other axes, then along rows."""
-        rows = self._bind_rows(None, spectrum, back=True)
-        return _sequence([*(self._bind_side(axis, spectrum, back=True) for axis in (0, 1) if self._has(axis)), rows])
+        """Bind the transforms along the other axes, followed by those along rows."""
+        rows = self._bind_rows(None, spectrum, inverse=True)
+        return _sequence([*(self._bind_axis(axis, spectrum, inverse=True) for axis in (0, 1) if self._has(axis)), rows])
 
     def columns(self, values: Array, *, back: bool) -> Bound:
-        """Return the transform of the library."""
+        """Bind the transform of the library."""
         return self._library.columns(values, back=back)
 
     def _has(self, axis: int) -> bool:
         return self.shape[axis] > 1
 
-    def _bind_rows(self, source: Array | None, spectrum: Array, *, back: bool) -> Bound:
-        """Return the transforms of each field; rows of two fields, whose scales may differ, are never combined."""
+    def _bind_rows(self, source: Array | None, spectrum: Array, *, inverse: bool) -> Bound:
+        """Bind the transforms of each field; rows of fields whose scales may differ are not combined."""
         spectra = spectrum.reshape(-1, *self.spectrum_shape)
         fields = padded_view(spectra, self.shape[2]) if source is None else source.reshape(-1, *self.shape)
-        count, stride = self.shape[0] * self.shape[1], 2 * self.half if source is None else self.shape[2]
-        common = {"roots": self._roots[2], "rows": count, "apart": stride}
-        items = -(-count // (2 * self._lanes))
+        row_count, stride = self.shape[0] * self.shape[1], 2 * self.half if source is None else self.shape[2]
+        common = {"roots": self._roots[2], "rows": row_count, "apart": stride}
+        items = -(-row_count // (2 * self._lanes))
         pairs = zip(fields, spectra, strict=True)
-        return _sequence([self._bind(2, back, items, {"reals": f, "spectra": s, **common}) for f, s in pairs])
+        return _sequence([self._bind(2, inverse, items, {"reals": f, "spectra": s, **common}) for f, s in pairs])
 
-    def _bind_side(self, axis: int, spectrum: Array, *, back: bool) -> Bound:
+    def _bind_axis(self, axis: int, spectrum: Array, *, inverse: bool) -> Bound:
         extents = self.spectrum_shape
         inner = int(np.prod(extents[axis + 1 :]))
         batches, blocks = -(-inner // self._lanes), int(spectrum.size) // (inner * extents[axis])
         members = {"spectra": spectrum, "roots": self._roots[axis], "inner": inner, "batches": batches}
-        return self._bind(axis, back, blocks * batches, members)
+        return self._bind(axis, inverse, blocks * batches, members)
 
-    def _bind(self, axis: int, back: bool, items: int, members: dict[str, Any]) -> Bound:
-        kernel = self._kernels[axis, back]
+    def _bind(self, axis: int, inverse: bool, items: int, members: dict[str, Any]) -> Bound:
+        kernel = self._kernels[axis, inverse]
         launch = kernel.bind(self._backend.pack(kernel, **members), 0, items)
 
-        def run(_alive: Any = members) -> None:  # kernels store addresses only
+        def run(_alive: Any = members) -> None:  # keeps the arrays alive, since kernels store addresses only
             launch()
 
         return run
 
 
 def _sequence(calls: Sequence[Bound]) -> Bound:
+    """Return a function that calls all `calls` in order."""
+
     def run() -> None:
         for call in calls:
             call()

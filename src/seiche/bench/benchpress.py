@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seiche.bench.machine import refuse_output, show
+from seiche.bench.machine import check_new_output, show
 from seiche.errors import CaseError, FormatError
 from seiche.io.formats.benchpress import Injection, Minima, read_copies, read_injection, read_ping_pongs
 from seiche.machine.laws import terms
@@ -55,7 +55,7 @@ def main(
         FormatError: a file is not the output of its benchmark.
         OSError: a file cannot be read or written.
     """
-    refuse_output(output)
+    check_new_output(output)
     if gpus < 1 or not 1 <= sockets <= gpus:
         raise CaseError(f"--gpus {gpus} --sockets {sockets}: a node has at least one GPU on each socket")
     messages = read_ping_pongs(ping_pong, gpus, sockets)

@@ -22,7 +22,7 @@ from seiche.machine.collective_choice import candidates
 from seiche.machine.collectives import Exchange
 from seiche.machine.in_use import VARIABLE, predicted_transport_times
 from seiche.observe.repeat import Work, queued, timed_together
-from seiche.report.stored import refuse_output
+from seiche.report.stored import check_output_path
 
 #: Message sizes in bytes. The patterns are a ring of neighbours, all ranks with all others, and a transpose (an
 #: Alltoall of arrays).
@@ -73,7 +73,7 @@ def main(
     if world.size == 1:
         raise CaseError("`seiche bench choice` needs at least two ranks: start it with mpiexec -n 2")
     with all_or_none(world):
-        refuse_output(output if world.rank == 0 else None)
+        check_output_path(output if world.rank == 0 else None)
     backend = open_backend(available(world) if device == "auto" else device, world.threads(), world.local_rank)
     previous = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = str(machine)

@@ -23,7 +23,7 @@ from seiche.machine.laws.locality import rank_placements
 from seiche.machine.laws.predict import exchange_times, layout_of
 from seiche.observe.repeat import Timing, Work, queued, sleep_until_barrier, timed_together
 from seiche.report.movement_figures import draw_machine, strategies_figure
-from seiche.report.stored import refuse_output
+from seiche.report.stored import check_output_path
 
 Kind: TypeAlias = Literal["alltoall", "alltoallv"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -81,7 +81,7 @@ def main(
         raise TransportError(f"{world.size} ranks cannot be divided into groups of {processes} per array")
     with all_or_none(world):
         if world.rank == 0:
-            refuse_output(output)
+            check_output_path(output)
             if plots is not None:
                 plots.mkdir(parents=True, exist_ok=True)
     model = read_machine(machine) if machine is not None else None

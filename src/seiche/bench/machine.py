@@ -67,7 +67,7 @@ def main(
     return machine
 
 
-def refuse_output(output: Path) -> None:
+def check_new_output(output: Path) -> None:
     """Raise CaseError if the machine file already exists, or if its folder is missing or not writable."""
     if output.exists():
         raise CaseError(f"{output} exists: move it, or choose another file with --json")
@@ -75,7 +75,7 @@ def refuse_output(output: Path) -> None:
 
 
 def _check_paths(output: Path, folder: Path | None) -> None:
-    refuse_output(output)
+    check_new_output(output)
     if folder is not None and not folder.is_dir():
         raise CaseError(f"--folder {folder}: this folder does not exist")
 

@@ -27,7 +27,7 @@ from seiche.machine.laws.steps import Scale, StepTime, predict_step, scales_of, 
 from seiche.machine.measure.survey import measure
 from seiche.observe.plan import RunPlan
 from seiche.observe.repeat import slowest_rank_seconds
-from seiche.report.stored import refuse_output
+from seiche.report.stored import check_output_path
 from seiche.solver import SolverBase
 
 #: Schema of stored results; the number is increased when the meaning of a key changes.
@@ -118,7 +118,7 @@ def main(
         raise CaseError(f"size {size!r} is not one of {', '.join(SIZES)}")
     if keep and (machine is None or not machine.exists()):
         raise CaseError("--keep needs an existing machine file: pass it with --machine")
-    on_root(world, lambda: refuse_output(output))
+    on_root(world, lambda: check_output_path(output))
     device_name = available(world) if device == "auto" else device
     earlier_scales = on_root(world, lambda: _read_scales(earlier))
     backend = open_backend(device_name, world.threads(), world.local_rank)

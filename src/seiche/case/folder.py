@@ -24,7 +24,7 @@ from seiche.case.output_targets import (
     files_at,
     kind_at,
     make_folders,
-    refuse_shared_targets,
+    check_distinct_targets,
 )
 from seiche.case.own_files import digest_of, has_mark, is_own, texts_of
 from seiche.domain.sharing import on_root
@@ -65,7 +65,7 @@ class RunFolder:
         self._continues = any(folder.resolve() in path.parents for path in paths)
         self._may_replace = replace or self._continues
 
-    def refuse_occupied(self) -> None:
+    def check_available(self) -> None:
         """Raise a CaseError if another run uses the folder or has files in it; called before the set-up."""
         if not self.path.is_dir():
             return
@@ -73,9 +73,9 @@ class RunFolder:
             owner = self._lock.owner(from_this_process=self._may_replace)
         except OSError as error:
             raise self._locking_error(error) from None
-        self._refuse_owner(owner)
+        self._check_no_owner(owner)
         if not self._may_replace:
-            self._refuse_earlier_run(self._earlier_files(()))
+            self._check_no_earlier_run(self._earlier_files(()))
 
     def claim(self, targets: Sequence[OutputTarget], inputs: Iterable[Path]) -> None:
         """Create and lock the folder for the output `targets` of a case that reads `inputs`, before any computation.
@@ -111,11 +111,11 @@ class RunFolder:
         Raises:
             CaseError: another output has the same target, or its file was not written by the run in this folder.
         """
-        refuse_shared_targets(new, targets)
+        check_distinct_targets(new, targets)
         check_targets(new, inputs)
         make_folders(self._source, self.path, new)
         own = {self.path / name: kind for name, kind in self._files.items()}
-        self._refuse_unlisted(new, [path for path, kind in own.items() if self._is_own(path, kind, self._digests)])
+        self._check_unlisted(new, [path for path, kind in own.items() if self._is_own(path, kind, self._digests)])
         self._targets += new
 
     def resume(self) -> None:
@@ -137,7 +137,7 @@ class RunFolder:
             owner = self._lock.acquire(from_this_process=self._may_replace)
         except OSError as error:
             raise self._locking_error(error) from None
-        self._refuse_owner(owner)
+        self._check_no_owner(owner)
 
     def _locking_error(self, error: OSError) -> CaseError:
         return CaseError(f"{self.path}: cannot lock the folder: {error.strerror}")
@@ -149,14 +149,14 @@ class RunFolder:
         except (OSError, ValueError, TypeError):
             return {}
 
-    def _refuse_owner(self, owner: Owner | None) -> None:
+    def _check_no_owner(self, owner: Owner | None) -> None:
         if owner is not None:
             raise CaseError(
                 f"{self.path}: another run writes into this folder ({owner.describe()}); wait until it ends, or "
                 "choose another folder with --output"
             )
 
-    def _refuse_earlier_run(self, present: Iterable[Path]) -> None:
+    def _check_no_earlier_run(self, present: Iterable[Path]) -> None:
         files = sorted(present)
         if not files:
             return
@@ -173,8 +173,8 @@ class RunFolder:
         """Remove the files of an earlier run; those that remain are added to the record."""
         earlier = self._earlier_files(targets)
         if not self._may_replace:
-            self._refuse_earlier_run({*earlier, *(path for target in targets for path in files_at(target))})
-        self._refuse_unlisted(targets, earlier)
+            self._check_no_earlier_run({*earlier, *(path for target in targets for path in files_at(target))})
+        self._check_unlisted(targets, earlier)
         inputs = {path.resolve() for path in inputs}
         digests = self._read_record().get("digests")
         for path, kind in earlier.items():
@@ -187,7 +187,7 @@ class RunFolder:
             else:
                 path.unlink(missing_ok=True)
 
-    def _refuse_unlisted(self, targets: Iterable[OutputTarget], listed: Container[Path]) -> None:
+    def _check_unlisted(self, targets: Iterable[OutputTarget], listed: Container[Path]) -> None:
         """Raise a CaseError for files at `targets` that are not `listed`.
 
         A restart in this folder accepts those with a mark of Seiche, which are then stored.

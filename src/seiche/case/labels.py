@@ -160,7 +160,7 @@ def grid_request(spacing: Any, shape: Any) -> GridRequest | None:
     return GridRequest(spacing, tuple(shape) if shape is not None else None)
 
 
-def refuse_grid(kind: str, grid: GridRequest | None) -> None:
+def check_no_grid(kind: str, grid: GridRequest | None) -> None:
     """Raise a CaseError if a grid is requested for a kind of case whose fields are already on a grid."""
     if grid is not None:
         raise CaseError(f"result: spacing and shape are for waves; fields of {kind} are on the grid of the solver")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche.load`, which reads a case file of any kind and sets up its simulation."""
+"""`seiche.load`: read a case file of any kind and set up its simulation."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def load(
     replace: bool = False,
     world: World | None = None,
 ) -> Simulation:
-    """Return the simulation of the case file `path` of any kind.
+    """Set up the simulation of the case file `path`, of any kind.
 
     Args:
-        path: case file; names of input files are relative to its folder.
-        device: "cpu", "cuda" or a numbered GPU such as "cuda:1"; by default that of the case.
-        overrides: changes such as "lattice.tau=0.8" or "time.duration=2 s".
+        path: case file; paths of input files are relative to its folder.
+        device: "cpu", "cuda" or a specific GPU such as "cuda:1"; by default that of the case.
+        overrides: new values of keys, such as "lattice.tau=0.8" or "time.duration=2 s".
         restart: checkpoint from which the run continues.
         output: output folder; by default that of the case.
-        replace: whether the files of an earlier run in that folder may be replaced.
-        world: the ranks; by default all ranks that mpiexec started.
+        replace: whether files of an earlier run in the output folder may be replaced.
+        world: the ranks; by default all ranks started by mpiexec.
 
     Raises:
-        CaseError: the case is invalid, or the folder contains another run.
-        FormatError: a file is not valid.
+        CaseError: the case is invalid, or the output folder contains another run.
+        FormatError: an input file is invalid.
         BackendUnavailable: the device is not available.
     """
     world = World.from_mpi() if world is None else world
@@ -54,12 +54,12 @@ def load(
     kind = kind_of(source)
     case: Any = check_tables(source.tables, str(source.path), kind.schema)
     if output == "":
-        raise CaseError('output: expected the name of a folder, not an empty text; "." is the current folder')
+        raise CaseError('output: expected the name of a folder, not an empty string; "." is the current folder')
     folder = path_of("output", output) if output is not None else source.folder / case.output.folder
     run_folder = RunFolder(folder, str(source.path), restart=checkpoint, replace=replace)
-    on_root(world, run_folder.refuse_occupied)
+    on_root(world, run_folder.check_available)
     setup = kind.prepare(source, world, place=restart is None)
-    refuse_overwritten_inputs(setup, folder)
+    check_inputs_preserved(setup, folder)
     return Simulation(kind, setup, world, folder, restart=checkpoint, replace=replace)
 
 
@@ -70,17 +70,17 @@ def prepare(
 
     Raises:
         CaseError: the case is invalid.
-        FormatError: a file is not valid.
+        FormatError: an input file is invalid.
     """
     source = read_source(path, overrides, device)
     world = World.serial() if world is None else world
     check_type("world", world, World, "a World")
     setup = kind_of(source).prepare(source, world)
-    refuse_overwritten_inputs(setup, source.folder / setup.case.output.folder)
+    check_inputs_preserved(setup, source.folder / setup.case.output.folder)
     return setup
 
 
-def refuse_overwritten_inputs(setup: Setup, folder: Path) -> None:
+def check_inputs_preserved(setup: Setup, folder: Path) -> None:
     """Raise a CaseError if an output in `folder` would replace an input file of the case."""
     targets = [OutputTarget(key, folder / name) for key, name in setup.case.output.files()]
     for message in overwritten(targets, setup.inputs):

@@ -96,7 +96,7 @@ def check_targets(targets: Sequence[OutputTarget], inputs: Iterable[Path]) -> No
             raise CaseError(f"{key}: the folder {parent} is not writable")
 
 
-def refuse_checkpoint(path: Path, inputs: Iterable[Path]) -> None:
+def check_checkpoint_target(path: Path, inputs: Iterable[Path]) -> None:
     """Raise a CaseError if a checkpoint at `path` would replace an input or a file that is not a checkpoint."""
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise CaseError(f"checkpoint: {path} is not a regular file; choose another name")
@@ -105,7 +105,7 @@ def refuse_checkpoint(path: Path, inputs: Iterable[Path]) -> None:
     check_targets([OutputTarget("checkpoint", path, "checkpoint")], inputs)
 
 
-def refuse_shared_targets(new: Iterable[OutputTarget], targets: Iterable[OutputTarget]) -> None:
+def check_distinct_targets(new: Iterable[OutputTarget], targets: Iterable[OutputTarget]) -> None:
     """Raise a CaseError if one of the `new` targets, or a state of its series, is the file of one of the `targets`."""
     targets = list(targets)
     for target in new:

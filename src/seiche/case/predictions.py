@@ -18,7 +18,7 @@ from seiche.machine.laws.file import Machine, read_machine
 from seiche.machine.laws.steps import Scale, StepTime, predict_step, scales_of, stored_scales
 from seiche.observe.plan import RunPlan, magnified
 from seiche.report.prediction import FIRST_CHARACTERS, ScalingPrediction, as_json, as_text, prediction_figure
-from seiche.report.stored import refuse_output
+from seiche.report.stored import check_output_path
 from seiche.report.style import picture_format
 from seiche.report.summary import find_summary, read_summary, summary_errors
 
@@ -179,7 +179,7 @@ def main(
     """
     if run_on is not None and run is None:
         raise CaseError(f"--run-on {run_on}: requires --run")
-    refuse_output(output, FIRST_CHARACTERS)
+    check_output_path(output, FIRST_CHARACTERS)
     if figure is not None:
         check_output_folder(figure)
         picture_format(figure.name)

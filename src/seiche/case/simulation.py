@@ -21,7 +21,7 @@ from seiche.case.loop import RunLoop
 from seiche.case.open_runs import close_earlier, register_open
 from seiche.case.outcome import Outcome
 from seiche.case.output import Callback, Output, OutputTarget
-from seiche.case.output_targets import refuse_checkpoint
+from seiche.case.output_targets import check_checkpoint_target
 from seiche.case.outputs import Outputs
 from seiche.case.performance import PerformanceReport, enable_trace, imbalance, status_server
 from seiche.case.schedule import Schedule, interval_of
@@ -136,7 +136,7 @@ class Simulation(Closing):
                 simulation into its folder closes it, as does another run there.
             UnstableError: a field is not finite; complete outputs and the last checkpoint remain valid.
         """
-        self._refuse_running("run")
+        self._check_not_running("run")
         target = step_after(steps, self.step, self.setup.steps, self.setup.source)
         serve = whole_number("run: serve", serve) if serve is not None else None
         self._resume()
@@ -153,7 +153,7 @@ class Simulation(Closing):
             self._request.clear()
         return outcome
 
-    def _refuse_running(self, name: str) -> None:
+    def _check_not_running(self, name: str) -> None:
         if self._running:
             raise CaseError(f"{name}: not allowed in a callback, during a run; use `stop` to end the run")
 
@@ -225,7 +225,7 @@ class Simulation(Closing):
         Raises:
             CaseError: its file is that of another output or an input, or was not written by this run.
         """
-        self._refuse_closed()
+        self._check_open()
         check_type("add", output, Output, "an output; use every for functions")
         if new := list(output.targets):
             on_root(self.world, lambda: self._run_folder.admit(new, self.targets, self.setup.inputs))
@@ -318,8 +318,8 @@ class Simulation(Closing):
         released = self._released
         other = path_of("checkpoint", path) if path is not None else self.checkpoints.path
         if other != self.checkpoints.path:
-            self._refuse_closed()
-            on_root(self.world, lambda: refuse_checkpoint(other, self.setup.inputs))
+            self._check_open()
+            on_root(self.world, lambda: check_checkpoint_target(other, self.setup.inputs))
             CheckpointFile(self.case_run, self.setup, other, self._drain).save()
             return other
         self._resume()
@@ -331,13 +331,13 @@ class Simulation(Closing):
                 self._release("done", ())
         return self.checkpoints.path
 
-    def _refuse_closed(self) -> None:
+    def _check_open(self) -> None:
         if self._closed:
             raise CaseError(f"{self.setup.source}: the simulation is closed; load the case again")
 
     def _resume(self) -> None:
         """Lock the folder again after the end of the run."""
-        self._refuse_closed()
+        self._check_open()
         if self._released:
             on_root(self.world, self._run_folder.resume)
             self._released = False
@@ -388,7 +388,7 @@ class Simulation(Closing):
         """
         if self._closed:
             return
-        self._refuse_running("close")
+        self._check_not_running("close")
         self._closed = True
         with publishing(self._run_folder.publish):
             self.outputs.close()

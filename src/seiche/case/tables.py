@@ -93,7 +93,7 @@ class Named(Protocol):
         """Return the name."""
 
 
-def refuse_duplicate_names(start: str, tables: Sequence[Named]) -> None:
+def check_unique_names(start: str, tables: Sequence[Named]) -> None:
     """Raise a ValueError, with a message that begins with `start`, if two tables have the same name."""
     if duplicate := first_duplicate([table.name for table in tables]):
         raise ValueError(f'{start} the name "{duplicate}"')
@@ -104,7 +104,7 @@ def first_duplicate(names: Sequence[str]) -> str | None:
     return next((name for name in names if names.count(name) > 1), None)
 
 
-def refuse_zero_vector(key: str, vector: Sequence[float] | None, expected: str) -> None:
+def check_nonzero_vector(key: str, vector: Sequence[float] | None, expected: str) -> None:
     """Raise a ValueError if `vector` is (nearly) zero."""
     if vector is not None and sum(c * c for c in vector) < 1e-24:
         raise ValueError(f"{key}: its length is zero; expected {expected}")

@@ -23,11 +23,11 @@ from seiche.kernels.registry.resident import OWNED_ONLY, OWNED_SHARED, REPLICATE
 from seiche.observe.stage import Stage
 
 Floats = npt.NDArray[np.float64]
-#: Launches of one cell type by mode and roles. The mode states what happens to the memory of surface viscosity: "keep",
-#: "advance" or "relax".
+#: Launches of one cell type by mode and roles. The mode selects whether the memory of surface viscosity is unchanged
+#: ("keep"), advanced by a step ("advance") or reset to rest ("relax").
 _Launches: TypeAlias = dict[tuple[str, int], Callable[[], None]]
 
-#: Rows of vertices are padded to a multiple of this number, so that each component begins on a cache line.
+#: Arrays of vertices are padded to a multiple of this number, so that each component begins on a cache line.
 ALIGNMENT = 32
 
 
@@ -37,13 +37,13 @@ class Cells:
     Arrays on the device:
 
     - `positions` (3, stride) float64: the vertices, contiguous by cell and by type.
-    - `force` (3, stride) in `precision`: the membrane forces on them.
-    - `slip` (3, stride) or None: their velocities relative to the fluid.
+    - `force` (3, stride) in `precision`: the membrane forces on the vertices.
+    - `slip` (3, stride) or None: the velocities of the vertices relative to the fluid.
     - `relaxed` (planes, 3, stride) float64 or None: the memory of surface viscosity (theory/cells, eq. 17).
     - `measures` (cells, 2) float64: area and volume of each cell.
 
-    `blocks` are the ranges of the types. Coordinates are not wrapped in a periodic box, so that cells are not split.
-    With Loop shells, vertices are control points.
+    `blocks` are the index ranges of the types. Coordinates are not wrapped in periodic directions, so that no cell is
+    split. With Loop shells, the vertices are control points.
     """
 
     def __init__(
@@ -54,56 +54,54 @@ class Cells:
         rotations: Sequence[npt.ArrayLike | None] | None = None,
         precision: Real = "float64",
     ) -> None:
-        """Place undeformed cells at `centers` (cells, 3) of each type, rotated by `rotations` (cells, 3, 3).
+        """Create undeformed cells of each type at `centers` (cells, 3), rotated by `rotations` (cells, 3, 3).
 
         The center of a cell is the mean of the vertices of its mesh.
 
         Raises:
-            CaseError: the number or the shape of centers or rotations is wrong.
+            CaseError: `centers` or `rotations` have the wrong number or shape.
         """
-        rotations_of_types = rotations if rotations is not None else [None] * len(types)
-        if not types or len(centers) != len(types) or len(rotations_of_types) != len(types):
+        type_rotations = rotations if rotations is not None else [None] * len(types)
+        if not types or len(centers) != len(types) or len(type_rotations) != len(types):
             raise CaseError(
-                f"cells: {len(types)} types, but {len(centers)} sets of centers and {len(rotations_of_types)} of "
+                f"cells: {len(types)} types, but {len(centers)} sets of centers and {len(type_rotations)} of "
                 "rotations; expected one per type"
             )
         if precision not in ("float32", "float64"):
             raise CaseError(f"cells: precision = {precision!r}: expected 'float32' or 'float64'")
         self.backend, self.types, self.precision = backend, tuple(types), precision
-        vertices, self.blocks, vertex, cell = [], [], 0, 0
-        for kind, positions, rotations_of_type in zip(types, centers, rotations_of_types, strict=True):
+        vertices: list[Floats] = []
+        self.blocks: list[Block] = []
+        first_vertex = first_cell = 0
+        for kind, type_centers, rotation in zip(types, centers, type_rotations, strict=True):
             rest = rest_state(kind)
-            centers_of_type = np.asarray(positions, np.float64).reshape(-1, 3)
-            if not np.isfinite(centers_of_type).all():
+            center_array = np.asarray(type_centers, np.float64).reshape(-1, 3)
+            if not np.isfinite(center_array).all():
                 raise CaseError(
                     f"cells of type {kind.name!r}: a center is not finite; expected three finite numbers per cell"
                 )
-            count = len(centers_of_type)
-            matrices = (
-                np.broadcast_to(np.eye(3), (count, 3, 3))
-                if rotations_of_type is None
-                else np.asarray(rotations_of_type, float)
-            )
+            count = len(center_array)
+            matrices = np.broadcast_to(np.eye(3), (count, 3, 3)) if rotation is None else np.asarray(rotation, float)
             if matrices.shape != (count, 3, 3):
                 raise CaseError(
                     f"cells of type {kind.name!r}: rotations of shape {matrices.shape} do not match {count} cells"
                 )
             shape = rest.control - kind.mesh.vertices.mean(axis=0)
-            vertices.append((np.einsum("nij,vj->nvi", matrices, shape) + centers_of_type[:, None, :]).reshape(-1, 3))
-            self.blocks.append(Block(rest, count, cell, vertex))
-            vertex, cell = vertex + len(vertices[-1]), cell + count
-        self.stride = -(-max(vertex, 1) // ALIGNMENT) * ALIGNMENT
+            vertices.append((np.einsum("nij,vj->nvi", matrices, shape) + center_array[:, None, :]).reshape(-1, 3))
+            self.blocks.append(Block(rest, count, first_cell, first_vertex))
+            first_vertex, first_cell = first_vertex + len(vertices[-1]), first_cell + count
+        self.stride = -(-max(first_vertex, 1) // ALIGNMENT) * ALIGNMENT
         #: On several ranks: the roles of the cell slots of this rank.
         self.resident: ResidentCells | None = None
-        host = np.zeros((3, self.stride))
-        host[:, :vertex] = np.concatenate(vertices).T
-        self.positions = backend.upload(host)
+        host_array = np.zeros((3, self.stride))
+        host_array[:, :first_vertex] = np.concatenate(vertices).T
+        self.positions = backend.upload(host_array)
         self._mobility = 0.0
         self._allocate()
         self.relax()
 
     def _allocate(self) -> None:
-        """Allocate the arrays that belong to `positions` and `blocks`."""
+        """Allocate the arrays whose sizes follow from `positions` and `blocks`."""
         last = self.blocks[-1]
         self.count, self.vertex_count = last.first_cell + last.cells, last.slice.stop
         self.force = self.backend.zeros((3, self.stride), self.precision)
@@ -116,7 +114,7 @@ class Cells:
         """Bind the kernels to the arrays."""
         self.slip: Array | None = self.backend.zeros((3, self.stride), self.precision) if self._mobility > 0 else None
         self._arrays: list[Array] = []
-        self._launches = [self._bound(block) if block.cells else {} for block in self.blocks]
+        self._launches = [self._bind_block(block) if block.cells else {} for block in self.blocks]
 
     def reserve(self, capacities: Sequence[int], replicated: Sequence[int]) -> ResidentCells:
         """Allocate `capacities` cell slots of each type on this rank; return their roles, all empty.
@@ -124,12 +122,12 @@ class Cells:
         Up to `replicated` cells of each type may also be on other ranks. The present cells are discarded.
         """
         blocks: list[Block] = []
-        vertex = cell = 0
-        for block, cells in zip(self.blocks, capacities, strict=True):
-            blocks.append(Block(block.rest, cells, cell, vertex))
-            vertex, cell = vertex + cells * block.vertices, cell + cells
+        first_vertex = first_cell = 0
+        for block, capacity in zip(self.blocks, capacities, strict=True):
+            blocks.append(Block(block.rest, capacity, first_cell, first_vertex))
+            first_vertex, first_cell = first_vertex + capacity * block.vertices, first_cell + capacity
         self.blocks = blocks
-        self.stride = (vertex // ALIGNMENT + 1) * ALIGNMENT  # the last column is not part of a cell
+        self.stride = (first_vertex // ALIGNMENT + 1) * ALIGNMENT  # at least one column of padding
         self.resident = ResidentCells(self.backend, blocks, replicated)
         self.positions = self.backend.zeros((3, self.stride), np.float64)
         self._allocate()
@@ -140,18 +138,16 @@ class Cells:
         self._mobility = mobility
         self._bind()
 
-    def forces(self, roles: int = RESIDENT, *, advance: bool = False) -> None:
-        """Compute `force` and `measures` from the `positions` of all cells.
+    def compute_forces(self, roles: int = RESIDENT, *, advance: bool = False) -> None:
+        """Compute `force` and `measures` from the `positions` of all cells; on several ranks, of those with `roles`.
 
-        On several ranks, of the cells with `roles`.
-
-        With `advance`, the memory of surface viscosity advances by a step. Otherwise, the forces are those of the last
-        step if no vertex has moved.
+        With `advance`, the memory of surface viscosity advances by one step. Otherwise, the memory is unchanged, and
+        the forces equal those of the last step if no vertex has moved.
         """
         self._launch("advance" if advance else "keep", self._launches, roles)
 
     def relax(self, kind: int | None = None) -> None:
-        """Set the memory of surface viscosity, of cells of type number `kind` or all, to that of cells at rest."""
+        """Reset the memory of surface viscosity to that of cells at rest, for type number `kind` or for all types."""
         self._launch("relax", self._launches if kind is None else self._launches[kind : kind + 1], RESIDENT)
 
     @staticmethod
@@ -165,10 +161,10 @@ class Cells:
         """Return the forces as a stage of a step."""
         byte_count = self.vertex_count * 3 * (8 + (1 if self.slip is None else 2) * np.dtype(self.precision).itemsize)
         byte_count += sum(48 * block.cells * block.elements for block in self.blocks if memory_planes(block.rest.cell))
-        return Stage("membrane forces", partial(self.forces, advance=advance), byte_count)
+        return Stage("membrane forces", partial(self.compute_forces, advance=advance), byte_count)
 
     def memory(self) -> int:
-        """Return the size of vertices, forces and measures, and of the arrays of the types, in bytes."""
+        """Return the device memory of all arrays in bytes."""
         optional = [array for array in (self.slip, self.relaxed) if array is not None]
         return sum(int(array.nbytes) for array in (self.positions, self.force, *optional, self.measures, *self._arrays))
 
@@ -182,22 +178,22 @@ class Cells:
         if values is None or self.relaxed is None:
             self.relax()
             return
-        host = np.zeros(self.relaxed.shape)
-        host[: len(values), :, : values.shape[2]] = values
-        self.backend.assign(self.relaxed, host)
+        host_array = np.zeros(self.relaxed.shape)
+        host_array[: len(values), :, : values.shape[2]] = values
+        self.backend.assign(self.relaxed, host_array)
 
     def vertices(self, kind: int = 0) -> Floats:
         """Return the vertices (cells, n, 3) of all cells of type number `kind`, on the host."""
         return self._host(self.positions, kind)
 
     def vertex_forces(self, kind: int = 0) -> Floats:
-        """Return the forces (cells, n, 3) of the last `forces()`, on the host."""
+        """Return the forces (cells, n, 3) of the last `compute_forces()`, on the host."""
         return self._host(self.force, kind)
 
     def _host(self, array: Array, kind: int) -> Floats:
         block = self.blocks[kind]
-        host = np.asarray(self.backend.download(array), np.float64)[:, block.slice]
-        return np.ascontiguousarray(host.T).reshape(block.cells, block.vertices, 3)
+        host_array = np.asarray(self.backend.download(array), np.float64)[:, block.slice]
+        return np.ascontiguousarray(host_array.T).reshape(block.cells, block.vertices, 3)
 
     def set_vertices(self, vertices: npt.ArrayLike, kind: int = 0, *, relax: bool = True) -> None:
         """Move the cells of type number `kind` to `vertices` (cells, n, 3).
@@ -205,7 +201,7 @@ class Cells:
         The memory of their surface viscosity is then that of cells at rest, unless `relax` is false.
 
         Raises:
-            CaseError: the shape is wrong, or a number is not finite.
+            CaseError: `vertices` has the wrong shape or contains a value that is not finite.
         """
         block = self.blocks[kind]
         values = np.asarray(vertices, np.float64)
@@ -214,26 +210,23 @@ class Cells:
                 f"cells: vertices of shape {values.shape}: expected finite numbers of shape ({block.cells}, "
                 f"{block.vertices}, 3)"
             )
-        host = self.backend.download(self.positions)
-        host[:, block.slice] = values.reshape(-1, 3).T
-        self.backend.assign(self.positions, host)
+        host_array = self.backend.download(self.positions)
+        host_array[:, block.slice] = values.reshape(-1, 3).T
+        self.backend.assign(self.positions, host_array)
         if relax:
             self.relax(kind)
 
-    def refuse_broken(self, step: int = 0) -> None:
+    def check_intact(self, step: int = 0) -> None:
         """Check that no cell is torn or inverted.
 
         Raises:
-            UnstableError: the volume of a cell at the last `forces()` was not positive or not finite.
+            UnstableError: the volume of a cell at the last `compute_forces()` was not positive or not finite.
         """
-        if (problem := self.broken(step)) is not None:
+        if (problem := self.find_damaged(step)) is not None:
             raise UnstableError(f"cell {problem[0]} {problem[1]}")
 
-    def broken(self, step: int, cells: npt.NDArray[np.integer[Any]] | None = None) -> tuple[int, str] | None:
-        """Return the first of `cells` (by default all) that is torn or inverted, and a description.
-
-        None if there is none.
-        """
+    def find_damaged(self, step: int, cells: npt.NDArray[np.integer[Any]] | None = None) -> tuple[int, str] | None:
+        """Return index and description of the first of `cells` (by default all) that is torn or inverted, or None."""
         cells = np.arange(self.count) if cells is None else cells
         volumes = self.backend.download(self.measures)[: self.count, 1][cells]
         invalid = np.flatnonzero(~(np.isfinite(volumes) & (volumes > 0)))
@@ -244,11 +237,11 @@ class Cells:
             "use a smaller time step or smaller moduli"
         )
 
-    def _bound(self, block: Block) -> _Launches:
-        """Return the launches that compute the forces of one type, by mode and by the roles of the cells."""
+    def _bind_block(self, block: Block) -> _Launches:
+        """Return the launches that compute the forces of one cell type, by mode and by the roles of the cells."""
         rest, model, elements = block.rest, block.rest.cell.model, block.rest.elements
         real: Real = self.precision
-        slip = slip_mobility(rest, self._mobility)
+        mobility = slip_mobility(rest, self._mobility)
         capacity = min(size for size in CAPACITIES if size >= block.vertices)
         team = None
         if elements.loop and self.backend.multiprocessors:
@@ -259,13 +252,13 @@ class Cells:
         spec = membrane_force(shell, real, capacity, team)
         lists = elements.gather(team or elements.chunk)
         ring_first = np.concatenate([[0], np.cumsum([len(ring) for ring in elements.rings])])
-        first_cell = self.measures[block.first_cell :]
-        self._arrays.append(first_cell)
+        block_measures = self.measures[block.first_cell :]
+        self._arrays.append(block_measures)
         members: dict[str, Any] = dict(
             positions=self.positions,
             force=self.force,
-            slip=self.slip if slip > 0 else None,
-            measures=first_cell,
+            slip=self.slip if mobility > 0 else None,
+            measures=block_measures,
             stride=self.stride,
             first=block.first_vertex,
             shell=self._shell(block, lists),
@@ -274,13 +267,13 @@ class Cells:
             entry_end=self._upload(lists.entry_end),
             ring_first=self._upload(ring_first.astype(np.int32)),
             ring=self._upload(np.concatenate(elements.rings).astype(np.uint16)),
-            ring_area=self._upload((0.5 / _ring_areas(rest)).astype(real)),
+            ring_area=self._upload((0.5 / _ring_triangle_areas(rest)).astype(real)),
             share=self._upload(rest.vertex_shares.astype(real)),
             faces=self._upload(np.ascontiguousarray(elements.faces.T).astype(np.uint16)),
             area=model.area,
             volume=model.volume,
             local_area=model.local_area,
-            mobility=slip,
+            mobility=mobility,
             rest_area=rest.area,
             rest_volume=rest.volume,
             vertices=block.vertices,
@@ -293,12 +286,14 @@ class Cells:
                 members["shell"]["law"]["arm"]["share"] = share
             elif mode == "relax":
                 continue
-            for roles, launch in self._over_roles(spec, block, members).items():
+            for roles, launch in self._launches_by_role(spec, block, members).items():
                 launches[mode, roles] = launch
         return launches
 
-    def _over_roles(self, spec: KernelSpec, block: Block, members: dict[str, Any]) -> dict[int, Callable[[], None]]:
-        """Return the launches of a kernel for one type, by the roles of the cells."""
+    def _launches_by_role(
+        self, spec: KernelSpec, block: Block, members: dict[str, Any]
+    ) -> dict[int, Callable[[], None]]:
+        """Return the launches of a kernel for one cell type, by the roles of the cells."""
         if self.resident is not None:
             return {
                 1 << OWNED_ONLY: self.resident.over_cells(spec, block, 1 << OWNED_ONLY, **members),
@@ -309,7 +304,7 @@ class Cells:
         return {RESIDENT: kernel.bind(self.backend.pack(kernel, **members), 0, block.cells)}
 
     def _shell(self, block: Block, lists: GatherLists) -> dict[str, Any]:
-        """Return the kernel members of the elements."""
+        """Return the members of the kernel argument that describes the elements."""
         rest = block.rest
         model, elements = rest.cell.model, rest.elements
         count = len(elements.control)
@@ -318,7 +313,7 @@ class Cells:
         shell: dict[str, Any] = {
             "control": self._upload(np.ascontiguousarray(control.T).astype(np.uint16)),
             "entry": self._upload(np.ascontiguousarray(lists.entry.T)),
-            "law": {number: getattr(model.law, number) for number in model.law.kernel.numbers},
+            "law": {name: getattr(model.law, name) for name in model.law.kernel.parameters},
             "bending": model.bending,
             "elements": count,
             "stride": len(control),
@@ -336,32 +331,31 @@ class Cells:
         else:
             angles = np.stack([np.cos(rest.hinge_angles), np.sin(rest.hinge_angles)], axis=-1)
             rest_values = np.concatenate([rest.metric[:, 0], angles.reshape(count, 6)], axis=1)
-        columns = np.ascontiguousarray(rest_values.reshape(count, -1)[padded].T)
-        shell["rest"] = self._upload(columns.astype(self.precision))
+        rest_columns = np.ascontiguousarray(rest_values.reshape(count, -1)[padded].T)
+        shell["rest"] = self._upload(rest_columns.astype(self.precision))
         return shell
 
-    def _upload(self, host: npt.NDArray[Any]) -> Array:
-        """Upload an array to which kernel arguments point."""
-        self._arrays.append(self.backend.upload(host))
+    def _upload(self, host_array: npt.NDArray[Any]) -> Array:
+        """Upload an array that kernels access, and hold a reference to it."""
+        self._arrays.append(self.backend.upload(host_array))
         return self._arrays[-1]
 
 
 def memory_planes(kind: CellType) -> int:
-    """Return the number of planes for the memory of surface viscosity: three values per element, stored by vertices."""
+    """Return the number of arrays (3, vertices) for the memory of surface viscosity: three values per element."""
     return -(-len(kind.mesh.faces) // len(kind.mesh.vertices)) if kind.model.viscosity > 0 else 0
 
 
 def slip_mobility(rest: RestState, mobility: float) -> float:
-    """Return the slip per difference of the forces of neighbours, for `Cells.set_slip_mobility(mobility)`.
+    """Return the slip velocity per difference between the forces of neighbours (`Cells.set_slip_mobility`).
 
-    Membranes without bending stiffness have no slip, since under compression they would buckle at the shortest
-    wavelength.
+    It is zero for membranes without bending stiffness, which under compression would buckle at the shortest wavelength.
     """
     return mobility / (12 * rest.edge) if rest.cell.model.bending > 0 else 0.0
 
 
-def _ring_areas(rest: RestState) -> Floats:
-    """Return the rest area of the triangle formed with each neighbour in the rings and the next neighbour."""
+def _ring_triangle_areas(rest: RestState) -> Floats:
+    """Return the rest area of the triangle of each vertex, its neighbour in the ring and the next neighbour."""
     areas = {}
     for (a, b, c), area in zip(rest.elements.faces.tolist(), rest.face_areas.tolist(), strict=True):
         areas[a, b], areas[b, c], areas[c, a] = area, area, area

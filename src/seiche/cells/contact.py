@@ -217,7 +217,7 @@ class Contact:
                 call()
             self._calls += [displacement_check, *forces]
 
-    def forces(self) -> None:
+    def compute_forces(self) -> None:
         """Add the contact forces to `cells.force`."""
         for call in self._calls:
             call()
@@ -233,7 +233,7 @@ class Contact:
 
     def stage(self) -> Stage:
         """Return the forces as a stage of a step, after those of the membranes."""
-        return Stage("contact forces", self.forces, after=("membrane forces",))
+        return Stage("contact forces", self.compute_forces, after=("membrane forces",))
 
     def _lists(self, law: Repulsion, points: _ContactPoints) -> tuple[Launch, list[Launch], list[Launch]]:
         """Return the launches for the displacement check, for the bins, and for the lists with their forces."""

@@ -52,7 +52,7 @@ def equilibrium(
     def potential(flat: Floats) -> tuple[float, Floats]:
         vertices = flat.reshape(start.shape)
         cells.set_vertices(vertices[None])
-        cells.forces()
+        cells.compute_forces()
         gradient = -(cells.vertex_forces()[0] + load)
         return float(rest.energies(vertices).sum() - (load * vertices).sum()), gradient.ravel()
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 def _checked_benchmark_path(path: Path | None) -> Path | None:
     """Return `path`; raise CaseError if the file exists and does not contain benchmark results."""
-    from seiche.report.stored import refuse_output
+    from seiche.report.stored import check_output_path
 
-    refuse_output(path)
+    check_output_path(path)
     return path
 
 
@@ -32,7 +32,7 @@ def _checked_checks_path(path: Path | None) -> Path | None:
 def output_folder(text: str | Path) -> Path:
     """Return the folder that an option names; BadParameter for an empty text, which would be the current folder."""
     if not str(text):
-        raise typer.BadParameter('expected the name of a folder, not an empty text; "." is the current folder')
+        raise typer.BadParameter('expected the name of a folder, not an empty string; "." is the current folder')
     return Path(text)
 
 
@@ -61,11 +61,11 @@ def world_of_command(*, single_rank: bool = False) -> World:
         TransportError: the launcher started several processes that MPI does not connect, unless `single_rank` permits
             that each of them is the only rank of its world.
     """
-    from seiche.domain.world import refuse_unconnected
+    from seiche.domain.world import check_connected
 
     world = _world_of_process()
     if not single_rank:
-        refuse_unconnected(world)
+        check_connected(world)
     return world
 
 

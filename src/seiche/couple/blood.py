@@ -70,8 +70,8 @@ class Blood:
         )
         #: Arguments of this coupling.
         self.options: dict[str, Any] = {**coupling, "slip": slip}
-        #: Permanent names of the cells of each type, for messages; by default their numbers are used.
-        self.names: Sequence[npt.NDArray[np.int64]] | None = None
+        #: Permanent identifiers of the cells of each type, for messages; by default their indices are used.
+        self.ids: Sequence[npt.NDArray[np.int64]] | None = None
         self._total = [block.cells for block in cells.blocks]
         self.boundary: ImmersedBoundary | SharedBoundary
         former = before.boundary if before is not None else None
@@ -131,7 +131,7 @@ class Blood:
                 f"{self._label(cell)} has left the fluid at ({coordinates}), step {step}; use a smaller time step, or "
                 "a stronger repulsion from the wall"
             )
-        problem = self.cells.broken(step, None if self._sharing is None else self._sharing.owned_slots())
+        problem = self.cells.find_damaged(step, None if self._sharing is None else self._sharing.owned_slots())
         return None if problem is None else f"{self._label(problem[0])} {problem[1]}"
 
     def _label(self, cell: int) -> str:
@@ -139,8 +139,8 @@ class Blood:
         kind = max(k for k, block in enumerate(self.cells.blocks) if block.first_cell <= cell)
         block = self.cells.blocks[kind]
         number = cell - block.first_cell if self._sharing is None else self._sharing.number(cell)
-        name = number if self.names is None else int(self.names[kind][number])
-        return f"cell {name} of type {block.rest.cell.name!r}"
+        cell_id = number if self.ids is None else int(self.ids[kind][number])
+        return f"cell {cell_id} of type {block.rest.cell.name!r}"
 
     def hematocrit(self) -> float:
         """Return the volume enclosed by the meshes of the cells, divided by that of the sites."""

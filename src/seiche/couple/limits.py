@@ -174,7 +174,7 @@ def step_limit(
     for _ in range(_TRIALS):
         mobility = Mobility(stiffness.rest, delta, viscosity * ratio, collision or Trt(), scheme)
         mobility.slip = stiffness.slip(slip / (viscosity * ratio))
-        growth, motion = _fastest(stiffness, mobility, motion)
+        growth, motion = _fastest_growing_mode(stiffness, mobility, motion)
         ratio_to_limit = CRITICAL / (growth * ratio**2)
         ratio *= ratio_to_limit**_DAMPING
         if abs(np.log(ratio_to_limit)) < _CONVERGED or ratio < _MIN_RATIO:
@@ -183,7 +183,7 @@ def step_limit(
     return StepLimit(ratio, {name: share / sum(shares.values()) for name, share in shares.items()})
 
 
-def _fastest(stiffness: _Stiffness, mobility: Mobility, motion: Floats) -> tuple[float, Floats]:
+def _fastest_growing_mode(stiffness: _Stiffness, mobility: Mobility, motion: Floats) -> tuple[float, Floats]:
     """Return the largest eigenvalue of stiffness times mobility and its mode; the iteration begins with `motion`."""
     previous = 0.0
     for _ in range(_ITERATIONS):
@@ -235,7 +235,7 @@ class _ForceDerivative:
         forces = []
         for sign in (1.0, -1.0):
             self._cells.set_vertices((self.rest + sign * step)[None], relax=False)
-            self._cells.forces()
+            self._cells.compute_forces()
             forces.append(self._cells.vertex_forces()[0])
         return np.asarray((forces[1] - forces[0]) / (2 * size))
 

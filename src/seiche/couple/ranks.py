@@ -275,7 +275,7 @@ class SharedBoundary(Boundary):
             Stage("interpolate velocity", self._move_unshared, roles + unshared * moved, ("stream-collide interior",)),
             Stage(
                 "membrane forces",
-                lambda: cells.forces(owned_only, advance=True),
+                lambda: cells.compute_forces(owned_only, advance=True),
                 roles + unshared * forces,
                 ("interpolate velocity",),
             ),
@@ -284,7 +284,7 @@ class SharedBoundary(Boundary):
             side_message("send positions", lambda: x.start(positions), "move vertices (shared)", x_sent, x.bytes),
             shared(
                 "membrane forces (shared)",
-                lambda: cells.forces(owned_shared, advance=True),
+                lambda: cells.compute_forces(owned_shared, advance=True),
                 "move vertices (shared)",
                 shared_owned * forces,
             ),
@@ -344,9 +344,9 @@ class SharedBoundary(Boundary):
         self._locate_all()
 
     def _update_forces(self) -> None:
-        self.cells.forces()
+        self.cells.compute_forces()
         if self.contact is not None:
-            self.contact.forces()
+            self.contact.compute_forces()
         self._list()
         self._spread()
 

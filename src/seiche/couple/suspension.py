@@ -63,14 +63,14 @@ def radius_of(surface: Surface) -> float:
 
 @dataclass
 class Population:
-    """Cells of one type: `vertices` and `velocity` (n, v, 3) in lattice units, permanent `names` (n,).
+    """Cells of one type: `vertices` and `velocity` (n, v, 3) in lattice units, permanent identifiers `ids` (n,).
 
     `relaxed` (n, e, 3) is the memory of surface viscosity, None without surface viscosity.
     """
 
     vertices: Floats
     velocity: Floats
-    names: npt.NDArray[np.int64]
+    ids: npt.NDArray[np.int64]
     relaxed: Floats | None = None
 
     def relaxed_of(self, number: int) -> Floats | None:
@@ -85,7 +85,7 @@ class Population:
         return Population(
             np.concatenate([self.vertices[keep], new.vertices]),
             np.concatenate([self.velocity[keep], new.velocity]),
-            np.concatenate([self.names[keep], new.names]),
+            np.concatenate([self.ids[keep], new.ids]),
             relaxed,
         )
 
@@ -104,11 +104,11 @@ def packed_populations(cells: CellsSetup) -> list[Population]:
     return populations
 
 
-def assign_names(populations: Sequence[Population]) -> int:
-    """Set the permanent names of all cells to consecutive numbers; return the next name."""
+def assign_ids(populations: Sequence[Population]) -> int:
+    """Set the permanent identifiers of all cells to consecutive numbers; return the next identifier."""
     first = 0
     for population in populations:
-        population.names = first + np.arange(len(population.vertices))
+        population.ids = first + np.arange(len(population.vertices))
         first += len(population.vertices)
     return first
 
@@ -170,9 +170,9 @@ def move(blood: Blood, populations: Sequence[Population]) -> None:
     )
 
 
-def present_cells(blood: Blood, names: Sequence[npt.NDArray[np.int64]]) -> list[Population]:
-    """Return the present state of all cells, with their `names` by type (collective)."""
+def present_cells(blood: Blood, ids: Sequence[npt.NDArray[np.int64]]) -> list[Population]:
+    """Return the present state of all cells, with their `ids` by type (collective)."""
     return [
-        Population(blood.vertices(kind), blood.velocities(kind).astype(np.float64), names_of_kind, blood.relaxed(kind))
-        for kind, names_of_kind in enumerate(names)
+        Population(blood.vertices(kind), blood.velocities(kind).astype(np.float64), ids_of_type, blood.relaxed(kind))
+        for kind, ids_of_type in enumerate(ids)
     ]

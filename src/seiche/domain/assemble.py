@@ -126,14 +126,14 @@ def assemble(
         roots = crossings.node[crossings.front]
         if len(np.unique(crossings.iolet[crossings.front])) < len(iolets):  # a vessel may end just before its plane
             unpruned = _link(lattice, iolets, crossings, find_walls)[0]
-            _refuse_untouched(unpruned)
+            _check_iolet_links(unpruned)
             roots = unpruned.boundary[(unpruned.link_iolet >= 0).any(axis=1)]
         connected, dropped = _reachable(lattice, crossings, roots)
         lattice = lattice.keep(connected)
         crossings = _crossings(lattice, iolets)
     sites, unresolved = _link(lattice.trimmed() if trim else lattice, iolets, crossings, find_walls)
-    _refuse_untouched(sites)
-    _refuse_shared_sites(sites)
+    _check_iolet_links(sites)
+    _check_shared_sites(sites)
     return sites, dropped, unresolved
 
 
@@ -303,7 +303,7 @@ def _unit(vectors: Floats) -> npt.NDArray[np.float32]:
     return np.asarray((vectors / np.where(length > 0.0, length, 1.0)).astype(np.float32))
 
 
-def _refuse_untouched(sites: SiteSet) -> None:
+def _check_iolet_links(sites: SiteSet) -> None:
     """Raise CaseError when an iolet has no link."""
     touched = np.unique(sites.link_iolet)
     for index, plane in enumerate(sites.iolets):
@@ -311,7 +311,7 @@ def _refuse_untouched(sites: SiteSet) -> None:
             raise CaseError(f'iolet "{plane.name}" touches no site; check its center, normal and radius')
 
 
-def _refuse_shared_sites(sites: SiteSet) -> None:
+def _check_shared_sites(sites: SiteSet) -> None:
     """Raise CaseError if links of one site meet two iolets, since only one boundary condition can apply."""
     largest = np.iinfo(np.int16).max
     highest = sites.link_iolet.max(axis=1, initial=-1)

@@ -142,8 +142,8 @@ def check_sites(sites: SiteSet) -> None:
     _check_shapes(sites)
     coords = sites.coords
     outside = np.any((coords < 0) | (coords >= np.array(sites.shape)), axis=1)
-    _refuse(sites, np.flatnonzero(outside), f"lies outside the box {sites.shape}")
-    _refuse(sites, np.flatnonzero(np.diff(sites.keys()) <= 0) + 1, "is out of order or listed twice")
+    _raise_for_site(sites, np.flatnonzero(outside), f"lies outside the box {sites.shape}")
+    _raise_for_site(sites, np.flatnonzero(np.diff(sites.keys()) <= 0) + 1, "is out of order or listed twice")
     rows = len(sites.boundary)
     if rows and (sites.boundary[0] < 0 or sites.boundary[-1] >= len(sites) or np.any(np.diff(sites.boundary) <= 0)):
         raise ValueError("boundary is not a list of ascending site indices")
@@ -153,7 +153,7 @@ def check_sites(sites: SiteSet) -> None:
         position = np.minimum(np.searchsorted(sites.boundary, incomplete), rows - 1)
         listed = (sites.boundary[position] == incomplete)[:, None]
         absent &= ~(listed & (sites.link_kind[position] != LinkKind.NONE))
-    _refuse(sites, incomplete[absent.any(axis=1)], "has a link that meets no fluid site and is not cut")
+    _raise_for_site(sites, incomplete[absent.any(axis=1)], "has a link that meets no fluid site and is not cut")
 
 
 def _check_shapes(sites: SiteSet) -> None:
@@ -179,13 +179,13 @@ def _check_links(sites: SiteSet) -> None:
         (~cut & (fraction != 0.0), "has a fraction on a link that is not cut"),
         (~np.isfinite(sites.wall_normal), "has a wall normal that is not finite"),
     ):
-        _refuse(sites, sites.boundary[invalid.any(axis=1)], reason)
+        _raise_for_site(sites, sites.boundary[invalid.any(axis=1)], reason)
     if len(sites.iolets):
         mixed = opening & (role_kinds(sites.iolets)[iolet] != kind)
-        _refuse(sites, sites.boundary[mixed.any(axis=1)], "mixes up inlet and outlet")
+        _raise_for_site(sites, sites.boundary[mixed.any(axis=1)], "mixes up inlet and outlet")
 
 
-def _refuse(sites: SiteSet, invalid: npt.NDArray[np.int64], reason: str) -> None:
+def _raise_for_site(sites: SiteSet, invalid: npt.NDArray[np.int64], reason: str) -> None:
     if len(invalid):
         x, y, z = (int(value) for value in sites.coords[invalid[0]])
         further_sites = f" (and {len(invalid) - 1} more)" if len(invalid) > 1 else ""

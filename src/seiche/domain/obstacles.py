@@ -150,7 +150,7 @@ def with_obstacles(
         return distance
     low, high = box
     for number, obstacle in enumerate(obstacles, start=1):
-        _refuse_empty(obstacle, number, box, spacing)
+        _check_not_empty(obstacle, number, box, spacing)
     bodies = [obstacle.extended(low, high, spacing) for obstacle in obstacles]
     steps = [(-1, 0, 1) if is_periodic else (0,) for is_periodic in periodic]
     shifts = [np.array(step) * (high - low) for step in itertools.product(*steps)]
@@ -164,8 +164,8 @@ def with_obstacles(
     return nearest
 
 
-def _refuse_empty(obstacle: Obstacle, number: int, box: tuple[Floats, Floats], spacing: float) -> None:
-    """Refuse an obstacle that contains no node of the box, and so has no effect."""
+def _check_not_empty(obstacle: Obstacle, number: int, box: tuple[Floats, Floats], spacing: float) -> None:
+    """Reject an obstacle that contains no node of the box, and so has no effect."""
     lowest, highest = obstacle.bounds()
     first = np.ceil(np.maximum(lowest, box[0]) / spacing - 0.5).astype(np.int64)
     last = np.floor(np.minimum(highest, box[1]) / spacing - 0.5).astype(np.int64)

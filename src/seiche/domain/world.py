@@ -50,13 +50,13 @@ class World:
         world = World()
         if any(name in os.environ for name in _LAUNCHER_VARIABLES):
             with suppress(ImportError), warnings.catch_warnings():
-                # mpi4py warns of the launcher of another MPI, which is refused here.
+                # mpi4py warns of the launcher of another MPI, which is rejected here.
                 warnings.simplefilter("ignore", RuntimeWarning)
                 from mpi4py import MPI
 
                 world = World.of(MPI.COMM_WORLD)
         if not single_rank:
-            refuse_unconnected(world)
+            check_connected(world)
         return world
 
     @staticmethod
@@ -146,7 +146,7 @@ class World:
         self.comm.Abort(1)
 
 
-def refuse_unconnected(world: World) -> None:
+def check_connected(world: World) -> None:
     """Raise TransportError if the launcher started several processes but the `world` has one."""
     name = next((name for name in _SIZE_VARIABLES if os.environ.get(name, "").isdigit()), None)
     if world.size == 1 and name is not None and int(os.environ[name]) > 1:

@@ -8,7 +8,7 @@ import traceback
 
 from seiche.case.agreement import end_of_rank
 from seiche.case.stop_signals import InterruptError, command_signals
-from seiche.domain.world import World, refuse_unconnected
+from seiche.domain.world import World, check_connected
 from seiche.dropin.launch import device_of, start_ranks
 from seiche.dropin.options import USAGE, Options, parse
 from seiche.dropin.segment import CREATED_BY, RunSegment
@@ -30,7 +30,7 @@ def main(arguments: list[str], program: str, device: str) -> int:
             print(USAGE.format(program=program) if options.help else f"{program}: {CREATED_BY}, file format 1.2")
         return 0
     try:
-        refuse_unconnected(world)
+        check_connected(world)
         if device == "cuda":
             if len(options.gpus) > 1 and world.size == 1:
                 start_ranks(len(options.gpus), arguments)

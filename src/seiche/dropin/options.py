@@ -101,7 +101,7 @@ def parse(arguments: list[str]) -> Options:
     return options
 
 
-def refuse_same_files(options: Options) -> None:
+def check_distinct_files(options: Options) -> None:
     """Raise CaseError if two of input, output and checkpoint are the same file, or a folder does not exist."""
     checkpoint = [("--checkpoint_file", options.checkpoint_file)] if options.checkpoint_file is not None else []
     files = [("-i", options.input), ("-o", options.output), *checkpoint]

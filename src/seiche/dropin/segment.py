@@ -20,7 +20,7 @@ from seiche import __version__
 from seiche.case.stop_signals import stop_signals
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
-from seiche.dropin.options import Options, refuse_same_files
+from seiche.dropin.options import Options, check_distinct_files
 from seiche.dropin.problem import problem_of, sensor_points
 from seiche.errors import CaseError
 from seiche.io.formats.kwave import KWaveInput, read_input
@@ -64,7 +64,7 @@ class RunSegment:
         """Read the input, create the solver, and restore a checkpoint, if any; raise SeicheError with the cause."""
         self._options, self._world = options, world or World.serial()
         self._timestamps = [time.perf_counter()]
-        on_root(self._world, lambda: refuse_same_files(options))
+        on_root(self._world, lambda: check_distinct_files(options))
         on_root(self._world, lambda: check_replaceable_output(options.output))
         self._input: KWaveInput = read_input(options.input)
         self._problem = problem_of(self._input, options.benchmark)
@@ -119,7 +119,7 @@ class RunSegment:
         self._output = output = KWaveOutput(
             options.output, self._input, compression=options.compression, append=checkpoint is not None
         )
-        self._earlier_seconds = [output.seconds(f"{phase}_phase_execution_time") for phase in _PHASES[:-1]]
+        self._earlier_seconds = [output.stored_seconds(f"{phase}_phase_execution_time") for phase in _PHASES[:-1]]
         stored = None
         if checkpoint is not None:
             t_index, fields = checkpoint

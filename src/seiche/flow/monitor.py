@@ -91,9 +91,9 @@ class PendingMonitor:
                 raise UnstableError(f"populations are not finite at site {bad_site}, rank {rank}, step {self.step}")
         # The sum in integer multiples of 2^-60 is exact.
         mass = sum((values[0] << 36) + values[1] for values in gathered) + (len(reader.sites) << 60)
-        fastest = max(values[2] for values in gathered)
+        max_speed_squared = max(values[2] for values in gathered)
         flow = np.sum([values[4] for values in gathered], axis=0)
-        return Monitor(self.step, mass / (1 << 60), float(np.sqrt(fastest / CS2)), flow)
+        return Monitor(self.step, mass / (1 << 60), float(np.sqrt(max_speed_squared / CS2)), flow)
 
     def _wait(self) -> _HostBuffers:
         """Wait for the copy and return the buffers, which are valid until the next monitor is taken."""

@@ -159,9 +159,9 @@ class Observation:
 
         The row is that of the first site in memory order with a value that is not finite; None if all are finite.
         """
-        coarse, fine, fastest, bad_site = (int(word) for word in host)
+        coarse, fine, max_speed_squared, bad_site = (int(word) for word in host)
         row = int(self.order[NOT_FINITE - bad_site]) if bad_site else None
-        return coarse, fine, float(np.int64(fastest).view(np.float64)), row
+        return coarse, fine, float(np.int64(max_speed_squared).view(np.float64)), row
 
     def _start(self, rule: Rule, phase: int, further: Callable[[int], dict[str, int]], host: npt.NDArray[Any]) -> None:
         """Start a sum over all sites into `host`.

@@ -227,14 +227,14 @@ class HaloExchange:
         Raises:
             TransportError: an exchange was started and not finished.
         """
-        self._refuse_in_flight("close")
+        self._check_idle("close")
         for _, direction in sorted(self._directions.items()):
             direction.transport.close()
         self._directions.clear()
         self._decided.clear()
         self._bound.clear()
 
-    def _refuse_in_flight(self, action: str) -> None:
+    def _check_idle(self, action: str) -> None:
         if any(direction.in_flight for direction in self._directions.values()):
             raise TransportError(f"rank {self.world.rank}: {action} while an exchange is in flight")
 
@@ -292,7 +292,7 @@ class HaloExchange:
         Raises:
             TransportError: an exchange is in flight.
         """
-        self._refuse_in_flight("reconsider")
+        self._check_idle("reconsider")
         changed = False
         for outward, decision in sorted(self._decided.items()) if self.can_reconsider else ():
             direction = self._directions[outward]

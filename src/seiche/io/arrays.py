@@ -87,7 +87,7 @@ def hdf5_file(path: object, problem: str) -> Iterator[h5py.File]:
 
 
 def check_structure(file: h5py.File) -> None:
-    """Open every object and attribute of a file once, and refuse links to other files.
+    """Open every object and attribute of a file once, and reject links to other files.
 
     The HDF5 library allocates any size that a damaged header declares. Memory is therefore limited during the check;
     otherwise such a file could end the process.
@@ -124,7 +124,7 @@ def check_structure(file: h5py.File) -> None:
 
 
 def _check_heaps(path: Path) -> None:
-    """Refuse global heaps (texts of variable length) in which the HDF5 library would loop endlessly.
+    """Reject global heaps (texts of variable length) in which the HDF5 library would loop endlessly.
 
     A collection is `GCOL`, a version, its size, and objects: 16 bytes (index, references, size) and their data, padded
     to 8 bytes. Index 0 is the free space. The library (2.0.0) advances by the size without checking that it is not 0.

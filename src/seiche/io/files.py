@@ -116,13 +116,13 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def check_replaceable(
-    path: str | os.PathLike[str], first_characters: str | re.Pattern[str], read_error: str, refusal: str
+    path: str | os.PathLike[str], first_characters: str | re.Pattern[str], read_error: str, message: str
 ) -> None:
-    """Refuse to replace a file at `path` that does not begin with `first_characters`.
+    """Raise CaseError if there is a file at `path` that does not begin with `first_characters`.
 
     These are a text, or a pattern for the first line.
 
-    Raises CaseError: `read_error` if the file cannot be read, `refusal` if it begins differently.
+    Raises CaseError: `read_error` if the file cannot be read, `message` if it begins differently.
     """
     try:
         with Path(path).open(encoding="utf-8", errors="replace") as file:
@@ -132,7 +132,7 @@ def check_replaceable(
     except OSError as error:
         raise CaseError(f"{read_error}: {error.strerror}") from None
     if not (start == first_characters if isinstance(first_characters, str) else first_characters.match(start)):
-        raise CaseError(refusal)
+        raise CaseError(message)
 
 
 def cause_of(error: OSError) -> str:

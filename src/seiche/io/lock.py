@@ -3,7 +3,7 @@
 
 On the host of its owner a lock is stale once the process has ended. On other hosts it is stale once its time stamp is
 older than `STALE` by the clock of the file server. A stale lock is removed by a rename, which only one process can do.
-A lock is a regular file; anything else at its name, such as a symbolic link, is refused and never followed.
+A lock is a regular file; anything else at its name, such as a symbolic link, is rejected and never followed.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ class Exchange:
         Raises:
             TransportError: a message failed, or the exchange is closed.
         """
-        self._refuse_closed()
+        self._check_open()
         self._algorithm()
 
     @property
@@ -152,7 +152,7 @@ class Exchange:
         Raises:
             TransportError: the exchange is closed.
         """
-        self._refuse_closed()
+        self._check_open()
         if not self.can_reconsider:
             return False
         receive = self._arrays[1]
@@ -171,7 +171,7 @@ class Exchange:
             self._closed = True
             self._algorithm.close()
 
-    def _refuse_closed(self) -> None:
+    def _check_open(self) -> None:
         if self._closed:
             raise TransportError("the exchange is closed; create a new one")
 

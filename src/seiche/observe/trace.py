@@ -52,13 +52,13 @@ class RankTrace:
 
 
 def check_replaceable(path: str | os.PathLike[str]) -> None:
-    """Refuse a path with a file that is not a trace.
+    """Reject a path with a file that is not a trace.
 
     Raises:
         CaseError: there is such a file.
     """
-    refusal = f"output.trace: {path} exists and is not a trace; choose another name"
-    files.check_replaceable(path, _FIRST_CHARACTERS, f"output.trace: cannot write {path}", refusal)
+    message = f"output.trace: {path} exists and is not a trace; choose another name"
+    files.check_replaceable(path, _FIRST_CHARACTERS, f"output.trace: cannot write {path}", message)
 
 
 def common_epoch(world: World) -> int:

@@ -126,13 +126,13 @@ def share(value: float) -> str:
 
 
 def check_replaceable(path: str | os.PathLike[str]) -> None:
-    """Refuse a path with a file that is not a report.
+    """Reject a path with a file that is not a report.
 
     Raises:
         CaseError: there is such a file.
     """
-    refusal = f"{path} exists and is not a report; choose another file with --output"
-    files.check_replaceable(path, _FIRST_LINES, f"cannot write {path}", refusal)
+    message = f"{path} exists and is not a report; choose another file with --output"
+    files.check_replaceable(path, _FIRST_LINES, f"cannot write {path}", message)
 
 
 def write_page(path: str | os.PathLike[str], text: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Refusal to overwrite files that are not stored results of benchmarks or of `seiche validate`."""
+"""Check against overwriting files that are not stored results of benchmarks or of `seiche validate`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ BENCHMARK_START = '{\n "benchmark":'
 CHECKS_START = '{\n  "version":'
 
 
-def refuse_output(path: Path | None, begin: str = BENCHMARK_START) -> None:
-    """Refuse an output path that holds other data or cannot be written, before any measurement.
+def check_output_path(path: Path | None, begin: str = BENCHMARK_START) -> None:
+    """Reject an output path that holds other data or cannot be written, before any measurement.
 
     Args:
         path: file to write, or None.
         begin: first characters of files that may be replaced.
 
     Raises:
-        CaseError: the path is refused.
+        CaseError: the path is rejected.
     """
     if path is not None:
         check_output_folder(path)
@@ -29,11 +29,11 @@ def refuse_output(path: Path | None, begin: str = BENCHMARK_START) -> None:
 
 
 def check_replaceable_results(path: Path | None, begin: str) -> None:
-    """Refuse to replace a file that does not begin with `begin`.
+    """Raise CaseError if the file to replace does not begin with `begin`.
 
     Raises:
-        CaseError: the path is refused.
+        CaseError: the path is rejected.
     """
     if path is not None:
-        refusal = f"{path} exists and contains other data; choose another file with --json"
-        check_replaceable(path, begin, f"cannot write {path}", refusal)
+        message = f"{path} exists and contains other data; choose another file with --json"
+        check_replaceable(path, begin, f"cannot write {path}", message)

@@ -97,7 +97,7 @@ class UltrasoundSolver(SolverBase):
     ) -> None:
         self.world, request = world or World.serial(), record or Request()
         decomposition = decomposition or Decomposition()
-        _refuse_unknown(precision, scheme, request, transforms)
+        _check_options(precision, scheme, request, transforms)
         if problem.outer_end is not None:
             check_axisymmetric_support(scheme, self.world.size if decomposition.basis is None else 2, transforms)
         if self.world.size > 1 or decomposition.basis is not None:
@@ -342,7 +342,7 @@ def check_axisymmetric_support(scheme: str, ranks: int, transforms: str = "libra
         raise CaseError('transforms: an axisymmetric grid requires "library", not "lines"')
 
 
-def _refuse_unknown(precision: str, scheme: str, request: Request, transforms: str) -> None:
+def _check_options(precision: str, scheme: str, request: Request, transforms: str) -> None:
     """Raise CaseError for unknown options, and for records that a scheme does not support."""
     if precision not in ("float32", "float64"):
         raise CaseError(f"precision: {precision!r} is not float32 or float64")

@@ -23,7 +23,7 @@ from seiche.case.fingerprint import fingerprint_of, values_of
 from seiche.case.flow.monitor import FlowMonitor
 from seiche.case.flow.run import FlowCaseRun
 from seiche.case.kind import Match, Restart, Results
-from seiche.case.labels import GridRequest, LabelledParts, refuse_grid
+from seiche.case.labels import GridRequest, LabelledParts, check_no_grid
 from seiche.case.output import Final, Output, OutputTarget, Scheduled
 from seiche.case.schedule import Schedule
 from seiche.couple.balance import measure_blood_costs
@@ -99,7 +99,7 @@ class BloodCaseRun(FlowCaseRun):
 
     def labelled(self, names: Sequence[str], grid: GridRequest | None = None) -> LabelledParts:
         """Return fields and records of the flow, and the cells (see `labelled_cells`)."""
-        refuse_grid("blood", grid)
+        check_no_grid("blood", grid)
         arrays, coordinates = super().labelled(names)
         cells, coordinates_of_cells = labelled_cells(self.blood)
         return arrays | cells, coordinates | coordinates_of_cells
@@ -139,7 +139,7 @@ class BloodCaseRun(FlowCaseRun):
 
     def cell_line(self) -> str:
         """Return the hematocrit and the drift of the cells as text."""
-        cells, count = self.blood.summary(), sum(map(len, self.blood.names))
+        cells, count = self.blood.summary(), sum(map(len, self.blood.ids))
         target = cells["hematocrit_wanted"]
         requested = "" if target is None else f" ({target:g} requested)"
         return (

@@ -60,7 +60,7 @@ def cells_setup(setup: BloodSetup, folder: Path, *, place: bool = True) -> Cells
         limits = tuple(
             step_limit(backend, kind, delta, viscosity, collision=collision, scheme=scheme, slip=slip) for kind in types
         )
-        _refuse_unstable(units, types, limits)
+        _check_stability(units, types, limits)
         free = {} if isinstance(sites, SizedSites) else free_layers(setup)
         reached = _fillable_fraction(case, sites, surfaces, free) if case.packing is not None else 1.0
         packing, notes = (
@@ -93,7 +93,7 @@ def cells_setup(setup: BloodSetup, folder: Path, *, place: bool = True) -> Cells
     )
 
 
-def _refuse_unstable(units: LatticeUnits, types: Sequence[CellType], limits: Sequence[StepLimit]) -> None:
+def _check_stability(units: LatticeUnits, types: Sequence[CellType], limits: Sequence[StepLimit]) -> None:
     for kind, limit in zip(types, limits, strict=True):
         if limit.ratio < 1:
             raise CaseError(
@@ -136,7 +136,7 @@ def membrane(table: CellTable, units: LatticeUnits, viscosity: float) -> Membran
     law = MEMBRANE_LAWS[table.law]
     relaxation = table.relaxation_time
     model = MembraneModel(
-        law(shear, **({"area_ratio": table.area_ratio} if "area_ratio" in law.kernel.numbers else {})),
+        law(shear, **({"area_ratio": table.area_ratio} if "area_ratio" in law.kernel.parameters else {})),
         bending=units.to_lattice("energy", table.bending),
         spontaneous_curvature="rest" if table.curvature == "rest" else 0.0,
         area=units.to_lattice("surface_modulus", table.area),
@@ -200,7 +200,7 @@ def _place(
     """Return the cells, packed or read from files, and notes on the files."""
     case = setup.case
     space = FluidSpace(setup.vessel.sites, free=free if case.packing is not None else None)
-    refuse_large(space, types, surfaces, setup.units, container="the vessel", remedy="a wider vessel")
+    check_cells_fit(space, types, surfaces, setup.units, container="the vessel", remedy="a wider vessel")
     if case.packing is not None:
         shares, seed = [table.share for table in case.cells], case.packing.seed
         requested = case.packing.hematocrit
@@ -213,7 +213,7 @@ def _place(
     return read_positions(setup, space, folder, types, surfaces)
 
 
-def refuse_large(
+def check_cells_fit(
     space: FluidSpace,
     types: Sequence[CellType],
     surfaces: Sequence[Surface],

@@ -10,10 +10,10 @@ import numpy as np
 
 from seiche.case.blood.estimates import FULL_VISCOSITY, blood_estimates, viscosity_of_surface
 from seiche.case.blood.setup import BloodSetup
-from seiche.case.blood.tubes import missing_types, plan_tubes, refuse_unpackable
+from seiche.case.blood.tubes import check_packable, missing_types, plan_tubes
 from seiche.case.check import check_lines
 from seiche.case.flow.check import cost_rows, flow_rows
-from seiche.case.flow.limits import remarks
+from seiche.case.flow.limits import run_notes
 from seiche.case.flow.memory import predict
 from seiche.cells.cells import ALIGNMENT, memory_planes
 from seiche.cells.contact import contact_memory
@@ -52,7 +52,7 @@ def describe(setup: BloodSetup, ranks: int = 1, *, measure: bool = True) -> list
     remark = " without the reservoirs" if setup.case.reservoir is not None else ""
     rows = [*flow_rows(setup), *cell_rows(setup, tubes), *cost_rows(setup, ranks, measure, remark)]
     missing = missing_types(setup, {name: plan.cells.tolist() for name, plan in tubes.items()})
-    return check_lines(rows, blood_estimates(setup), (*remarks(setup), *missing))
+    return check_lines(rows, blood_estimates(setup), (*run_notes(setup), *missing))
 
 
 def _tubes(setup: BloodSetup) -> dict[str, TubePlan]:
@@ -60,7 +60,7 @@ def _tubes(setup: BloodSetup) -> dict[str, TubePlan]:
     if setup.cells is None or isinstance(setup.vessel.sites, SizedSites):
         return {}
     plans = plan_tubes(setup, setup.cells)
-    refuse_unpackable(setup, setup.cells, plans)
+    check_packable(setup, setup.cells, plans)
     return plans
 
 
@@ -93,7 +93,7 @@ def cell_rows(setup: BloodSetup, tubes: Mapping[str, TubePlan]) -> Iterator[tupl
                 f"surface viscosity {kind.name}",
                 f"{spring.viscosity * 1e6:.4g} uN s/m, in series with a spring of {spring.modulus * 1e6:.4g} uN/m, "
                 f"relaxation time {spring.time:.3g} s: at least {FULL_VISCOSITY:.0%} of it acts up to "
-                f"a shear rate of {spring.fastest:.3g} 1/s, relative delay of recovery {spring.delay:.2g}",
+                f"a shear rate of {spring.max_shear_rate:.3g} 1/s, relative delay of recovery {spring.delay:.2g}",
             )
         limit = cells.limits[number]
         yield (

@@ -11,7 +11,7 @@ import numpy as np
 
 from seiche.case.blood.setup import BloodSetup
 from seiche.case.flow.estimates import flow_estimates
-from seiche.case.flow.limits import TAU_LARGEST_TRT
+from seiche.case.flow.limits import MAX_TAU_TRT
 from seiche.case.flow.units import LatticeUnits
 from seiche.cells.contact import Repulsion
 from seiche.cells.mesh import mean_edge
@@ -150,7 +150,7 @@ def _inside(setup: BloodSetup, cells: CellsSetup) -> Iterator[Estimate]:
             name="tau inside cells",
             value=tau_inside(setup, contrast),
             where=f'cells["{names}"]',
-            greatest=TAU_LARGEST_TRT,
+            greatest=MAX_TAU_TRT,
             effect="flow inside cells lags by about as many steps",
             remedy="use a smaller time step",
             source=_INSIDE,
@@ -161,14 +161,14 @@ def _inside(setup: BloodSetup, cells: CellsSetup) -> Iterator[Estimate]:
 class SurfaceViscosity:
     """A surface viscosity in SI units with its spring (theory/cells, section 8).
 
-    `modulus` (N/m) and relaxation `time` (s) are those of the spring. `fastest` is the shear rate (1/s) up to which the
-    fraction `FULL_VISCOSITY` of the viscosity acts. `delay` is the relative increase of the recovery time.
+    `modulus` (N/m) and relaxation `time` (s) are those of the spring. `max_shear_rate` is the shear rate (1/s) up to
+    which the fraction `FULL_VISCOSITY` of the viscosity acts. `delay` is the relative increase of the recovery time.
     """
 
     viscosity: float
     modulus: float
     time: float
-    fastest: float
+    max_shear_rate: float
     delay: float
 
 
@@ -180,7 +180,7 @@ def viscosity_of_surface(kind: CellType, units: LatticeUnits) -> SurfaceViscosit
         viscosity=units.to_si("surface_viscosity", model.viscosity),
         modulus=units.to_si("surface_modulus", model.spring),
         time=time,
-        fastest=math.sqrt(1 / FULL_VISCOSITY - 1) / (TREADING * time),
+        max_shear_rate=math.sqrt(1 / FULL_VISCOSITY - 1) / (TREADING * time),
         delay=model.law.shear / model.spring,
     )
 

@@ -82,7 +82,7 @@ def _on_root(run: BloodRun, populations: list[Population]) -> LabelledParts:
         axes.append(semi_axes)
         areas.append(area * spacing**2)
         volumes.append(volume * spacing**3)
-        numbers.append(population.names)
+        numbers.append(population.ids)
         kinds += [cell.name] * count
         velocities.append(population.velocity.mean(axis=1))
     semi = np.concatenate(axes)
@@ -126,6 +126,6 @@ def _add_records(statistics: CellStatistics, arrays: dict[str, Labelled], coordi
         return
     coordinates["cell_time"] = Labelled(np.array(statistics.times), ("cell_time",), "s")
     arrays["hematocrit"] = Labelled(np.array(statistics.hematocrits), ("cell_time",), "1")
-    for name, values in statistics.openings.items():
+    for name, values in statistics.open_series.items():
         numbers = np.array([np.nan if value is None else value for value in values], np.float64)
         arrays[name] = Labelled(numbers, ("cell_time",), "m^3" if name.endswith("_m3") else "1")

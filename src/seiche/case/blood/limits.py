@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from seiche.case.blood.cells import repulsions
 from seiche.case.blood.setup import BloodSetup, open_vessel
-from seiche.case.blood.tubes import refuse_tubes
+from seiche.case.blood.tubes import check_tubes
 from seiche.case.flow.openings import steps_of
-from seiche.couple.open.vessel import inlets_of, speeds
+from seiche.couple.open.vessel import inlets_of, velocity_range
 from seiche.domain.occupancy import SizedSites
 from seiche.errors import CaseError
 from seiche.flow.model import VelocityIolet
@@ -24,8 +24,8 @@ _MAX_DISPLACEMENT, _EXCHANGES_PER_PULSE = 8.0, 4
 def check_cell_limits(setup: BloodSetup) -> None:
     """Raise a CaseError for the first reason why a blood case cannot run, before cells are created."""
     if not isinstance(setup.vessel.sites, SizedSites):
-        refuse_reservoir(setup)
-        refuse_tubes(setup)
+        check_reservoir(setup)
+        check_tubes(setup)
     for message in _reasons(setup):
         raise CaseError(f"{setup.source}: {message}")
 
@@ -58,7 +58,7 @@ def _reasons(setup: BloodSetup) -> Iterator[str]:
             yield f'output.cells["{table.file}"].every: is shorter than half a time step of {setup.units.step:.3g} s'
 
 
-def refuse_reservoir(setup: BloodSetup) -> None:
+def check_reservoir(setup: BloodSetup) -> None:
     """Raise a CaseError for the first reason why cells cannot be exchanged through openings."""
     if setup.case.reservoir is not None:
         for message in _opening_reasons(setup):
@@ -73,11 +73,11 @@ def _opening_reasons(setup: BloodSetup) -> Iterator[str]:
         yield "reservoir: [packing] is missing; it sets the hematocrit of the reservoir"
         return
     vessel, key = open_vessel(setup), "reservoir.every"
-    interval, pulse, travel = vessel.interval, vessel.pulse, vessel.travel
-    if travel > _MAX_DISPLACEMENT:
+    interval, pulse, displacement = vessel.interval, vessel.pulse, vessel.displacement
+    if displacement > _MAX_DISPLACEMENT:
         yield (
-            f"{key}: cells move {travel:.3g} sites between two exchanges at the openings and could cross them "
-            f"undetected; use at most {max(1, int(interval * _MAX_DISPLACEMENT / travel))} steps"
+            f"{key}: cells move {displacement:.3g} sites between two exchanges at the openings and could cross them "
+            f"undetected; use at most {max(1, int(interval * _MAX_DISPLACEMENT / displacement))} steps"
         )
     if pulse is not None and interval > pulse / _EXCHANGES_PER_PULSE:
         yield (
@@ -93,7 +93,7 @@ def _unclear_roles(setup: BloodSetup) -> Iterator[str]:
     """Yield a message for each outlet of the geometry through which blood may enter."""
     roles = {opening.name: opening.role for opening in setup.case.iolet}
     for plane, iolet in zip(setup.vessel.sites.iolets, setup.model.iolets, strict=True):
-        enters = isinstance(iolet, VelocityIolet) and speeds(iolet)[1] > 0
+        enters = isinstance(iolet, VelocityIolet) and velocity_range(iolet)[1] > 0
         if plane.role == "outlet" and enters and roles[plane.name] is None:
             yield (
                 f'iolet["{plane.name}"].role: is missing; blood may enter through it, but the geometry calls it an '

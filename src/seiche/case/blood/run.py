@@ -17,13 +17,13 @@ from seiche.cells.space import sparse_points, wall_points
 from seiche.couple.open.inflow import VolumeInflow
 from seiche.couple.open.inlet_reservoir import population_of
 from seiche.couple.open.reservoir import Openings
-from seiche.couple.suspension import Population, assign_names, couple, move, packed_populations, present_cells
+from seiche.couple.suspension import Population, assign_ids, couple, move, packed_populations, present_cells
 from seiche.errors import CaseError
 from seiche.flow.solver import FlowSolver
 
 Floats = npt.NDArray[np.float64]
 
-#: Lowest ratio of net to total flow at an opening for which a discharge hematocrit is reported.
+#: Minimum ratio of net to total flow at an opening for which a discharge hematocrit is reported.
 _MIN_NET_FLOW = 0.1
 
 
@@ -31,22 +31,22 @@ _MIN_NET_FLOW = 0.1
 class CellStatistics:
     """Statistics of the cells over time.
 
-    `hematocrits` are those of the whole vessel; `openings` are additional time series of an open vessel, by name.
-    `entered` and `left` are the numbers of cells by opening. `volume_drift` and `area_drift` are the maximum relative
-    changes of a cell.
+    `hematocrits` are those of the entire vessel; `open_series` are additional time series of an open vessel, by name.
+    `entered` and `removed` are the numbers of cells by opening. `volume_drift` and `area_drift` are the maximum
+    relative changes of volume and area over all cells.
     """
 
     times: list[float] = field(default_factory=list)
     hematocrits: list[float] = field(default_factory=list)
-    openings: dict[str, list[float | None]] = field(default_factory=dict)
+    open_series: dict[str, list[float | None]] = field(default_factory=dict)
     volume_drift: float = 0.0
     area_drift: float = 0.0
     entered: dict[str, int] = field(default_factory=dict)
-    left: dict[str, int] = field(default_factory=dict)
+    removed: dict[str, int] = field(default_factory=dict)
 
 
 def settings_of(setup: BloodSetup) -> dict[str, Any]:
-    """Return the settings of the cells of a case as JSON, without their initial positions."""
+    """Return the settings of the cells of a case, without their initial positions, as a JSON object."""
     excluded, case = {"name", "positions", "share"}, setup.case
     return {
         "cells": {table.name: table.model_dump(mode="json", exclude=excluded) for table in case.cells},
@@ -56,12 +56,12 @@ def settings_of(setup: BloodSetup) -> dict[str, Any]:
     }
 
 
-def differences(case: Mapping[str, Any], checkpoint: Mapping[str, Any], name: str = "") -> Iterator[str]:
+def setting_differences(case: Mapping[str, Any], checkpoint: Mapping[str, Any], name: str = "") -> Iterator[str]:
     """Yield one line for each key whose values in the case and the checkpoint differ within six digits."""
     for key in case.keys() & checkpoint.keys():
         new, old, path = case[key], checkpoint[key], f"{name}.{key}" if name else key
         if isinstance(new, Mapping) and isinstance(old, Mapping):
-            yield from differences(new, old, path)
+            yield from setting_differences(new, old, path)
         elif new != old:
             texts = [f"{value:.6g}" if isinstance(value, float) else str(value) for value in (new, old)]
             if texts[0] != texts[1]:  # the same value may have been written in another unit
@@ -69,7 +69,7 @@ def differences(case: Mapping[str, Any], checkpoint: Mapping[str, Any], name: st
 
 
 class BloodRun:
-    """Cells in the flow of a case."""
+    """Cells in the flow of a case, their statistics and their exchange at openings."""
 
     def __init__(
         self, setup: BloodSetup, solver: FlowSolver, state: dict[str, Any] | None = None, *, tubes: bool = True
@@ -86,8 +86,8 @@ class BloodRun:
         self.statistics = CellStatistics()
         #: Differences between the settings of cells in the case and in the checkpoint, one line each.
         self.changes: list[str] = []
-        self.next_name = 0
-        #: File names of the time series of cells, by the names in the case.
+        self.next_id = 0
+        #: File names of the time series of cells, by their names in the case.
         self.series: dict[str, str] = {}
         self.openings: Openings | None = None
         #: Steps between two exchanges of cells at the openings; None in a closed vessel.
@@ -101,20 +101,20 @@ class BloodRun:
             if state is None:
                 populations = self.openings.initial_cells(populations)
             else:
-                self.openings.load_state(state["numbers"][self._size_of_cells :], state["note"]["openings"])
-            left, entered = self.statistics.left, self.statistics.entered
-            left.update({plane.name: left.get(plane.name, 0) for plane in vessel.sites.iolets})
+                self.openings.load_state(state["numbers"][self._cell_value_count :], state["note"]["openings"])
+            removed, entered = self.statistics.removed, self.statistics.entered
+            removed.update({plane.name: removed.get(plane.name, 0) for plane in vessel.sites.iolets})
             entered.update({plane.name: entered.get(plane.name, 0) for plane in vessel.inlets})
         if state is None:
-            self.next_name = assign_names(populations)
-        self.names = [population.names for population in populations]
+            self.next_id = assign_ids(populations)
+        self.ids = [population.ids for population in populations]
         self._wall = sparse_points(wall_points(setup.vessel.sites)[0])
         self.blood = couple(self.cells, solver, populations, self._wall, fresh=state is None)
-        self.blood.names = self.names
+        self.blood.ids = self.ids
 
     def populations(self) -> list[Population]:
         """Return the current state of all cells."""
-        return present_cells(self.blood, self.names)
+        return present_cells(self.blood, self.ids)
 
     def advance_reservoirs(self) -> None:
         """Advance the reservoirs of an open vessel to the current step."""
@@ -126,8 +126,8 @@ class BloodRun:
         if self.openings is None:
             return
         populations = self.populations()
-        fastest = max((np.linalg.norm(p.velocity, axis=-1).max(initial=0.0) for p in populations), default=0.0)
-        exchange = self.openings.exchange([p.vertices for p in populations], self.names, float(fastest))
+        max_speed = max((np.linalg.norm(p.velocity, axis=-1).max(initial=0.0) for p in populations), default=0.0)
+        exchange = self.openings.exchange([p.vertices for p in populations], self.ids, float(max_speed))
         if exchange.is_empty:
             return
         for (kind, row), image in exchange.guided.items():
@@ -135,22 +135,25 @@ class BloodRun:
             population.vertices[row], population.velocity[row] = image.vertices, image.velocity
             if population.relaxed is not None:
                 population.relaxed[row] = image.relaxed
-        if not exchange.entered and not exchange.left:
+        if not exchange.entered and not exchange.removed:
             move(self.blood, populations)
             return
         for kind, population in enumerate(populations):
             new = [arrival for arrival in exchange.entering if arrival.kind == kind]
-            for number, arrival in enumerate(new, start=self.next_name):
-                self.openings.register(arrival, number)
-            added = population_of(new, population, self.next_name)
+            for cell_id, arrival in enumerate(new, start=self.next_id):
+                self.openings.register(arrival, cell_id)
+            added = population_of(new, population, self.next_id)
             populations[kind] = population.changed(exchange.keep[kind], added)
-            self.next_name += len(new)
-        for totals, counts in ((self.statistics.entered, exchange.entered), (self.statistics.left, exchange.left)):
-            for name, number in counts.items():
-                totals[name] = totals.get(name, 0) + number
-        self.names = [population.names for population in populations]
+            self.next_id += len(new)
+        for totals, counts in (
+            (self.statistics.entered, exchange.entered),
+            (self.statistics.removed, exchange.removed),
+        ):
+            for name, count in counts.items():
+                totals[name] = totals.get(name, 0) + count
+        self.ids = [population.ids for population in populations]
         self.blood = couple(self.cells, self.solver, populations, self._wall, fresh=False, before=self.blood)
-        self.blood.names = self.names
+        self.blood.ids = self.ids
 
     def check(self) -> None:
         """Record hematocrit, volumes and areas; UnstableError if a cell is torn, inverted or outside the fluid."""
@@ -163,9 +166,9 @@ class BloodRun:
         if statistics.times and statistics.times[-1] == time:
             return
         measures, first = self.blood.measures(), 0
-        for block, names in zip(self.blood.cells.blocks, self.names, strict=True):
-            values = measures[first : first + len(names)]
-            first += len(names)
+        for block, ids in zip(self.blood.cells.blocks, self.ids, strict=True):
+            values = measures[first : first + len(ids)]
+            first += len(ids)
             if len(values):
                 drift = np.abs(values / [block.rest.area, block.rest.volume] - 1).max(axis=0)
                 statistics.area_drift = max(statistics.area_drift, float(drift[0]))
@@ -173,10 +176,10 @@ class BloodRun:
         statistics.times.append(time)
         statistics.hematocrits.append(float(measures[:, 1].sum()) / len(self.setup.vessel.sites))
         if self.openings is not None:
-            for name, value in self._history(self.openings):
-                statistics.openings.setdefault(name, []).append(value)
+            for name, value in self._current_values(self.openings):
+                statistics.open_series.setdefault(name, []).append(value)
 
-    def _history(self, openings: Openings) -> Iterator[tuple[str, float | None]]:
+    def _current_values(self, openings: Openings) -> Iterator[tuple[str, float | None]]:
         """Yield name and current value (SI units) of each time series of an open vessel."""
         yield "hematocrit_inside", openings.inside
         for name, tube in openings.tubes.items():
@@ -193,21 +196,21 @@ class BloodRun:
         arrays = [
             rows.ravel()
             for p in populations
-            for rows in (p.vertices, p.velocity, p.names.astype(np.float64), p.relaxed)
+            for rows in (p.vertices, p.velocity, p.ids.astype(np.float64), p.relaxed)
             if rows is not None
         ]
         note: dict[str, Any] = {
             "types": [kind.name for kind in self.cells.types],
-            "cells": [len(population.names) for population in populations],
+            "cells": [len(population.ids) for population in populations],
             "vertices": [population.vertices.shape[1] for population in populations],
             "relaxed": [0 if p.relaxed is None else p.relaxed.shape[1] for p in populations],
             "volumes": [kind.mesh.volume for kind in self.cells.types],
-            "next_name": self.next_name,
+            "next_name": self.next_id,
             "series": self.series,
             "given": settings_of(self.setup),
             "drift": [self.statistics.area_drift, self.statistics.volume_drift],
             "entered": self.statistics.entered,
-            "left": self.statistics.left,
+            "left": self.statistics.removed,
         }
         if self.openings is not None:
             rows, note["openings"] = self.openings.state()
@@ -215,7 +218,7 @@ class BloodRun:
         return np.concatenate(arrays), json.dumps(note)
 
     def _restored(self, state: dict[str, Any]) -> list[Population]:
-        """Return the cells in `state`, which contains the values and the description returned by `state()`."""
+        """Return the cells stored in `state`, and restore the statistics."""
         note, stored = state["note"], state["numbers"]
         expected = [(kind.name, len(kind.mesh.vertices)) for kind in self.cells.types]
         if list(zip(note["types"], note["vertices"], strict=True)) != expected:
@@ -234,22 +237,24 @@ class BloodRun:
                     f'--restart: cells "{table.name}" have model = "{model}" in the checkpoint but "{table.model}" '
                     f"in {self.setup.source}; use the same model, since their state differs"
                 )
-        self.changes = sorted(differences(settings_of(self.setup), note.get("given", {})))
+        self.changes = sorted(setting_differences(settings_of(self.setup), note.get("given", {})))
         area_drift, volume_drift = note.get("drift", (0.0, 0.0))
-        entered, left = dict(note["entered"]), dict(note["left"])
-        self.statistics = CellStatistics(area_drift=area_drift, volume_drift=volume_drift, entered=entered, left=left)
-        self.next_name, self.series = int(note["next_name"]), dict(note.get("series", {}))
+        entered, removed = dict(note["entered"]), dict(note["left"])
+        self.statistics = CellStatistics(
+            area_drift=area_drift, volume_drift=volume_drift, entered=entered, removed=removed
+        )
+        self.next_id, self.series = int(note["next_name"]), dict(note.get("series", {}))
         populations, first = [], 0
-        elements = note.get("relaxed", [0] * len(note["cells"]))  # absent in older checkpoints
-        for count, vertices, elements_per_cell in zip(note["cells"], note["vertices"], elements, strict=True):
+        rows_by_type = note.get("relaxed", [0] * len(note["cells"]))  # absent in older checkpoints
+        for count, vertices, memory_rows in zip(note["cells"], note["vertices"], rows_by_type, strict=True):
             last = first + 2 * count * vertices * 3
             positions, velocities = stored[first:last].reshape(2, count, vertices, 3).copy()
-            names = stored[last : last + count].astype(np.int64)
-            first, last = last + count, last + count + 3 * count * elements_per_cell
-            relaxed = stored[first:last].reshape(count, elements_per_cell, 3).copy() if elements_per_cell else None
-            populations.append(Population(positions, velocities, names, relaxed))
+            ids = stored[last : last + count].astype(np.int64)
+            first, last = last + count, last + count + 3 * count * memory_rows
+            relaxed = stored[first:last].reshape(count, memory_rows, 3).copy() if memory_rows else None
+            populations.append(Population(positions, velocities, ids, relaxed))
             first = last
-        self._size_of_cells = first
+        self._cell_value_count = first
         return populations
 
     def summary(self) -> dict[str, Any]:
@@ -257,8 +262,8 @@ class BloodRun:
         statistics, hematocrits = self.statistics, self.statistics.hematocrits
         return {
             "types": {
-                kind.name: {"cells": len(names), "vertices": len(kind.mesh.vertices)}
-                for kind, names in zip(self.cells.types, self.names, strict=True)
+                kind.name: {"cells": len(ids), "vertices": len(kind.mesh.vertices)}
+                for kind, ids in zip(self.cells.types, self.ids, strict=True)
             },
             "hematocrit": hematocrits[-1] if hematocrits else None,
             "hematocrit_wanted": self.cells.hematocrit,
@@ -267,14 +272,14 @@ class BloodRun:
             "largest_area_change": statistics.area_drift,
             "edges_sites": self.blood.edges(),
             "entered": statistics.entered,
-            "left": statistics.left,
+            "left": statistics.removed,
             **(self._open_summary(self.openings) if self.openings is not None else {}),
-            "history": {"time_s": statistics.times, "hematocrit": hematocrits, **statistics.openings},
+            "history": {"time_s": statistics.times, "hematocrit": hematocrits, **statistics.open_series},
         }
 
     def _open_summary(self, openings: Openings) -> dict[str, Any]:
         """Return the hematocrits of an open vessel, averaged over the second half of the records."""
-        series, middle = self.statistics.openings, len(self.statistics.times) // 2
+        series, middle = self.statistics.open_series, len(self.statistics.times) // 2
 
         def mean(name: str) -> float | None:
             values = [value for value in series.get(name, [])[middle:] if value is not None]

@@ -32,9 +32,9 @@ from seiche.case.tables import (
     OutputName,
     PlainName,
     Table,
+    check_unique_names,
     one_of,
     ordered,
-    refuse_duplicate_names,
 )
 from seiche.cells.laws import MEMBRANE_LAWS
 from seiche.cells.mesh import EVANS_FUNG
@@ -154,7 +154,7 @@ class CellTable(Table):
         for option in ("positions_from", "positions_outside"):
             if self.positions is None and option in self.model_fields_set:
                 raise ValueError(f"{option} is only allowed with positions")
-        with_ratio = [name for name, law in MEMBRANE_LAWS.items() if "area_ratio" in law.kernel.numbers]
+        with_ratio = [name for name, law in MEMBRANE_LAWS.items() if "area_ratio" in law.kernel.parameters]
         if "area_ratio" in self.model_fields_set and self.law not in with_ratio:
             laws = " or ".join(f'"{name}"' for name in with_ratio)
             raise ValueError(f"area_ratio is only allowed with law = {laws}")
@@ -256,11 +256,11 @@ class CellsOutput(Table):
         return self
 
 
-def refuse_unplaced(cells: tuple[CellTable, ...], packing: PackingTable | None) -> None:
+def check_cell_positions(cells: tuple[CellTable, ...], packing: PackingTable | None) -> None:
     """Raise a ValueError unless there are types with different names, all with positions or all to be packed."""
     if not cells:
         raise ValueError('cells: is missing; solver = "blood" needs a [[cells]] table for each type of cells')
-    refuse_duplicate_names("cells: two types have", cells)
+    check_unique_names("cells: two types have", cells)
     for table in cells:
         if packing is not None and table.positions is not None:
             raise ValueError(f'cells["{table.name}"].positions: is not allowed with [packing]; give one of them')
@@ -305,5 +305,5 @@ class BloodCase(FlowCase):
 
     @model_validator(mode="after")
     def _cells_are_placed(self) -> Self:
-        refuse_unplaced(self.cells, self.packing)
+        check_cell_positions(self.cells, self.packing)
         return self

@@ -124,7 +124,7 @@ def _whole_periods(sites: SiteSet, points: Floats) -> Floats:
 def surfaces_of(run: BloodRun, populations: list[Population], time: float) -> CellSurfaces:
     """Return the surfaces of all cells in metres; cells of a periodic lattice are moved into its box."""
     sites, units = run.setup.vessel.sites, run.setup.units
-    points, faces, velocities, names, kinds = [], [], [], [], []
+    points, faces, velocities, ids, kinds = [], [], [], [], []
     first = 0
     for number, (kind, population) in enumerate(zip(run.cells.types, populations, strict=True)):
         matrix = limit_matrix(rings_of(kind.mesh.faces)) if kind.model.shell == "loop" else None
@@ -135,7 +135,7 @@ def surfaces_of(run: BloodRun, populations: list[Population], time: float) -> Ce
         velocities.append(velocity.reshape(-1, 3))
         triangles = kind.mesh.faces.astype(np.int64)
         faces.append((triangles + first + size * np.arange(count)[:, None, None]).reshape(-1, 3))
-        names.append(np.repeat(population.names, len(triangles)))
+        ids.append(np.repeat(population.ids, len(triangles)))
         kinds.append(np.full(count * len(triangles), number, np.int32))
         first += count * size
     return CellSurfaces(
@@ -143,7 +143,7 @@ def surfaces_of(run: BloodRun, populations: list[Population], time: float) -> Ce
         np.concatenate(points),
         np.concatenate(faces),
         {"velocity": units.to_si("velocity", np.concatenate(velocities))},
-        {"cell": np.concatenate(names), "type": np.concatenate(kinds)},
+        {"cell": np.concatenate(ids), "type": np.concatenate(kinds)},
     )
 
 

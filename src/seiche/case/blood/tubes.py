@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from seiche.case.blood.cells import refuse_large
+from seiche.case.blood.cells import check_cells_fit
 from seiche.case.blood.setup import BloodSetup, open_vessel
 from seiche.cells.packing import HIGHEST_HEMATOCRIT, pack
 from seiche.cells.prism import Prism
@@ -19,7 +19,7 @@ from seiche.errors import CaseError
 HEMATOCRIT_TOLERANCE = 0.02
 
 
-def refuse_tubes(setup: BloodSetup) -> None:
+def check_tubes(setup: BloodSetup) -> None:
     """Raise a CaseError for a reservoir that is too dense to pack or too long to compute, before cells are created."""
     table, packing, sites = setup.case.reservoir, setup.case.packing, setup.vessel.sites
     if table is None or packing is None:
@@ -62,23 +62,23 @@ def plan_tubes(setup: BloodSetup, cells: CellsSetup, vessel: OpenVessel | None =
                 f"{plan.cells.sum()} cells in {length:.3g} um give {plan.hematocrit:.3g}, which deviates by more "
                 f"than {HEMATOCRIT_TOLERANCE:.0%}; use a larger reservoir.length"
             )
-        _refuse_short(setup, cells, plane.name, plan)
-        _refuse_reach(setup, cells, plane.name, plan)
+        _check_tube_length(setup, cells, plane.name, plan)
+        _check_interaction_range(setup, cells, plane.name, plan)
         plans[plane.name] = plan
     return plans
 
 
-def _refuse_short(setup: BloodSetup, cells: CellsSetup, name: str, plan: TubePlan) -> None:
+def _check_tube_length(setup: BloodSetup, cells: CellsSetup, name: str, plan: TubePlan) -> None:
     """Raise a CaseError for a tube into which a cell does not fit."""
     container = f'the tube of {plan.prism.length * setup.units.spacing * 1e6:.3g} um before iolet["{name}"]'
     space, remedy = FluidSpace(plan.prism.sites()), "a larger reservoir.length"
     try:
-        refuse_large(space, cells.types, cells.surfaces, setup.units, container=container, remedy=remedy)
+        check_cells_fit(space, cells.types, cells.surfaces, setup.units, container=container, remedy=remedy)
     except CaseError as error:
         raise CaseError(f"{setup.source}: {error}") from None
 
 
-def _refuse_reach(setup: BloodSetup, cells: CellsSetup, name: str, plan: TubePlan) -> None:
+def _check_interaction_range(setup: BloodSetup, cells: CellsSetup, name: str, plan: TubePlan) -> None:
     """Raise a CaseError for forces of such a long range that a cell in the periodic tube could interact with itself."""
     spacing = setup.units.spacing
     for key, law in (("reach", cells.between), ("wall_reach", cells.wall)):
@@ -91,7 +91,7 @@ def _refuse_reach(setup: BloodSetup, cells: CellsSetup, name: str, plan: TubePla
             )
 
 
-def refuse_unpackable(setup: BloodSetup, cells: CellsSetup, plans: Mapping[str, TubePlan]) -> None:
+def check_packable(setup: BloodSetup, cells: CellsSetup, plans: Mapping[str, TubePlan]) -> None:
     """Pack the tubes as a run does; CaseError if that is not possible."""
     for name, plan in plans.items():
         vessel, space = open_vessel(setup), FluidSpace(plan.prism.sites())

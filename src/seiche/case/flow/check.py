@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from seiche.case.check import check_lines
 from seiche.case.flow.estimates import flow_estimates
-from seiche.case.flow.limits import remarks
+from seiche.case.flow.limits import run_notes
 from seiche.case.flow.memory import predict
 from seiche.case.flow.setup import FlowSetup
 from seiche.errors import BackendUnavailable
@@ -23,7 +23,7 @@ _IMBALANCE = 1.05
 
 def describe(setup: FlowSetup, ranks: int = 1, *, measure: bool = True) -> list[str]:
     """Return the lines for `ranks` ranks; with `measure`, the bandwidth is measured to predict the run time."""
-    return check_lines([*flow_rows(setup), *cost_rows(setup, ranks, measure)], flow_estimates(setup), remarks(setup))
+    return check_lines([*flow_rows(setup), *cost_rows(setup, ranks, measure)], flow_estimates(setup), run_notes(setup))
 
 
 def flow_rows(setup: FlowSetup) -> Iterator[tuple[str, str]]:

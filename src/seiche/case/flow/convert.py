@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seiche.case.flow.geometry import FlowVessel, build, build_from_file
+from seiche.case.flow.geometry import FlowVessel, build, vessel_from_file
 from seiche.case.flow.rims import read_surface
 from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.wall import wall_surface
@@ -80,13 +80,13 @@ def _read(source: Path, spacing: str | None, unit: str | None) -> FlowVessel:
     if source.suffix.lower() in CASES:
         return build(_case(source), source.parent, str(source))
     if source.suffix.lower() in GMY:
-        return build_from_file(source, _length("--spacing", spacing or "1 m"), 1.0)
+        return vessel_from_file(source, _length("--spacing", spacing or "1 m"), 1.0)
     if spacing is None:
         raise CaseError(f'{source}: voxelising an STL file requires --spacing, such as "0.1 mm"')
     distance = _length("--spacing", spacing)
     if unit is None:
         raise CaseError(f'{source}: the length unit of an STL file is unknown; add --unit, such as "1 mm"')
-    return build_from_file(source, distance, _length("--unit", unit))
+    return vessel_from_file(source, distance, _length("--unit", unit))
 
 
 def _copy_gmy(source: Path, target: Path, spacing: str | None) -> str:

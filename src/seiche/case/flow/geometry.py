@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Conversion of the [geometry] table to a `SiteSet` and, if there is one, its surface."""
+"""Conversion of the [geometry] table to a `SiteSet` and to a surface, if there is one."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ MAX_NODES = 4_000_000_000
 
 @dataclass(frozen=True)
 class FlowVessel:
-    """Fluid sites, their surface (None for `.gmy` and analytic shapes), and notes for the user.
+    """Fluid sites, the surface (None for `.gmy` and analytic shapes), and notes for the user.
 
-    `coarse` has the sites of a larger spacing if those of the case are not generated.
+    If the sites of the case are only counted, `coarse` contains the sites at a larger spacing.
     """
 
     sites: SiteSet
@@ -54,7 +54,7 @@ class FlowVessel:
 
     @cached_property
     def passages(self) -> Passages | None:
-        """Return the passages of the vessel; None if no sites are generated."""
+        """Return the narrow passages of the vessel; None if no sites are generated."""
         sites = self.coarse if isinstance(self.sites, SizedSites) else self.sites
         return None if sites is None else Passages(sites)
 
@@ -67,12 +67,12 @@ def build(case: FlowCase, folder: Path, source: str) -> FlowVessel:
     table = case.geometry
     try:
         if table.gmy is not None:
-            vessel = build_from_file(folder / table.gmy, table.spacing, 1.0, table.origin or (0.0, 0.0, 0.0))
+            vessel = vessel_from_file(folder / table.gmy, table.spacing, 1.0, table.origin or (0.0, 0.0, 0.0))
         elif table.shape is None or isinstance(table.shape, Bifurcation):
-            surface, cuts = surface_of(case, folder)
-            vessel = _voxelised(surface, table.spacing, cuts, table.origin, table.periodic_axes)
+            surface, planes_of_surface = surface_and_openings(case, folder)
+            vessel = _voxelise_surface(surface, table.spacing, planes_of_surface, table.origin, table.periodic_axes)
         else:
-            vessel = _from_shape(case)
+            vessel = _vessel_from_shape(case)
         if not len(vessel.sites):
             raise CaseError("geometry.spacing: no site is inside the vessel; choose a smaller spacing")
         planes = match(case, vessel.sites.iolets)
@@ -86,7 +86,7 @@ def build(case: FlowCase, folder: Path, source: str) -> FlowVessel:
         raise CaseError(f"{source}: geometry: {error.filename}: {cause_of(error)}") from None
 
 
-def surface_of(case: FlowCase, folder: Path) -> tuple[Surface, Sequence[IoletPlane]]:
+def surface_and_openings(case: FlowCase, folder: Path) -> tuple[Surface, Sequence[IoletPlane]]:
     """Return the surface (metres) of an STL file, an image or a bifurcation, and the planes of its openings."""
     surface = surface_of_file(case, folder)
     if surface is not None:
@@ -103,18 +103,18 @@ def surface_of(case: FlowCase, folder: Path) -> tuple[Surface, Sequence[IoletPla
     return in_single_precision(surface), planes
 
 
-def build_from_file(
+def vessel_from_file(
     path: Path, spacing: float, unit: float, origin: tuple[float, float, float] | None = None
 ) -> FlowVessel:
     """Return the sites of a `.gmy` file, or of an STL file without openings whose coordinates are in `unit` metres."""
     if path.suffix.lower() == ".stl":
-        return _voxelised(read_surface(path, unit), spacing, (), origin)
+        return _voxelise_surface(read_surface(path, unit), spacing, (), origin)
     from seiche.io.formats.gmy import read_gmy
 
     return FlowVessel(read_gmy(path, spacing=spacing, origin=origin or (0.0, 0.0, 0.0)))
 
 
-def _from_shape(case: FlowCase) -> FlowVessel:
+def _vessel_from_shape(case: FlowCase) -> FlowVessel:
     from seiche.domain import shapes
 
     shape, spacing = case.geometry.shape, case.geometry.spacing
@@ -154,7 +154,7 @@ def obstacles_of(case: FlowCase) -> tuple[Obstacle, ...]:
     return tuple(result)
 
 
-def _voxelised(
+def _voxelise_surface(
     surface: Surface,
     spacing: float,
     planes: Sequence[IoletPlane],
@@ -172,16 +172,16 @@ def _voxelised(
     return FlowVessel(sites, surface.outward() if report.is_reversed else surface, tuple(report.lines()))
 
 
-def box_of(shape: TubeShape | Duct | Channel | PeriodicBox) -> tuple[float, float, float]:
-    """Return the side lengths (m) of a box around a shape: along its axis, then perpendicular to it."""
+def box_size(shape: TubeShape | Duct | Channel | PeriodicBox) -> tuple[float, float, float]:
+    """Return the side lengths (m) of the bounding box of a shape: along its axis, then perpendicular to it."""
     if isinstance(shape, TubeShape):
         return shape.length, 2.0 * shape.radius, 2.0 * shape.radius
     return shape.size if isinstance(shape, PeriodicBox) else (shape.length, shape.width, shape.height)
 
 
 def check_spacing(shape: TubeShape | Duct | Channel | PeriodicBox, spacing: float) -> None:
-    """Raise a CaseError if the spacing exceeds the size of the shape, or is too small for the sites to be stored."""
-    size = box_of(shape)
+    """Raise a CaseError if the spacing exceeds a side of the shape, or requires too many lattice nodes."""
+    size = box_size(shape)
     if spacing > min(size):
         raise CaseError(f"geometry.spacing: {spacing:g} m is wider than the shape, {min(size):g} m")
     check_node_count(float(np.prod(size)) / spacing**3)

@@ -108,7 +108,7 @@ def _cosine(condition: Element, table: Tables, fluid: HemelbFluid) -> Translated
 
 
 def _pressure_file(condition: Element, table: Tables, fluid: HemelbFluid) -> Translated:
-    _refuse_elapsed(condition, fluid)
+    _check_no_elapsed_time(condition, fluid)
     condition.only(("path", "radius", "area"))
     name = file_name(condition.child("path"), "value")
     table |= {"kind": "pressure", "table": name, "repeat": False}
@@ -185,7 +185,7 @@ def _womersley(condition: Element, table: Tables, fluid: HemelbFluid) -> Transla
 
 
 def _velocity_file(condition: Element, table: Tables, fluid: HemelbFluid) -> Translated:
-    _refuse_elapsed(condition, fluid)
+    _check_no_elapsed_time(condition, fluid)
     condition.only(("path", "radius", "area", "maximum"))
     name = file_name(condition.child("path"), "value")
     weights = f"{name}.weights.txt"
@@ -216,7 +216,7 @@ def _phase_at_first_step(phase: float, period: float, fluid: HemelbFluid) -> flo
     return phase + 2.0 * math.pi * math.fmod(fluid.elapsed / period, 1.0) if fluid.elapsed else phase
 
 
-def _refuse_elapsed(condition: Element, fluid: HemelbFluid) -> None:
+def _check_no_elapsed_time(condition: Element, fluid: HemelbFluid) -> None:
     if fluid.elapsed:
         raise condition.error(
             f"initialconditions starts the run at {fluid.elapsed:g} s, but a table starts at its first row; "

@@ -19,7 +19,7 @@ from seiche.domain.occupancy import SizedSites
 from seiche.domain.sites import SiteSet
 from seiche.errors import CaseError, FormatError
 from seiche.flow.model import SiteProfile
-from seiche.flow.section import developed_profile, flow_of_profile
+from seiche.flow.section import developed_profile, profile_flow_rate
 from seiche.flow.velocity_set import VELOCITY_SETS, VelocitySet
 from seiche.io.files import cause_of
 
@@ -73,7 +73,7 @@ def iolet_inputs(case: FlowCase, sites: SiteSet, source: str) -> dict[str, Iolet
                 lattice, number = VELOCITY_SETS[case.lattice.velocity_set], indices[opening.name]
                 path = folder / opening.weights if opening.weights is not None else None
                 profile = _profile(path, f'{source}: iolet["{opening.name}"].weights', sites, number, lattice)
-                area = flow_of_profile(sites, number, profile, lattice) * sites.spacing**2
+                area = profile_flow_rate(sites, number, profile, lattice) * sites.spacing**2
             except CaseError as error:
                 raise CaseError(f"{source}: {error}") from None
             if opening.flow_rate is not None and not area > 0:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from seiche.case.flow.check import describe
 from seiche.case.flow.estimates import flow_estimates
 from seiche.case.flow.geometry import build
-from seiche.case.flow.limits import check_limits, refuse_too_many_states
+from seiche.case.flow.limits import check_limits, check_state_counts
 from seiche.case.flow.rims import rim_lines
 from seiche.case.flow.run import FlowCaseRun, open_solver
 from seiche.case.flow.schema import FlowCase
@@ -87,7 +87,7 @@ def check_with(
         def check_on_root() -> list[str]:
             setup = make(source)
             check_limits(setup, ranks)
-            refuse_too_many_states(setup)
+            check_state_counts(setup)
             return describe(setup, ranks)
 
         return on_root(world, check_on_root)

@@ -17,72 +17,70 @@ from seiche.errors import CaseError
 from seiche.flow.choice import choose_layout
 from seiche.flow.velocity_set import VELOCITY_SETS
 
-#: Lowest tau; below it, the collision hardly damps short waves, and rounding errors grow faster than viscosity damps
-#: them.
-TAU_SMALLEST = 0.501
-#: Highest tau with one relaxation time; the effective position of a bounce-back wall drifts with tau.
-TAU_LARGEST_BGK = 2.0
-#: Highest tau with the regularised collision; the wall position drifts, at tau = 5 as far as with one relaxation time
-#: at 2.
-TAU_LARGEST_REGULARISED = 5.0
-#: Highest tau with two relaxation times; the wall position is exact, but non-equilibrium moments decay over tau steps.
-TAU_LARGEST_TRT = 20.0
-#: Highest Mach number; the equilibrium is a low-Mach expansion with an error of Mach^2.
-MACH_LARGEST = 0.3
-_UNKNOWN = "the velocity is not known before the run: Mach and Reynolds numbers are not checked"
+#: Minimum tau; below it, the collision hardly damps short waves, and rounding errors grow faster than they decay.
+MIN_TAU = 0.501
+#: Maximum tau with one relaxation time: the error of the effective position of a bounce-back wall grows with tau.
+MAX_TAU_BGK = 2.0
+#: Maximum tau with the regularised collision: the error of the wall position at tau = 5 equals that of BGK at tau = 2.
+MAX_TAU_REGULARISED = 5.0
+#: Maximum tau with two relaxation times: the wall position is exact, but non-equilibrium moments decay over tau steps.
+MAX_TAU_TRT = 20.0
+#: Maximum Mach number; the equilibrium is a low-Mach expansion with an error proportional to Mach^2.
+MAX_MACH = 0.3
+_UNKNOWN_VELOCITY = "the velocity is not known before the run: Mach and Reynolds numbers are not checked"
 
 
 def check_limits(setup: FlowSetup, ranks: int = 1) -> None:
     """Raise a CaseError for the first reason why `setup` cannot run on `ranks` ranks."""
-    for message in _reasons(setup, ranks):
+    for message in _violations(setup, ranks):
         raise CaseError(f"{setup.source}: {message}")
 
 
-def _reasons(setup: FlowSetup, ranks: int) -> Iterator[str]:
+def _violations(setup: FlowSetup, ranks: int) -> Iterator[str]:
     case, invariants, sites = setup.case, setup.invariants, len(setup.vessel.sites)
     if ranks > sites:
         yield f"run: there are more ranks ({ranks}) than fluid sites ({sites}); use at most one rank per site"
-    low, high = invariants.tau
-    if low < TAU_SMALLEST:
+    min_tau, max_tau = invariants.tau
+    if min_tau < MIN_TAU:
         yield (
-            f"lattice: tau = {low:.4f} is out of range (> {TAU_SMALLEST}); "
+            f"lattice: tau = {min_tau:.4f} is out of range (> {MIN_TAU}); "
             "use a larger time step or a smaller spacing (tau = 1/2 + 3 nu dt/dx^2)"
         )
-    inexact = {"bgk": TAU_LARGEST_BGK, "regularised": TAU_LARGEST_REGULARISED}
-    largest = inexact.get(case.lattice.collision, TAU_LARGEST_TRT)
-    if high > largest:
-        name = "tau" if high == low else "tau of the fluid at rest"
-        alternative = ' or collision = "trt"' if case.lattice.collision in inexact else ""
+    inexact_walls = {"bgk": MAX_TAU_BGK, "regularised": MAX_TAU_REGULARISED}
+    tau_limit = inexact_walls.get(case.lattice.collision, MAX_TAU_TRT)
+    if max_tau > tau_limit:
+        name = "tau" if max_tau == min_tau else "tau of the fluid at rest"
+        alternative = ' or collision = "trt"' if case.lattice.collision in inexact_walls else ""
         yield (
-            f"lattice: {name} = {high:.4g} is out of range (<= {largest:g} for {case.lattice.collision}); "
+            f"lattice: {name} = {max_tau:.4g} is out of range (<= {tau_limit:g} for {case.lattice.collision}); "
             f"use a smaller time step{alternative} (tau = 1/2 + 3 nu dt/dx^2)"
         )
     for name, speed in setup.wall_speeds.items():
         mach = setup.units.to_lattice("velocity", speed) / CS2**0.5
-        if mach > MACH_LARGEST:
+        if mach > MAX_MACH:
             yield (
                 f'walls.moving["{name}"]: its speed of {speed:.3g} m/s is Mach {mach:.3g}, out of range '
-                f"(<= {MACH_LARGEST}); use a time step below {setup.units.step * MACH_LARGEST / mach:.3g} s"
+                f"(<= {MAX_MACH}); use a time step below {setup.units.step * MAX_MACH / mach:.3g} s"
             )
-    if invariants.mach is not None and invariants.mach > MACH_LARGEST:
+    if invariants.mach is not None and invariants.mach > MAX_MACH:
         yield (
             f"lattice: Mach number {invariants.mach:.3g} of the peak velocity {invariants.velocity_scale:.3g} m/s is "
-            f"out of range (<= {MACH_LARGEST}); use a time step below "
-            f"{setup.units.step * MACH_LARGEST / invariants.mach:.3g} s"
+            f"out of range (<= {MAX_MACH}); use a time step below "
+            f"{setup.units.step * MAX_MACH / invariants.mach:.3g} s"
         )
     if not 0.5 < invariants.density[0] <= invariants.density[1] < 2.0:
         yield (
             f"iolet: pressures give lattice densities {invariants.density[0]:.3g} to {invariants.density[1]:.3g}, "
             "out of range (0.5 to 2); set fluid.reference_pressure near the pressures, or use a smaller time step"
         )
-    yield from _layout(setup)
+    yield from _layout_violations(setup)
     for name, ramp in ramps_of(setup).items():
         if ramp > setup.steps:
             yield f'iolet["{name}"].ramp: {ramp:.0f} steps are longer than the run of {setup.steps} steps'
-    yield from _outputs(setup)
+    yield from _output_violations(setup)
 
 
-def _layout(setup: FlowSetup) -> Iterator[str]:
+def _layout_violations(setup: FlowSetup) -> Iterator[str]:
     case, lattice = setup.case, VELOCITY_SETS[setup.model.velocity_set]
     try:
         storage = setup.precision.storage
@@ -91,14 +89,14 @@ def _layout(setup: FlowSetup) -> Iterator[str]:
         yield f"lattice.layout: {error}"
 
 
-def _outputs(setup: FlowSetup) -> Iterator[str]:
+def _output_violations(setup: FlowSetup) -> Iterator[str]:
     output = setup.case.output
     intervals = [(f'output.fields["{table.file}"]', table.every) for table in output.fields]
     intervals += [(f'output.surface["{table.file}"]', table.every) for table in output.surface]
     intervals += [(f'output.extraction["{table.file}"]', table.every) for table in output.extraction]
     intervals += [("output.checkpoint", output.checkpoint.every)] if output.checkpoint.every is not None else []
     intervals += [("time.steady_interval", setup.case.time.steady_interval)] if setup.case.time.steady else []
-    yield from _averages(setup)
+    yield from _average_violations(setup)
     for table in output.fields:
         if table.where is not None and not isinstance(setup.vessel.sites, SizedSites):
             try:
@@ -111,7 +109,7 @@ def _outputs(setup: FlowSetup) -> Iterator[str]:
             yield f"{name}: is shorter than half a time step of {setup.units.step:.3g} s"
 
 
-def _averages(setup: FlowSetup) -> Iterator[str]:
+def _average_violations(setup: FlowSetup) -> Iterator[str]:
     from seiche.io.vtkhdf import CAPACITY_LIMIT
 
     table = setup.case.output.averages
@@ -130,7 +128,7 @@ def _averages(setup: FlowSetup) -> Iterator[str]:
         yield f"output.averages.every: {every:.3g} steps; expected from half a step to the window of {window:.0f} steps"
 
 
-def refuse_too_many_states(setup: FlowSetup, first_step: int = 0) -> None:
+def check_state_counts(setup: FlowSetup, first_step: int = 0) -> None:
     """Raise a CaseError if a run after step `first_step` would write more states to a file than its limit."""
     from seiche.io.vtkhdf import CAPACITY_LIMIT
 
@@ -145,9 +143,9 @@ def refuse_too_many_states(setup: FlowSetup, first_step: int = 0) -> None:
                 )
 
 
-def remarks(setup: FlowSetup) -> list[str]:
+def run_notes(setup: FlowSetup) -> list[str]:
     """Return notes for the user other than estimates, one line each."""
-    unknown = [] if setup.invariants.mach is not None else [_UNKNOWN]
+    unknown = [] if setup.invariants.mach is not None else [_UNKNOWN_VELOCITY]
     return [*setup.notes, *unknown, *empty_outputs(setup)]
 
 

@@ -37,12 +37,14 @@ class Rheology:
             return flow.CarreauYasuda(high, low, units.to_lattice("time", relaxation_time), a, n)
         if self.kind == "casson":
             return flow.Casson(units.to_lattice("stress", self.constants[0]), low, high)
-        consistency, n, slowest, fastest = self.constants
+        consistency, n, min_rate, max_rate = self.constants
         # The consistency is the viscosity at a shear rate of 1/s; it is converted to that at 1/step.
         viscosity_at_one = units.to_lattice("viscosity", consistency / units.density) * units.to_lattice(
             "rate", 1.0
         ) ** (1.0 - n)
-        return flow.PowerLaw(viscosity_at_one, n, units.to_lattice("rate", slowest), units.to_lattice("rate", fastest))
+        return flow.PowerLaw(
+            viscosity_at_one, n, units.to_lattice("rate", min_rate), units.to_lattice("rate", max_rate)
+        )
 
 
 def rheology_of(case: FlowCase) -> Rheology:
@@ -62,8 +64,8 @@ def rheology_of(case: FlowCase) -> Rheology:
         return Rheology(constants[2], constants[1], table.kind, constants)
     limits = (table.consistency, table.n, table.shear_rate_min, table.shear_rate_max)
     constants = POWER_LAW[table.preset] if table.preset else _all(limits)
-    consistency, n, slowest, fastest = constants
-    return Rheology(consistency * slowest ** (n - 1), consistency * fastest ** (n - 1), table.kind, constants)
+    consistency, n, min_rate, max_rate = constants
+    return Rheology(consistency * min_rate ** (n - 1), consistency * max_rate ** (n - 1), table.kind, constants)
 
 
 def _all(values: tuple[float | None, ...]) -> tuple[float, ...]:

@@ -14,7 +14,7 @@ from seiche.backend import Array
 from seiche.case.flow.estimates import mach_estimate, mass_estimate, velocity_ratio_estimate
 from seiche.case.flow.forces import in_si, lines_of, summary_of
 from seiche.case.flow.labelled import labelled_flow
-from seiche.case.flow.limits import empty_outputs, refuse_too_many_states
+from seiche.case.flow.limits import check_state_counts, empty_outputs
 from seiche.case.flow.monitor import FlowMonitor, SteadyState
 from seiche.case.flow.openings import initial_pressure
 from seiche.case.flow.outputs import FlowOutputs, Picture, VesselSurface
@@ -23,7 +23,7 @@ from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.steering import flow_controls
 from seiche.case.flow.values import FIELDS, lattice_names, si_fields, to_si
 from seiche.case.kind import CaseRun, Match, Restart, Results
-from seiche.case.labels import GridRequest, LabelledParts, dense, refuse_grid
+from seiche.case.labels import GridRequest, LabelledParts, check_no_grid, dense
 from seiche.case.output import Output
 from seiche.case.steering import Control
 from seiche.domain.world import World
@@ -68,7 +68,7 @@ class FlowCaseRun(CaseRun):
         self.setup, self.world = setup, world
         self.solver = self._balanced(world, restart)
         state = restart.resume(setup, self.solver, self.matches(), self.solver.keys) if restart is not None else None
-        refuse_too_many_states(setup, self.solver.step)
+        check_state_counts(setup, self.solver.step)
         self.immerse(state)
         self._files = FlowOutputs(setup, self.solver, folder)
         if state is not None and self._files.averages is not None:
@@ -170,7 +170,7 @@ class FlowCaseRun(CaseRun):
 
     def labelled(self, names: Sequence[str], grid: GridRequest | None = None) -> LabelledParts:
         """Return fields (x, y, z[, component]) that are NaN outside the fluid, and the records of the monitor."""
-        refuse_grid("flow", grid)
+        check_no_grid("flow", grid)
         sites, world = self.setup.vessel.sites, self.solver.world
         owned, fields = sites.coords[self.solver.owned], self.fields(names)
         whole = {name: dense(sites.shape, owned, values, world) for name, values in fields.items()}

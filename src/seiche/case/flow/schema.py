@@ -41,7 +41,7 @@ from seiche.case.quantities import (
     Viscosity,
 )
 from seiche.case.run_tables import CaseTable, OutputTable, RunTable
-from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table, refuse_duplicate_names
+from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table, check_unique_names
 
 #: Tables of a case with cells.
 _CELL_TABLES = {"cells", "packing", "contact", "coupling", "reservoir"}
@@ -104,7 +104,7 @@ class ThinningFluid(Table):
 
     @model_validator(mode="after")
     def _check_constants(self) -> Self:
-        """Refuse a preset together with constants, an incomplete set, and eta_inf above eta_0."""
+        """Reject a preset together with constants, an incomplete set, and eta_inf above eta_0."""
         presets = get_args(get_args(type(self).model_fields["preset"].annotation)[0])
         names = {name: field.alias or name for name, field in type(self).model_fields.items()}
         constants = [name for name in names if name not in ("kind", "preset")]
@@ -334,7 +334,7 @@ class FlowOutput(OutputTable):
 
     @model_validator(mode="after")
     def _bodies_differ(self) -> Self:
-        refuse_duplicate_names("force: two bodies have", self.force)
+        check_unique_names("force: two bodies have", self.force)
         return self
 
     def files(self) -> Iterator[tuple[str, str]]:
@@ -378,5 +378,5 @@ class FlowCase(CaseTable):
 
     @model_validator(mode="after")
     def _iolet_names_differ(self) -> Self:
-        refuse_duplicate_names("iolet: two iolets have", self.iolet)
+        check_unique_names("iolet: two iolets have", self.iolet)
         return self

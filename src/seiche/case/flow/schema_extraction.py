@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from seiche.case.quantities import Direction, Interval, Point, PositiveLength, shorten
-from seiche.case.tables import FromList, OutputName, Table, refuse_zero_vector
+from seiche.case.tables import FromList, OutputName, Table, check_nonzero_vector
 
 ExtractedField = Literal[
     "pressure",
@@ -65,7 +65,7 @@ class ExtractionOutput(Table):
                 raise ValueError(f'{key}: is missing; sites = "{self.sites}" needs {" and ".join(required)}')
             if present and key not in (*required, *optional):
                 raise ValueError(f'{key}: is not allowed with sites = "{self.sites}"')
-        refuse_zero_vector("normal", self.normal, "a direction")
+        check_nonzero_vector("normal", self.normal, "a direction")
         if self.end is not None and self.end == self.point:
             raise ValueError("end: is equal to point; a line needs two points")
         names = self.field_names()

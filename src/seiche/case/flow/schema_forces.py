@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from seiche.case.flow.schema_shapes import PatchTable
 from seiche.case.quantities import Direction, Point, PositiveArea, PositiveLength, PositiveVelocity
-from seiche.case.tables import Table, refuse_zero_vector
+from seiche.case.tables import Table, check_nonzero_vector
 
 
 class ForceOutput(Table):
@@ -30,8 +30,8 @@ class ForceOutput(Table):
 
     @model_validator(mode="after")
     def _references_complete(self) -> Self:
-        refuse_zero_vector("drag", self.drag, "the direction of the drag")
-        refuse_zero_vector("lift", self.lift, "the direction of the lift")
+        check_nonzero_vector("drag", self.drag, "the direction of the drag")
+        check_nonzero_vector("lift", self.lift, "the direction of the lift")
         if (self.velocity is None) != (self.area is None):
             missing = "velocity" if self.velocity is None else "area"
             raise ValueError(f"{missing}: is missing; coefficients need velocity and area")

@@ -80,7 +80,7 @@ class PressureOpening(Opening):
     @model_validator(mode="after")
     def _consistent(self) -> PressureOpening:
         self.exactly_one_of(("pressure", "table"))
-        _refuse_with_table(self, ("amplitude", "period", "phase"))
+        _check_table_keys(self, ("amplitude", "period", "phase"))
         if self.amplitude != 0.0 and self.period is None:
             raise ValueError("period is missing; amplitude needs it")
         return self
@@ -98,8 +98,8 @@ class WindkesselOpening(Opening):
     scheme: Scheme | None = Field(default=None, description=_SCHEME)
 
 
-def _refuse_with_table(opening: PressureOpening | VelocityOpening, names: tuple[str, ...]) -> None:
-    """Refuse keys that `table` replaces, and `repeat` without it."""
+def _check_table_keys(opening: PressureOpening | VelocityOpening, names: tuple[str, ...]) -> None:
+    """Reject keys that `table` replaces, and `repeat` without it."""
     if opening.table is None and opening.repeat is not None:
         raise ValueError("repeat is only allowed with table")
     for name in names:
@@ -174,7 +174,7 @@ class VelocityOpening(Opening):
     @model_validator(mode="after")
     def _consistent(self) -> VelocityOpening:
         mean = self.exactly_one_of(("velocity", "flow_rate", "table"))
-        _refuse_with_table(self, ("period", "harmonics", "waveform"))
+        _check_table_keys(self, ("period", "harmonics", "waveform"))
         for name in ("table_scale", "equal_times"):
             if self.table is None and getattr(self, name) is not None:
                 raise ValueError(f"{name} is only allowed with table")

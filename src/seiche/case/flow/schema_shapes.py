@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from seiche.case.quantities import Angle, AngularVelocity, Direction, Point, PositiveLength, VelocityVector
-from seiche.case.tables import FromList, OutputName, Table, ordered, refuse_duplicate_names, refuse_zero_vector
+from seiche.case.tables import FromList, OutputName, Table, check_nonzero_vector, check_unique_names, ordered
 
 
 class TubeShape(Table):
@@ -80,7 +80,7 @@ class Plane(Table):
 
     @model_validator(mode="after")
     def _normal_has_length(self) -> Self:
-        refuse_zero_vector("normal", self.normal, "a direction normal to the plane")
+        check_nonzero_vector("normal", self.normal, "a direction normal to the plane")
         return self
 
 
@@ -178,7 +178,7 @@ class MovingWallTable(Table):
                 raise ValueError(f"{name} is only allowed with rotation")
             if not present and self.rotation is not None:
                 raise ValueError(f"{name} is missing; rotation needs it")
-        refuse_zero_vector("axis", self.axis, "the direction of the axis")
+        check_nonzero_vector("axis", self.axis, "the direction of the axis")
         return self
 
 
@@ -193,5 +193,5 @@ class WallsTable(Table):
 
     @model_validator(mode="after")
     def _names_differ(self) -> WallsTable:
-        refuse_duplicate_names("moving: two walls have", self.moving)
+        check_unique_names("moving: two walls have", self.moving)
         return self

@@ -103,7 +103,7 @@ def _build_setup(case: FlowCase, vessel: FlowVessel, source: str) -> FlowSetup:
     openings = [opening for opening in case.iolet if isinstance(opening, VelocityOpening)]
     inflows = [inflow_of(o, planes[o.name], source, inputs[o.name]) for o in openings]
     for inflow in inflows:
-        _refuse_pulsation(inflow, viscosity, source)
+        _check_womersley_number(inflow, viscosity, source)
     pressures = pressure_range(case, inputs)
     speeds = wall_speeds(case, vessel.sites, source)
     scale, estimate = case.lattice.velocity_scale, partial(expected_velocity, case, vessel, inflows, pressures)
@@ -154,7 +154,7 @@ def _collision(table: Lattice) -> Collision:
     return Trt(magic) if table.collision == "trt" else Mrt(table.bulk_rate or 1.0, table.even_rate or 1.0, magic)
 
 
-def _refuse_pulsation(inflow: Inflow, viscosity: float, source: str) -> None:
+def _check_womersley_number(inflow: Inflow, viscosity: float, source: str) -> None:
     alpha = womersley_number(inflow.radius, inflow.period, viscosity) if inflow.period else 1.0
     low, high = WOMERSLEY_RANGE
     if not low <= alpha <= high:

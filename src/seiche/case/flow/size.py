@@ -12,12 +12,12 @@ import numpy as np
 
 from seiche.case.flow.geometry import (
     FlowVessel,
-    box_of,
+    box_size,
     build,
     check_node_count,
     check_spacing,
     obstacles_of,
-    surface_of,
+    surface_and_openings,
 )
 from seiche.case.flow.openings import match
 from seiche.case.flow.schema import FlowCase
@@ -94,14 +94,14 @@ def _coarse(case: FlowCase, folder: Path, source: str, factor: float) -> SiteSet
 def _size(case: FlowCase, folder: Path) -> _Size:
     shape, spacing = case.geometry.shape, case.geometry.spacing
     if shape is None or isinstance(shape, Bifurcation):
-        surface, planes = surface_of(case, folder)
+        surface, planes = surface_and_openings(case, folder)
         loops = surface.boundary_loops()
         box = np.ptp(surface.vertices, axis=0).tolist() if len(surface.vertices) else [0.0, 0.0, 0.0]
         check_node_count(float(np.prod(np.maximum(np.array(box) / spacing, 1.0))))
         area = surface.capped(loops).area
         return _Size(abs(surface.volume), area, box, case.geometry.periodic_axes, planes)
     check_spacing(shape, spacing)
-    box = box_of(shape)
+    box = box_size(shape)
     x, y, z = box
     if isinstance(shape, PeriodicBox):
         return _Size(x * y * z, 0.0, box, (True, True, True))

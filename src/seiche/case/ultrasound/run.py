@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from seiche.case.energy_growth import EnergyGrowth, EnergyMonitor
 from seiche.case.kind import CaseRun, Match, Restart, Results
-from seiche.case.labels import GridRequest, Labelled, LabelledParts, refuse_grid, texts
+from seiche.case.labels import GridRequest, Labelled, LabelledParts, check_no_grid, texts
 from seiche.case.output import ChunkMonitor, StateMonitor
 from seiche.case.steering import Control
 from seiche.case.ultrasound.estimates import energy_estimate
@@ -87,7 +87,7 @@ class UltrasoundCaseRun(CaseRun):
 
     def labelled(self, names: Sequence[str], grid: GridRequest | None = None) -> LabelledParts:
         """Return fields on the grid of the case and, after the last step, also the records and maps."""
-        refuse_grid("ultrasound", grid)
+        check_no_grid("ultrasound", grid)
         setup, points = self.setup, self.setup.grid
         axes, shape = tuple(points.axes), tuple(points.shape)
         coordinates = {axis: Labelled(np.asarray(points.positions(axis)), (axis,), "m") for axis in axes}

@@ -98,7 +98,7 @@ def _medium(table: MediumTable, grid: Grid) -> Medium:
     power = table.exponent
     parts = [properties_of(table, power)]
     for number, region in enumerate(table.region):
-        _refuse_outside(region, grid, f"medium.region[{number}]")
+        _check_region_in_grid(region, grid, f"medium.region[{number}]")
         own = properties_of(region, power)
         parts += [parts[0] | own, parts[-1] | own]
     averaged = averages(table)
@@ -130,7 +130,7 @@ def _extremes(parts: list[dict[str, float]], dimensions: int) -> list[dict[str, 
     return result
 
 
-def _refuse_outside(region: Any, grid: Grid, name: str) -> None:
+def _check_region_in_grid(region: Any, grid: Grid, name: str) -> None:
     """Raise a CaseError for a region whose bounding box contains no point of the grid."""
     if isinstance(region, BoxRegion):
         check_axes(f"{name}.lower", region.lower, grid)

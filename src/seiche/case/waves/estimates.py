@@ -81,7 +81,7 @@ def _sides(setup: WaveSetup) -> Iterator[Estimate]:
     if not thickness:
         yield Estimate(name="reflection of absorbing sides at 45 degrees", value=REFLECTION_45, source=_LAYER)
     elif setup.resolution is not None:
-        wavelength = setup.fastest * PEAK_SHARE / setup.resolution[2]
+        wavelength = setup.max_speed * PEAK_SHARE / setup.resolution[2]
         yield Estimate(
             name="thickness of the absorbing layer",
             value=thickness / wavelength,

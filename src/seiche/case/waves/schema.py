@@ -30,9 +30,9 @@ from seiche.case.tables import (
     OutputName,
     PictureName,
     Table,
+    check_unique_names,
     one_of,
     ordered,
-    refuse_duplicate_names,
 )
 from seiche.case.waves.pulses import Pulse
 from seiche.waves.fluxes import FLUXES
@@ -128,7 +128,7 @@ class MaterialTable(Table):
 
     Give `density`, `cp` and `cs`, or `segy` files, or a `file`. The file is HDF5 (or netCDF-4) with the ascending
     coordinates x, y(, z) in m, and density, cp, cs on that grid in SI units, which are interpolated. Named dimensions
-    may have any order. Packed netCDF values are unpacked, missing ones refused.
+    may have any order. Packed netCDF values are unpacked, missing ones rejected.
     """
 
     name: str = Field(max_length=80, description="name of the medium, for messages")
@@ -361,7 +361,7 @@ class WaveCase(CaseTable):
             )
         if lossy is None and self.attenuation is not None:
             raise ValueError("attenuation: no material has qp or qs")
-        refuse_duplicate_names("receiver: two receivers have", self.receiver)
+        check_unique_names("receiver: two receivers have", self.receiver)
         return self
 
     @property

@@ -113,7 +113,7 @@ class WaveSetup(Setup):
         element_sizes: largest sides of the elements at each source, (sources, dim).
         cut: number of elements that interfaces cut.
         per_wavelength: smallest number of elements per shortest wavelength at the highest frequency, by medium.
-        fastest: the highest wave speed, m/s.
+        max_speed: the maximum wave speed, m/s.
     """
 
     read: CaseFile
@@ -136,7 +136,7 @@ class WaveSetup(Setup):
     element_sizes: Sequence[Floats] = ()
     cut: int = 0
     per_wavelength: Mapping[str, float] = field(default_factory=dict)
-    fastest: float = 0.0
+    max_speed: float = 0.0
 
     @cached_property
     def sides(self) -> tuple[str, ...]:
@@ -283,7 +283,9 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True,
     names, stations = receivers_of(case)
     points = {f"source[{n}]": source.position for n, source in enumerate(sources)}
     points |= {f'receiver["{name}"]': point for name, point in zip(names, stations, strict=True)}
-    _refuse_outside(points | ({"plane_wave": case.plane_wave.position} if case.plane_wave else {}), lower, upper, path)
+    _check_points_in_box(
+        points | ({"plane_wave": case.plane_wave.position} if case.plane_wave else {}), lower, upper, path
+    )
     surroundings = Surroundings(mesh, material, table.nodes, step, world, attenuation is not None)
     deltas = _deltas(case, sources, surroundings)
     center = mesh.lower[: mesh.count] + mesh.sizes[: mesh.count] / 2
@@ -305,7 +307,7 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True,
         attenuation=attenuation,
         remarks=(*sample_notes(mesh), *media.notes(lower, upper), *_unused(table, media, mesh, positions, world)),
         cut=media.cut(mesh, slow, positions, world, mesh.shares if isinstance(mesh, SampledMesh) else None),
-        fastest=float(world.allreduce_max(np.array([material.cp.max()]))[0]),
+        max_speed=float(world.allreduce_max(np.array([material.cp.max()]))[0]),
         per_wavelength=media.per_wavelength(mesh, frequency, in_box, world) if frequency else {},
         start=start,
         deltas=deltas,
@@ -313,7 +315,7 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True,
     )
 
 
-def _refuse_outside(points: Mapping[str, Sequence[float]], lower: Floats, upper: Floats, path: Path) -> None:
+def _check_points_in_box(points: Mapping[str, Sequence[float]], lower: Floats, upper: Floats, path: Path) -> None:
     """Raise a CaseError for the first of the `points`, by their keys, that is outside the box."""
     for key, point in points.items():
         if not _within(point, lower, upper):

@@ -74,8 +74,8 @@ class InflowCell:
         return None if self.moved else self.inlet
 
 
-def population_of(cells: Sequence[InflowCell], template: Population, first_name: int = 0) -> Population:
-    """Return the cells as a population of the type of `template`, with names from `first_name`."""
+def population_of(cells: Sequence[InflowCell], template: Population, first_id: int = 0) -> Population:
+    """Return the cells as a population of the type of `template`, with identifiers from `first_id`."""
     vertices, velocity = (
         np.array([getattr(cell, name) for cell in cells], np.float64).reshape(-1, *template.vertices.shape[1:])
         for name in ("vertices", "velocity")
@@ -83,7 +83,7 @@ def population_of(cells: Sequence[InflowCell], template: Population, first_name:
     relaxed = None
     if template.relaxed is not None:
         relaxed = np.array([cell.relaxed for cell in cells], np.float64).reshape(-1, *template.relaxed.shape[1:])
-    return Population(vertices, velocity, first_name + np.arange(len(cells)), relaxed)
+    return Population(vertices, velocity, first_id + np.arange(len(cells)), relaxed)
 
 
 class InletReservoir:
@@ -188,8 +188,8 @@ class InletReservoir:
     def populations(self) -> list[Population]:
         """Return the cells of the tube; they must not be modified."""
         if self._populations is None:
-            names = [np.arange(block.cells) for block in self.blood.cells.blocks]
-            self._populations = present_cells(self.blood, names)
+            ids = [np.arange(block.cells) for block in self.blood.cells.blocks]
+            self._populations = present_cells(self.blood, ids)
         return self._populations
 
     def _last(self, population: Population) -> Floats:

@@ -26,7 +26,7 @@ from seiche.couple.open.inlet_reservoir import GOLDEN_TURN, InflowCell, InletRes
 from seiche.couple.open.state_names import present_names
 from seiche.couple.open.tubes import TubePlan
 from seiche.couple.open.vessel import OpenVessel
-from seiche.couple.suspension import CellsSetup, Population, assign_names
+from seiche.couple.suspension import CellsSetup, Population, assign_ids
 from seiche.domain.surface import bounds
 from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
@@ -71,20 +71,20 @@ class CellExchange:
     guided: dict[tuple[int, int], InflowCell] = field(default_factory=dict)
     entering: list[InflowCell] = field(default_factory=list)
     entered: dict[str, int] = field(default_factory=dict)
-    left: dict[str, int] = field(default_factory=dict)
+    removed: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
         """Return whether no cell enters, leaves or is moved."""
-        return not self.entered and not self.left and not self.guided
+        return not self.entered and not self.removed and not self.guided
 
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """Present cells of a vessel: `vertices` (n, v, 3) and permanent `names` (n,), by type."""
+    """Present cells of a vessel: `vertices` (n, v, 3) and permanent identifiers `ids` (n,), by type."""
 
     vertices: list[Floats]
-    names: list[npt.NDArray[np.int64]]
+    ids: list[npt.NDArray[np.int64]]
 
     @cached_property
     def boxes(self) -> list[tuple[Floats, Floats]]:
@@ -141,14 +141,14 @@ class Openings:
         #: Distance behind the seam beyond which a blocked cell is overdue.
         self._max_wait = cells.largest()
         self._exchanges = 0
-        #: Type, number in the tube and rounds of the guided cells, by inlet and name.
+        #: Type, number in the tube and rounds of the guided cells, by inlet and identifier.
         self._guided: dict[str, dict[int, tuple[int, int, float]]] = {name: {} for name in self.tubes}
         #: Hematocrit of the vessel away from the openings.
         self.inside: float | None = None
         self._inner = self._away(sites.coords.astype(np.float64)).sum()
 
     def initial_cells(self, packed: list[Population]) -> list[Population]:
-        """Develop the flow in the reservoirs; return the initial cells of the vessel, with new names."""
+        """Develop the flow in the reservoirs; return the initial cells of the vessel, with new identifiers."""
         for name, tube in self.tubes.items():
             with _named(name):
                 tube.develop()
@@ -173,11 +173,11 @@ class Openings:
         for population, selected, cells in zip(packed, retained, by_kind, strict=True):
             added = population_of(cells, population)
             populations.append(population.changed(selected, replace(added, velocity=np.zeros_like(added.velocity))))
-        assign_names(populations)
+        assign_ids(populations)
         for population, cells in zip(populations, by_kind, strict=True):
-            for name, cell in zip(population.names[len(population.names) - len(cells) :].tolist(), cells, strict=True):
+            for cell_id, cell in zip(population.ids[len(population.ids) - len(cells) :].tolist(), cells, strict=True):
                 if cell.past_seam < _GUIDED * radius:
-                    self.register(cell, name)
+                    self.register(cell, cell_id)
         self.inside = self.measure([population.vertices for population in populations])
         return populations
 
@@ -228,28 +228,28 @@ class Openings:
                 tube.advance(float(volumes[self._numbers[name]]) / tube.prism.area, self._interval)
 
     def exchange(
-        self, vertices: list[Floats], names: list[npt.NDArray[np.int64]], fastest: float = 0.0
+        self, vertices: list[Floats], ids: list[npt.NDArray[np.int64]], max_speed: float = 0.0
     ) -> CellExchange:
         """Return the cells that leave, enter and are guided, after `advance`.
 
-        `vertices` (n, v, 3) and permanent `names` (n,) are those of the cells of each type; `fastest` is the largest
+        `vertices` (n, v, 3) and `ids` (n,) are those of the cells of each type; `max_speed` is the maximum
         velocity, in sites per step.
         """
         assert self._flows is not None
-        removal_depth = max(self._margins.outlet_exit, self._margins.clear + self._interval * fastest)
+        removal_depth = max(self._margins.outlet_exit, self._margins.clear + self._interval * max_speed)
         exchange, volumes = (
             CellExchange([np.ones(len(cell_vertices), bool) for cell_vertices in vertices]),
             self._cells.volumes(),
         )
         self.inside = self.measure(vertices)
-        present = _Cells(vertices, names)
+        present = _Cells(vertices, ids)
         for name in self._planes:
             limit = self._inlet_exit(name) if name in self.tubes else removal_depth
             for kind, keep in enumerate(exchange.keep):
                 leaving = self._reaching(name, present, kind, limit) & keep
                 if count := int(leaving.sum()):
                     exchange.keep[kind] &= ~leaving
-                    exchange.left[name] = exchange.left.get(name, 0) + count
+                    exchange.removed[name] = exchange.removed.get(name, 0) + count
                     self.fluxes[name].cells -= count * float(volumes[kind])
                     if name in self.tubes:  # it re-enters with the blood
                         self._overdue[name][kind] += count
@@ -298,12 +298,10 @@ class Openings:
         space, radius = FreeSpace(self._walls, self._cells.surfaces), self._cells.largest()
         rows: dict[int, tuple[int, int]] = {}
         guided, height = self._guided[name], self._margins.entry + (max(_DEPTHS) + 3.0) * radius
-        for kind, (vertices, names, keep) in enumerate(
-            zip(present.vertices, present.names, exchange.keep, strict=True)
-        ):
+        for kind, (vertices, ids, keep) in enumerate(zip(present.vertices, present.ids, exchange.keep, strict=True)):
             for row in np.flatnonzero(self._reaching(name, present, kind, height) & keep).tolist():
-                if int(names[row]) in guided:
-                    rows[int(names[row])] = kind, row
+                if int(ids[row]) in guided:
+                    rows[int(ids[row])] = kind, row
                 else:  # the cell may be guided behind another inlet
                     guided_cell = exchange.guided.get((kind, row))
                     space.add(kind, vertices[row] if guided_cell is None else guided_cell.vertices)
@@ -319,10 +317,10 @@ class Openings:
         exchange.guided |= {rows[key]: new_cell for key, new_cell in guide(guided_vertices, images, space).items()}
         return space
 
-    def register(self, cell: InflowCell, name: int) -> None:
-        """Record the permanent name of a cell that has entered."""
+    def register(self, cell: InflowCell, cell_id: int) -> None:
+        """Record the permanent identifier of a cell that has entered."""
         if cell.waits and cell.inlet is not None:
-            self._guided[cell.inlet][name] = cell.kind, cell.number, cell.rounds
+            self._guided[cell.inlet][cell_id] = cell.kind, cell.number, cell.rounds
 
     def _candidates(self, name: str, tube: InletReservoir) -> Iterator[InflowCell]:
         """Yield the cells that have passed the seam, then rotated copies that may enter instead of overdue cells."""

@@ -15,22 +15,24 @@ from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.flow.model import FlowModel, Iolet, Precision, VelocityIolet
 from seiche.kernels.registry.ibm import SUPPORT, Delta
 
-#: Maximum displacement of cells between two exchanges, in sites; minimum and maximum number of steps between exchanges.
-_MAX_TRAVEL, _INTERVALS = 2.0, (8, 1024)
-#: Number of exchanges per pulse of the flow, whose integral is then accurate to 1.3 % of its amplitude.
+#: Maximum displacement of cells between two exchanges, in sites.
+_MAX_DISPLACEMENT = 2.0
+#: Minimum and maximum number of steps between two exchanges.
+_MIN_INTERVAL, _MAX_INTERVAL = 8, 1024
+#: Number of exchanges per pulse of the flow; the integral over a pulse is then accurate to 1.3 % of its amplitude.
 _EXCHANGES_PER_PULSE = 16
-#: Distance, in sites, of the support of a vertex from an opening.
-_MARGIN = 1.5
+#: Minimum distance of the support of a vertex from an opening, in sites.
+_MIN_DISTANCE = 1.5
 #: Default peak velocity, in sites per step.
 _DEFAULT_PEAK = 0.1
 
 
 @dataclass(frozen=True)
 class Margins:
-    """Heights behind openings, in sites.
+    """Distances from the plane of an opening into the vessel, in sites.
 
-    Vertices enter at `entry`. Below `inlet_exit` they have left through an inlet, and below `outlet_exit` through an
-    outlet. The support of a vertex at `clear` is entirely inside the vessel.
+    Cells are inserted beyond `entry`. A cell with a vertex closer than `inlet_exit` to an inlet, or than `outlet_exit`
+    to an outlet, is removed. Beyond `clear`, the support of a vertex is entirely inside the vessel.
     """
 
     entry: float
@@ -44,8 +46,8 @@ class OpenVessel:
     """A vessel through whose openings cells enter and leave, in lattice units.
 
     Attributes:
-        sites: its sites.
-        model: its flow.
+        sites: fluid sites.
+        model: flow model.
         viscosity: kinematic viscosity of the fluid.
         peak: maximum expected velocity in sites per step; None if it is unknown.
         delta: smoothed delta function of the coupling of cells.
@@ -53,9 +55,9 @@ class OpenVessel:
         hematocrit: hematocrit of the reservoirs.
         length: minimum length of the reservoirs in sites; chosen from the size of the cells if None.
         seed: seed of the random positions in the reservoirs.
-        precision: precision of their flow.
-        device: device of their flow.
-        threads: host threads of their flow.
+        precision: precision of the flow in the reservoirs.
+        device: device that computes it.
+        threads: number of host threads for it.
     """
 
     sites: SiteSet
@@ -73,7 +75,7 @@ class OpenVessel:
 
     @cached_property
     def walls(self) -> FluidSpace:
-        """Return the space of the fluid with open openings."""
+        """Return the space of the fluid, in which the openings are not walls."""
         return FluidSpace(self.sites, closed=False)
 
     @property
@@ -88,38 +90,38 @@ class OpenVessel:
 
     @property
     def interval(self) -> float:
-        """Return the number of steps between two exchanges, in which cells move a few sites."""
+        """Return the number of steps between two exchanges, chosen so that cells move a few sites at most."""
         if self.every is not None:
             return float(self.every)
-        longest = _INTERVALS[1] if self.pulse is None else min(_INTERVALS[1], self.pulse / _EXCHANGES_PER_PULSE)
-        return float(max(math.floor(min(_MAX_TRAVEL / self._speed, longest)), _INTERVALS[0]))
+        upper = _MAX_INTERVAL if self.pulse is None else min(_MAX_INTERVAL, self.pulse / _EXCHANGES_PER_PULSE)
+        return float(max(math.floor(min(_MAX_DISPLACEMENT / self._peak_velocity, upper)), _MIN_INTERVAL))
 
     @property
-    def _speed(self) -> float:
+    def _peak_velocity(self) -> float:
         """Return the peak velocity in sites per step."""
         return _DEFAULT_PEAK if self.peak is None else self.peak
 
     @property
-    def travel(self) -> float:
-        """Return the distance travelled at the peak velocity between two exchanges, in sites."""
-        return self.interval * self._speed
+    def displacement(self) -> float:
+        """Return the displacement at the peak velocity between two exchanges, in sites."""
+        return self.interval * self._peak_velocity
 
     @property
     def margins(self) -> Margins:
-        """Return the margins, from the width of the delta function and the motion of cells between two exchanges."""
-        clear = 0.5 * SUPPORT[self.delta] + _MARGIN
-        return Margins(clear + 1.0, 0.5 * clear, clear + self.travel, clear)
+        """Return the margins, from the support of the delta function and the displacement between exchanges."""
+        clear = 0.5 * SUPPORT[self.delta] + _MIN_DISTANCE
+        return Margins(clear + 1.0, 0.5 * clear, clear + self.displacement, clear)
 
     def excluded_layers(self) -> dict[str, float]:
-        """Return the depth of the layer behind each opening, in sites, in which no cell is packed."""
+        """Return the depth, in sites, of the layer behind each opening in which no cell is packed."""
         margins, inlets = self.margins, {plane.name for plane in self.inlets}
         # If there is outflow from the start, no cell may leave before the first exchange.
-        outflow_depth = margins.clear + max(self.travel - _MAX_TRAVEL, 0.0)
+        outflow_depth = margins.clear + max(self.displacement - _MAX_DISPLACEMENT, 0.0)
         return {
             plane.name: margins.outlet_exit
             if plane.name not in inlets
             else outflow_depth
-            if _may_leave(iolet)
+            if _permits_outflow(iolet)
             else margins.clear
             for plane, iolet in zip(self.sites.iolets, self.model.iolets, strict=True)
         }
@@ -130,12 +132,12 @@ def inlets_of(sites: SiteSet) -> list[IoletPlane]:
     return [plane for plane in sites.iolets if plane.role == "inlet"]
 
 
-def _may_leave(iolet: Iolet) -> bool:
+def _permits_outflow(iolet: Iolet) -> bool:
     """Return whether the condition of an opening permits outflow."""
-    return not isinstance(iolet, VelocityIolet) or speeds(iolet)[0] < 0
+    return not isinstance(iolet, VelocityIolet) or velocity_range(iolet)[0] < 0
 
 
-def speeds(iolet: VelocityIolet) -> tuple[float, float]:
+def velocity_range(iolet: VelocityIolet) -> tuple[float, float]:
     """Return the minimum and the maximum mean velocity at an opening."""
     if iolet.table is not None:
         return float(iolet.table.values.min()), float(iolet.table.values.max())

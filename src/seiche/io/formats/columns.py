@@ -34,7 +34,7 @@ class TimeTableRows(NamedTuple):
 def read_time_table(path: str | os.PathLike[str], *, last_of_equal: bool = False) -> TimeTableRows:
     """Return times and values (n,) from a file of two columns; times ascend strictly.
 
-    Of several rows with one time the last is returned if `last_of_equal`; otherwise they are refused. Raises
+    Of several rows with one time the last is returned if `last_of_equal`; otherwise they are rejected. Raises
     FormatError with file, line and reason, OSError if the file cannot be read.
     """
     rows: list[tuple[float, float]] = []

@@ -194,10 +194,10 @@ class DatasetReader(Closing):
             raise FormatError(self.path, name, f"index {invalid} is not between 1 and {points}, the points of the grid")
         return indices.astype(np.int64) - 1
 
-    def field(self, name: str, shape: tuple[int, int, int], *, whole: bool = False) -> Array | float:
-        """Return a finite array over the grid or, unless it must be `whole`, one number."""
+    def field(self, name: str, shape: tuple[int, int, int], *, full_grid: bool = False) -> Array | float:
+        """Return the finite values of an array over the grid; a single value is permitted unless `full_grid`."""
         points = int(np.prod(shape))
-        values = self.read(name, FLOAT, (points,) if whole else (1, points))
+        values = self.read(name, FLOAT, (points,) if full_grid else (1, points))
         if values.size > 1 and values.shape != shape:
             raise FormatError(self.path, name, f"has shape {values.shape}, not {shape}")
         self.check_finite(name, values)
@@ -273,7 +273,7 @@ def _read_sources(reader: DatasetReader, problem: KWaveInput) -> None:
     scalars, points = problem.scalars, int(np.prod(problem.shape))
     scalars["p0_source_flag"] = reader.integer("p0_source_flag", maximum=1, default=0)
     if scalars["p0_source_flag"]:
-        problem.initial_pressure = np.asarray(reader.field("p0_source_input", problem.shape, whole=True))
+        problem.initial_pressure = np.asarray(reader.field("p0_source_input", problem.shape, full_grid=True))
     for kind, names in (("p", ("p",)), ("u", tuple(f"u{axis}" for axis in "xyz"))):
         lengths = {name: reader.integer(f"{name}_source_flag", maximum=_MAX_EXTENT, default=0) for name in names}
         transducer = reader.integer("transducer_source_flag", maximum=_MAX_EXTENT, default=0) if kind == "u" else 0

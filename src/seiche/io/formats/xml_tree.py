@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Elements and attributes of small, untrusted XML files: document types, and so entities, are refused.
+"""Elements and attributes of small, untrusted XML files: document types, and so entities, are rejected.
 
 Size, depth and number of elements are bounded. Text between elements has no meaning in these files (often it is part of
 a comment); its position is recorded. Every error names the file, the line and the path of the element.
@@ -69,7 +69,7 @@ class Element:
         return element
 
     def only(self, supported: Iterable[str]) -> None:
-        """Refuse, by its path, the first child that is not called one of `supported`."""
+        """Reject, by its path, the first child that is not called one of `supported`."""
         names = tuple(supported)
         for child in self.children:
             if child.name not in names:

@@ -13,7 +13,7 @@ LANES: dict[Real, int] = {"float32": 16, "float64": 8}
 _LONGEST, _RADIX = 1024, 8
 
 
-def wide_side(length: int, real: Real, *, inverse: bool) -> KernelSpec | None:
+def wide_axis(length: int, real: Real, *, inverse: bool) -> KernelSpec | None:
     """Return the transform of lines of this length along an axis before the last; None as for `wide_rows`."""
     members: Members = (*pointers("spectra roots"), *numbers("int64", "inner batches"))
     return _wide("WideSide", length, real, members, inverse=inverse)

@@ -37,14 +37,14 @@ class LawKernel:
     """An in-plane law: C++ template over the precision, its parameters in order, and its header if it is external."""
 
     type: str
-    numbers: tuple[str, ...]
+    parameters: tuple[str, ...]
     header: str | None = None
     viscous: bool = False
 
     def members(self, real: Real) -> Members:
         """Return the members of the C++ type."""
         arm: Members = (*pointers("relaxed"), ("stride", "int64"), ("share", "float64"), ("spring", real), _VERTICES)
-        return (*numbers(real, " ".join(self.numbers)), *((("arm", arm),) if self.viscous else ()))
+        return (*numbers(real, " ".join(self.parameters)), *((("arm", arm),) if self.viscous else ()))
 
     def with_viscosity(self) -> LawKernel:
         """Return the law with surface viscosity."""

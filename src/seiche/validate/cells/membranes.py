@@ -89,6 +89,6 @@ def rest(setting: Setting) -> list[Check]:
 def _forces(cells: Cells, vertices: Floats) -> Floats:
     """Return the forces (n, 3) on the single cell of `cells` with its vertices moved to `vertices`."""
     cells.set_vertices(vertices[None])
-    cells.forces()
+    cells.compute_forces()
     forces: Floats = cells.vertex_forces()[0]
     return forces

@@ -37,8 +37,8 @@ class Beam:
         """Return the grid, with time for the wave to cross it and 25 microseconds for echoes between the plates."""
         side = 2 * round(self.half / _SPACING) + 1
         speeds = [one.sound_speed for one, _ in self.plates.layers]
-        fastest = max([*speeds, self.plates.first.sound_speed, self.plates.last.sound_speed])
-        period = int(np.ceil(fastest / (_FREQUENCY * 0.18 * _SPACING)))
+        max_sound_speed = max([*speeds, self.plates.first.sound_speed, self.plates.last.sound_speed])
+        period = int(np.ceil(max_sound_speed / (_FREQUENCY * 0.18 * _SPACING)))
         duration = 1.15 * np.hypot(self.length, self.half) / self.plates.first.sound_speed + 25e-6
         shape = (round(self.length / _SPACING) + 1 + _BEFORE, side, side)
         return Grid(shape, _SPACING, 1 / _FREQUENCY / period, period * int(np.ceil(duration * _FREQUENCY)))
