@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from seiche.backend import open_backend
-from seiche.kernels.registry.halo import SEVERAL, halo_move, halo_pack_parts, halo_several
+from seiche.kernels.registry.halo import VALUES_PER_GROUP, halo_move, halo_move_groups, halo_pack_parts
 
 DEVICES = [pytest.param("cpu"), pytest.param("cuda", marks=pytest.mark.gpu)]
 
@@ -54,7 +54,7 @@ def test_several_values_of_a_thread_move_as_one_by_one(device, store, action):
         pytest.importorskip("cupy")
     backend = open_backend(device, 2 if device == "cpu" else None)
     random = np.random.default_rng(6)
-    count = 2 * SEVERAL + 77
+    count = 2 * VALUES_PER_GROUP + 77
     array, message = (random.standard_normal(n).astype(store) for n in (9000, count + 5))
     slots = random.permutation(9000)[:count].astype(np.uint32)
     on_device = {name: backend.upload(host) for name, host in (("array", array), ("slots", slots))}
@@ -67,7 +67,7 @@ def test_several_values_of_a_thread_move_as_one_by_one(device, store, action):
     else:
         on_device["buffer"], spec = buffer, halo_move(action, store)
 
-    kernel = backend.load(halo_several(spec))
+    kernel = backend.load(halo_move_groups(spec))
     kernel.bind(backend.pack(kernel, move=on_device, end=count), 0, 3)()
 
     if action == "Unpack":

@@ -26,7 +26,7 @@ def test_factors_are_few_and_make_the_length(length):
     radices = lines.radices_of(length)
     assert radices is not None
     assert np.prod(radices) == length
-    assert max(radices) <= lines.LARGEST_RADIX
+    assert max(radices) <= lines.MAX_RADIX
     assert len(radices) <= max(1, np.ceil(np.log2(length) / 3 + 0.4))
 
 

@@ -111,7 +111,7 @@ def test_cells_that_lose_volume_are_named_with_a_remedy() -> None:
 
 def check_source(estimate: Estimate) -> None:
     """Check that the heading exists from which the bounds of an estimate come."""
-    if estimate.least is None and estimate.greatest is None:
+    if estimate.lower_bound is None and estimate.upper_bound is None:
         return
     page, _, heading = estimate.source.partition("#")
     headings = re.findall(r"^#+ (.*)$", (ROOT / "docs" / page).read_text(), re.MULTILINE)
@@ -200,12 +200,13 @@ def test_a_force_a_thousand_times_too_large_is_seen_in_spite_of_velocity_scale(
 
 
 def test_nan_is_beyond_every_bound_and_rounding_beyond_none() -> None:
-    assert Estimate(name="x", value=math.nan, greatest=1.0).violated
+    assert Estimate(name="x", value=math.nan, upper_bound=1.0).violated
     assert not Estimate(name="x", value=math.nan).violated
-    assert not Estimate(name="x", value=0.1 + 0.2, greatest=0.3).violated
-    assert Estimate(name="x", value=0.31, unit="m", greatest=0.3, remedy="use less").warning == (
+    assert not Estimate(name="x", value=0.1 + 0.2, upper_bound=0.3).violated
+    assert Estimate(name="x", value=0.31, unit="m", upper_bound=0.3, remedy="use less").warning == (
         "x 0.31 m is above 0.3; use less"
     )
     assert (
-        Estimate(name="x", value=0.2, where="here", least=0.3, effect="bad").warning == "here: x 0.2 is below 0.3: bad"
+        Estimate(name="x", value=0.2, where="here", lower_bound=0.3, effect="bad").warning
+        == "here: x 0.2 is below 0.3: bad"
     )

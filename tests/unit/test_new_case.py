@@ -89,7 +89,7 @@ def test_a_copy_has_neither_results_nor_large_files(tmp_path: Path, monkeypatch:
     (folder / "out").mkdir(parents=True)
     (folder / "case.toml").write_text('# A tube: of water.\nsolver = "flow"\n')
     (folder / "out" / "summary.json").write_text("{}")
-    (folder / "large.stl").write_bytes(bytes(new.LARGEST_FILE + 1))
+    (folder / "large.stl").write_bytes(bytes(new.MAX_FILE_BYTES + 1))
     (folder / "small.stl").write_bytes(bytes(10))
     monkeypatch.setattr(new, "examples_folder", lambda: tmp_path / "examples")
     assert new.list_examples() == ["small  flow        A tube"]

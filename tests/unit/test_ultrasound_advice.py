@@ -12,7 +12,7 @@ import pytest
 
 from seiche.backend.cpu import CpuBackend
 from seiche.ultrasound import Grid, Medium, Sensor, Source, simulate
-from seiche.ultrasound.advice import highest_frequency, memory, phase_error, points_per_wavelength, shared_fields
+from seiche.ultrasound.advice import frequency_range, memory, phase_error, points_per_wavelength, shared_fields
 from seiche.ultrasound.plan import Decomposition
 from seiche.ultrasound.simulate import Layers, problem_of, request_of
 from seiche.ultrasound.solver import UltrasoundSolver
@@ -129,7 +129,7 @@ def test_phase_error_is_that_of_the_theory():
 
 def test_frequency_of_a_source_is_found_in_its_signal():
     problem, frequency = problem_at(1.8, 0.3, 5)
-    found = highest_frequency(problem)
+    found = frequency_range(problem)
     assert found is not None
     assert found[0] == pytest.approx(frequency, rel=0.01)
     assert found[1] < 1.05 * frequency

@@ -136,7 +136,7 @@ def test_cells_that_have_just_entered_are_where_their_twins_in_the_tube_are(tmp_
             its = tube.populations()[kind].vertices[number]
             assert local == pytest.approx(its - its.mean(axis=0), abs=1e-5)
             behind = heights(simulation.setup.vessel.sites, plane, mine).min()
-            assert behind < openings._margins.entry + 3 * blood.cells.largest()
+            assert behind < openings._margins.entry + 3 * blood.cells.cell_radius()
             seen[name] = seen.get(name, 0) + 1
     assert sum(times > 1 for times in seen.values()) > 2 and max(seen.values()) > 2, seen
 
@@ -150,7 +150,7 @@ def test_at_the_start_the_blood_of_the_reservoir_goes_on_into_the_vessel(tmp_pat
     assert blood is not None and blood.openings is not None
     openings, (balls,) = blood.openings, blood.populations()
     tube, (inlet, _) = openings.tubes["inlet"], simulation.setup.vessel.sites.iolets
-    enter, led = openings._margins.entry, 3 * blood.cells.largest()
+    enter, led = openings._margins.entry, 3 * blood.cells.cell_radius()
     expected = tube.cells_within(enter, led)
     assert len(expected) > 4
     assert all(0 <= arrival.past_seam < led for arrival in expected)

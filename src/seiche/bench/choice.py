@@ -32,7 +32,7 @@ _TRANSPOSE = "transpose"
 #: Number of rounds in which all candidates are timed in turn (the minimum is used), and seconds per candidate and
 #: round.
 _ROUNDS, _SECONDS = 3, 0.05
-#: Largest acceptable ratio of the time of the choice to the shortest time.
+#: Maximum acceptable ratio of the time of the choice to the shortest time.
 ACCEPTABLE_RATIO = 1.05
 
 
@@ -105,9 +105,9 @@ def _rows(world: World, backend: Backend, sizes: Sequence[int]) -> Iterator[Choi
 
 def _patterns(world: World) -> list[tuple[str, tuple[int, ...]]]:
     ring = {(world.rank + step) % world.size for step in (-1, 1)}
-    others = set(range(world.size)) - {world.rank}
+    other_ranks = set(range(world.size)) - {world.rank}
     patterns = [("ring", tuple(sorted(ring)))]
-    return patterns if world.size < 4 else [*patterns, ("all", tuple(sorted(others)))]
+    return patterns if world.size < 4 else [*patterns, ("all", tuple(sorted(other_ranks)))]
 
 
 def _exchange_row(world: World, backend: Backend, name: str, peers: tuple[int, ...], size: int) -> ChoiceRow:

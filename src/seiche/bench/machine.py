@@ -97,10 +97,10 @@ def show(machine: Machine) -> None:
     for path in machine.paths:
         first, last = path.pieces[0], path.pieces[-1]
         errors = [abs(path.curve.seconds(s) / t - 1) for s, t in zip(path.sizes, path.seconds, strict=True)]
-        smallest = path.sizes[0] if path.sizes else first.begin
+        min_size = path.sizes[0] if path.sizes else first.begin
         lines.append(
             (
-                *(path.path, path.locality, f"{1e6 * float(path.curve.seconds(smallest)):.3g}"),
+                *(path.path, path.locality, f"{1e6 * float(path.curve.seconds(min_size)):.3g}"),
                 f"{1e-9 / last.beta:.4g}" if last.beta else "-",
                 "-" if path.gap is None else f"{1e6 * path.gap:.3g}",
                 ", ".join(str(piece.begin) for piece in path.pieces[1:]) or "-",

@@ -223,7 +223,7 @@ class _Bench:
             state = solver.backend.download(solver.u[-min(_COMPARED_ELEMENTS, solver.mesh.count) :])
             reference = state if reference is None else reference
             maxima = np.array([np.abs(state - reference).max(), np.abs(reference).max()], np.float64)
-            error, largest = world.allreduce_max(maxima)
+            error, max_value = world.allreduce_max(maxima)
             step, steps = measure(solver, self.seconds)
             sent_bytes = solver.ghosts.bytes // 2 if solver.ghosts else 0
             is_leapfrog = scheme == "leapfrog"
@@ -247,7 +247,7 @@ class _Bench:
                 words_per_node=words if is_leapfrog else words_per_stage(solver.disc, scheme),
                 share_of_copy=words * np.dtype(case.precision).itemsize * size / stage / self.copy,
                 message_bytes=int(world.allreduce_sum(np.array([sent_bytes]))[0]),
-                error=float(error / largest),
+                error=float(error / max_value),
                 efficiency=one_device_seconds / step / (size if self.strong else 1) if one_device_seconds else 1.0,
                 strong=self.strong,
             )

@@ -27,11 +27,11 @@ def number_of(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def whole_number(key: str, value: object, least: int = 0) -> int:
-    """Return `value` as int; CaseError, with the argument's name `key`, unless it is whole and at least `least`."""
+def whole_number(key: str, value: object, minimum: int = 0) -> int:
+    """Return `value` as int; CaseError, with the argument's name `key`, unless it is whole and at least `minimum`."""
     number = number_of(value)
-    if number is None or number != math.floor(number) or number < least:
-        raise CaseError(f"{key}: {shorten(value)} is not a whole number of at least {least}")
+    if number is None or number != math.floor(number) or number < minimum:
+        raise CaseError(f"{key}: {shorten(value)} is not a whole number of at least {minimum}")
     return int(number)
 
 
@@ -55,12 +55,12 @@ def path_of(key: str, value: object) -> Path:
 
 
 def names_of(key: str, names: object, more: Iterable[object] = ()) -> tuple[str, ...]:
-    """Return names given as one list or as separate arguments; CaseError, which begins with `key`, for others."""
+    """Return names passed as one list or as separate arguments; CaseError, which begins with `key`, for others."""
     first = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Iterable) else None
-    given = (*first, *more) if first is not None else ()
-    if first is None or not all(isinstance(name, str) for name in given):
-        raise CaseError(f"{key}: {shorten(names if first is None else given)} is not a name or a list of names")
-    return tuple(str(name) for name in given)
+    all_names = (*first, *more) if first is not None else ()
+    if first is None or not all(isinstance(name, str) for name in all_names):
+        raise CaseError(f"{key}: {shorten(names if first is None else all_names)} is not a name or a list of names")
+    return tuple(str(name) for name in all_names)
 
 
 def selected(
@@ -73,7 +73,7 @@ def selected(
         raise CaseError(f"fields: {error.args[0]!r} is not a field of solver = {solver!r}") from None
 
 
-def check_type(key: str, value: object, wanted: type, description: str) -> None:
-    """Raise a CaseError, with the argument's name `key`, unless `value` is a `wanted`."""
-    if not isinstance(value, wanted):
+def check_type(key: str, value: object, expected_type: type, description: str) -> None:
+    """Raise a CaseError, with the argument's name `key`, unless `value` has `expected_type`."""
+    if not isinstance(value, expected_type):
         raise CaseError(f"{key}: {shorten(value)} is not {description}")

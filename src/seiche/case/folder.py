@@ -20,11 +20,11 @@ from typing import Any
 
 from seiche.case.output import OutputTarget
 from seiche.case.output_targets import (
+    check_distinct_targets,
     check_targets,
     files_at,
     kind_at,
     make_folders,
-    check_distinct_targets,
 )
 from seiche.case.own_files import digest_of, has_mark, is_own, texts_of
 from seiche.domain.sharing import on_root

@@ -27,7 +27,7 @@ _NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?\s*"
 #: A number followed by a unit.
 QUANTITY = _NUMBER + r"[^0-9\s].*$"
 #: Smallest numbers of steps by parser of a time or a number of steps.
-_FEWEST_STEPS = {quantities.parse_steps_or_time: 0, quantities.parse_interval: 1}
+_MIN_STEPS = {quantities.parse_steps_or_time: 0, quantities.parse_interval: 1}
 #: Description and examples of strings with other grammars, by their parser.
 _STRINGS = {
     quantities.parse_period: ("a time or a rate", ["0.8 s", "72 bpm"]),
@@ -54,8 +54,8 @@ class CaseSchema(GenerateJsonSchema):
             return _quantity(function)
         if function in _STRINGS:
             text = _text(*_STRINGS[function])
-            steps = {"type": "integer", "minimum": _FEWEST_STEPS.get(function), "description": "number of time steps"}
-            return {"anyOf": [text, steps]} if function in _FEWEST_STEPS else text
+            steps = {"type": "integer", "minimum": _MIN_STEPS.get(function), "description": "number of time steps"}
+            return {"anyOf": [text, steps]} if function in _MIN_STEPS else text
         return self.generate_inner(schema["schema"])  # a validator of a whole table
 
     def function_plain_schema(self, schema: core_schema.PlainValidatorFunctionSchema) -> JsonSchemaValue:

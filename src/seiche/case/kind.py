@@ -219,8 +219,8 @@ class Kind:
     Attributes:
         name: the value of `solver` in a case file.
         schema: the schema of its tables.
-        prepare: function that creates the set-up of a source (collective); with `place=False`, parts that a checkpoint
-            contains are omitted.
+        prepare: function that creates the set-up of a source (collective); with `initial_state=False`, parts
+            that a checkpoint contains are omitted.
         open: function that creates the run of a set-up, optionally from a checkpoint; the output folder need not exist
             (collective).
         check: function that returns the lines of `seiche check` for a source and a number of ranks (collective).

@@ -27,7 +27,7 @@ Root = TypeVar("Root", bound=BaseModel)
 #: Translators of case files of other programs, by suffix; a translator returns tables and notes.
 TRANSLATORS = {".xml": "seiche.case.flow.hemelb:read_hemelb"}
 #: Maximum size of a case file, bytes.
-LARGEST_FILE = 4 * 1024 * 1024
+MAX_FILE_BYTES = 4 * 1024 * 1024
 #: For each error type of pydantic: the key of the limit in the error context and its sign, or the expected type.
 _LIMITS = {
     "greater_than": ("gt", ">"),
@@ -96,11 +96,11 @@ def _within(location: tuple[int | str, ...], table: tuple[int | str, ...]) -> bo
 def _read_toml(path: Path | str) -> dict[str, Any]:
     try:
         with open(path, "rb") as file:
-            content = file.read(LARGEST_FILE + 1)
+            content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise CaseError(f"{path}: cannot read the case file: {cause_of(error)}") from None
-    if len(content) > LARGEST_FILE:
-        raise FormatError(path, f"byte {LARGEST_FILE}", "exceeds the limit of 4 MiB of a case file")
+    if len(content) > MAX_FILE_BYTES:
+        raise FormatError(path, f"byte {MAX_FILE_BYTES}", "exceeds the limit of 4 MiB of a case file")
     try:
         return tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:

@@ -58,7 +58,7 @@ def load(
     folder = path_of("output", output) if output is not None else source.folder / case.output.folder
     run_folder = RunFolder(folder, str(source.path), restart=checkpoint, replace=replace)
     on_root(world, run_folder.check_available)
-    setup = kind.prepare(source, world, place=restart is None)
+    setup = kind.prepare(source, world, initial_state=restart is None)
     check_inputs_preserved(setup, folder)
     return Simulation(kind, setup, world, folder, restart=checkpoint, replace=replace)
 

@@ -96,8 +96,8 @@ class RunLoop:
         step_seconds = (time_now - self._begin) / max(1, done - self._first)
         outdated = time_now - self._reviewed >= REVIEW_SECONDS
         local = np.array([request.number, step_seconds, time_now >= end, outdated, reason is not None], np.float64)
-        number, slowest, time_expired, review, requested = self._solver.world.allreduce_max(local)
-        chunk = max(1, int(CHUNK_SECONDS / max(slowest, 1e-9)))
+        number, max_seconds, time_expired, review, requested = self._solver.world.allreduce_max(local)
+        chunk = max(1, int(CHUNK_SECONDS / max(max_seconds, 1e-9)))
         if chunk > GRAPH_STEPS:  # a whole number of graphs, because single steps take more host time
             chunk -= chunk % GRAPH_STEPS
         if number:

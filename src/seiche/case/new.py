@@ -22,7 +22,7 @@ from seiche.errors import CaseError
 _PACKAGE = Path(__file__).resolve().parents[1]
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 #: Maximum size of an example file, bytes; the build does not install larger files (CMakeLists.txt).
-LARGEST_FILE = 1024 * 1024
+MAX_FILE_BYTES = 1024 * 1024
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}")
 _SCRIPT = '''"""Runs the case of this folder: python case.py, or mpiexec -n 2 python case.py."""
 
@@ -88,7 +88,7 @@ def _files(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
         parts = path.relative_to(folder).parts
         excluded = any(part in ("out", "__pycache__") or part.startswith(".") for part in parts)
-        if path.is_file() and not excluded and path.stat().st_size <= LARGEST_FILE:
+        if path.is_file() and not excluded and path.stat().st_size <= MAX_FILE_BYTES:
             yield path
 
 

@@ -46,7 +46,7 @@ class PerformanceReport:
         local = stage_frequency(solver.phases, solver.weights), bytes_per_occurrence(solver.phases, solver.weights)
         stages = world.allgather((solver.timers.times(), *local))
         names = list(dict.fromkeys(name for _, frequency, _ in stages for name in frequency))
-        longest = world.allreduce_max(np.array([*self.host_overhead.values(), 0.0]))[:-1]
+        max_overheads = world.allreduce_max(np.array([*self.host_overhead.values(), 0.0]))[:-1]
         return stage_rows(
             names,
             mean_over_ranks([times for times, _, _ in stages]),
@@ -55,7 +55,7 @@ class PerformanceReport:
             copy_bandwidth=self.bandwidth,
             bytes_per_step={name: sum(moved.get(name, 0.0) for _, _, moved in stages) for name in names},
             frequency={name: max(frequency.get(name, 0.0) for _, frequency, _ in stages) for name in names},
-            host_overhead=dict(zip(self.host_overhead, longest.tolist(), strict=True)),
+            host_overhead=dict(zip(self.host_overhead, max_overheads.tolist(), strict=True)),
         )
 
     def movement(self) -> Movement | None:

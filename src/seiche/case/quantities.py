@@ -47,7 +47,7 @@ _QUANTITY = re.compile(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{
 _FACTOR = r"[^\W\d_]+(?:\s*(?:\^|\*\*)\s*-?[0-9]{1,2})?"
 _UNIT = re.compile(rf"(?:1\s*/\s*)?{_FACTOR}(?:\s*[*/·]\s*{_FACTOR}|\s+{_FACTOR})*")
 _MAX_CHARACTERS = 80
-#: Largest value in SI units, so that products of a few values remain finite.
+#: Maximum value in SI units, so that products of a few values remain finite.
 MAX_VALUE = 1e30
 
 

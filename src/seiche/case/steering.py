@@ -25,13 +25,13 @@ ControlValue = float | tuple[float, ...]
 class Limits:
     """A lower limit of a number in SI units; the limit itself is allowed if `inclusive`."""
 
-    least: float = -math.inf
+    minimum: float = -math.inf
     inclusive: bool = True
 
-    def problem(self, numbers: npt.NDArray[np.float64]) -> str:
-        """Return the expected range if one of the `numbers` is outside, else ""."""
-        inside = numbers >= self.least if self.inclusive else numbers > self.least
-        return "" if inside.all() else f"{'>=' if self.inclusive else '>'} {self.least:g}"
+    def problem(self, values: npt.NDArray[np.float64]) -> str:
+        """Return the expected range if one of the `values` is outside, otherwise ""."""
+        inside = values >= self.minimum if self.inclusive else values > self.minimum
+        return "" if inside.all() else f"{'>=' if self.inclusive else '>'} {self.minimum:g}"
 
 
 @dataclass(frozen=True)

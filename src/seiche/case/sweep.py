@@ -22,7 +22,7 @@ from seiche.io.files import replacing
 #: File in the folder of a sweep that lists its runs.
 SWEEP = "sweep.json"
 #: Maximum number of runs; a larger number is most likely a mistake.
-LARGEST_SWEEP = 10_000
+MAX_RUNS = 10_000
 _OPENING, _CLOSING = "[{(", "]})"
 
 
@@ -130,8 +130,8 @@ def plan_sweep(case: Path, values: Sequence[Mapping[str, str]], folder: Path) ->
         CaseError: a case is invalid, two runs are equal, there are too many runs, or the case file has been changed
             since the first time.
     """
-    if not 1 <= len(values) <= LARGEST_SWEEP:
-        raise CaseError(f"sweep: {len(values)} runs; expected 1 to {LARGEST_SWEEP}")
+    if not 1 <= len(values) <= MAX_RUNS:
+        raise CaseError(f"sweep: {len(values)} runs; expected 1 to {MAX_RUNS}")
     outputs = []
     for number, row in enumerate(values):
         changes = [f"{key}={value}" for key, value in row.items()]

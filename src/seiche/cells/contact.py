@@ -102,7 +102,7 @@ class Repulsion:
     def members(self) -> dict[str, float]:
         """Return the kernel members of the law."""
         morse = self.morse or Morse(0.0, 0.0, 0.0, 0.0)
-        largest_force = max(self.strength, 2 * morse.depth * morse.steepness)
+        max_force = max(self.strength, 2 * morse.depth * morse.steepness)
         return {
             "strength": self.strength,
             "reach": self.reach,
@@ -111,7 +111,7 @@ class Repulsion:
             "steepness": morse.steepness,
             "rest": morse.rest,
             "morse_reach": morse.reach,
-            "units": 1 / (_UNIT * largest_force),
+            "units": 1 / (_UNIT * max_force),
         }
 
 
@@ -238,8 +238,8 @@ class Contact:
     def _lists(self, law: Repulsion, points: _ContactPoints) -> tuple[Launch, list[Launch], list[Launch]]:
         """Return the launches for the displacement check, for the bins, and for the lists with their forces."""
         cells, resident, vertices = self.cells, self.cells.resident, self.cells.vertex_count
-        shortest, skin = self._skin_of(law)
-        bins, lists = self._reserve(points, (law.cutoff + skin) * _ROUNDING, shortest)
+        min_period, skin = self._skin_of(law)
+        bins, lists = self._reserve(points, (law.cutoff + skin) * _ROUNDING, min_period)
         state = cells.backend.upload(_INVALID)
         self._states.append(state)
         self._arrays += [state, *([points.positions, points.owner] if points.at_rest else [])]
@@ -280,16 +280,18 @@ class Contact:
             CaseError: a period is below three times the reach.
         """
         periods = self._lengths[self._lengths > 0]
-        shortest = float(periods.min()) if len(periods) else math.inf
-        if shortest < 3 * law.cutoff:
+        min_period = float(periods.min()) if len(periods) else math.inf
+        if min_period < 3 * law.cutoff:
             raise CaseError(
-                f"contact: reach = {law.cutoff:g} is more than a third of the period {shortest:g} of the space; "
+                f"contact: reach = {law.cutoff:g} is more than a third of the period {min_period:g} of the space; "
                 "use a shorter reach"
             )
-        skin = min(law.cutoff if self._skin is None else self._skin, shortest / 3 / _ROUNDING - law.cutoff)
-        return shortest, max(skin, 0.0)
+        skin = min(law.cutoff if self._skin is None else self._skin, min_period / 3 / _ROUNDING - law.cutoff)
+        return min_period, max(skin, 0.0)
 
-    def _reserve(self, points: _ContactPoints, reach: float, shortest: float) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _reserve(
+        self, points: _ContactPoints, reach: float, min_period: float
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the kernel members of the bins, and of the lists of points within `reach` of each vertex."""
         cells, zeros, slots = self.cells, self.cells.backend.zeros, _slots(points.count)
         counts = np.clip(np.floor(self._lengths / reach), np.where(self._lengths > 0, 3, 0), (1 << 16) - 1)
@@ -299,7 +301,7 @@ class Contact:
             "entries": zeros(max(points.count, 1) * BIN_ENTRY_BYTES, np.uint8),
             "per_length": 1 / size,
             "lengths": self._lengths,
-            "inverse_lengths": np.where(self._lengths > 0, 1 / np.maximum(self._lengths, shortest), 0.0),
+            "inverse_lengths": np.where(self._lengths > 0, 1 / np.maximum(self._lengths, min_period), 0.0),
             "counts": counts.astype(np.int32),
             "mask": slots - 1,
         }

@@ -27,7 +27,7 @@ _POINTS, _NODES, _WALL_NODES = 320, 48, 96
 #: Maximum number of nodes of the distance lattice of a vessel.
 _MAX_WALL_NODES = 2_000_000
 #: Initial size, at which cells are rarely interlocked, and growth factor.
-_SMALLEST, _GROWTH = 0.05, 1.02
+_INITIAL_SCALE, _GROWTH = 0.05, 1.02
 #: Maximum number of pushes between two growths, and at full size.
 _PUSHES, _LAST_PUSHES = 30, 2000
 #: Random moves of cells at full size: interval in pushes, displacement in smallest radii, and rotation in radians.
@@ -137,13 +137,13 @@ class Growth:
         self.out = self.backend.zeros((len(self.kinds), 10), np.float64)
         self.kernel = self.backend.load(pack_push())
 
-    def packed(self, smallest: float = _SMALLEST) -> Packing:
+    def packed(self, initial_scale: float = _INITIAL_SCALE) -> Packing:
         """Grow the cells from a fraction of their size to full size and return their packing.
 
         Raises:
             CaseError: overlaps remain.
         """
-        scale = smallest
+        scale = initial_scale
         while scale < 1.0:
             for _ in range(_PUSHES):
                 if self.push(scale) <= 0.5 * self.gap:

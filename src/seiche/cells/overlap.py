@@ -68,8 +68,8 @@ def overlapping_pairs(surfaces: Sequence[Surface], packing: Packing, lengths: Fl
 
 def overlap_or_near(one: Surface, two: Surface, margin: float) -> bool:
     """Return whether two closed surfaces overlap, or a vertex of one is closer than `margin` to the other."""
-    (low, high), (lowest, highest) = bounds(one.vertices), bounds(two.vertices)
-    low, high = np.maximum(low, lowest) - margin, np.minimum(high, highest) + margin
+    (low, high), (other_low, other_high) = bounds(one.vertices), bounds(two.vertices)
+    low, high = np.maximum(low, other_low) - margin, np.minimum(high, other_high) + margin
     if (low > high).any():
         return False
     ordered = ((one, two), (two, one))
@@ -90,9 +90,9 @@ def _close(surface: Surface, other: Surface, margin: float) -> bool:
     from scipy.spatial import cKDTree
 
     corners = other.corners()
-    longest = float(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max())
+    max_edge = float(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max())
     # The distance of a point of a triangle from its vertices is at most the longest edge.
-    distances, _ = cKDTree(other.vertices).query(surface.vertices, distance_upper_bound=longest + margin)
+    distances, _ = cKDTree(other.vertices).query(surface.vertices, distance_upper_bound=max_edge + margin)
     candidates = surface.vertices[np.isfinite(distances)]
     return bool(len(candidates) and (signed_distance(other, candidates) < margin).any())
 

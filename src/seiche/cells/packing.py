@@ -20,13 +20,13 @@ from seiche.cells.vessels import Box, Vessel, check_sizes
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError
 
-__all__ = ["HIGHEST_HEMATOCRIT", "Packing", "cell_counts", "fill", "pack", "press"]
+__all__ = ["MAX_HEMATOCRIT", "Packing", "cell_counts", "fill", "pack", "press"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 #: Approximate maximum hematocrit of random packings of bodies as flat as red cells.
-HIGHEST_HEMATOCRIT = 0.6
+MAX_HEMATOCRIT = 0.6
 #: Number of cells above which copies of a tile are used, with about TILE_CELLS cells at TILE_HEMATOCRIT.
 MAX_GROWN_CELLS, TILE_CELLS, TILE_HEMATOCRIT = 2000, 216, 0.5
 #: Fraction of TILE_HEMATOCRIT above which the tile is denser than the vessel, and the factor by which it is.
@@ -66,8 +66,8 @@ def pack(
         CaseError: the hematocrit cannot be reached, a cell is larger than the vessel, or a mesh is invalid.
     """
     check_sizes(vessel, surfaces)
-    if not 0 < hematocrit <= HIGHEST_HEMATOCRIT:
-        raise CaseError(f"hematocrit = {hematocrit:g}: expected a number above 0 and at most {HIGHEST_HEMATOCRIT:g}")
+    if not 0 < hematocrit <= MAX_HEMATOCRIT:
+        raise CaseError(f"hematocrit = {hematocrit:g}: expected a number above 0 and at most {MAX_HEMATOCRIT:g}")
     fractions = np.asarray(shares if shares is not None else np.ones(len(surfaces)), np.float64)
     if len(fractions) != len(surfaces) or not (np.isfinite(fractions) & (fractions >= 0)).all() or fractions.sum() <= 0:
         raise CaseError(
@@ -99,7 +99,7 @@ def pack(
     tile_hematocrit = max(
         TILE_HEMATOCRIT, _DENSITY_MARGIN * hematocrit if hematocrit > _DENSE_FRACTION * TILE_HEMATOCRIT else 0.0
     )
-    tile_hematocrit = min(tile_hematocrit, HIGHEST_HEMATOCRIT)
+    tile_hematocrit = min(tile_hematocrit, MAX_HEMATOCRIT)
     edge = float((TILE_CELLS * (fractions @ volumes) / tile_hematocrit) ** (1 / 3))
     extent = vessel.high - vessel.low
     fitted_edges = extent / np.maximum(np.round(extent / edge), 1)

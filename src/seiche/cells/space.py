@@ -53,14 +53,14 @@ class FluidSpace:
     @cached_property
     def low(self) -> Floats:
         """Return the lower corner of the box around the fluid."""
-        lowest = self._sites.coords.min(axis=0) - 0.5
-        return np.where(self._sites.periodic, 0.0, lowest)
+        lower_corner = self._sites.coords.min(axis=0) - 0.5
+        return np.where(self._sites.periodic, 0.0, lower_corner)
 
     @cached_property
     def high(self) -> Floats:
         """Return the upper corner."""
-        highest = self._sites.coords.max(axis=0) + 0.5
-        return np.where(self._sites.periodic, self._lengths, highest)
+        upper_corner = self._sites.coords.max(axis=0) + 0.5
+        return np.where(self._sites.periodic, self._lengths, upper_corner)
 
     @property
     def periodic(self) -> tuple[bool, bool, bool]:

@@ -16,7 +16,7 @@ from seiche.couple.markers import Markers, Surfaces
 from seiche.errors import CaseError
 from seiche.flow.immersion import Contrast
 from seiche.kernels.registry import ibm as registry
-from seiche.kernels.registry.flow import MOST_PLANES
+from seiche.kernels.registry.flow import MAX_PLANES
 from seiche.kernels.registry.ibm import BRICK
 from seiche.observe.stage import Stage
 
@@ -32,7 +32,7 @@ def contrasts_of(contrast: float | Sequence[float], kinds: int) -> tuple[float, 
         raise CaseError(
             f"viscosity_contrast: {len(contrasts)} values for {kinds} types of cells; expected one, or one for each"
         )
-    max_distinct = (1 << MOST_PLANES) - 1
+    max_distinct = (1 << MAX_PLANES) - 1
     if (distinct := len(set(contrasts) - {1.0})) > max_distinct:
         raise CaseError(f"viscosity_contrast: {distinct} different inner viscosities; the maximum is {max_distinct}")
     return contrasts

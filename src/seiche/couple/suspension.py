@@ -51,7 +51,7 @@ class CellsSetup:
         """Return the volume of a cell of each type, in units of the volume of a site."""
         return np.array([surface.volume for surface in self.surfaces])
 
-    def largest(self) -> float:
+    def cell_radius(self) -> float:
         """Return the maximum distance of a vertex from the center of its cell, in sites."""
         return max(radius_of(surface) for surface in self.surfaces)
 

@@ -21,8 +21,8 @@ from seiche.errors import CaseError
 Floats = npt.NDArray[np.float64]
 #: Tolerance in spacings: a node within it of a plane or wall is solid.
 TOUCH_TOLERANCE = 1e-9
-#: Smallest stored fraction of a link (a node may lie on the wall within round-off).
-SMALLEST_FRACTION = 1e-6
+#: Minimum stored fraction of a link (a node may lie on the wall within round-off).
+MIN_FRACTION = 1e-6
 #: Nodes processed per pass, so that work arrays fit in the cache.
 CHUNK = 1 << 19
 #: Extension of a disc beyond its radius in spacings, so that no link passes its rim along a faceted wall.
@@ -257,7 +257,7 @@ def _link(
     hits_wall = np.isfinite(hits.fraction)
     disc_hit = disc_fraction[row, k]
     disc_first = np.isfinite(disc_hit) & (
-        ~hits_wall | (disc_hit <= np.where(hits_wall, hits.fraction, 0.0) + SMALLEST_FRACTION)
+        ~hits_wall | (disc_hit <= np.where(hits_wall, hits.fraction, 0.0) + MIN_FRACTION)
     )
     iolet = np.where(disc_first, disc[row, k], np.where(hits_wall, hits.iolet, -1)).astype(np.int16)
     fraction: Floats = np.where(disc_first, disc_hit, np.where(hits_wall, hits.fraction, 0.5))
@@ -267,7 +267,7 @@ def _link(
     link_kind, link_iolet = np.zeros(shape, np.uint8), np.full(shape, -1, np.int16)
     link_fraction = np.zeros(shape, np.float32)
     link_kind[row, k], link_iolet[row, k] = kinds[iolet], iolet
-    link_fraction[row, k] = np.clip(fraction, SMALLEST_FRACTION, 1.0)
+    link_fraction[row, k] = np.clip(fraction, MIN_FRACTION, 1.0)
     on_wall = hits_wall & ~disc_first & (iolet < 0)
     normals = _wall_normals(row, k, len(boundary), hits, on_wall=on_wall, fraction=fraction)
     if np.any(unset := ~normals.any(axis=1)):  # no wall link of the site met the surface
@@ -290,7 +290,7 @@ def _wall_normals(
 ) -> npt.NDArray[np.float32]:
     """Return the mean wall normal (count, 3) of each site, unit or zero, weighted by the inverse distance of hits."""
     vectors = LINK_VECTORS[direction]
-    length = np.maximum(fraction, SMALLEST_FRACTION) * np.linalg.norm(vectors, axis=1)
+    length = np.maximum(fraction, MIN_FRACTION) * np.linalg.norm(vectors, axis=1)
     total = np.zeros((count, 3))
     for axis in range(3):
         weighted = np.where(on_wall, hits.normal[:, axis] / length, 0.0)
@@ -313,12 +313,12 @@ def _check_iolet_links(sites: SiteSet) -> None:
 
 def _check_shared_sites(sites: SiteSet) -> None:
     """Raise CaseError if links of one site meet two iolets, since only one boundary condition can apply."""
-    largest = np.iinfo(np.int16).max
-    highest = sites.link_iolet.max(axis=1, initial=-1)
-    lowest = np.where(sites.link_iolet >= 0, sites.link_iolet, np.int16(largest)).min(axis=1, initial=largest)
-    shared = np.flatnonzero((highest >= 0) & (lowest < highest))
+    max_int16 = np.iinfo(np.int16).max
+    last_iolet = sites.link_iolet.max(axis=1, initial=-1)
+    first_iolet = np.where(sites.link_iolet >= 0, sites.link_iolet, np.int16(max_int16)).min(axis=1, initial=max_int16)
+    shared = np.flatnonzero((last_iolet >= 0) & (first_iolet < last_iolet))
     if len(shared):
-        first, second = (sites.iolets[index[shared[0]]].name for index in (lowest, highest))
+        first, second = (sites.iolets[index[shared[0]]].name for index in (first_iolet, last_iolet))
         x, y, z = sites.coords[sites.boundary[shared[0]]]
         position = np.asarray(sites.origin) + sites.spacing * np.array([x, y, z])
         site = f"({x}, {y}, {z}) at (" + ", ".join(f"{value:.6g}" for value in position) + ") m"

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from seiche.errors import CaseError
 
 Floats = npt.NDArray[np.float64]
-Place = tuple[float, float, float]
+Position = tuple[float, float, float]
 
 #: Distance (p,) of points (p, 3) from a wall, negative in the fluid.
 _Distance = Callable[[Floats], Floats]
@@ -44,7 +44,7 @@ class Obstacle(Protocol):
 class SolidSphere:
     """A sphere."""
 
-    center: Place
+    center: Position
     radius: float
 
     def depth(self, points: Floats) -> Floats:
@@ -68,8 +68,8 @@ class SolidSphere:
 class SolidCylinder:
     """A round cylinder with flat ends."""
 
-    start: Place
-    end: Place
+    start: Position
+    end: Position
     radius: float
 
     def _axis(self) -> tuple[Floats, float]:
@@ -101,9 +101,9 @@ class SolidCylinder:
         axis, _ = self._axis()
         body, shift = self, 2.0 * spacing * axis
         if not _is_inside(np.array(self.start), low, high, spacing):
-            body = replace(body, start=_as_place(np.array(self.start) - shift))
+            body = replace(body, start=_as_position(np.array(self.start) - shift))
         if not _is_inside(np.array(self.end), low, high, spacing):
-            body = replace(body, end=_as_place(np.array(self.end) + shift))
+            body = replace(body, end=_as_position(np.array(self.end) + shift))
         return body
 
 
@@ -111,8 +111,8 @@ class SolidCylinder:
 class SolidBox:
     """A box along the axes."""
 
-    low: Place
-    high: Place
+    low: Position
+    high: Position
 
     def depth(self, points: Floats) -> Floats:
         """Return the depth of `points`."""
@@ -132,7 +132,7 @@ class SolidBox:
         below, above = np.array(self.low), np.array(self.high)
         below[below <= low + 1e-6 * spacing] -= 2.0 * spacing
         above[above >= high - 1e-6 * spacing] += 2.0 * spacing
-        return SolidBox(_as_place(below), _as_place(above))
+        return SolidBox(_as_position(below), _as_position(above))
 
 
 def with_obstacles(
@@ -166,9 +166,9 @@ def with_obstacles(
 
 def _check_not_empty(obstacle: Obstacle, number: int, box: tuple[Floats, Floats], spacing: float) -> None:
     """Reject an obstacle that contains no node of the box, and so has no effect."""
-    lowest, highest = obstacle.bounds()
-    first = np.ceil(np.maximum(lowest, box[0]) / spacing - 0.5).astype(np.int64)
-    last = np.floor(np.minimum(highest, box[1]) / spacing - 0.5).astype(np.int64)
+    lower_corner, upper_corner = obstacle.bounds()
+    first = np.ceil(np.maximum(lower_corner, box[0]) / spacing - 0.5).astype(np.int64)
+    last = np.floor(np.minimum(upper_corner, box[1]) / spacing - 0.5).astype(np.int64)
     for x in range(int(first[0]), int(last[0]) + 1):
         y, z = (np.arange(first[k], last[k] + 1) for k in (1, 2))
         nodes = np.stack(np.meshgrid([x], y, z, indexing="ij"), axis=-1).reshape(-1, 3)
@@ -185,6 +185,6 @@ def _is_inside(point: Floats, low: Floats, high: Floats, spacing: float) -> bool
     return bool(np.all((point > low + margin) & (point < high - margin)))
 
 
-def _as_place(point: npt.NDArray[Any]) -> Place:
+def _as_position(point: npt.NDArray[Any]) -> Position:
     x, y, z = point.tolist()
     return x, y, z

@@ -19,10 +19,10 @@ from seiche.domain.sites import LINK_VECTORS, LinkKind, SiteSet
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
-#: Largest number of sites that are examined.
-_MOST_NODES = 30_000
-#: Least width, in steps of the coarser lattice, that this lattice resolves.
-_LEAST_WIDTH = 3.0
+#: Maximum number of sites that are examined.
+_MAX_NODES = 30_000
+#: Minimum width, in steps of the coarser lattice, that this lattice resolves.
+_MIN_WIDTH = 3.0
 #: Points of a leaf of the tree of the wall; with fewer, searches in the middle of tubes take longer.
 _LEAF = 64
 #: Depth, in radii of an opening, up to which the vessel behind it is examined, and sideways.
@@ -31,8 +31,8 @@ REACH, _SIDEWAYS = 6.0, 2.5
 _SHIFT, _SMALLER, _LARGER = 0.25, 0.7, 1.4
 #: Half thickness of a cross-section in radii.
 _SLAB = 0.25
-#: Smallest radius, in steps of the coarser lattice, that can be examined.
-_LEAST_RADIUS = 2.5
+#: Minimum radius, in steps of the coarser lattice, that can be examined.
+_MIN_RADIUS = 2.5
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Passages:
     def __init__(self, sites: SiteSet) -> None:
         """Choose the sites of the coarser lattice."""
         self._sites, self.step = sites, 1
-        while len(sites) / self.step**3 > _MOST_NODES:
+        while len(sites) / self.step**3 > _MAX_NODES:
             self.step += 1
         coords = sites.coords
         for axis in range(3 if self.step > 1 else 0):
@@ -109,8 +109,8 @@ class Passages:
         from scipy.sparse.csgraph import connected_components
 
         first, second = self._edges
-        kept, rows = used[first] & used[second], np.cumsum(used) - 1
-        pairs, count = (rows[first[kept]], rows[second[kept]]), int(used.sum())
+        both_used, rows = used[first] & used[second], np.cumsum(used) - 1
+        pairs, count = (rows[first[both_used]], rows[second[both_used]]), int(used.sum())
         graph = coo_array((np.ones(len(pairs[0]), np.int8), pairs), shape=(count, count))
         part = np.full(len(self.coords), -1, np.int32)
         _, part[used] = connected_components(graph, directed=False)
@@ -155,7 +155,7 @@ class Passages:
         while high - low > 1:  # connected at values[low], not at values[high]
             middle = (low + high) // 2
             low, high = (middle, high) if connected(values[middle]) else (low, middle)
-        if self.step > 1 and 2.0 * values[low] < _LEAST_WIDTH * self.step:
+        if self.step > 1 and 2.0 * values[low] < _MIN_WIDTH * self.step:
             return None
         position = self._sites.spacing * self.coords[int(np.argmin(abs(distances - values[low])))] + self._sites.origin
         return Passage(2.0 * self._sites.spacing * float(values[low]), tuple(position.tolist()))
@@ -167,7 +167,7 @@ class Passages:
         """
         sites, plane = self._sites, self._sites.iolets[number]
         radius = (plane.radius or 0.0) / sites.spacing
-        if radius < _LEAST_RADIUS * self.step or not len(self.ends[number]):
+        if radius < _MIN_RADIUS * self.step or not len(self.ends[number]):
             return None
         center = (np.array(plane.center) - sites.origin) / sites.spacing
         offset = self.coords - center

@@ -17,11 +17,11 @@ _KEY_LIMIT = 1 << 63
 
 def keys_of(rows: npt.NDArray[Any]) -> Indices:
     """Return an integer key for each row (n, 3); keys compare like the rows."""
-    lowest = rows.min(axis=0, initial=0).astype(np.int64)
-    extent = [int(high) - int(low) + 1 for high, low in zip(rows.max(axis=0, initial=0), lowest, strict=True)]
+    minima = rows.min(axis=0, initial=0).astype(np.int64)
+    extent = [int(high) - int(low) + 1 for high, low in zip(rows.max(axis=0, initial=0), minima, strict=True)]
     if math.prod(extent) >= _KEY_LIMIT:
         return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
-    x, y, z = (rows[:, axis] - lowest[axis] for axis in range(3))
+    x, y, z = (rows[:, axis] - minima[axis] for axis in range(3))
     return np.asarray((x * extent[1] + y) * extent[2] + z, np.int64)
 
 

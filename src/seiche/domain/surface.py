@@ -187,8 +187,8 @@ class Surface:
         return Surface.from_triangles(vertices[np.concatenate(pieces)])
 
 
-def subdivided(corners: Floats, longest: float) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Bisect the longest edge of triangles (f, 3, 3) until none exceeds `longest`.
+def subdivided(corners: Floats, max_edge: float) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """Bisect the longest edge of triangles (f, 3, 3) until none exceeds `max_edge`.
 
     Returns the pieces (p, 3, 3) and the original triangle (p,) of each.
     """
@@ -196,7 +196,7 @@ def subdivided(corners: Floats, longest: float) -> tuple[Floats, npt.NDArray[np.
     parent = np.arange(len(corners))
     while len(corners):
         edges = np.linalg.norm(np.roll(corners, -1, axis=1) - corners, axis=2)
-        is_small = edges.max(axis=1) <= longest
+        is_small = edges.max(axis=1) <= max_edge
         finished.append(corners[is_small])
         owners.append(parent[is_small])
         corners, parent = corners[~is_small], parent[~is_small]

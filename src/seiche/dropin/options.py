@@ -138,8 +138,8 @@ def _set_option(options: Options, name: str, value: str) -> None:
     elif name in _TEXT_OPTIONS:
         setattr(options, _TEXT_OPTIONS[name], value)
     elif name in _INTEGER_OPTIONS:
-        attribute, lowest, highest = _INTEGER_OPTIONS[name]
-        setattr(options, attribute, _integer(name, value, lowest, highest))
+        attribute, minimum, maximum = _INTEGER_OPTIONS[name]
+        setattr(options, attribute, _integer(name, value, minimum, maximum))
     elif name == "g":
         options.gpus = tuple(_integer(name, index, 0, 4096) for index in value.split(","))
         if len(set(options.gpus)) < len(options.gpus):
@@ -154,12 +154,12 @@ def _set_option(options: Options, name: str, value: str) -> None:
         options.checkpoint_interval = float(_integer(name, value, 1, 1 << 62))
 
 
-def _integer(name: str, value: str, lowest: int, highest: int) -> int:
+def _integer(name: str, value: str, minimum: int, maximum: int) -> int:
     dashes = "-" if len(name) == 1 else "--"
     try:
         number = int(value)
     except ValueError:
         raise CaseError(f"{dashes}{name} {value}: not a whole number") from None
-    if not lowest <= number <= highest:
-        raise CaseError(f"{dashes}{name} {value}: not between {lowest} and {highest}")
+    if not minimum <= number <= maximum:
+        raise CaseError(f"{dashes}{name} {value}: not between {minimum} and {maximum}")
     return number

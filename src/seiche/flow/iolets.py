@@ -301,12 +301,12 @@ class _IoletLinks:
         bits = np.arange(1, region.velocity_set.Q, dtype=np.uint32)
         self.mask = (flags.astype(np.uint32) << bits).sum(axis=1, dtype=np.uint32)
         self.iolet = np.where(flags, numbers, -1).max(axis=1).astype(np.int64) if len(flags) else np.zeros(0, np.int64)
-        lowest = np.where(flags, numbers, np.iinfo(np.int16).max).min(axis=1) if len(flags) else self.iolet
-        conflicting = np.flatnonzero(lowest != self.iolet)
+        first_iolet = np.where(flags, numbers, np.iinfo(np.int16).max).min(axis=1) if len(flags) else self.iolet
+        conflicting = np.flatnonzero(first_iolet != self.iolet)
         if len(conflicting):
             coordinates = region.coords[self.row[conflicting[0]]].tolist()
             names = [
-                region.sites.iolets[k].name for k in (int(lowest[conflicting[0]]), int(self.iolet[conflicting[0]]))
+                region.sites.iolets[k].name for k in (int(first_iolet[conflicting[0]]), int(self.iolet[conflicting[0]]))
             ]
             raise CaseError(
                 f"the site at {coordinates} touches two iolets, {names[0]!r} and {names[1]!r}; move them apart"

@@ -77,22 +77,22 @@ class Casson(_Thinning):
 
 @dataclass(frozen=True)
 class PowerLaw:
-    """A power law, nu(g) = consistency g^(n - 1), with g limited to a range from `shear_lowest` to `shear_highest`."""
+    """A power law, nu(g) = consistency g^(n - 1), with g limited to `min_shear_rate` to `max_shear_rate`."""
 
     consistency: float
     n: float
-    shear_lowest: float
-    shear_highest: float
+    min_shear_rate: float
+    max_shear_rate: float
 
     def viscosity(self, shear_rate: float) -> float:
         """Return the kinematic viscosity at `shear_rate` (1/step)."""
-        clamped = min(max(shear_rate, self.shear_lowest), self.shear_highest)
+        clamped = min(max(shear_rate, self.min_shear_rate), self.max_shear_rate)
         return float(self.consistency * clamped ** (self.n - 1.0))
 
     @property
     def limits(self) -> tuple[float, float]:
         """Return the minimum and maximum viscosity."""
-        bounds = self.viscosity(self.shear_lowest), self.viscosity(self.shear_highest)
+        bounds = self.viscosity(self.min_shear_rate), self.viscosity(self.max_shear_rate)
         return min(bounds), max(bounds)
 
 

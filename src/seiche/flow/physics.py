@@ -61,8 +61,8 @@ def check_physics(model: FlowModel) -> None:
     if model.velocity_set not in VELOCITY_SETS:
         raise CaseError(f"velocity set {model.velocity_set!r} is not one of {', '.join(VELOCITY_SETS)}")
     rheology, collision = model.rheology, model.collision
-    if isinstance(rheology, PowerLaw) and not 0 < rheology.shear_lowest <= rheology.shear_highest < np.inf:
-        rates = f"{rheology.shear_lowest} to {rheology.shear_highest} (1/step)"
+    if isinstance(rheology, PowerLaw) and not 0 < rheology.min_shear_rate <= rheology.max_shear_rate < np.inf:
+        rates = f"{rheology.min_shear_rate} to {rheology.max_shear_rate} (1/step)"
         raise CaseError(f"power law: shear rates {rates} must be positive and ascending")
     if isinstance(rheology, Casson) and not 0 <= rheology.yield_stress < np.inf:
         raise CaseError(
@@ -100,8 +100,8 @@ def _law(fluid: ShearThinning) -> tuple[str, dict[str, float]]:
     return "power-law", {
         "consistency": fluid.consistency,
         "exponent": fluid.n - 1.0,
-        "shear_lowest": fluid.shear_lowest,
-        "shear_highest": fluid.shear_highest,
+        "shear_lowest": fluid.min_shear_rate,
+        "shear_highest": fluid.max_shear_rate,
     }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from seiche.backend import Array, Backend
 from seiche.kernels.registry import KernelSpec, Store
-from seiche.kernels.registry.halo import SEVERAL, halo_move, halo_pack_parts, halo_several
+from seiche.kernels.registry.halo import VALUES_PER_GROUP, halo_move, halo_move_groups, halo_pack_parts
 
 Action: TypeAlias = Literal["Pack", "Unpack", "UnpackAdd"]
 Launch: TypeAlias = Callable[[], None]
@@ -63,8 +63,8 @@ def message_launches(
 def _bind_move(backend: Backend, spec: KernelSpec, count: int, members: dict[str, Any]) -> Launch:
     """Return the launch that moves `count` values, several per thread on a GPU if there are many (not UnpackAdd)."""
     if backend.is_gpu and count >= _MANY_VALUES and not spec.type.startswith("UnpackAdd"):
-        kernel = backend.load(halo_several(spec))
-        return kernel.bind(backend.pack(kernel, move=members, end=count), 0, -(-count // SEVERAL))
+        kernel = backend.load(halo_move_groups(spec))
+        return kernel.bind(backend.pack(kernel, move=members, end=count), 0, -(-count // VALUES_PER_GROUP))
     kernel = backend.load(spec)
     return kernel.bind(backend.pack(kernel, **members), 0, count)
 

@@ -32,9 +32,9 @@ def timed_exchange(
         graph: time a graph of many exchanges if the transport is capturable.
     """
     size = np.dtype(store).itemsize
-    longest = max(1, sum(transport.sent) // size, sum(transport.received) // size)
-    slots = backend.upload(np.arange(longest, dtype=np.uint32))
-    array = backend.zeros(longest, store)
+    max_count = max(1, sum(transport.sent) // size, sum(transport.received) // size)
+    slots = backend.upload(np.arange(max_count, dtype=np.uint32))
+    array = backend.zeros(max_count, store)
     common_arguments, sent, received = (store, backend.pointer(array), slots), transport.sent, transport.received
     packs = [
         message_launches(backend, "Pack", *common_arguments, sizes=sent, addresses=slot_addresses)

@@ -59,12 +59,12 @@ KEYS = ArrayLayout("keys", np.dtype("<i8"), ())
 
 @dataclass(frozen=True)
 class Chunk:
-    """Consecutive rows with one checksum for the keys and for each array; `lowest` and `highest` bound the keys."""
+    """Consecutive rows with one checksum for the keys and for each array; `first_key` and `last_key` bound the keys."""
 
     first: int
     rows: int
-    lowest: int
-    highest: int
+    first_key: int
+    last_key: int
     checksums: tuple[int, ...]
 
 
@@ -215,12 +215,12 @@ def _layouts(items: Any, count: int) -> tuple[ArrayLayout, ...]:
 def _chunks(table: Any, layout: RowSetLayout, max_rows: int) -> tuple[Chunk, ...]:
     chunks, first = [], 0
     for entry in table:
-        begin, rows, lowest, highest, *checksums = (_count(number) for number in entry)
-        if begin != first or not 1 <= rows <= max_rows or not lowest <= highest < layout.total:
-            raise ValueError(f"chunk of {rows} {layout.name} at {begin} for {lowest}..{highest}")
+        begin, rows, first_key, last_key, *checksums = (_count(number) for number in entry)
+        if begin != first or not 1 <= rows <= max_rows or not first_key <= last_key < layout.total:
+            raise ValueError(f"chunk of {rows} {layout.name} at {begin} for {first_key}..{last_key}")
         if len(checksums) != 1 + len(layout.arrays):
             raise ValueError(f"chunk at row {begin} has {len(checksums)} checksums for {1 + len(layout.arrays)} arrays")
-        chunks.append(Chunk(begin, rows, lowest, highest, tuple(checksums)))
+        chunks.append(Chunk(begin, rows, first_key, last_key, tuple(checksums)))
         first += rows
     if first != layout.total:
         raise ValueError(f"chunks of {first} rows for {layout.total} {layout.name}")

@@ -56,7 +56,7 @@ def read_rows(path: Path, file: BufferedReader, layout: RowSetLayout, keys: Keys
     arrays = {item.name: np.zeros((len(keys), *item.shape), item.dtype) for item in layout.arrays}
     complete = np.zeros(len(keys), bool)
     for chunk in layout.chunks:
-        begin, end = np.searchsorted(requested, [chunk.lowest, chunk.highest + 1])
+        begin, end = np.searchsorted(requested, [chunk.first_key, chunk.last_key + 1])
         if begin == end:
             continue
         stored = read_chunk(path, file, layout, chunk, 0)

@@ -55,8 +55,8 @@ def choose_algorithm(
     machine = machine_in_use(world, None)
     if machine is not None:
         layout = layout_of(_placements(world, memory), processes)
-        largest = world.allreduce_max(np.array([float(sum(parts.sent)), float(sum(parts.received))])).max()
-        times = exchange_times(machine, layout, largest / layout.size, whole_messages=whole_messages, gpus=gpus)
+        max_bytes = world.allreduce_max(np.array([float(sum(parts.sent)), float(sum(parts.received))])).max()
+        times = exchange_times(machine, layout, max_bytes / layout.size, whole_messages=whole_messages, gpus=gpus)
         candidate_times = {name: seconds for name, seconds in times.items() if name in names}
         choice = decide(world, candidate_times, make, lambda algorithm: _seconds(world, algorithm), _close)
         if choice is not None:

@@ -64,5 +64,5 @@ def predicted_transport_times(
 def predicted(world: World, times: Mapping[str, float]) -> dict[str, float]:
     """Return the time of the slowest rank for each transport with a finite time (collective)."""
     names = sorted(set.intersection(*map(set, world.allgather(list(times)))))
-    slowest = world.allreduce_max(np.array([times[name] for name in names]))
-    return {name: float(seconds) for name, seconds in zip(names, slowest, strict=True) if np.isfinite(seconds)}
+    max_times = world.allreduce_max(np.array([times[name] for name in names]))
+    return {name: float(seconds) for name, seconds in zip(names, max_times, strict=True) if np.isfinite(seconds)}

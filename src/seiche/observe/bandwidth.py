@@ -41,6 +41,6 @@ def copy_bandwidth_interval(backend: Backend, world: World) -> tuple[float, tupl
         if not has_started:
             raise_together(world, str(error), BackendUnavailable)
         raise
-    slowest = world.allreduce_max(seconds)[WARM_UP_COPIES:]
+    max_seconds = world.allreduce_max(seconds)[WARM_UP_COPIES:]
     total = float(world.allreduce_sum(np.array([float(size)]))[0])
-    return total / float(np.median(slowest)), (total / float(slowest.max()), total / float(slowest.min()))
+    return total / float(np.median(max_seconds)), (total / float(max_seconds.max()), total / float(max_seconds.min()))

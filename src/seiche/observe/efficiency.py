@@ -96,19 +96,21 @@ def efficiency(
     seconds = np.asarray(useful, np.float64)
     if not seconds.size or seconds.min() < 0 or not 0 < seconds.max() < np.inf or not 0 < elapsed < np.inf:
         raise ValueError(f"efficiency requires positive seconds: useful {seconds.tolist()}, elapsed {elapsed}")
-    longest = float(seconds.max())
-    busiest = longest if active is None else float(np.max(active))
-    for name, value in (("active", busiest), ("ideal", longest if ideal is None else ideal)):
-        if not longest * (1 - _ROUNDING) <= value <= elapsed * (1 + _ROUNDING):
-            raise ValueError(f"{name} {value} s is not between the longest useful {longest} s and elapsed {elapsed} s")
+    max_useful = float(seconds.max())
+    busiest = max_useful if active is None else float(np.max(active))
+    for name, value in (("active", busiest), ("ideal", max_useful if ideal is None else ideal)):
+        if not max_useful * (1 - _ROUNDING) <= value <= elapsed * (1 + _ROUNDING):
+            raise ValueError(
+                f"{name} {value} s is not between the longest useful {max_useful} s and elapsed {elapsed} s"
+            )
     return Efficiency(
         elements=int(seconds.size),
         elapsed=elapsed,
-        load_balance=min(1.0, float(seconds.mean()) / longest),
-        communication=min(1.0, longest / elapsed),
-        serialisation=None if ideal is None else min(1.0, longest / ideal),
+        load_balance=min(1.0, float(seconds.mean()) / max_useful),
+        communication=min(1.0, max_useful / elapsed),
+        serialisation=None if ideal is None else min(1.0, max_useful / ideal),
         transfer=None if ideal is None else min(1.0, ideal / elapsed),
-        device=None if active is None else min(1.0, longest / busiest),
+        device=None if active is None else min(1.0, max_useful / busiest),
         orchestration=None if active is None else min(1.0, busiest / elapsed),
     )
 
@@ -162,12 +164,12 @@ def host_efficiency(
     outside_messages = elapsed - message_seconds
     groups = list(nodes) or [0] * message_seconds.size
     means = [outside_messages[[group == node for group in groups]].mean() for node in dict.fromkeys(groups)]
-    longest, best_node, mean = float(outside_messages.max()), float(max(means)), float(outside_messages.mean())
+    max_useful, best_node, mean = float(outside_messages.max()), float(max(means)), float(outside_messages.mean())
     working = float((outside_messages - device_seconds).clip(min=0.0).sum())
     return HostEfficiency(
-        load_balance=mean / longest if longest > 0 else 1.0,
-        inside_nodes=best_node / longest if longest > 0 else 1.0,
+        load_balance=mean / max_useful if max_useful > 0 else 1.0,
+        inside_nodes=best_node / max_useful if max_useful > 0 else 1.0,
         between_nodes=mean / best_node if best_node > 0 else 1.0,
-        communication=longest / elapsed,
+        communication=max_useful / elapsed,
         offload=working / float(outside_messages.sum()) if outside_messages.sum() > 0 else 1.0,
     )

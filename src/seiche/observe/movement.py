@@ -139,12 +139,12 @@ def gather_movement(
         host_overhead=dict(host_overhead),
         samples=tuple(timers.samples)[-STORED_SAMPLES:],  # more samples are stored for a trace
     )
-    longest = float(world.allreduce_max(np.array([elapsed]))[0])
+    max_elapsed = float(world.allreduce_max(np.array([elapsed]))[0])
     records = world.gather(record)
     if records is None:
         return None
     message_stages = dict.fromkeys(stage.name for stages in phases for stage in stages if not stage.useful)
-    return Movement(records, longest, on_device, transport, tuple(message_stages))
+    return Movement(records, max_elapsed, on_device, transport, tuple(message_stages))
 
 
 def _fractions(phases: Sequence[Sequence[Stage]], weights: Sequence[float] | None) -> list[float]:

@@ -66,9 +66,9 @@ class Timing:
 
 def joined(first: Timing, second: Timing) -> Timing:
     """Return the timing of two measurements of the same operation; the median is the mean of both, by repetitions."""
-    smallest, total = min(first.minimum, second.minimum), first.repetitions + second.repetitions
+    min_time, total = min(first.minimum, second.minimum), first.repetitions + second.repetitions
     medians = [timing.minimum * (1 + timing.spread) * timing.repetitions for timing in (first, second)]
-    return Timing(smallest, sum(medians) / total / smallest - 1, total)
+    return Timing(min_time, sum(medians) / total / min_time - 1, total)
 
 
 @dataclass
@@ -92,8 +92,8 @@ class TimingSeries:
 def summary(seconds: Sequence[float], count: int) -> Timing:
     """Return the timing of batches of `count` operations that took `seconds` each."""
     single = np.asarray(seconds) / count
-    smallest = max(float(single.min()), 1e-12)
-    return Timing(smallest, float(np.median(single)) / smallest - 1, len(single) * count)
+    min_time = max(float(single.min()), 1e-12)
+    return Timing(min_time, float(np.median(single)) / min_time - 1, len(single) * count)
 
 
 def batch_count(work: Work) -> int:

@@ -78,8 +78,8 @@ def gather_trace(timers: StageTimers, world: World, elapsed: float) -> list[Rank
     Their number limits the time of writing, on one rank, to a hundredth of the `elapsed` seconds.
     """
     timers.times()  # resolve pending marks
-    cost, longest = world.allreduce_sum(np.array([_cost(timers.samples)])), world.allreduce_max(np.array([elapsed]))
-    count = sample_limit(float(cost[0]), float(longest[0]))
+    cost, max_elapsed = world.allreduce_sum(np.array([_cost(timers.samples)])), world.allreduce_max(np.array([elapsed]))
+    count = sample_limit(float(cost[0]), float(max_elapsed[0]))
     samples, replays, notes = tuple(timers.samples), tuple(timers.replays), tuple(timers.notes)
     return world.gather(RankTrace(platform.node(), samples[-count:], replays[-count:], notes[-count:]))
 
@@ -98,13 +98,13 @@ def _cost(samples: Iterable[Sample]) -> float:
         return 0.0
     spans = sum(1 + len(sample.spans) for sample in recent)
     arrows = sum(len(span.messages.received) for sample in recent for span in sample.spans if span.messages is not None)
-    shortest = np.inf
+    min_elapsed = np.inf
     for _ in range(_COST_TRIALS):
         begin = time.perf_counter()
         for event in _slices(0, RankTrace("", recent)):
             _encode(event)
-        shortest = min(shortest, time.perf_counter() - begin)
-    return float(shortest) / len(recent) * (1 + 2 * arrows / spans)
+        min_elapsed = min(min_elapsed, time.perf_counter() - begin)
+    return float(min_elapsed) / len(recent) * (1 + 2 * arrows / spans)
 
 
 def trace_events(ranks: Sequence[RankTrace]) -> Iterator[Event]:

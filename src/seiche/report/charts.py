@@ -82,13 +82,13 @@ def message_matrix(rows: Sequence[Sequence[float]], ranks: int) -> str:
     block_bytes = [[0.0] * count for _ in range(count)]
     for source, target, _, size in rows:
         block_bytes[int(source) // block][int(target) // block] += size
-    largest = max((value for line in block_bytes for value in line), default=0.0)
+    max_value = max((value for line in block_bytes for value in line), default=0.0)
     names = [str(k) if block == 1 else f"{k * block}–{min(ranks, (k + 1) * block) - 1}" for k in range(count)]
     head = "".join(f"<th>{name}</th>" for name in names)
     lines = []
     for name, line in zip(names, block_bytes, strict=True):
         cells = "".join(
-            f'<td style="background:rgba(0,114,178,{0.15 + 0.55 * value / largest:.2f})">{_bytes(value)}</td>'
+            f'<td style="background:rgba(0,114,178,{0.15 + 0.55 * value / max_value:.2f})">{_bytes(value)}</td>'
             if value
             else "<td>·</td>"
             for value in line

@@ -78,12 +78,12 @@ def _losses(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
     run_losses = [losses(*tree, item=run.get("item", "sites")) for tree, run in zip(trees, runs, strict=True)]
     if not all(run_losses):
         return ""
-    rows, longest = [], 0.0
+    rows, max_total = [], 0.0
     for run, name, split in zip(runs, names, run_losses, strict=True):
         step = [loss.seconds / max(1, run["steps"]) for loss in split]
-        longest = max(longest, sum(step))
+        max_total = max(max_total, sum(step))
         rows.append((name, step, f"{number(sum(step) * 1e6)} µs"))
-    return section("Step of an average rank", bars(rows, [loss.name for loss in run_losses[0]], longest))
+    return section("Step of an average rank", bars(rows, [loss.name for loss in run_losses[0]], max_total))
 
 
 def _efficiencies(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:

@@ -43,17 +43,17 @@ def losses(
     if not efficiency or "transfer" not in efficiency:
         return []
     elapsed = float(efficiency["elapsed_s"])
-    longest, ideal = elapsed * efficiency["communication"], elapsed * efficiency["transfer"]
+    max_useful, ideal = elapsed * efficiency["communication"], elapsed * efficiency["transfer"]
     active, useful = elapsed * efficiency["orchestration"], elapsed * efficiency["parallel"]
     contributions = (
         ("computing", useful, "parallel", _computing(efficiency)),
         (
             "waiting for the busiest rank",
-            longest - useful,
+            max_useful - useful,
             "load_balance",
             _balance(efficiency, movement, solver, item),
         ),
-        ("waiting for data of other ranks", ideal - longest, "serialisation", _serialisation(efficiency)),
+        ("waiting for data of other ranks", ideal - max_useful, "serialisation", _serialisation(efficiency)),
         ("messages", active - ideal, "transfer", _transfer(movement, item)),
         ("between steps", elapsed - active, "orchestration", _between_steps(elapsed, movement, item)),
     )

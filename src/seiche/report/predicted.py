@@ -84,7 +84,7 @@ def _compare_messages(measured: float, movement: Mapping[str, Any], machine: Mac
     if messages is None:
         return StageComparison("messages", measured, None, f"the machine file has no data for transport {transport}")
     hosts = movement["hosts"]
-    longest = 0.0
+    max_seconds = 0.0
     for rank in range(len(hosts)):
         rows = [row for row in movement["messages"] if row[0] == rank]
         counts: dict[str, float] = {}
@@ -96,5 +96,5 @@ def _compare_messages(measured: float, movement: Mapping[str, Any], machine: Mac
                 )
             counts[locality] = counts.get(locality, 0.0) + count
         size = sum(row[3] for row in rows) / max(1.0, sum(counts.values()))
-        longest = max(longest, messages.seconds(counts, size, hosts.count(hosts[rank])))
-    return StageComparison("messages", measured, longest)
+        max_seconds = max(max_seconds, messages.seconds(counts, size, hosts.count(hosts[rank])))
+    return StageComparison("messages", measured, max_seconds)

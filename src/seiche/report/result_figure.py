@@ -103,12 +103,12 @@ def _colors(values: Floats) -> dict[str, Any]:
     finite = values[np.isfinite(values)]
     if not finite.size:
         return {"cmap": "viridis"}
-    largest = float(np.abs(finite).max())
+    max_magnitude = float(np.abs(finite).max())
     usual = float(np.quantile(np.abs(finite), _SHOWN))
-    limit = usual if 0 < 2 * usual < largest else largest
+    limit = usual if 0 < 2 * usual < max_magnitude else max_magnitude
     if finite.min() < 0 < finite.max():
         return {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
-    return {"cmap": "viridis", **({"vmax": limit} if 0 < limit < largest else {})}
+    return {"cmap": "viridis", **({"vmax": limit} if 0 < limit < max_magnitude else {})}
 
 
 def _length_unit(positions: Sequence[Floats]) -> tuple[float, str]:

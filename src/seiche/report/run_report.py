@@ -163,8 +163,8 @@ def _ranks(movement: Mapping[str, Any]) -> str:
         if count <= _MAX_RANKS
         else sorted(order[k * (count - 1) // (_MAX_RANKS - 1)] for k in range(_MAX_RANKS))
     )
-    largest = sorted(stages, key=lambda name: -sum(stages[name]))
-    names, omitted = largest[:5], largest[5:]
+    by_total = sorted(stages, key=lambda name: -sum(stages[name]))
+    names, omitted = by_total[:5], by_total[5:]
     totals = [sum(values[rank] for values in stages.values()) for rank in range(count)]
     rows = []
     for rank in shown:

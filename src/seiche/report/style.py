@@ -134,10 +134,10 @@ def color_bar(axes: Axes, colors: ScalarMappable, label: str, extend: str = "nei
     axes.figure.colorbar(colors, cax=bar, label=label, extend=extend)
 
 
-def nice_length(longest: float) -> float:
-    """Return the largest of 1, 2, 5 times a power of ten up to `longest` (> 0)."""
-    power = 10.0 ** math.floor(math.log10(longest))
-    return max(step * power for step in (1.0, 2.0, 5.0) if step * power <= longest * (1 + 1e-12))
+def nice_length(max_length: float) -> float:
+    """Return the largest of 1, 2, 5 times a power of ten up to `max_length` (> 0)."""
+    power = 10.0 ** math.floor(math.log10(max_length))
+    return max(step * power for step in (1.0, 2.0, 5.0) if step * power <= max_length * (1 + 1e-12))
 
 
 def scale_bar(axes: Axes, width: float) -> None:

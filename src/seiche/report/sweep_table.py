@@ -20,13 +20,13 @@ from seiche.report.style import COLORS, DOUBLE_COLUMN, new_figure, paper_style, 
 #: Result columns drawn without a choice of the caller.
 _PANELS = 6
 #: Longer lists in a summary are not main results.
-_LONGEST_LIST = 6
+_MAX_LIST_LENGTH = 6
 #: Entries of the summary that are not results.
-_SKIPPED = ("history", "files", "notes", "points")
+_OMITTED_KEYS = ("history", "files", "notes", "points")
 #: Prefix of the volume flow rates (m^3/s), and prefixes of quantities that follow from the case alone.
-_FLOW, _GIVEN = "flow_m3_s.", ("tau_", "density_", "time_", "spacing_")
+_FLOW_PREFIX, _INPUT_PREFIXES = "flow_m3_s.", ("tau_", "density_", "time_", "spacing_")
 #: Smaller relative differences between runs are not drawn.
-_DIFFERENT = 1e-9
+_RELATIVE_TOLERANCE = 1e-9
 
 #: Returns number and unit of the text of an input, None if it is not a number.
 Number: TypeAlias = Callable[[str], "tuple[float, str] | None"]
@@ -53,7 +53,7 @@ class SweepRow:
             "warnings": float(warning_count),
         }
         results |= dict(_numbers(content.get("invariants", {}), ""))
-        results |= dict(_numbers(content.get("flow_rates", {}), _FLOW))
+        results |= dict(_numbers(content.get("flow_rates", {}), _FLOW_PREFIX))
         return results | dict(_numbers(content.get("details", {}), ""))
 
 
@@ -151,12 +151,14 @@ class SweepTable:
         speed = ("seconds", "mlups", "warnings")
         varied = [name for name in self.results if name not in speed and self._varies(name)]
         # Flow rates come first, and quantities that the case sets come last.
-        return sorted(varied, key=lambda name: name.startswith(_GIVEN) - name.startswith(_FLOW))[:_PANELS]
+        return sorted(varied, key=lambda name: name.startswith(_INPUT_PREFIXES) - name.startswith(_FLOW_PREFIX))[
+            :_PANELS
+        ]
 
     def _varies(self, name: str) -> bool:
         values = self.column(name)
         values = values[np.isfinite(values)]
-        return len(values) > 1 and float(np.ptp(values)) > _DIFFERENT * float(np.abs(values).max())
+        return len(values) > 1 and float(np.ptp(values)) > _RELATIVE_TOLERANCE * float(np.abs(values).max())
 
     def draw(self, path: str | os.PathLike[str], names: Sequence[str] = ()) -> bool:
         """Draw results over the input with most values, a line for each combination of the others; False without any.
@@ -208,9 +210,9 @@ def _numbers(content: Any, name: str) -> Iterator[tuple[str, float]]:
     """Yield the numbers in nested tables and short lists, with their path as name."""
     if isinstance(content, Mapping):
         for key, value in content.items():
-            if key not in _SKIPPED:
+            if key not in _OMITTED_KEYS:
                 yield from _numbers(value, f"{name}.{key}" if name and not name.endswith(".") else f"{name}{key}")
-    elif isinstance(content, list) and len(content) <= _LONGEST_LIST:
+    elif isinstance(content, list) and len(content) <= _MAX_LIST_LENGTH:
         for number, value in enumerate(content):
             yield from _numbers(value, f"{name}.{number}")
     elif isinstance(content, int | float) and not isinstance(content, bool):

@@ -104,8 +104,8 @@ def render_motion(target: Path, source: Path, *, as_film: bool, frame_interval: 
 
 def _length_unit(lower: Floats, upper: Floats) -> tuple[str, float]:
     """Return a unit of length for axes, and its number per metre."""
-    longest = float(np.max(upper - lower))
-    return ("km", 1e-3) if longest >= 2e3 else ("m", 1.0) if longest >= 2 else ("mm", 1e3)
+    max_side = float(np.max(upper - lower))
+    return ("km", 1e-3) if max_side >= 2e3 else ("m", 1.0) if max_side >= 2 else ("mm", 1e3)
 
 
 def _draw_motion(motion: Motion, number: int, width: float) -> Figure:

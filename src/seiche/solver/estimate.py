@@ -16,16 +16,20 @@ from typing import Any
 _ROUNDING = 1e-9
 
 
+#: Keys of attributes in the summary that differ from their names.
+_SUMMARY_KEYS = {"lower_bound": "least", "upper_bound": "greatest"}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
     """One number about accuracy, stability or resolution, for the worst part of a case.
 
     Attributes:
         name: the quantity, such as "Mach number".
-        value: the number; nan if it is not defined there.
+        value: the number; nan if it is undefined.
         unit: unit of value and bounds, "" for a ratio.
         where: the part of the case, such as `iolet["inlet"]`; "" for the whole case.
-        least, greatest: bounds, or None.
+        lower_bound, upper_bound: bounds, or None.
         effect: the effect of a violated bound.
         remedy: the change that avoids a violation.
         source: the page below docs and the heading that justify the bound, such as "theory/flow.md#10-units".
@@ -35,8 +39,8 @@ class Estimate:
     value: float
     unit: str = ""
     where: str = ""
-    least: float | None = None
-    greatest: float | None = None
+    lower_bound: float | None = None
+    upper_bound: float | None = None
     effect: str = ""
     remedy: str = ""
     source: str = ""
@@ -44,9 +48,9 @@ class Estimate:
     @property
     def violated(self) -> bool:
         """Return whether the value violates a bound; nan violates every bound."""
-        low = -math.inf if self.least is None else self.least - abs(self.least) * _ROUNDING
-        high = math.inf if self.greatest is None else self.greatest + abs(self.greatest) * _ROUNDING
-        return (self.least is not None or self.greatest is not None) and not low <= self.value <= high
+        low = -math.inf if self.lower_bound is None else self.lower_bound - abs(self.lower_bound) * _ROUNDING
+        high = math.inf if self.upper_bound is None else self.upper_bound + abs(self.upper_bound) * _ROUNDING
+        return (self.lower_bound is not None or self.upper_bound is not None) and not low <= self.value <= high
 
     @property
     def passed(self) -> bool:
@@ -56,7 +60,7 @@ class Estimate:
     @property
     def row(self) -> tuple[str, str]:
         """Return name and value with the bounds, as text."""
-        named_bounds = (("at least", self.least), ("at most", self.greatest))
+        named_bounds = (("at least", self.lower_bound), ("at most", self.upper_bound))
         bound_text = ", ".join(f"{relation} {bound:.4g}" for relation, bound in named_bounds if bound is not None)
         name = f"{self.where}: {self.name}" if self.where else self.name
         return name, self._with_unit(self.value) + (f" ({bound_text})" if bound_text else "")
@@ -66,8 +70,8 @@ class Estimate:
         """Return one line with value, bound, effect and remedy if a bound is violated, otherwise None."""
         if not self.violated:
             return None
-        is_below = self.least is not None and not self.value >= self.least
-        bound = self.least if is_below else self.greatest
+        is_below = self.lower_bound is not None and not self.value >= self.lower_bound
+        bound = self.lower_bound if is_below else self.upper_bound
         location = f"{self.where}: " if self.where else ""
         text = f"{location}{self.name} {self._with_unit(self.value)} is {'below' if is_below else 'above'} {bound:.4g}"
         text += f": {self.effect}" if self.effect else ""
@@ -77,8 +81,9 @@ class Estimate:
         return f"{value:.4g}" + (f" {self.unit}" if self.unit else "")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the attributes and the warning, for the summary."""
-        return {**asdict(self), "warning": self.warning}
+        """Return the attributes, by their keys in the summary, and the warning."""
+        values = {_SUMMARY_KEYS.get(name, name): value for name, value in asdict(self).items()}
+        return {**values, "warning": self.warning}
 
 
 def warnings_of(estimates: Iterable[Estimate]) -> list[str]:

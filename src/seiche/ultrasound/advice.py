@@ -12,7 +12,7 @@ from seiche.kernels.registry import Real
 from seiche.solver import Estimate
 from seiche.ultrasound.exact_lines import has_lines
 from seiche.ultrasound.medium_arrays import varies
-from seiche.ultrasound.power_law import ATTENUATION_ADVISED, SPEED_ADVISED, power_law_errors
+from seiche.ultrasound.power_law import ADVISED_ATTENUATION, ADVISED_SPEED, power_law_errors
 from seiche.ultrasound.problem import Field, Problem
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.source_stages import on_density
@@ -29,12 +29,12 @@ _SIGNIFICANT_FRACTION = 0.1
 _RING_BYTES = 8 << 20
 
 
-def highest_frequency(problem: Problem) -> tuple[float, float] | None:
+def max_frequency(problem: Problem) -> tuple[float, float] | None:
     """Return the peak frequency (Hz) of the sources and the highest significant one; None without sources.
 
     Only the strongest signal of every source is considered.
     """
-    peaks, highest = [], []
+    peaks, max_frequency = [], []
     for source in problem.sources:
         samples = source.samples[:, int(np.argmax(np.abs(source.samples).max(axis=0)))]
         length = max(len(samples), 64)
@@ -44,8 +44,8 @@ def highest_frequency(problem: Problem) -> tuple[float, float] | None:
             continue
         frequencies = np.fft.rfftfreq(length, problem.dt)
         peaks.append(float(frequencies[np.argmax(spectrum)]))
-        highest.append(float(frequencies[np.flatnonzero(spectrum >= _SIGNIFICANT_FRACTION * spectrum.max())[-1]]))
-    return (max(peaks), max(highest)) if peaks else None
+        max_frequency.append(float(frequencies[np.flatnonzero(spectrum >= _SIGNIFICANT_FRACTION * spectrum.max())[-1]]))
+    return (max(peaks), max(max_frequency)) if peaks else None
 
 
 def points_per_wavelength(problem: Problem, frequency: float) -> float:
@@ -71,18 +71,18 @@ def phase_error(problem: Problem, frequency: float, scheme: str) -> float:
 
 def estimates(problem: Problem, scheme: str, frequency: float | None = None) -> list[Estimate]:
     """Return the estimates of a problem; `frequency` (Hz) replaces the spectra of the sources."""
-    frequencies = (frequency, frequency) if frequency is not None else highest_frequency(problem)
+    frequencies = (frequency, frequency) if frequency is not None else max_frequency(problem)
     return [] if frequencies is None else list(_at(problem, scheme, *frequencies))
 
 
-def _at(problem: Problem, scheme: str, peak: float, highest: float) -> Iterator[Estimate]:
+def _at(problem: Problem, scheme: str, peak: float, max_frequency: float) -> Iterator[Estimate]:
     """Yield the estimates at the peak frequency (Hz) of the sources and at the highest one."""
-    resolution = points_per_wavelength(problem, highest)
+    resolution = points_per_wavelength(problem, max_frequency)
     yield Estimate(
         name="points per wavelength",
         value=resolution,
-        where=f"{highest:.4g} Hz",
-        least=ADVISED_PPW,
+        where=f"{max_frequency:.4g} Hz",
+        lower_bound=ADVISED_PPW,
         effect=f"the grid cannot represent waves with fewer than {MIN_PPW:g} at the lowest sound speed",
         remedy=f"use a spacing below {max(problem.spacing) * resolution / ADVISED_PPW:.2g} m",
         source="theory/ultrasound.md#2-operators",
@@ -94,15 +94,15 @@ def _at(problem: Problem, scheme: str, peak: float, highest: float) -> Iterator[
     if problem.absorption is not None:
         errors = power_law_errors(problem.absorption, problem.sound_speed, peak)
         for name, value, bound in (
-            ("attenuation", errors.attenuation, ATTENUATION_ADVISED),
-            ("phase speed", errors.speed, SPEED_ADVISED),
+            ("attenuation", errors.attenuation, ADVISED_ATTENUATION),
+            ("phase speed", errors.speed, ADVISED_SPEED),
         ):
             yield Estimate(
                 name=f"relative error of {name}",
                 value=value,
                 where=f"{peak:.4g} Hz",
-                least=-bound,
-                greatest=bound,
+                lower_bound=-bound,
+                upper_bound=bound,
                 effect="absorption is strong, and the fractional Laplacian deviates from the power law",
                 remedy='use alpha_mode = "relaxation"',
                 source="theory/ultrasound.md#3-one-step-with-the-exact-correction",
@@ -138,7 +138,7 @@ def _phase(problem: Problem, scheme: str, frequency: float) -> Estimate:
         value=error,
         unit="rad",
         where=f"{frequency:.4g} Hz",
-        greatest=MAX_PHASE_ERROR,
+        upper_bound=MAX_PHASE_ERROR,
         effect=cause,
         remedy=f"use {alternative}a time step of {shorter_step:.2g} s",
         source="theory/ultrasound.md#4-axis-wise-schemes",

@@ -113,9 +113,9 @@ class Emitter:
             samples = delayed(signal, float(delays[0]))
             return MaskSource(axis, points, samples[:, None], self.mode, len(samples), matrix.sum(axis=0))
         delayed_signals = [delayed(signal, float(delay)) for delay in delays]
-        longest = max(len(signal_) for signal_ in delayed_signals)
-        padded_signals = np.stack([np.pad(signal_, (0, longest - len(signal_))) for signal_ in delayed_signals])
-        return MaskSource(axis, points, np.ascontiguousarray(padded_signals.T @ matrix), self.mode, longest)
+        max_length = max(len(signal_) for signal_ in delayed_signals)
+        padded_signals = np.stack([np.pad(signal_, (0, max_length - len(signal_))) for signal_ in delayed_signals])
+        return MaskSource(axis, points, np.ascontiguousarray(padded_signals.T @ matrix), self.mode, max_length)
 
     def _elements(self, name: str, count: int) -> tuple[Floats, Floats]:
         arrays = []

@@ -20,7 +20,7 @@ _WIDENING_DIVISOR, _MIN_WIDENING = 10, 4
 #: Relative cost within which extents are considered equally cheap; the widest overlap has the smallest error.
 _COST_TOLERANCE = 1.02
 #: Libraries have kernels for prime factors up to this one; transforms of others take several times as long.
-_LARGEST_PRIME = 11
+_MAX_PRIME = 11
 #: Largest prime factor of the advised extents, that of Seiche's own transforms.
 _ADVISED_PRIME = 7
 
@@ -31,7 +31,7 @@ def slow_extents(problem: Problem) -> tuple[str, ...]:
     for name, extent in zip(problem.axes, problem.shape, strict=True):
         end = problem.outer_end if problem.is_radial(name) else None
         prime = _prime_of(extent, end)
-        if prime > _LARGEST_PRIME:
+        if prime > _MAX_PRIME:
             lower, upper = extent, extent
             while lower > 2 and _prime_of(lower, end) > _ADVISED_PRIME:
                 lower -= 1
@@ -75,11 +75,13 @@ def widened(parts: Sequence[Part], real: Real) -> list[Part] | None:
 
 
 def _window(window: Window, axis: int, dimensions: int, real: Real) -> Window | None:
-    smallest, last = window.extent, axis == dimensions - 1
+    min_extent, last = window.extent, axis == dimensions - 1
     if not window.overlap:
-        return window if fixed_transform(smallest, last, real) is not None else None
-    largest = smallest + max(_MIN_WIDENING, smallest // _WIDENING_DIVISOR)
-    candidates = range(smallest, max(smallest, min(largest, window.total, 2 * window.core)) + 1)  # as `parts_of` allows
+        return window if fixed_transform(min_extent, last, real) is not None else None
+    max_extent = min_extent + max(_MIN_WIDENING, min_extent // _WIDENING_DIVISOR)
+    candidates = range(
+        min_extent, max(min_extent, min(max_extent, window.total, 2 * window.core)) + 1
+    )  # as `parts_of` allows
     costs = {extent: extent * step_cost(extent, last, real) for extent in candidates if not last or extent % 2 == 0}
     cheapest = min(costs.values(), default=float("inf"))
     if cheapest == float("inf"):

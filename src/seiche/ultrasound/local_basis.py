@@ -97,9 +97,9 @@ def possible_splits(shape: tuple[int, ...], ranks: int, overlap: int) -> dict[tu
 
 
 def _check_overlap(overlap: int) -> None:
-    smallest, largest = OVERLAPS
-    if not smallest <= overlap <= largest:
-        raise CaseError(f"overlap: {overlap} points is not between {smallest} and {largest}")
+    lower_limit, upper_limit = OVERLAPS
+    if not lower_limit <= overlap <= upper_limit:
+        raise CaseError(f"overlap: {overlap} points is not between {lower_limit} and {upper_limit}")
 
 
 def _factorizations(number: int, count: int) -> Iterator[tuple[int, ...]]:

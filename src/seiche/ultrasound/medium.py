@@ -119,7 +119,7 @@ _RADIAL_EXCESS = 1.3
 _CFL_LIMITS = {"separable": (0.87, 0.61, 0.50), "local4": (1.10, 0.78, 0.63)}
 
 
-def longest_time_step(problem: Problem, scheme: str = "exact") -> float:
+def max_time_step(problem: Problem, scheme: str = "exact") -> float:
     """Return the longest stable time step (s), infinity if every one is stable (theory, eq. 17).
 
     Without losses and with c_ref >= max(c0) the exact correction has no limit; the other schemes always have one.
@@ -132,14 +132,18 @@ def longest_time_step(problem: Problem, scheme: str = "exact") -> float:
 
 
 def _limit_of_losses(problem: Problem) -> float:
-    highest = float(np.max(problem.sound_speed))
+    max_sound_speed = float(np.max(problem.sound_speed))
     if problem.outer_end is not None:
-        highest *= float(np.sqrt(1 + _RADIAL_EXCESS / problem.shape[-1]))
+        max_sound_speed *= float(np.sqrt(1 + _RADIAL_EXCESS / problem.shape[-1]))
     wave_number = float(np.sqrt(sum((np.pi / d) ** 2 for d in problem.spacing)))
     reference = problem.reference_speed
     absorption = problem.absorption
     if absorption is None:
-        return np.inf if reference >= highest else 2 / (reference * wave_number) * float(np.arcsin(reference / highest))
+        return (
+            np.inf
+            if reference >= max_sound_speed
+            else 2 / (reference * wave_number) * float(np.arcsin(reference / max_sound_speed))
+        )
     y = absorption.alpha_power
     tau = tau_of(absorption, problem.sound_speed) if absorption.losses else 0.0
     eta: Field = 0.0
@@ -152,8 +156,10 @@ def _limit_of_losses(problem: Problem) -> float:
     correction = 1.0
     dt = 0.0
     for _ in range(50):
-        loss = highest * float(np.min(tau)) * correction * wave_number ** (y - 1)
-        dt = (loss + np.sqrt(loss**2 + 4 * stiffness_factor)) / (stiffness_factor * wave_number * correction * highest)
+        loss = max_sound_speed * float(np.min(tau)) * correction * wave_number ** (y - 1)
+        dt = (loss + np.sqrt(loss**2 + 4 * stiffness_factor)) / (
+            stiffness_factor * wave_number * correction * max_sound_speed
+        )
         updated = float(np.sinc(reference * wave_number * min(dt, 2 * np.pi / (reference * wave_number)) / 2 / np.pi))
         if updated < 0.05:
             return float(dt)

@@ -175,14 +175,16 @@ def _local_seconds(
     library = _PASSES[power] + _TRANSFORM * _TRANSFORMS[power] + _PACK_BYTES * fields
     work = _BY_LINES[power] if by_lines else library
     total = _memory_seconds(machine, size, gpus, points, work)
-    slowest = 0.0
+    max_rank_time = 0.0
     for part in parts:
         received = [shared_points(part, peer) * size for peer in parts]
         sent = [shared_points(peer, part) * size for peer in parts]
         peers = [peer.rank for peer in parts]
         times = transport_times(machine, placements, part.rank, peers, sent=sent, received=received)
-        slowest = max(slowest, fields * min(times.values()))  # one message per field, without overlap in time
-    return total + slowest
+        max_rank_time = max(
+            max_rank_time, fields * min(times.values())
+        )  # one message per field, without overlap in time
+    return total + max_rank_time
 
 
 def _global_seconds(

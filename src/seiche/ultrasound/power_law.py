@@ -15,7 +15,7 @@ from seiche.ultrasound.medium_arrays import as_double, neper_coefficient
 from seiche.ultrasound.problem import Absorption, Field
 
 #: Relative errors of attenuation and phase speed above which the model is unsuitable.
-ATTENUATION_ADVISED, SPEED_ADVISED = 0.05, 0.01
+ADVISED_ATTENUATION, ADVISED_SPEED = 0.05, 0.01
 _ITERATIONS = 60
 
 

@@ -172,11 +172,11 @@ class Problem:
         if self.steps < 1:
             raise CaseError(f"grid: {self.steps} time steps; expected at least 1")
         _positive("grid: time step", self.dt)
-        self._check_field("sound_speed", self.sound_speed, lowest=0.0, exclusive=True)
+        self._check_field("sound_speed", self.sound_speed, minimum=0.0, exclusive=True)
         _positive("reference sound speed", self.reference_speed)
-        self._check_field("density", self.density, lowest=0.0, exclusive=True)
+        self._check_field("density", self.density, minimum=0.0, exclusive=True)
         for density in self.staggered_density or ():
-            self._check_field("staggered density", density, lowest=0.0, exclusive=True)
+            self._check_field("staggered density", density, minimum=0.0, exclusive=True)
         if self.BonA is not None:
             self._check_field("BonA", self.BonA)
         if self.absorption is not None:
@@ -236,17 +236,17 @@ class Problem:
         if shape and shape != self.shape:
             raise CaseError(f"{name}: shape {shape} is not the grid's {self.shape}")
 
-    def _check_field(self, name: str, value: Field, *, lowest: float | None = None, exclusive: bool = False) -> None:
+    def _check_field(self, name: str, value: Field, *, minimum: float | None = None, exclusive: bool = False) -> None:
         array = np.asarray(value)
         self._check_shape(name, array.shape)
-        lowest_value, highest_value = float(array.min()), float(array.max())
-        if not (np.isfinite(lowest_value) and np.isfinite(highest_value)):
+        min_value, max_value = float(array.min()), float(array.max())
+        if not (np.isfinite(min_value) and np.isfinite(max_value)):
             raise CaseError(f"{name}: not every value is a finite number")
-        if lowest is not None and (lowest_value < lowest or (exclusive and lowest_value == lowest)):
-            raise CaseError(f"{name}: {lowest_value:g} is not {'>' if exclusive else '>='} {lowest:g}")
+        if minimum is not None and (min_value < minimum or (exclusive and min_value == minimum)):
+            raise CaseError(f"{name}: {min_value:g} is not {'>' if exclusive else '>='} {minimum:g}")
 
     def _check_absorption(self, absorption: Absorption) -> None:
-        self._check_field("alpha_coeff", absorption.alpha_coeff, lowest=0.0)
+        self._check_field("alpha_coeff", absorption.alpha_coeff, minimum=0.0)
         y = absorption.alpha_power
         if absorption.stokes:
             if y != 2:
@@ -274,15 +274,15 @@ class Problem:
             raise CaseError(
                 f"source {name}: {source.samples.shape[-1]} signals for {count} points; expected 1 or {count}"
             )
-        longest = 0 if source.delays is None or not source.delays.size else int(source.delays.max())
+        max_delay = 0 if source.delays is None or not source.delays.size else int(source.delays.max())
         if source.delays is not None and (source.delays.shape != (count,) or source.delays.min() < 0):
             raise CaseError(f"source {name}: delays are not {count} numbers >= 0")
         if source.weights is not None and source.weights.shape != (count,):
             raise CaseError(f"source {name}: weights are not {count} numbers")
-        if source.steps < 1 or source.steps + longest > len(source.samples):
+        if source.steps < 1 or source.steps + max_delay > len(source.samples):
             raise CaseError(
                 f"source {name}: {len(source.samples)} samples are too few for {source.steps} steps with delays up to"
-                f" {longest}"
+                f" {max_delay}"
             )
         if not np.isfinite(source.samples).all():
             raise CaseError(f"source {name}: not every sample is a finite number")

@@ -146,9 +146,9 @@ class Recorder:
                     f"record: {name} over steps {harmonic.first} to {harmonic.last}; expected a positive frequency and "
                     "steps of the run"
                 )
-            highest = 0.5 / self._state.problem.dt
-            if harmonic.frequency > highest:
-                raise CaseError(f"record: {name} exceed the Nyquist frequency, {highest:g} Hz")
+            nyquist_frequency = 0.5 / self._state.problem.dt
+            if harmonic.frequency > nyquist_frequency:
+                raise CaseError(f"record: {name} exceed the Nyquist frequency, {nyquist_frequency:g} Hz")
 
     def _sensor_members(self, *, padded: bool) -> tuple[registry.SensorKind, dict[str, Any]]:
         """Return kind and members of the sensors, for arrays (points,) or for padded rows."""

@@ -13,7 +13,7 @@ from seiche.kernels.registry.kspace import PROCESSES
 
 #: Maximum rate of a process over the upper limit of the band. Faster processes approximate y = 2 better, but increase
 #: the unrelaxed speed.
-_FASTEST = 10.0
+_MAX_RELATIVE_FREQUENCY = 10.0
 #: Number of tissues with labels of 8 bits.
 MAX_TISSUES = 256
 
@@ -83,15 +83,17 @@ def fit(
         absorption, phase_speed = response(f, *unpack(x))
         return np.asarray(np.nan_to_num(np.concatenate([absorption / alpha - 1, phase_speed / speed - 1]), nan=10.0))
 
-    lowest = np.log(np.repeat([1e-9, 1 / (_FASTEST * w[-1])], PROCESSES))
-    highest = np.log(np.repeat([0.9, _FASTEST / w[0]], PROCESSES))
+    lower_bounds = np.log(np.repeat([1e-9, 1 / (_MAX_RELATIVE_FREQUENCY * w[-1])], PROCESSES))
+    upper_bounds = np.log(np.repeat([0.9, _MAX_RELATIVE_FREQUENCY / w[0]], PROCESSES))
     best = None
     for width in (1.0, 2.0, 4.0):
         times = 1 / np.geomspace(w[0] / width, w[-1] * width, PROCESSES)
         columns = w[:, None] ** 2 * times / (1 + (w[:, None] * times) ** 2) / (2 * sound_speed) / alpha[:, None]
         strengths, _ = nnls(columns, np.ones(len(f)))
         start = np.log(np.concatenate([np.maximum(strengths, 1e-3 * strengths.max()), times]))
-        result = least_squares(residuals, np.clip(start, lowest, highest), bounds=(lowest, highest), max_nfev=300)
+        result = least_squares(
+            residuals, np.clip(start, lower_bounds, upper_bounds), bounds=(lower_bounds, upper_bounds), max_nfev=300
+        )
         if best is None or result.cost < best.cost:
             best = result
     assert best is not None

@@ -92,12 +92,12 @@ class Sensor:
             raise CaseError(f"sensor.corners: shape {corners.shape} is not (n, {2 * dimensions}) of whole numbers")
         if not len(corners):
             raise CaseError("sensor.corners: has no cuboids")
-        lowest, highest = corners[:, :dimensions], corners[:, dimensions:]
-        if lowest.min() < 0 or (lowest > highest).any() or (highest >= np.array(grid.shape)).any():
+        first_points, last_points = corners[:, :dimensions], corners[:, dimensions:]
+        if first_points.min() < 0 or (first_points > last_points).any() or (last_points >= np.array(grid.shape)).any():
             raise CaseError(f"sensor.corners: a cuboid does not lie inside the grid of {grid.shape} points")
         return [
             [np.arange(a, b + 1) for a, b in zip(first, last, strict=True)]
-            for first, last in zip(lowest, highest, strict=True)
+            for first, last in zip(first_points, last_points, strict=True)
         ]
 
     def nodes(self, grid: Grid) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]] | None:

@@ -17,7 +17,7 @@ from seiche.errors import CaseError
 from seiche.solver.estimate import warnings_of
 from seiche.ultrasound.advice import estimates
 from seiche.ultrasound.grid import Grid
-from seiche.ultrasound.medium import Medium, longest_time_step, on_grid
+from seiche.ultrasound.medium import Medium, max_time_step, on_grid
 from seiche.ultrasound.numbers import one_number, real_numbers, whole_number
 from seiche.ultrasound.plan import Decomposition
 from seiche.ultrasound.problem import MAX_POINTS, Field, Pml, Problem
@@ -173,7 +173,7 @@ def check_types(grid: Grid, medium: Medium, source: Source, sensor: Sensor) -> N
 
 def check_stability(problem: Problem, scheme: str, name: str = "grid.dt") -> float:
     """Return the longest stable time step in s, or infinity; raise CaseError if that of the problem is longer."""
-    limit = longest_time_step(problem, scheme)
+    limit = max_time_step(problem, scheme)
     if problem.dt > limit:
         raise CaseError(
             f"{name}: a time step of {problem.dt:.4g} s is unstable in this medium; the longest stable step is"

@@ -227,13 +227,13 @@ class UltrasoundSolver(SolverBase):
             UnstableError: on every rank, if the pressure is not finite.
         """
         own_pressure = self._state.p.reshape(self.part.shape)[self.part.core]
-        largest = float(self.world.allreduce_max(np.array([self.backend.max(own_pressure)]))[0])
-        if not np.isfinite(largest):
+        max_pressure = float(self.world.allreduce_max(np.array([self.backend.max(own_pressure)]))[0])
+        if not np.isfinite(max_pressure):
             raise UnstableError(
                 f"pressure is not finite after step {self.step} of {self.problem.steps}: the time step {self.dt:g} "
                 "s is too long for this medium; use a shorter one"
             )
-        return Health(self.step, {"largest_pressure": largest})
+        return Health(self.step, {"largest_pressure": max_pressure})
 
     def _collect(self) -> None:
         """Flush the records."""

@@ -158,9 +158,9 @@ def _source(
     steps = samples.shape[1]
     if delays is not None:
         # The solver reads sample t + delay: a later start is a smaller offset into a signal with leading zeros.
-        longest = int(delays.max())
-        samples = np.concatenate([np.zeros((len(samples), longest)), samples, np.zeros((len(samples), longest))], 1)
-        delays, steps = (longest - delays).astype(np.int64), steps + longest
+        max_delay = int(delays.max())
+        samples = np.concatenate([np.zeros((len(samples), max_delay)), samples, np.zeros((len(samples), max_delay))], 1)
+        delays, steps = (max_delay - delays).astype(np.int64), steps + max_delay
     return MaskSource(quantity, points, np.ascontiguousarray(samples.T), mode, steps, factors, delays)
 
 

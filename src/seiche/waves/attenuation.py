@@ -21,9 +21,9 @@ Floats = npt.NDArray[np.float64]
 
 #: Number of frequencies in the band at which Q is fitted.
 _POINTS = 100
-#: Smallest quality factor: below it the mechanisms would exceed the modulus.
+#: Minimum quality factor: below it the mechanisms would exceed the modulus.
 MIN_QUALITY = 3.0
-#: Largest number of relaxation mechanisms.
+#: Maximum number of relaxation mechanisms.
 MAX_MECHANISMS = 6
 
 

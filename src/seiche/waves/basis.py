@@ -85,10 +85,12 @@ class Basis:
         With the adjoints R_k of these and the plain P_k, the sum of R_k P_k over k is the identity.
         """
         low, high = self.halves()
-        highest = self._ends  # P_N at the nodes
-        fine = sum(float(np.sum(self.weights * (half @ highest) ** 2)) / 2 for half in (low, high))
-        norm = float(np.sum(self.weights * highest**2))
-        mode = np.outer(highest, highest * self.weights) / norm  # projects nodal values on the highest mode
+        highest_polynomial = self._ends  # P_N at the nodes
+        fine = sum(float(np.sum(self.weights * (half @ highest_polynomial) ** 2)) / 2 for half in (low, high))
+        norm = float(np.sum(self.weights * highest_polynomial**2))
+        mode = (
+            np.outer(highest_polynomial, highest_polynomial * self.weights) / norm
+        )  # projects nodal values on the highest mode
         scale = np.eye(self.n) + (norm / fine - 1) * mode
         return low @ scale, high @ scale
 

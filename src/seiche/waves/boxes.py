@@ -26,13 +26,13 @@ REACH = 2.1
 SHORT_REACH = 1.5
 #: Relative difference below which media are treated as equal.
 MEDIA_TOLERANCE = 1e-9
-#: Largest number of sources with boxes, which bounds the memory of their factors.
+#: Maximum number of sources with boxes, which bounds the memory of their factors.
 MAX_BOXES = 64
 #: Distance in elements within which the medium must be nearly that of the source, and no side may be.
 CLEARANCE = 0.5
-#: Largest relative difference of a modulus or the density from that at the source within this distance.
-LARGEST_CONTRAST = 0.2
-#: Largest amplitude at time zero, relative to the largest, that is accepted as a start from zero.
+#: Maximum relative difference of a modulus or the density from that at the source within this distance.
+MAX_CONTRAST = 0.2
+#: Maximum amplitude at time zero, relative to the largest, that is accepted as a start from zero.
 _START = 2e-2
 _TINY = 1e-6
 
@@ -129,7 +129,7 @@ def box_of(number: int, source: PointSource, around: Surroundings) -> SourceBox 
         return "is nearer than half an element to a side of the mesh"
     if np.any(periodic & (upper - lower < 2 * reach + 2 * largest(np.all(gap < reach, axis=1)))):
         return "is in a periodic mesh that is too short for a box around it"
-    if contrast(position, CLEARANCE * size, medium, around) > LARGEST_CONTRAST:
+    if contrast(position, CLEARANCE * size, medium, around) > MAX_CONTRAST:
         return "is nearer than half an element to a change of the medium"
     inside = np.asarray((gap < reach - _TINY * size).all(1))
     if around.excluded_sides:

@@ -21,23 +21,25 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Flux:
-    """A flux between elements.
+    """A numerical flux between elements.
 
     Attributes:
         kernel: name, C++ type, words of a trace and number of coefficients of a face.
         inner: function from the impedances of both sides, (kinds, ...) each, to the coefficients of an inner face.
         outer: the same for a boundary face with zero outer trace (table 1), from the kind of boundary and the
-        impedances of the element. largest: largest dt c/h on cubes by nodes per direction, with five stages
-        (eigenvalues; table 3). rule: the same in units of the smallest distance of two nodes, for other numbers of
-        nodes. averages: whether averages couple the stiffness of an element with the inertia of its neighbour. slopes:
-        whether the coefficients depend on impedances, for media gradients; None: gradients are not supported.
+            impedances of the element.
+        courant_limits: maximum dt c/h on cubes with five stages, by the number of nodes per direction (from
+            eigenvalues; table 3).
+        courant_factor: maximum dt c divided by the minimum node distance, for other numbers of nodes.
+        averages: whether averages couple the stiffness of an element with the inertia of its neighbour.
+        slopes: whether the coefficients depend on impedances, for media gradients; None if they are not supported.
     """
 
     kernel: FluxKernel
     inner: Callable[[Floats, Floats], Sequence[Floats]]
     outer: Callable[[Boundary, Floats], Sequence[Floats]]
-    largest: Mapping[int, float]
-    rule: float
+    courant_limits: Mapping[int, float]
+    courant_factor: float
     averages: bool = False
     slopes: bool | None = None
 
@@ -90,16 +92,16 @@ FLUXES = {
             UPWIND,
             _upwind_inner,
             _upwind_outer,
-            largest={3: 0.2683, 4: 0.1390, 5: 0.0850, 6: 0.0573, 7: 0.0413, 8: 0.0311},
-            rule=0.48,
+            courant_limits={3: 0.2683, 4: 0.1390, 5: 0.0850, 6: 0.0573, 7: 0.0413, 8: 0.0311},
+            courant_factor=0.48,
             slopes=True,
         ),
         Flux(
             CENTRAL,
             _central_inner,
             _central_outer,
-            largest={3: 0.3813, 4: 0.2119, 5: 0.1356, 6: 0.0935, 7: 0.0682, 8: 0.0519},
-            rule=0.76,
+            courant_limits={3: 0.3813, 4: 0.2119, 5: 0.1356, 6: 0.0935, 7: 0.0682, 8: 0.0519},
+            courant_factor=0.76,
             averages=True,
             slopes=False,
         ),

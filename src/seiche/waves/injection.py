@@ -70,8 +70,8 @@ class Incident:
         self._velocity_lead = 0.5 if leapfrog else 0.0
         self._tables = [TabulatedPulse(sources[box.source].time, self._spacing) for box in boxes]
         reach = [np.linalg.norm(box.reach + 2 * box.size) / min(box.medium.speeds) for box in boxes]
-        self._longest = int(np.ceil(max(reach, default=0.0) / self._spacing)) + 4
-        self._length = PER_STEP * self._window + self._longest + 8
+        self._reach_samples = int(np.ceil(max(reach, default=0.0) / self._spacing)) + 4
+        self._length = PER_STEP * self._window + self._reach_samples + 8
         self._first, self._rows = -1, np.zeros((len(boxes), self._length, ROW))
         backend = operator.backend
         self._device_rows = backend.zeros((max(len(boxes), 1), self._length, ROW), np.float64)
@@ -101,7 +101,7 @@ class Incident:
 
     def _load(self, step: int) -> int:
         """Compute the rows of the window that starts at `step`; return the number of the first row."""
-        base = PER_STEP * step - self._longest - 2
+        base = PER_STEP * step - self._reach_samples - 2
         if self._first != step:
             self._rows = np.stack([table.rows(base, self._length) for table in self._tables])
             self._first = step
@@ -120,16 +120,16 @@ class Incident:
     def stages(self, number: int, u: Array, k: Array, trace: Array) -> list[Stage]:
         """Return the launches of a stage."""
         stages, disc = [], self._operator.disc
-        several = len(self._offsets)
+        source_count = len(self._offsets)
         state = {"u": u, "k": k, "next_trace": trace, "stage": number, "offset": self._offsets[number]}
         scheme = {"on": self._operator.members, **state, "dt": self._dt, "b": self._weights[number]}
         if self._media is not None:
             items, members = self._media
-            launch = self._operator.launch(dg.add_contrast(disc, several), 0, items, **members, **scheme)
+            launch = self._operator.launch(dg.add_contrast(disc, source_count), 0, items, **members, **scheme)
             stages.append(Stage("other media of boxes", *launch))
         if self._faces is not None:
             items, members = self._faces
-            launch = self._operator.launch(dg.add_incident(disc, several), 0, items, **members, **scheme)
+            launch = self._operator.launch(dg.add_incident(disc, source_count), 0, items, **members, **scheme)
             stages.append(Stage("incident fields", *launch))
         return stages
 
@@ -340,7 +340,7 @@ class Incident:
         first = int(steps.min()) - int(steps.min()) % self._window
         if self._first < 0 or not self._first <= steps.min() <= steps.max() <= self._first + self._window:
             self._load(first)
-        first_row = PER_STEP * self._first - self._longest - 2
+        first_row = PER_STEP * self._first - self._reach_samples - 2
         result = np.zeros((len(steps), len(factors), len(points)))
         moving = np.array([name.startswith("v") for name in self._operator.fields])
         for fields, time_lead in ((moving, self._velocity_lead), (~moving, 0.0)):

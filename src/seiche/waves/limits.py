@@ -15,7 +15,7 @@ from seiche.waves.ranks import with_ghosts
 
 Floats = npt.NDArray[np.float64]
 
-#: Largest dt c/h of leapfrog on cubes, by nodes per direction (eigenvalues; theory/waves, table 3). For other numbers
+#: Maximum dt c/h of leapfrog on cubes, by nodes per direction (eigenvalues; theory/waves, table 3). For other numbers
 #: of nodes, the same in units of the smallest distance of two nodes.
 _LEAPFROG, _LEAPFROG_RULE = {3: 0.2283, 4: 0.1269, 5: 0.0812, 6: 0.0560, 7: 0.0408, 8: 0.0310}, 0.45
 #: Range of c_p/c_s in which the upwind step in solids may be longer, with four nodes or more.
@@ -40,17 +40,17 @@ def largest_step(
     frequencies of the axes add up, so its side is sqrt(3/(1/h_x^2 + 1/h_y^2 + 1/h_z^2)).
     """
     world = world or World.serial()
-    gap = float(Basis(nodes).nodes[1] + 1) / 2
-    largest, rule = (_LEAPFROG, _LEAPFROG_RULE) if leapfrog else (flux.largest, flux.rule)
-    number = largest.get(nodes, rule * gap)
+    node_distance = float(Basis(nodes).nodes[1] + 1) / 2
+    limits, factor = (_LEAPFROG, _LEAPFROG_RULE) if leapfrog else (flux.courant_limits, flux.courant_factor)
+    courant = limits.get(nodes, factor * node_distance)
     inverse = 1.0 / mesh.sizes[: mesh.count]
     side = np.sqrt(3.0 / (inverse**2).sum(1)) if flux.averages else 3.0 / inverse.sum(1)
     speed = material.cp.reshape(mesh.count, -1).max(1) * _speed_factors(mesh, material, flux, world)
     ratio = material.cp / np.where(material.cs > 0, material.cs, np.inf)  # 0 in a fluid
-    lowest, highest = -world.allreduce_max(np.array([-ratio.min(), ratio.max()])) * [1, -1]
-    if not flux.averages and nodes >= 4 and _SPEED_RATIOS[0] <= lowest and highest <= _SPEED_RATIOS[1]:
-        number *= _STEP_FACTOR[mesh.dim]
-    return float(-world.allreduce_max(np.array([-np.min(number * side / speed)]))[0])
+    min_ratio, max_ratio = -world.allreduce_max(np.array([-ratio.min(), ratio.max()])) * [1, -1]
+    if not flux.averages and nodes >= 4 and _SPEED_RATIOS[0] <= min_ratio and max_ratio <= _SPEED_RATIOS[1]:
+        courant *= _STEP_FACTOR[mesh.dim]
+    return float(-world.allreduce_max(np.array([-np.min(courant * side / speed)]))[0])
 
 
 def _speed_factors(mesh: Mesh, material: Material, flux: Flux, world: World) -> Floats:

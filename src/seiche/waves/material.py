@@ -13,8 +13,8 @@ from seiche.errors import CaseError
 from seiche.kernels.registry.dg import Medium
 
 Floats = npt.NDArray[np.float64]
-#: Smallest c_p/c_s: below it the bulk modulus is negative.
-SLOWEST_CP = float(np.sqrt(4 / 3))
+#: Minimum c_p/c_s: below it the bulk modulus is negative.
+MIN_CP = float(np.sqrt(4 / 3))
 
 
 @dataclass(frozen=True)
@@ -46,18 +46,18 @@ class Material:
                 f"material: density, cp and cs have the shapes {np.shape(self.density)}, {np.shape(self.cp)}, "
                 f"{np.shape(self.cs)}; expected (elements,) or (elements, nodes) for all"
             )
-        for name, values, lowest in (("density", self.density, "> 0"), ("cp", self.cp, "> 0"), ("cs", self.cs, ">= 0")):
-            valid = np.isfinite(values) & ((values > 0) | ((lowest == ">= 0") & (values == 0)))
+        for name, values, bound in (("density", self.density, "> 0"), ("cp", self.cp, "> 0"), ("cs", self.cs, ">= 0")):
+            valid = np.isfinite(values) & ((values > 0) | ((bound == ">= 0") & (values == 0)))
             if not valid.all():
                 element, value = self._first(~valid, values)
-                raise CaseError(f"material: {name} = {value:g} in element {element}: must be finite and {lowest}")
-        weak = self.cp <= SLOWEST_CP * self.cs
+                raise CaseError(f"material: {name} = {value:g} in element {element}: must be finite and {bound}")
+        weak = self.cp <= MIN_CP * self.cs
         if weak.any():
             element, cp = self._first(weak, self.cp)
             _, cs = self._first(weak, self.cs)
             raise CaseError(
                 f"material: cp = {cp:g} with cs = {cs:g} in element {element}: cp must exceed sqrt(4/3) cs = "
-                f"{SLOWEST_CP * cs:g}, otherwise the bulk modulus is negative"
+                f"{MIN_CP * cs:g}, otherwise the bulk modulus is negative"
             )
         if self.by_node:
             mixed = (self.cs == 0).any(1) & (self.cs > 0).any(1)

@@ -24,5 +24,5 @@ def _forward(steps: int, free: int) -> int:
     states, repeats = free + 1, 0
     while comb(states + repeats, states) < steps:
         repeats += 1
-    shortest = comb(states + repeats - 2, states) if repeats > 1 else 1
-    return max(1, shortest, steps - comb(free + repeats, free))
+    min_length = comb(states + repeats - 2, states) if repeats > 1 else 1
+    return max(1, min_length, steps - comb(free + repeats, free))

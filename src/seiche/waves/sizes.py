@@ -207,10 +207,10 @@ class Generator:
         _, levels = self.leaves_of(points)
         return float(np.prod(np.array(brick.trees, np.float64)) * np.mean(2.0 ** (brick.dim * levels)))
 
-    def boxes(self, least: int) -> Keys:
-        """Return the first keys of boxes that cover the brick, at least `least` of them if the depth permits."""
+    def boxes(self, minimum: int) -> Keys:
+        """Return the first keys of boxes that cover the brick, at least `minimum` of them if the depth permits."""
         corner, level = self.brick.roots(), 0
-        while len(corner) < least and level < self.brick.depth:
+        while len(corner) < minimum and level < self.brick.depth:
             half = np.int64(1) << (self.brick.depth - level - 1)
             corner = (corner[:, None] + self.brick.children * half).reshape(-1, self.brick.dim)
             level += 1

@@ -15,9 +15,9 @@ Floats = npt.NDArray[np.float64]
 #: The side of all trees, one side for each axis, or for an axis the widths of its trees.
 TreeSize = Sequence[float | Sequence[float]] | float
 
-#: Largest ratio of the widths of neighbouring trees on a stretched axis. Beyond it, waves that the elements no longer
+#: Maximum ratio of the widths of neighbouring trees on a stretched axis. Beyond it, waves that the elements no longer
 #: resolve are reflected (theory/waves, section 9).
-_STEEPEST = 2.0
+_MAX_WIDTH_RATIO = 2.0
 
 
 def stretched(count: int, width: float, beyond: tuple[int, int], growth: float = 1.2) -> list[float]:
@@ -34,8 +34,8 @@ def stretched(count: int, width: float, beyond: tuple[int, int], growth: float =
     """
     if count < 1 or min(beyond) < 0:
         raise CaseError(f"stretched axis: {count} trees are too few for {beyond[0]} before and {beyond[1]} after")
-    if not 1.0 <= growth <= _STEEPEST:
-        raise CaseError(f"stretched axis: growth {growth:g} must be between 1 and {_STEEPEST:g}")
+    if not 1.0 <= growth <= _MAX_WIDTH_RATIO:
+        raise CaseError(f"stretched axis: growth {growth:g} must be between 1 and {_MAX_WIDTH_RATIO:g}")
     before, after = ([width * growth ** (index + 1) for index in range(number)] for number in beyond)
     return [*reversed(before), *(width,) * count, *after]
 

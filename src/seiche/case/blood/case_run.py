@@ -35,7 +35,7 @@ from seiche.flow.state import SITES
 from seiche.report.cells_figure import cells_figure
 from seiche.solver import Estimate, State
 
-#: Largest fraction of the cells due at an inlet that may wait without a note.
+#: Maximum fraction of the cells due at an inlet that may wait without a note.
 _MAX_WAITING = 0.1
 #: Name, in a state, of the values of the cells and of their description (JSON).
 _CELLS = "cells"

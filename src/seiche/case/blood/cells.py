@@ -36,8 +36,8 @@ Floats = npt.NDArray[np.float64]
 _DIRECTIONS = 400
 
 
-def cells_setup(setup: BloodSetup, folder: Path, *, place: bool = True) -> CellsSetup:
-    """Return the cells of a blood case; files are relative to `folder`; without `place` no cells are packed.
+def cells_setup(setup: BloodSetup, folder: Path, *, initial_state: bool = True) -> CellsSetup:
+    """Return the cells of a blood case; files are relative to `folder`; without `initial_state` no cells are packed.
 
     Raises CaseError for invalid meshes, moduli or positions (with case file and key), FormatError for invalid files.
     """
@@ -64,7 +64,9 @@ def cells_setup(setup: BloodSetup, folder: Path, *, place: bool = True) -> Cells
         free = {} if isinstance(sites, SizedSites) else free_layers(setup)
         reached = _fillable_fraction(case, sites, surfaces, free) if case.packing is not None else 1.0
         packing, notes = (
-            _place(setup, folder, types, surfaces, gap=gap, reached=reached, free=free) if place else (None, ())
+            _initial_positions(setup, folder, types, surfaces, gap=gap, reached=reached, free=free)
+            if initial_state
+            else (None, ())
         )
         between, wall = repulsions(case, units)
         contrasts = _contrasts(case)
@@ -187,7 +189,7 @@ def _gap(case: BloodCase, units: LatticeUnits, surfaces: Sequence[Surface]) -> f
     return 0.02 * max(radius_of(surface) for surface in surfaces)
 
 
-def _place(
+def _initial_positions(
     setup: BloodSetup,
     folder: Path,
     types: Sequence[CellType],

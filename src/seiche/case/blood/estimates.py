@@ -23,22 +23,22 @@ from seiche.solver import Estimate
 
 #: Longest edges (spacings) without leakage, by support of the delta function; 2.1 permits red cells with 162 vertices
 #: at a spacing of 0.5 um.
-EDGE_ADVISED = {2: 1.3, 3: 1.6, 4: 2.1}
+ADVISED_EDGE_LENGTH = {2: 1.3, 3: 1.6, 4: 2.1}
 #: Validated range of the ratio of inner to outer viscosity.
-CONTRAST_CHECKED = (1.0, 10.0)
+VALIDATED_CONTRASTS = (1.0, 10.0)
 #: Advised ratio of the maximum time step to the time step. The maximum applies to a single undeformed cell in a fluid
 #: with weak sound waves; deformed membranes are stiffer.
-LIMIT_ADVISED = 2.0
-#: Largest advised product of mobility and contact stiffness of two vertices at half the reach; a vertex may have
+ADVISED_STEP_RATIO = 2.0
+#: Maximum advised product of mobility and contact stiffness of two vertices at half the reach; a vertex may have
 #: several contacts.
-CONTACT_ADVISED = 0.25
+ADVISED_CONTACT = 0.25
 #: Fraction of the surface viscosity that acts at the highest advised shear rate; frequency of the strain of a
 #: tank-treading membrane, divided by the shear rate.
 FULL_VISCOSITY, TREADING = 0.95, 0.44
-#: Largest advised relative delay of recovery, which is G divided by the modulus of the spring in series.
-SLOWEST_RECOVERY = 0.1
-#: Largest relative change of the volume of a cell; three times that of long runs.
-VOLUME_ADVISED = 0.01
+#: Maximum advised relative delay of recovery, which is G divided by the modulus of the spring in series.
+MAX_RECOVERY_DELAY = 0.1
+#: Maximum relative change of the volume of a cell; three times that of long runs.
+ADVISED_VOLUME = 0.01
 _BOUNDS = "theory/coupling.md#bounds-of-estimates"
 _VISCOSITY = "theory/cells.md#8-surface-viscosity"
 _INSIDE = "theory/coupling.md#4-viscosity-inside-cells"
@@ -57,7 +57,7 @@ def drift_estimates(volume: float, area: float) -> Iterator[Estimate]:
     yield Estimate(
         name="largest change of the volume of a cell so far",
         value=volume,
-        greatest=VOLUME_ADVISED,
+        upper_bound=ADVISED_VOLUME,
         effect="fluid leaks through membranes, or their shape is not resolved",
         remedy="use more vertices, a larger penalty (cells.volume) or a smaller time step",
         source=_BOUNDS,
@@ -77,7 +77,7 @@ def _types(setup: BloodSetup, cells: CellsSetup) -> Iterator[Estimate]:
             value=mean_edge(kind.mesh),
             unit="spacings",
             where=f'cells["{kind.name}"]',
-            greatest=EDGE_ADVISED[SUPPORT[delta]],
+            upper_bound=ADVISED_EDGE_LENGTH[SUPPORT[delta]],
             effect=f"fluid leaks through the membrane with {delta}",
             remedy="use more vertices or a larger spacing",
             source="theory/coupling.md#1-the-immersed-boundary",
@@ -87,9 +87,9 @@ def _types(setup: BloodSetup, cells: CellsSetup) -> Iterator[Estimate]:
             name="time step over the limit of the membrane",
             value=1.0 / limit.ratio,
             where=f'cells["{kind.name}"]',
-            greatest=1.0 / LIMIT_ADVISED,
+            upper_bound=1.0 / ADVISED_STEP_RATIO,
             effect=f"strongly deformed or crowded cells may become unstable by the {limit.modulus}",
-            remedy=f"use a time step below {setup.units.step * limit.ratio / LIMIT_ADVISED:.2g} s",
+            remedy=f"use a time step below {setup.units.step * limit.ratio / ADVISED_STEP_RATIO:.2g} s",
             source=_STEP,
         )
 
@@ -108,11 +108,11 @@ def _contact(setup: BloodSetup, cells: CellsSetup) -> Iterator[Estimate]:
         product = law.stiffness(0.5 * law.reach) * moved
         stiffest[key] = max(stiffest.get(key, (0.0, law)), (product, law), key=lambda entry: entry[0])
     for key, (product, law) in stiffest.items():
-        advised = setup.units.to_si("force", law.strength * CONTACT_ADVISED / product) if product else np.inf
+        advised = setup.units.to_si("force", law.strength * ADVISED_CONTACT / product) if product else np.inf
         yield _stiffness(f"contact.{key}", product, f"use at most {advised:.2g} N")
     if (morse := cells.between.morse) is not None:
         product = morse.stiffness * moved
-        advised = setup.units.to_si("energy", morse.depth * CONTACT_ADVISED / product)
+        advised = setup.units.to_si("energy", morse.depth * ADVISED_CONTACT / product)
         yield _stiffness("contact.adhesion.depth", product, f"use at most {advised:.2g} J")
 
 
@@ -121,7 +121,7 @@ def _stiffness(where: str, product: float, remedy: str) -> Estimate:
         name="stiffness times mobility",
         value=product,
         where=where,
-        greatest=CONTACT_ADVISED,
+        upper_bound=ADVISED_CONTACT,
         effect="cells in contact may become unstable at this time step",
         remedy=remedy,
         source=_STEP,
@@ -134,15 +134,15 @@ def tau_inside(setup: BloodSetup, contrast: float) -> float:
 
 
 def _inside(setup: BloodSetup, cells: CellsSetup) -> Iterator[Estimate]:
-    low, high = CONTRAST_CHECKED
+    low, high = VALIDATED_CONTRASTS
     for contrast in sorted(set(cells.contrasts) - {1.0}):
         names = ", ".join(k.name for k, value in zip(cells.types, cells.contrasts, strict=True) if value == contrast)
         yield Estimate(
             name="inner over outer viscosity",
             value=contrast,
             where=f'cells["{names}"]',
-            least=low,
-            greatest=high,
+            lower_bound=low,
+            upper_bound=high,
             effect="outside the validated range",
             source=_INSIDE,
         )
@@ -150,7 +150,7 @@ def _inside(setup: BloodSetup, cells: CellsSetup) -> Iterator[Estimate]:
             name="tau inside cells",
             value=tau_inside(setup, contrast),
             where=f'cells["{names}"]',
-            greatest=MAX_TAU_TRT,
+            upper_bound=MAX_TAU_TRT,
             effect="flow inside cells lags by about as many steps",
             remedy="use a smaller time step",
             source=_INSIDE,
@@ -196,7 +196,7 @@ def _surface_viscosity(setup: BloodSetup, kind: CellType) -> Iterator[Estimate]:
             name="surface viscosity lost at the wall",
             value=1 - 1 / (1 + (TREADING * rate * spring.time) ** 2),
             where=where,
-            greatest=1 - FULL_VISCOSITY,
+            upper_bound=1 - FULL_VISCOSITY,
             effect=f"the spring in series relaxes in {spring.time:.2g} s, too slowly for {rate:.3g} 1/s of shear",
             remedy="use a smaller time step or a smaller relaxation_time",
             source=_VISCOSITY,
@@ -205,7 +205,7 @@ def _surface_viscosity(setup: BloodSetup, kind: CellType) -> Iterator[Estimate]:
         name="relative delay of recovery due to the spring of surface viscosity",
         value=spring.delay,
         where=where,
-        greatest=SLOWEST_RECOVERY,
+        upper_bound=MAX_RECOVERY_DELAY,
         effect="cells recover from deformation too slowly",
         remedy="use a smaller time step or a smaller relaxation_time",
         source=_VISCOSITY,

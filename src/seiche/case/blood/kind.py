@@ -25,11 +25,11 @@ from seiche.domain.world import World
 from seiche.observe.plan import PlannedRank, planned_rank
 
 
-def prepare(source: CaseFile, world: World | None = None, *, place: bool = True) -> BloodSetup:
+def prepare(source: CaseFile, world: World | None = None, *, initial_state: bool = True) -> BloodSetup:
     """Create geometry and cells on rank 0 for all ranks; no field is allocated (collective).
 
-    Without `place` no cells are packed because a checkpoint provides them. Raises the same CaseError or FormatError on
-    every rank for an invalid case.
+    Without `initial_state` no cells are packed because a checkpoint provides them. Raises the same CaseError or
+    FormatError on every rank for an invalid case.
     """
     world = world or World.serial()
 
@@ -38,7 +38,7 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True)
         flow = flow_setup(source, case, world.size)
         setup = BloodSetup(**{item.name: getattr(flow, item.name) for item in fields(flow)})
         check_cell_limits(setup)
-        return replace(setup, cells=cells_setup(setup, source.folder, place=place))
+        return replace(setup, cells=cells_setup(setup, source.folder, initial_state=initial_state))
 
     return shared_setup(world, make)
 
@@ -49,8 +49,8 @@ def _sized_setup(source: CaseFile) -> BloodSetup:
     flow = flow_setup(source, case, 1, sized=True)
     setup = BloodSetup(**{item.name: getattr(flow, item.name) for item in fields(flow)})
     check_cell_limits(setup)
-    place = not isinstance(setup.vessel.sites, SizedSites)
-    return replace(setup, cells=cells_setup(setup, source.folder, place=place))
+    initial_state = not isinstance(setup.vessel.sites, SizedSites)
+    return replace(setup, cells=cells_setup(setup, source.folder, initial_state=initial_state))
 
 
 class BloodPlan(FlowPlan):

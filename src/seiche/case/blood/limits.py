@@ -15,7 +15,7 @@ from seiche.errors import CaseError
 from seiche.flow.model import VelocityIolet
 from seiche.kernels.registry.ibm import BRICK, SUPPORT
 
-#: Largest distance (spacings) between wall points; the reach of the wall force must be at least as large.
+#: Maximum distance (spacings) between wall points; the reach of the wall force must be at least as large.
 WALL_POINTS = 1.0
 #: Maximum displacement (sites) of cells between two exchanges at the openings; minimum number of exchanges per pulse.
 _MAX_DISPLACEMENT, _EXCHANGES_PER_PULSE = 8.0, 4

@@ -24,7 +24,7 @@ from seiche.io.formats.pos import Thin, read_pos
 
 Floats = npt.NDArray[np.float64]
 
-#: Largest distance (spacings) of a cell from the origin, which limits positions in periodic vessels.
+#: Maximum distance (spacings) of a cell from the origin, which limits positions in periodic vessels.
 _MAX_DISTANCE = 1e6
 
 
@@ -44,10 +44,10 @@ def origin_of(vessel: FlowVessel, positions_from: PositionsFrom) -> Floats:
         return np.zeros(3)
     first = np.asarray(sites.origin)
     if vessel.surface is not None:
-        lowest = vessel.surface.vertices.min(axis=0)
+        lower_corner = vessel.surface.vertices.min(axis=0)
     else:
-        lowest = first + sites.spacing * (sites.coords.min(axis=0) - 0.5)
-    return np.where(sites.periodic, first, lowest - sites.spacing)
+        lower_corner = first + sites.spacing * (sites.coords.min(axis=0) - 0.5)
+    return np.where(sites.periodic, first, lower_corner - sites.spacing)
 
 
 def thin_axis(table: CellTable) -> Thin:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from seiche.case.blood.cells import check_cells_fit
 from seiche.case.blood.setup import BloodSetup, open_vessel
-from seiche.cells.packing import HIGHEST_HEMATOCRIT, pack
+from seiche.cells.packing import MAX_HEMATOCRIT, pack
 from seiche.cells.prism import Prism
 from seiche.cells.space import FluidSpace
 from seiche.couple.open.tubes import MAX_SITE_RATIO, MAX_SITES, TubePlan, max_sites, reservoir_plan
@@ -25,11 +25,11 @@ def check_tubes(setup: BloodSetup) -> None:
     if table is None or packing is None:
         return
     hematocrit = table.hematocrit or packing.hematocrit
-    if hematocrit > HIGHEST_HEMATOCRIT:
+    if hematocrit > MAX_HEMATOCRIT:
         origin = "" if table.hematocrit else " (that of [packing])"
         raise CaseError(
             f"{setup.source}: reservoir.hematocrit = {hematocrit:g}{origin}: expected a number above 0 and at most "
-            f"{HIGHEST_HEMATOCRIT:g}"
+            f"{MAX_HEMATOCRIT:g}"
         )
     for plane in inlets_of(sites) if table.length is not None else ():
         assert table.length is not None

@@ -16,30 +16,30 @@ from seiche.domain.sites import LINK_VECTORS, LinkKind, SiteSet
 from seiche.flow import Mrt, Trt
 from seiche.solver import Estimate
 
-#: Largest advised Mach number; the equilibrium is a low-Mach expansion with an error of Mach^2.
-MACH_ADVISED = 0.1
-#: Lowest advised relaxation time; below it, short waves are hardly damped.
-TAU_ADVISED = 0.51
-#: Largest advised relative change of the density due to the pressures of a case.
-DENSITY_CHANGE_ADVISED = 0.1
-#: Largest advised relative drift of mass in 10^5 steps, by storage precision.
-DRIFT_ADVISED = {"float64": 1e-6, "float32": 1e-6, "float16": 1e-4}
-#: Largest advised ratio of the actual to the expected maximum velocity; a sound wave at the start may double it.
-VELOCITY_RATIO_ADVISED = 2.0
-#: Smallest radius of openings (sites) for which pressure rules were validated.
-RADIUS_ADVISED = 4.3
+#: Maximum advised Mach number; the equilibrium is a low-Mach expansion with an error of Mach^2.
+ADVISED_MACH = 0.1
+#: Minimum advised relaxation time; below it, short waves are hardly damped.
+ADVISED_TAU = 0.51
+#: Maximum advised relative change of the density due to the pressures of a case.
+ADVISED_DENSITY_CHANGE = 0.1
+#: Maximum advised relative drift of mass in 10^5 steps, by storage precision.
+ADVISED_DRIFT = {"float64": 1e-6, "float32": 1e-6, "float16": 1e-4}
+#: Maximum advised ratio of the actual to the expected maximum velocity; a sound wave at the start may double it.
+ADVISED_VELOCITY_RATIO = 2.0
+#: Minimum radius of openings (sites) for which pressure rules were validated.
+ADVISED_RADIUS = 4.3
 #: Length of the tubes, in radii, in which they were validated.
-DISTANCE_ADVISED = 4.0
+ADVISED_DISTANCE = 4.0
 #: Grid Reynolds number at which waves with a length of two sites begin to grow where fluid enters.
-GRID_REYNOLDS_ADVISED = 7.0
+ADVISED_GRID_REYNOLDS = 7.0
 #: Entrance length of laminar flow, divided by Reynolds number and diameter.
 ENTRANCE = 0.05
-#: Smallest advised thickness (sites) of the boundary layer of a pulse: a parabola through three sites.
-LAYER_ADVISED = 2.0
-#: Largest advised phase (rad) of sound along the vessel; the relative error of a pressure is half its square.
-PHASE_ADVISED = 0.3
+#: Minimum advised thickness (sites) of the boundary layer of a pulse: a parabola through three sites.
+ADVISED_LAYER_THICKNESS = 2.0
+#: Maximum advised phase (rad) of sound along the vessel; the relative error of a pressure is half its square.
+ADVISED_PHASE = 0.3
 #: Length, in radii, of the straight part behind an opening: half that of the tubes, which have two openings.
-STRAIGHT_ADVISED = 2.0
+ADVISED_STRAIGHT_LENGTH = 2.0
 _DRIFT_STEPS = 100_000
 _BOUNDS = "theory/flow.md#bounds-of-estimates"
 
@@ -62,7 +62,7 @@ def _lattice(setup: FlowSetup) -> Iterator[Estimate]:
     yield Estimate(
         name="tau" if low == high else "tau at high shear rate",
         value=low,
-        least=TAU_ADVISED,
+        lower_bound=ADVISED_TAU,
         effect="the run may become unstable",
         remedy="use a larger time step or a smaller spacing (tau = 1/2 + 3 nu dt/dx^2)",
         source=_BOUNDS,
@@ -76,7 +76,7 @@ def _lattice(setup: FlowSetup) -> Iterator[Estimate]:
     yield Estimate(
         name="relative density change due to pressures",
         value=invariants.density[1] - invariants.density[0],
-        greatest=DENSITY_CHANGE_ADVISED,
+        upper_bound=ADVISED_DENSITY_CHANGE,
         effect="the flow is not nearly incompressible",
         remedy="use a smaller time step",
         source=_BOUNDS,
@@ -93,9 +93,9 @@ def _openings(setup: FlowSetup) -> Iterator[Estimate]:
             value=radius / spacing,
             unit="sites",
             where=f'iolet["{plane.name}"]',
-            least=RADIUS_ADVISED,
+            lower_bound=ADVISED_RADIUS,
             effect="pressures and flow rates are not validated for narrower openings",
-            remedy=f"use a spacing below {radius / RADIUS_ADVISED:.2g} m",
+            remedy=f"use a spacing below {radius / ADVISED_RADIUS:.2g} m",
             source=_BOUNDS,
         )
     pairs = [(a, b) for k, a in enumerate(planes) for b in planes[:k]]
@@ -106,7 +106,7 @@ def _openings(setup: FlowSetup) -> Iterator[Estimate]:
             name="distance over radius",
             value=distance,
             where=f'iolet["{second}"] and iolet["{first}"]',
-            least=DISTANCE_ADVISED,
+            lower_bound=ADVISED_DISTANCE,
             effect="each opening disturbs the flow at the other",
             remedy="extend the vessel at the openings",
             source=_BOUNDS,
@@ -122,9 +122,9 @@ def _inflow(setup: FlowSetup) -> Iterator[Estimate]:
     yield Estimate(
         name="grid Reynolds number u dx/nu, with openings",
         value=value,
-        greatest=GRID_REYNOLDS_ADVISED,
+        upper_bound=ADVISED_GRID_REYNOLDS,
         effect="the run may become unstable where fluid enters",
-        remedy=f"use a spacing below {setup.units.spacing * GRID_REYNOLDS_ADVISED / value:.2g} m" if value > 0 else "",
+        remedy=f"use a spacing below {setup.units.spacing * ADVISED_GRID_REYNOLDS / value:.2g} m" if value > 0 else "",
         source=_BOUNDS,
     )
 
@@ -147,9 +147,9 @@ def _narrowest(setup: FlowSetup) -> Iterator[Estimate]:
         name="narrowest width",
         value=width / spacing,
         unit="sites",
-        least=2.0 * RADIUS_ADVISED if isinstance(shape, TubeShape) else None,
+        lower_bound=2.0 * ADVISED_RADIUS if isinstance(shape, TubeShape) else None,
         effect="narrow parts of the vessel are not resolved",
-        remedy=f"use a spacing below {width / (2.0 * RADIUS_ADVISED):.2g} m",
+        remedy=f"use a spacing below {width / (2.0 * ADVISED_RADIUS):.2g} m",
         source=_BOUNDS,
     )
 
@@ -160,15 +160,15 @@ def _passages(setup: FlowSetup) -> Iterator[Estimate]:
     if passages is None:
         return
     if (passage := passages.narrowest()) is not None:
-        place = ", ".join(f"{1e3 * c:.3g}" for c in passage.position)
+        coordinates = ", ".join(f"{1e3 * c:.3g}" for c in passage.position)
         yield Estimate(
             name="narrowest width between openings",
             value=passage.width / setup.units.spacing,
             unit="sites",
-            where=f"near ({place}) mm",
-            least=2.0 * RADIUS_ADVISED,
+            where=f"near ({coordinates}) mm",
+            lower_bound=2.0 * ADVISED_RADIUS,
             effect="narrow parts of the vessel are not resolved",
-            remedy=f"use a spacing below {passage.width / (2.0 * RADIUS_ADVISED):.2g} m",
+            remedy=f"use a spacing below {passage.width / (2.0 * ADVISED_RADIUS):.2g} m",
             source=_BOUNDS,
         )
     planes = setup.vessel.sites.iolets
@@ -180,7 +180,7 @@ def _passages(setup: FlowSetup) -> Iterator[Estimate]:
             name="radii to the next bend or branch",
             value=known[name],
             where=f'iolet["{name}"]',
-            least=STRAIGHT_ADVISED,
+            lower_bound=ADVISED_STRAIGHT_LENGTH,
             effect="it disturbs the pressure and the profile of the opening",
             remedy="extend the vessel straight at the opening",
             source=_BOUNDS,
@@ -196,7 +196,7 @@ def _vessel(setup: FlowSetup) -> Iterator[Estimate]:
             name="hydraulic diameter, 4 volume/area",
             value=4.0 * len(sites) / area,
             unit="sites",
-            least=2.0 * RADIUS_ADVISED,
+            lower_bound=2.0 * ADVISED_RADIUS,
             effect="narrow parts of the vessel are not resolved",
             remedy="use a smaller spacing",
             source=_BOUNDS,
@@ -207,7 +207,7 @@ def _vessel(setup: FlowSetup) -> Iterator[Estimate]:
             yield Estimate(
                 name="entrance length 0.05 Re D over distance between openings",
                 value=ENTRANCE * invariants.reynolds * invariants.length_scale / reach,
-                greatest=1.0,
+                upper_bound=1.0,
                 effect="the flow does not reach a Poiseuille profile",
                 remedy="extend the vessel or compare with a developing flow",
                 source=_BOUNDS,
@@ -232,9 +232,9 @@ def _pulse(setup: FlowSetup) -> Iterator[Estimate]:
         name="thickness of the oscillating boundary layer",
         value=layer,
         unit="sites",
-        least=LAYER_ADVISED,
+        lower_bound=ADVISED_LAYER_THICKNESS,
         effect="the wall shear stress of the pulse is not resolved",
-        remedy=f"use a spacing below {units.spacing * layer / LAYER_ADVISED:.2g} m",
+        remedy=f"use a spacing below {units.spacing * layer / ADVISED_LAYER_THICKNESS:.2g} m",
         source=_BOUNDS,
     )
     length = max(setup.vessel.sites.shape) * units.spacing
@@ -243,9 +243,9 @@ def _pulse(setup: FlowSetup) -> Iterator[Estimate]:
         name="phase of the pulse along the vessel at the lattice speed of sound",
         value=phase,
         unit="rad",
-        greatest=PHASE_ADVISED,
+        upper_bound=ADVISED_PHASE,
         effect="the pulse arrives late, because the lattice fluid is compressible",
-        remedy=f"use a time step below {units.step * PHASE_ADVISED / phase:.2g} s",
+        remedy=f"use a time step below {units.step * ADVISED_PHASE / phase:.2g} s",
         source=_BOUNDS,
     )
 
@@ -254,11 +254,11 @@ def _driven(setup: FlowSetup, velocity: float) -> Estimate:
     """Return the estimate for the `velocity` (m/s) driven by forces and pressures, if velocity_scale is given."""
     step = setup.units.step
     mach = setup.units.to_lattice("velocity", velocity) / CS2**0.5
-    smaller = f", or a time step below {step * MACH_ADVISED / mach:.2g} s" if mach > 0 else ""
+    smaller = f", or a time step below {step * ADVISED_MACH / mach:.2g} s" if mach > 0 else ""
     return Estimate(
         name="Mach number of developed flow driven by forces and pressures",
         value=mach,
-        greatest=MACH_ADVISED,
+        upper_bound=ADVISED_MACH,
         effect=f"they may drive {velocity:.3g} m/s, not lattice.velocity_scale, and end the run",
         remedy=f"check their units; use a smaller force or pressure difference{smaller}",
         source=_BOUNDS,
@@ -272,7 +272,7 @@ def velocity_ratio_estimate(setup: FlowSetup, mach: float) -> Iterator[Estimate]
         yield Estimate(
             name="largest velocity so far, relative to that of the check",
             value=mach / expected,
-            greatest=VELOCITY_RATIO_ADVISED,
+            upper_bound=ADVISED_VELOCITY_RATIO,
             effect="the Mach and Reynolds numbers of the check do not hold",
             remedy="check forces, pressures and their units, and set lattice.velocity_scale",
             source=_BOUNDS,
@@ -284,9 +284,9 @@ def mach_estimate(name: str, mach: float, step: float) -> Estimate:
     return Estimate(
         name=name,
         value=mach,
-        greatest=MACH_ADVISED,
+        upper_bound=ADVISED_MACH,
         effect="errors are of order Mach^2",
-        remedy=f"use a time step below {step * MACH_ADVISED / mach:.2g} s" if mach > 0 else "",
+        remedy=f"use a time step below {step * ADVISED_MACH / mach:.2g} s" if mach > 0 else "",
         source=_BOUNDS,
     )
 
@@ -299,7 +299,7 @@ def mass_estimate(setup: FlowSetup, masses: Sequence[float], steps: int) -> Iter
     yield Estimate(
         name="relative drift of mass so far",
         value=abs(masses[-1] / masses[0] - 1.0),
-        greatest=DRIFT_ADVISED[storage] * max(1.0, steps / _DRIFT_STEPS),
+        upper_bound=ADVISED_DRIFT[storage] * max(1.0, steps / _DRIFT_STEPS),
         effect="mass is not conserved",
         remedy="use a wider storage precision" if storage != "float64" else "use a smaller time step",
         source=_BOUNDS,

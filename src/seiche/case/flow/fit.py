@@ -14,12 +14,12 @@ from seiche.case.flow.where import in_brackets
 from seiche.domain.sites import IoletPlane
 from seiche.errors import CaseError
 
-#: Largest distance (spacings) of a center from the plane in which the links are cut.
+#: Maximum distance (spacings) of a center from the plane in which the links are cut.
 MAX_SPACINGS = 3.0
-#: Largest distance of a center from the middle of the cuts, relative to their extent; the axis of an opening that is
+#: Maximum distance of a center from the middle of the cuts, relative to their extent; the axis of an opening that is
 #: not round need not pass through its middle.
 MAX_RELATIVE_OFFSET = 0.5
-#: Largest ratio of a radius to the extent of the cuts, up to one spacing; openings need not be round.
+#: Maximum ratio of a radius to the extent of the cuts, up to one spacing; openings need not be round.
 RADIUS_FACTOR = 2.0
 #: Cosine of the largest angle (60 degrees) to the normal of the cuts, which is estimated from a few links.
 MIN_COSINE = 0.5

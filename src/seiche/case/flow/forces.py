@@ -47,7 +47,7 @@ def _coefficients(table: ForceOutput, setup: FlowSetup, times: Floats, force: Fl
     pressure = 0.5 * setup.units.density * table.velocity**2 * table.area
     entries: dict[str, Any] = {}
     late = slice(len(force) // 2, None)
-    largest = float(np.linalg.norm(force[late], axis=1).max()) / pressure
+    max_coefficient = float(np.linalg.norm(force[late], axis=1).max()) / pressure
     for name, direction in (("drag", table.drag), ("lift", table.lift)):
         values = force @ np.array(direction) / np.linalg.norm(direction) / pressure
         entries |= {
@@ -56,20 +56,20 @@ def _coefficients(table: ForceOutput, setup: FlowSetup, times: Floats, force: Fl
             f"{name}_coefficient_range": [float(values[late].min()), float(values[late].max())],
         }
         if name == "lift" and table.length is not None:
-            rate = frequency(times[late], values[late], STEADY * largest)
+            rate = frequency(times[late], values[late], STEADY * max_coefficient)
             entries["strouhal"] = None if rate is None else rate * table.length / table.velocity
     return entries
 
 
-def frequency(times: Floats, values: Floats, smallest: float = 0.0) -> float | None:
+def frequency(times: Floats, values: Floats, min_amplitude: float = 0.0) -> float | None:
     """Return the frequency of an oscillation from its upward crossings of the mean.
 
     The result is None if there are fewer than three crossings or no sustained oscillation: the range of the values is
-    below `smallest`, or it is more than halved in their second half, as in a flow that becomes steady.
+    below `min_amplitude`, or it is more than halved in their second half, as in a flow that becomes steady.
     """
     half = len(values) // 2
     early, late = (float(np.ptp(part)) if len(part) else 0.0 for part in (values[:half], values[half:]))
-    if not late > smallest or late < 0.5 * early:
+    if not late > min_amplitude or late < 0.5 * early:
         return None
     excess = values - 0.5 * (values.min() + values.max())
     before = np.flatnonzero((excess[:-1] < 0.0) & (excess[1:] >= 0.0))

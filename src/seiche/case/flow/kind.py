@@ -64,7 +64,7 @@ def _with_sites(setup: SetupOf, sites: SiteSet) -> SetupOf:
     return replace(setup, vessel=replace(setup.vessel, sites=sites))
 
 
-def prepare(source: CaseFile, world: World | None = None, *, place: bool = True) -> FlowSetup:
+def prepare(source: CaseFile, world: World | None = None, *, initial_state: bool = True) -> FlowSetup:
     """Create the geometry of a case on rank 0 for all ranks; no field is allocated (collective).
 
     Raises the same CaseError or FormatError on every rank for an invalid case.

@@ -20,7 +20,7 @@ from seiche.flow.solver import FlowSolver
 #: Default number of samples of the flow rates in a run.
 RECORDS = 200
 #: Mach number above which a run is unstable and cannot be continued.
-MACH_UNSTABLE = 1.0
+UNSTABLE_MACH = 1.0
 
 
 @dataclass
@@ -84,13 +84,13 @@ class FlowMonitor(StateMonitor):
     def _store(self, pending: PendingMonitor, *, checking: bool, recording: bool) -> None:
         """Record totals and flow rates.
 
-        UnstableError if the Mach number exceeds `MACH_UNSTABLE` or a value is not finite.
+        UnstableError if the Mach number exceeds `UNSTABLE_MACH` or a value is not finite.
         """
         units, record = self._setup.units, self.record
         if checking:
             self._checked = pending.step
             monitor = pending.monitor()
-            if monitor.mach > MACH_UNSTABLE:
+            if monitor.mach > UNSTABLE_MACH:
                 location = self._location_of_maximum_speed()
                 expected = self._setup.invariants.mach
                 hint = f"; {expected:.3g} was expected: check forces, pressures and their units" if expected else ""

@@ -32,21 +32,21 @@ Floats = npt.NDArray[np.float64]
 class Inflow:
     """Velocity iolet in SI units: mean velocity (m/s), its harmonics, period (s), radius (m).
 
-    Without a period, `largest` is the maximum over time of the mean velocity (m/s). `crest` is the ratio of the maximum
-    to the mean of the profile.
+    Without a period, `max_mean_velocity` is the maximum over time of the mean velocity (m/s). `crest` is the ratio of
+    the maximum to the mean of the profile.
     """
 
     mean: float
     harmonics: tuple[complex, ...]
     period: float | None
     radius: float
-    largest: float
+    max_mean_velocity: float
     crest: float = PARABOLA
 
     def peak(self, kinematic_viscosity: float) -> float:
         """Return the largest speed (m/s) over the opening and one period."""
         if self.period is None:
-            return self.crest * self.largest
+            return self.crest * self.max_mean_velocity
         return peak_velocity(self.mean, self.harmonics, womersley_number(self.radius, self.period, kinematic_viscosity))
 
 

@@ -127,8 +127,8 @@ class Waveform(Table):
     def _usable(self) -> Waveform:
         self.exactly_one_of(("preset", "samples"))
         values = self.values()
-        if self.harmonics > (largest := (len(values) - 1) // 2):
-            raise ValueError(f"{len(values)} samples give at most {largest} harmonics, not {self.harmonics}")
+        if self.harmonics > (max_harmonics := (len(values) - 1) // 2):
+            raise ValueError(f"{len(values)} samples give at most {max_harmonics} harmonics, not {self.harmonics}")
         if not abs(sum(values)) > 1e-6 * sum(map(abs, values)):
             raise ValueError("samples: their mean is zero, so they cannot be scaled to the mean velocity")
         return self

@@ -18,7 +18,7 @@ from seiche.flow.model import DEFAULT_SCHEME, Iolet, PressureIolet, VelocityIole
 #: Range of relaxation times, with a margin, in which `plane` was stable in tubes, both along a lattice axis and
 #: tilted. Below this range, `anti-bounce-back` is stable; above it, only `nash` is stable.
 PLANE_TAU = {"trt": (0.5, 10.0), "bgk": (0.56, 2.0), "mrt": (0.5, 1.5), "regularised": (0.5, 5.0)}
-#: Highest stable instantaneous resistance of a circuit with `plane`, in units of (tau - 1/2) times the acoustic
+#: Maximum stable instantaneous resistance of a circuit with `plane`, in units of (tau - 1/2) times the acoustic
 #: impedance of the opening, 1/(sqrt(3) area). At 1.5 times this value `plane` was unstable at tau 0.536, and at 0.6
 #: across a lattice diagonal.
 MAX_RESISTANCE = 20.0

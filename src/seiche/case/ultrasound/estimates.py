@@ -14,15 +14,15 @@ from seiche.solver import Estimate
 from seiche.ultrasound.advice import estimates
 from seiche.ultrasound.energy import staggering
 
-#: Largest advised fraction of a wave that passes the absorbing layers at normal incidence (-60 dB).
-WRAPPED_ADVISED = 1e-3
-#: Largest advised length of the grid in a linear medium, divided by the shock formation distance; the second harmonic
+#: Maximum advised fraction of a wave that passes the absorbing layers at normal incidence (-60 dB).
+ADVISED_WRAPPED_FRACTION = 1e-3
+#: Maximum advised length of the grid in a linear medium, divided by the shock formation distance; the second harmonic
 #: then has half this relative amplitude.
-STEEPENING_ADVISED = 0.2
+ADVISED_STEEPENING = 0.2
 #: Coefficient of nonlinearity of water, 1 + (B/A)/2.
 _NONLINEARITY = 3.5
-#: Smallest advised radius of an initial pressure, in points; smoothing removes the edges of smaller ones (eq. 18).
-RADIUS_ADVISED = 3.0
+#: Minimum advised radius of an initial pressure, in points; smoothing removes the edges of smaller ones (eq. 18).
+ADVISED_RADIUS = 3.0
 _BOUNDS = "theory/ultrasound.md#bounds-of-estimates"
 
 
@@ -63,12 +63,12 @@ def _layers(setup: UltrasoundSetup) -> Iterator[Estimate]:
     }
     axis = max(left, key=left.__getitem__)
     strength = setup.case.layer.strength
-    points = math.ceil(-math.log(WRAPPED_ADVISED) / (0.4 * strength)) if strength > 0 else 0
+    points = math.ceil(-math.log(ADVISED_WRAPPED_FRACTION) / (0.4 * strength)) if strength > 0 else 0
     yield Estimate(
         name="amplitude transmitted by the absorbing layers",
         value=left[axis],
         where=f"along {axis}",
-        greatest=WRAPPED_ADVISED,
+        upper_bound=ADVISED_WRAPPED_FRACTION,
         effect="waves leave the grid and return at the opposite border",
         remedy=f"use layer.points of at least {points}" if points else "use layer.strength = 2",
         source=_BOUNDS,
@@ -90,9 +90,9 @@ def _sources(setup: UltrasoundSetup) -> Iterator[Estimate]:
             value=radii[number],
             unit="points",
             where=f"source[{number}]",
-            least=RADIUS_ADVISED,
+            lower_bound=ADVISED_RADIUS,
             effect="smoothing changes the initial pressure",
-            remedy=f"use a spacing below {radii[number] * spacing / RADIUS_ADVISED:.2g} m",
+            remedy=f"use a spacing below {radii[number] * spacing / ADVISED_RADIUS:.2g} m",
             source=_BOUNDS,
         )
 
@@ -115,7 +115,7 @@ def _steepening(setup: UltrasoundSetup) -> Iterator[Estimate]:
             name="length of the grid over the shock formation distance",
             value=length * per_length[number],
             where=f"source[{number}]",
-            greatest=STEEPENING_ADVISED,
+            upper_bound=ADVISED_STEEPENING,
             effect="the medium is linear, but waves of this amplitude steepen",
             remedy="set medium.BonA, with points for several harmonics, or use a smaller amplitude",
             source=_BOUNDS,
@@ -137,7 +137,7 @@ def _sensors(setup: UltrasoundSetup) -> Iterator[Estimate]:
         value=float(room.min()),
         unit="points",
         where=f"record.points[{number}]",
-        least=0.0,
+        lower_bound=0.0,
         effect="the sensor is in the layer, which damps the waves",
         remedy="move it, or use layer.inside = false",
         source=_BOUNDS,

@@ -104,19 +104,19 @@ class ResultFile(Final):
 
     def maxima(self) -> dict[str, Any]:
         """Return the maxima of the recorded maps and their positions."""
-        largest: dict[str, Any] = {}
+        maxima: dict[str, Any] = {}
         arrays, grid = self.arrays, self._setup.grid
         for name in ("p_amplitude", "p_max_all", "image", "temperature", "dose"):
             if name not in arrays:
                 continue
             values = arrays[name][0] if name == "p_amplitude" else arrays[name]
             index = np.unravel_index(int(np.argmax(values)), grid.shape)
-            largest[f"greatest_{name}"] = {
+            maxima[f"greatest_{name}"] = {
                 "value": float(values[index]),
                 "unit": unit_of(name),
                 "place_m": [float(grid.positions(axis)[k]) for axis, k in zip(grid.axes, index, strict=True)],
             }
-        return largest
+        return maxima
 
     def foci(self) -> dict[str, dict[str, Any]]:
         """Return the focus of each curved source whose frequency is the first recorded one, by "sources.NUMBER"."""

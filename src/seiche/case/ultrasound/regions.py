@@ -31,7 +31,7 @@ _CHUNK = 1 << 18
 #: Distance of a boundary from the side of a cell, relative to the cell size, below which it is taken to be on the side.
 _ON_SIDE = 1e-9
 #: Maximum relative change of a value by sharpening.
-LARGEST_CHANGE = 1 / 8
+MAX_CHANGE = 1 / 8
 
 
 def check_region(region: Region, grid: Grid, name: str) -> None:
@@ -127,7 +127,7 @@ def _sharpened(values: Floats) -> Floats:
             change += np.diff(np.pad(slope, pads), axis=axis)
         inner = slice(first - max(first - 1, 0), first - max(first - 1, 0) + last - first)
         chunk = result[first:last]
-        chunk -= np.clip(change[inner] / 24, -LARGEST_CHANGE * chunk, LARGEST_CHANGE * chunk)
+        chunk -= np.clip(change[inner] / 24, -MAX_CHANGE * chunk, MAX_CHANGE * chunk)
     return result
 
 

@@ -123,7 +123,7 @@ class UltrasoundCaseRun(CaseRun):
     def results(self, files: Iterable[Path]) -> Results:
         """Return the grid and the largest recorded values."""
         setup, solver, problem = self.setup, self.solver, self.setup.problem
-        largest, foci = self.records.maxima(), self.records.foci()
+        maxima, foci = self.records.maxima(), self.records.foci()
         details = {
             "case_file": setup.source,
             "scheme": setup.case.run.scheme,
@@ -134,11 +134,11 @@ class UltrasoundCaseRun(CaseRun):
             "time_s": solver.step * solver.dt,
             "files": [path.name for path in files],
             "notes": list(setup.notes),
-            **largest,
+            **maxima,
             **({"foci": foci} if foci else {}),
         }
         lines = []
-        for name, entry in largest.items():
+        for name, entry in maxima.items():
             position = ", ".join(f"{1e3 * c:.4g}" for c in entry["place_m"])
             lines.append(f"{name.replace('_', ' ', 1)}: {entry['value']:.5g} {entry['unit']} at ({position}) mm")
         for name, focus in foci.items():

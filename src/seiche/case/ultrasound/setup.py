@@ -78,7 +78,7 @@ _MAX_PPW = 1e4
 WIDTHS = (4, 6, 8, 10, 12, 16, 20, 24, 32)
 
 
-def prepare(source: CaseFile, world: World | None = None, *, place: bool = True) -> UltrasoundSetup:
+def prepare(source: CaseFile, world: World | None = None, *, initial_state: bool = True) -> UltrasoundSetup:
     """Create the problem of a case on every rank; nothing is allocated on a device.
 
     Raises:
@@ -176,8 +176,8 @@ def with_time(case: UltrasoundCase, grid: Grid, medium: Medium) -> Grid:
         cfl = table.time_step * float(np.max(speed)) / min(grid.spacings)
     elif len(case.record.frequencies) == 1:  # amplitudes are exact if a period is a whole number of steps
         frequency = case.record.frequencies[0]
-        longest = cfl * min(grid.spacings) / float(np.max(speed))
-        cfl *= 1 / (frequency * np.ceil(1 / (frequency * longest))) / longest
+        max_step = cfl * min(grid.spacings) / float(np.max(speed))
+        cfl *= 1 / (frequency * np.ceil(1 / (frequency * max_step))) / max_step
     default = grid.with_time(speed, end=table.duration, cfl=cfl)
     steps = default.steps if table.steps is None else table.steps
     return Grid(grid.shape, grid.spacing, default.dt if table.time_step is None else table.time_step, steps)

@@ -14,7 +14,7 @@ from seiche.case.load import check_tables
 from seiche.case.source import CaseFile
 from seiche.case.ultrasound.medium import averages, medium_with, properties_of
 from seiche.case.ultrasound.points import along, check_axes
-from seiche.case.ultrasound.regions import LARGEST_CHANGE
+from seiche.case.ultrasound.regions import MAX_CHANGE
 from seiche.case.ultrasound.schema import BoxRegion, MediumTable, UltrasoundCase
 from seiche.case.ultrasound.setup import (
     UltrasoundSetup,
@@ -125,7 +125,7 @@ def _extremes(parts: list[dict[str, float]], dimensions: int) -> list[dict[str, 
     result = []
     for value, sign in ((min(values), -1.0), (max(values), 1.0)):
         part = complete[values.index(value)]
-        change = min(LARGEST_CHANGE, 2 * dimensions * (max(values) - min(values)) / (24 * value))
+        change = min(MAX_CHANGE, 2 * dimensions * (max(values) - min(values)) / (24 * value))
         result.append(part | {"sound_speed": part["sound_speed"] / math.sqrt(1 + sign * change)})
     return result
 
@@ -199,8 +199,8 @@ def _sources(case: UltrasoundCase, grid: Grid, speed: float) -> tuple[tuple[Mask
         samples = scale * strongest * signal_of(tones[numbers[0]], grid)
         points = np.broadcast_to(np.zeros(1, np.int64), (count,))
         if np.ptp([tone.delay for tone in tones.values()]) > 0:
-            longest = max(tone.delay for tone in tones.values()) / grid.dt
-            delayed_samples += count * (len(samples) + math.ceil(min(longest, grid.steps or longest)))
+            max_delay = max(tone.delay for tone in tones.values()) / grid.dt
+            delayed_samples += count * (len(samples) + math.ceil(min(max_delay, grid.steps or max_delay)))
         sources.append(MaskSource("p", points, samples[:, None], "additive", len(samples), origin=name))
     return tuple(sources), delayed_samples
 

@@ -19,14 +19,14 @@ PEAK_SHARE = 2.5
 #: Reflection coefficient of an absorbing side without a layer, for a wave in a fluid at 45 degrees, (1 - cos)/(1 +
 #: cos).
 REFLECTION_45 = (1 - math.sqrt(0.5)) / (1 + math.sqrt(0.5))
-#: Smallest advised thickness of an absorbing layer, in wavelengths, with errors of about 2 %.
-LAYER_ADVISED = 0.5
-#: Largest relative growth of the energy if waves cross the static field outside a source box.
-STATIC_ADVISED = 0.5
+#: Minimum advised thickness of an absorbing layer, in wavelengths, with errors of about 2 %.
+ADVISED_LAYER_THICKNESS = 0.5
+#: Maximum relative growth of the energy if waves cross the static field outside a source box.
+ADVISED_STATIC_ENERGY = 0.5
 #: Integral of a moment rate, relative to that of its magnitude, below which a moment is not permanent.
 STATIC_SHARE = 1e-6
-#: Largest relative growth of the energy due to rounding.
-GROWTH_ADVISED = {"float64": 1e-9, "float32": 1e-4}
+#: Maximum relative growth of the energy due to rounding.
+ADVISED_GROWTH = {"float64": 1e-9, "float32": 1e-4}
 _LAYER = "theory/waves.md#bounds-of-estimates"
 
 
@@ -50,7 +50,7 @@ def _resolution(setup: WaveSetup) -> Iterator[Estimate]:
             name="nodes per shortest wavelength",
             value=fewest,
             where=f"{frequency:.3g} Hz, the highest frequency",
-            least=advised,
+            lower_bound=advised,
             effect=f"the error is above {COARSE:.0%} per wavelength",
             remedy="use smaller elements (mesh.size) or more nodes (mesh.nodes)",
             source="theory/waves.md#6-mesh",
@@ -87,9 +87,10 @@ def _sides(setup: WaveSetup) -> Iterator[Estimate]:
             value=thickness / wavelength,
             unit="wavelengths",
             where="boundary.sponge" if setup.case.boundary.sponge else "boundary.margin",
-            least=LAYER_ADVISED,
+            lower_bound=ADVISED_LAYER_THICKNESS,
             effect="waves return from it with several per cent of their amplitude",
-            remedy=f"use boundary.margin with trees beyond the box, {LAYER_ADVISED * wavelength:.2g} m in all or more",
+            remedy="use boundary.margin with trees beyond the box, "
+            f"{ADVISED_LAYER_THICKNESS * wavelength:.2g} m in all or more",
             source=_LAYER,
         )
 
@@ -102,7 +103,9 @@ def energy_estimate(setup: WaveSetup, growth: float | None) -> Iterator[Estimate
             if setup.sources
             else "relative growth of energy so far",
             value=growth,
-            greatest=STATIC_ADVISED if _leaves_static_field(setup) else GROWTH_ADVISED[setup.case.run.precision],
+            upper_bound=ADVISED_STATIC_ENERGY
+            if _leaves_static_field(setup)
+            else ADVISED_GROWTH[setup.case.run.precision],
             effect="the run is unstable",
             remedy="use a smaller time step",
             source="theory/waves.md#bounds-of-estimates",
@@ -130,7 +133,7 @@ def _near_deltas(setup: WaveSetup) -> Iterator[Estimate]:
             value=nearest,
             unit="elements",
             where=f"source[{number}], a delta",
-            least=DELTA_REACH,
+            lower_bound=DELTA_REACH,
             effect="velocities at this receiver may be wrong by tens of per cent",
             remedy="use smaller elements, or move the source to a position where an incident field is possible",
             source="theory/waves.md#13-waves-near-point-sources",
@@ -145,7 +148,7 @@ def _cut(setup: WaveSetup) -> Iterator[Estimate]:
             name="elements cut by interfaces",
             value=100 * setup.cut / setup.mesh.total,
             unit="%",
-            greatest=None if averaged else 0.0,
+            upper_bound=None if averaged else 0.0,
             effect="waves at the interfaces are of first order",
             remedy='set mesh.material = "average" for second order, or align element sides with the interfaces',
             source="theory/waves.md#14-interfaces-inside-elements",

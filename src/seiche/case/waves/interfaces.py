@@ -52,6 +52,6 @@ def planes(regions: Iterable[Region], dim: int) -> list[list[float]]:
 
 def varying(values: Floats) -> Flags:
     """Return whether a property varies by more than a hundredth in each element, from values (3, elements, nodes)."""
-    highest = values.max(2)
-    spread = np.divide(highest - values.min(2), highest, out=np.zeros_like(highest), where=highest > 0)
+    maximum = values.max(2)
+    spread = np.divide(maximum - values.min(2), maximum, out=np.zeros_like(maximum), where=maximum > 0)
     return np.asarray((spread > CUT).any(0))

@@ -20,7 +20,7 @@ Fields = Mapping[str, npt.NDArray[Any]]
 
 _NODES = ("element", "node")
 #: Maximum number of grid points; a scalar field then needs 8 GB.
-_LARGEST_GRID = 10**9
+_MAX_GRID_POINTS = 10**9
 
 
 def labelled_waves(setup: WaveSetup, solver: WaveSolver, fields: Fields, grid: GridRequest | None) -> LabelledParts:
@@ -92,9 +92,9 @@ def _ticks(setup: WaveSetup, request: GridRequest) -> list[npt.NDArray[np.float6
         steps = (upper - lower) / (np.array(counts) - 1)
     else:
         # A side of a whole number of spacings includes its end, also after rounding.
-        sides = np.minimum((upper - lower) / request.spacing * (1 + 1e-12), _LARGEST_GRID)
+        sides = np.minimum((upper - lower) / request.spacing * (1 + 1e-12), _MAX_GRID_POINTS)
         counts = [int(side) + 1 for side in sides]
         steps = np.full(len(counts), request.spacing)
-    if math.prod(counts) > _LARGEST_GRID:
+    if math.prod(counts) > _MAX_GRID_POINTS:
         raise CaseError(f"result: a grid of {' x '.join(map(str, counts))} points is too large; choose a wider spacing")
     return [low + step * np.arange(count) for low, step, count in zip(lower, steps, counts, strict=True)]

@@ -69,7 +69,7 @@ def roots_of(case: WaveCase) -> Roots:
         stretched(int(count), float(side), (int(before), int(after)), margin.growth)
         for count, side, (before, after) in zip(counts, sides, beyond, strict=True)
     ]
-    outer = [sum(width * margin.growth ** (place + 1) for place in range(margin.trees)) for width in sides]
+    outer = [sum(width * margin.growth ** (index + 1) for index in range(margin.trees)) for width in sides]
     origin = tuple(
         float(low - thickness * side[0]) for low, thickness, side in zip(table.lower, outer, absorbing, strict=True)
     )

@@ -20,7 +20,7 @@ from seiche.io.arrays import hdf5_file, values_of
 from seiche.io.formats.segy import read_segy
 from seiche.waves.attenuation import Attenuation, attenuated
 from seiche.waves.averages import NodeCells, averages
-from seiche.waves.material import SLOWEST_CP, Material
+from seiche.waves.material import MIN_CP, Material
 from seiche.waves.mesh import Mesh
 from seiche.waves.sizes import SizeField
 
@@ -61,7 +61,7 @@ class PropertyGrid:
             (sources[0], density, density <= 0, "must be > 0"),
             (sources[1], cp, cp <= 0, "must be > 0"),
             (sources[2], cs, cs < 0, "must be >= 0"),
-            (sources[1], cp, cp <= SLOWEST_CP * cs, "must exceed sqrt(4/3) cs at the same point"),
+            (sources[1], cp, cp <= MIN_CP * cs, "must exceed sqrt(4/3) cs at the same point"),
         ):
             if wrong.any():
                 index = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
@@ -372,24 +372,24 @@ class Media:
         for table, grid in zip(self._tables, self._grids, strict=True):
             if grid is None:
                 low, high = _boxes(table.where, self._dim)
-                slowest = np.full(len(low), table.cs or table.cp, np.float64)
+                min_speed = np.full(len(low), table.cs or table.cp, np.float64)
             else:
-                low, high, slowest = _slowest(grid)
+                low, high, min_speed = _min_speeds(grid)
             lower.append(roots.in_units(low))
             upper.append(roots.in_units(high))
-            sizes.append(slowest / (frequency * elements_a_wavelength) / roots.sides.max())
+            sizes.append(min_speed / (frequency * elements_a_wavelength) / roots.sides.max())
         return SizeField(np.concatenate(lower), np.concatenate(upper), np.concatenate(sizes))
 
 
-def _slowest(grid: PropertyGrid) -> tuple[Floats, Floats, Floats]:
+def _min_speeds(grid: PropertyGrid) -> tuple[Floats, Floats, Floats]:
     """Return the corners of blocks of a grid and the lowest speed in each; blocks at the edges extend to infinity."""
     speed = np.where(grid.values[2] > 0, grid.values[2], grid.values[1])
     lasts = [len(axis) - 1 for axis in grid.axes]
     edges = [np.unique(np.linspace(0, last, min(_BLOCKS, last) + 1).astype(int)) for last in lasts]
-    lower, upper, slowest = [], [], []
+    lower, upper, min_speed = [], [], []
     for block in np.ndindex(*(len(edge) - 1 for edge in edges)):
         ranges = [(int(edge[b]), int(edge[b + 1])) for edge, b in zip(edges, block, strict=True)]
         lower.append([axis[a] if a else -np.inf for axis, (a, _) in zip(grid.axes, ranges, strict=True)])
         upper.append([axis[b] if b < len(axis) - 1 else np.inf for axis, (_, b) in zip(grid.axes, ranges, strict=True)])
-        slowest.append(speed[tuple(slice(a, b + 1) for a, b in ranges)].min())
-    return np.array(lower), np.array(upper), np.array(slowest)
+        min_speed.append(speed[tuple(slice(a, b + 1) for a, b in ranges)].min())
+    return np.array(lower), np.array(upper), np.array(min_speed)

@@ -20,7 +20,7 @@ from seiche.case.waves.elements import make_mesh, sample_notes
 from seiche.case.waves.layer import absorbing_sides, roots_of, sides_of
 from seiche.case.waves.media import Media
 from seiche.case.waves.schema import MeshTable, WaveCase
-from seiche.case.waves.sources import Start, highest_frequency, receivers_of, sources_of, start_of
+from seiche.case.waves.sources import Start, max_frequency, receivers_of, sources_of, start_of
 from seiche.case.waves.times import time_steps
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
@@ -37,10 +37,10 @@ from seiche.waves.solver import WaveSolver
 
 Floats = npt.NDArray[np.float64]
 AXES = "xyz"
-#: Largest error per wavelength without a warning.
+#: Maximum error per wavelength without a warning.
 COARSE = 1e-2
 #: Number of nodes per wavelength above which a frequency must have a wrong unit.
-_MOST_NODES = 1e4
+_MAX_NODES = 1e4
 
 
 def read_wave_case(source: CaseFile) -> WaveCase:
@@ -249,7 +249,9 @@ class WaveSetup(Setup):
                 yield f"{damped[0]}{more} in the layer of {layer_key}, which damps all waves"
 
 
-def prepare(source: CaseFile, world: World | None = None, *, place: bool = True, sampled: bool = False) -> WaveSetup:
+def prepare(
+    source: CaseFile, world: World | None = None, *, initial_state: bool = True, sampled: bool = False
+) -> WaveSetup:
     """Generate the mesh of a case on this rank; no field is allocated (collective).
 
     With `sampled`, on one rank, a large mesh is represented by a sample of its elements. For an invalid case, raises
@@ -279,7 +281,7 @@ def prepare(source: CaseFile, world: World | None = None, *, place: bool = True,
     limit = largest_step(mesh, material, table.nodes, FLUXES[table.flux], world, leapfrog=leapfrog)
     step, steps = time_steps(case, limit, str(path))
     functions = [*(source.time for source in sources), *([start.motion.function] if start is not None else [])]
-    frequency = highest_frequency(case, functions) or table.frequency
+    frequency = max_frequency(case, functions) or table.frequency
     names, stations = receivers_of(case)
     points = {f"source[{n}]": source.position for n, source in enumerate(sources)}
     points |= {f'receiver["{name}"]': point for name, point in zip(names, stations, strict=True)}
@@ -356,10 +358,10 @@ def _resolution(
     speed = np.where(material.cs > 0, material.cs, material.cp).reshape(mesh.count, -1).min(1)
     elements = (speed / frequency / mesh.sizes[: mesh.count].max(1))[in_box]
     fewest = -float(world.allreduce_max(np.array([-elements.min(initial=np.inf)]))[0])
-    if (nodes := fewest * case.mesh.nodes) > _MOST_NODES:
+    if (nodes := fewest * case.mesh.nodes) > _MAX_NODES:
         raise CaseError(
             f"source: {frequency:g} Hz, the highest frequency, has {nodes:.2g} nodes per shortest wavelength,"
-            f" more than {_MOST_NODES:g}; check the units of its time and of mesh"
+            f" more than {_MAX_NODES:g}; check the units of its time and of mesh"
         )
     return fewest * case.mesh.nodes, elements_per_wavelength(case.mesh.nodes, COARSE) * case.mesh.nodes, frequency
 

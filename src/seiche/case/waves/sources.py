@@ -21,7 +21,7 @@ from seiche.waves.sources import PointSource, TimeFunction
 Floats = npt.NDArray[np.float64]
 
 
-def highest_frequency(case: WaveCase, functions: Iterable[TimeFunction]) -> float:
+def max_frequency(case: WaveCase, functions: Iterable[TimeFunction]) -> float:
     """Return the frequency (Hz) above which the spectra of the pulses are below a few hundredths of their maximum.
 
     `functions` are those of the sources, then that of the plane wave. The result is 0 without pulses.

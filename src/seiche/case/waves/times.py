@@ -9,9 +9,9 @@ from seiche.case.waves.schema import WaveCase
 from seiche.errors import CaseError
 from seiche.waves.solver import SAFETY
 
-#: Lowest time step, relative to the maximum stable one, and lowest and highest duration in steps; other values must
+#: Minimum time step, relative to the maximum stable one, and minimum and maximum duration in steps; other values must
 #: have a wrong unit.
-_SHORTEST, _BRIEFEST, _MOST_STEPS = 1e-6, 1e-3, 1e12
+_MIN_RELATIVE_STEP, _MIN_DURATION, _MAX_DURATION = 1e-6, 1e-3, 1e12
 
 
 def time_steps(case: WaveCase, limit: float, source: str) -> tuple[float, int]:
@@ -20,18 +20,18 @@ def time_steps(case: WaveCase, limit: float, source: str) -> tuple[float, int]:
     step = time.step if time.step is not None else SAFETY * limit
     if step > limit:
         raise CaseError(f"{source}: time.step: {step:g} s is above the largest stable step of {limit:g} s")
-    if step < _SHORTEST * limit:
+    if step < _MIN_RELATIVE_STEP * limit:
         raise CaseError(
-            f"{source}: time.step: {step:g} s is below {_SHORTEST:g} of the largest stable step of {limit:g} s; check"
-            " its unit"
+            f"{source}: time.step: {step:g} s is below {_MIN_RELATIVE_STEP:g} of the largest stable step of "
+            f"{limit:g} s; check its unit"
         )
     if time.steps is not None:
         return step, time.steps
     assert time.duration is not None
-    if not _BRIEFEST * step <= time.duration <= _MOST_STEPS * step:
+    if not _MIN_DURATION * step <= time.duration <= _MAX_DURATION * step:
         raise CaseError(
             f"{source}: time.duration: {time.duration:g} s is {time.duration / step:.2g} steps of {step:.2g} s, not"
-            f" between {_BRIEFEST:g} and {_MOST_STEPS:g}; check its unit"
+            f" between {_MIN_DURATION:g} and {_MAX_DURATION:g}; check its unit"
         )
     steps = max(1, math.ceil(time.duration / step * (1 - 1e-12)))
     return (step if time.step is not None else time.duration / steps), steps  # the last step ends at the duration

@@ -67,8 +67,11 @@ class FreeSpace:
         if self._boxes is None:
             corners = [(body.low, body.high) for body in self._bodies]
             self._boxes = np.array(corners, np.float64).reshape(-1, 2, 3).swapaxes(0, 1)
-        lowest, highest = self._boxes[:, since:]
-        return [self._bodies[since + i] for i in np.flatnonzero(((lowest <= high) & (highest >= low)).all(axis=1))]
+        lower_corners, upper_corners = self._boxes[:, since:]
+        return [
+            self._bodies[since + i]
+            for i in np.flatnonzero(((lower_corners <= high) & (upper_corners >= low)).all(axis=1))
+        ]
 
     def fits(self, kind: int, vertices: Floats, clear: bool = True, group: str | None = None, since: int = 0) -> bool:
         """Return whether a cell with the vertices (v, 3) is inside the vessel and overlaps no other cell.

@@ -139,7 +139,7 @@ class Openings:
         #: Decrease of the inflow since the previous exchange, in sites per step.
         self._decrease = np.zeros(len(sites.iolets))
         #: Distance behind the seam beyond which a blocked cell is overdue.
-        self._max_wait = cells.largest()
+        self._max_wait = cells.cell_radius()
         self._exchanges = 0
         #: Type, number in the tube and rounds of the guided cells, by inlet and identifier.
         self._guided: dict[str, dict[int, tuple[int, int, float]]] = {name: {} for name in self.tubes}
@@ -152,7 +152,7 @@ class Openings:
         for name, tube in self.tubes.items():
             with _named(name):
                 tube.develop()
-        present, radius = _Cells([cells.vertices for cells in packed], []), self._cells.largest()
+        present, radius = _Cells([cells.vertices for cells in packed], []), self._cells.cell_radius()
 
         def reaching_inlet(kind: int, height: float) -> Mask:
             masks = [self._reaching(name, present, kind, height) for name in self.tubes]
@@ -190,18 +190,18 @@ class Openings:
         plane, sites, (low, high) = self._planes[name], self._sites, present.boxes[kind]
         center = (np.asarray(plane.center) - np.asarray(sites.origin)) / sites.spacing
         # A cell is not closer to the opening than its bounding box.
-        lowest = (0.5 * (low + high) - center) @ plane.normal - 0.5 * np.linalg.norm(high - low, axis=1)
-        reaches = lowest < height
+        min_height = (0.5 * (low + high) - center) @ plane.normal - 0.5 * np.linalg.norm(high - low, axis=1)
+        reaches = min_height < height
         reaches[reaches] = self._near(name, present.vertices[kind][reaches], height).any(axis=1)
         return np.asarray(reaches)
 
     def _away(self, points: Floats) -> Mask:
         """Return flags of points (n, 3) that are farther from all openings than the extent of a cell at an opening."""
-        largest, margins = self._cells.largest(), self._margins
+        max_radius, margins = self._cells.cell_radius(), self._margins
         is_away = np.ones(len(points), bool)
         for name in self._planes:
             is_away &= ~self._near(
-                name, points, (margins.entry if name in self.tubes else margins.outlet_exit) + largest
+                name, points, (margins.entry if name in self.tubes else margins.outlet_exit) + max_radius
             )
         return is_away
 
@@ -295,7 +295,7 @@ class Openings:
 
     def _guide(self, name: str, tube: InletReservoir, present: _Cells, exchange: CellExchange) -> FreeSpace:
         """Move recently entered cells to their images in the tube; return the free space near the inlet."""
-        space, radius = FreeSpace(self._walls, self._cells.surfaces), self._cells.largest()
+        space, radius = FreeSpace(self._walls, self._cells.surfaces), self._cells.cell_radius()
         rows: dict[int, tuple[int, int]] = {}
         guided, height = self._guided[name], self._margins.entry + (max(_DEPTHS) + 3.0) * radius
         for kind, (vertices, ids, keep) in enumerate(zip(present.vertices, present.ids, exchange.keep, strict=True)):
@@ -331,7 +331,7 @@ class Openings:
             for depth in _DEPTHS + (_SHALLOW_DEPTHS if overdue.sum() > _CROWDED else ()):
                 if not (overdue > 0).any():
                     return
-                yield from tube.rotated_copies(self._margins.entry + depth * self._cells.largest(), angle)
+                yield from tube.rotated_copies(self._margins.entry + depth * self._cells.cell_radius(), angle)
 
     def _trial_positions(self, cell: InflowCell, tube: InletReservoir) -> Iterator[InflowCell]:
         """Yield a cell at its position in the tube, then closer to the seam, since cells ahead may be slower."""

@@ -46,7 +46,7 @@ def max_sites(sites: SiteSet) -> int:
 def reservoir_plan(vessel: OpenVessel, inlet: IoletPlane, cells: CellsSetup) -> TubePlan:
     """Return the reservoir of an inlet with the whole number of cells closest to the hematocrit."""
     shares = np.array(cells.shares)
-    length = math.ceil(_MIN_RADII * cells.largest() if vessel.length is None else vessel.length * (1 - 1e-9))
+    length = math.ceil(_MIN_RADII * cells.cell_radius() if vessel.length is None else vessel.length * (1 - 1e-9))
     prism = Prism(vessel.sites, inlet, length, vessel.walls)
     return _fitting(prism, cells.volumes(), shares / shares.sum(), vessel.hematocrit, max_sites(vessel.sites))
 

@@ -17,7 +17,7 @@ from seiche.errors import FormatError
 
 #: Limits of a table, checked before memory is allocated.
 MAX_BYTES, MAX_ROWS, MAX_LINE_LENGTH = 64 * 1024 * 1024, 1_000_000, 1000
-#: Largest magnitude of a number and of a coordinate; products of a few stay finite.
+#: Maximum magnitude of a number and of a coordinate; products of a few stay finite.
 _MAX_NUMBER, _MAX_COORDINATE = 1e30, 2**31 - 1
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,10}")

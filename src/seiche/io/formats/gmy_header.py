@@ -20,9 +20,9 @@ MAGIC = (0x686C6221, 0x676D7904)
 VERSION = 4
 #: Words of a fluid site without links, and with 26 iolet links and a normal; a solid site has one word.
 MIN_SITE_WORDS, MAX_SITE_WORDS = 28, 83
-#: Largest compression ratio of deflate; a block that declares more is invalid.
+#: Maximum compression ratio of deflate; a block that declares more is invalid.
 DEFLATE_LIMIT = 1032
-#: Largest block edge that is read (files have 8); it bounds the memory for one damaged block.
+#: Maximum block edge that is read (files have 8); it bounds the memory for one damaged block.
 MAX_EDGE = 64
 #: zlib levels by the two bits for them in the header of a stream.
 _LEVELS = (1, 5, 6, 9)

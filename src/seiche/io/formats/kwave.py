@@ -20,7 +20,7 @@ from seiche.io.arrays import HDF5_ERRORS, Array, check_structure, one_line, valu
 from seiche.io.files import Closing
 
 FLOAT, LONG = np.dtype("<f4"), np.dtype("<u8")
-#: Largest extent of a grid.
+#: Maximum extent of a grid.
 _MAX_EXTENT = 1 << 31
 
 
@@ -56,9 +56,9 @@ class KWaveInput:
         """Return the names of the axes of the grid."""
         return "xyz" if self.shape[0] > 1 else "xy"
 
-    def fail(self, place: str, reason: str) -> FormatError:
+    def fail(self, location: str, reason: str) -> FormatError:
         """Return an error that names this file and a dataset."""
-        return FormatError(self.path, place, reason)
+        return FormatError(self.path, location, reason)
 
     def digest(self) -> str:
         """Return a hash of all numbers of the simulation, independent of path and description."""

@@ -29,7 +29,7 @@ IMMERSED = {"immersed-own": ("OwnSlots", ("unused", "uint8")), "immersed-table":
 #: Relaxation with another viscosity inside cells, and the force that finds slots in the same way.
 INSIDE = {"inside-own": "immersed-own", "inside-table": "immersed-table"}
 #: Most bits of a site that select its viscosity; the number follows the name of the relaxation.
-MOST_PLANES = 3
+MAX_PLANES = 3
 
 #: Description of the kernels in the CPU table.
 BUILT = "D3Q19 with trt or bgk, a Newtonian or Carreau-Yasuda fluid and no force or a uniform one"
@@ -310,7 +310,7 @@ def other_kernels() -> Iterator[KernelSpec]:
     """Yield representatives of kernels compiled on first use: of each family those that need the most registers."""
     real: Real = "float64"
     store: Store = "float64"
-    largest = {"collision": "mrt", "velocity_set": "D3Q27"}
+    costliest_options = {"collision": "mrt", "velocity_set": "D3Q27"}
     for layout in ("list-aa-odd", "tiles-8"):
         for velocity_set in VELOCITY_SETS:
             for collision in COLLISIONS:
@@ -319,8 +319,8 @@ def other_kernels() -> Iterator[KernelSpec]:
                 yield stream_collide(layout, real, store, "carreau-yasuda", "site", **options)
         for relaxation in RELAXATIONS[2:]:
             yield stream_collide(layout, real, store, relaxation, "uniform")
-        yield stream_collide(layout, "float32", "float16", "carreau-yasuda", "site", **largest)
-        yield observe(layout, real, store, "carreau-yasuda", "site", **largest)
+        yield stream_collide(layout, "float32", "float16", "carreau-yasuda", "site", **costliest_options)
+        yield observe(layout, real, store, "carreau-yasuda", "site", **costliest_options)
         yield nash_pressure(layout, real, store, "site", velocity_set="D3Q27")
         yield ladd_velocity(layout, real, store, "site", velocity_set="D3Q27")
         yield plane_pressure(layout, real, store, velocity_set="D3Q27")
@@ -339,11 +339,11 @@ def _moment_kernels() -> Iterator[KernelSpec]:
     real, store = "float64", "float64"
     for velocity_set in VELOCITY_SETS:
         options = {"velocity_set": velocity_set}
-        largest = {"collision": "regularised", **options}
+        costliest_options = {"collision": "regularised", **options}
         if velocity_set != "D3Q19":
-            yield stream_collide("moments", real, store, "carreau-yasuda", "site", **largest)
-            yield stream_collide("moments", "float32", "float32", "carreau-yasuda", "site", **largest)
-        yield observe("moments", real, store, "carreau-yasuda", "site", **largest)
+            yield stream_collide("moments", real, store, "carreau-yasuda", "site", **costliest_options)
+            yield stream_collide("moments", "float32", "float32", "carreau-yasuda", "site", **costliest_options)
+        yield observe("moments", real, store, "carreau-yasuda", "site", **costliest_options)
         yield nash_pressure("moments", real, store, "site", **options)
         yield ladd_velocity("moments", real, store, "site", **options)
         yield anti_bounce_back_pressure("moments", real, store, **options)

@@ -12,7 +12,7 @@ from .spec import CPP_TYPE, REALS, STORES, KernelSpec, Members, Store, pointers
 #: Description of the kernels in the CPU table.
 BUILT = "all kernels for messages"
 #: Values that a team moves, and its threads, for messages with many values.
-SEVERAL, SEVERAL_THREADS = 2048, 256
+VALUES_PER_GROUP, GROUP_THREADS = 2048, 256
 
 
 def halo_move(action: Literal["Pack", "Unpack", "UnpackAdd"], store: Store) -> KernelSpec:
@@ -26,11 +26,11 @@ def halo_pack_parts(store: Store) -> KernelSpec:
     return KernelSpec(f"PackParts<{CPP_TYPE[store]}>", "halo/parts.hpp", members)
 
 
-def halo_several(move: KernelSpec) -> KernelSpec:
+def halo_move_groups(move: KernelSpec) -> KernelSpec:
     """Move SEVERAL values per team, several per thread, like `halo_move` or `halo_pack_parts`."""
-    name = f"Several<{move.type},{SEVERAL_THREADS},{SEVERAL // SEVERAL_THREADS}>"
+    name = f"Several<{move.type},{GROUP_THREADS},{VALUES_PER_GROUP // GROUP_THREADS}>"
     members: Members = (("move", move.members), ("end", "int64"))
-    return replace(move, type=name, members=members, threads=SEVERAL_THREADS, team=True)
+    return replace(move, type=name, members=members, threads=GROUP_THREADS, team=True)
 
 
 def halo_publish() -> KernelSpec:
@@ -54,7 +54,7 @@ def built_kernels() -> Iterator[KernelSpec]:
         yield halo_move("Pack", store)
         yield halo_move("Unpack", store)
         for move in (halo_move("Pack", store), halo_move("Unpack", store), halo_pack_parts(store)):
-            yield halo_several(move)
+            yield halo_move_groups(move)
 
 
 def other_kernels() -> Iterator[KernelSpec]:

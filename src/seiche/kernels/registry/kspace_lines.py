@@ -12,14 +12,14 @@ from .kspace import CPP, DensityKind, cpp_bool, density_type, medium_type
 from .line_teams import REST, TEAMS, UNTIMED, LineTeam
 from .spec import CPP_TYPE, KernelSpec, Members, Real, numbers, pointers
 
-#: Largest length of lines, and the number of line pairs in a batch whose scratch has 64 KiB.
+#: Maximum length of lines, and the number of line pairs in a batch whose scratch has 64 KiB.
 CAPACITIES = {128: 16, 256: 16, 512: 8, 1024: 4, 2048: 2}
-#: Largest factor that a thread transforms, and the longest line whose length is a compile-time constant.
-LARGEST_RADIX, LONGEST_FIXED = 16, 4096
-#: Largest factor of rows if three factors suffice: fewer registers per thread, so more threads are resident.
+#: Maximum factor that a thread transforms, and the longest line whose length is a compile-time constant.
+MAX_RADIX, MAX_FIXED_LENGTH = 16, 4096
+#: Maximum factor of rows if three factors suffice: fewer registers per thread, so more threads are resident.
 _ROW_RADIX = 8
 #: Adjacent lines up to this length fill whole memory lines: 128 bytes of a spectrum.
-_LONGEST_WIDE = 640
+_MAX_WIDE_LENGTH = 640
 #: Target number of complex numbers per thread in kernels with much other work, and in pure transforms of spectra.
 _PER_THREAD, _SIDE_PER_THREAD = 8, 20
 _MAX_THREADS = 512
@@ -58,14 +58,14 @@ def any_lines(length: int, last: bool, real: Real) -> LineShape | None:
 
 
 @cache
-def radices_of(length: int, largest: int = LARGEST_RADIX) -> tuple[int, ...] | None:
+def radices_of(length: int, max_radix: int = MAX_RADIX) -> tuple[int, ...] | None:
     """Return the fewest, then smallest factors of a length, the large ones outside; None with a prime above 7.
 
     A length of 1 has one factor.
     """
     best: tuple[int, ...] | None = None
 
-    def search(quotient: int, largest: int, factors: tuple[int, ...]) -> None:
+    def search(quotient: int, max_radix: int, factors: tuple[int, ...]) -> None:
         nonlocal best
         if best is not None and len(factors) + (quotient > 1) > len(best):
             return
@@ -73,13 +73,13 @@ def radices_of(length: int, largest: int = LARGEST_RADIX) -> tuple[int, ...] | N
             if best is None or (len(factors), max(factors), sum(factors)) < (len(best), max(best), sum(best)):
                 best = factors
             return
-        for radix in range(min(largest, quotient), 1, -1):
+        for radix in range(min(max_radix, quotient), 1, -1):
             if quotient % radix == 0 and radix not in (11, 13):
                 search(quotient // radix, radix, (*factors, radix))
 
     if length == 1:
         return (1,)
-    search(length, largest, ())
+    search(length, max_radix, ())
     # The largest at both ends: forward and backward transforms then exchange numbers over the same distances.
     return None if best is None else (*best[::2], *best[1::2][::-1])
 
@@ -106,7 +106,7 @@ def fixed_transform(length: int, last: bool, real: Real) -> LineShape | None:
         return _shape("FixedTransform", radices, last, real, lanes, per_thread=_PER_THREAD)
     if (timed := _timed(length, real)) is not None:
         return team_shape(timed[2])
-    lanes = _side_lanes(length, real) * (2 if 256 < length <= _LONGEST_WIDE else 1)
+    lanes = _side_lanes(length, real) * (2 if 256 < length <= _MAX_WIDE_LENGTH else 1)
     return _shape("FixedTransform", radices, last, real, lanes, per_thread=_SIDE_PER_THREAD)
 
 
@@ -137,7 +137,7 @@ def team_shape(team: LineTeam) -> LineShape:
 
 
 def _radices(length: int, last: bool) -> tuple[int, ...] | None:
-    if not 2 <= length <= LONGEST_FIXED:
+    if not 2 <= length <= MAX_FIXED_LENGTH:
         return None
     small = radices_of(length, _ROW_RADIX) if last else None
     return small if small is not None and len(small) <= 3 else radices_of(length)

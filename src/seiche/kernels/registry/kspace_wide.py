@@ -9,8 +9,8 @@ from .spec import CPP_TYPE, KernelSpec, Members, Real, numbers, pointers
 
 #: Lines in a vector of 64 bytes.
 LANES: dict[Real, int] = {"float32": 16, "float64": 8}
-#: Largest length (a thread has two batches of lines on its stack) and largest factor.
-_LONGEST, _RADIX = 1024, 8
+#: Maximum length (a thread has two batches of lines on its stack) and largest factor.
+_MAX_LENGTH, _RADIX = 1024, 8
 
 
 def wide_axis(length: int, real: Real, *, inverse: bool) -> KernelSpec | None:
@@ -26,7 +26,7 @@ def wide_rows(length: int, real: Real, *, inverse: bool) -> KernelSpec | None:
 
 
 def _wide(name: str, length: int, real: Real, members: Members, *, inverse: bool) -> KernelSpec | None:
-    radices = radices_of(length, _RADIX) if 2 <= length <= _LONGEST else None
+    radices = radices_of(length, _RADIX) if 2 <= length <= _MAX_LENGTH else None
     if radices is None:
         return None
     factors = f"{CPP}Radices<{','.join(map(str, radices))}>"

@@ -182,16 +182,17 @@ def without_disturbance(sizes: npt.ArrayLike, seconds: npt.ArrayLike) -> tuple[F
         seconds: (n,) minima of the repetitions.
     """
     s, t = np.asarray(sizes, np.int64), np.asarray(seconds, np.float64)
-    shortest = np.minimum.accumulate(t[::-1])[::-1]
-    disturbed = t > _DISTURBANCE_FACTOR * shortest
+    lower_envelope = np.minimum.accumulate(t[::-1])[::-1]
+    disturbed = t > _DISTURBANCE_FACTOR * lower_envelope
     if not disturbed.any():
-        return shortest, []
-    row = int(np.argmax(t / shortest))
+        return lower_envelope, []
+    ratio = t / lower_envelope
+    row = int(np.argmax(ratio))
     line = (
-        f"times at {int(disturbed.sum())} sizes were up to {t[row] / shortest[row]:.3g} times those of larger ones "
+        f"times at {int(disturbed.sum())} sizes were up to {ratio[row]:.3g} times those of larger ones "
         f"(at {int(s[row])} B), which replace them: the machine was busy; measure it when it is idle"
     )
-    return shortest, [line]
+    return lower_envelope, [line]
 
 
 def warnings_of(
@@ -218,7 +219,7 @@ def warnings_of(
     for piece in curve.pieces:
         in_piece = (s >= piece.begin) & (s <= piece.end)
         name = f"piece {piece.begin}..{piece.end} B"
-        smallest = float(t[in_piece].min()) if in_piece.any() else np.inf
+        min_time = float(t[in_piece].min()) if in_piece.any() else np.inf
         if piece.beta < 0:
             lines.append(f"{name}: beta = {piece.beta:.3g} s/B is negative, so larger messages would be faster")
         elif piece.beta == 0:
@@ -229,10 +230,10 @@ def warnings_of(
             )
         if piece.alpha < 0:
             lines.append(f"{name}: alpha = {piece.alpha:.3g} s is negative")
-        elif piece.alpha > smallest * (1 + _MAX_DEVIATION):
-            lines.append(f"{name}: alpha = {piece.alpha:.3g} s is above the smallest time measured, {smallest:.3g} s")
-        if piece is curve.pieces[0] and piece.alpha + piece.beta * float(s[0]) < smallest * (1 - _MAX_DEVIATION):
-            lines.append(f"{name}: alpha = {piece.alpha:.3g} s is below the smallest time measured, {smallest:.3g} s")
+        elif piece.alpha > min_time * (1 + _MAX_DEVIATION):
+            lines.append(f"{name}: alpha = {piece.alpha:.3g} s is above the smallest time measured, {min_time:.3g} s")
+        if piece is curve.pieces[0] and piece.alpha + piece.beta * float(s[0]) < min_time * (1 - _MAX_DEVIATION):
+            lines.append(f"{name}: alpha = {piece.alpha:.3g} s is below the smallest time measured, {min_time:.3g} s")
         if piece.points < _MIN_POINTS:
             lines.append(f"{name}: only {piece.points} points")
     if gap is not None and gap > t.min() * (1 + _MAX_DEVIATION):

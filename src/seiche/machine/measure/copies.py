@@ -21,11 +21,11 @@ SHARED_SIZES = tuple(2**k for k in range(12, 23, 2))
 _KERNELS = 32
 
 
-def staged(backend: Backend, direction: Literal["h2d", "d2h"], largest: int) -> Callable[[int], Work]:
+def staged(backend: Backend, direction: Literal["h2d", "d2h"], max_size: int) -> Callable[[int], Work]:
     """Return by size the work of copies between pinned host memory and the device, each with a wait."""
-    host = backend.pinned(largest, np.uint8)
+    host = backend.pinned(max_size, np.uint8)
     host[:] = 1
-    device = backend.zeros(largest, np.uint8)
+    device = backend.zeros(max_size, np.uint8)
 
     def work_of(size: int) -> Work:
         host_part, memory = host[:size], device[:size]

@@ -38,7 +38,7 @@ def exchange_curve(
 
     Ranks outside the pair exchange no data.
     """
-    found, size_shares = dict[int, Timing](), rounds(SIZES, seconds)
+    timings, size_shares = dict[int, Timing](), rounds(SIZES, seconds)
     with bound(cpus_for(world, placements, pair, target) if backend.host_memory else None):
         # The clock of the first rank decides which sizes are timed.
         while (next_size := world.bcast(next(size_shares, None) if world.rank == 0 else None)) is not None:
@@ -46,10 +46,10 @@ def exchange_curve(
             peers = tuple(rank for rank in pair if rank != world.rank) if world.rank in pair else ()
             try:
                 timing = _exchange(world, backend, peers, size, transport=transport, seconds=share)
-                found[size] = joined(found[size], timing) if size in found else timing
+                timings[size] = joined(timings[size], timing) if size in timings else timing
             except TransportError as error:  # raised on all ranks
                 return str(error)
-    return TimingSeries(list(found), list(found.values()))
+    return TimingSeries(list(timings), list(timings.values()))
 
 
 def neighbour_gap(

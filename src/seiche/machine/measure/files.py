@@ -51,20 +51,20 @@ def file_writes(world: World, folder: Path, *, seconds: float, max_bytes: int = 
         with suppress(OSError):
             path.unlink()
     total = float(world.allreduce_sum(np.array([float(written)]))[0])
-    slowest, small_write = world.allreduce_max(np.array([elapsed, small_write]))
-    return Files(rate=total / float(slowest), small=float(small_write), ranks=world.size)
+    max_elapsed, small_write = world.allreduce_max(np.array([elapsed, small_write]))
+    return Files(rate=total / float(max_elapsed), small=float(small_write), ranks=world.size)
 
 
 def _small_writes(path: Path) -> float:
     """Return the smallest time of a small write that is synchronised to disk."""
-    shortest = float("inf")
+    min_elapsed = float("inf")
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         for _ in range(_TRIALS):
             begin = time.perf_counter()
             os.write(descriptor, bytes(_SMALL))
             os.fsync(descriptor)
-            shortest = min(shortest, time.perf_counter() - begin)
+            min_elapsed = min(min_elapsed, time.perf_counter() - begin)
     finally:
         os.close(descriptor)
-    return shortest
+    return min_elapsed

@@ -25,7 +25,7 @@ from seiche.validate.check import Check, Floats, Setting, positions, post_collis
 _FIRST_ORDER = "Barthes-Biesel, Rallison 1981, J. Fluid Mech. 113, 251"
 #: Deformation divided by the capillary number mu g a / G to first order, for equal viscosities and both laws.
 SLOPE = 25 / 12
-#: Largest Reynolds number g a^2 / nu of a capsule, and the distance between the walls in radii.
+#: Maximum Reynolds number g a^2 / nu of a capsule, and the distance between the walls in radii.
 REYNOLDS, DISTANCE = 0.05, 10
 #: Strain interval between samples of the steady deformation.
 SAMPLED = 0.25

@@ -25,10 +25,10 @@ _CARREAU = "Yasuda, Armstrong, Cohen 1981, doi:10.1007/BF01513059"
 _FORCE = 1e-6
 
 
-def settled(setting: Setting, sites: SiteSet, model: FlowModel, slowest: float) -> Floats:
+def settled(setting: Setting, sites: SiteSet, model: FlowModel, decay_rate: float) -> Floats:
     """Return the steady velocity, after the slowest mode, exp(-slowest t), has decayed by 17 decades."""
     solver = setting.solver(sites, model)
-    solver.advance(int(np.log(1e17) / slowest) + 20)
+    solver.advance(int(np.log(1e17) / decay_rate) + 20)
     return velocity(solver)
 
 
@@ -164,8 +164,8 @@ def plates_profile(fluid: ShearThinning, force: float, height: float, z: Floats)
     from scipy.optimize import brentq
 
     def shear(stress: float) -> float:
-        highest = 1.01 * stress / fluid.limits[0] + 1e-30
-        return float(brentq(lambda g: fluid.viscosity(g) * g - stress, 0.0, highest, xtol=1e-20, rtol=1e-14))
+        max_rate = 1.01 * stress / fluid.limits[0] + 1e-30
+        return float(brentq(lambda g: fluid.viscosity(g) * g - stress, 0.0, max_rate, xtol=1e-20, rtol=1e-14))
 
     fine = np.linspace(0.0, 0.5 * height, 4001)
     rates = np.array([shear(force * (0.5 * height - distance)) for distance in fine])

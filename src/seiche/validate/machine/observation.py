@@ -40,9 +40,9 @@ _PUBLISHED = (
 )
 #: Edges of the simulated boxes (full and quick), and number of ranks of a plan.
 _EDGE, _QUICK_EDGE, _RANKS = 96, 48, 4
-#: Largest acceptable fraction of a step spent on timing.
+#: Maximum acceptable fraction of a step spent on timing.
 _OVERHEAD = 0.01
-#: Largest acceptable fraction of a run spent on writing the trace, and number of traced steps (GPU: graphs).
+#: Maximum acceptable fraction of a run spent on writing the trace, and number of traced steps (GPU: graphs).
 _TRACE_OVERHEAD, _TRACED = 0.02, 3200
 
 

@@ -97,9 +97,9 @@ class ObliquePackets:
         count = int((before + behind) / self.spacing) + 2 * self._layer
         speed = self.plates.first.sound_speed
         max_sound_speed = max(fluid.sound_speed for fluid in MATERIALS.values())
-        slowest = 0.4 * speed * np.cos(np.radians(self.angles.max()))
+        min_speed = 0.4 * speed * np.cos(np.radians(self.angles.max()))
         reverberation = 20 / self.plates.frequency if self.plates.layers else 0.0
-        duration = (5 * self.widths.max() + 3 * self.wavelength) / slowest + reverberation
+        duration = (5 * self.widths.max() + 3 * self.wavelength) / min_speed + reverberation
         dt = self.cfl * self.spacing / max_sound_speed
         return Grid((16, count + -count % 16), (2 * np.pi / self.along[1] / 16, self.spacing), dt, int(duration / dt))
 

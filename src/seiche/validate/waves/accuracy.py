@@ -45,8 +45,8 @@ def plane_wave_error(
     wave = PlaneWave(kind, (1.0,) * mesh.dim, 1.5, 2.0, 1.0 if medium == "elastic" else 0.0)  # type: ignore[arg-type]
     material = Material.uniform(mesh.count, wave.density, wave.cp, wave.cs)
     options: dict[str, Any] = {"nodes": nodes, "flux": flux, "device": setting.device, "threads": setting.threads or 1}
-    longest = Solver(mesh, material, **options).largest_step * (SAFETY if default_step else _SHORT[nodes])
-    steps = int(np.ceil(0.25 / longest))
+    time_step = Solver(mesh, material, **options).largest_step * (SAFETY if default_step else _SHORT[nodes])
+    steps = int(np.ceil(0.25 / time_step))
     solver = Solver(mesh, material, **options, dt=0.25 / steps)
     frequency = 2 * np.pi * np.sqrt(mesh.dim) * wave.speed
 

@@ -76,13 +76,13 @@ class Layered:
         step, last = float(times[1] - times[0]), float(times[-1])
         count = 2 * len(times)
         leak = 1.5 * np.pi / last
-        highest = 5.5 / sigma
+        max_frequency = 5.5 / sigma
         real = 2 * np.pi * np.fft.rfftfreq(count, step)
-        omega: Complex = np.asarray(real[: int(np.searchsorted(real, highest)) + 1] - 1j * leak, np.complex128)
+        omega: Complex = np.asarray(real[: int(np.searchsorted(real, max_frequency)) + 1] - 1j * leak, np.complex128)
         r = np.linalg.norm(receivers, axis=1)
         spacing = 2 * np.pi / (2 * r.max() + 1.1 * self.below.cp * last)
-        largest = max(1.3 * highest / min(self.layer.cs, self.below.cs), 15 / self.depth)
-        k = spacing * (np.arange(int(largest / spacing)) + 0.5)
+        max_wavenumber = max(1.3 * max_frequency / min(self.layer.cs, self.below.cs), 15 / self.depth)
+        k = spacing * (np.arange(int(max_wavenumber / spacing)) + 0.5)
         angle = np.arctan2(receivers[:, 1], receivers[:, 0])
         parts = [
             self._sum(*self._surface(k[None], omega[first : first + _BATCH]), k, spacing, r=r, angle=angle)

@@ -104,8 +104,8 @@ class ObliquePacket:
         The sides are far enough away that their reflections arrive after the end.
         """
         media, top = self.case.layers.media, self.case.layers.top
-        slowest = min(speed for item in media for speed in item[1:] if speed > 0)
-        size = slowest * 2 * np.pi / self.omegas.max() / self.across
+        min_speed = min(speed for item in media for speed in item[1:] if speed > 0)
+        size = min_speed * 2 * np.pi / self.omegas.max() / self.across
         lengths = [max(media[0].cp * self.duration / 2, 10.5 * self.width + 1)]
         lengths.append(media[-1].cp * (self.duration - 3 * self.width / self.speed) / 2 + 0.5)
         edges = np.concatenate([[0.0], np.cumsum(self.case.layers.thicknesses)])

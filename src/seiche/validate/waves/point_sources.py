@@ -151,10 +151,10 @@ def lamb_displacement(times: Floats, r: float, bump: Bump) -> Floats:
     variable of integration is the square root of the time remaining, which removes the singularity.
     """
     rayleigh, count = r * np.sqrt(3 + np.sqrt(3.0)) / 2, 6000
-    longest = np.sqrt(rayleigh - r / np.sqrt(3.0))
-    root = (np.arange(count) + 0.5) * longest / count
+    max_root = np.sqrt(rayleigh - r / np.sqrt(3.0))
+    root = (np.arange(count) + 0.5) * max_root / count
     before = rayleigh - root**2
-    early = (pekeris(before, r) * 2 * root * bump.slope(times[:, None] - before)).sum(1) * longest / count
+    early = (pekeris(before, r) * 2 * root * bump.slope(times[:, None] - before)).sum(1) * max_root / count
     remaining = max(1e-9, float(times.max()) - rayleigh)
     after = rayleigh + (np.arange(count) + 0.5) * remaining / count
     late = (pekeris(after, r) * bump.slope(times[:, None] - after)).sum(1) * remaining / count
