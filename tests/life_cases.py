@@ -127,7 +127,7 @@ def checkpoint_of(path: Path) -> tuple[int, dict[str, Any]]:
     header = inspect_checkpoint(path)
     state = read_checkpoint(path, World.serial(), dict.fromkeys(header.rows, ALL))
     content = {f"{name}.{array}": rows.arrays[array][:] for name, rows in state.rows.items() for array in rows.arrays}
-    return state.step, {**content, **state.numbers, **state.attributes}
+    return state.step, {**content, **state.replicated, **state.attributes}
 
 
 def assert_same_checkpoint(actual: Path, expected: Path) -> None:

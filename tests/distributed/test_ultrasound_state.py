@@ -96,7 +96,7 @@ def rows_of(world: World, state: State, keys: Mapping[str, np.ndarray]) -> State
                 whole[numbers] = part[array]
             arrays[array] = whole[keys[name]]
         rows[name] = RowSet(keys[name], mine.total, arrays)
-    return State(state.step, rows, state.numbers, state.attributes)
+    return State(state.step, rows, state.replicated, state.attributes)
 
 
 def assert_same(found: Arrays, wanted: Arrays) -> None:

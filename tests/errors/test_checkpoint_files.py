@@ -251,7 +251,10 @@ def test_random_damage_and_forgery_give_nothing_but_a_format_error(
         except FormatError:
             continue
         accepted += 1
-        arrays = [*state.numbers.values(), *(each[:] for rows in state.rows.values() for each in rows.arrays.values())]
+        arrays = [
+            *state.replicated.values(),
+            *(each[:] for rows in state.rows.values() for each in rows.arrays.values()),
+        ]
         assert sum(each.nbytes for each in arrays) <= len(data)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

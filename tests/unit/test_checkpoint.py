@@ -79,9 +79,9 @@ def test_several_row_sets_numbers_and_attributes_come_back(tmp_path: Path) -> No
         for each, values in rows.arrays.items():
             assert values.dtype == given.arrays[each].dtype
             assert values[:].tobytes() == given.arrays[each][:][at].tobytes()
-    for name, values in back.numbers.items():
-        assert values.shape == state.numbers[name].shape
-        np.testing.assert_array_equal(values, state.numbers[name])
+    for name, values in back.replicated.items():
+        assert values.shape == state.replicated[name].shape
+        np.testing.assert_array_equal(values, state.replicated[name])
 
 
 def test_row_sets_that_are_not_wanted_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +105,7 @@ def test_the_header_describes_every_array_without_reading_one(tmp_path: Path) ->
         "cells/red": (0, {"vertices": ("<f8", (642, 3))}),
         "planes": (2, {}),
     }
-    assert {name: (item.dtype.str, item.shape) for name, item in header.numbers.items()} == {
+    assert {name: (item.dtype.str, item.shape) for name, item in header.replicated.items()} == {
         "largest": ("<f8", (3, 5)),
         "order": ("<i4", (7,)),
         "none": ("<f8", (0, 4)),
@@ -203,7 +203,7 @@ def test_a_file_of_version_1_has_one_row_set_of_the_wanted_name() -> None:
     wanted = np.array([8, 0, 3])
     for name in ("sites", "elements"):
         state = read_checkpoint(VERSION_1, WORLD, {name: wanted, "sensors": ALL})
-        assert (state.step, list(state.rows), dict(state.numbers)) == (21, [name], {})
+        assert (state.step, list(state.rows), dict(state.replicated)) == (21, [name], {})
         assert state.attributes == {"geometry": "å1\n", "seconds": 0.1 + 0.2, "iolets.a": 7}
         np.testing.assert_array_equal(state["populations"], np.arange(9 * 19.0).reshape(9, 19)[wanted] / 7)
         np.testing.assert_array_equal(state["relaxation"], (wanted / 3).astype(np.float32))

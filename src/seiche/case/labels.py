@@ -191,14 +191,14 @@ def dense(
     return shared_from_root(world, grid)
 
 
-def in_order(world: World, numbers: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the rows `values` (n, ...) of all ranks in the order of their `numbers` (n,), on every rank.
+def in_order(world: World, indices: npt.NDArray[np.integer[Any]], values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the rows `values` (n, ...) of all ranks in the order of their `indices` (n,), on every rank.
 
     On one rank, `values` itself is returned in its original order (collective).
     """
     if world.size == 1:
         return values
-    parts = world.gather((numbers, values))
+    parts = world.gather((indices, values))
 
     def rows() -> npt.NDArray[Any]:
         assert parts is not None

@@ -65,32 +65,32 @@ class Steering(UserDict[str, ControlValue | None]):
         Raises:
             CaseError: the name is unknown, the value not allowed or different between ranks; the run is unchanged.
         """
-        numbers = _numbers(value)
+        array = _as_array(value)
         shown = shorten(value)
-        same = (shorten(name), shown, None if numbers is None else (numbers.shape, numbers.tobytes()))
+        same = (shorten(name), shown, None if array is None else (array.shape, array.tobytes()))
         if len(set(self._world.allgather(same))) > 1:
             raise CaseError(f"steering: ranks set different values; this rank sets {shorten(name)} to {shown}")
         if not isinstance(name, str):
             raise CaseError(f"steering: {shorten(name)} is not a name")
         current, key = self[name], f"steering[{name!r}]"
-        if numbers is None:
+        if array is None:
             raise CaseError(f"{key}: {shown} is not a number")
         shape = (len(current),) if isinstance(current, tuple) else ()
-        if numbers.shape != shape:
-            raise CaseError(f"{key}: {shown} has shape {numbers.shape}; expected {shape}")
-        if not np.isfinite(numbers).all():
+        if array.shape != shape:
+            raise CaseError(f"{key}: {shown} has shape {array.shape}; expected {shape}")
+        if not np.isfinite(array).all():
             raise CaseError(f"{key}: {shown} is not finite")
-        if not (np.abs(numbers) < MAX_VALUE).all():
+        if not (np.abs(array) < MAX_VALUE).all():
             raise CaseError(f"{key}: {shown} is out of range (up to {MAX_VALUE:g} in SI units)")
-        if problem := self._controls[name].limits.problem(numbers):
+        if problem := self._controls[name].limits.problem(array):
             raise CaseError(f"{key}: {shown} is out of range; expected {problem}")
-        new: ControlValue = tuple(numbers.tolist()) if shape else float(numbers)
+        new: ControlValue = tuple(array.tolist()) if shape else float(array)
         if new != current:
             self._controls[name].apply(new)
         self.data[name] = self.changed[name] = new
 
 
-def _numbers(value: Any) -> npt.NDArray[np.float64] | None:
+def _as_array(value: Any) -> npt.NDArray[np.float64] | None:
     """Return a number or an array of numbers in FP64, None for anything else, such as text."""
     try:
         array = np.asarray(value)

@@ -215,15 +215,15 @@ class Blood:
 
     def _rows(self, host: npt.NDArray[Any], kind: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
         """Return the numbers of the owned cells of a type, and their values (cells, n, 3) from an array (3, ...)."""
-        numbers, columns = self._owned_columns()[kind]
+        cell_indices, columns = self._owned_columns()[kind]
         rows = np.ascontiguousarray(host[:, columns].T)
-        return numbers, rows.reshape(len(numbers), self.cells.blocks[kind].vertices, 3)
+        return cell_indices, rows.reshape(len(cell_indices), self.cells.blocks[kind].vertices, 3)
 
     def _gathered(self, array: Array, kind: int) -> npt.NDArray[Any]:
         """Return the values (cells, n, 3) of an array at the vertices of all cells of a type (collective)."""
         owned_rows = self._rows(self.solver.backend.download(array), kind)
-        numbers, rows = zip(*self.solver.world.allgather(owned_rows), strict=True)
-        return np.asarray(np.concatenate(rows)[np.argsort(np.concatenate(numbers))])
+        cell_indices, rows = zip(*self.solver.world.allgather(owned_rows), strict=True)
+        return np.asarray(np.concatenate(rows)[np.argsort(np.concatenate(cell_indices))])
 
     def state(self) -> State:
         """Return the state of the cells, without that of the flow; it is the same on any number of ranks.
@@ -234,12 +234,12 @@ class Blood:
         """
         download, rows = self.solver.backend.download, {}
         hosts = {"place": download(self.cells.positions), "velocity": download(self.boundary.velocity)}
-        for kind, (numbers, _) in enumerate(self._owned_columns()):
+        for kind, (cell_indices, _) in enumerate(self._owned_columns()):
             arrays = {name: self._rows(host, kind)[1] for name, host in hosts.items()}
             if planes := self._planes_of(kind):
                 by_vertex = np.stack([self._rows(download(plane), kind)[1] for plane in planes], axis=1)
                 arrays["relaxed"] = self._by_element(by_vertex, kind)
-            rows[f"{CELLS}{kind}"] = RowSet(numbers, self._total[kind], arrays)
+            rows[f"{CELLS}{kind}"] = RowSet(cell_indices, self._total[kind], arrays)
         return State(self.solver.step, rows)
 
     @property
@@ -267,12 +267,12 @@ class Blood:
             check_row_shapes(rows, shapes, count, row_set)
             assert rows is not None
             own_rows = (rows.keys, *(rows.arrays[name][:] for name in shapes))
-            numbers, *arrays = (
+            cell_indices, *arrays = (
                 np.concatenate(of_ranks) for of_ranks in zip(*self.solver.world.allgather(own_rows), strict=True)
             )
-            order = np.argsort(numbers)
-            if not np.array_equal(numbers[order], np.arange(total)):
-                raise CaseError(f"state: {row_set} has {len(numbers)} rows; expected each of {total} cells once")
+            order = np.argsort(cell_indices)
+            if not np.array_equal(cell_indices[order], np.arange(total)):
+                raise CaseError(f"state: {row_set} has {len(cell_indices)} rows; expected each of {total} cells once")
             by_name = dict(zip(shapes, arrays, strict=True))
             for name, by_type in values.items():
                 by_type.append(by_name[name][order] if name in by_name else None)

@@ -137,26 +137,26 @@ class Iolets:
         self.groups: list[IoletGroup] = []
         for kind in (PressureIolet, WindkesselIolet):
             for rule in PRESSURE_RULES.values():
-                chosen = [k for k in self._numbers(kind) if rules[k] is rule]
+                chosen = [k for k in self._iolets_of(kind) if rules[k] is rule]
                 self._add_group(rule, chosen, kind is PressureIolet, layout, links)
-        self._add_group(None, self._numbers(VelocityIolet), True, layout, links)
+        self._add_group(None, self._iolets_of(VelocityIolet), True, layout, links)
 
     def _windkessels(self, world: World, links: _IoletLinks) -> Windkessels | None:
         lattice = links.region.velocity_set
         outlets = {links.planes[k].name: c for k, c in enumerate(self._model) if isinstance(c, WindkesselIolet)}
         if not outlets:
             return None
-        if len(outlets) != len(self._numbers(WindkesselIolet)):
+        if len(outlets) != len(self._iolets_of(WindkesselIolet)):
             raise CaseError(f"two Windkessel outlets have the same name; the names are {', '.join(sorted(outlets))}")
         units = np.rint(lattice.weights[1:] / _WEIGHT_UNIT).astype(np.int64)
         flags = (links.mask[:, None] >> np.arange(1, lattice.Q, dtype=np.uint32)) & 1
         weight = np.zeros(len(self._model), np.int64)
         np.add.at(weight, links.iolet, flags @ units)
         total = world.allreduce_sum(weight)
-        responses = [2.0 * _WEIGHT_UNIT * float(total[k]) for k in self._numbers(WindkesselIolet)]
+        responses = [2.0 * _WEIGHT_UNIT * float(total[k]) for k in self._iolets_of(WindkesselIolet)]
         return Windkessels(self._backend, world, self.clock, outlets, responses, real=self._real, block=BLOCK)
 
-    def _numbers(self, kind: type[Iolet]) -> list[int]:
+    def _iolets_of(self, kind: type[Iolet]) -> list[int]:
         return [k for k, condition in enumerate(self._model) if isinstance(condition, kind)]
 
     def _add_group(
@@ -173,7 +173,7 @@ class Iolets:
         items = layout.item[links.row[rows]]
         interior = int(np.count_nonzero(items < layout.interior))
         # Windkessel outlets are numbered across all schemes, like their circuits.
-        chosen = chosen if timed else self._numbers(WindkesselIolet)
+        chosen = chosen if timed else self._iolets_of(WindkesselIolet)
         position = np.searchsorted(chosen, links.iolet[rows]).astype(np.int32)
         upload, real = self._backend.upload, self._real
         inflow = self._backend.zeros(len(rows), real)
@@ -225,9 +225,9 @@ class Iolets:
         q = direction + 1
         coords = region.coords[links.row[rows][site]]
         midpoints = coords + 0.5 * lattice.vectors[q]
-        numbers = np.unique(links.iolet[rows])
-        weights = np.zeros((len(q), max(self._modes(int(k)) for k in numbers)))
-        for iolet in numbers:
+        iolet_indices = np.unique(links.iolet[rows])
+        weights = np.zeros((len(q), max(self._modes(int(k)) for k in iolet_indices)))
+        for iolet in iolet_indices:
             selected = links.iolet[rows][site] == iolet
             plane, condition = planes[iolet], self._model[iolet]
             assert isinstance(condition, VelocityIolet)
@@ -248,7 +248,7 @@ class Iolets:
     def set_condition(self, number: int, condition: Iolet) -> None:
         """Replace the condition of iolet `number` from the next step on; CaseError if it is invalid."""
         if isinstance(condition, WindkesselIolet) and self.windkessels is not None:
-            self.windkessels.set_outlet(self._numbers(WindkesselIolet).index(number), condition)
+            self.windkessels.set_outlet(self._iolets_of(WindkesselIolet).index(number), condition)
         self._model[number] = condition
         self._row = BLOCK  # forces an upload, because the uploaded values of later steps are obsolete
 
@@ -293,15 +293,17 @@ class _IoletLinks:
         self.region, self.planes = region, region.sites.iolets
         columns = region.velocity_set.link_rows
         kinds = region.sites.link_kind[region.boundary_rows][:, columns]
-        numbers = region.sites.link_iolet[region.boundary_rows][:, columns]
+        iolet_indices = region.sites.link_iolet[region.boundary_rows][:, columns]
         through = (kinds == LinkKind.INLET) | (kinds == LinkKind.OUTLET)
         touched = through.any(axis=1)
         self.row = region.boundary_sites[touched]
-        flags, numbers = through[touched], numbers[touched]
+        flags, iolet_indices = through[touched], iolet_indices[touched]
         bits = np.arange(1, region.velocity_set.Q, dtype=np.uint32)
         self.mask = (flags.astype(np.uint32) << bits).sum(axis=1, dtype=np.uint32)
-        self.iolet = np.where(flags, numbers, -1).max(axis=1).astype(np.int64) if len(flags) else np.zeros(0, np.int64)
-        first_iolet = np.where(flags, numbers, np.iinfo(np.int16).max).min(axis=1) if len(flags) else self.iolet
+        self.iolet = (
+            np.where(flags, iolet_indices, -1).max(axis=1).astype(np.int64) if len(flags) else np.zeros(0, np.int64)
+        )
+        first_iolet = np.where(flags, iolet_indices, np.iinfo(np.int16).max).min(axis=1) if len(flags) else self.iolet
         conflicting = np.flatnonzero(first_iolet != self.iolet)
         if len(conflicting):
             coordinates = region.coords[self.row[conflicting[0]]].tolist()

@@ -95,7 +95,7 @@ class MomentLayout(TileLayout):
         """Return the name by which a user chooses the layout."""
         return "moments"
 
-    def _numbers(self) -> int:
+    def _values_per_site(self) -> int:
         return values_per_site(self.store)
 
     def _order(
@@ -152,8 +152,8 @@ class MomentLayout(TileLayout):
         items = self._tile_rows(coords) * self.volume + self._lane(coords)
         for peer in np.unique(region.owner[remote]):
             from_peer = region.owner[remote] == peer
-            number = np.arange(self.numbers)[:, None]
-            keys = remote[from_peer] * self.numbers + number
+            number = np.arange(self.values_per_site)[:, None]
+            keys = remote[from_peer] * self.values_per_site + number
             slots = self._slot(number, items[from_peer])
             requests[int(peer)] = [(keys.reshape(-1), slots.reshape(-1).astype(np.uint32))]
         return requests
@@ -217,7 +217,7 @@ class MomentLayout(TileLayout):
         width, first = widths[group], group_starts[group]
         tile, lane = np.divmod(item, self.volume)
         offset = first * self.volume + lane * width + number - first
-        return np.asarray(tile * (self.numbers * self.volume) + offset)
+        return np.asarray(tile * (self.values_per_site * self.volume) + offset)
 
     def _stored(self, phase: int, number: int) -> npt.NDArray[Any]:
         """Return the stored value `number` of each owned site, (n_owned,), in the storage precision."""
@@ -231,7 +231,7 @@ class MomentLayout(TileLayout):
         The next phase must be 0.
         """
         tile, lane = np.divmod(self.item, self.volume)
-        tile *= self.numbers * self.volume
+        tile *= self.values_per_site * self.volume
         first = 0
         for width in GROUPS[self.store]:
             slots = (tile + (first * self.volume + lane * width)).astype(np.uint32)

@@ -279,7 +279,7 @@ class FlowSolver(SolverBase):
         circuits = self.iolets.windkessels.state() if self.iolets.windkessels is not None else {}
         state = site_state(self, arrays, self.step, {IOLETS + name: value for name, value in circuits.items()})
         mass = self._walls.mass
-        return state if mass is None else replace(state, numbers={WALL_MASS: mass.state()})
+        return state if mass is None else replace(state, replicated={WALL_MASS: mass.state()})
 
     @property
     def keys(self) -> Mapping[str, npt.NDArray[np.int64]]:
@@ -312,7 +312,7 @@ class FlowSolver(SolverBase):
             }
             self.iolets.windkessels.load_state(circuits)
         if self._walls.mass is not None:
-            self._walls.mass.set_state(state.numbers.get(WALL_MASS))
+            self._walls.mass.set_state(state.replicated.get(WALL_MASS))
         self.populations.set_state(arrays)
         if self._physics.has_rates:
             self._physics.set_even_rates(arrays["relaxation"])

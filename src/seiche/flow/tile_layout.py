@@ -37,9 +37,9 @@ def check_periods(sites: SiteSet, name: str, edge: int) -> None:
 
 
 class TileLayout(Layout):
-    """Sites in tiles of `edge`^3 points (edge 4 or 8), with `numbers` stored values per site."""
+    """Sites in tiles of `edge`^3 points (edge 4 or 8), with `values_per_site` stored values per site."""
 
-    numbers: int
+    values_per_site: int
 
     def __init__(self, backend: Backend, world: World, region: Region, store: str, *, edge: int) -> None:
         """Number the tiles, build the wall masks and the table, and allocate.
@@ -47,7 +47,7 @@ class TileLayout(Layout):
         May raise CaseError, see `check_periods`.
         """
         super().__init__(backend, store, region.velocity_set)
-        self.numbers = self._numbers()
+        self.values_per_site = self._values_per_site()
         self.edge, self.volume = edge, edge**3
         check_periods(region.sites, self.name, edge)
         self._number_tiles(region)
@@ -55,11 +55,11 @@ class TileLayout(Layout):
         self.item = self._tile_rows(region.coords) * self.volume + self._lane(region.coords)
         walls, wall_rows = self._walls(region)
         tiles = len(self._keys)
-        check_slots(tiles * self.numbers * self.volume)
-        first_slots = self._neighbours * (self.numbers * self.volume)
+        check_slots(tiles * self.values_per_site * self.volume)
+        first_slots = self._neighbours * (self.values_per_site * self.volume)
         table = np.concatenate([first_slots, wall_rows[:, None]], axis=1).astype(np.uint32)
         self._table, self._walls_array = backend.upload(table), backend.upload(walls)
-        self.arrays = [backend.zeros(tiles * self.numbers * self.volume, store) for _ in range(2)]
+        self.arrays = [backend.zeros(tiles * self.values_per_site * self.volume, store) for _ in range(2)]
         self.plan = build_plan(world, merged(self._requests(region)), lambda keys: self._locate(region, keys))
         self._table_bytes = int(table.nbytes + walls.nbytes)
 
@@ -68,7 +68,7 @@ class TileLayout(Layout):
         """Return the name by which a user chooses the layout."""
         return f"tiles-{self.edge}"
 
-    def _numbers(self) -> int:
+    def _values_per_site(self) -> int:
         return self.velocity_set.Q
 
     def _order(
@@ -172,10 +172,10 @@ class TileLayout(Layout):
         return requests
 
     def _slot(self, q: int | npt.NDArray[np.int64], item: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        return (item // self.volume * self.numbers + q) * self.volume + item % self.volume
+        return (item // self.volume * self.values_per_site + q) * self.volume + item % self.volume
 
     def _locate(self, region: Region, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
-        site, q = np.divmod(keys, self.numbers)
+        site, q = np.divmod(keys, self.values_per_site)
         return self._slot(q, self.item[region.rows_of(site)]).astype(np.uint32)
 
     def kernel_name(self, phase: int) -> str:

@@ -134,10 +134,10 @@ class BackgroundWriter:
         progress = self._world.allgather((stored, committed))
         stored, complete = min(number for number, _ in progress), progress[0][1]
         if stored > self._sent:
-            numbers = range(self._sent, stored)
-            gathered = self._world.gather([self._results.pop(number) for number in numbers])
+            job_numbers = range(self._sent, stored)
+            gathered = self._world.gather([self._results.pop(number) for number in job_numbers])
             if gathered is not None:
-                for number, *results in zip(numbers, *gathered, strict=True):
+                for number, *results in zip(job_numbers, *gathered, strict=True):
                     self._queue_commit(self._jobs[number - self._finished], results)
             self._sent = stored
         while self._finished < complete:

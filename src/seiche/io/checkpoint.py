@@ -85,9 +85,9 @@ def create_checkpoint_job(
     with all_or_none(world):
         merged = _attributes_of(state, attributes)
         sets = [_set_layout(name, rows) for name, rows in state.rows.items()]
-        numbers = [_layout(name, values, values.shape, 1) for name, values in state.numbers.items()]
+        replicated = [_layout(name, values, values.shape, 1) for name, values in state.replicated.items()]
         counts = [len(rows.keys) for rows in state.rows.values()]
-    declared = world.allgather((counts, sets, numbers))
+    declared = world.allgather((counts, sets, replicated))
     with all_or_none(world):
         if any(entry[1:] != declared[0][1:] for entry in declared):
             raise ValueError("the arrays differ between ranks")
@@ -98,7 +98,7 @@ def create_checkpoint_job(
             part_path(Path(path)).write_bytes(b"")
     file = ParallelFile(part_path(Path(path)), world, Path(path))
     first = [sum(entry[0][k] for entry in declared[: world.rank]) for k in range(len(sets))]
-    layout_of_file = assign_offsets(sets, numbers)
+    layout_of_file = assign_offsets(sets, replicated)
     return _CheckpointJob(Path(path), world, file, int(state.step), merged, *layout_of_file, first, state, on_finish)
 
 
@@ -112,7 +112,7 @@ class _CheckpointJob(Job):
     step: int
     attributes: dict[str, Attribute]
     sets: tuple[RowSetLayout, ...]
-    numbers: tuple[ArrayLayout, ...]
+    replicated: tuple[ArrayLayout, ...]
     end: int
     first: list[int]
     state: State | None
@@ -123,9 +123,9 @@ class _CheckpointJob(Job):
         assert self.state is not None
         layouts, rows = zip(self.sets, self.first, strict=True), self.state.rows
         tables = [_write_rows(self.file, layout, rows[layout.name], first) for layout, first in layouts]
-        arrays = self.state.numbers
-        replicated = self.numbers if self.world.rank == 0 else ()
-        checksums = [_write(self.file, layout, layout.offset, arrays[layout.name]) for layout in replicated]
+        arrays = self.state.replicated
+        stored_arrays = self.replicated if self.world.rank == 0 else ()
+        checksums = [_write(self.file, layout, layout.offset, arrays[layout.name]) for layout in stored_arrays]
         self.file.sync()
         self.state = None
         return tables, checksums
@@ -133,7 +133,7 @@ class _CheckpointJob(Job):
     def commit(self, stored: list[tuple[list[list[tuple[int, ...]]], list[int]]]) -> None:
         by_set = zip(*(tables for tables, _ in stored), strict=True)
         sets = list(zip(self.sets, ([*chain.from_iterable(tables)] for tables in by_set), strict=True))
-        footer = footer_of(self.step, self.attributes, sets, list(zip(self.numbers, stored[0][1], strict=True)))
+        footer = footer_of(self.step, self.attributes, sets, list(zip(self.replicated, stored[0][1], strict=True)))
         self.file.write(self.end, np.frombuffer(footer, np.uint8))
         head = PREAMBLE.pack(MAGIC, VERSION, zlib.crc32(footer), self.end, len(footer))
         head += struct.pack("<I", zlib.crc32(head))

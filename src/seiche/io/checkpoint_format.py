@@ -93,36 +93,38 @@ class CheckpointHeader:
         step: number of steps done.
         attributes: single numbers and texts, by name.
         rows: row sets by name.
-        numbers: replicated arrays, by name.
-        checksums: CRC-32 of each of the `numbers`.
+        replicated: layouts of the replicated arrays, by name.
+        checksums: CRC-32 of each replicated array, by name.
         version: version of the format; in version 1 the name of the only row set is meaningless.
     """
 
     step: int
     attributes: dict[str, Attribute]
     rows: dict[str, RowSetLayout]
-    numbers: dict[str, ArrayLayout]
+    replicated: dict[str, ArrayLayout]
     checksums: dict[str, int]
     version: int = VERSION
 
 
 def assign_offsets(
-    sets: Iterable[RowSetLayout], numbers: Iterable[ArrayLayout]
+    sets: Iterable[RowSetLayout], replicated: Iterable[ArrayLayout]
 ) -> tuple[tuple[RowSetLayout, ...], tuple[ArrayLayout, ...], int]:
     """Assign consecutive offsets to the arrays and return their end; offsets are never read from a file."""
     offset = PREAMBLE_BYTES
 
-    def place(layout: ArrayLayout, count: int) -> ArrayLayout:
+    def with_offset(layout: ArrayLayout, count: int) -> ArrayLayout:
         nonlocal offset
-        placed = replace(layout, offset=offset)
+        positioned = replace(layout, offset=offset)
         offset += count * layout.row_bytes
-        return placed
+        return positioned
 
     rows = tuple(
-        replace(item, keys=place(item.keys, item.total), arrays=tuple(place(a, item.total) for a in item.arrays))
+        replace(
+            item, keys=with_offset(item.keys, item.total), arrays=tuple(with_offset(a, item.total) for a in item.arrays)
+        )
         for item in sets
     )
-    return rows, tuple(place(array, 1) for array in numbers), offset
+    return rows, tuple(with_offset(array, 1) for array in replicated), offset
 
 
 def check_array(layout: ArrayLayout, count: int) -> None:
@@ -172,7 +174,7 @@ def _parse_footer(content: Any, version: int, offset: int) -> CheckpointHeader:
         content = _from_version_1(content)
     sets = [(item, _count(item["total"])) for item in content["sets"]]
     row_sets = [RowSetLayout(_text(item["name"]), total, _layouts(item["arrays"], total)) for item, total in sets]
-    rows, numbers, end = assign_offsets(row_sets, _layouts(content["numbers"], 1))
+    rows, replicated, end = assign_offsets(row_sets, _layouts(content["numbers"], 1))
     if end != offset:
         raise ValueError(f"the arrays end at byte {end}, the footer begins at {offset}")
     tables = [
@@ -186,7 +188,7 @@ def _parse_footer(content: Any, version: int, offset: int) -> CheckpointHeader:
     if not all(isinstance(value, str | float | int) for value in attributes.values()):
         raise ValueError("an attribute is neither text nor number")
     checksums = {item["name"]: _count(item["checksum"]) for item in content["numbers"]}
-    arrays = {layout.name: layout for layout in numbers}
+    arrays = {layout.name: layout for layout in replicated}
     return CheckpointHeader(_count(content["step"]), attributes, by_name, arrays, checksums, version)
 
 
@@ -231,15 +233,15 @@ def footer_of(
     step: int,
     attributes: dict[str, Attribute],
     sets: Sequence[tuple[RowSetLayout, list[tuple[int, ...]]]],
-    numbers: Sequence[tuple[ArrayLayout, int]],
+    replicated: Sequence[tuple[ArrayLayout, int]],
 ) -> bytes:
-    """Return the footer: `sets` with the table of their chunks, `numbers` with their checksums."""
+    """Return the footer: `sets` with the table of their chunks, the `replicated` arrays with their checksums."""
     rows = []
     for layout, table in sets:
         arrays = [array.description() for array in layout.arrays]
         rows.append({"name": layout.name, "total": layout.total, "arrays": arrays, "chunks": table})
-    replicated = [{**layout.description(), "checksum": checksum} for layout, checksum in numbers]
-    return json.dumps({"step": step, "attributes": attributes, "sets": rows, "numbers": replicated}).encode()
+    entries = [{**layout.description(), "checksum": checksum} for layout, checksum in replicated]
+    return json.dumps({"step": step, "attributes": attributes, "sets": rows, "numbers": entries}).encode()
 
 
 def _count(value: Any) -> int:

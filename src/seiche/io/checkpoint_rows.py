@@ -31,7 +31,7 @@ Keys = npt.NDArray[np.int64] | RowSelection
 def read_numbers(path: Path, file: BufferedReader, header: CheckpointHeader) -> dict[str, npt.NDArray[Any]]:
     """Return the replicated arrays; FormatError for a damaged one."""
     arrays = {}
-    for name, layout in header.numbers.items():
+    for name, layout in header.replicated.items():
         arrays[name] = np.empty(layout.shape, layout.dtype)
         if not _read_into(arrays[name], file, layout.offset, header.checksums[name]):
             raise FormatError(path, f"array {name!r}", _DAMAGED)

@@ -53,23 +53,23 @@ class State:
     Attributes:
         step: number of steps done.
         rows: row sets by the name of their items; every rank has its owned rows.
-        numbers: arrays that are the same on every rank, by name.
+        replicated: arrays that are the same on every rank, by name.
         attributes: single numbers and texts that are the same on every rank, by name.
     """
 
     step: int
     rows: Mapping[str, RowSet]
-    numbers: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    replicated: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
 
     def __contains__(self, name: object) -> bool:
         """Return whether there is an array `name`."""
-        return name in self.numbers or any(name in rows.arrays for rows in self.rows.values())
+        return name in self.replicated or any(name in rows.arrays for rows in self.rows.values())
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         """Return the array `name`: a replicated one, or the rows of this rank."""
-        if name in self.numbers:
-            return self.numbers[name]
+        if name in self.replicated:
+            return self.replicated[name]
         return np.asarray(next(rows.arrays[name][:] for rows in self.rows.values() if name in rows.arrays))
 
     def joined(self, other: State) -> State:
@@ -79,4 +79,4 @@ class State:
             own_rows = rows.get(name)
             arrays = other_rows.arrays if own_rows is None else {**own_rows.arrays, **other_rows.arrays}
             rows[name] = replace(other_rows, arrays=arrays)
-        return State(self.step, rows, {**self.numbers, **other.numbers}, {**self.attributes, **other.attributes})
+        return State(self.step, rows, {**self.replicated, **other.replicated}, {**self.attributes, **other.attributes})

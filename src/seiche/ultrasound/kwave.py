@@ -264,10 +264,10 @@ def _one_per_axis(name: str, value: Any, dimensions: int) -> tuple[float, ...]:
     """Return one number per axis; the last one applies to all further axes."""
     if isinstance(value, str):
         raise CaseError(f"{name}: {value!r} is not a number, a tuple of numbers or 'auto' (pml_size)")
-    numbers = tuple(float(number) for number in np.atleast_1d(np.asarray(value, np.float64)))
-    if not 1 <= len(numbers) <= dimensions:
-        raise CaseError(f"{name}: {len(numbers)} numbers for {dimensions} axes")
-    return numbers + (numbers[-1],) * (dimensions - len(numbers))
+    values = tuple(float(number) for number in np.atleast_1d(np.asarray(value, np.float64)))
+    if not 1 <= len(values) <= dimensions:
+        raise CaseError(f"{name}: {len(values)} numbers for {dimensions} axes")
+    return values + (values[-1],) * (dimensions - len(values))
 
 
 def _auto_sizes(shape: tuple[int, ...]) -> tuple[float, ...]:

@@ -37,7 +37,7 @@ class RegularGrid:
         `fields` is (elements, fields, nodes); nodes count along x first.
         """
         count, chunk = int(np.prod(self.shape)), max(1, _CHUNK // int(np.prod(fields.shape[1:])))
-        numbers, values = [np.zeros(0, np.int64)], [np.zeros((0, fields.shape[1]))]
+        indices, values = [np.zeros(0, np.int64)], [np.zeros((0, fields.shape[1]))]
         for first in range(0, count, chunk):
             flat = np.arange(first, min(first + chunk, count), dtype=np.int64)
             rows = np.unravel_index(flat, self.shape)
@@ -45,9 +45,9 @@ class RegularGrid:
             elements, local = self._mesh.locate(points)
             is_owned = elements >= 0
             if is_owned.any():
-                numbers.append(flat[is_owned])
+                indices.append(flat[is_owned])
                 values.append(self._interpolated(fields[elements[is_owned]], local[is_owned]))
-        return np.concatenate(numbers), np.concatenate(values)
+        return np.concatenate(indices), np.concatenate(values)
 
     def _interpolated(self, fields: Floats, local: Floats) -> Floats:
         """Return the values (points, fields) of the elements' fields (points, fields, nodes) at local places."""
@@ -64,8 +64,8 @@ class RegularGrid:
         def whole() -> Floats:
             assert parts is not None
             result = np.full((int(np.prod(self.shape)), fields.shape[1]), np.nan)
-            for numbers, values in parts:
-                result[numbers] = values
+            for indices, values in parts:
+                result[indices] = values
             return np.ascontiguousarray(result.T).reshape(-1, *self.shape)
 
         return np.asarray(shared_from_root(world, whole))

@@ -41,10 +41,10 @@ def state_of(step: int, mesh: Mesh, unknowns: Sequence[str], values: npt.NDArray
         arrays[PEAK] = rows[order]
     if parts.memory is not None:
         arrays[MEMORY] = np.ascontiguousarray(parts.memory.state()[order])
-    numbers = {SAMPLES: parts.receivers.samples()} if parts.receivers is not None else {}
+    replicated = {SAMPLES: parts.receivers.samples()} if parts.receivers is not None else {}
     if parts.sources is not None and len(record := parts.sources.record()):
-        numbers[AMPLITUDES] = record
-    return State(step, {ELEMENTS: RowSet(keys_of(mesh), mesh.total, arrays)}, numbers)
+        replicated[AMPLITUDES] = record
+    return State(step, {ELEMENTS: RowSet(keys_of(mesh), mesh.total, arrays)}, replicated)
 
 
 def values_of(state: State, mesh: Mesh, unknowns: Sequence[str], nodes: int) -> npt.NDArray[Any]:

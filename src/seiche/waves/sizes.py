@@ -48,10 +48,10 @@ def elements_per_wavelength(nodes: int, error: float) -> float:
         raise CaseError(f"refinement by wavelength: {nodes} nodes per direction, expected 2 to 10")
     if not 1e-5 <= error <= 0.1:
         raise CaseError(f"refinement by wavelength: error {error:g} per wavelength must be between 1e-5 and 0.1")
-    numbers = np.log(ELEMENTS_PER_WAVELENGTH[nodes])
+    log_elements = np.log(ELEMENTS_PER_WAVELENGTH[nodes])
     decade = -np.log10(error) - 2.0
     piece = 0 if decade < 1.0 else 1
-    return float(np.exp(numbers[piece] + (decade - piece) * (numbers[piece + 1] - numbers[piece])))
+    return float(np.exp(log_elements[piece] + (decade - piece) * (log_elements[piece + 1] - log_elements[piece])))
 
 
 class SizeField:

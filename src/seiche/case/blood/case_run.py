@@ -237,10 +237,10 @@ def cells_of(state: State, solver: FlowSolver) -> dict[str, Any]:
             "--restart: the checkpoint contains no cells, but the case does; use a checkpoint of a blood case"
         )
     note = json.loads(str(state.attributes[_CELLS]))
-    if _CELLS in state.numbers:
-        return {"numbers": state.numbers[_CELLS], "note": note}
+    if _CELLS in state.replicated:
+        return {"values": state.replicated[_CELLS], "note": note}
     # Checkpoints of version 1 store the cells as rows of the sites.
     by_rank = solver.world.allgather((solver.owned, state.rows[SITES].arrays[_CELLS][:]))
     rows = np.concatenate([values for _, values in by_rank])
     order = np.argsort(np.concatenate([sites for sites, _ in by_rank]), kind="stable")
-    return {"numbers": rows[order].reshape(-1), "note": note}
+    return {"values": rows[order].reshape(-1), "note": note}

@@ -69,7 +69,7 @@ def ellipsoids(vertices: Floats, faces: Integers) -> tuple[Floats, Floats]:
 def _on_root(run: BloodRun, populations: list[Population]) -> LabelledParts:
     spacing, units = run.setup.units.spacing, run.setup.units
     surfaces = surfaces_of(run, populations, 0.0)
-    numbers, kinds, velocities = [], [], []
+    ids, kinds, velocities = [], [], []
     centers, axes, areas, volumes = [], [], [], []
     first = 0
     for cell, population in zip(run.cells.types, populations, strict=True):
@@ -82,7 +82,7 @@ def _on_root(run: BloodRun, populations: list[Population]) -> LabelledParts:
         axes.append(semi_axes)
         areas.append(area * spacing**2)
         volumes.append(volume * spacing**3)
-        numbers.append(population.ids)
+        ids.append(population.ids)
         kinds += [cell.name] * count
         velocities.append(population.velocity.mean(axis=1))
     semi = np.concatenate(axes)
@@ -102,7 +102,7 @@ def _on_root(run: BloodRun, populations: list[Population]) -> LabelledParts:
     }
     coordinates = {
         "component": texts("xyz", "component"),
-        "cell": Labelled(np.concatenate(numbers), ("cell",), "1"),
+        "cell": Labelled(np.concatenate(ids), ("cell",), "1"),
         "cell_type": texts(kinds, "cell"),
         "triangle_cell": Labelled(surfaces.on_faces["cell"], ("triangle",), "1"),
     }
@@ -127,5 +127,5 @@ def _add_records(statistics: CellStatistics, arrays: dict[str, Labelled], coordi
     coordinates["cell_time"] = Labelled(np.array(statistics.times), ("cell_time",), "s")
     arrays["hematocrit"] = Labelled(np.array(statistics.hematocrits), ("cell_time",), "1")
     for name, values in statistics.open_series.items():
-        numbers = np.array([np.nan if value is None else value for value in values], np.float64)
-        arrays[name] = Labelled(numbers, ("cell_time",), "m^3" if name.endswith("_m3") else "1")
+        series = np.array([np.nan if value is None else value for value in values], np.float64)
+        arrays[name] = Labelled(series, ("cell_time",), "m^3" if name.endswith("_m3") else "1")

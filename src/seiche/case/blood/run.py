@@ -101,7 +101,7 @@ class BloodRun:
             if state is None:
                 populations = self.openings.initial_cells(populations)
             else:
-                self.openings.load_state(state["numbers"][self._cell_value_count :], state["note"]["openings"])
+                self.openings.load_state(state["values"][self._cell_value_count :], state["note"]["openings"])
             removed, entered = self.statistics.removed, self.statistics.entered
             removed.update({plane.name: removed.get(plane.name, 0) for plane in vessel.sites.iolets})
             entered.update({plane.name: entered.get(plane.name, 0) for plane in vessel.inlets})
@@ -219,7 +219,7 @@ class BloodRun:
 
     def _restored(self, state: dict[str, Any]) -> list[Population]:
         """Return the cells stored in `state`, and restore the statistics."""
-        note, stored = state["note"], state["numbers"]
+        note, stored = state["note"], state["values"]
         expected = [(kind.name, len(kind.mesh.vertices)) for kind in self.cells.types]
         if list(zip(note["types"], note["vertices"], strict=True)) != expected:
             raise CaseError(f"--restart: the types of cells in the checkpoint differ from those of {self.setup.source}")

@@ -108,10 +108,10 @@ def check_packable(setup: BloodSetup, cells: CellsSetup, plans: Mapping[str, Tub
 
 def missing_types(setup: BloodSetup, counts: Mapping[str, Sequence[int]]) -> Iterator[str]:
     """Yield one line for each cell type missing from a reservoir; `counts` (types,) are numbers of cells by inlet."""
-    for name, numbers in counts.items():
-        for table, number in zip(setup.case.cells, numbers, strict=True):
+    for name, type_counts in counts.items():
+        for table, number in zip(setup.case.cells, type_counts, strict=True):
             if table.share > 0 and number < 1:
                 yield (
-                    f'reservoir of iolet["{name}"]: none of its {sum(numbers)} cells is a "{table.name}", whose '
+                    f'reservoir of iolet["{name}"]: none of its {sum(type_counts)} cells is a "{table.name}", whose '
                     f"share is {table.share:g}, so none enters; use a larger reservoir.length or share"
                 )

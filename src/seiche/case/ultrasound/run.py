@@ -77,8 +77,10 @@ class UltrasoundCaseRun(CaseRun):
     def controls(self) -> Mapping[str, Control]:
         """Return the amplitude factors of the signals, by the number of the first source of each."""
         return {
-            f"sources.{numbers[0]}.amplitude": Control(1.0, partial(self.solver.sources.scale, f"source.emitters[{k}]"))
-            for k, numbers in enumerate(signals_of(self.setup.case))
+            f"sources.{source_indices[0]}.amplitude": Control(
+                1.0, partial(self.solver.sources.scale, f"source.emitters[{k}]")
+            )
+            for k, source_indices in enumerate(signals_of(self.setup.case))
         }
 
     def arrays(self) -> Mapping[str, npt.NDArray[Any]]:

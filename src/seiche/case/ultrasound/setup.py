@@ -210,13 +210,13 @@ def _source(case: UltrasoundCase, grid: Grid, folder: Path) -> Source:
             values = source.field(f"source[{number}]", grid, folder)
             pressure = values if pressure is None else pressure + values
     emitters = []
-    for numbers in signals_of(case):
-        tones = {number: cast(Signal, case.source[number]) for number in numbers}
+    for source_indices in signals_of(case):
+        tones = {number: cast(Signal, case.source[number]) for number in source_indices}
         strongest = max(tone.amplitude for tone in tones.values())
         emitters.append(
             Emitter(
                 [shape_of(tone, grid, f"source[{number}]") for number, tone in tones.items()],
-                strongest * signal_of(tones[numbers[0]], grid),
+                strongest * signal_of(tones[source_indices[0]], grid),
                 delays=[tone.delay for tone in tones.values()],
                 apodisation=[tone.amplitude / strongest for tone in tones.values()],
             )

@@ -189,14 +189,14 @@ def _sources(case: UltrasoundCase, grid: Grid, speed: float) -> tuple[tuple[Mask
     if not case.source:
         raise CaseError("source: has neither p0 nor a signal p, ux, uy or uz")
     sources, delayed_samples = [], 0
-    for emitter, numbers in enumerate(signals_of(case)):
-        tones = {number: cast(Signal, case.source[number]) for number in numbers}
+    for emitter, source_indices in enumerate(signals_of(case)):
+        tones = {number: cast(Signal, case.source[number]) for number in source_indices}
         shapes = [shape_of(tone, grid, f"source[{number}]") for number, tone in tones.items()]
         name = f"source.emitters[{emitter}]"
         count = sum(points_of(shape, grid, name) for shape in shapes)
         strongest = max(tone.amplitude for tone in tones.values())
         scale = 2 * grid.dt / (len(grid.shape) * speed * min(grid.spacings))
-        samples = scale * strongest * signal_of(tones[numbers[0]], grid)
+        samples = scale * strongest * signal_of(tones[source_indices[0]], grid)
         points = np.broadcast_to(np.zeros(1, np.int64), (count,))
         if np.ptp([tone.delay for tone in tones.values()]) > 0:
             max_delay = max(tone.delay for tone in tones.values()) / grid.dt

@@ -58,13 +58,13 @@ def unit_of(name: str) -> str:
 
 
 def _at_nodes(solver: WaveSolver, fields: Fields, axes: str) -> LabelledParts:
-    world, numbers = solver.world, solver.mesh.number
-    positions = in_order(world, numbers, solver.positions)
+    world, indices = solver.world, solver.mesh.number
+    positions = in_order(world, indices, solver.positions)
     coordinates = {axis: Labelled(positions[..., k], _NODES, "m") for k, axis in enumerate(axes)}
     arrays = {}
     for name, values in fields.items():
         dims = _NODES if values.ndim == 2 else ("element", "component", "node")
-        arrays[name] = Labelled(in_order(world, numbers, values), dims, unit_of(name))
+        arrays[name] = Labelled(in_order(world, indices, values), dims, unit_of(name))
     return arrays, coordinates
 
 

@@ -192,8 +192,8 @@ class Seismograms(Final):
 
     def _write(self, samples: npt.NDArray[np.float64]) -> list[Path]:
         setup, solver, every = self._setup, self._solver, self._receivers.every
-        numbers = self._receivers.first + 1 + np.arange(len(samples), dtype=np.float64)
-        times: npt.NDArray[np.float64] = solver.dt * every * numbers
+        sample_indices = self._receivers.first + 1 + np.arange(len(samples), dtype=np.float64)
+        times: npt.NDArray[np.float64] = solver.dt * every * sample_indices
         with replacing(self.path) as temporary, h5py.File(temporary, "w", locking=False) as file:
             mark_file(file)
             file.attrs["title"] = setup.title

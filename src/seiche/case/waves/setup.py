@@ -222,9 +222,9 @@ class WaveSetup(Setup):
     def _deltas(self) -> Iterator[str]:
         """Yield notes on sources represented as deltas."""
         for reason in dict.fromkeys(self.deltas.values()):
-            numbers = [number for number, other in self.deltas.items() if other == reason]
-            more = f" (and {len(numbers) - 1} more)" if len(numbers) > 1 else ""
-            yield f"source[{numbers[0]}]{more} {reason}, so it is a delta, whose waves are inexact near it"
+            indices = [number for number, other in self.deltas.items() if other == reason]
+            more = f" (and {len(indices) - 1} more)" if len(indices) > 1 else ""
+            yield f"source[{indices[0]}]{more} {reason}, so it is a delta, whose waves are inexact near it"
 
     def distance(self, number: int) -> float:
         """Return the distance of a source from the nearest receiver, in elements at the source; infinity if none."""

@@ -10,7 +10,7 @@ from seiche.backend import Backend
 from seiche.domain.rank_locations import rank_locations
 from seiche.domain.world import World
 from seiche.errors import TransportError
-from seiche.halo.transports.base import MAX_IN_FLIGHT, Ints, Transport
+from seiche.halo.transports.base import MAX_IN_FLIGHT, Integers, Transport
 from seiche.halo.transports.device_mpi import DeviceMpiTransport
 from seiche.halo.transports.emulated import EmulatedTransport, is_emulated
 from seiche.halo.transports.host import HostTransport
@@ -34,7 +34,7 @@ _TRANSPORTS: dict[str, type[Transport]] = {
 
 
 def open_transport(
-    name: TransportName, backend: Backend, world: World, *, peers: Ints, sent: Ints, received: Ints
+    name: TransportName, backend: Backend, world: World, *, peers: Integers, sent: Integers, received: Integers
 ) -> Transport:
     """Open the transport `name` for messages of `sent` and `received` bytes (collective).
 

@@ -12,43 +12,43 @@ from seiche.backend import Array, Backend
 from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
 
-#: Peers (ranks), or sizes of their messages in bytes.
-Ints: TypeAlias = tuple[int, ...]
+#: Ranks, message sizes in bytes, or addresses.
+Integers: TypeAlias = tuple[int, ...]
 
-#: Exchanges of one direction that may be in flight: one message can be written while the previous one is read.
+#: Maximum number of exchanges of one direction in flight: one message can be written while the previous one is read.
 MAX_IN_FLIGHT = 2
 
 
 class Transport(ABC):
-    """Moves one message to and one from every peer, repeatedly, in one direction of a plan.
+    """Repeated exchange of one message with every peer, in one direction of a plan.
 
-    The transport owns the buffers; the exchange launches the kernels that fill and empty them. Exchanges use the
-    `slots` of a transport in turn. One exchange with `slot` consists of:
+    The transport owns the buffers; the halo exchange launches the kernels that pack and unpack messages. Successive
+    exchanges use the `slots` of a transport in turn. An exchange that uses `slot` has these steps:
 
-    1. `acquire(slot)`: later work of the current stream may write `outgoing[slot]`;
-    2. the exchange launches its pack kernels in the current stream;
-    3. `send(slot)`: sends the packed messages in stream order and returns immediately;
-    4. other work of the caller; steps 1-3 of the next slot may also take place here;
-    5. `receive(slot)`: later work of the current stream can read the messages in `incoming[slot]`;
-    6. the exchange launches its unpack kernels in the current stream;
-    7. `release(slot)`: later messages may overwrite `incoming[slot]` after the work launched so far.
+    1. `acquire(slot)`: subsequent work in the current stream may write `outgoing[slot]`;
+    2. the pack kernels are launched in the current stream;
+    3. `send(slot)`: the packed messages are sent in stream order; the call returns immediately;
+    4. other work may be launched, including steps 1-3 of the next slot;
+    5. `receive(slot)`: subsequent work in the current stream may read the messages in `incoming[slot]`;
+    6. the unpack kernels are launched in the current stream;
+    7. `release(slot)`: subsequent messages may overwrite `incoming[slot]` after the work launched so far.
 
-    `outgoing[slot][k]` and `incoming[slot][k]` are the device addresses of the messages to and from peer number k. The
-    exchange uses one launch for adjacent messages. Empty messages are not sent.
+    `outgoing[slot][k]` and `incoming[slot][k]` are the device addresses of the messages to and from the k-th peer.
+    Messages at consecutive addresses are packed by one launch. Empty messages are not sent.
 
-    `capturable`: steps 1-7 are device work only. They can then be captured in a graph and replayed without host calls.
-    A graph contains a multiple of `slots` exchanges.
+    If `capturable`, steps 1-7 consist of device work only, so that they can be captured in a CUDA graph and replayed
+    without host calls. The number of exchanges in a graph is a multiple of `slots`.
 
     The transports:
 
-    - `local`: the peer is this rank; `incoming` is `outgoing`; no transfer. Capturable.
+    - `local`: the only peer is this rank, and `incoming` is `outgoing`, without a transfer. Capturable.
     - `host`: `send` copies to pinned memory on a separate stream; `receive` waits for that copy, exchanges by MPI and
       copies back. Not capturable.
     - `peer`: `outgoing[slot][k]` is mapped memory of the neighbour, so the pack kernel writes the message to its
       destination. `send` launches the kernel that increments the neighbour's counter, `receive` the kernel that waits
       for the counter of this rank. Capturable.
     - `nccl`: device buffers; `send` queues one group of sends and receives on a separate stream after an event,
-      `receive` makes the current stream wait for it. Capturable.
+      `receive` makes the current stream wait for them. Capturable.
     - `device_mpi`: device buffers; `send` waits for the pack kernels and starts persistent requests, `receive`
       completes them. Not capturable.
     """
@@ -56,16 +56,16 @@ class Transport(ABC):
     name: str = ""
     capturable: bool = False
     slots: int = MAX_IN_FLIGHT
-    outgoing: tuple[Ints, ...]
-    incoming: tuple[Ints, ...]
+    outgoing: tuple[Integers, ...]
+    incoming: tuple[Integers, ...]
 
-    def __init__(self, backend: Backend, world: World, peers: Ints, sent: Ints, received: Ints) -> None:
-        """Check that all peers exist and expect the same messages (collective).
+    def __init__(self, backend: Backend, world: World, peers: Integers, sent: Integers, received: Integers) -> None:
+        """Check that all peers exist and that message sizes agree on both sides (collective).
 
         Args:
-            backend: the device whose kernels fill and empty the buffers.
+            backend: the device whose kernels pack and unpack the messages.
             world: the ranks.
-            peers: ranks, ascending.
+            peers: ranks to communicate with, in ascending order.
             sent: bytes of the message to each peer.
             received: bytes of the message from each peer.
 
@@ -88,15 +88,15 @@ class Transport(ABC):
         outgoing, expected = np.zeros((2, self.world.size), np.int64)
         for peer, sent, received in zip(self.peers, self.sent, self.received, strict=True):
             outgoing[peer], expected[peer] = sent, received
-        arriving = outgoing.copy()
+        announced = outgoing.copy()
         if self.world.comm is not None:
-            self.world.comm.Alltoall(outgoing, arriving)
-        wrong = np.flatnonzero(arriving != expected)
-        if not len(wrong):
+            self.world.comm.Alltoall(outgoing, announced)
+        inconsistent = np.flatnonzero(announced != expected)
+        if not len(inconsistent):
             return None
-        peer = int(wrong[0])
+        peer = int(inconsistent[0])
         return (
-            f"rank {self.world.rank} expects {expected[peer]} B from rank {peer}, which sends {arriving[peer]} B; "
+            f"rank {self.world.rank} expects {expected[peer]} B from rank {peer}, which sends {announced[peer]} B; "
             "the halo plans are inconsistent"
         )
 
@@ -113,12 +113,12 @@ class Transport(ABC):
         except MPI.Exception as error:
             raise TransportError(f"rank {self.world.rank}, {action}, peers {self.peers}: {error}") from error
 
-    def buffers(self, sizes: Ints) -> list[Array]:
-        """Return device memory for messages of `sizes` bytes, one buffer per slot."""
+    def buffers(self, sizes: Integers) -> list[Array]:
+        """Allocate device buffers for messages of `sizes` bytes, one per slot."""
         return [self.backend.zeros(max(1, sum(sizes)), np.uint8) for _ in range(self.slots)]
 
     def acquire(self, slot: int) -> None:
-        """Allow later work of the current stream to write `outgoing[slot]`."""
+        """Allow subsequent work in the current stream to write `outgoing[slot]`."""
         del slot
 
     @abstractmethod
@@ -127,10 +127,10 @@ class Transport(ABC):
 
     @abstractmethod
     def receive(self, slot: int) -> None:
-        """Make the messages in `incoming[slot]` available to later work of the current stream."""
+        """Make the messages in `incoming[slot]` available to subsequent work in the current stream."""
 
     def release(self, slot: int) -> None:
-        """Allow later messages to overwrite `incoming[slot]` after the work launched so far."""
+        """Allow subsequent messages to overwrite `incoming[slot]` after the work launched so far."""
         del slot
 
     def failure(self) -> str | None:
@@ -142,6 +142,6 @@ class Transport(ABC):
         """Free all resources (collective)."""
 
 
-def message_addresses(address: int, sizes: Ints) -> Ints:
+def message_addresses(address: int, sizes: Integers) -> Integers:
     """Return the addresses of consecutive messages of `sizes` bytes, starting at `address`."""
     return tuple(address + int(end) for end in np.cumsum((0, *sizes))[:-1])

@@ -9,7 +9,7 @@ from typing import Any
 from seiche.backend import Backend
 from seiche.domain.world import World
 from seiche.errors import TransportError
-from seiche.halo.transports.base import Ints, Transport, message_addresses
+from seiche.halo.transports.base import Integers, Transport, message_addresses
 
 
 def accepts_device_addresses() -> bool:
@@ -27,7 +27,7 @@ def accepts_device_addresses() -> bool:
 class DeviceMpiTransport(Transport):
     """Persistent requests on device buffers, or on host memory if the device is the CPU."""
 
-    def __init__(self, backend: Backend, world: World, peers: Ints, sent: Ints, received: Ints) -> None:
+    def __init__(self, backend: Backend, world: World, peers: Integers, sent: Integers, received: Integers) -> None:
         """Allocate buffers and set up the requests (collective).
 
         Raises:
@@ -55,7 +55,7 @@ class DeviceMpiTransport(Transport):
             return "transport 'device_mpi': this MPI does not accept addresses of GPU memory; use 'nccl' or 'host'"
         return super().unreachable()
 
-    def _requests(self, init: Any, addresses: Ints, sizes: Ints, tag: int) -> list[Any]:
+    def _requests(self, init: Any, addresses: Integers, sizes: Integers, tag: int) -> list[Any]:
         buffer = self._mpi.memory.fromaddress if hasattr(self._mpi, "memory") else self._mpi.buffer.fromaddress
         return [
             init([buffer(address, size), self._mpi.BYTE], peer, tag)

@@ -8,7 +8,7 @@ import numpy as np
 from seiche.backend import Backend
 from seiche.backend.planned import Ledger, PlannedBackend
 from seiche.domain.world import World
-from seiche.halo.transports.base import Ints, Transport, message_addresses
+from seiche.halo.transports.base import Integers, Transport, message_addresses
 
 
 def is_emulated(backend: Backend, world: World) -> bool:
@@ -21,7 +21,7 @@ class EmulatedTransport(Transport):
 
     name = "emulated"
 
-    def __init__(self, backend: Backend, world: World, peers: Ints, sent: Ints, received: Ints) -> None:
+    def __init__(self, backend: Backend, world: World, peers: Integers, sent: Integers, received: Integers) -> None:
         """Allocate buffers like every transport (collective).
 
         Raises:

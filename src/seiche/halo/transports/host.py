@@ -16,7 +16,7 @@ import numpy.typing as npt
 from seiche.backend import Backend
 from seiche.domain.world import World
 from seiche.errors import TransportError
-from seiche.halo.transports.base import Ints, Transport, message_addresses
+from seiche.halo.transports.base import Integers, Transport, message_addresses
 
 
 class _Slot:
@@ -36,7 +36,7 @@ class _Slot:
 class HostTransport(Transport):
     """Persistent MPI requests on a separate communicator, with one tag per slot."""
 
-    def __init__(self, backend: Backend, world: World, peers: Ints, sent: Ints, received: Ints) -> None:
+    def __init__(self, backend: Backend, world: World, peers: Integers, sent: Integers, received: Integers) -> None:
         """Allocate buffers and set up the requests (collective).
 
         Raises:
@@ -56,7 +56,7 @@ class HostTransport(Transport):
         self.outgoing = tuple(message_addresses(backend.pointer(slot.device_out), sent) for slot in self._slots)
         self.incoming = tuple(message_addresses(backend.pointer(slot.device_in), received) for slot in self._slots)
 
-    def _requests(self, set_up: Any, buffer: Any, sizes: Ints, tag: int) -> list[Any]:
+    def _requests(self, set_up: Any, buffer: Any, sizes: Integers, tag: int) -> list[Any]:
         requests, begin = [], 0
         for peer, size in zip(self.peers, sizes, strict=True):
             if size:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from seiche.backend import Backend
 from seiche.domain.world import World
-from seiche.halo.transports.base import Ints, Transport, message_addresses
+from seiche.halo.transports.base import Integers, Transport, message_addresses
 
 
 class LocalTransport(Transport):
@@ -13,7 +13,7 @@ class LocalTransport(Transport):
 
     capturable = True
 
-    def __init__(self, backend: Backend, world: World, peers: Ints, sent: Ints, received: Ints) -> None:
+    def __init__(self, backend: Backend, world: World, peers: Integers, sent: Integers, received: Integers) -> None:
         """Allocate the buffers.
 
         Raises:

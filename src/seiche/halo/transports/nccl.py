@@ -8,7 +8,7 @@ from typing import Any
 from seiche.backend import Backend
 from seiche.domain.rank_locations import rank_locations
 from seiche.domain.world import World, raise_together
-from seiche.halo.transports.base import Ints, Transport, message_addresses
+from seiche.halo.transports.base import Integers, Transport, message_addresses
 
 
 def nccl_library() -> Any:
@@ -41,7 +41,7 @@ class NcclTransport(Transport):
 
     capturable = True
 
-    def __init__(self, backend: Backend, world: World, peers: Ints, sent: Ints, received: Ints) -> None:
+    def __init__(self, backend: Backend, world: World, peers: Integers, sent: Integers, received: Integers) -> None:
         """Allocate buffers and join a communicator (collective).
 
         Raises:

@@ -19,7 +19,7 @@ from seiche.backend import Backend
 from seiche.domain.rank_locations import on_different_hosts, rank_locations
 from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
-from seiche.halo.transports.base import MAX_IN_FLIGHT, Ints, Transport, message_addresses
+from seiche.halo.transports.base import MAX_IN_FLIGHT, Integers, Transport, message_addresses
 from seiche.halo.transports.cuda_runtime import IPC_LAZY, MEMCPY_DEFAULT, cuda_runtime
 from seiche.halo.transports.single_copy import NONCE
 from seiche.kernels.registry.halo import halo_await, halo_publish
@@ -37,7 +37,7 @@ class PeerTransport(Transport):
     capturable = True
     slots = 2 * MAX_IN_FLIGHT
 
-    def __init__(self, backend: Backend, world: World, peers: Ints, sent: Ints, received: Ints) -> None:
+    def __init__(self, backend: Backend, world: World, peers: Integers, sent: Integers, received: Integers) -> None:
         """Allocate this rank's memory and map that of the peers (collective).
 
         Raises:
