@@ -19,7 +19,7 @@ ATTRIBUTES = {
 }
 
 
-def put(file: h5py.Group, name: str, value: Any, kind: str) -> None:
+def write_dataset(file: h5py.Group, name: str, value: Any, kind: str) -> None:
     """Write a dataset; a number becomes (1, 1, 1)."""
     array = np.asarray(value, "<f4" if kind == "float" else "<u8")
     dataset = file.create_dataset(name, data=array.reshape(1, 1, 1) if array.ndim == 0 else array)
@@ -59,5 +59,5 @@ def write_input(path: Path, shape: tuple[int, int, int], **changes: Any) -> Path
             file.attrs[name] = np.bytes_(text)
         for name, value in data.items():
             if value is not None:
-                put(file, name, value, "float" if np.asarray(value).dtype.kind == "f" else "long")
+                write_dataset(file, name, value, "float" if np.asarray(value).dtype.kind == "f" else "long")
     return path

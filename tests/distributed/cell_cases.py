@@ -53,7 +53,7 @@ def blood(
     return Blood(solver, cells, contact=contact(cells) if contact is not None else None, **options)
 
 
-def whole(flow: Blood, kind: int) -> dict[str, npt.NDArray[Any]]:
+def gathered_cells(flow: Blood, kind: int) -> dict[str, npt.NDArray[Any]]:
     """Return the state of all cells of a type, of all ranks."""
     memory = flow.relaxed(kind)
     state = {"place": flow.vertices(kind), "velocity": flow.velocities(kind)}
@@ -69,8 +69,8 @@ def without_velocity(state: State) -> State:
 def assert_same(shared: Blood, alone: Blood) -> None:
     """Compare cells, and the fluid of this rank, with a run that one process did alone."""
     for kind in range(len(alone.cells.blocks)):
-        expected = whole(alone, kind)
-        for name, values in whole(shared, kind).items():
+        expected = gathered_cells(alone, kind)
+        for name, values in gathered_cells(shared, kind).items():
             np.testing.assert_array_equal(values, expected[name], err_msg=name)
     np.testing.assert_array_equal(shared.measures(), alone.measures())
     mine = shared.solver.owned

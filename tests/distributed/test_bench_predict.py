@@ -69,7 +69,7 @@ def test_what_stages_took_is_kept_in_the_machine_file_and_predicts_other_cases(
     assert "--keep needs an existing machine file: pass it with --machine" in capsys.readouterr().err
 
 
-def test_what_is_no_example_and_no_earlier_result_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_example_and_no_earlier_result_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(CaseError, match="example 'smoke' is not one of flow, blood, ultrasound, waves"):
         bench_predict.main(names=["smoke"])
     with pytest.raises(CaseError, match="size 'huge' is not one of small, large"):

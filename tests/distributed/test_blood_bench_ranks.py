@@ -22,7 +22,7 @@ def measured(target: str, *more: str) -> None:
     assert main(["bench", "blood", "--weak", *small, "--json", target, *more]) == 0
 
 
-def test_two_ranks_have_twice_the_load_and_the_time_of_messages_is_told(tmp_path: Path) -> None:
+def test_two_ranks_have_twice_the_load_and_the_time_of_messages_is_reported(tmp_path: Path) -> None:
     target = tmp_path / "blood.json"
     output = run_ranks(2, measured, target, timeout=120.0)
     one, two = read_rows(target, BloodRanksRow, "")
@@ -48,7 +48,7 @@ def rejected() -> None:
     assert main(["bench", "blood", "--weak", "--size", "32", "--ranks", "3"]) == 2
 
 
-def test_what_cannot_be_measured_is_told_in_a_line() -> None:
+def test_what_cannot_be_measured_is_reported_in_a_line() -> None:
     output = run_ranks(2, rejected)
     assert "bench blood: several ranks (2) require --weak" in output
     assert "bench blood: cannot use 3 ranks of 2: choose 1 to 2" in output

@@ -27,7 +27,7 @@ def written(tables: dict[str, Any], world: World) -> Path:
     return folder
 
 
-def ran(folder: Path, world: World) -> tuple[Simulation, Simulation]:
+def run_both(folder: Path, world: World) -> tuple[Simulation, Simulation]:
     """Return the case after its run on all ranks, and after one on each alone (collective)."""
     both = load(folder / "case.toml", output=folder / "both", world=world)
     both.run()
@@ -37,7 +37,7 @@ def ran(folder: Path, world: World) -> tuple[Simulation, Simulation]:
 
 
 @pytest.mark.ranks(2)
-def test_a_blood_case_has_the_same_bits_on_two_ranks() -> None:
+def test_a_blood_case_is_bitwise_equal_on_two_ranks() -> None:
     world = World.from_mpi()
     tables = blood_tables()
     tables["geometry"]["shape"] = {"kind": "tube", "radius": "6 um", "length": "12 um", "periodic": True}
@@ -47,7 +47,7 @@ def test_a_blood_case_has_the_same_bits_on_two_ranks() -> None:
     tables["body_force"] = {"force": ["1e6 N/m^3", "0 N/m^3", "0 N/m^3"]}
     tables["output"] = {"cells": {"file": "cells.vtkhdf", "every": 3}, "checkpoint": {"every": 3}, "picture": "a.png"}
     folder = written(tables, world)
-    both, alone = ran(folder, world)
+    both, alone = run_both(folder, world)
     assert both.blood is not None and alone.blood is not None
     assert np.array_equal(both.blood.state()[0], alone.blood.state()[0])
     if world.rank == 0:
@@ -61,7 +61,7 @@ def test_a_blood_case_has_the_same_bits_on_two_ranks() -> None:
 
 
 @pytest.mark.ranks(2)
-def test_an_open_vessel_has_the_same_bits_on_two_ranks() -> None:
+def test_an_open_vessel_is_bitwise_equal_on_two_ranks() -> None:
     """Balls flow through a short tube; cells leave and enter, so that ranks share others than at the start."""
     world = World.from_mpi()
     tables = blood_tables()
@@ -76,7 +76,7 @@ def test_an_open_vessel_has_the_same_bits_on_two_ranks() -> None:
     tables |= {"packing": {"hematocrit": 0.1}, "reservoir": {"every": 16, "length": "6 um"}, "time": {"steps": 288}}
     tables["run"] = {"threads": 1}
     folder = written(tables, world)
-    both, alone = ran(folder, world)
+    both, alone = run_both(folder, world)
     assert both.blood is not None and alone.blood is not None
     assert sum(alone.blood.statistics.removed.values()) > 0
     assert sum(alone.blood.statistics.entered.values()) > 0
@@ -86,7 +86,7 @@ def test_an_open_vessel_has_the_same_bits_on_two_ranks() -> None:
 
 
 @pytest.mark.ranks(2)
-def test_ranks_share_by_measured_costs_from_the_start_or_a_checkpoint_with_the_same_bits() -> None:
+def test_ranks_share_by_measured_costs_from_the_start_or_a_checkpoint_with_bitwise_equal_results() -> None:
     """`run.balance = "measured"` of a case, and of a restart: the state continues on another partition."""
     world = World.from_mpi()
     tables = blood_tables()

@@ -10,7 +10,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from cell_cases import BALL, BOX, PLACES, SOFT, assert_same, beside, blood, compare, fetched, whole, without_velocity
+from cell_cases import (
+    BALL,
+    BOX,
+    PLACES,
+    SOFT,
+    assert_same,
+    beside,
+    blood,
+    compare,
+    fetched,
+    gathered_cells,
+    without_velocity,
+)
 from launch import run_ranks, run_ranks_on_gpus
 
 from seiche.cells import Cells, CellType, Contact, Repulsion, biconcave
@@ -146,7 +158,7 @@ def written(folder: str) -> None:
     populations = np.zeros((len(BOX), 19))
     populations[flow.solver.owned] = flow.solver.state()["populations"]
     populations = world.allreduce_sum(populations)
-    cells = {f"{name}{kind}": values for kind in (0, 1) for name, values in whole(flow, kind).items()}
+    cells = {f"{name}{kind}": values for kind in (0, 1) for name, values in gathered_cells(flow, kind).items()}
     if world.rank == 0:
         np.savez(Path(folder) / "state.npz", populations=populations, **cells)
 
@@ -167,14 +179,14 @@ def restarted(folder: str) -> None:
     assert_same(flow, alone)
 
 
-def test_a_restart_on_another_number_of_ranks_goes_on_with_the_same_bits(tmp_path: Path) -> None:
+def test_a_restart_on_another_number_of_ranks_continues_with_bitwise_equal_results(tmp_path: Path) -> None:
     run_ranks(3, written, tmp_path, timeout=120.0)
     for ranks in (1, 2, 4):
         run_ranks(ranks, restarted, tmp_path, timeout=120.0)
 
 
 @pytest.mark.ranks(2)
-def test_other_cells_take_the_place_of_those_that_were():
+def test_other_cells_replace_those_that_were():
     """One of the cells has left; the flow and the others go on as on one rank."""
     found = []
     for world in (World.from_mpi(), None):
@@ -192,7 +204,7 @@ def test_other_cells_take_the_place_of_those_that_were():
 
 
 @pytest.mark.ranks(2)
-def test_what_goes_wrong_with_a_cell_is_said_on_every_rank():
+def test_what_goes_wrong_with_a_cell_is_reported_on_every_rank():
     world, middle = World.from_mpi(), (TUBE.shape[1] - 1) / 2
     model = FlowModel(Newtonian(0.1))
     with pytest.raises(UnstableError, match=r"cell 1 of type 'red' has left the fluid at \(.*\), step 0"):
@@ -203,7 +215,7 @@ def test_what_goes_wrong_with_a_cell_is_said_on_every_rank():
 
 
 @pytest.mark.ranks(3)
-def test_a_new_partition_by_measured_costs_goes_on_with_the_same_bits():
+def test_a_new_partition_by_measured_costs_continues_with_bitwise_equal_results():
     """All cells are on one side: where a vertex costs as much as many sites, that side becomes the smaller part.
 
     Only the red ones have another viscosity inside.

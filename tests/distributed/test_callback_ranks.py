@@ -105,7 +105,7 @@ def test_ranks_have_fields_of_their_items_on_the_device(kind: str, ranks: int) -
 
 
 @pytest.mark.ranks(2)
-def test_ranks_that_set_different_values_are_refused(ranks: int) -> None:
+def test_ranks_that_set_different_values_are_rejected(ranks: int) -> None:
     world = World.from_mpi()
     with loaded("flow", shared_folder(world), world) as sim:
         with pytest.raises(CaseError, match="ranks set different values"):

@@ -138,7 +138,7 @@ def test_the_strategy_of_an_exchange_is_chosen(ranks: int, tmp_path: Path, monke
 
 
 @pytest.mark.ranks(2)
-def test_a_strategy_that_drifts_is_chosen_anew_and_the_arrays_stay(
+def test_a_strategy_that_drifts_is_chosen_again_and_the_arrays_stay(
     ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World.from_mpi()
@@ -174,7 +174,7 @@ def computed(case: Path, output: Path, overrides: list[str], world: World) -> tu
 
 @pytest.mark.ranks(2)
 @pytest.mark.parametrize("name", ["waves", "local", "global"])
-def test_messages_of_waves_and_ultrasound_are_looked_at_during_a_run(
+def test_messages_of_waves_and_ultrasound_are_monitored_during_a_run(
     ranks: int, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every review measures other times than before; results do not change, and the final report lists the choices."""
@@ -198,7 +198,7 @@ def test_messages_of_waves_and_ultrasound_are_looked_at_during_a_run(
 
 
 @pytest.mark.ranks(2)
-def test_a_wrong_file_is_not_believed_and_drifting_messages_are_looked_at_during_a_run(
+def test_a_wrong_file_is_not_used_and_drifting_messages_are_monitored_during_a_run(
     ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file says 0.4 s a message; then every review measures other times than before: the results do not change."""

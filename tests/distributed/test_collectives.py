@@ -26,7 +26,7 @@ EVERY = [
 ]
 
 
-def attach_works(world: World) -> bool:
+def can_attach(world: World) -> bool:
     """Return whether every rank may read another one's memory."""
     mine, into = np.ones(8, np.uint8), np.zeros(8, np.uint8)
     single_copy.permit_access()
@@ -89,7 +89,7 @@ def exchange_and_compare(
 @pytest.mark.ranks(1, 2, 3, 4)
 def test_every_strategy_delivers_the_same(ranks: int) -> None:
     world = World.from_mpi()
-    attach = attach_works(world)
+    attach = can_attach(world)
     for strategy, processes in EVERY:
         if world.size % processes or (strategy in ("peer", "duplicate-pointer") and not attach):
             continue
@@ -130,7 +130,7 @@ def test_one_call_exchanges_any_array(ranks: int) -> None:
 
 
 @pytest.mark.ranks(2)
-def test_what_does_not_fit_is_said_on_every_rank(ranks: int) -> None:
+def test_arguments_that_do_not_match_are_reported_on_every_rank(ranks: int) -> None:
     world = World.from_mpi()
     a, fixed = np.zeros(4), np.zeros(4)
     fixed.flags.writeable = False
@@ -177,7 +177,7 @@ def test_what_does_not_fit_is_said_on_every_rank(ranks: int) -> None:
 
 
 @pytest.mark.ranks(1, 2)
-def test_an_exchange_that_was_closed_says_so(ranks: int) -> None:
+def test_an_exchange_that_was_closed_is_reported(ranks: int) -> None:
     world = World.from_mpi()
     exchange = Exchange(world, np.zeros(2), np.zeros(2), strategy="mpi")
     exchange.close()
@@ -188,7 +188,7 @@ def test_an_exchange_that_was_closed_says_so(ranks: int) -> None:
 
 
 @pytest.mark.ranks(2)
-def test_memory_that_cannot_be_opened_is_said_on_every_rank(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_cannot_be_opened_is_reported_on_every_rank(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from seiche.halo.transports import memory
 
     def blocked(*arguments: object) -> None:
@@ -222,7 +222,7 @@ def test_ranks_of_several_hosts_cannot_share_an_array(ranks: int, monkeypatch: p
 @pytest.mark.ranks(4)
 def test_all_strategies_are_timed_on_the_same_arrays(ranks: int) -> None:
     world = World.from_mpi()
-    attach = attach_works(world)
+    attach = can_attach(world)
     rows = bench_collectives.main(device="cpu", processes=2, seconds=0.1, sizes=(64,), world=world)
     assert {row.arrays for row in rows} == {2}
     strategies = {"mpi", "three-step", "extra-message"} | ({"peer", "duplicate-pointer"} if attach else set())

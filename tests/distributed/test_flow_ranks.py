@@ -22,7 +22,7 @@ from seiche.flow.choice import LAYOUT_NAMES
 STEPS = 40
 
 
-def alone(sites: SiteSet, model: FlowModel, steps: int) -> Solver:
+def run_on_one_rank(sites: SiteSet, model: FlowModel, steps: int) -> Solver:
     solver = Solver(sites, model, threads=1)
     solver.advance(steps)
     return solver
@@ -34,7 +34,7 @@ def test_ranks_equal_one_rank_in_every_layout():
     sites, model = blood_in_a_tilted_tube()
     assert world.size == int(os.environ["SEICHE_TEST_RANKS"])
     for steps in (STEPS, STEPS + 1):
-        reference = alone(sites, model, steps)
+        reference = run_on_one_rank(sites, model, steps)
         for layout in LAYOUT_NAMES:
             solver = Solver(sites, model, layout=layout, world=world, threads=1)
             solver.advance(steps)
@@ -52,7 +52,7 @@ def test_ranks_equal_one_rank_in_every_layout():
 def test_ranks_equal_one_rank_where_the_vessel_is_periodic():
     world = World.from_mpi()
     sites, model = shapes.duct(7.0, 6.0, 24.0, 1.0), FlowModel(WATER, body_force=(1e-5, 2e-6, 0.0))
-    reference = alone(sites, model, STEPS)
+    reference = run_on_one_rank(sites, model, STEPS)
     for partition in ("metis", "slabs"):
         for layout in LAYOUT_NAMES:
             solver = Solver(sites, model, layout=layout, world=world, threads=1, partition=partition)
@@ -66,7 +66,7 @@ def test_ranks_equal_one_rank_where_the_vessel_is_periodic():
 def test_measured_costs_give_other_parts_and_the_same_bits():
     world = World.from_mpi()
     sites, model = blood_in_a_tilted_tube()
-    reference = alone(sites, model, STEPS)
+    reference = run_on_one_rank(sites, model, STEPS)
     for layout in ("list-aa", "tiles-4"):
         first = Solver(sites, model, layout=layout, world=world, threads=1)
         costs = measure_costs(first, steps=12)
@@ -84,7 +84,7 @@ def test_measured_costs_give_other_parts_and_the_same_bits():
 def test_partition_along_a_curve_equals_one_rank():
     world = World.from_mpi()
     sites, model = blood_in_a_tilted_tube()
-    reference = alone(sites, model, STEPS + 1)
+    reference = run_on_one_rank(sites, model, STEPS + 1)
     for layout in ("list-aa", "tiles-4"):
         solver = Solver(sites, model, layout=layout, world=world, partition="curve", threads=1)
         solver.advance(STEPS + 1)
@@ -99,27 +99,27 @@ def half_way(path: str, layout: str) -> None:
     run_and_save(path, solver, STEPS // 2 + 1)
 
 
-def go_on(path: str, layout: str) -> None:
+def continue_run(path: str, layout: str) -> None:
     """Go on from the checkpoint and compare with a run that never stopped."""
     world, (sites, model) = World.from_mpi(), blood_in_a_tilted_tube()
     solver = Solver(sites, model, layout=layout, world=world, threads=1)
-    load_and_run(path, solver, STEPS, alone(sites, model, STEPS))
+    load_and_run(path, solver, STEPS, run_on_one_rank(sites, model, STEPS))
 
 
 @pytest.mark.parametrize(
     ("writers", "readers", "before", "after"),
     [(1, 3, "list-aa", "tiles-4"), (3, 2, "tiles-8", "list-aa"), (2, 1, "list-ab", "list-aa")],
 )
-def test_checkpoint_on_other_ranks_and_layout_goes_on_as_if_never_stopped(
+def test_checkpoint_on_other_ranks_and_layout_continues_as_if_uninterrupted(
     tmp_path: Path, writers: int, readers: int, before: str, after: str
 ):
     path = tmp_path / "half-way.checkpoint"
     run_ranks(writers, half_way, path, before)
-    assert run_ranks(readers, go_on, path, after).count("agrees") == readers
+    assert run_ranks(readers, continue_run, path, after).count("agrees") == readers
 
 
 @pytest.mark.parametrize("layout", LAYOUT_NAMES)
-def test_state_put_into_a_new_solver_goes_on_as_if_never_stopped(layout: str):
+def test_state_put_into_a_new_solver_continues_as_if_uninterrupted(layout: str):
     sites, model = blood_in_a_tilted_tube()
     for steps in (STEPS // 2, STEPS // 2 + 1):
         stopped = Solver(sites, model, layout=layout, threads=1)
@@ -127,12 +127,12 @@ def test_state_put_into_a_new_solver_goes_on_as_if_never_stopped(layout: str):
         resumed = Solver(sites, model, layout=layout, threads=1)
         resumed.set_state(stopped.state())
         resumed.advance(STEPS - steps)
-        assert_same(resumed, alone(sites, model, STEPS))
+        assert_same(resumed, run_on_one_rank(sites, model, STEPS))
 
 
 def test_threads_do_not_change_a_bit():
     sites, model = blood_in_a_tilted_tube()
-    reference = alone(sites, model, 9)
+    reference = run_on_one_rank(sites, model, 9)
     for layout in ("list-aa", "tiles-4"):
         solver = Solver(sites, model, layout=layout, threads=2)
         solver.advance(9)
@@ -147,4 +147,4 @@ def test_gpu_equals_cpu(device: str, layout: str, rheology: object):
     for steps in (STEPS, 3 * STEPS + 1):
         solver = Solver(sites, model, layout=layout, device=device)
         solver.advance(steps)
-        assert_same(solver, alone(sites, model, steps))
+        assert_same(solver, run_on_one_rank(sites, model, steps))

@@ -194,7 +194,7 @@ def test_messages_of_two_steps_do_not_mix(ranks):
     run_ranks(ranks, two_exchanges_overlap, "cpu")
 
 
-def test_plans_that_do_not_belong_together_stop_all_ranks_with_one_message():
+def test_plans_that_are_inconsistent_stop_all_ranks_with_one_message():
     run_ranks(2, plans_that_do_not_belong_together)
 
 

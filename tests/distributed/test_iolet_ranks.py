@@ -60,7 +60,7 @@ def mixture(outlets: tuple[Iolet, ...]) -> tuple[SiteSet, FlowModel]:
     return sites, FlowModel(BLOOD, iolets=(inlet, *outlets), body_force=force)
 
 
-def everything() -> tuple[SiteSet, FlowModel]:
+def full_case() -> tuple[SiteSet, FlowModel]:
     return mixture((CIRCUIT, PressureIolet(table=RISE, scheme="anti-bounce-back", ramp=12.0)))
 
 
@@ -68,10 +68,10 @@ def circuits() -> tuple[SiteSet, FlowModel]:
     return mixture((CIRCUIT, WindkesselIolet(0.03, 1000.0)))
 
 
-MIXTURES = {"everything": everything, "circuits": circuits}
+MIXTURES = {"everything": full_case, "circuits": circuits}
 
 
-def alone(model: tuple[SiteSet, FlowModel], steps: int) -> Solver:
+def run_on_one_rank(model: tuple[SiteSet, FlowModel], steps: int) -> Solver:
     solver = Solver(*model, threads=1)
     solver.advance(steps)
     return solver
@@ -80,8 +80,8 @@ def alone(model: tuple[SiteSet, FlowModel], steps: int) -> Solver:
 @pytest.mark.ranks(1, 2, 3, 4)
 def test_ranks_equal_one_rank_with_every_condition():
     world = World.from_mpi()
-    for model, layouts in ((everything(), LAYOUT_NAMES), (circuits(), ("list-aa",))):
-        reference = alone(model, STEPS + 1)
+    for model, layouts in ((full_case(), LAYOUT_NAMES), (circuits(), ("list-aa",))):
+        reference = run_on_one_rank(model, STEPS + 1)
         assert np.abs(reference.measures.iolet_flow()).min() > 1e-3
         for layout in layouts:
             solver = Solver(*model, layout=layout, world=world, threads=1)
@@ -96,29 +96,29 @@ def half_way(path: str, name: str) -> None:
     run_and_save(path, solver, STEPS // 2 + 1)
 
 
-def go_on(path: str, name: str) -> None:
+def continue_run(path: str, name: str) -> None:
     world, (sites, model) = World.from_mpi(), MIXTURES[name]()
     solver = Solver(sites, model, layout="tiles-4", world=world, threads=1)
-    load_and_run(path, solver, STEPS, alone((sites, model), STEPS))
+    load_and_run(path, solver, STEPS, run_on_one_rank((sites, model), STEPS))
 
 
 @pytest.mark.parametrize(("writers", "readers", "name"), [(1, 3, "circuits"), (3, 2, "everything")])
-def test_a_circuit_goes_on_from_a_checkpoint_on_other_ranks(tmp_path: Path, writers: int, readers: int, name: str):
+def test_a_circuit_continues_from_a_checkpoint_on_other_ranks(tmp_path: Path, writers: int, readers: int, name: str):
     path = str(tmp_path / "half-way.checkpoint")
     run_ranks(writers, half_way, path, name)
-    assert run_ranks(readers, go_on, path, name).count("agrees") == readers
+    assert run_ranks(readers, continue_run, path, name).count("agrees") == readers
 
 
 @pytest.mark.gpu
 def test_gpu_equals_cpu_with_every_condition(device: str):
-    for model in (everything(), circuits()):
+    for model in (full_case(), circuits()):
         for layout in LAYOUT_NAMES:
             solver = Solver(*model, layout=layout, device=device)
             solver.advance(3 * STEPS + 1)
-            assert_same(solver, alone(model, 3 * STEPS + 1))
+            assert_same(solver, run_on_one_rank(model, 3 * STEPS + 1))
 
 
-def test_a_circuit_without_its_numbers_starts_anew():
+def test_a_circuit_without_its_numbers_starts_again():
     sites = shapes.tube(3.3, 8.0, 1.0)
     model = FlowModel(Newtonian(0.1), iolets=(VelocityIolet(0.01), WindkesselIolet(0.02, 100.0, initial_density=1.01)))
     solver = Solver(sites, model, threads=1)

@@ -39,7 +39,7 @@ def write_problem(folder: Path, **more: Any) -> list[str]:
     return ["-i", str(folder / "in.h5"), "-o", str(folder / "out.h5"), "-r", "50"]
 
 
-def contents(folder: Path) -> dict[str, Any]:
+def datasets_of(folder: Path) -> dict[str, Any]:
     with h5py.File(folder / "out.h5") as file:
         return {
             name: np.concatenate([one[key][()].ravel() for key in one]) if isinstance(one, h5py.Group) else one[()]
@@ -61,14 +61,14 @@ def largest_difference(found: dict[str, Any], wanted: dict[str, Any]) -> float:
 
 
 @pytest.mark.parametrize(("overlap", "tolerance"), [(0, 2e-6), (8, 5e-3)], ids=["global", "local"])
-def test_two_ranks_write_what_one_writes_in_one_leg_or_in_several(overlap, tolerance, tmp_path):
+def test_two_ranks_write_what_one_writes_in_one_run_segment_or_in_several(overlap, tolerance, tmp_path):
     flags = [*write_problem(tmp_path), *RECORDS, "-s", "6", "--overlap", str(overlap)]
     assert main(flags, "kspaceFirstOrder-OMP", "cpu") == 0
-    one = contents(tmp_path)
+    one = datasets_of(tmp_path)
     said = run_ranks(2, command, "OMP", *flags)
     shown = [line.split()[0] for line in said.splitlines() if ": warning: " not in line]
     assert shown == ["50.0", "100.0"]
-    two = contents(tmp_path)
+    two = datasets_of(tmp_path)
     assert largest_difference(two, one) < tolerance
     state = tmp_path / "state.h5"
     (tmp_path / "out.h5").unlink()
@@ -76,7 +76,7 @@ def test_two_ranks_write_what_one_writes_in_one_leg_or_in_several(overlap, toler
         assert state.exists() == (leg > 0)
         run_ranks(2, command, "OMP", *flags, "--checkpoint_file", str(state), "--checkpoint_timesteps", "25")
     assert not state.exists()
-    for name, values in contents(tmp_path).items():
+    for name, values in datasets_of(tmp_path).items():
         np.testing.assert_array_equal(values, two[name], err_msg=name)
 
 
@@ -85,9 +85,9 @@ def test_cuboids_of_a_sensor_may_lie_across_the_cut(tmp_path):
     mask = {"sensor_mask_type": 1, "sensor_mask_index": None, "sensor_mask_corners": corners}
     flags = [*write_problem(tmp_path, **mask), "--p_raw", "--u_max", "--overlap", "0"]
     assert main(flags, "kspaceFirstOrder-OMP", "cpu") == 0
-    one = contents(tmp_path)
+    one = datasets_of(tmp_path)
     run_ranks(2, command, "OMP", *flags)
-    assert largest_difference(contents(tmp_path), one) < 2e-6
+    assert largest_difference(datasets_of(tmp_path), one) < 2e-6
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_cuboids_of_a_sensor_may_lie_across_the_cut(tmp_path):
         (["-o", "/", "--overlap", "8"], "/: file: cannot be written"),
     ],
 )
-def test_errors_of_all_ranks_or_of_the_first_are_said_once(flags, words, tmp_path):
+def test_errors_of_all_ranks_or_of_the_first_are_reported_once(flags, words, tmp_path):
     said = run_ranks(2, command, "OMP", *write_problem(tmp_path), *flags, expect=1)
     assert said.count("kspaceFirstOrder-OMP: ") == 1 and words in said and len(said.splitlines()) == 1
 

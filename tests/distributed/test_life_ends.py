@@ -108,7 +108,7 @@ def test_a_restart_of_a_complete_run_says_so_and_changes_no_file(
 
 
 @pytest.mark.parametrize("kind", runs.KINDS)
-def test_a_run_that_was_stopped_goes_on_in_the_same_simulation(kind: str, tmp_path: Path) -> None:
+def test_a_run_that_was_stopped_continues_in_the_same_simulation(kind: str, tmp_path: Path) -> None:
     case, half = runs.life_file(tmp_path, kind), runs.LIVES[kind].steps // 2 + 3
     with seiche.load(case, overrides=runs.changes_of(kind), output=tmp_path / "whole", world=SERIAL) as whole:
         whole.run(visible=False)
@@ -159,7 +159,7 @@ def test_snapshots_of_a_killed_run_are_kept_up_to_its_checkpoint(tmp_path: Path)
     assert not list(parts.glob("plane.from-*")) and not list(parts.glob("*.part"))
 
 
-def test_cells_continue_with_the_same_bits_beside_later_states_of_a_killed_run(tmp_path: Path) -> None:
+def test_cells_continue_with_bitwise_equal_results_next_to_later_states_of_a_killed_run(tmp_path: Path) -> None:
     """The run was killed after the states of step 20, before the checkpoint of that step."""
     case, parts, changes = runs.life_file(tmp_path, "blood"), tmp_path / "parts", runs.changes_of("blood")
     with seiche.load(case, overrides=changes, output=tmp_path / "whole", world=SERIAL) as simulation:

@@ -166,12 +166,14 @@ def complete(case: Path, kind: str, out: Path, whole: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", runs.KINDS)
-def test_a_killed_run_leaves_nothing_wrong_and_continues_with_the_same_bits(kind: str, tmp_path: Path) -> None:
+def test_a_killed_run_leaves_nothing_wrong_and_continues_with_bitwise_equal_results(kind: str, tmp_path: Path) -> None:
     kills(tmp_path, kind, FEW[kind])
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", runs.KINDS)
-def test_many_killed_runs_leave_nothing_wrong_and_continue_with_the_same_bits(kind: str, tmp_path: Path) -> None:
+def test_many_killed_runs_leave_nothing_wrong_and_continue_with_bitwise_equal_results(
+    kind: str, tmp_path: Path
+) -> None:
     kills(tmp_path, kind, MANY)

@@ -61,7 +61,7 @@ def test_one_script_runs_every_kind(kind: str, device: str) -> None:
 
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGINT", "wall-clock limit"])
 @pytest.mark.parametrize("kind", runs.KINDS)
-def test_a_stopped_run_says_how_to_continue_and_ends_with_the_same_bits(
+def test_a_stopped_run_says_how_to_continue_and_ends_with_bitwise_equal_results(
     kind: str, how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case, half, begin = runs.life_file(tmp_path, kind), runs.LIVES[kind].steps // 2, Simulation._show

@@ -120,7 +120,7 @@ def test_sources_act_between_velocity_and_divergence_as_with_a_library() -> None
 
 
 @pytest.mark.ranks(2, 3)
-def test_rows_that_no_neighbour_needs_go_on_to_their_spectra() -> None:
+def test_rows_that_no_neighbour_needs_continue_to_their_spectra() -> None:
     """Batches of 64 rows: three of the middle planes are complete, their neighbours are sent or come later."""
     world = World.from_mpi()
     shape = (28 * world.size, 12, 64)
@@ -148,7 +148,7 @@ def test_the_difference_from_one_rank_is_the_one_of_the_overlap() -> None:
 
 
 @pytest.mark.ranks(2)
-def test_lines_that_parts_cannot_have_are_said_on_all_ranks() -> None:
+def test_lines_that_parts_cannot_have_are_reported_on_all_ranks() -> None:
     world = World.from_mpi()
     problem = problem_of((32, 22))
     words = 'transforms: no extent close to parts of 24x22 points has only factors up to 7; use "library"'

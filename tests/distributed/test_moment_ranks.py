@@ -10,7 +10,7 @@ import pytest
 from flow_cases import blood_in_a_tilted_tube
 from flow_runs import assert_same, load_and_run, run_and_save
 from launch import run_ranks
-from test_iolet_ranks import circuits, everything
+from test_iolet_ranks import circuits, full_case
 
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
@@ -26,12 +26,12 @@ def regularised(case: tuple[SiteSet, FlowModel]) -> tuple[SiteSet, FlowModel]:
 
 CASES = {
     "tube": lambda: regularised(blood_in_a_tilted_tube()),
-    "everything": lambda: regularised(everything()),
+    "everything": lambda: regularised(full_case()),
     "circuits": lambda: regularised(circuits()),
 }
 
 
-def alone(name: str, steps: int, layout: str = "list-aa") -> Solver:
+def run_on_one_rank(name: str, steps: int, layout: str = "list-aa") -> Solver:
     solver = Solver(*CASES[name](), layout=layout, threads=1)
     solver.advance(steps)
     return solver
@@ -43,7 +43,7 @@ def test_ranks_equal_one_rank_and_stored_populations():
     for name, make in CASES.items():
         solver = Solver(*make(), layout="moments", world=world, threads=1)
         solver.advance(STEPS)
-        assert_same(solver, alone(name, STEPS))
+        assert_same(solver, run_on_one_rank(name, STEPS))
         solver.close()
 
 
@@ -53,28 +53,28 @@ def half_way(path: str, name: str) -> None:
     run_and_save(path, solver, STEPS // 2 + 1)
 
 
-def go_on(path: str, name: str, layout: str) -> None:
+def continue_run(path: str, name: str, layout: str) -> None:
     world, (sites, model) = World.from_mpi(), CASES[name]()
     solver = Solver(sites, model, layout=layout, world=world, threads=1)
-    load_and_run(path, solver, STEPS, alone(name, STEPS))
+    load_and_run(path, solver, STEPS, run_on_one_rank(name, STEPS))
 
 
 @pytest.mark.parametrize(
     ("writers", "readers", "name", "layout"),
     [(1, 3, "circuits", "moments"), (3, 2, "everything", "moments"), (2, 2, "everything", "list-aa")],
 )
-def test_a_checkpoint_of_moments_goes_on_elsewhere_as_if_never_stopped(
+def test_a_checkpoint_of_moments_continues_elsewhere_as_if_never_stopped(
     tmp_path: Path, writers: int, readers: int, name: str, layout: str
 ):
     path = str(tmp_path / "half-way.checkpoint")
     run_ranks(writers, half_way, path, name)
-    assert run_ranks(readers, go_on, path, name, layout).count("agrees") == readers
+    assert run_ranks(readers, continue_run, path, name, layout).count("agrees") == readers
 
 
 def test_threads_do_not_change_a_bit():
     solver = Solver(*CASES["tube"](), layout="moments", threads=2)
     solver.advance(9)
-    assert_same(solver, alone("tube", 9, "moments"))
+    assert_same(solver, run_on_one_rank("tube", 9, "moments"))
 
 
 @pytest.mark.gpu
@@ -83,4 +83,4 @@ def test_gpu_equals_cpu(device: str, name: str):
     for steps in (STEPS, 3 * STEPS + 1):
         solver = Solver(*CASES[name](), layout="moments", device=device)
         solver.advance(steps)
-        assert_same(solver, alone(name, steps, "moments"))
+        assert_same(solver, run_on_one_rank(name, steps, "moments"))

@@ -149,7 +149,7 @@ def test_ranks_with_different_arrays_write_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_damage_seen_by_one_rank_is_refused_by_all(tmp_path: Path) -> None:
+def test_damage_seen_by_one_rank_is_rejected_by_all(tmp_path: Path) -> None:
     run_ranks(1, write_state, tmp_path / "state")
     data = bytearray((tmp_path / "state").read_bytes())
     data[len(data) // 2] ^= 4

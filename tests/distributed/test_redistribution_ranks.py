@@ -14,7 +14,7 @@ from seiche.flow import FlowModel, Newtonian
 
 
 @pytest.mark.ranks(2)
-def test_slow_cells_may_go_on_for_a_graph_of_steps_wherever_a_run_ended():
+def test_slow_cells_may_continue_for_a_graph_of_steps_wherever_a_run_ended():
     flow = blood(BOX, PLACES, FlowModel(Newtonian(0.1)), world=World.from_mpi())
     boundary = flow.boundary
     assert isinstance(boundary, SharedBoundary)
@@ -31,7 +31,7 @@ def test_slow_cells_may_go_on_for_a_graph_of_steps_wherever_a_run_ended():
 
 
 @pytest.mark.ranks(2)
-def test_a_cell_that_outruns_the_ranks_that_hold_it_is_told():
+def test_a_cell_that_outruns_the_ranks_that_hold_it_is_reported():
     flow = blood(shapes.box((96, 24, 24)), PLACES, world=World.from_mpi(), partition="slabs")
     boundary = flow.boundary
     assert isinstance(boundary, SharedBoundary)
@@ -50,7 +50,7 @@ def test_a_cell_that_outruns_the_ranks_that_hold_it_is_told():
 
 
 @pytest.mark.ranks(2)
-def test_between_looks_nothing_but_messages_comes_to_the_host_and_a_look_is_a_few_words():
+def test_between_checks_nothing_but_messages_comes_to_the_host_and_a_check_is_a_few_words():
     """Where the host carries messages, it carries these; else nothing."""
     flow = blood(BOX, PLACES, FlowModel(Newtonian(0.1)), world=World.from_mpi())
     boundary = flow.boundary

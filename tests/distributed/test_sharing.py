@@ -55,7 +55,7 @@ def test_ranks_of_a_host_map_the_same_memory(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.ranks(1, 3)
-def test_what_rank_zero_refuses_is_refused_by_all():
+def test_what_rank_zero_rejects_is_rejected_by_all():
     world = World.from_mpi()
 
     def refuse() -> None:

@@ -114,7 +114,7 @@ def test_sources_act_on_the_ranks_that_have_their_points(mode: str) -> None:
 
 
 @pytest.mark.ranks(2)
-def test_what_does_not_go_with_several_ranks_is_one_line() -> None:
+def test_what_does_not_go_with_several_ranks_gives_a_one_line_error() -> None:
     world = World.from_mpi()
     grid, medium, source, sensor = packet((128, 96), 20)
     cases: list[tuple[dict[str, Any], str]] = [
@@ -289,7 +289,7 @@ def test_fields_of_two_layouts_are_read_and_set_as_those_of_one_rank() -> None:
 
 
 @pytest.mark.ranks(2)
-def test_what_two_layouts_send_is_what_is_told() -> None:
+def test_what_two_layouts_send_is_what_is_reported() -> None:
     """Theory, section 13: three fields a step for the separable scheme, four with the local sound speed."""
     world = World.from_mpi()
     grid, medium, source, _ = packet((32, 24, 20), 20)
@@ -324,7 +324,7 @@ def test_errors_that_are_predicted_are_those_of_runs() -> None:
         assert row.predicted / 20 < row.measured < 2 * row.predicted
 
 
-def test_slabs_that_there_cannot_be_are_said() -> None:
+def test_impossible_slabs_are_reported() -> None:
     assert [part.shape for part in slabs_of((7, 5, 4), 3)] == [(3, 5, 4), (2, 5, 4), (2, 5, 4)]
     with pytest.raises(CaseError, match="basis: a grid with one axis cannot be cut into slabs; use the local basis"):
         slabs_of((64,), 2)
@@ -355,11 +355,11 @@ def test_bell_is_one_on_own_points_and_falls_to_zero():
 
 
 @pytest.mark.parametrize(("overlap", "error"), [(4, 3.0e-2), (8, 6.1e-3), (12, 1.4e-3), (24, 3.1e-5)])
-def test_derivative_errs_as_is_known_at_four_points_a_wavelength(overlap, error):
+def test_derivative_errs_as_is_known_at_four_points_per_wavelength(overlap, error):
     assert derivative_error(128, overlap, 4.0) < 1.6 * error
 
 
-def test_one_rank_warns_and_refuses_like_simulate():
+def test_one_rank_warns_and_rejects_like_simulate():
     grid, medium, source, sensor = packet((64, 48), 5)
     unstable = Grid(grid.shape, grid.spacing, 1e-6, 5)
     reference = Medium(medium.sound_speed, sound_speed_ref=C)

@@ -111,7 +111,7 @@ SCHEMES = [("exact", "library"), ("exact", "lines"), ("separable", "auto"), ("lo
 
 @pytest.mark.parametrize(("scheme", "transforms"), SCHEMES)
 @pytest.mark.parametrize("medium", MEDIA)
-def test_a_run_that_continues_has_the_bits_of_one_without_a_stop(scheme, transforms, medium):
+def test_a_run_that_continues_has_results_bitwise_equal_to_one_without_a_stop(scheme, transforms, medium):
     problem = problem_of(**MEDIA[medium])
     for between in (False, True) if scheme == "exact" else (False,):
         request = request_of(problem, velocity=scheme == "exact", between=between)
@@ -152,7 +152,7 @@ def test_each_kind_of_step_is_captured_once_it_was_done_without_a_graph(monkeypa
     assert_same(results(replayed), results(plain))
 
 
-def test_a_state_of_other_records_is_refused():
+def test_a_state_of_other_records_is_rejected():
     problem = problem_of()
     request = request_of(problem, velocity=False)
     solver = UltrasoundSolver(problem, record=request, threads=1)
@@ -195,7 +195,7 @@ def continues_with_the_same_bits(problem: Problem, world: World, options: dict[s
 @pytest.mark.ranks(2, 3)
 @pytest.mark.parametrize("scheme", ["exact", "separable", "local4"])
 @pytest.mark.parametrize("medium", ["power law", "relaxation"])
-def test_slabs_continue_on_the_same_ranks_with_the_same_bits(scheme: str, medium: str) -> None:
+def test_slabs_continue_on_the_same_ranks_with_bitwise_equal_results(scheme: str, medium: str) -> None:
     world, problem = World.from_mpi(), problem_of(**MEDIA[medium])
     request = request_of(problem, velocity=scheme == "exact")
     options: dict[str, Any] = {
@@ -245,7 +245,7 @@ def test_slabs_continue_on_another_number_of_ranks(scheme: str, medium: str, bef
 @pytest.mark.ranks(2, 3)
 @pytest.mark.parametrize("transforms", ["library", "lines"])
 @pytest.mark.parametrize("medium", ["power law", "relaxation"])
-def test_parts_that_overlap_continue_with_the_same_bits(transforms: str, medium: str) -> None:
+def test_parts_that_overlap_continue_with_bitwise_equal_results(transforms: str, medium: str) -> None:
     world, shape = World.from_mpi(), (16 * World.from_mpi().size, 12, 15)
     given = {"relaxation": relaxation_of(shape)} if medium == "relaxation" else {}
     problem = problem_of(shape, **{**MEDIA[medium], **given})
@@ -278,7 +278,7 @@ def test_time_reversal_on_ranks_makes_the_image_of_one() -> None:
 
 @pytest.mark.ranks(2)
 @pytest.mark.parametrize("ending", ["cut off", "faded out"])
-def test_an_image_of_the_local_basis_errs_by_what_is_predicted_of_the_series_sent_back(
+def test_an_image_of_the_local_basis_has_errors_of_what_is_predicted_of_the_series_sent_back(
     ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A series that is cut off while waves arrive begins with a jump on the way back, which no overlap resolves."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cell_cases import DRIVEN, PLATELET, SOFT, assert_same, beside, blood, whole
+from cell_cases import DRIVEN, PLATELET, SOFT, assert_same, beside, blood, gathered_cells
 
 from seiche.cells import CellType, biconcave
 from seiche.domain import shapes
@@ -23,7 +23,7 @@ PLACES = [[[1.0, 12.0, 12.0], [14.0, 3.0, 6.0], [22.0, 14.0, 22.5], [33.0, 20.0,
 
 
 @pytest.mark.ranks(1, 2, 3)
-def test_memory_travels_with_the_cells_and_keeps_its_bits():
+def test_memory_travels_with_the_cells_and_is_bitwise_preserved():
     """Cells meet, deform each other and change their ranks; the memory is no longer that of cells at rest."""
     fast = FlowModel(Newtonian(0.1), initial_velocity=(0.2, 0.0, 0.0), body_force=(0.0, 1e-4, 0.0))
     options = {"contact": beside, "types": TYPES}
@@ -59,8 +59,8 @@ def test_a_state_with_memory_continues_on_other_ranks():
     for flow in (again, alone):
         flow.advance(20)
     for kind in range(2):
-        for name, values in whole(again, kind).items():
-            np.testing.assert_array_equal(values, whole(alone, kind)[name], err_msg=name)
+        for name, values in gathered_cells(again, kind).items():
+            np.testing.assert_array_equal(values, gathered_cells(alone, kind)[name], err_msg=name)
     del rows["cells/0"].arrays["relaxed"]
     with pytest.raises(CaseError, match="the array 'relaxed' of the cells/0 is missing"):
         again.set_state(State(20, rows))

@@ -98,7 +98,7 @@ def test_ranks_find_the_same_components_and_their_mass():
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.ranks(1, 2, 3)
-def test_forces_have_the_same_bits_on_ranks(layout: str):
+def test_forces_are_bitwise_equal_on_ranks(layout: str):
     sites, model = moving_tube()
     model = replace(
         fitting(model, layout), walls=replace(model.walls, bodies=(Body("low", patch=lower_half), Body("all")))
@@ -118,7 +118,7 @@ def test_forces_have_the_same_bits_on_ranks(layout: str):
 @pytest.mark.parametrize("kind", ["bounce-back", "bouzidi"])
 @pytest.mark.parametrize("storage", ["float32", "float16"])
 @pytest.mark.ranks(1, 2)
-def test_total_mass_of_closed_vessels_is_corrected_with_the_same_bits(kind: WallKind, storage: str):
+def test_total_mass_of_closed_vessels_is_corrected_with_bitwise_equal_results(kind: WallKind, storage: str):
     """In every layout, on every number of ranks and across a restart; the first comparison acts after step 1024."""
     sites = shapes.sites_from_distance(
         two_pipes, [0, 0, 0], [8, 16, 16], 1.0, periodic=(True, False, False), region=two_pipes
@@ -146,7 +146,7 @@ def test_total_mass_of_closed_vessels_is_corrected_with_the_same_bits(kind: Wall
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_state_put_into_a_new_solver_goes_on_as_if_never_stopped(device: str, layout: str, name: str):
+def test_state_put_into_a_new_solver_continues_as_if_uninterrupted(device: str, layout: str, name: str):
     sites, model = CASES[name]()
     model = fitting(model, layout)
     whole = Solver(sites, model, layout="list-aa", threads=1)
@@ -177,7 +177,7 @@ def test_gpu_equals_cpu(device: str, layout: str, name: str):
 
 
 @pytest.mark.ranks(2)
-def test_a_wrong_motion_is_refused_on_every_rank():
+def test_a_wrong_motion_is_rejected_on_every_rank():
     from seiche.errors import CaseError
 
     sites, model = moving_tube()

@@ -14,13 +14,13 @@ from wave_cases import (
     CASES,
     CASES_OF_GPUS,
     brick,
-    heavier_when_small,
     material_of,
     mesh_of,
     sizes,
     solver_of,
     solver_with_boxes,
     start,
+    weight_of_small_leaves,
 )
 
 from seiche.bench import waves as bench_waves
@@ -36,7 +36,7 @@ from waves_cases import BLOCK, FORCE, SOIL
 STEPS = 5
 
 
-def alone(case: str, steps: int) -> Solver:
+def run_on_one_rank(case: str, steps: int) -> Solver:
     solver = solver_of(case, World.serial())
     start(solver)
     solver.advance(steps)
@@ -56,7 +56,7 @@ def test_ranks_equal_one_rank() -> None:
     world = World.from_mpi()
     assert world.size == int(os.environ["SEICHE_TEST_RANKS"])
     for case in CASES:
-        reference, solver = alone(case, STEPS), solver_of(case, world)
+        reference, solver = run_on_one_rank(case, STEPS), solver_of(case, world)
         start(solver)
         solver.advance(STEPS)
         assert_same(solver, reference)
@@ -80,7 +80,7 @@ def test_no_rank_holds_the_mesh_and_the_shares_have_equal_weight() -> None:
         numbers, mirrored = zip(*world.allgather((mesh.number, mirrors)), strict=True)
         assert np.array_equal(np.sort(np.concatenate(numbers)), np.arange(len(whole)))
         assert np.array_equal(mesh.corner[: mesh.count], whole.corner[mesh.number])
-        weights = heavier_when_small(whole)
+        weights = weight_of_small_leaves(whole)
         parts = [int(weights[part].sum()) for part in numbers]
         assert max(parts) - min(parts) <= 2 * weights.max()
         assert 0 <= mesh.interior < mesh.count < len(whole)
@@ -90,7 +90,7 @@ def test_no_rank_holds_the_mesh_and_the_shares_have_equal_weight() -> None:
 
 
 @pytest.mark.ranks(3)
-def test_whatever_the_ghosts_carry_gives_the_same_bits_but_half_precision() -> None:
+def test_whatever_the_ghosts_carry_gives_bitwise_equal_results_but_half_precision() -> None:
     world = World.from_mpi()
     for case in ("elastic by node", "acoustic"):
         sent = {}
@@ -207,26 +207,26 @@ def half_way(path: str, case: str) -> None:
     solver.close()
 
 
-def go_on(path: str, case: str) -> None:
+def continue_run(path: str, case: str) -> None:
     """Go on from it and compare with a run that never stopped."""
     world = World.from_mpi()
     solver = solver_of(case, world)
     solver.start_from(np.load(path)[solver.mesh.number], STEPS // 2)
     solver.advance(STEPS - STEPS // 2)
-    assert_same(solver, alone(case, STEPS))
+    assert_same(solver, run_on_one_rank(case, STEPS))
     print(f"rank {world.rank} of {world.size} agrees")
     solver.close()
 
 
 @pytest.mark.parametrize(("writers", "readers"), [(1, 3), (3, 2)])
-def test_a_state_goes_on_as_if_never_stopped_on_other_ranks(tmp_path: Path, writers: int, readers: int) -> None:
+def test_a_state_continues_as_if_uninterrupted_on_other_ranks(tmp_path: Path, writers: int, readers: int) -> None:
     path = tmp_path / "state.npy"
     run_ranks(writers, half_way, path, "acoustic", timeout=120)
-    assert run_ranks(readers, go_on, path, "acoustic", timeout=120).count("agrees") == readers
+    assert run_ranks(readers, continue_run, path, "acoustic", timeout=120).count("agrees") == readers
 
 
 @pytest.mark.ranks(3)
-def test_what_cannot_be_shared_out_is_refused_on_every_rank() -> None:
+def test_what_cannot_be_shared_out_is_rejected_on_every_rank() -> None:
     world = World.from_mpi()
     with pytest.raises(CaseError, match=r"there are more ranks \(3\) than mesh elements \(2\)"):
         Mesh.generate(brick(2), sizes(2).uniform(1.0, 2), world=world)
@@ -268,7 +268,7 @@ def ranks_equal_the_cpu(transport: str) -> None:
         start(solver)
         for steps in (70, 1, 68):
             solver.advance(steps)
-        reference = alone(case, 139)
+        reference = run_on_one_rank(case, 139)
         assert_same(solver, reference)
         np.testing.assert_array_equal(solver.samples(), reference.samples())
         assert solver.ghosts is not None and solver.ghosts.exchanges[0].transport_name == transport

@@ -33,10 +33,10 @@ def brick(dim: int) -> Brick:
 
 def mesh_of(dim: int, world: World) -> Mesh:
     """Return this rank's share, which it makes alone, with more weight on small elements."""
-    return Mesh.generate(brick(dim), sizes(dim), world=world, weights=heavier_when_small)
+    return Mesh.generate(brick(dim), sizes(dim), world=world, weights=weight_of_small_leaves)
 
 
-def heavier_when_small(leaves: Forest) -> Any:
+def weight_of_small_leaves(leaves: Forest) -> Any:
     return 1 + leaves.level**2
 
 
@@ -92,7 +92,7 @@ def solver_with_boxes(world: World, **options: Any) -> Solver:
     """Return a solver with overlapping boxes of two sources at hanging faces, near a side, in varying media."""
     trees = Brick((6, 8, 5), (False, True, False))
     graded = SizeField([[-np.inf] * 3, [3.5, -np.inf, -np.inf]], [[np.inf] * 3] * 2, [1.0, 0.5])
-    mesh = Mesh.generate(trees, graded, world=world, weights=heavier_when_small)
+    mesh = Mesh.generate(trees, graded, world=world, weights=weight_of_small_leaves)
     shape = (mesh.total, NODES**3)
     random = np.random.default_rng(5)
     density, cp, cs = (value * (1 + 0.03 * random.random(shape))[mesh.number] for value in (2.0, 3.0, 1.7))

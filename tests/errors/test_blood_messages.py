@@ -98,7 +98,9 @@ def narrow(tables: dict[str, Any]) -> dict[str, Any]:
         ),
     ],
 )
-def test_an_impossible_case_with_cells_is_one_line(path: str, value: Any, expected: str, tmp_path: Path) -> None:
+def test_an_impossible_case_with_cells_gives_a_one_line_error(
+    path: str, value: Any, expected: str, tmp_path: Path
+) -> None:
     tables = blood_tables()
     if path == "fluid":
         tables["cells"][0]["inner_viscosity"] = "6 mPa s"
@@ -134,14 +136,14 @@ def test_contact_that_is_too_stiff_for_the_time_step_is_spoken_of(tmp_path: Path
     assert least[0] == pytest.approx(0.5 * least[1], rel=0.05)
 
 
-def test_more_inner_viscosities_than_sites_can_distinguish_are_refused(tmp_path: Path) -> None:
+def test_more_inner_viscosities_than_sites_can_distinguish_are_rejected(tmp_path: Path) -> None:
     tables = blood_tables()
     first = tables["cells"][0]
     tables["cells"] = [{**first, "name": f"kind {k}", "inner_viscosity": f"{k + 2} mPa s"} for k in range(8)]
     assert case_error(tmp_path, tables) == ("viscosity_contrast: 8 different inner viscosities; the maximum is 7")
 
 
-def test_a_wide_support_in_a_short_period_is_refused(tmp_path: Path) -> None:
+def test_a_wide_support_in_a_short_period_is_rejected(tmp_path: Path) -> None:
     shape = {"kind": "box", "size": ["12 um", "12 um", "3 um"]}
     expected = (
         "coupling.delta: the support of 4 sites (peskin) does not fit the periodic extent of 6 sites along "
@@ -150,19 +152,19 @@ def test_a_wide_support_in_a_short_period_is_refused(tmp_path: Path) -> None:
     assert case_error(tmp_path, changed(blood_tables(), "geometry.shape", shape)) == expected
 
 
-def test_cells_larger_than_the_vessel_are_refused(tmp_path: Path) -> None:
+def test_cells_larger_than_the_vessel_are_rejected(tmp_path: Path) -> None:
     expected = r'cells\["red"\].shape: a cell of 2.\d+ x [78.]+\d* x [78.]+\d* um is larger than the vessel; use'
     assert re.match(expected, case_error(tmp_path, narrow(blood_tables())))
 
 
-def test_a_wall_that_reaches_less_far_than_its_points_is_refused(tmp_path: Path) -> None:
+def test_a_wall_that_reaches_less_far_than_its_points_is_rejected(tmp_path: Path) -> None:
     tables = changed(narrow(blood_tables()), "contact", {"wall_reach": "0.3 um"})
     assert case_error(tmp_path, tables) == (
         "contact.wall_reach: 3e-07 m is below one spacing, 5e-07 m; cells could pass between the points of the wall"
     )
 
 
-def test_contact_with_a_wall_that_reaches_round_a_vessel_is_refused(tmp_path: Path) -> None:
+def test_contact_with_a_wall_that_reaches_round_a_vessel_is_rejected(tmp_path: Path) -> None:
     shape = {"kind": "tube", "radius": "6 um", "length": "20 um", "periodic": True}
     tables = changed(changed(blood_tables(), "geometry.shape", shape), "contact", {"wall_reach": "7 um"})
     assert case_error(tmp_path, tables) == (
@@ -175,7 +177,7 @@ def test_contact_with_a_wall_that_reaches_round_a_vessel_is_refused(tmp_path: Pa
     ("change", "expected"),
     [("open", "the mesh is open: 3 edges belong to one triangle only"), ("turned", "the mesh is inside out (volume")],
 )
-def test_open_and_inverted_meshes_are_refused(change: str, expected: str, tmp_path: Path) -> None:
+def test_open_and_inverted_meshes_are_rejected(change: str, expected: str, tmp_path: Path) -> None:
     ball = icosphere(162)
     faces = ball.faces[1:] if change == "open" else ball.faces[:, ::-1]
     write_stl(tmp_path / "ball.stl", Surface(ball.vertices, np.ascontiguousarray(faces)))
@@ -188,7 +190,7 @@ def test_open_and_inverted_meshes_are_refused(change: str, expected: str, tmp_pa
 def test_a_mesh_that_is_not_there_is_named(tmp_path: Path) -> None:
     shape = {"kind": "mesh", "file": "ball.off", "unit": "2 um"}
     text = case_error(tmp_path, changed(blood_tables(), "cells.0.shape", shape))
-    assert text == f"cells: {tmp_path / 'ball.off'}: No such file or directory"
+    assert text == f"cells: {tmp_path / 'ball.off_file'}: No such file or directory"
 
 
 @pytest.mark.parametrize(
@@ -213,7 +215,7 @@ def test_given_places_are_checked(centers: list[list[float]], shape: str, expect
     assert expected in case_error(tmp_path, tables)
 
 
-def test_a_checkpoint_without_cells_is_refused(tmp_path: Path) -> None:
+def test_a_checkpoint_without_cells_is_rejected(tmp_path: Path) -> None:
     tables = blood_tables()
     flow = {key: value for key, value in tables.items() if key not in ("cells", "packing")}
     tables["time"]["steps"] = flow["time"]["steps"] = 4
@@ -238,7 +240,7 @@ def test_a_checkpoint_without_cells_is_refused(tmp_path: Path) -> None:
         load(tmp_path / "other.toml", restart=tmp_path / "blood" / "checkpoint.seiche", output=tmp_path / "new")
 
 
-def off(folder: Path, vertices: list[tuple[float, float, float]], faces: list[tuple[int, int, int]]) -> str:
+def off_file(folder: Path, vertices: list[tuple[float, float, float]], faces: list[tuple[int, int, int]]) -> str:
     """Write an .off file; return its name."""
     rows = [f"{len(vertices)} {len(faces)} 0", *(" ".join(map(str, v)) for v in vertices)]
     rows += [" ".join(map(str, (3, *face))) for face in faces]
@@ -250,24 +252,26 @@ CORNERS = [(0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)]
 FACES = [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)]
 
 
-def test_meshes_that_no_cell_can_have_are_refused(tmp_path: Path) -> None:
+def test_meshes_that_no_cell_can_have_are_rejected(tmp_path: Path) -> None:
     tables = changed(
-        blood_tables(), "cells.0.shape", {"kind": "mesh", "file": off(tmp_path, CORNERS, FACES), "unit": "3 um"}
+        blood_tables(),
+        "cells.0.shape",
+        {"kind": "mesh", "file": off_file(tmp_path, CORNERS, FACES), "unit": "3 um"},
     )
     assert (
         "'red': an edge of its mesh joins two vertices with three neighbours each; a subdivision surface requires"
         in case_error(tmp_path, tables)
     )
     flat = [(x, y, 0.0) for x, y, _ in CORNERS[:3]] + [(0.2, 0.2, 0.0)]
-    off(tmp_path, flat, FACES)
+    off_file(tmp_path, flat, FACES)
     assert "the mesh is flat: it encloses no volume" in case_error(tmp_path, tables)
     ball = icosphere(42)
-    off(tmp_path, ball.vertices.tolist(), ball.faces.tolist())
+    off_file(tmp_path, ball.vertices.tolist(), ball.faces.tolist())
     crossed = ball.vertices.copy()
     crossed[[0, 20]] = crossed[[20, 0]]
-    off(tmp_path, crossed.tolist(), ball.faces.tolist())
+    off_file(tmp_path, crossed.tolist(), ball.faces.tolist())
     assert 'cells["red"]: mesh: the surface intersects itself: triangles' in case_error(tmp_path, tables)
-    off(tmp_path, ball.vertices.tolist(), ball.faces.tolist())
+    off_file(tmp_path, ball.vertices.tolist(), ball.faces.tolist())
     tables["cells"][0]["shape"]["unit"] = "3 mm"
     assert 'cells["red"]: a cell of 1.' in (line := case_error(tmp_path, tables))
     assert "is larger than the vessel of 1.73e-15 m^3; check the unit of its mesh" in line
@@ -295,7 +299,7 @@ def test_a_run_that_ends_in_nothing_physical_does_not_say_done(tmp_path: Path) -
         load(tmp_path / "case.toml", output=tmp_path / "out").run()
 
 
-def test_a_restart_with_cells_of_another_size_is_refused(tmp_path: Path) -> None:
+def test_a_restart_with_cells_of_another_size_is_rejected(tmp_path: Path) -> None:
     tables = changed(blood_tables(), "time", {"steps": 2})
     tables["output"] = {"checkpoint": {"every": 2}}
     (tmp_path / "case.toml").write_text(toml_of(tables))

@@ -84,7 +84,7 @@ def test_a_flipped_bit(bit: int) -> None:
 
 @settings(max_examples=300)
 @given(st.sampled_from(PATHS), values)
-def test_any_value_in_place_of_another(path: str, value: Any) -> None:
+def test_any_value_instead_of_another(path: str, value: Any) -> None:
     tables = changed(tube_tables(), path.rpartition(".")[0] or path, {}) if "." not in path else tube_tables()
     *parents, last = path.split(".")
     table: Any = tables

@@ -225,7 +225,7 @@ def test_a_wrong_rheology_is_named(rheology: dict[str, Any], message: str) -> No
     assert message_of(tables) == message
 
 
-def test_tau_outside_the_stable_window_is_refused() -> None:
+def test_tau_outside_the_stable_window_is_rejected() -> None:
     stable = "out of range"
     assert message_of(changed(tube_tables(), "lattice.tau", 0.5)) == (
         "lattice.tau: 0.5 is out of range; the viscosity (tau - 1/2)/3 is positive only for tau > 0.5"
@@ -250,42 +250,42 @@ def test_tau_outside_the_stable_window_is_refused() -> None:
     )
 
 
-def test_mach_above_its_limit_is_refused() -> None:
+def test_mach_above_its_limit_is_rejected() -> None:
     assert message_of(changed(tube_tables(), "iolet.0.velocity", "20 mm/s")) == (
         "lattice: Mach number 0.433 of the peak velocity 0.04 m/s is out of range (<= 0.3); "
         "use a time step below 0.00108 s"
     )
 
 
-def test_mach_without_a_velocity_is_refused() -> None:
+def test_mach_without_a_velocity_is_rejected() -> None:
     assert message_of(changed(box_tables(), "lattice", {"mach": 0.1})) == (
         "lattice.velocity_scale: is missing; a time step from mach needs the largest expected velocity, "
         "which does not follow from the iolets or forces of the case"
     )
 
 
-def test_pressures_far_from_the_reference_are_refused() -> None:
+def test_pressures_far_from_the_reference_are_rejected() -> None:
     assert message_of(changed(tube_tables(), "iolet.1.pressure", "80 mmHg")) == (
         "iolet: pressures give lattice densities 1 to 1.25e+03, out of range (0.5 to 2); "
         "set fluid.reference_pressure near the pressures, or use a smaller time step"
     )
 
 
-def test_more_ranks_than_sites_are_refused() -> None:
+def test_more_ranks_than_sites_are_rejected() -> None:
     assert message_of(box_tables(), ranks=65) == (
         "run: there are more ranks (65) than fluid sites (64); use at most one rank per site"
     )
     check_limits(setup_of(box_tables()), 64)
 
 
-def test_a_ramp_longer_than_the_run_is_refused() -> None:
+def test_a_ramp_longer_than_the_run_is_rejected() -> None:
     assert message_of(changed(tube_tables(), "iolet.0.ramp", 101)) == (
         'iolet["inlet"].ramp: 101 steps are longer than the run of 100 steps'
     )
     check_limits(setup_of(changed(tube_tables(), "iolet.0.ramp", 100)))
 
 
-def test_a_layout_that_cannot_hold_the_case_is_refused() -> None:
+def test_a_layout_that_cannot_hold_the_case_is_rejected() -> None:
     tables = changed(changed(box_tables(), "lattice.collision", "regularised"), "lattice.layout", "moments")
     assert message_of(tables) == (
         "lattice.layout: layout moments: the periodic extent of 4 sites along x is not a multiple of 8; choose another"
@@ -293,12 +293,12 @@ def test_a_layout_that_cannot_hold_the_case_is_refused() -> None:
     )
 
 
-def test_an_output_more_often_than_every_step_is_refused() -> None:
+def test_an_output_more_often_than_every_step_is_rejected() -> None:
     tables = changed(tube_tables(), "output.fields", [{"file": "a.vtkhdf", "every": "1 us"}])
     assert message_of(tables) == 'output.fields["a.vtkhdf"].every: is shorter than half a time step of 0.00156 s'
 
 
-def test_cycles_without_a_period_and_runs_below_one_step_are_refused() -> None:
+def test_cycles_without_a_period_and_runs_below_one_step_are_rejected() -> None:
     assert message_of(changed(tube_tables(), "time", {"cycles": 2.0})) == (
         "time.cycles: needs iolets with one common period; give duration or steps"
     )
@@ -320,7 +320,7 @@ def test_iolets_must_be_those_of_the_geometry() -> None:
     )
 
 
-def test_a_pulsation_beyond_all_reason_is_refused() -> None:
+def test_a_pulsation_beyond_all_reason_is_rejected() -> None:
     inlet = WOMERSLEY | {"period": "1 us", "waveform": CAROTID}
     assert message_of(changed(tube_tables(), "iolet.0", inlet)) == (
         "iolet: Womersley number 1.25e+03 of the period 1e-06 s is out of range (0.01 to 1000); "
@@ -328,13 +328,13 @@ def test_a_pulsation_beyond_all_reason_is_refused() -> None:
     )
 
 
-def test_a_spacing_wider_than_the_shape_is_refused() -> None:
+def test_a_spacing_wider_than_the_shape_is_rejected() -> None:
     assert message_of(changed(tube_tables(), "geometry.spacing", "1 m")) == (
         "geometry.spacing: 1 m is wider than the shape, 0.002 m"
     )
 
 
-def test_geometries_that_cannot_be_made_are_refused() -> None:
+def test_geometries_that_cannot_be_made_are_rejected() -> None:
     assert message_of(changed(tube_tables(), "geometry.spacing", "1 nm")) == (
         "geometry.spacing: gives about 1.6e+19 lattice nodes, more than 4e+09; choose a larger spacing"
     )
@@ -394,7 +394,7 @@ def test_the_tables_of_the_tests_are_valid() -> None:
     build(check_case(tube_tables(), SOURCE), Path(), SOURCE)
 
 
-def test_a_number_without_decimal_form_is_refused() -> None:
+def test_a_number_without_decimal_form_is_rejected() -> None:
     tables = changed(tube_tables(), "lattice.tau", 0.8)
     tables["lattice"]["tau"] = 16**5000
     assert message_of(tables) == "lattice.tau: a value too long to print is not a number"

@@ -61,7 +61,7 @@ def endless(tmp_path: Path) -> Path:
     return path
 
 
-def test_an_error_of_all_ranks_is_said_once(endless: Path) -> None:
+def test_an_error_of_all_ranks_is_reported_once(endless: Path) -> None:
     job = start(3, broken(set(), "None"), "run", endless, "--set", "lattice.collision=mr")
     out, err = job.communicate(timeout=60)
     assert job.returncode == 2

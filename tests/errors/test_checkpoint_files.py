@@ -63,7 +63,7 @@ def either(request: pytest.FixtureRequest, content: bytes) -> bytes:
     return VERSION_1.read_bytes() if request.param == "version 1" else content
 
 
-def test_every_flipped_bit_is_noticed(tmp_path: Path, either: bytes) -> None:
+def test_every_flipped_bit_is_detected(tmp_path: Path, either: bytes) -> None:
     path = tmp_path / "state"
     path.write_bytes(either)
     _read(path)
@@ -74,7 +74,7 @@ def test_every_flipped_bit_is_noticed(tmp_path: Path, either: bytes) -> None:
         _overwrite(path, bit // 8, either[bit // 8])
 
 
-def test_every_truncation_is_noticed(tmp_path: Path, either: bytes) -> None:
+def test_every_truncation_is_detected(tmp_path: Path, either: bytes) -> None:
     path = tmp_path / "state"
     path.write_bytes(either)
     for length in reversed(range(len(either))):
@@ -85,7 +85,7 @@ def test_every_truncation_is_noticed(tmp_path: Path, either: bytes) -> None:
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(start=st.integers(0, 1200), junk=st.binary(min_size=0, max_size=80), insert=st.booleans())
-def test_other_bytes_anywhere_are_noticed(
+def test_other_bytes_anywhere_are_detected(
     tmp_path: Path, content: bytes, start: int, junk: bytes, insert: bool
 ) -> None:
     damaged = content[:start] + junk + content[start + (0 if insert else len(junk)) :]
@@ -172,7 +172,7 @@ def _refused(path: Path, content: bytes, reason: str) -> None:
         (lambda f: f.update(step=1.5), "1.5 is not a count"),
     ],
 )
-def test_absurd_header_is_refused_without_allocating(
+def test_absurd_header_is_rejected_without_allocating(
     tmp_path: Path, content: bytes, change: Callable[[dict[str, Any]], object], reason: str
 ) -> None:
     _refused(tmp_path / "state", _forge(content, change), reason)
@@ -189,13 +189,13 @@ def test_absurd_header_is_refused_without_allocating(
         (lambda f: f.pop("time_step"), "time_step"),
     ],
 )
-def test_absurd_header_of_version_1_is_refused(
+def test_absurd_header_of_version_1_is_rejected(
     tmp_path: Path, change: Callable[[dict[str, Any]], object], reason: str
 ) -> None:
     _refused(tmp_path / "state", _forge(VERSION_1.read_bytes(), change), reason)
 
 
-def test_header_nested_without_end_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_header_nested_without_end_is_rejected(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "state").write_bytes(_sealed(content, b"[" * 100_000))
     with pytest.raises(FormatError, match="footer: invalid"):
         _read(tmp_path / "state")
@@ -262,7 +262,7 @@ def test_random_damage_and_forgery_give_nothing_but_a_format_error(
     assert peak < len(either) + (64 << 20)
 
 
-def test_rows_declared_in_two_chunks_are_refused(tmp_path: Path, content: bytes) -> None:
+def test_rows_declared_in_two_chunks_are_rejected(tmp_path: Path, content: bytes) -> None:
     """A forged table that has one row twice, with checksums that fit."""
     data = bytearray(content)
     data[64:72] = data[72:80]
@@ -271,7 +271,7 @@ def test_rows_declared_in_two_chunks_are_refused(tmp_path: Path, content: bytes)
     _refused(tmp_path / "state", forged, "sites, rows 0..8: a row is stored twice")
 
 
-def test_messages_name_file_place_and_reason(tmp_path: Path, content: bytes) -> None:
+def test_messages_name_file_location_and_reason(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "state"
     sites, sensors = 64 + 8 * N_SITES, 64 + 32 * N_SITES
     places = {
@@ -306,7 +306,7 @@ def _footer_begin(content: bytes) -> int:
     return int(struct.unpack_from("<Q", content, 16)[0])
 
 
-def test_a_later_version_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_a_later_version_is_rejected(tmp_path: Path, content: bytes) -> None:
     head = content[:8] + struct.pack("<I", 3) + content[12:60]
     (tmp_path / "state").write_bytes(head + struct.pack("<I", zlib.crc32(head)) + content[64:])
     for read in (_read, inspect_checkpoint):
@@ -323,7 +323,7 @@ def test_rows_that_are_not_stored_are_named(tmp_path: Path, content: bytes) -> N
         read_checkpoint(tmp_path / "state", WORLD, {"sites": np.array([1, 2, 1])})
 
 
-def test_states_that_do_not_fit_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_states_of_the_wrong_shape_are_rejected_before_anything_is_written(tmp_path: Path) -> None:
     def rows(total: int, keys: np.ndarray, **arrays: np.ndarray) -> State:
         return State(0, {"sites": RowSet(keys, total, arrays)}, {}, {"n": 1})
 

@@ -88,7 +88,7 @@ def test_what_one_process_does_is_done_by_one_rank(tmp_path: Path) -> None:
     assert err.count("seiche: error: nowhere: ") == err.count("\n") == 1
 
 
-def test_validation_refuses_several_ranks(tmp_path: Path) -> None:
+def test_validation_rejects_several_ranks(tmp_path: Path) -> None:
     status, out, err = on_two_ranks(tmp_path, MAIN, "validate", "machine", "--quick")
     assert (status, out) == (2, "")
     assert err.startswith("seiche: error: validate: requires one rank, not 2") and err.count("\n") == 1

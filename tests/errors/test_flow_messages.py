@@ -133,7 +133,9 @@ def without_radius() -> SiteSet:
         ),
     ],
 )
-def test_impossible_model_is_one_line(sites: SiteSet, model: FlowModel, options: dict[str, Any], message: str):
+def test_impossible_model_gives_a_one_line_error(
+    sites: SiteSet, model: FlowModel, options: dict[str, Any], message: str
+):
     with pytest.raises(CaseError) as caught:
         Solver(sites, model, **options)
     assert str(caught.value) == message
@@ -152,7 +154,7 @@ def test_unknown_device_is_named():
 
 
 @pytest.mark.parametrize("threads", [0, -1])
-def test_fewer_than_one_thread_are_refused(threads):
+def test_fewer_than_one_thread_are_rejected(threads):
     with pytest.raises(CaseError, match=rf"^threads: {threads} is out of range; expected >= 1$"):
         Solver(BOX, FlowModel(WATER), threads=threads)
 
@@ -173,7 +175,7 @@ def test_fewer_than_one_thread_are_refused(threads):
         ),
     ],
 )
-def test_state_that_does_not_fit_is_refused(rheology: Any, state: dict[str, Any], message: str):
+def test_state_of_the_wrong_shape_is_rejected(rheology: Any, state: dict[str, Any], message: str):
     solver = Solver(BOX, FlowModel(rheology), threads=1)
     with pytest.raises(CaseError) as caught:
         solver.set_state(site_state(solver, state, 3))
@@ -182,7 +184,7 @@ def test_state_that_does_not_fit_is_refused(rheology: Any, state: dict[str, Any]
 
 
 @pytest.mark.parametrize(("before", "after"), [("D3Q15", 19), ("D3Q27", 15)])
-def test_state_of_another_velocity_set_is_refused(before: str, after: int):
+def test_state_of_another_velocity_set_is_rejected(before: str, after: int):
     model = FlowModel(WATER, velocity_set=f"D3Q{after}")  # type: ignore[arg-type]
     populations = np.zeros((120, int(before.removeprefix("D3Q"))))
     solver = Solver(BOX, model, threads=1)
@@ -200,7 +202,7 @@ def test_state_of_another_velocity_set_is_refused(before: str, after: int):
         (np.full((120, 3), np.nan), "force field: a value is not finite"),
     ],
 )
-def test_force_field_that_does_not_fit_is_refused(field: np.ndarray, message: str):
+def test_force_field_of_the_wrong_shape_is_rejected(field: np.ndarray, message: str):
     with pytest.raises(CaseError) as caught:
         Solver(BOX, FlowModel(WATER), threads=1).set_force(field)
     assert str(caught.value) == message

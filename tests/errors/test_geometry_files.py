@@ -36,7 +36,7 @@ def stl(tmp_path_factory):
     return path.read_bytes()
 
 
-def survives(read, path, data):
+def check_damaged(read, path, data):
     """Read `data`: either it works or FormatError names the file; memory stays in proportion. Return the error."""
     path.write_bytes(data)
     tracemalloc.start()
@@ -68,13 +68,13 @@ def one_block(block_words, fluid, edge=1):
     return gmy_file((1, 1, 1), edge, [(fluid, len(packed), len(raw))], packed)
 
 
-def lone_site(q=0.5, kind=1, iolet=(), flag=1, normal=(0.0, 0.0, 1.0)):
+def single_site(q=0.5, kind=1, iolet=(), flag=1, normal=(0.0, 0.0, 1.0)):
     links = [kind, *iolet, struct.pack(">f", q)] * 26
     return one_block([1, *links, flag, *(struct.pack(">f", value) for value in normal)], 1)
 
 
 def test_the_hand_made_site_is_good(tmp_path):
-    assert survives(read_gmy, tmp_path / "x.gmy", lone_site()) is None
+    assert check_damaged(read_gmy, tmp_path / "x.gmy", single_site()) is None
 
 
 @pytest.mark.parametrize(
@@ -95,16 +95,16 @@ def test_the_hand_made_site_is_good(tmp_path):
         (one_block([1, 9] + [0] * 26, 1), "its records do not fill it exactly"),
         (one_block([1] + [0] * 27 + [0] * 7, 2, edge=2), r"block 0 \(byte 32\)"),
         (one_block([1] + [0] * 27, 1), r"sites: site \(0, 0, 0\) has a link that meets no fluid site and is not cut"),
-        (lone_site(q=0.0), r"fraction is not in \(0, 1\]"),
-        (lone_site(q=float("nan")), r"fraction is not in \(0, 1\]"),
-        (lone_site(normal=(float("inf"), 0.0, 0.0)), "wall normal that is not finite"),
-        (lone_site(flag=0, normal=()), "a normal but no wall link, or a wall link but no normal"),
-        (lone_site(kind=2, iolet=(5,), flag=0, normal=()), "no link cuts inlet 0, but one cuts 5"),
-        (lone_site(kind=3, iolet=(2**32 - 1,), flag=0, normal=()), "no link cuts outlet 0, but one cuts 4294967295"),
+        (single_site(q=0.0), r"fraction is not in \(0, 1\]"),
+        (single_site(q=float("nan")), r"fraction is not in \(0, 1\]"),
+        (single_site(normal=(float("inf"), 0.0, 0.0)), "wall normal that is not finite"),
+        (single_site(flag=0, normal=()), "a normal but no wall link, or a wall link but no normal"),
+        (single_site(kind=2, iolet=(5,), flag=0, normal=()), "no link cuts inlet 0, but one cuts 5"),
+        (single_site(kind=3, iolet=(2**32 - 1,), flag=0, normal=()), "no link cuts outlet 0, but one cuts 4294967295"),
     ],
 )
-def test_damaged_gmy_is_named_by_place_and_reason(tmp_path, data, message):
-    error = survives(read_gmy, tmp_path / "x.gmy", data)
+def test_damaged_gmy_is_named_by_location_and_reason(tmp_path, data, message):
+    error = check_damaged(read_gmy, tmp_path / "x.gmy", data)
     assert error is not None
     with pytest.raises(FormatError, match=message):
         raise error
@@ -113,7 +113,7 @@ def test_damaged_gmy_is_named_by_place_and_reason(tmp_path, data, message):
 def test_stream_that_unpacks_to_more_than_announced_is_not_unpacked(tmp_path):
     packed = zlib.compress(bytes(50_000_000))
     data = gmy_file((1, 1, 1), 8, [(1, len(packed), 2160)], packed)
-    error = survives(read_gmy, tmp_path / "x.gmy", data)
+    error = check_damaged(read_gmy, tmp_path / "x.gmy", data)
     assert "does not contain exactly the 2160 bytes" in str(error)
 
 
@@ -126,10 +126,10 @@ def gmy_plus(tmp_path_factory):
 
 @many
 @given(st.data(), st.booleans())
-def test_cut_gmy_is_refused(tmp_path, gmy, gmy_plus, data, plus):
+def test_cut_gmy_is_rejected(tmp_path, gmy, gmy_plus, data, plus):
     gmy = gmy_plus if plus else gmy
     length = data.draw(st.integers(0, len(gmy) - 1))
-    assert survives(read_gmy, tmp_path / "x.gmy", gmy[:length]) is not None
+    assert check_damaged(read_gmy, tmp_path / "x.gmy", gmy[:length]) is not None
 
 
 @many
@@ -139,7 +139,7 @@ def test_flipped_bits_in_gmy_never_crash(tmp_path, gmy, gmy_plus, data, plus):
     damaged = bytearray(gmy)
     for bit in data.draw(st.lists(st.integers(0, 8 * len(gmy) - 1), min_size=1, max_size=4)):
         damaged[bit // 8] ^= 1 << bit % 8
-    survives(read_gmy, tmp_path / "x.gmy", bytes(damaged))
+    check_damaged(read_gmy, tmp_path / "x.gmy", bytes(damaged))
 
 
 @many
@@ -148,7 +148,7 @@ def test_flipped_bits_in_gmy_never_crash(tmp_path, gmy, gmy_plus, data, plus):
 )
 def test_absurd_headers_of_gmy_never_allocate(tmp_path, numbers, body):
     data = words(0x686C6221, 0x676D7904, 4, *numbers) + body
-    survives(read_gmy, tmp_path / "x.gmy", data)
+    check_damaged(read_gmy, tmp_path / "x.gmy", data)
 
 
 @many
@@ -161,7 +161,7 @@ def test_any_words_in_a_block_never_crash(tmp_path, edge, data, plus):
     values = np.random.default_rng(seed).integers(0, top, size, np.uint64).astype(">u4").tobytes()
     packed = zlib.compress(values)
     record = (fluid, *([data.draw(st.integers(0, 2**32 - 1))] if plus else []), len(packed), len(values))
-    survives(read_gmy, tmp_path / "x.gmy", gmy_file((1, 1, 1), edge, [record], packed))
+    check_damaged(read_gmy, tmp_path / "x.gmy", gmy_file((1, 1, 1), edge, [record], packed))
 
 
 @pytest.mark.parametrize(
@@ -195,8 +195,8 @@ def test_any_words_in_a_block_never_crash(tmp_path, edge, data, plus):
         (b"solid x\nhello world\n", 'line 2: "hello" is not a keyword'),
     ],
 )
-def test_damaged_stl_is_named_by_place_and_reason(tmp_path, data, message):
-    error = survives(read_stl, tmp_path / "x.stl", data)
+def test_damaged_stl_is_named_by_location_and_reason(tmp_path, data, message):
+    error = check_damaged(read_stl, tmp_path / "x.stl", data)
     assert error is not None
     with pytest.raises(FormatError, match=message):
         raise error
@@ -204,9 +204,9 @@ def test_damaged_stl_is_named_by_place_and_reason(tmp_path, data, message):
 
 @many
 @given(st.data())
-def test_cut_binary_stl_is_refused(tmp_path, stl, data):
+def test_cut_binary_stl_is_rejected(tmp_path, stl, data):
     length = data.draw(st.integers(0, len(stl) - 1))
-    assert survives(read_stl, tmp_path / "x.stl", stl[:length]) is not None
+    assert check_damaged(read_stl, tmp_path / "x.stl", stl[:length]) is not None
 
 
 @many
@@ -215,7 +215,7 @@ def test_flipped_bits_in_stl_never_crash(tmp_path, stl, data):
     damaged = bytearray(stl)
     for bit in data.draw(st.lists(st.integers(0, 8 * len(stl) - 1), min_size=1, max_size=8)):
         damaged[bit // 8] ^= 1 << bit % 8
-    survives(read_stl, tmp_path / "x.stl", bytes(damaged))
+    check_damaged(read_stl, tmp_path / "x.stl", bytes(damaged))
 
 
 @many
@@ -223,5 +223,5 @@ def test_flipped_bits_in_stl_never_crash(tmp_path, stl, data):
 @example(b"solid" + bytes(100))
 @example(b"SOLID\r\nvertex")
 def test_any_bytes_as_stl_never_crash(tmp_path, data):
-    survives(read_stl, tmp_path / "x.stl", data)
-    survives(read_stl, tmp_path / "x.stl", b"solid x\nouter loop\nvertex " + data)
+    check_damaged(read_stl, tmp_path / "x.stl", data)
+    check_damaged(read_stl, tmp_path / "x.stl", b"solid x\nouter loop\nvertex " + data)

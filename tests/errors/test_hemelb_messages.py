@@ -149,7 +149,7 @@ def changed(old: str, new: str, text: str | None = None) -> str:
         (changed('value="2e-3" units="s"', 'value="1e300" units="s"'), 'lattice.step: "1e+300 s" is out of'),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+def test_errors_are_reported_in_one_line(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "config.xml"
     path.write_text(text)
     with pytest.raises((CaseError, FormatError)) as raised:
@@ -217,7 +217,7 @@ def test_a_truncated_file_or_flipped_bits(valid: bytes, data: st.DataObject) -> 
 @given(
     st.sampled_from(ATTRIBUTES), st.text(max_size=30) | st.sampled_from(["1e308", "-0", "(1,2,1e308)", "NaN", "9" * 50])
 )
-def test_any_text_in_place_of_an_attribute(span: tuple[int, int], text: str) -> None:
+def test_any_text_instead_of_an_attribute(span: tuple[int, int], text: str) -> None:
     for character, escaped in (("&", "&amp;"), ("<", "&lt;"), ('"', "&quot;")):
         text = text.replace(character, escaped)
     valid = VALID[0].decode()
@@ -229,7 +229,7 @@ NAMES = sorted(set(re.findall(r"<(\w+)", xml(rest=OUTPUT) + PARABOLIC)))
 
 @settings(max_examples=100)
 @given(st.sampled_from(NAMES), st.sampled_from([*NAMES, "visualisation", "condition"]))
-def test_any_element_in_place_of_another(old: str, new: str) -> None:
+def test_any_element_instead_of_another(old: str, new: str) -> None:
     valid = VALID[0].decode()
     read(re.sub(rf"(</?){old}\b", rf"\g<1>{new}", valid).encode())
 
@@ -239,7 +239,7 @@ NUMBERS = ["0", "-0", "1", "-1", "1e-300", "1e300", "1e-30", "1e30", "1e29", "-1
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(VALID), st.data())
-def test_any_numbers_are_refused_or_make_a_case(tmp_path: Path, valid: bytes, data: st.DataObject) -> None:
+def test_any_numbers_are_rejected_or_make_a_case(tmp_path: Path, valid: bytes, data: st.DataObject) -> None:
     text = valid.decode()
     for _ in range(data.draw(st.integers(1, 2))):
         start, end = data.draw(st.sampled_from([m.span(1) for m in re.finditer(r'value="([^"]*)"', text)]))

@@ -56,7 +56,7 @@ def test_a_broken_file_is_named_by_line_and_reason(
     assert str(caught.value) == f"{path}: {message}"
 
 
-def test_too_much_is_refused_before_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_too_much_is_rejected_before_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "columns.txt"
     path.write_text("0 1\n1 2\n2 3\n")
     monkeypatch.setattr(columns, "MAX_ROWS", 2)
@@ -69,7 +69,7 @@ def test_too_much_is_refused_before_it_is_kept(tmp_path: Path, monkeypatch: pyte
 
 
 @given(st.binary(max_size=200) | st.text(st.sampled_from("0123456789.eE+- \n\t#nan"), max_size=80).map(str.encode))
-def test_any_bytes_are_read_or_refused_in_one_line(content: bytes):
+def test_any_bytes_are_read_or_rejected_in_one_line(content: bytes):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "columns.txt"
         path.write_bytes(content)
@@ -179,7 +179,7 @@ FILES = {
         ),
     ],
 )
-def test_a_wrong_iolet_is_one_line(tmp_path: Path, place: int, table: dict[str, Any], message: str):
+def test_a_wrong_iolet_gives_a_one_line_error(tmp_path: Path, place: int, table: dict[str, Any], message: str):
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     path = tmp_path / "case.toml"

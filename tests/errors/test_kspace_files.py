@@ -32,7 +32,7 @@ P: dict[str, Any] = {
 }
 
 
-def complaint(path: Path) -> str:
+def error_message_of(path: Path) -> str:
     with pytest.raises(FormatError) as caught:
         problem_of(read_input(path))
     text = str(caught.value)
@@ -116,7 +116,7 @@ def test_wrong_dataset_is_named(change, words, tmp_path):
     data = P0 | change
     if "rho0" not in change or np.ndim(change["rho0"]):
         data = {"rho0": 1000.0} | data
-    assert complaint(write_input(tmp_path / "in.h5", SHAPE, **data)) == words
+    assert error_message_of(write_input(tmp_path / "in.h5", SHAPE, **data)) == words
 
 
 @pytest.mark.parametrize(
@@ -134,21 +134,21 @@ def test_wrong_header_is_named(name, text, words, tmp_path):
         del file.attrs[name]
         if text is not None:
             file.attrs[name] = np.bytes_(text)
-    assert complaint(path) == words
+    assert error_message_of(path) == words
 
 
 def test_dataset_without_its_attributes_or_of_another_kind_is_named(tmp_path):
     path = write_input(tmp_path / "in.h5", SHAPE, **P0)
     with h5py.File(path, "r+") as file:
         file["c0"].attrs["domain_type"] = np.bytes_("complex")
-    assert complaint(path) == "c0: attribute domain_type is 'complex', not 'real'"
+    assert error_message_of(path) == "c0: attribute domain_type is 'complex', not 'real'"
     with h5py.File(path, "r+") as file:
         del file["c0"].attrs["data_type"]
-    assert complaint(path) == "c0: contains float32 (data_type missing), not float numbers"
+    assert error_message_of(path) == "c0: contains float32 (data_type missing), not float numbers"
     with h5py.File(path, "r+") as file:
         del file["c0"]
         file.create_group("c0")
-    assert complaint(path) == "c0: is not a dataset"
+    assert error_message_of(path) == "c0: is not a dataset"
 
 
 def test_dataset_that_claims_more_than_the_file_holds_is_not_read(tmp_path):
@@ -156,14 +156,14 @@ def test_dataset_that_claims_more_than_the_file_holds_is_not_read(tmp_path):
     with h5py.File(path, "r+") as file:
         huge = file.create_dataset("sensor_mask_index", (1, 1, 1 << 40), "<u8", chunks=(1, 1, 1 << 20))
         huge.attrs["data_type"], huge.attrs["domain_type"] = np.bytes_("long"), np.bytes_("real")
-    assert complaint(path) == ("sensor_mask_index: declares 8796093022208 bytes: more than the file can contain")
+    assert error_message_of(path) == ("sensor_mask_index: declares 8796093022208 bytes: more than the file can contain")
 
 
 def test_missing_and_foreign_files_are_named(tmp_path):
-    assert complaint(tmp_path / "none.h5") == "file: does not exist"
+    assert error_message_of(tmp_path / "none.h5") == "file: does not exist"
     path = tmp_path / "text.h5"
     path.write_text("no HDF5")
-    assert complaint(path).startswith("file: cannot be read as HDF5 (")
+    assert error_message_of(path).startswith("file: cannot be read as HDF5 (")
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +177,7 @@ def whole(tmp_path_factory) -> bytes:
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_damaged_files_are_refused_in_one_line_or_read(whole, tmp_path, data):
+def test_damaged_files_are_rejected_in_one_line_or_read(whole, tmp_path, data):
     damaged = bytearray(whole)
     for _ in range(data.draw(st.integers(1, 20))):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
@@ -208,7 +208,7 @@ def test_damaged_files_are_refused_in_one_line_or_read(whole, tmp_path, data):
         ),
     ],
 )
-def test_wrong_command_lines_are_refused(arguments, words):
+def test_wrong_command_lines_are_rejected(arguments, words):
     with pytest.raises(CaseError) as caught:
         parse(arguments.split())
     assert str(caught.value) == words
@@ -232,7 +232,7 @@ def test_status_is_not_zero_and_usage_is_shown(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("damage", ["type", "grid", "input", "truncated", "output"])
-def test_wrong_checkpoint_is_refused(damage, tmp_path, capsys):
+def test_wrong_checkpoint_is_rejected(damage, tmp_path, capsys):
     path = write_input(tmp_path / "in.h5", SHAPE, **P0)
     state, out = tmp_path / "state.h5", tmp_path / "out.h5"
     flags = ["-i", str(path), "-o", str(out), "--checkpoint_file", str(state), "--checkpoint_timesteps", "10"]
@@ -308,7 +308,7 @@ def test_output_and_checkpoint_are_two_files(tmp_path, capsys):
         ("-p", "-p --benchmark 12", "is 'p from step 1 to 40', but now 'p from step 1 to 12' is requested"),
     ],
 )
-def test_later_legs_record_what_the_first_did(first, then, words, tmp_path, capsys):
+def test_later_run_segments_record_what_the_first_did(first, then, words, tmp_path, capsys):
     """Else rows of series would be missing, and sums would contain steps that were not requested."""
     path, state, out = write_input(tmp_path / "in.h5", SHAPE, **P0), tmp_path / "state.h5", tmp_path / "out.h5"
     flags = ["-i", str(path), "-o", str(out), "--checkpoint_file", str(state), "--checkpoint_timesteps", "15"]

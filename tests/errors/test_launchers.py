@@ -42,7 +42,7 @@ def command(folder: Path, *words: str, launcher: tuple[str, ...] = (), **environ
     ],
     ids=lambda environment: next(iter(environment)),
 )
-def test_a_rank_without_its_others_is_refused_in_one_line(environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_rank_without_its_others_is_rejected_in_one_line(environment: dict[str, str], tmp_path: Path) -> None:
     status, errors = command(tmp_path, "run", "case.toml", **environment)
     name, number = list(environment.items())[-1]
     assert status == 2 and len(errors.splitlines()) == 1

@@ -82,7 +82,7 @@ PIECE = ("paths", 0, "pieces", 0)
         (("name",), None, "name: Input should be a valid string"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(place: tuple[Any, ...], value: Any, message: str) -> None:
+def test_errors_are_reported_with_its_location(place: tuple[Any, ...], value: Any, message: str) -> None:
     broken = document()
     at: Any = broken
     for key in place[:-1]:
@@ -104,7 +104,7 @@ def test_paths_and_pieces_must_be_distinct() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"schema": "seiche-machine"}', '"seiche-machine"'])
-def test_other_texts_are_refused(text: str) -> None:
+def test_other_texts_are_rejected(text: str) -> None:
     with pytest.raises(FormatError, match=r"m\.json: "):
         parse_machine(text, "m.json")
 
@@ -114,7 +114,7 @@ def test_other_texts_are_refused(text: str) -> None:
         st.none() | st.booleans() | st.floats() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
     )
 )
-def test_any_value_for_the_paths_is_refused_or_read(value: Any) -> None:
+def test_any_value_for_the_paths_is_rejected_or_read(value: Any) -> None:
     broken = {**document(), "paths": value}
     try:
         parse_machine(json.dumps(broken), "m.json")

@@ -26,7 +26,7 @@ def write(folder: Path, tables: dict[str, Any]) -> Path:
     return path
 
 
-def test_more_states_than_a_file_holds_are_refused() -> None:
+def test_more_states_than_a_file_holds_are_rejected() -> None:
     tables = tube_tables() | {"time": {"steps": 1_000_050}, "output": {"fields": [{"file": "u.vtkhdf", "every": 100}]}}
     check_state_counts(setup_of(tables), first_step=200)
     with pytest.raises(
@@ -96,7 +96,7 @@ def test_no_file_of_another_kind_is_replaced(tmp_path: Path, name: str, key: str
 
 
 @pytest.mark.parametrize("name", ["red.pos", "red.000000010.pos", "red.000000010.red.pos"])
-def test_no_file_that_holds_no_places_of_cells_is_replaced(tmp_path: Path, name: str) -> None:
+def test_no_file_that_holds_no_positions_of_cells_is_replaced(tmp_path: Path, name: str) -> None:
     targets = [OutputTarget('output.cells["red.pos"]', tmp_path / "red.pos", series=True)]
     check_targets(targets, ())
     there = tmp_path / name
@@ -120,7 +120,7 @@ def test_sites_of_an_output_are_looked_for_before_the_run(tmp_path: Path) -> Non
         check_limits(setup_of(tables))
 
 
-def test_a_window_that_begins_after_the_run_is_refused() -> None:
+def test_a_window_that_begins_after_the_run_is_rejected() -> None:
     averages = {"file": "a.vtkhdf", "start": 100}
     tables = tube_tables() | {"time": {"steps": 40}, "output": {"averages": averages}}
     message = "output.averages.start: step 100 is not before the end of the run of 40 steps"

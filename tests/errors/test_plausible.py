@@ -67,7 +67,7 @@ REJECTED = [
 
 
 @pytest.mark.parametrize(("kind", "key", "value", "message"), REJECTED, ids=[f"{row[0]}-{row[1]}" for row in REJECTED])
-def test_flow_and_blood_refuse_absurd_numbers(kind: str, key: str, value: Any, message: str) -> None:
+def test_flow_and_blood_reject_absurd_numbers(kind: str, key: str, value: Any, message: str) -> None:
     with pytest.raises(CaseError) as error:
         checked(kind, key, value)
     assert str(error.value).startswith(f"case.toml: {message}")
@@ -122,7 +122,7 @@ def test_extremes_of_the_literature_are_accepted(kind: str, key: str, value: Any
         (BASIC, "cfl = 0.3", 'time_step = "1e-17 s"', "grid.time_step: 1e-17 s is not between 1e-15 and 1e+12 s"),
     ],
 )
-def test_waves_and_ultrasound_refuse_absurd_numbers(
+def test_waves_and_ultrasound_reject_absurd_numbers(
     text: str, old: str, new: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert old in text

@@ -21,7 +21,7 @@ def test_an_open_vessel_needs_a_reservoir(tmp_path: Path) -> None:
     assert case_error(tmp_path, tables) == ('reservoir: is missing; cells leave through iolet["inlet"] and none enter')
 
 
-def test_an_exchange_interval_in_which_cells_could_leave_is_refused(tmp_path: Path) -> None:
+def test_an_exchange_interval_in_which_cells_could_leave_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "case.toml"
     path.write_text(toml_of(changed(open_blood_tables(5, 20, 100), "reservoir.every", 1000)))
     with pytest.raises(CaseError) as error:
@@ -32,7 +32,7 @@ def test_an_exchange_interval_in_which_cells_could_leave_is_refused(tmp_path: Pa
     )
 
 
-def test_a_pulse_shorter_than_the_exchange_interval_is_refused(tmp_path: Path) -> None:
+def test_a_pulse_shorter_than_the_exchange_interval_is_rejected(tmp_path: Path) -> None:
     tables = changed(open_blood_tables(5, 20, 100), "iolet.0.profile", "womersley")
     tables["iolet"][0] |= {"period": "21 us", "harmonics": [{"amplitude": "1 mm/s"}, {"amplitude": "5 mm/s"}]}
     assert case_error(tmp_path, changed(tables, "reservoir.every", 30)) == (
@@ -83,7 +83,7 @@ def test_a_hematocrit_of_a_vessel_with_openings_is_named_as_the_case_has_it(tmp_
     assert case_error(tmp_path, tables).startswith(expected)
 
 
-def test_a_reservoir_without_whole_cells_for_its_hematocrit_is_refused(tmp_path: Path) -> None:
+def test_a_reservoir_without_whole_cells_for_its_hematocrit_is_rejected(tmp_path: Path) -> None:
     tables = {**tube_tables(), **{key: blood_tables()[key] for key in ("solver", "cells", "packing", "fluid")}}
     tables["geometry"] = {"spacing": "0.5 um", "shape": {"kind": "tube", "radius": "6 um", "length": "24 um"}}
     tables["lattice"] = {"tau": 1.0}
@@ -107,7 +107,7 @@ def open_tables(reservoir: dict[str, Any]) -> dict[str, Any]:
     return tables | {"lattice": {"tau": 1.0}, "packing": {"hematocrit": 0.1, "seed": 1}, "reservoir": reservoir}
 
 
-def test_a_reservoir_that_cannot_be_packed_is_refused(tmp_path: Path) -> None:
+def test_a_reservoir_that_cannot_be_packed_is_rejected(tmp_path: Path) -> None:
     expected = "expected a number above 0 and at most 0.6"
     assert case_error(tmp_path, open_tables({"hematocrit": 0.7})) == f"reservoir.hematocrit = 0.7: {expected}"
     dense = changed(open_tables({}), "packing.hematocrit", 0.65)
@@ -120,7 +120,7 @@ def test_a_reservoir_that_cannot_be_packed_is_refused(tmp_path: Path) -> None:
     assert str(caught.value).startswith(f'{path}: reservoir.hematocrit: 0.3 is not possible before iolet["inlet"]: ')
 
 
-def test_a_reservoir_shorter_than_a_cell_is_refused(tmp_path: Path) -> None:
+def test_a_reservoir_shorter_than_a_cell_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "case.toml"
     path.write_text(
         toml_of(changed(open_blood_tables(4, 20, 100), "reservoir", {"length": "1 um", "hematocrit": 0.193}))
@@ -133,7 +133,7 @@ def test_a_reservoir_shorter_than_a_cell_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_a_reservoir_without_end_is_refused(tmp_path: Path) -> None:
+def test_a_reservoir_without_end_is_rejected(tmp_path: Path) -> None:
     assert case_error(tmp_path, open_tables({"length": "1 m"})) == (
         'reservoir.length: 1 m at iolet["inlet"] needs 9e+08 sites; the limit is 5,000,000, the larger of '
         "5,000,000 and 10 times the sites of the vessel; use at most 0.00558 m"
@@ -141,7 +141,7 @@ def test_a_reservoir_without_end_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["reach", "wall_reach"])
-def test_contact_that_reaches_round_a_reservoir_is_refused(key: str, tmp_path: Path) -> None:
+def test_contact_that_reaches_round_a_reservoir_is_rejected(key: str, tmp_path: Path) -> None:
     path = tmp_path / "case.toml"
     path.write_text(toml_of(open_tables({}) | {"contact": {key: "20 um"}}))
     setup = prepare(path)

@@ -34,7 +34,7 @@ def stl_tables(path: Path) -> dict[str, Any]:
     return tables
 
 
-def test_an_stl_needs_its_unit_and_the_places_of_its_openings(tmp_path: Path) -> None:
+def test_an_stl_needs_its_unit_and_the_positions_of_its_openings(tmp_path: Path) -> None:
     write_stl(tmp_path / "a.stl", prism())
     tables = changed(changed(tube_tables(), "geometry.shape", None), "geometry.stl", str(tmp_path / "a.stl"))
     assert message_of(tables) == 'geometry: the length unit of an STL file is unknown; add the key unit, such as "1 mm"'
@@ -79,7 +79,7 @@ def test_a_periodic_stl_needs_no_opening(tmp_path: Path) -> None:
     )
 
 
-def test_an_iolet_that_touches_no_site_is_refused(tmp_path: Path) -> None:
+def test_an_iolet_that_touches_no_site_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "prism.stl"
     write_stl(path, prism())
     far = changed(stl_tables(path), "iolet.1.center", ["9 mm", "0 mm", "0 mm"])

@@ -58,7 +58,7 @@ points = 6 | points = 21 | pml_size: 21 along y is not between 0 and half of 40 
 
 
 @pytest.mark.parametrize(("before", "after", "words"), WRONG)
-def test_what_is_wrong_with_a_case_is_one_line(before, after, words, tmp_path, capsys):
+def test_what_is_wrong_with_a_case_gives_a_one_line_error(before, after, words, tmp_path, capsys):
     assert before in BASIC
     text = BASIC.replace(before, after, 1)
     if "kind bowl" in words:
@@ -107,7 +107,7 @@ def test_outputs_replace_neither_inputs_nor_files_of_others(output, words, tmp_p
         (np.array(["bone"]), "not an array of numbers"),
     ],
 )
-def test_broken_files_of_arrays_are_one_line(content, words, tmp_path):
+def test_broken_files_of_arrays_give_one_line_errors(content, words, tmp_path):
     path = tmp_path / "head.npy"
     if isinstance(content, bytes):
         path.write_bytes(content)
@@ -135,7 +135,7 @@ KEYS = [
 ]
 
 
-def test_a_picture_without_a_field_is_refused_before_the_run(tmp_path, capsys):
+def test_a_picture_without_a_field_is_rejected_before_the_run(tmp_path, capsys):
     text = BASIC.replace('frequencies = ["500 kHz"]\n', "")
     path = tmp_path / "case.toml"
     path.write_text(text)
@@ -147,7 +147,7 @@ def test_a_picture_without_a_field_is_refused_before_the_run(tmp_path, capsys):
 
 @settings(max_examples=60)
 @given(st.dictionaries(st.sampled_from(KEYS), VALUES, min_size=1, max_size=3))
-def test_fuzzed_cases_are_refused_in_one_line_or_accepted(tmp_path_factory, changes):
+def test_fuzzed_cases_are_rejected_in_one_line_or_accepted(tmp_path_factory, changes):
     import tomllib
 
     from seiche.case.load import check_tables

@@ -33,7 +33,7 @@ OTHER = (
 ROUGH = 1500.0 + np.arange(480).reshape(SHAPE)
 
 
-def complaint(**change: Any) -> str:
+def error_message_of(**change: Any) -> str:
     with pytest.raises(CaseError) as caught:
         simulate(**(GOOD | change))
     assert "\n" not in str(caught.value)
@@ -206,11 +206,11 @@ def complaint(**change: Any) -> str:
     ],
 )
 def test_impossible_request_is_named(change, words):
-    assert complaint(**change) == words
+    assert error_message_of(**change) == words
 
 
 def test_unknown_record_is_named_with_the_known_ones():
-    text = complaint(sensor=Sensor(MASK, record=("q",)))
+    text = error_message_of(sensor=Sensor(MASK, record=("q",)))
     assert text.startswith("sensor.record: 'q' is not one of p, p_max") and text.endswith("u_non_staggered, I, I_avg")
 
 
@@ -257,13 +257,13 @@ def test_what_begins_after_the_end_is_silent_however_late_it_is():
     np.testing.assert_array_equal(late, silent)
 
 
-def test_unstable_time_step_is_refused_with_the_limit():
+def test_unstable_time_step_is_rejected_with_the_limit():
     """k-space theory: c_ref < max(c0) has a limit, c_ref = max(c0) none."""
     slow = Medium(1500.0, sound_speed_ref=1000.0)
     grid = replace(GRID, dt=4e-8)
     k = np.sqrt(2) * np.pi / 1e-4
     limit = 2 / (1000 * k) * np.arcsin(1000 / 1500)
-    assert complaint(grid=grid, medium=slow) == (
+    assert error_message_of(grid=grid, medium=slow) == (
         f"grid.dt: a time step of 4e-08 s is unstable in this medium; the longest stable step is {limit:.4g} s"
     )
     simulate(**(GOOD | {"grid": grid}))
@@ -282,7 +282,7 @@ def test_pressure_that_is_no_longer_finite_ends_the_run():
     assert str(caught.value).endswith("of 3000: the time step 2e-07 s is too long for this medium; use a shorter one")
 
 
-def test_grid_that_does_not_fit_the_memory_is_refused_before_it_is_allocated(monkeypatch):
+def test_grid_that_exceeds_the_memory_is_rejected_before_it_is_allocated(monkeypatch):
     monkeypatch.setattr("seiche.backend.cpu.CpuBackend.free_memory", lambda self: 10_000)
     with pytest.raises(BackendUnavailable) as caught:
         simulate(**GOOD)
@@ -328,7 +328,7 @@ def test_inputs_are_left_as_they_are():
         ),
     ],
 )
-def test_object_that_cannot_be_is_one_line(make, words):
+def test_object_that_cannot_be_gives_a_one_line_error(make, words):
     with pytest.raises(CaseError) as caught:
         make()
     assert str(caught.value) == words

@@ -22,14 +22,14 @@ def above(places: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     return places[:, 2] > 2.0
 
 
-def nowhere(places: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+def no_points(places: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     return places[:, 2] > 99.0
 
 
 @pytest.mark.parametrize(
     ("moving", "message"),
     [
-        ((MovingWall("lid", patch=nowhere),), "moving wall 'lid': its patch contains no wall link"),
+        ((MovingWall("lid", patch=no_points),), "moving wall 'lid': its patch contains no wall link"),
         (
             (MovingWall("lid", (0.2, 0.0, 0.0), patch=above),),
             r"moving wall 'lid': 0.2 sites/step is Mach 0.346, out of range \(<= 0.3\)",
@@ -44,7 +44,7 @@ def nowhere(places: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
         ),
     ],
 )
-def test_impossible_motion_is_one_line(moving: tuple[MovingWall, ...], message: str):
+def test_impossible_motion_gives_a_one_line_error(moving: tuple[MovingWall, ...], message: str):
     with pytest.raises(CaseError, match=message):
         Solver(PLATES, FlowModel(Newtonian(0.1), walls=Walls(moving=moving)), threads=1)
 
@@ -127,7 +127,7 @@ def without(table: dict[str, Any], *names: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_impossible_walls_of_a_case_are_one_line(walls: dict[str, Any], message: str):
+def test_impossible_walls_of_a_case_give_one_line_errors(walls: dict[str, Any], message: str):
     assert case_message(walls) == message
 
 

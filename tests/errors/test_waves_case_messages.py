@@ -100,7 +100,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("old", "new", "message"), WRONG, ids=[f"{number}" for number in range(len(WRONG))])
-def test_one_line_says_what_is_wrong(
+def test_an_error_gives_one_line(
     old: str, new: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "case.toml"
@@ -142,7 +142,7 @@ def test_a_broken_file_of_media_is_named(message: str, tmp_path: Path) -> None:
     assert message in str(error.value)
 
 
-def test_media_beside_the_mesh_and_short_files_are_noted(tmp_path: Path) -> None:
+def test_media_next_to_the_mesh_and_short_files_are_noted(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "model.h5", "w") as file:
         file["x"], file["y"] = [0.0, 40.0], [0.0, 20.0]
         for name, value in (("density", 2000.0), ("cp", 2000.0), ("cs", 1000.0)):
@@ -190,7 +190,7 @@ def test_samples_farther_apart_than_the_run_is_long_are_noted(tmp_path: Path) ->
     assert solver.samples().shape == (0, 1, 5)
 
 
-def test_too_few_nodes_a_wavelength_of_a_pulse_from_a_file_are_noted(tmp_path: Path) -> None:
+def test_too_few_nodes_per_wavelength_of_a_pulse_from_a_file_are_noted(tmp_path: Path) -> None:
     time = np.arange(0, 0.4, 1e-3)
     np.savetxt(tmp_path / "pulse.txt", np.stack([time, Ricker(20.0, 0.1)(time)], 1))
     text = CASE.replace('kind = "ricker", frequency = "20 Hz"', 'kind = "file", file = "pulse.txt"')
@@ -262,7 +262,7 @@ def test_commands_that_are_not_for_waves_say_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("upper", [[], [1.0], [1.0, -1.0], [1.0, 1.0, 1.0], [[1.0, 1.0]]])
-def test_snapshots_without_a_rectangle_are_refused(tmp_path: Path, upper: list[float]) -> None:
+def test_snapshots_without_a_rectangle_are_rejected(tmp_path: Path, upper: list[float]) -> None:
     path = tmp_path / "snapshots.h5"
     with h5py.File(path, "w") as file:
         file.attrs.update({"medium": "acoustic", "axes": ["x", "y"], "title": "t", "lower": [0.0, 0.0], "upper": upper})
@@ -272,7 +272,9 @@ def test_snapshots_without_a_rectangle_are_refused(tmp_path: Path, upper: list[f
         read_motion(path)
 
 
-def test_an_output_that_cannot_be_is_refused_before_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_output_that_is_invalid_is_rejected_before_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "case.toml").write_text(CASE)
     (tmp_path / "out" / "summary.json").mkdir(parents=True)
     assert main(["run", str(tmp_path / "case.toml")]) == 2

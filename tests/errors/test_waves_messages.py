@@ -130,7 +130,7 @@ CASES: list[tuple[Callable[[], object], str]] = [
 
 
 @pytest.mark.parametrize(("wrong", "message"), CASES, ids=[message[:40] for _, message in CASES])
-def test_one_line_says_what_is_wrong(wrong: Callable[[], object], message: str) -> None:
+def test_an_error_gives_one_line(wrong: Callable[[], object], message: str) -> None:
     with pytest.raises(CaseError) as error:
         wrong()
     assert message in str(error.value)
@@ -144,7 +144,7 @@ def test_a_state_that_is_not_finite_is_reported() -> None:
         broken.advance(1)
 
 
-def test_an_explosion_in_a_fluid_beside_a_solid_is_a_source() -> None:
+def test_an_explosion_in_a_fluid_next_to_a_solid_is_a_source() -> None:
     waves = solver(material=SEA, sources=one_source(moment=np.eye(2)))
     waves.advance(2)
     assert waves.energy() > 0

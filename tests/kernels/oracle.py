@@ -235,7 +235,9 @@ def fitting(model: FlowModel, layout: str) -> FlowModel:
     return replace(model, collision=Regularised()) if layout == "moments" else model
 
 
-def follow(solver: Solver, oracle: Oracle, steps: int, bound: float, *, flow: float | None = None) -> Floats:
+def compare_with_oracle(
+    solver: Solver, oracle: Oracle, steps: int, bound: float, *, flow: float | None = None
+) -> Floats:
     """Step both from the same random state; return the populations of the oracle.
 
     After each step they must agree to `bound` a step, and what entered through the iolets to `flow`.

@@ -62,7 +62,7 @@ def test_contact_forces_are_the_sums_over_all_pairs(law: Repulsion, lengths: tup
     assert np.abs(found.sum(axis=0)).max() < 1e-12  # action is reaction, in whole units
 
 
-def test_lists_hold_while_cells_move_and_are_made_anew_in_time(device: str):
+def test_lists_hold_while_cells_move_and_are_made_again_in_time(device: str):
     lengths = np.array([12.0, 9.0, 8.0])
     cells = cells_on(device)
     contact = Contact(cells, ADHESION, lengths=lengths, skin=0.5)
@@ -196,6 +196,6 @@ def test_the_stiffness_of_a_repulsion_is_the_slope_of_its_force():
         ),
     ],
 )
-def test_impossible_contacts_are_refused(make: Callable[[Cells], Any], words: str):
+def test_impossible_contacts_are_rejected(make: Callable[[Cells], Any], words: str):
     with pytest.raises(CaseError, match=re.escape(words)):
         make(cells_on("cpu"))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from flow_cases import FIELDS, WATER, iolet_model, site_arrays
-from oracle import Oracle, follow, random_state
+from oracle import Oracle, compare_with_oracle, random_state
 
 from seiche.domain import shapes
 from seiche.domain.world import World
@@ -48,7 +48,7 @@ TUBE = shapes.tube(3.3, 8.0, 1.0, axis=(1.0, 0.2, 0.1))
 
 def compare(solver: Solver, oracle: Oracle, steps: int) -> None:
     """Compare populations after each step and fields after the last one."""
-    populations = follow(solver, oracle, steps, 20 * ROUNDING)
+    populations = compare_with_oracle(solver, oracle, steps, 20 * ROUNDING)
     arrived = oracle.arriving(populations)
     fields = solver.fields(["shear_rate", "velocity"])
     np.testing.assert_allclose(fields["shear_rate"], oracle.shear_rate(arrived), rtol=0, atol=2e-14)
@@ -84,16 +84,16 @@ def test_a_force_of_every_site_enters_the_collision_as_in_the_equations(device: 
     compare(solver, oracle, 2)
 
 
-def everything(velocity_set: str) -> FlowModel:
+def full_model(velocity_set: str) -> FlowModel:
     model = iolet_model(WATER, Mrt(1.2, 1.4))
     return replace(model, rheology=Casson(4e-5, 0.02, 0.3), velocity_set=velocity_set)
 
 
 @pytest.mark.parametrize("velocity_set", VELOCITY_SETS)
-def test_layouts_give_the_same_bits(device: str, velocity_set: str):
+def test_layouts_give_bitwise_equal_results(device: str, velocity_set: str):
     states = []
     for layout in LAYOUT_NAMES:
-        solver = Solver(TUBE, everything(velocity_set), device=device, layout=layout, threads=1)
+        solver = Solver(TUBE, full_model(velocity_set), device=device, layout=layout, threads=1)
         solver.advance(41)
         states.append({**site_arrays(solver), **solver.fields(FIELDS)})
     for other in states[1:]:
@@ -105,10 +105,10 @@ def test_layouts_give_the_same_bits(device: str, velocity_set: str):
 @pytest.mark.gpu
 @pytest.mark.parametrize("velocity_set", VELOCITY_SETS)
 @pytest.mark.parametrize("layout", LAYOUT_NAMES)
-def test_gpu_gives_the_bits_of_the_cpu(device: str, layout: str, velocity_set: str):
+def test_gpu_gives_results_bitwise_equal_to_the_cpu(device: str, layout: str, velocity_set: str):
     states = []
     for where in ("cpu", device):
-        solver = Solver(TUBE, everything(velocity_set), device=where, layout=layout)
+        solver = Solver(TUBE, full_model(velocity_set), device=where, layout=layout)
         solver.set_force(np.random.default_rng(5).uniform(-2e-6, 2e-6, (len(TUBE), 3)))
         solver.advance(97)
         states.append(site_arrays(solver))
@@ -118,10 +118,10 @@ def test_gpu_gives_the_bits_of_the_cpu(device: str, layout: str, velocity_set: s
 
 @pytest.mark.ranks(1, 2, 3)
 @pytest.mark.parametrize("velocity_set", ["D3Q15", "D3Q27"])
-def test_ranks_give_the_same_bits(velocity_set: str):
+def test_ranks_give_bitwise_equal_results(velocity_set: str):
     for layout in ("list-aa", "tiles-4"):
-        alone = Solver(TUBE, everything(velocity_set), layout=layout, threads=1)
-        shared = Solver(TUBE, everything(velocity_set), layout=layout, world=World.from_mpi(), threads=1)
+        alone = Solver(TUBE, full_model(velocity_set), layout=layout, threads=1)
+        shared = Solver(TUBE, full_model(velocity_set), layout=layout, world=World.from_mpi(), threads=1)
         field = np.random.default_rng(5).uniform(-2e-6, 2e-6, (len(TUBE), 3))
         for solver in (alone, shared):
             solver.advance(5)

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from flow_cases import BLOOD, FIELDS, WATER, iolet_model
-from oracle import LATTICES, Oracle, follow, from_solver, random_state, to_solver
+from oracle import LATTICES, Oracle, compare_with_oracle, from_solver, random_state, to_solver
 
 from seiche.domain import shapes
 from seiche.domain.links import outward_normals
@@ -54,7 +54,7 @@ TUBE = shapes.tube(3.3, 8.0, 1.0, axis=(1.0, 0.2, 0.1))
 @pytest.mark.parametrize("layout", LAYOUT_NAMES)
 def test_two_steps_in_a_periodic_box_are_those_of_the_equations(device: str, layout: str, name: str):
     solver = Solver(BOX, MODELS[name], device=device, layout=layout, threads=1)
-    follow(solver, Oracle(BOX, MODELS[name]), 2, 10 * ROUNDING["float64"])
+    compare_with_oracle(solver, Oracle(BOX, MODELS[name]), 2, 10 * ROUNDING["float64"])
 
 
 @pytest.mark.parametrize("rheology", [WATER, BLOOD], ids=["water", "blood"])
@@ -64,7 +64,7 @@ def test_steps_with_walls_and_both_kinds_of_iolets_are_those_of_the_equations(
 ):
     model = iolet_model(rheology)
     solver = Solver(TUBE, model, device=device, layout=layout, threads=1)
-    follow(solver, Oracle(TUBE, model), 3, 20 * ROUNDING["float64"], flow=1e-14)
+    compare_with_oracle(solver, Oracle(TUBE, model), 3, 20 * ROUNDING["float64"], flow=1e-14)
 
 
 @pytest.mark.parametrize("rheology", [WATER, BLOOD], ids=["water", "blood"])
@@ -75,7 +75,7 @@ def test_steps_with_pressures_of_second_order_are_those_of_the_equations(
     iolets = tuple(PressureIolet(mean, scheme="anti-bounce-back") for mean in (1.01, 0.997))
     model = FlowModel(rheology, iolets=iolets, body_force=(1e-3, -2e-3, 5e-4))
     solver = Solver(TUBE, model, device=device, layout=layout, threads=1)
-    follow(solver, Oracle(TUBE, model), 3, 20 * ROUNDING["float64"], flow=1e-14)
+    compare_with_oracle(solver, Oracle(TUBE, model), 3, 20 * ROUNDING["float64"], flow=1e-14)
 
 
 @pytest.mark.parametrize(("compute", "storage"), PRECISIONS)
@@ -109,7 +109,7 @@ def test_fields_are_the_moments_of_what_arrives(
     model = iolet_model(rheology)
     oracle = Oracle(TUBE, model)
     solver = Solver(TUBE, model, device=device, layout=layout, threads=1)
-    populations = follow(solver, oracle, steps, 20 * ROUNDING["float64"])
+    populations = compare_with_oracle(solver, oracle, steps, 20 * ROUNDING["float64"])
     fields, arrived = solver.fields(FIELDS), oracle.arriving(populations)
     rho, u = oracle.moments(arrived)
     stress = -(1 - 0.5 * oracle.relaxation)[:, None, None] * oracle.momentum_flux(arrived)

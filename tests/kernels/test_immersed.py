@@ -145,7 +145,7 @@ def test_linear_velocity_is_interpolated_exactly(name: str) -> None:
     assert error < 2e-14 if name != "cosine" else 1e-3 < error < 0.0212 * np.abs(gradient).sum()
 
 
-def test_beside_walls_all_of_a_force_goes_to_the_fluid_and_velocities_come_from_it(device: str) -> None:
+def test_near_walls_all_of_a_force_goes_to_the_fluid_and_velocities_come_from_it(device: str) -> None:
     sites = TUBE
     points, forces = points_in(sites, 400), np.random.default_rng(1).normal(size=(400, 3)) * 1e-4
     for name in ("roma", "peskin"):
@@ -168,7 +168,7 @@ def test_a_vertex_outside_the_fluid_is_named(device: str) -> None:
         boundary.check()
 
 
-def test_vertices_are_listed_anew_when_they_move(device: str) -> None:
+def test_vertices_are_listed_again_when_they_move(device: str) -> None:
     model = FlowModel(Newtonian(0.1), initial_velocity=(0.11, -0.07, 0.05))
     points, forces = points_in(BOX, 100), np.random.default_rng(1).normal(size=(100, 3)) * 1e-6
     solver, markers, boundary = coupled(BOX, points, forces, device=device, model=model)
@@ -236,7 +236,7 @@ def test_pairs_of_vertices_do_not_push_the_whole() -> None:
     assert np.abs((fields["density"][:, None] * fields["velocity"]).sum(axis=0)).max() < 1e-13
 
 
-def test_results_are_the_same_bits_for_threads_and_layouts() -> None:
+def test_results_are_bitwise_equal_for_threads_and_layouts() -> None:
     points = points_in(BOX, 300)
     found = []
     for layout, threads in (("tiles-8", 1), ("tiles-8", 2), ("list-ab", 2)):
@@ -251,7 +251,7 @@ def test_results_are_the_same_bits_for_threads_and_layouts() -> None:
 
 @pytest.mark.parametrize("real", ["float64", "float32"])
 @pytest.mark.parametrize("sites", [BOX, TUBE], ids=["box", "tube"])
-def test_moment_storage_gives_the_bits_of_populations(sites: SiteSet, real: Real, device: str) -> None:
+def test_moment_storage_gives_results_bitwise_equal_to_populations(sites: SiteSet, real: Real, device: str) -> None:
     points, found = points_in(sites, 200), []
     model = FlowModel(Newtonian(0.1), Regularised(), body_force=(1e-5, 0.0, 2e-5))
     for layout in ("tiles-8", "moments"):
@@ -272,18 +272,18 @@ def test_moment_storage_gives_the_bits_of_populations(sites: SiteSet, real: Real
         ({"scheme": "leapfrog"}, r"time scheme 'leapfrog' of the vertices is not one of euler, adams-bashforth"),
     ],
 )
-def test_unknown_names_are_refused(options: dict[str, str], message: str) -> None:
+def test_unknown_names_are_rejected(options: dict[str, str], message: str) -> None:
     with pytest.raises(CaseError, match=message):
         coupled(BOX, np.zeros((1, 3)), np.zeros((1, 3)), **options)  # type: ignore[arg-type]
 
 
-def test_more_sites_than_a_processor_finds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_sites_than_a_processor_finds_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("seiche.couple.bricks._MAX_CPU_VALUES", 4 * 512 * 12)
     with pytest.raises(CaseError, match=r"12 bricks of 8\^3 sites on one rank are too many for the CPU; use more"):
         coupled(BOX, np.zeros((1, 3)), np.zeros((1, 3)))
 
 
-def test_what_cannot_be_coupled_is_refused() -> None:
+def test_cells_that_cannot_be_coupled_are_rejected() -> None:
     with pytest.raises(CaseError, match="the periodic extent of 6 sites along y is below 8"):
         coupled(shapes.box((16, 6, 16)), np.zeros((1, 3)), np.zeros((1, 3)), layout="list-ab")
     solver, markers, _ = coupled(BOX, np.zeros((1, 3)), np.zeros((1, 3)))

@@ -101,7 +101,7 @@ def test_inside_a_surface_around_everything_the_flow_is_that_of_the_inner_fluid(
     assert np.abs(found["viscosity"] - 0.12).max() < 1e-16
 
 
-def test_sites_are_marked_anew_as_often_as_asked() -> None:
+def test_sites_are_marked_again_as_often_as_asked() -> None:
     model = FlowModel(Newtonian(0.05), initial_velocity=(0.125, 0.0, 0.0))
     unit, faces = ball()
     sites = shapes.box((32, 16, 16))
@@ -171,7 +171,7 @@ def test_nothing_is_inside_when_all_cells_have_left(device: str) -> None:
     assert not boundary.inside.sites().any()
 
 
-def test_what_cannot_have_a_contrast_is_refused() -> None:
+def test_arguments_without_a_possible_contrast_are_rejected() -> None:
     unit, faces = ball()
     box = shapes.box((16, 16, 16))
     with pytest.raises(CaseError, match="mark_every = 3: expected 1, 2, 4, 8, 16 or 32 steps"):

@@ -142,7 +142,7 @@ def test_transforms_of_lines_agree_to_double_precision_and_let_sources_act(shape
     compare(problem_of(shape, sources=sources, **medium), device, "float64", transforms="lines")
 
 
-def test_lines_whose_length_has_large_factors_are_refused(device):
+def test_lines_whose_length_has_large_factors_are_rejected(device):
     problem = problem_of((22, 24), initial_pressure=ball((22, 24)))
     with pytest.raises(
         CaseError, match=r'transforms: "lines" requires two or three axes with factors of at most 7, not'
@@ -152,7 +152,7 @@ def test_lines_whose_length_has_large_factors_are_refused(device):
         UltrasoundSolver(problem, device=device, transforms="rows")
 
 
-def test_staggered_densities_may_be_given(device):
+def test_staggered_densities_may_be_specified(device):
     shape = (16, 12, 15)
     given = tuple(1000.0 + 100 * np.random.default_rng(axis).random(shape) for axis in range(3))
     compare(problem_of(shape, initial_pressure=ball(shape), staggered_density=given, **layered(shape)), device)
@@ -179,7 +179,7 @@ def test_schemes_along_one_axis_agree_to_double_precision(scheme, device):
 @pytest.mark.parametrize("scheme", ["separable", "local4"])
 @pytest.mark.parametrize("shape", [(42,), (32, 27), (18, 21, 24)], ids=str)
 @pytest.mark.parametrize("transforms", ["library", "lines"])
-def test_lines_of_any_and_of_given_length_step_as_in_numpy(transforms, shape, scheme, device):
+def test_lines_of_any_and_of_specified_length_step_as_in_numpy(transforms, shape, scheme, device):
     medium = {"BonA": 6.0, "absorption": Absorption(0.7, 1.5), **layered(shape)}
     compare(problem_of(shape, initial_pressure=ball(shape), **medium), device, "float32", scheme, transforms)
 
@@ -321,7 +321,7 @@ def test_sensors_between_points_are_weighted_sums(device):
     assert np.abs(solver.recorder.series("uy_non_staggered") - moved).max() < 3e-6 * np.abs(moved).max()
 
 
-def test_amplitude_and_phase_are_found_while_the_run_goes_on(device):
+def test_amplitude_and_phase_are_found_while_the_run_continues(device):
     shape, steps = (64,), 600
     frequency = 2e6  # a period is 33 1/3 steps
     time = np.arange(steps) * 1.5e-8

@@ -56,7 +56,7 @@ def test_rows_of_two_fields_become_their_spectra(length: int, real: Real, device
         assert np.abs(one - exact).max() < TOLERANCE[real] * np.abs(exact).max()
 
 
-def there_and_back(shape: lines.LineShape | None, length: int, real: Real, device: str) -> None:
+def check_round_trip(shape: lines.LineShape | None, length: int, real: Real, device: str) -> None:
     """Transform blocks of neighbouring lines, of which the last batch is not full."""
     backend = open_backend(device)
     assert shape is not None
@@ -76,12 +76,12 @@ def there_and_back(shape: lines.LineShape | None, length: int, real: Real, devic
 
 @pytest.mark.parametrize("real", ["float32", "float64"])
 @pytest.mark.parametrize("length", LENGTHS)
-def test_spectra_are_transformed_along_an_axis_there_and_back(length: int, real: Real, device):
-    there_and_back(lines.fixed_transform(length, False, real), length, real, device)
+def test_spectra_are_transformed_along_an_axis_forward_and_inverse(length: int, real: Real, device):
+    check_round_trip(lines.fixed_transform(length, False, real), length, real, device)
 
 
 def test_teams_that_were_timed_transform_lines(device):
     """Factors up to 32, which no other lengths have; on a processor, where a compiler needs long for them, up to 27."""
     for length in TEAMS if device != "cpu" else (280, 540):
         for shape in (lines.fixed_pass(length, "float32"), lines.fixed_transform(length, False, "float32")):
-            there_and_back(shape, length, "float32", device)
+            check_round_trip(shape, length, "float32", device)

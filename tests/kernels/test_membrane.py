@@ -104,7 +104,7 @@ def test_membrane_exerts_no_net_force_or_torque_and_turns_with_the_cell(name: st
 
 
 @pytest.mark.parametrize("shell", ["loop", "flat"])
-def test_rest_shape_keeps_still(shell: str, device: str):
+def test_rest_shape_remains_at_rest(shell: str, device: str):
     model = MembraneModel(
         SKALAK, bending=0.5, spontaneous_curvature="rest", area=3, local_area=2, volume=5, shell=shell
     )
@@ -186,7 +186,7 @@ def test_bits_do_not_depend_on_the_number_of_threads():
 @pytest.mark.gpu
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 @pytest.mark.parametrize("name", MODELS)
-def test_both_devices_give_the_same_bits(name: str, precision: str, device: str):
+def test_both_devices_give_bitwise_equal_results(name: str, precision: str, device: str):
     found = []
     for where in ("cpu", device):
         kind = CellType("red", biconcave(642), MODELS[name])
@@ -198,7 +198,7 @@ def test_both_devices_give_the_same_bits(name: str, precision: str, device: str)
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("vertices", [162, 642])
-def test_teams_of_all_sizes_give_the_same_bits(vertices: int, device: str):
+def test_teams_of_all_sizes_give_bitwise_equal_results(vertices: int, device: str):
     """As on CPUs, and with a multiprocessor for every cell, for two and for many."""
     found = []
     for multiprocessors in (0, 6, 3, 1):
@@ -244,7 +244,7 @@ def test_a_shrunk_sphere_comes_back_to_its_rest_shape():
     np.testing.assert_allclose(cells.vertices()[0], cells.blocks[0].rest.control, atol=1e-4)
 
 
-def test_wrong_shapes_and_numbers_are_refused():
+def test_wrong_shapes_and_numbers_are_rejected():
     backend, kind = open_backend("cpu", 1), CellType("red", biconcave(42), MODELS["flat-skalak"])
     with pytest.raises(CaseError, match="1 types, but 2 sets of centers"):
         Cells(backend, [kind], [[], []])
@@ -259,7 +259,7 @@ def test_wrong_shapes_and_numbers_are_refused():
         cells.set_vertices(np.zeros((2, 42, 3)))
 
 
-def test_loads_that_cannot_be_balanced_are_refused():
+def test_loads_that_cannot_be_balanced_are_rejected():
     kind = CellType("red", biconcave(42), MODELS["flat-skalak"])
     pair = Cells(open_backend("cpu", 1), [kind], [[(0, 0, 0), (9, 0, 0)]])
     with pytest.raises(CaseError, match="one cell in float64 and a load for each of its vertices"):

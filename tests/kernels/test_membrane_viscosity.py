@@ -188,7 +188,7 @@ def test_an_oscillating_strain_meets_the_modulus_of_the_standard_linear_solid(fr
     assert abs(found - 1j * frequency / (1 + 1j * frequency)) < 0.01 * abs(found)
 
 
-def test_forces_are_the_same_bits_when_they_are_evaluated_again(device: str) -> None:
+def test_forces_are_bitwise_equal_when_they_are_evaluated_again(device: str) -> None:
     pair = Pair(LOOP, device, precision="float32")
     pair.move(pair.x + motion(pair, 0.05))
     force, remembered = pair.cells.vertex_forces(), memory(pair.cells)

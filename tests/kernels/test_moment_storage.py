@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from flow_cases import BLOOD, FIELDS, WATER, iolet_model, site_arrays, tilted_tube
-from oracle import LATTICES, Oracle, follow, random_state
+from oracle import LATTICES, Oracle, compare_with_oracle, random_state
 
 from seiche.domain import shapes
 from seiche.errors import CaseError
@@ -57,7 +57,9 @@ TUBE = shapes.tube(4.3, 12.0, 1.0, axis=(1.0, 0.2, 0.1))
 
 @pytest.mark.parametrize(("layout", "name"), IN_BOX)
 def test_steps_in_a_periodic_box_are_those_of_the_equations(device: str, layout: str, name: str):
-    follow(Solver(BOX, MODELS[name], device=device, layout=layout, threads=1), Oracle(BOX, MODELS[name]), 2, ROUNDING)
+    compare_with_oracle(
+        Solver(BOX, MODELS[name], device=device, layout=layout, threads=1), Oracle(BOX, MODELS[name]), 2, ROUNDING
+    )
 
 
 @pytest.mark.parametrize(("rheology", "scheme", "velocity_set"), IN_TUBE)
@@ -69,7 +71,7 @@ def test_steps_with_walls_and_iolets_are_those_of_the_equations(
     model = replace(model, iolets=(model.iolets[0], outlet))
     oracle = Oracle(TUBE, model)
     solver = Solver(TUBE, model, device=device, layout="moments", threads=1)
-    populations = follow(solver, oracle, 3, ROUNDING)
+    populations = compare_with_oracle(solver, oracle, 3, ROUNDING)
     np.testing.assert_allclose(solver.measures.iolet_flow(), oracle.inflow, rtol=0, atol=1e-14)
     arrived, fields = oracle.arriving(populations), solver.fields(["density", "velocity", "shear_rate"])
     rho, u = oracle.moments(arrived)
@@ -87,7 +89,7 @@ def test_steps_with_walls_and_iolets_are_those_of_the_equations(
         (WATER, Precision(), "D3Q27"),
     ],
 )
-def test_moments_and_populations_give_the_same_bits(
+def test_moments_and_populations_give_bitwise_equal_results(
     device: str, rheology: Newtonian | CarreauYasuda, precision: Precision, velocity_set: str
 ):
     sites = tilted_tube()
@@ -104,7 +106,7 @@ def test_moments_and_populations_give_the_same_bits(
         np.testing.assert_array_equal(results[1][name], values, err_msg=name)
 
 
-def test_the_initial_state_is_the_one_that_was_asked_for(device: str):
+def test_the_initial_state_is_the_one_that_was_requested(device: str):
     model = replace(
         iolet_model(WATER, Regularised()),
         initial_density=1.01,
@@ -145,7 +147,7 @@ def test_one_step_is_as_exact_as_arithmetic_and_storage(device: str, compute: st
 
 
 @pytest.mark.parametrize("storage", ["float64", "float16"])
-def test_a_state_put_into_a_new_solver_goes_on_as_if_never_stopped(device: str, storage: str):
+def test_a_state_put_into_a_new_solver_continues_as_if_uninterrupted(device: str, storage: str):
     sites, model = tilted_tube(), iolet_model(BLOOD, Regularised())
     precision = Precision("float64", storage)  # type: ignore[arg-type]
 
@@ -278,7 +280,7 @@ def test_the_predicted_time_is_that_of_a_measured_tube(layout: str, storage: str
     assert step_time(slice_, layout, storage) == pytest.approx(measured, rel=0.03)  # type: ignore[arg-type]
 
 
-def test_only_sites_beside_boundaries_have_slots_of_populations():
+def test_only_sites_near_boundaries_have_slots_of_populations():
     iolets = (PressureIolet(1.001, scheme="plane"), PressureIolet())
     solver = Solver(TUBE, FlowModel(WATER, Regularised(), iolets), layout="moments", threads=1)
     slots = np.stack([solver.populations.leaving_slots(0, q) for q in range(19)])
@@ -293,7 +295,7 @@ def test_nothing_is_rebuilt_where_half_way_walls_and_iolets_suffice():
     assert not any(stage.name.startswith("rebuild") for stage in solver.stages)
 
 
-def test_a_state_with_moments_of_another_shape_is_refused():
+def test_a_state_with_moments_of_another_shape_is_rejected():
     solver = Solver(BOX, MODELS["water"], layout="moments", threads=1)
     state = site_arrays(solver)
     with pytest.raises(CaseError, match=r"array 'moments' of the sites has shape \(1024, 9\); expected \(1024, 10\)"):

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from flow_cases import BLOOD, WATER
-from oracle import Oracle, fitting, follow
+from oracle import Oracle, compare_with_oracle, fitting
 
 from seiche.domain import shapes
 from seiche.errors import CaseError
@@ -73,7 +73,7 @@ class PlaneOracle(Oracle):
 
 def compare(model: FlowModel, bound: float, device: str, **options: object) -> None:
     solver = Solver(DUCT, model, device=device, threads=1, **options)
-    follow(solver, PlaneOracle(DUCT, model), 3, bound, flow=10 * bound)
+    compare_with_oracle(solver, PlaneOracle(DUCT, model), 3, bound, flow=10 * bound)
 
 
 @pytest.mark.parametrize("rheology", [WATER, BLOOD], ids=["water", "blood"])
@@ -120,7 +120,7 @@ def test_pulsating_flow_stays_bounded_at_low_viscosity():
         assert 1e-3 < solver.monitor().mach < 0.15
 
 
-def test_opening_without_a_site_behind_it_is_refused():
+def test_opening_without_a_site_behind_it_is_rejected():
     short = shapes.duct(4.0, 4.0, 2.0, 1.0, periodic=False)
     with pytest.raises(CaseError) as caught:
         Solver(short, FlowModel(WATER, iolets=ENDS), threads=1)

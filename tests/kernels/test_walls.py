@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from flow_cases import BLOOD, FIELDS, WATER, iolet_model
-from oracle import Oracle, fitting, follow
+from oracle import Oracle, compare_with_oracle, fitting
 
 from seiche.domain import shapes
 from seiche.domain.sites import LINK_VECTORS, LinkKind, SiteSet
@@ -127,7 +127,7 @@ def compare(
     sites: SiteSet, model: FlowModel, steps: int, bound: float, device: str, **options: object
 ) -> tuple[Solver, WallOracle]:
     solver, oracle = Solver(sites, model, device=device, threads=1, **options), WallOracle(sites, model)
-    follow(solver, oracle, steps, bound)
+    compare_with_oracle(solver, oracle, steps, bound)
     return solver, oracle
 
 
@@ -178,7 +178,7 @@ def test_narrow_precisions_have_the_same_walls(device: str, compute: str, storag
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_looking_does_not_change_the_flow(device: str, layout: str):
+def test_observation_does_not_change_the_flow(device: str, layout: str):
     model = fitting(replace(iolet_model(WATER), walls=WALLS["bouzidi, moving"]), layout)
     solvers = [Solver(TUBE, model, device=device, layout=layout, threads=1) for _ in range(2)]
     for step in range(4):

@@ -121,7 +121,7 @@ def test_an_error_of_one_rank_is_raised_by_all():
     assert notes[-1] == "drop b"
 
 
-def test_a_snapshot_keeps_its_moment_while_the_flow_goes_on(device: str):
+def test_a_snapshot_keeps_its_moment_while_the_flow_continues(device: str):
     sites, model = blood_in_a_tilted_tube()
     solver = Solver(sites, model, device=device, threads=1)
     plans = [
@@ -146,7 +146,7 @@ def test_a_snapshot_keeps_its_moment_while_the_flow_goes_on(device: str):
     assert measures.snapshot(measures.snapshots(())).fields() == {}
 
 
-def test_one_viscosity_is_told_of_all_sites_of_many_pieces(device: str):
+def test_one_viscosity_holds_for_all_sites_of_many_pieces(device: str):
     sites = shapes.box((40, 40, 24))
     assert len(sites) > 2 * PIECE_ROWS
     solver = Solver(sites, FlowModel(Newtonian(0.2)), device=device, threads=1)

@@ -47,7 +47,7 @@ def test_bench_of_ultrasound_stores_times_stages_and_memory(tmp_path: Path, caps
     assert "--size: 20 points per edge are too few: use at least 24" in capsys.readouterr().err
 
 
-def test_a_peer_that_is_not_installed_is_said(
+def test_a_peer_that_is_not_installed_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "kwave", None)  # so that it is not found where it is installed

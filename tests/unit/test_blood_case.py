@@ -247,7 +247,7 @@ def test_a_reservoir_is_long_enough_for_each_type_of_cells(tmp_path: Path, capsy
     assert re.search("seiche: note: " + message, capsys.readouterr().err)
 
 
-def test_places_come_from_a_file_as_they_went_into_it(tmp_path: Path) -> None:
+def test_positions_come_from_a_file_as_they_went_into_it(tmp_path: Path) -> None:
     setup = prepared(tmp_path, blood_tables())
     assert setup.cells is not None and setup.cells.packing is not None
     centers, turns = setup.cells.packing.of_kind(0)
@@ -286,7 +286,7 @@ def test_positions_may_count_from_the_corner_of_the_lattice_as_in_hemocell(tmp_p
     np.testing.assert_allclose(row, [6, 7.5, 7.5, 0, 0, 0], atol=1e-3)
 
 
-def test_surfaces_that_do_not_meet_may_be_given_although_their_control_points_enclose_more(tmp_path: Path) -> None:
+def test_surfaces_that_do_not_meet_may_be_specified_although_their_control_points_enclose_more(tmp_path: Path) -> None:
     """A packing of the meshes of cells is no packing of the larger polyhedra of the points that move."""
     cell = red_cell(162)
     wide, moving = (np.ptp(surface.vertices[:, 0]) for surface in (cell.mesh, cell.moving_mesh()))

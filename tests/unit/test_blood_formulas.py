@@ -57,7 +57,7 @@ def _turning(strain: float, times: int, *, body: float, membrane: float) -> Cell
     return CellMotion(np.array(found), strain, 0.5, (0.0, 0.0))
 
 
-def test_tank_treading_and_tumbling_are_told_apart() -> None:
+def test_tank_treading_and_tumbling_are_distinguished() -> None:
     treading = _turning(0.05, 801, body=0.0, membrane=0.22)
     assert treading.turns() == pytest.approx(0, abs=0.02)
     assert treading.treading_rate() == pytest.approx(0.22, abs=0.01)
@@ -89,7 +89,7 @@ def test_a_sphere_that_the_flow_sees_larger_has_the_volume_of_that_sphere() -> N
     assert swollen(ball, 0.0) == pytest.approx(1.0)
 
 
-def test_what_was_seen_of_a_tube_is_put_together() -> None:
+def test_what_was_seen_of_a_tube_is_combined() -> None:
     """Half as fast as plasma; cells 1.2 times as fast as the whole; twenty samples of which the last ten count."""
     tube = TubeSuspension(20.0, 0.3)
     step = 100.0 * np.arange(1, 21)

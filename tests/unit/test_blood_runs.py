@@ -58,7 +58,7 @@ def state_of(simulation: Simulation) -> np.ndarray:
     return simulation.blood.state()[0]
 
 
-def test_several_types_run_are_written_and_go_on_with_the_same_bits(tmp_path: Path) -> None:
+def test_several_types_run_are_written_and_continue_with_bitwise_equal_results(tmp_path: Path) -> None:
     case = case_file(tmp_path, several_types())
     whole = load(case, output=tmp_path / "whole")
     whole.run()

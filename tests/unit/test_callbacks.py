@@ -57,7 +57,7 @@ def steered(sim: Simulation, name: str, values: tuple[Any, Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_steered_run_that_stops_goes_on_with_the_same_bits(kind: str, device: str, tmp_path: Path) -> None:
+def test_a_steered_run_that_stops_continues_with_bitwise_equal_results(kind: str, device: str, tmp_path: Path) -> None:
     """Steps 0 to 23 at once, and with a stop at step 12 that the callback asks for, between two of its changes."""
     names, number, values = KINDS[kind]
     case = case_file(tmp_path, kind)
@@ -142,7 +142,7 @@ def test_a_value_that_is_set_at_the_start_is_that_of_the_case(
     assert_same(*found)
 
 
-def test_a_value_takes_the_place_of_a_table(tmp_path: Path) -> None:
+def test_a_value_replaces_a_table(tmp_path: Path) -> None:
     (tmp_path / "course.txt").write_text("0 0.001\n0.001 0.003\n0.1 0.003\n")
     tables, found = tube_tables(), []
     tables["lattice"] = {"step": "0.2 ms"}
@@ -216,7 +216,7 @@ def test_sources_with_delays_and_of_two_signals_have_factors(tmp_path: Path) -> 
         ("body_force", (0.0, float("inf"), 0.0), "is not finite"),
     ],
 )
-def test_a_value_that_cannot_be_is_refused(name: str, value: Any, message: str, tmp_path: Path) -> None:
+def test_a_value_that_is_invalid_is_rejected(name: str, value: Any, message: str, tmp_path: Path) -> None:
     with seiche.load(written(tmp_path, tube_tables()), output=tmp_path / "out") as sim:
         before = dict(sim.steering)
         with pytest.raises(CaseError) as error:
@@ -226,7 +226,7 @@ def test_a_value_that_cannot_be_is_refused(name: str, value: Any, message: str, 
         assert "iolets.outlet.pressure" in sim.steering and name + "s" not in sim.steering
 
 
-def test_a_circuit_without_resistance_is_refused_and_the_run_goes_on(tmp_path: Path) -> None:
+def test_a_circuit_without_resistance_is_rejected_and_the_run_continues(tmp_path: Path) -> None:
     tables = tube_tables()
     tables["iolet"][1] = CIRCUIT
     with seiche.load(written(tmp_path, tables), output=tmp_path / "out") as sim:
@@ -236,7 +236,7 @@ def test_a_circuit_without_resistance_is_refused_and_the_run_goes_on(tmp_path: P
         sim.run(steps=3)
 
 
-def test_a_restart_without_what_was_set_is_refused(tmp_path: Path) -> None:
+def test_a_restart_without_what_was_set_is_rejected(tmp_path: Path) -> None:
     case = written(tmp_path, tube_tables())
     with seiche.load(case, output=tmp_path / "out") as sim:
         sim.steering["iolets.inlet.velocity"] = 0.001

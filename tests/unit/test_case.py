@@ -46,7 +46,7 @@ def test_a_case_file_becomes_a_model(tmp_path: Path) -> None:
     assert setup.steps == 100
 
 
-def test_precision_collision_and_magic_are_handed_over() -> None:
+def test_precision_collision_and_magic_are_passed_on() -> None:
     tables = changed(tube_tables(), "run.precision", {"compute": "float32", "storage": "float16"})
     setup = setup_of(changed(tables, "lattice.magic", 0.25))
     assert setup.precision == Precision("float32", "float16")
@@ -117,7 +117,7 @@ def test_casson_and_power_law_keep_their_viscosities_in_lattice_units(
     assert setup.invariants.tau == pytest.approx([0.5 + 3 * nu for nu in law.limits])
 
 
-def test_velocity_set_and_many_rates_are_handed_over() -> None:
+def test_velocity_set_and_many_rates_are_passed_on() -> None:
     lattice = {"tau": 0.8, "velocity_set": "D3Q27", "collision": "mrt", "bulk_rate": 1.2, "magic": 0.25}
     model = setup_of(changed(tube_tables(), "lattice", lattice)).model
     assert (model.velocity_set, model.collision) == ("D3Q27", Mrt(1.2, 1.0, 0.25))

@@ -106,6 +106,6 @@ def test_a_body_between_periodic_planes_has_all_its_links(tmp_path: Path):
         ("center =", "drag = [0, 0, 0]\ncenter =", r"drag"),
     ],
 )
-def test_wrong_tables_are_refused_in_one_line(tmp_path: Path, old: str, new: str, message: str):
+def test_wrong_tables_are_rejected_in_one_line(tmp_path: Path, old: str, new: str, message: str):
     with pytest.raises(CaseError, match=message):
         seiche.load(written(tmp_path, CASE.replace(old, new)))

@@ -54,7 +54,7 @@ def gmsh(surface: Surface, shuffle: bool = False) -> str:
     return "\n".join([*head, *nodes, "$EndNodes", "$Elements", str(len(elements)), *elements, "$EndElements", ""])
 
 
-def off(surface: Surface) -> str:
+def off_file(surface: Surface) -> str:
     """Return a surface as an OFF file."""
     points = [" ".join(map(repr, vertex)) for vertex in surface.vertices.tolist()]
     faces = [f"3 {a} {b} {c}" for a, b, c in surface.faces.tolist()]
@@ -62,7 +62,7 @@ def off(surface: Surface) -> str:
 
 
 def test_meshes_come_back_from_files(tmp_path: Path):
-    (tmp_path / "ball.off").write_text(off(BALL))
+    (tmp_path / "ball.off").write_text(off_file(BALL))
     (tmp_path / "ball.msh").write_text(gmsh(BALL))
     (tmp_path / "other.MSH").write_text(gmsh(BALL, shuffle=True))
     write_stl(tmp_path / "ball.stl", BALL)
@@ -170,7 +170,7 @@ ON_A_LINE = moved(BALL.faces[5, 0], BALL.vertices[BALL.faces[5, 1:]].mean(axis=0
         (HUGE, "'red': 10242 vertices; the maximum is 2562"),
     ],
 )
-def test_meshes_that_cannot_be_a_cell_are_refused(surface: Surface, words: str):
+def test_meshes_that_cannot_be_a_cell_are_rejected(surface: Surface, words: str):
     with pytest.raises(CaseError, match=re.escape(words)) as caught:
         CellType("red", surface, MODEL)
     assert str(caught.value).startswith("cell type 'red'")
@@ -208,7 +208,7 @@ def test_stress_free_shape_needs_the_same_triangles():
         ({"points": 2}, "points = 2: expected 1 or 3 integration points per element"),
     ],
 )
-def test_impossible_moduli_are_refused(arguments: dict[str, Any], words: str):
+def test_impossible_moduli_are_rejected(arguments: dict[str, Any], words: str):
     with pytest.raises(CaseError, match=re.escape(words)):
         MembraneModel(**{"law": Skalak(1.0), **arguments})
 
@@ -231,6 +231,6 @@ def test_area_moduli_are_those_of_the_laws():
         ),
     ],
 )
-def test_impossible_shapes_are_refused(make: Any, words: str):
+def test_impossible_shapes_are_rejected(make: Any, words: str):
     with pytest.raises(CaseError, match=re.escape(words)):
         make()

@@ -95,7 +95,7 @@ def test_a_film_has_a_frame_for_every_state(tmp_path: Path) -> None:
         film(tmp_path / "none.gif", [], None)
 
 
-def a_run(folder: Path) -> Path:
+def example_run(folder: Path) -> Path:
     files = SurfaceFiles(folder / "cells.vtkhdf", write_surfaces, [])
     for step in range(3):
         write_now(files.state(step, 1e-6 * step, lambda step=step: state(0.0, 1e-6 * step)), World.serial())
@@ -104,7 +104,7 @@ def a_run(folder: Path) -> Path:
 
 
 def test_render_draws_what_a_run_has_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = a_run(tmp_path)
+    run = example_run(tmp_path)
     assert main(["render", str(run)]) == 0
     assert main(["render", str(run), "--film", "--every", "2", "--output", str(tmp_path / "two.gif")]) == 0
     assert capsys.readouterr().out.split() == [str(run / "cells.png"), str(tmp_path / "two.gif")]
@@ -116,7 +116,7 @@ def test_render_draws_what_a_run_has_left(tmp_path: Path, capsys: pytest.Capture
     ("name", "kind"), [("cells.gif", "GIF film"), ("cells.mp4", "MP4 film"), ("cells.png", "PNG picture")]
 )
 def test_a_film_or_picture_replaces_no_file_of_another_kind(name: str, kind: str, tmp_path: Path) -> None:
-    run = a_run(tmp_path)
+    run = example_run(tmp_path)
     there, moving, output = run / name, name != "cells.png", run / name if name == "cells.mp4" else None
     there.write_text("mine")
     with pytest.raises(CaseError) as caught:
@@ -131,12 +131,12 @@ def test_a_film_or_picture_replaces_no_file_of_another_kind(name: str, kind: str
     check_replaceable_file("--output", there, "MP4 film")
 
 
-def test_what_cannot_be_drawn_is_one_line(tmp_path: Path) -> None:
+def test_what_cannot_be_drawn_gives_a_one_line_error(tmp_path: Path) -> None:
     with pytest.raises(CaseError, match="nowhere: is not a folder; expected the output folder of a run"):
         render(tmp_path / "nowhere", moving=False)
     with pytest.raises(CaseError, match="contains no cells or waves; write them with"):
         render(tmp_path, moving=False)
-    run = a_run(tmp_path)
+    run = example_run(tmp_path)
     with pytest.raises(CaseError, match=r"contains no series other\.vtkhdf"):
         render(run, moving=False, series="other.vtkhdf")
     with pytest.raises(CaseError, match=r"--output a\.png: expected a film with suffix \.gif or \.mp4"):

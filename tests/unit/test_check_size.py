@@ -180,7 +180,7 @@ def test_a_sized_ultrasound_case_has_the_numbers_of_the_arrays(
         assert (one.name, one.value) == (other.name, pytest.approx(other.value, rel=0.13 if average else 1e-6))
 
 
-def test_a_region_outside_a_sized_grid_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_region_outside_a_sized_grid_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "case.toml"
     path.write_text(CUBE.replace('center = ["20 mm"', 'center = ["900 mm"'))
     assert main(["check", str(path)]) == 2

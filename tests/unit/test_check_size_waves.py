@@ -96,7 +96,7 @@ def test_leaves_in_boxes_are_those_of_the_whole_forest() -> None:
     np.testing.assert_array_equal(found.level, every.level[expected])
 
 
-def test_a_sampled_mesh_knows_its_neighbours() -> None:
+def test_a_sampled_mesh_has_neighbours() -> None:
     sizes = SizeField([[-np.inf] * 2, [0.5, 0.2]], [[np.inf] * 2, [0.9, 0.7]], [0.2, 0.02])
     brick = Brick((2, 1), (True, False))
     places = np.zeros((0, 2))

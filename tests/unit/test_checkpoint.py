@@ -28,7 +28,7 @@ def _write(path: Path, owned: np.ndarray, **arrays: np.ndarray) -> None:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), n=st.integers(0, 20))
-def test_rows_come_back_bit_for_bit(tmp_path: Path, data: st.DataObject, n: int) -> None:
+def test_rows_come_back_bitwise(tmp_path: Path, data: st.DataObject, n: int) -> None:
     dtypes = st.sampled_from(["f2", "f4", "f8", "i1", "u2", "i4", "i8", "?", ">f8"]).map(np.dtype)
     columns = data.draw(arrays_of.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=4))
     array = data.draw(arrays_of.arrays(data.draw(dtypes), (n, *columns)))
@@ -84,7 +84,7 @@ def test_several_row_sets_numbers_and_attributes_come_back(tmp_path: Path) -> No
         np.testing.assert_array_equal(values, state.replicated[name])
 
 
-def test_row_sets_that_are_not_wanted_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_sets_that_are_not_requested_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_checkpoint(tmp_path / "state", WORLD, _several(), attributes={})
     read = _chunks_read(monkeypatch)
     assert list(read_checkpoint(tmp_path / "state", WORLD, {"points": np.array([3])}).rows) == ["points"]
@@ -135,7 +135,7 @@ def _chunks_read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     return read
 
 
-def test_only_chunks_with_a_wanted_row_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_chunks_with_a_requested_row_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint_format, "CHUNK_ROWS", 10)
     read = _chunks_read(monkeypatch)
     _write(tmp_path / "state", np.arange(100), a=np.arange(100.0))
@@ -197,7 +197,7 @@ def test_failed_write_keeps_the_checkpoint_before(tmp_path: Path, monkeypatch: p
     assert [item.name for item in tmp_path.iterdir()] == ["state"]
 
 
-def test_a_file_of_version_1_has_one_row_set_of_the_wanted_name() -> None:
+def test_a_file_of_version_1_has_one_row_set_of_the_requested_name() -> None:
     """The file was written by the program as it was before version 2."""
     assert inspect_checkpoint(VERSION_1).version == 1
     wanted = np.array([8, 0, 3])

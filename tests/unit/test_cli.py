@@ -122,7 +122,7 @@ def test_check_prints_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureF
     assert sorted(tmp_path.iterdir()) == [path]
 
 
-def test_check_refuses_more_ranks_than_sites(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_rejects_more_ranks_than_sites(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(write(tmp_path, box_tables())), "--ranks", "65"]) == 2
     assert "there are more ranks (65) than fluid sites (64)" in capsys.readouterr().err
 
@@ -214,7 +214,7 @@ def test_a_restarted_run_keeps_the_series_before_it(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "flow.from-20.vtkhdf").exists()
 
 
-def test_a_checkpoint_of_another_case_is_refused(tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_case_is_rejected(tmp_path: Path) -> None:
     path = write(tmp_path, changed(shear_box(20), "output", {"checkpoint": {"every": 20}}))
     load(path).run()
     restart = tmp_path / "out" / "checkpoint.seiche"

@@ -315,13 +315,13 @@ def test_performance_page_and_readme_are_made_from_the_stored_results() -> None:
         assert path.read_text() == text, f"{path}: run python -m benchmarks.page"
 
 
-def a_row(layout: str, mlups: float) -> FlowRow:
+def flow_row(layout: str, mlups: float) -> FlowRow:
     return FlowRow("tube", layout, "float32", "float32", "newtonian", 1_040_000, 1, 640, mlups, 189.0, 9.45, 0.7, 10)
 
 
 def test_the_table_of_the_readme_has_the_fastest_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEICHE_COMMIT", "0123456789ab")
-    stored = document([a_row("list-aa", 50.0), a_row("tiles-4", 60.0)], "a processor", 13.5e9)
+    stored = document([flow_row("list-aa", 50.0), flow_row("tiles-4", 60.0)], "a processor", 13.5e9)
     (tmp_path / "one.json").write_text(json.dumps(stored))
     (tmp_path / "two.json").write_text(json.dumps({"benchmark": "other"}))
     (result,) = read_results(tmp_path, "flow", FlowRow)

@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["flow", "blood", "ultrasound", "waves"])
-def test_a_case_continues_from_its_checkpoint_with_the_same_bits(kind: str, folder: Path) -> None:
+def test_a_case_continues_from_its_checkpoint_with_bitwise_equal_results(kind: str, folder: Path) -> None:
     words = ["run", f"{kind}.toml", "--output", "out"]
     words += ["--restart", f"{kind}.seiche"] if kind != "ultrasound" else []  # had none
     text = seiche(folder, *words, *(word for change in FORMER.get(kind, ()) for word in ("--set", change)))

@@ -188,7 +188,7 @@ def test_all_ranks_meet_in_every_step() -> None:
     assert ideal_seconds(ranks)[1] == 2.0
 
 
-def test_a_message_that_was_never_sent_is_said() -> None:
+def test_a_message_that_was_never_sent_is_reported() -> None:
     ranks = [[step(("work", 1.0))], [step(("receive", 1.0), messages=pair(0))]]
     with pytest.raises(ValueError, match="rank 1 waits for a message of rank 0"):
         ideal_seconds(ranks)
@@ -231,7 +231,7 @@ def test_no_efficiency_passes_one(rows: list[tuple[float, float, float]], more: 
     assert tree.useful == pytest.approx(sum(useful))
 
 
-def test_impossible_times_are_refused() -> None:
+def test_impossible_times_are_rejected() -> None:
     for useful, elapsed in (([], 1.0), ([-1.0, 1.0], 1.0), ([0.0], 1.0), ([1.0], 0.0)):
         with pytest.raises(ValueError, match="positive seconds"):
             efficiency(useful, elapsed)

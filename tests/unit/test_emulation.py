@@ -68,7 +68,7 @@ def test_a_failure_of_one_rank_ends_all() -> None:
 
 
 @pytest.mark.parametrize("late", [0, 3])
-def test_ranks_that_wait_for_each_other_without_end_are_told(late: int) -> None:
+def test_ranks_that_wait_for_each_other_without_end_are_reported(late: int) -> None:
     def work(world: World) -> None:
         if world.rank == late:
             world.barrier()

@@ -32,7 +32,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("seiche.case.simulation.copy_bandwidth", lambda *_: 1e10)
 
 
-def ran(folder: Path, solver: str, *options: str) -> dict[str, Any]:
+def run_case(folder: Path, solver: str, *options: str) -> dict[str, Any]:
     """Return the summary of a run."""
     path = case_file(folder, solver)
     given = ["run", str(path), "--set", SOLVERS[solver][0], "--output", str(folder / "out"), *options]
@@ -45,7 +45,7 @@ def ran(folder: Path, solver: str, *options: str) -> dict[str, Any]:
 def test_a_run_tells_its_time_its_trace_and_its_progress(
     solver: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    summary = ran(tmp_path, solver, "--serve", "--trace", str(tmp_path / "trace.json"))
+    summary = run_case(tmp_path, solver, "--serve", "--trace", str(tmp_path / "trace.json"))
     shown = capsys.readouterr()
     assert "seiche: status at http://127.0.0.1:" in shown.err and "100%" in shown.err
     steps, stage = int(SOLVERS[solver][0].partition("=")[2]), SOLVERS[solver][1]
@@ -76,7 +76,7 @@ def test_a_run_tells_its_time_its_trace_and_its_progress(
 def test_a_run_is_reported_compared_and_predicted_from(
     solver: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    summary = ran(tmp_path, solver)
+    summary = run_case(tmp_path, solver)
     out = tmp_path / "out"
     write_machine(tmp_path / "m.json", machine(units={"time": "s", "size": "B", "rate": "B/s"}))
     assert main(["report", str(out), "--machine", str(tmp_path / "m.json")]) == 0

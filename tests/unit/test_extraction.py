@@ -41,7 +41,7 @@ def write_small(path: Path) -> None:
             series.write(step, values)
 
 
-def by_hand() -> bytes:
+def expected_bytes() -> bytes:
     """Return the bytes of `write_small` from the description of the format, number by number."""
     fields = struct.pack(">I8sIIIf", 8, b"pressure", 1, 0, 1, 80.0)
     fields += struct.pack(">I4sIII", 1, b"u\0\0\0", 3, 0, 0)
@@ -58,7 +58,7 @@ def by_hand() -> bytes:
 
 def test_every_byte_is_that_of_the_format(tmp_path: Path) -> None:
     write_small(tmp_path / "a.xtr")
-    assert (tmp_path / "a.xtr").read_bytes() == by_hand()
+    assert (tmp_path / "a.xtr").read_bytes() == expected_bytes()
     start = 60 + 28 + 20 + 24
     assert (tmp_path / "a.off").read_bytes() == b"hlb!" + b"off\x04" + struct.pack(">IiQQ", 1, 1, start, start + 72)
     assert sorted(item.name for item in tmp_path.iterdir()) == ["a.off", "a.xtr"]
@@ -114,16 +114,18 @@ def test_offsets_go_into_a_file_and_back(tmp_path: Path) -> None:
         (212, struct.pack(">I", 5), "records: their sites differ"),
     ],
 )
-def test_damaged_extraction_is_named_by_place_and_reason(tmp_path: Path, at: int, value: bytes, message: str) -> None:
-    data = by_hand()
+def test_damaged_extraction_is_named_by_location_and_reason(
+    tmp_path: Path, at: int, value: bytes, message: str
+) -> None:
+    data = expected_bytes()
     (tmp_path / "a.xtr").write_bytes(data[:at] + value + data[at + len(value) :])
     with pytest.raises(FormatError, match=rf"a\.xtr: {message}"):
         read_extraction(tmp_path / "a.xtr")
 
 
-def test_two_fields_of_one_name_and_short_files_are_refused(tmp_path: Path) -> None:
+def test_two_fields_of_one_name_and_short_files_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "a.xtr").write_bytes(
-        by_hand().replace(b"mpirank\0", b"pressure").replace(b"\0\0\0\x07p", b"\0\0\0\x08p")
+        expected_bytes().replace(b"mpirank\0", b"pressure").replace(b"\0\0\0\x07p", b"\0\0\0\x08p")
     )
     with pytest.raises(FormatError, match="byte 60: two fields have the same name"):
         read_extraction(tmp_path / "a.xtr")
@@ -150,7 +152,7 @@ def test_damaged_offsets_are_named(tmp_path: Path, data: bytes, message: str) ->
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_damaged_bytes_never_crash_the_reader(tmp_path: Path, data: st.DataObject) -> None:
-    content = bytearray(by_hand()[: data.draw(st.integers(0, 276))])
+    content = bytearray(expected_bytes()[: data.draw(st.integers(0, 276))])
     for _ in range(data.draw(st.integers(0, 6))) if content else ():
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     (tmp_path / "a.xtr").write_bytes(content)
@@ -161,7 +163,7 @@ def test_damaged_bytes_never_crash_the_reader(tmp_path: Path, data: st.DataObjec
             assert "\n" not in str(error)
 
 
-def test_wrong_arrays_are_refused_and_nothing_is_left(tmp_path: Path) -> None:
+def test_wrong_arrays_are_rejected_and_nothing_is_left(tmp_path: Path) -> None:
     with ExtractionSeries(tmp_path / "a.xtr", World.serial(), **CONTENT) as series:
         with pytest.raises(ValueError, match=r"fields \['u'\]; expected"):
             series.write(1, {"u": np.ones((2, 3))})
@@ -198,7 +200,7 @@ def table(**keys: Any) -> ExtractionOutput:
         ({"every": "1 fs"}, "every: is shorter than half a time step"),
     ],
 )
-def test_impossible_extractions_are_refused_with_one_line(keys: dict[str, Any], message: str) -> None:
+def test_impossible_extractions_are_rejected_with_one_line(keys: dict[str, Any], message: str) -> None:
     tables = changed(tube_tables(), "output", {"extraction": [{"file": "a.xtr", "every": 10, **keys}]})
     with pytest.raises(CaseError) as raised:
         check_limits(setup_of(tables))

@@ -81,7 +81,7 @@ def test_a_run_is_what_all_runs_are(case: Path, capsys: pytest.CaptureFixture[st
     assert "diffuse" in capsys.readouterr().out
 
 
-def test_what_is_wrong_is_said_in_one_line(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_are_reported_in_one_line(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(case), "--set", "time.step=5 ms"]) == 2
     assert "time.step: 0.005 s is unstable; expected at most 0.00431" in capsys.readouterr().err
     assert main(["run", str(case), "--set", "time.steps=10"]) == 0
@@ -89,7 +89,7 @@ def test_what_is_wrong_is_said_in_one_line(case: Path, capsys: pytest.CaptureFix
     assert "--replace" in capsys.readouterr().err
 
 
-def test_two_ranks_give_the_same_bits(case: Path) -> None:
+def test_two_ranks_give_bitwise_equal_results(case: Path) -> None:
     folder = case.parent
     with seiche.load(case) as sim:
         sim.run(steps=200, visible=False)

@@ -154,7 +154,7 @@ def test_layout_is_chosen_by_bytes_on_a_gpu_and_by_memory_on_a_cpu():
         choose_layout(box, "tile", "float64", "cpu")
 
 
-def test_the_layout_beside_cells_on_a_processor_is_the_measured_one() -> None:
+def test_the_layout_with_cells_on_a_processor_is_the_measured_one() -> None:
     """Tiles in a box and a wide tube, lists in a narrow tube whose tiles are half empty, and where tiles do not fit."""
     wide, narrow = (shapes.tube(r, 48.0, 1.0, axis=(1.0, 0.0, 0.0), periodic=True) for r in (20.0, 10.3))
     chosen = [
@@ -179,7 +179,7 @@ def test_directions_start_on_cache_lines_and_not_on_the_same_sets(count: int, si
     assert np.bincount(sets).max() <= 2
 
 
-def test_initial_state_is_the_equilibrium_that_was_asked_for():
+def test_initial_state_is_the_equilibrium_that_was_requested():
     sites = shapes.box((4, 4, 4))
     model = FlowModel(Newtonian(0.1), initial_density=1.01, initial_velocity=(0.02, -0.01, 0.005))
     for layout in ("list-ab", "list-aa", "tiles-4"):

@@ -46,7 +46,7 @@ def loaded(folder: Path, kind: str, **options: Any) -> Simulation:
     return seiche.load(case_file(folder, kind), overrides=CHANGES[kind], output=folder / "out", **options)
 
 
-def ran(folder: Path, kind: str, **options: Any) -> Path:
+def run_case(folder: Path, kind: str, **options: Any) -> Path:
     with loaded(folder, kind, **options) as simulation:
         simulation.run(visible=False)
         simulation.checkpoint()
@@ -72,7 +72,7 @@ def edited_record(out: Path, change: Callable[[dict[str, Any]], object]) -> None
 
 @KINDS
 def test_no_foreign_hdf5_file_at_a_listed_name_is_replaced(kind: str, tmp_path: Path) -> None:
-    out = ran(tmp_path, kind)
+    out = run_case(tmp_path, kind)
     files = hdf5_files(out)
     assert len(files) >= (3 if kind == "waves" else 1) and all(is_marked(path) for path in files)
     for path in files:
@@ -81,17 +81,17 @@ def test_no_foreign_hdf5_file_at_a_listed_name_is_replaced(kind: str, tmp_path: 
             loaded(tmp_path, kind, replace=True)
         assert path.read_bytes() == mine
         path.write_bytes(saved)
-    ran(tmp_path, kind, replace=True)
+    run_case(tmp_path, kind, replace=True)
     contents = {path: write_own(path) for path in files}
     with suppress(CaseError):  # rejected where the restart does not use other names
-        ran(tmp_path, kind, restart=out / "checkpoint.seiche")
+        run_case(tmp_path, kind, restart=out / "checkpoint.seiche")
     assert {path: path.read_bytes() for path in files} == contents
 
 
 @KINDS
 def test_a_foreign_file_that_is_added_while_a_run_lasts_is_kept(kind: str, tmp_path: Path) -> None:
     """The run is killed before its record lists a file."""
-    out = ran(tmp_path, kind)
+    out = run_case(tmp_path, kind)
     names = [path.name for path in hdf5_files(out)]
     with loaded(tmp_path, kind, replace=True):
         running = (out / RECORD).read_text()
@@ -106,7 +106,7 @@ def test_a_foreign_file_that_is_added_while_a_run_lasts_is_kept(kind: str, tmp_p
 @KINDS
 def test_a_foreign_file_that_is_added_before_a_run_stops_is_kept(kind: str, tmp_path: Path) -> None:
     """The record of the stopped run must not list it."""
-    name = hdf5_files(ran(tmp_path, kind))[0].name
+    name = hdf5_files(run_case(tmp_path, kind))[0].name
     out = tmp_path / "out"
     for file in (name, "p.png"):
         with loaded(tmp_path, kind, replace=True):
@@ -121,7 +121,7 @@ def test_a_foreign_file_that_is_added_before_a_run_stops_is_kept(kind: str, tmp_
 
 def test_a_foreign_picture_at_a_listed_name_is_kept(tmp_path: Path) -> None:
     """A picture has no mark; the record has its digest."""
-    out = ran(tmp_path, "ultrasound")
+    out = run_case(tmp_path, "ultrasound")
     (out / "p.png").write_bytes(PNG)
     with pytest.raises(CaseError, match=r"p\.png exists, but no run wrote it"):
         loaded(tmp_path, "ultrasound", replace=True)
@@ -135,7 +135,7 @@ def test_a_foreign_picture_at_a_listed_name_is_kept(tmp_path: Path) -> None:
 
 @KINDS
 def test_files_of_a_run_are_known_after_they_are_copied(kind: str, tmp_path: Path) -> None:
-    out = ran(tmp_path, kind)
+    out = run_case(tmp_path, kind)
     for path in [path for path in out.iterdir() if path.name[0] != "."]:
         content = path.read_bytes()
         path.unlink()
@@ -147,7 +147,7 @@ def test_files_of_a_run_are_known_after_they_are_copied(kind: str, tmp_path: Pat
 @KINDS
 def test_files_of_earlier_versions_are_replaced(kind: str, tmp_path: Path) -> None:
     """They have no mark, and their record no digests; a restart adds digests of those that remain."""
-    out = ran(tmp_path, kind)
+    out = run_case(tmp_path, kind)
     for path in hdf5_files(out):
         with h5py.File(path, "r+") as file:
             del file.attrs["program"]

@@ -17,7 +17,7 @@ def test_the_page_lists_every_example_as_it_is() -> None:
     assert all(f"(../examples/{example.name})" in text and example.line in text for example in examples())
 
 
-def test_pictures_are_small_and_belong_to_examples() -> None:
+def test_figures_are_small_and_belong_to_examples() -> None:
     pictures = list(gallery.PICTURES.glob("*.png"))
     names = {example.name for example in examples()}
     assert pictures and {path.stem for path in pictures} <= names

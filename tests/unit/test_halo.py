@@ -135,7 +135,7 @@ def test_keys_become_slots_of_the_owner_in_the_order_of_the_copies():
         ({0: (np.array([1, 2]), slots(9, 9))}, "rank 0: halo plan: two values have the same slot"),
     ],
 )
-def test_impossible_plans_are_refused_in_one_line(wanted, message):
+def test_impossible_plans_are_rejected_in_one_line(wanted, message):
     with pytest.raises(TransportError) as raised:
         build_plan(WORLD, wanted, lambda keys: np.where(keys < 8, keys, -1))
     assert str(raised.value) == message
@@ -163,7 +163,7 @@ def test_peers_must_ascend():
         ),
     ],
 )
-def test_exchanges_that_cannot_be_are_refused(exchange, length, mode, message):
+def test_exchanges_that_are_invalid_are_rejected(exchange, length, mode, message):
     with pytest.raises(TransportError) as raised:
         exchange.start(exchange.backend.zeros(length, np.float64), mode)
     assert message in str(raised.value)

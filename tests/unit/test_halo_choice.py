@@ -27,7 +27,7 @@ from seiche.machine.laws.strategies import Topology
 WORLD = World.serial()
 
 
-def decided(times: dict[str, float], real: dict[str, float]) -> tuple[Decision | None, list[str], list[str]]:
+def decision_of(times: dict[str, float], real: dict[str, float]) -> tuple[Decision | None, list[str], list[str]]:
     """Decide with transports that take the `real` seconds; one that is not in it cannot be opened."""
     made: list[str] = []
     dropped: list[str] = []
@@ -46,7 +46,9 @@ def decided(times: dict[str, float], real: dict[str, float]) -> tuple[Decision |
 
 
 def test_what_cannot_win_by_prediction_is_not_tried() -> None:
-    decision, made, _ = decided({"host": 2e-5, "peer": 1e-5, "nccl": 1.5e-5}, {"host": 1, "peer": 1.2e-5, "nccl": 2e-5})
+    decision, made, _ = decision_of(
+        {"host": 2e-5, "peer": 1e-5, "nccl": 1.5e-5}, {"host": 1, "peer": 1.2e-5, "nccl": 2e-5}
+    )
     assert decision is not None
     assert decision.transport == "peer"
     assert made == ["peer", "nccl"]  # 20 us are more than 1.5 times 12 us
@@ -56,13 +58,13 @@ def test_what_cannot_win_by_prediction_is_not_tried() -> None:
 
 
 def test_when_prediction_and_time_drift_apart_the_next_is_tried() -> None:
-    decision, made, dropped = decided(
+    decision, made, dropped = decision_of(
         {"host": 9e-5, "peer": 1e-5, "nccl": 2e-5}, {"host": 1, "peer": 2.5e-5, "nccl": 2e-5}
     )
     assert decision is not None
     assert (decision.transport, made, dropped) == ("nccl", ["peer", "nccl"], ["peer"])
     # The next one is worse: the first stays; the last one promises no better and is not opened.
-    decision, made, dropped = decided(
+    decision, made, dropped = decision_of(
         {"host": 9e-5, "peer": 1e-5, "nccl": 2e-5}, {"host": 1, "peer": 2.5e-5, "nccl": 5e-5}
     )
     assert decision is not None
@@ -71,13 +73,13 @@ def test_when_prediction_and_time_drift_apart_the_next_is_tried() -> None:
 
 
 @pytest.mark.parametrize("wrong", [1e-7, 1e-3])
-def test_a_file_whose_numbers_are_wrong_is_not_believed_and_all_are_tried(
+def test_a_file_whose_numbers_are_wrong_is_not_used_and_all_are_tried(
     wrong: float, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The file says a tenth, or a hundred times of what `host` takes, and puts the best one far behind it."""
     times, real = {"host": wrong, "nccl": 50 * wrong, "peer": 60 * wrong}, {"host": 1e-5, "nccl": 2e-5, "peer": 5e-6}
     with caplog.at_level("INFO", "seiche.halo"):
-        decision, made, _ = decided(times, real)
+        decision, made, _ = decision_of(times, real)
     assert decision is not None
     assert decision.transport == "peer"
     assert made == ["host", "nccl", "peer"]
@@ -99,7 +101,7 @@ class Times:
         return self.seconds[direction.transport.name]
 
 
-def test_a_choice_that_drifts_during_a_run_is_made_anew_and_messages_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_choice_that_drifts_during_a_run_is_made_again_and_messages_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
     """The network gets slow after the choice: another transport is taken, and bound arrays go on with it."""
     now = Times(host=1e-5, peer=3e-5)
     monkeypatch.setattr(HaloExchange, "_trial", now)
@@ -165,11 +167,11 @@ def test_exchanges_without_a_choice_have_nothing_to_reconsider() -> None:
 
 
 def test_what_cannot_be_opened_is_passed_over() -> None:
-    decision, _, _ = decided({"host": 2e-5, "peer": 1e-5}, {"host": 2e-5})
+    decision, _, _ = decision_of({"host": 2e-5, "peer": 1e-5}, {"host": 2e-5})
     assert decision is not None
     assert decision.transport == "host"
-    assert decided({"peer": 1e-5}, {})[0] is None
-    assert decided({}, {})[0] is None
+    assert decision_of({"peer": 1e-5}, {})[0] is None
+    assert decision_of({}, {})[0] is None
     assert predicted(WORLD, {"host": 1e-5, "peer": math.inf}) == {"host": 1e-5}
 
 

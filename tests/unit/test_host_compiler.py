@@ -49,7 +49,7 @@ def test_options_are_those_of_the_build():
 
 
 @needs_compiler
-def test_compiled_kernel_gives_the_bits_of_the_table(cache: Path):
+def test_compiled_kernel_gives_results_bitwise_equal_to_the_table(cache: Path):
     backend = open_backend("cpu", 1)
     kernel, count = CpuKernel(SWEEP, 1), 1000
     results = []
@@ -99,13 +99,13 @@ def flip(library: Path) -> None:
     library.write_bytes(bytes(content))
 
 
-def plant(library: Path) -> None:
+def install_library(library: Path) -> None:
     library.write_bytes(b"a library of somebody else")
     library.with_name(library.name + ".sha256").unlink()
 
 
 @needs_compiler
-@pytest.mark.parametrize("damage", [cut, flip, plant, Path.unlink])
+@pytest.mark.parametrize("damage", [cut, flip, install_library, Path.unlink])
 def test_damaged_kernel_is_compiled_again(cache: Path, damage: Callable[[Path], None]):
     first = host_compiler.compiled_row(OTHER, "portable")
     before = first.read_bytes()
@@ -115,7 +115,7 @@ def test_damaged_kernel_is_compiled_again(cache: Path, damage: Callable[[Path], 
 
 @needs_compiler
 @pytest.mark.parametrize("mode", [0o770, 0o707])
-def test_folder_that_others_can_write_is_refused(cache: Path, mode: int):
+def test_folder_that_others_can_write_is_rejected(cache: Path, mode: int):
     cache.mkdir()
     cache.chmod(mode)
     with pytest.raises(BackendUnavailable, match=r"is writable by other users \(chmod go-w\)"):
@@ -124,7 +124,7 @@ def test_folder_that_others_can_write_is_refused(cache: Path, mode: int):
 
 
 @needs_compiler
-def test_folder_of_another_user_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch):
+def test_folder_of_another_user_is_rejected(cache: Path, monkeypatch: pytest.MonkeyPatch):
     host_compiler.compiled_row(OTHER, "portable")
     owner = cache.stat().st_uid
     monkeypatch.setattr(os, "geteuid", lambda: owner + 1)

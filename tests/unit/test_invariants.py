@@ -98,7 +98,7 @@ def test_tiles_cost_the_sites_that_they_hold_in_vain() -> None:
     assert occupancy(sites, 4).tiles == len({tuple(c) for c in (sites.coords // 4).tolist()})
 
 
-def test_only_the_layout_that_is_asked_for_is_predicted() -> None:
+def test_only_the_layout_that_is_requested_is_predicted() -> None:
     rows = predict(setup_of(changed(tube_tables(), "lattice.layout", "tiles-8")))
     assert [row.layout for row in rows] == ["tiles-8"]
 

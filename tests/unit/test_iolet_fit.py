@@ -19,7 +19,7 @@ NORMAL = '<normal value="(0.0,0.0,1.0)" units="dimensionless"/>'
 NEGATIVE = PARABOLIC.replace("4e-3", "-4e-3")
 
 
-def place(text: str) -> str:
+def center_line(text: str) -> str:
     return f'<position value="{text}" units="m"/>'
 
 
@@ -29,21 +29,24 @@ def changed(old: str, new: str, text: str | None = None) -> str:
     return text.replace(old, new, 1)
 
 
-def inwards(x: float, y: float, z: float) -> str:
+def normal_line(x: float, y: float, z: float) -> str:
     return f'<normal value="({x},{y},{z})" units="dimensionless"/>'
 
 
 #: The tube has a radius of 1 mm; its inlet is at z = 0, its outlet at z = 4 mm.
 MISFITS = [
     (
-        xml(place=place("(0,0,-4e-3)")),
+        xml(place=center_line("(0,0,-4e-3)")),
         r"center: \(0, 0, -0.004\) m is 16 spacings from the links that cross the iolet;",
     ),
     (
-        xml(place=place("(8e-4,0,0)")),
+        xml(place=center_line("(8e-4,0,0)")),
         r"center: \(0.0008, 0, 0\) m is 3.2 spacings from the links .* expected a point near their",
     ),
-    (xml(inlet=WOMERSLEY, place=place("(1,0,0)")), r"center: \(1, 0, 0\) m is 4e\+03 spacings from the links"),
+    (
+        xml(inlet=WOMERSLEY, place=center_line("(1,0,0)")),
+        r"center: \(1, 0, 0\) m is 4e\+03 spacings from the links",
+    ),
     (
         changed("1.0e-3", "1.0"),
         r"radius: 1 m does not fit the links that cross the iolet, which extend 0.001\d* m from their center; a "
@@ -51,12 +54,12 @@ MISFITS = [
     ),
     (changed("1.0e-3", "1.0e-6"), "radius: 1e-06 m does not fit the links"),
     (
-        changed(NORMAL, inwards(1, 0, 0.2)),
+        changed(NORMAL, normal_line(1, 0, 0.2)),
         r"normal: \(0.9806, 0, 0.1961\) is nearly perpendicular to the normal \(0, 0, 1\) of the links that cross the "
         "iolet; expected the normal of the iolet plane, pointing into the fluid",
     ),
     (
-        changed(NORMAL, inwards(0, 0, -1), xml(inlet=NEGATIVE)),
+        changed(NORMAL, normal_line(0, 0, -1), xml(inlet=NEGATIVE)),
         r"normal: \(0, 0, -1\) points out of the fluid, so the direction of the velocity is ambiguous; "
         "use the normal that points into the fluid, and a negative velocity for outflow",
     ),
@@ -64,7 +67,7 @@ MISFITS = [
 
 
 @pytest.mark.parametrize(("text", "message"), MISFITS)
-def test_a_velocity_iolet_off_its_links_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_a_velocity_iolet_off_its_links_is_rejected(tmp_path: Path, text: str, message: str) -> None:
     path = write_case(tmp_path, text)
     with pytest.raises(CaseError) as raised:
         prepare(path)
@@ -72,7 +75,7 @@ def test_a_velocity_iolet_off_its_links_is_refused(tmp_path: Path, text: str, me
     assert "\n" not in str(raised.value)
 
 
-def test_a_velocity_outlet_with_its_normal_out_of_the_fluid_is_refused(tmp_path: Path) -> None:
+def test_a_velocity_outlet_with_its_normal_out_of_the_fluid_is_rejected(tmp_path: Path) -> None:
     text = xml(inlet=COSINE.format(mean="0", amplitude="0"), outlet=PARABOLIC).replace("(0.0,0.0,-1.0)", "(0,0,1)")
     with pytest.raises(
         CaseError, match=r'iolet\["outlet0"\]\.normal: \(0, 0, 1\) points out of the fluid, so the direction'
@@ -89,9 +92,9 @@ def test_check_and_run_say_the_same_line(tmp_path: Path, command: str, capsys: p
     assert error.count("\n") == 1
 
 
-def test_a_normal_out_of_the_fluid_is_turned_round_with_a_note_and_the_flow_is_the_same(tmp_path: Path) -> None:
+def test_a_normal_out_of_the_fluid_is_reversed_with_a_note_and_the_flow_is_the_same(tmp_path: Path) -> None:
     flows = []
-    for text in (xml(), xml().replace(NORMAL, inwards(0, 0, -2)).replace("(0.0,0.0,-1.0)", "(0,0,1)")):
+    for text in (xml(), xml().replace(NORMAL, normal_line(0, 0, -2)).replace("(0.0,0.0,-1.0)", "(0,0,1)")):
         with load(write_case(tmp_path, text), replace=True) as simulation:
             simulation.run()
             flows.append(simulation.flow_rates())
@@ -107,7 +110,7 @@ def test_a_normal_out_of_the_fluid_is_turned_round_with_a_note_and_the_flow_is_t
 
 def test_a_position_or_radius_that_no_condition_uses_is_not_asked_to_fit(tmp_path: Path) -> None:
     """Public cases of HemeLB have pressures imposed far away from their sites."""
-    text = xml(inlet=COSINE.format(mean="0", amplitude="0"), place=place("(0,0,-4e-3)"))
+    text = xml(inlet=COSINE.format(mean="0", amplitude="0"), place=center_line("(0,0,-4e-3)"))
     assert prepare(write_case(tmp_path, text)).vessel.notes == ()
     keys: dict[str, Any] = {"velocity": "1 mm/s", "profile": "computed", "radius": "1 m"}
     assert prepare(in_toml(tmp_path, keys)).vessel.notes == ()

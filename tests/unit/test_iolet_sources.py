@@ -49,7 +49,7 @@ def test_a_table_that_repeats_starts_again_after_its_span():
         np.testing.assert_allclose(table.at(times + 30 * turn), table.at(times), atol=1e-12)
 
 
-def test_tables_stand_in_place_of_means_and_are_ramped():
+def test_tables_replace_means_and_are_ramped():
     table, time = TimeTable(np.array([0.0, 100.0]), np.array([1.0, 1.02])), np.array([0.0, 25.0, 50.0, 100.0])
     np.testing.assert_allclose(density_excess(PressureIolet(9.0, table=table), time), [0, 0.005, 0.01, 0.02])
     ramped = density_excess(PressureIolet(ramp=50.0, ramp_from=1.01, table=table), time)
@@ -58,7 +58,7 @@ def test_tables_stand_in_place_of_means_and_are_ramped():
     np.testing.assert_allclose(values, [[0], [0.0025], [0.01], [0.02]])
 
 
-def test_values_go_on_through_the_blocks_in_which_they_are_uploaded():
+def test_values_continue_through_the_blocks_in_which_they_are_uploaded():
     table = TimeTable(np.array([0.0, 3.0 * BLOCK]), np.array([1.0, 1.003]))
     sites = shapes.tube(1.6, 3.0, 1.0)
     solver = Solver(sites, FlowModel(WATER, iolets=(PressureIolet(table=table), PressureIolet())), threads=1)
@@ -89,7 +89,7 @@ def test_a_computed_profile_of_a_square_is_the_series_to_second_order():
     assert math.log(errors[0] / errors[1]) / math.log(21 / 11) > 1.8
 
 
-def test_the_flow_through_a_rectangle_is_the_one_asked_for():
+def test_the_flow_through_a_rectangle_is_the_requested():
     sites = shapes.duct(8.0, 5.0, 6.0, 1.0, periodic=False)
     iolets = (VelocityIolet(1e-6, profile=developed_profile(sites, 0)), PressureIolet(scheme="anti-bounce-back"))
     solver = Solver(sites, FlowModel(WATER, iolets=iolets), threads=1)
@@ -178,7 +178,7 @@ def test_a_circuit_far_stiffer_than_the_fluid_comes_to_rest_at_its_pressure(sche
         ),
     ],
 )
-def test_an_impossible_condition_is_one_line(model: Any, message: str):
+def test_an_impossible_condition_gives_a_one_line_error(model: Any, message: str):
     with pytest.raises(CaseError) as caught:
         Solver(shapes.tube(2.3, 4.0, 1.0), FlowModel(WATER, iolets=model), threads=1)
     assert str(caught.value) == message
@@ -326,7 +326,7 @@ def test_a_windkessel_in_clinical_units(tmp_path: Path):
     assert outlet.initial_density == 1.0
 
 
-def test_a_run_with_a_windkessel_goes_on_from_its_checkpoint(tmp_path: Path):
+def test_a_run_with_a_windkessel_continues_from_its_checkpoint(tmp_path: Path):
     path = windkessel_case(tmp_path)
     whole = seiche.load(path, world=World.serial())
     whole.run()

@@ -46,7 +46,7 @@ def test_every_example_fits_the_schema_of_its_kind_and_of_all(path: Path) -> Non
         ("output", "record_every", -1),
     ],
 )
-def test_the_schema_refuses_what_a_case_file_must_not_contain(table: str, key: str, value: object) -> None:
+def test_the_schema_rejects_what_a_case_file_must_not_contain(table: str, key: str, value: object) -> None:
     case = tomllib.loads((ROOT / "examples" / "tube" / "case.toml").read_text())
     assert errors(case, "flow") == []
     case[table][key] = value
@@ -83,7 +83,7 @@ def test_the_command_prints_or_writes_the_schema(tmp_path: Path, capsys: pytest.
     assert str(path) in capsys.readouterr().out
 
 
-def test_an_unknown_kind_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_kind_gives_a_one_line_error(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(CaseError, match="expected flow, blood, ultrasound, waves"):
         schema_of("flwo")
     assert main(["schema", "flwo"]) == 2

@@ -78,7 +78,7 @@ def test_flag_means_what_the_manual_says(flags, meaning, first):
         ("--p_m", "option --p_m not a unique prefix"),
     ],
 )
-def test_wrong_flag_is_refused(flags, words):
+def test_wrong_flag_is_rejected(flags, words):
     with pytest.raises(CaseError) as caught:
         parse(["-i", "a", "-o", "b", *flags.split()])
     assert str(caught.value) == words
@@ -128,7 +128,7 @@ def test_rank_has_the_gpu_at_its_place_in_the_list(monkeypatch):
 
 
 @pytest.mark.parametrize("missing", ["mpiexec", "mpi4py"])
-def test_several_gpus_without_mpi_are_refused_in_one_line(missing, monkeypatch, tmp_path, capsys):
+def test_several_gpus_without_mpi_are_rejected_in_one_line(missing, monkeypatch, tmp_path, capsys):
     if missing == "mpiexec":
         monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
         monkeypatch.setenv("PATH", str(tmp_path))
@@ -152,7 +152,7 @@ def test_several_gpus_start_the_same_line_with_a_rank_each(monkeypatch):
     assert command[6:] == ["-i", "a b", "-g", "2,0,1"]
 
 
-def test_what_is_told_grows_with_verbose(tmp_path, capsys):
+def test_what_is_reported_grows_with_verbose(tmp_path, capsys):
     shape = (1, 20, 24)
     write_input(tmp_path / "in.h5", shape, p0_source_flag=1, p0_source_input=np.ones(shape))
     flags = ["-i", str(tmp_path / "in.h5"), "-o", str(tmp_path / "out.h5"), "-r", "100", "-t", "1", "--p_max"]
@@ -198,7 +198,7 @@ def finished(command: list[str]) -> str:
     return error
 
 
-def contents(path: Path) -> dict[str, np.ndarray]:
+def datasets_of(path: Path) -> dict[str, np.ndarray]:
     with h5py.File(path) as file:
         return {name: file[name][()] for name in file}
 
@@ -215,28 +215,28 @@ def interrupted(command: list[str], number: int) -> tuple[int, str]:
 
 
 @pytest.mark.slow
-def test_runs_that_signals_interrupt_go_on_with_the_same_bits(long_run, tmp_path):
+def test_runs_that_signals_interrupt_continue_with_bitwise_equal_results(long_run, tmp_path):
     out, state = tmp_path / "out.h5", tmp_path / "state.h5"
     finished(long_run)
-    whole = contents(out)
+    whole = datasets_of(out)
     out.unlink()
     leg = [*long_run, "--checkpoint_file", str(state), "--checkpoint_interval", "1000"]
     # A first segment is interrupted: it stores its state and reports this.
     status, error = interrupted(leg, signal.SIGTERM)
     assert status == 0
-    reached = int(contents(out)["t_index"].item())
+    reached = int(datasets_of(out)["t_index"].item())
     assert 0 < reached < STEPS
     words = f"stopped by SIGTERM at step {reached} of {STEPS}; run the same command to continue from {state}"
     assert error == f"kspaceFirstOrder-OMP: {words}\n"
     # A second one is killed: what the first left is still good, rows that were written since are written again.
     before = state.read_bytes()
     assert interrupted(leg, signal.SIGKILL)[0] == -signal.SIGKILL
-    assert state.read_bytes() == before and int(contents(out)["t_index"].item()) == reached
+    assert state.read_bytes() == before and int(datasets_of(out)["t_index"].item()) == reached
     finished([*leg, "--checkpoint_timesteps", "2000"])
-    assert int(contents(out)["t_index"].item()) == min(STEPS, reached + 2000)
+    assert int(datasets_of(out)["t_index"].item()) == min(STEPS, reached + 2000)
     finished(leg)
     assert not state.exists()
-    found = contents(out)
+    found = datasets_of(out)
     assert set(found) == set(whole)
     for name, values in whole.items():
         np.testing.assert_array_equal(found[name], values, err_msg=name)
@@ -249,7 +249,7 @@ def test_signal_without_a_checkpoint_file_ends_the_run_with_its_status(long_run,
     assert error.endswith(f" of {STEPS}; the output is incomplete\n")
 
 
-def test_output_and_checkpoint_of_two_legs_are_refused(tmp_path, capsys):
+def test_output_and_checkpoint_of_two_run_segments_are_rejected(tmp_path, capsys):
     shape = (1, 20, 24)
     write_input(tmp_path / "in.h5", shape, p0_source_flag=1, p0_source_input=np.ones(shape))
     out, state = tmp_path / "out.h5", tmp_path / "state.h5"

@@ -39,10 +39,10 @@ def run(folder: Path, *flags: str, device: str = "cpu", expect: int = 0) -> dict
     """Run the stand-in on in.h5 and return what out.h5 holds."""
     out = folder / "out.h5"
     assert main(["-i", str(folder / "in.h5"), "-o", str(out), *flags], "kspaceFirstOrder-OMP", device) == expect
-    return contents(out) if expect == 0 else {}
+    return datasets_of(out) if expect == 0 else {}
 
 
-def contents(path: Path) -> dict[str, Any]:
+def datasets_of(path: Path) -> dict[str, Any]:
     with h5py.File(path) as file:
         return {
             name: {key: one[key][()] for key in one} if isinstance(one, h5py.Group) else one[()]
@@ -181,7 +181,7 @@ def test_cuboids_are_groups_with_the_points_of_an_index_mask(tmp_path):
     np.testing.assert_array_equal(found["ux_max"]["1"], whole["ux_max"].reshape(shape)[0:4, 2:7, 1:6])
 
 
-def test_legs_between_checkpoints_give_the_bits_of_one_run(tmp_path):
+def test_run_segments_between_checkpoints_give_results_bitwise_equal_to_one_run(tmp_path):
     shape = (1, 20, 24)
     signal = np.sin(0.3 * np.arange(25)).reshape(1, -1, 1)
     data: dict[str, Any] = {"p_source_flag": 25, "p_source_mode": 2, "p_source_many": 0, "p_source_input": signal}
@@ -202,7 +202,7 @@ def test_legs_between_checkpoints_give_the_bits_of_one_run(tmp_path):
         np.testing.assert_array_equal(found[name], values, err_msg=name)
 
 
-def test_a_leg_ends_after_its_seconds(tmp_path):
+def test_a_run_segment_ends_after_its_seconds(tmp_path):
     write_input(tmp_path / "in.h5", (1, 20, 24), Nt=10_000_000, p0_source_flag=1, p0_source_input=ball((1, 20, 24)))
     state = tmp_path / "state.h5"
     found = run(tmp_path, "--p_final", "--checkpoint_file", str(state), "--checkpoint_interval", "1")

@@ -108,7 +108,7 @@ def test_coefficients_that_are_zero_count_as_left_out_and_flat_arrays_fit():
     np.testing.assert_array_equal(run(**change)["p"], run()["p"])
 
 
-def test_reference_frequency_scales_the_signal_in_place_of_the_correction_of_its_field():
+def test_reference_frequency_scales_the_signal_instead_of_the_correction_of_its_field():
     mask = np.zeros(SHAPE)
     mask[10, 9:12] = 1
     wave = np.sin(2 * np.pi * 1e6 * np.arange(20) * DT)
@@ -161,7 +161,7 @@ def test_objects_are_not_changed():
         ({"sensor__record": ["p", "q"]}, "sensor.record: 'q' is not one of "),
     ],
 )
-def test_what_does_not_fit_is_one_line(change, words):
+def test_what_does_not_fit_gives_a_one_line_error(change, words):
     with pytest.raises(CaseError) as caught:
         run(**change)
     assert str(caught.value).startswith(words)
@@ -182,12 +182,12 @@ def test_what_does_not_fit_is_one_line(change, words):
         ({"pml_size": (1, 2, 3)}, "pml_size: 3 numbers for 2 axes"),
     ],
 )
-def test_arguments_that_are_not_offered_are_one_line(arguments, words):
+def test_arguments_that_are_not_offered_give_one_line_errors(arguments, words):
     with pytest.raises(CaseError) as caught:
         kspaceFirstOrder(**objects(), **arguments)
     assert str(caught.value) == words
 
 
-def test_what_the_package_ignores_is_said():
+def test_what_the_package_ignores_is_reported():
     with pytest.warns(UserWarning, match="sensor.directivity is ignored"):
         run(sensor__directivity=1.0)

@@ -47,7 +47,7 @@ def test_the_best_library_that_runs_here_is_taken(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.usefixtures("processor")
-def test_a_processor_without_kernels_is_told_how_to_get_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_processor_without_kernels_is_reported_how_to_get_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(BackendUnavailable, match=r"this processor \(x86-64-v3\) in .*, only for none: install Seiche"):
         cpu._selected_level(tmp_path)
     (tmp_path / "seiche_x86-64-v4.so").touch()

@@ -17,7 +17,7 @@ from seiche.errors import CaseError
 from seiche.io.lock import FolderLock, Owner
 
 
-def test_a_process_that_takes_over_late_leaves_the_lock_to_who_was_faster(tmp_path: Path) -> None:
+def test_a_process_that_replaces_late_leaves_the_lock_to_who_was_faster(tmp_path: Path) -> None:
     """Both saw the same dead owner; the second must not remove the lock of the first."""
     path = tmp_path / LOCK
     dead = replace(Owner.current("dead"), pid=2**22 + 1, began="1", nonce="0")
@@ -44,7 +44,7 @@ def test_a_damaged_lock_counts_by_its_age(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["dangling link", "link", "pipe", "folder"])
-def test_a_lock_that_is_not_a_regular_file_is_refused_and_remains(what: str, tmp_path: Path) -> None:
+def test_a_lock_that_is_not_a_regular_file_is_rejected_and_remains(what: str, tmp_path: Path) -> None:
     out, other = tmp_path / "out", tmp_path / "other"
     out.mkdir()
     if what == "pipe":

@@ -140,7 +140,7 @@ def test_limit_weights_are_the_published_ones():
     assert loop.limit_weight(6) == pytest.approx(1 / 12, abs=1e-15)
 
 
-def test_an_irregular_vertex_itself_is_refused():
+def test_an_irregular_vertex_itself_is_rejected():
     with pytest.raises(ValueError, match="irregular vertex"):
         loop.weights_at((5, 6, 6), np.array([1.0, 0.0, 0.0]))
 

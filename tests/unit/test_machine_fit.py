@@ -73,7 +73,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     assert 0.88 <= inside / 200 <= 0.99
 
 
-def test_fits_refuse_what_has_no_line() -> None:
+def test_fits_reject_what_has_no_line() -> None:
     with pytest.raises(ValueError, match="at least 2 sizes"):
         fit([4], [1e-6])
     with pytest.raises(ValueError, match="ascending sizes"):
@@ -134,7 +134,7 @@ def test_injection_rate_gap_and_sharing_come_back_from_synthetic_times() -> None
     assert terms.contention([1e6, 2e6], [1e-4, 2e-4]) == pytest.approx(1e-10)
 
 
-def test_terms_refuse_measurements_that_say_nothing() -> None:
+def test_terms_reject_measurements_that_say_nothing() -> None:
     with pytest.raises(ValueError, match="no measurement has 5 senders"):
         terms.injection_rate([1, 2], [4, 4], [1e-6, 1e-6], TWO)
     with pytest.raises(ValueError, match="below the latency"):
@@ -145,7 +145,7 @@ def test_terms_refuse_measurements_that_say_nothing() -> None:
         terms.engine_sharing([1], [4], [1e-6], TWO)
 
 
-def test_messages_of_a_class_without_a_curve_are_refused() -> None:
+def test_messages_of_a_class_without_a_curve_are_rejected() -> None:
     only = MessageModel({"on-socket": TWO})
     assert only.seconds({"on-socket": 2, "off-node": 0}, 8) == pytest.approx(2 * TWO.seconds(8))
     with pytest.raises(KeyError):

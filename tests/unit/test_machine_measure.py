@@ -236,7 +236,7 @@ def test_results_replace_results_and_nothing_else(tmp_path: Path, monkeypatch: p
         stored.check_output_path(tmp_path / "y.json")
 
 
-def test_a_file_of_another_machine_is_told_by_its_hardware() -> None:
+def test_a_file_of_another_machine_is_detected_by_its_hardware() -> None:
     here = hardware([NEAR, FAR], "MPICH 5")
     assert differences(here, here) == []
     assert differences({}, here) == []

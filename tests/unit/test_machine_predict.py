@@ -106,7 +106,7 @@ def test_exchanges_are_timed_stored_and_drawn(tmp_path: Path, capsys: pytest.Cap
     assert "three-step" in capsys.readouterr().out
 
 
-def test_ranks_that_cannot_be_shared_and_files_that_are_none_are_refused(tmp_path: Path) -> None:
+def test_ranks_that_cannot_be_shared_and_files_that_are_none_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(TransportError, match="1 ranks cannot be divided into groups of 2 per array"):
         bench_collectives.main(device="cpu", processes=2, world=World.serial())
     (tmp_path / "m.json").write_text("{}")

@@ -117,7 +117,7 @@ def test_nothing_that_exists_is_overwritten(capsys: pytest.CaptureFixture[str]) 
         (["new", "flow", ".."], "not a usable folder name"),
     ],
 )
-def test_errors_are_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_give_one_line_errors(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1

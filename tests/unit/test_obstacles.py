@@ -76,7 +76,7 @@ def test_a_computed_profile_between_plates_is_a_parabola():
     assert profile.values.mean() == pytest.approx(1.0, rel=0.01)
 
 
-def test_a_body_without_a_site_is_refused():
+def test_a_body_without_a_site_is_rejected():
     with pytest.raises(CaseError, match=r"obstacle 2 contains no lattice node; move it into the shape"):
         tube(6.0, 20.0, 1.0, obstacles=[SolidSphere((9.0, 0.0, 0.0), 2.0), SolidSphere((40.0, 0.0, 0.0), 2.0)])
 

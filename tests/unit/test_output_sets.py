@@ -93,14 +93,14 @@ def test_a_set_that_holds_nothing_is_named(tmp_path: Path, where: dict[str, Any]
         ),
     ],
 )
-def test_windows_that_cannot_be_are_refused(tmp_path: Path, averages: dict[str, Any], message: str):
+def test_windows_that_are_invalid_are_rejected(tmp_path: Path, averages: dict[str, Any], message: str):
     path = tube_file(tmp_path, {"output.averages": {"file": "a.vtkhdf"} | averages})
     with pytest.raises(CaseError) as caught:
         prepare(path)
     assert str(caught.value) == f"{path}: {message}"
 
 
-def test_more_windows_than_a_file_holds_are_refused(tmp_path: Path):
+def test_more_windows_than_a_file_holds_are_rejected(tmp_path: Path):
     path = tube_file(tmp_path, {"time.steps": 2**40, "output.averages": {"file": "a.vtkhdf", "window": 1, "every": 1}})
     with pytest.raises(CaseError) as caught:
         prepare(path)
@@ -109,7 +109,7 @@ def test_more_windows_than_a_file_holds_are_refused(tmp_path: Path):
     )
 
 
-def test_an_interval_below_a_step_is_refused(tmp_path: Path):
+def test_an_interval_below_a_step_is_rejected(tmp_path: Path):
     path = tube_file(tmp_path, {"time.steady": 1e-6, "time.steady_interval": "1 ns"})
     with pytest.raises(CaseError, match=r"time.steady_interval: is shorter than half a time step of 0.00156 s$"):
         prepare(path)

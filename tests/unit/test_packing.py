@@ -29,12 +29,12 @@ TUBE = Surface(
 )
 
 
-def packed_in(vessel: Vessel, surfaces: list[Surface], hematocrit: float, **options: Any) -> Packing:
+def pack_vessel(vessel: Vessel, surfaces: list[Surface], hematocrit: float, **options: Any) -> Packing:
     """Pack on one thread: tests share their cores."""
     return pack(vessel, surfaces, hematocrit, backend=open_backend("cpu", 1), **options)
 
 
-def places(packing: Packing, kind: int, surface: Surface) -> np.ndarray:
+def vertex_positions(packing: Packing, kind: int, surface: Surface) -> np.ndarray:
     centers, rotations = packing.of_kind(kind)
     middle = surface.vertices - surface.vertices.mean(axis=0)
     return np.einsum("nij,vj->nvi", rotations, middle) + centers[:, None]
@@ -42,7 +42,7 @@ def places(packing: Packing, kind: int, surface: Surface) -> np.ndarray:
 
 def crossing_counts(packing: Packing, surface: Surface, lengths: np.ndarray) -> int:
     """Vertices of cells that are inside another, or an image of it: the oracle for overlaps of fine meshes."""
-    every = places(packing, 0, surface)
+    every = vertex_positions(packing, 0, surface)
     count = 0
     for one in range(len(every)):
         body = Surface(every[one], surface.faces)
@@ -67,17 +67,17 @@ def crossing_counts(packing: Packing, surface: Surface, lengths: np.ndarray) -> 
     ids=["dilute", "dense", "channel", "tube", "closed tube", "surface"],
 )
 def test_packings_have_no_overlaps_and_the_hematocrit(vessel: Vessel, hematocrit: float):
-    packing = packed_in(vessel, [RED], hematocrit, seed=4)
+    packing = pack_vessel(vessel, [RED], hematocrit, seed=4)
     lengths = np.where(vessel.periodic, vessel.high - vessel.low, 0.0)
     assert abs(packing.hematocrit - hematocrit) <= 0.51 * RED.volume / vessel.volume
     assert packing.hematocrit == pytest.approx(len(packing.centers) * RED.volume / vessel.volume, rel=1e-12)
     assert not len(overlapping_pairs([RED], packing, lengths))
     assert crossing_counts(packing, RED, lengths) == 0
-    assert (vessel.distance(places(packing, 0, RED).reshape(-1, 3)) < 0).all()
+    assert (vessel.distance(vertex_positions(packing, 0, RED).reshape(-1, 3)) < 0).all()
 
 
 def test_types_share_a_packing_by_number():
-    packing = packed_in(Box((20, 20, 20)), [RED, PLATELET], 0.3, shares=[0.5, 0.5], seed=1)
+    packing = pack_vessel(Box((20, 20, 20)), [RED, PLATELET], 0.3, shares=[0.5, 0.5], seed=1)
     counts = np.bincount(packing.kinds)
     assert abs(counts[0] - counts[1]) <= 1
     assert packing.hematocrit == pytest.approx(counts @ [RED.volume, PLATELET.volume] / 8000, rel=1e-12)
@@ -85,7 +85,7 @@ def test_types_share_a_packing_by_number():
 
 
 def test_same_seed_same_packing_and_random_orientations():
-    first, again, other = (packed_in(Box((20, 20, 20)), [RED], 0.2, seed=seed) for seed in (3, 3, 5))
+    first, again, other = (pack_vessel(Box((20, 20, 20)), [RED], 0.2, seed=seed) for seed in (3, 3, 5))
     np.testing.assert_array_equal(first.centers, again.centers)
     assert not np.array_equal(first.centers, other.centers)
     axes = np.concatenate([first.rotations, other.rotations])[:, :, 2]
@@ -94,12 +94,12 @@ def test_same_seed_same_packing_and_random_orientations():
 
 def test_vessel_is_filled_with_copies_of_a_tile_and_cells_are_removed_at_random():
     tile = Box((20, 20, 20))
-    packed = packed_in(tile, [RED], 0.4, seed=2)
+    packed = pack_vessel(tile, [RED], 0.4, seed=2)
     vessel = Tube(16.0, 40.0)
     filled = fill(vessel, [RED], tile, packed, 0.15, gap=0.1)
     assert abs(filled.hematocrit - 0.15) <= 0.51 * RED.volume / vessel.volume
     assert not len(overlapping_pairs([RED], filled, np.array([40.0, 0, 0])))
-    assert (vessel.distance(places(filled, 0, RED).reshape(-1, 3)) < -0.1).all()
+    assert (vessel.distance(vertex_positions(filled, 0, RED).reshape(-1, 3)) < -0.1).all()
     other = fill(vessel, [RED], tile, packed, 0.15, gap=0.1, seed=1)
     assert not np.array_equal(filled.centers, other.centers)
     with pytest.raises(
@@ -115,7 +115,7 @@ def packed_from_tiles(
     monkeypatch.setattr(packing_module, "MAX_GROWN_CELLS", 40)
     monkeypatch.setattr(packing_module, "TILE_CELLS", 30)
     vessel = Tube(radius, length)
-    packing = packed_in(vessel, [RED], hematocrit)
+    packing = pack_vessel(vessel, [RED], hematocrit)
     assert abs(packing.hematocrit - hematocrit) <= 0.51 * RED.volume / vessel.volume
     assert not len(overlapping_pairs([RED], packing, np.array([length, 0, 0])))
     return vessel, packing
@@ -125,7 +125,7 @@ def test_large_vessel_is_packed_from_a_tile(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(packing_module, "TILE_HEMATOCRIT", 0.35)
     packed_from_tiles(monkeypatch, 20.0, 40.0, 0.15)
     # Whole tiles fill a box that repeats itself without a seam.
-    packing = packed_in(Box((30, 30, 30)), [RED], 0.3)
+    packing = pack_vessel(Box((30, 30, 30)), [RED], 0.3)
     assert abs(packing.hematocrit - 0.3) <= 0.51 * RED.volume / 27000
     assert not len(overlapping_pairs([RED], packing, np.full(3, 30.0)))
 
@@ -133,10 +133,10 @@ def test_large_vessel_is_packed_from_a_tile(monkeypatch: pytest.MonkeyPatch):
 def test_a_large_vessel_is_packed_as_densely_as_a_small_one(monkeypatch: pytest.MonkeyPatch):
     """Copies of a tile without the cells at the wall reach a hematocrit of 0.3 only: cells are pushed off the wall."""
     vessel, packing = packed_from_tiles(monkeypatch, 12.0, 30.0, 0.42)
-    assert (vessel.distance(places(packing, 0, RED).reshape(-1, 3)) < 0).all()
+    assert (vessel.distance(vertex_positions(packing, 0, RED).reshape(-1, 3)) < 0).all()
     tile = Box((20, 20, 20))
     with pytest.raises(CaseError, match=r"tile: only \d+ of 90 cells of type 0 are inside the vessel"):
-        press(vessel, [RED], tile, packed_in(tile, [RED], 0.2), np.array([90]), gap=0.1)
+        press(vessel, [RED], tile, pack_vessel(tile, [RED], 0.2), np.array([90]), gap=0.1)
 
 
 def test_overlaps_are_found_when_edges_cross_and_when_one_cell_is_inside_another():
@@ -181,7 +181,7 @@ def test_flat_sides_in_one_plane_meet_only_where_they_touch(turn: np.ndarray) ->
         assert overlap_or_near(block(*close), one, 0.0), close
 
 
-def goes_through(own: Surface, other: Surface) -> bool:
+def penetrates(own: Surface, other: Surface) -> bool:
     """Take all edges of one surface with all triangles of another, in no special position, by signs of tetrahedra."""
     a, b, c = np.moveaxis(other.corners(), 1, 0)
     normal = np.cross(b - a, c - a)
@@ -208,7 +208,7 @@ def test_a_mesh_crosses_itself_where_triangles_meet_that_are_not_neighbors() -> 
     crossed = self_intersection(Surface(pushed, ball.faces))
     assert crossed is not None
     one, two = (Surface(pushed, ball.faces[[face]]) for face in crossed)
-    assert goes_through(one, two) or goes_through(two, one)
+    assert penetrates(one, two) or penetrates(two, one)
     assert not np.intersect1d(*ball.faces[list(crossed)]).size
 
 
@@ -225,7 +225,7 @@ def test_bent_cells_meet_where_every_edge_triangle_and_vertex_says_so(margin: fl
         one, two = bent(RED, np.zeros(3)), bent((RED, PLATELET)[number % 2], random.normal(scale=2.5, size=3))
         both = ((one, two), (two, one))
         nearest = min(signed_distance(body, other.vertices).min() for body, other in both)
-        wanted = nearest < margin or any(goes_through(*pair) for pair in both)
+        wanted = nearest < margin or any(penetrates(*pair) for pair in both)
         assert overlap_or_near(one, two, margin) == wanted
         seen[wanted] += 1
     assert min(seen.values()) > 10
@@ -259,11 +259,11 @@ def test_bent_cells_meet_where_every_edge_triangle_and_vertex_says_so(margin: fl
         ),
     ],
 )
-def test_what_cannot_be_packed_is_said_in_one_line(
+def test_what_cannot_be_packed_is_reported_in_one_line(
     vessel: Vessel, surfaces: list[Surface], hematocrit: float, words: str
 ):
     with pytest.raises(CaseError, match=re.escape(words)) as caught:
-        packed_in(vessel, surfaces, hematocrit)
+        pack_vessel(vessel, surfaces, hematocrit)
     assert "\n" not in str(caught.value)
 
 
@@ -272,7 +272,7 @@ def test_packing_that_jams_names_the_cells(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(module, "_LAST_PUSHES", 30)
     with pytest.raises(CaseError, match=r"37 cells cannot be packed without overlaps.*a lower hematocrit"):
-        packed_in(Box((18, 18, 18)), [RED], 0.57)
+        pack_vessel(Box((18, 18, 18)), [RED], 0.57)
 
 
 def test_vessels_and_shares_are_checked():
@@ -285,7 +285,7 @@ def test_vessels_and_shares_are_checked():
     with pytest.raises(CaseError, match="vessel: the surface is inside out"):
         SurfaceInterior(Surface(RED.vertices, RED.faces[:, ::-1]))
     with pytest.raises(CaseError, match=r"shares \[1.0\]: expected one share, zero or more, for each of 2 types"):
-        packed_in(Box((20, 20, 20)), [RED, PLATELET], 0.3, shares=[1.0])
+        pack_vessel(Box((20, 20, 20)), [RED, PLATELET], 0.3, shares=[1.0])
 
 
 def test_pos_files_keep_places_and_rotations(tmp_path: Path):
@@ -342,7 +342,7 @@ def test_broken_pos_files_are_named(text: str, place: str, reason: str, tmp_path
     assert str(caught.value) == f"{path}: {place}: {reason}"
 
 
-def test_a_gap_for_which_there_cannot_be_room_is_refused_before_anything_grows() -> None:
+def test_a_gap_for_which_there_cannot_be_room_is_rejected_before_anything_grows() -> None:
     sphere = ellipsoid((1.0, 1.0, 1.0), 42)
     vessel, hematocrit = Box((12.0, 12.0, 12.0)), 0.1
     count = int(np.rint(hematocrit * vessel.volume / sphere.volume))
@@ -351,8 +351,8 @@ def test_a_gap_for_which_there_cannot_be_room_is_refused_before_anything_grows()
     with pytest.raises(
         CaseError, match=rf"gap: {count} cells with this gap need at least 1\.\d+ times the volume of the vessel"
     ):
-        packed_in(vessel, [sphere], hematocrit, gap=1.02 * full)
-    apart = packed_in(vessel, [sphere], hematocrit, gap=0.3 * full)
+        pack_vessel(vessel, [sphere], hematocrit, gap=1.02 * full)
+    apart = pack_vessel(vessel, [sphere], hematocrit, gap=0.3 * full)
     assert len(apart.centers) == count
 
 
@@ -375,7 +375,7 @@ class Twins(Vessel):
 def test_cells_keep_off_a_ridge_that_a_lattice_of_distances_rounds_off(seed: int) -> None:
     """All vertices are inside; the lattice, 0.7 apart, alone lets them 0.2 out, more than the gap of 0.02 makes up."""
     vessel = Twins()
-    packing = packed_in(vessel, [RED], 0.15, gap=0.02, seed=seed)
+    packing = pack_vessel(vessel, [RED], 0.15, gap=0.02, seed=seed)
     assert abs(packing.hematocrit - 0.15) < 0.01
-    assert (vessel.distance(places(packing, 0, RED).reshape(-1, 3)) < 0).all()
+    assert (vessel.distance(vertex_positions(packing, 0, RED).reshape(-1, 3)) < 0).all()
     assert not len(overlapping_pairs([RED], packing, np.array([60.0, 0.0, 0.0])))

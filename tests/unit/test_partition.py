@@ -139,12 +139,12 @@ def test_hilbert_curve_visits_every_point_by_unit_steps():
         ({"parts": 2, "weights": np.full(8, np.nan)}, "partition weights must be finite and not negative"),
     ],
 )
-def test_impossible_partitions_are_refused_in_one_line(arguments, message):
+def test_impossible_partitions_are_rejected_in_one_line(arguments, message):
     with pytest.raises(CaseError) as raised:
         partition(full_box((2, 2, 2)), **arguments)
     assert str(raised.value) == message
 
 
-def test_no_sites_are_refused():
+def test_no_sites_are_rejected():
     with pytest.raises(CaseError, match="there are no fluid sites to distribute over the ranks"):
         partition(SiteSet((4, 4, 4), np.zeros((0, 3), np.int32), 1.0), 1)

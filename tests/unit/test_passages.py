@@ -37,7 +37,7 @@ def test_a_periodic_tube_is_measured_from_end_to_end() -> None:
     assert width_of(shapes.tube(5.0, 30.0, 1.0, (1.0, 0.0, 0.0), periodic=True)) == pytest.approx(10.0, abs=0.5)
 
 
-def test_the_narrowest_passage_is_that_beside_an_obstacle() -> None:
+def test_the_narrowest_passage_is_that_next_to_an_obstacle() -> None:
     """A plate across a duct of 16 by 16 sites leaves a gap of 6."""
     whole = shapes.duct(16.0, 16.0, 40.0, 1.0, periodic=False)
     low, high = whole.origin, [start + side for start, side in zip(whole.origin, whole.shape, strict=True)]

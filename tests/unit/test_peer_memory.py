@@ -88,7 +88,7 @@ def test_peers_that_map_each_other_write_where_the_other_reads(monkeypatch: pyte
     assert runtime.blocks == {}
 
 
-def test_peers_that_map_other_memory_are_refused_on_all_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_peers_that_map_other_memory_are_rejected_on_all_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     runtime = Runtime(shift=32)
     monkeypatch.setattr(peer, "cuda_runtime", lambda: runtime)
 

@@ -96,7 +96,7 @@ def test_exchanges_that_were_measured_whole_have_their_packing() -> None:
     assert step.exchange == pytest.approx(20e-6 + 2e-6 + 2 * 4000 * 2e-9, rel=1e-12)
 
 
-def test_a_transport_that_the_case_names_is_taken_or_refused() -> None:
+def test_a_transport_that_the_case_names_is_taken_or_rejected() -> None:
     assert predict_step(replace(ring(2), transport="host"), machine()).transport == "host"
     with pytest.raises(CaseError, match="machine 'toy' has no data for transport 'nccl' on 2 ranks"):
         predict_step(replace(ring(2), transport="nccl"), machine())
@@ -245,7 +245,7 @@ def test_sweeps_on_gpus_reach_what_was_measured_of_their_layout(tmp_path: Path) 
     assert sweep == pytest.approx(moved / plan.shares["stream-collide"] / gpus.memory["device"], rel=0.2)
 
 
-def test_a_machine_without_intervals_is_said_to_have_none(tmp_path: Path) -> None:
+def test_a_machine_without_intervals_is_reported_to_have_none(tmp_path: Path) -> None:
     found = predict_case(planned_case(case_file(tmp_path, "flow")), read_machine("summit"), [1])
     assert "note: machine 'summit' has no confidence intervals:" in as_text(found)
 

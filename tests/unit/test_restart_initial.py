@@ -69,7 +69,7 @@ def loaded(case: Path, *changes: str, **options: Any) -> Simulation:
 
 
 @pytest.mark.parametrize(("kind", "change", "named"), CHANGES)
-def test_a_restart_with_another_initial_condition_is_refused(
+def test_a_restart_with_another_initial_condition_is_rejected(
     kind: str, change: str, named: str, tmp_path: Path
 ) -> None:
     case = initial_case(tmp_path, kind)

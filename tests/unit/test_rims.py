@@ -100,7 +100,7 @@ def test_a_hole_is_no_opening_when_the_iolets_name_their_rims(stl: Path, tmp_pat
     assert said.endswith("set the center of each iolet, or use the name of its rim")
 
 
-def test_what_does_not_fit_is_said_in_one_line(stl: Path, tmp_path: Path) -> None:
+def test_arguments_that_do_not_match_are_reported_in_one_line(stl: Path, tmp_path: Path) -> None:
     assert message(tables(stl, "a", "b")).startswith(
         "iolet: 2 iolets (a, b) without a center, but 3 unassigned open rims (rim0 of"
     )

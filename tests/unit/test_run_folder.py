@@ -54,23 +54,23 @@ def loaded(folder: Path, kind: str, **options: Any) -> Simulation:
     return seiche.load(case_file(folder, kind), overrides=changes, output=output, **options)
 
 
-def ran(folder: Path, kind: str, **options: Any) -> None:
+def run_case(folder: Path, kind: str, **options: Any) -> None:
     with loaded(folder, kind, **options) as simulation:
         simulation.run(visible=False)
         simulation.checkpoint()
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def files_in(folder: Path) -> dict[str, bytes]:
     """Return the files of a folder but those that every run renews."""
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name not in (RECORD, LOCK)}
 
 
 @KINDS
-def test_a_second_run_is_refused_before_anything_is_made(
+def test_a_second_run_is_rejected_before_anything_is_made(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ran(tmp_path, kind)
-    before = contents(tmp_path / "out")
+    run_case(tmp_path, kind)
+    before = files_in(tmp_path / "out")
 
     def never(*_: object, **__: object) -> NoReturn:
         raise AssertionError("the case was prepared")
@@ -80,9 +80,9 @@ def test_a_second_run_is_refused_before_anything_is_made(
         patched.setattr("seiche.case.loading.check_inputs_preserved", never)
         with pytest.raises(CaseError, match=r"the folder contains the results of an earlier run .*; use --replace"):
             loaded(tmp_path, kind)
-    assert contents(tmp_path / "out") == before
-    ran(tmp_path, kind, replace=True)
-    assert set(contents(tmp_path / "out")) == set(before)
+    assert files_in(tmp_path / "out") == before
+    run_case(tmp_path, kind, replace=True)
+    assert set(files_in(tmp_path / "out")) == set(before)
 
 
 @KINDS
@@ -102,31 +102,31 @@ def test_a_run_that_has_ended_writes_no_more_into_the_folder_of_a_later_one(kind
 
 @KINDS
 def test_replacing_removes_the_files_of_the_run_and_no_other(kind: str, tmp_path: Path) -> None:
-    ran(tmp_path, kind)
+    run_case(tmp_path, kind)
     out = tmp_path / "out"
-    old = set(contents(out))
+    old = set(files_in(out))
     mine = {"notes.txt": b"mine", "fields.vtkhdf": b"\x89HDF mine", "u.txt": b"mine", "summary.json.old": b"{}"}
     for name, content in mine.items():
         (out / name).write_bytes(content)
     names = ("output.summary=other.json", "output.checkpoint.file=other.seiche")
     with loaded(tmp_path, kind, replace=True, overrides=names) as simulation:
-        assert set(contents(out)) == set(mine)
+        assert set(files_in(out)) == set(mine)
         simulation.run(visible=False)
-    assert not set(contents(out)) & {"summary.json", "checkpoint.seiche"}
+    assert not set(files_in(out)) & {"summary.json", "checkpoint.seiche"}
     assert {name: (out / name).read_bytes() for name in mine} == mine
     assert {"summary.json", "checkpoint.seiche"} <= old
     assert (kind == "ultrasound") or any(name.startswith("u.") for name in old)
 
 
 def test_replacing_keeps_what_the_case_reads_and_what_somebody_has_put_there(tmp_path: Path) -> None:
-    ran(tmp_path, "flow")
+    run_case(tmp_path, "flow")
     out = tmp_path / "out"
     (out / "checkpoint.seiche").write_text("mine")
     names = ("output.fields=[]", "output.summary=s.json", "output.checkpoint.file=c.seiche")
     with loaded(tmp_path, "flow", replace=True, overrides=(*names, "title=out/u.vtkhdf")):  # a text that names a file
-        assert set(contents(out)) == {"u.vtkhdf", "checkpoint.seiche"}
+        assert set(files_in(out)) == {"u.vtkhdf", "checkpoint.seiche"}
     with loaded(tmp_path, "flow", replace=True, overrides=names):
-        assert contents(out) == {"checkpoint.seiche": b"mine"}
+        assert files_in(out) == {"checkpoint.seiche": b"mine"}
 
 
 @KINDS
@@ -139,7 +139,7 @@ def test_a_file_that_no_run_has_listed_is_not_replaced_even_if_it_is_of_its_kind
             loaded(tmp_path, kind, **options)
     with pytest.raises(CaseError, match="of the folder does not list it, so it is not replaced"):
         loaded(tmp_path, kind, replace=True)
-    assert contents(out) == {"summary.json": b'{"of": "somebody"}'}
+    assert files_in(out) == {"summary.json": b'{"of": "somebody"}'}
 
 
 @KINDS
@@ -151,37 +151,37 @@ def test_a_restart_from_elsewhere_deletes_nothing(kind: str, tmp_path: Path) -> 
         simulation.run(visible=False)
         simulation.checkpoint()
     out = tmp_path / "out"
-    before, saved = contents(out), elsewhere.read_bytes()
+    before, saved = files_in(out), elsewhere.read_bytes()
     with pytest.raises(CaseError, match=r"--output to continue in another folder, or --replace to continue here"):
         loaded(tmp_path, kind, restart=elsewhere)
     with loaded(tmp_path, kind, restart=elsewhere, replace=True) as simulation:
-        assert contents(out) == before
+        assert files_in(out) == before
         simulation.run(visible=False)
     assert elsewhere.read_bytes() == saved
-    after = contents(out)
+    after = files_in(out)
     assert set(before) <= set(after)
     states = [name for name in before if name.startswith("u.") and not name.endswith(".series")]
     assert all(after[name] == before[name] for name in states)
     # All of them are files of this folder's run now, and a run that replaces it starts from nothing.
     with loaded(tmp_path, kind, replace=True):
-        assert contents(out) == {}
+        assert files_in(out) == {}
 
 
 @KINDS
 def test_a_restart_keeps_the_checkpoint_that_it_reads_where_names_lead_out_of_the_folder(
     kind: str, tmp_path: Path
 ) -> None:
-    ran(tmp_path, kind, overrides=("output.checkpoint.file=c.seiche",))
+    run_case(tmp_path, kind, overrides=("output.checkpoint.file=c.seiche",))
     out, real = tmp_path / "out", tmp_path / "real.seiche"
     with loaded(tmp_path, kind, replace=True) as simulation:
         simulation.run(3, visible=False)
         simulation.checkpoint(real)
     (out / "link.seiche").symlink_to(real)
     shutil.copy(real, out / "copy.seiche")
-    before = contents(out)
+    before = files_in(out)
     for name in ("link.seiche", "copy.seiche"):  # both are in the folder
         with loaded(tmp_path, kind, restart=out / name, replace=True):
-            assert contents(out) == before
+            assert files_in(out) == before
     assert (out / "link.seiche").is_symlink()
 
 
@@ -203,11 +203,11 @@ def test_files_of_a_killed_run_are_known_as_its_own(kind: str, tmp_path: Path) -
     with loaded(tmp_path, kind, restart=out / "checkpoint.seiche") as simulation:
         assert simulation.step == 3
     with loaded(tmp_path, kind, replace=True):
-        assert not {name for name in contents(out) if not name.endswith(".part")}
+        assert not {name for name in files_in(out) if not name.endswith(".part")}
 
 
 @KINDS
-def test_two_runs_at_once_are_refused_and_a_cell_of_a_notebook_runs_again(kind: str, tmp_path: Path) -> None:
+def test_two_runs_at_once_are_rejected_and_a_cell_of_a_notebook_runs_again(kind: str, tmp_path: Path) -> None:
     first = loaded(tmp_path, kind)
     first.run(3, visible=False)
     with pytest.raises(CaseError, match=r"another run writes into this folder \(.*, process \d+ on .*\)"):
@@ -221,7 +221,7 @@ def test_two_runs_at_once_are_refused_and_a_cell_of_a_notebook_runs_again(kind: 
     gc.collect()
     second.run(visible=False)
     second.close()
-    expected = contents(tmp_path / "out")
+    expected = files_in(tmp_path / "out")
     assert "summary.json" in expected and not any(name.endswith(".part") for name in expected)
     assert not (tmp_path / "out" / LOCK).exists()
 
@@ -265,7 +265,7 @@ def test_an_output_that_is_added_takes_no_place_of_another(kind: str, tmp_path: 
         simulation.add(Note(out / "other.txt"))
 
 
-def other_process(path: Path) -> subprocess.Popen[str]:
+def start_process(path: Path) -> subprocess.Popen[str]:
     """Return a process that has taken the lock `path`."""
     script = (
         "import sys, time\nfrom pathlib import Path\nfrom seiche.io.lock import FolderLock\n"
@@ -280,7 +280,7 @@ def other_process(path: Path) -> subprocess.Popen[str]:
 def test_a_run_of_another_process_has_the_folder_until_it_is_killed(kind: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    process = other_process(out / LOCK)
+    process = start_process(out / LOCK)
     try:
         for options in ({}, {"replace": True}):
             with pytest.raises(CaseError, match=rf"another run writes into this folder \(x, process {process.pid} on"):

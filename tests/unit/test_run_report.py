@@ -194,7 +194,7 @@ def test_the_page_opens_in_a_browser(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not any(map(shutil.which, CHROMES)), reason="no browser with a printed document is installed")
 @pytest.mark.parametrize("width", [390, 1280])
-def test_nothing_of_the_page_lies_beside_the_screen(width: int, tmp_path: Path) -> None:
+def test_nothing_of_the_page_lies_next_to_the_screen(width: int, tmp_path: Path) -> None:
     page = text(json.loads(json.dumps(read_summary(stored(tmp_path, summary_of()) / "summary.json"))))
     measure = """<script>
     const wide = [...document.querySelectorAll("svg text, td.words, .cards b, .row small")];
@@ -244,7 +244,7 @@ def test_transposes_on_processors_are_predicted_as_messages_of_the_host(strategy
     assert times[0].predicted is not None
 
 
-def test_what_a_machine_file_lacks_is_said(tmp_path: Path) -> None:
+def test_what_a_machine_file_lacks_is_reported(tmp_path: Path) -> None:
     summary = read_summary(stored(tmp_path, summary_of()) / "summary.json")
     rows = {row.name: row for row in compare_with_prediction(summary, machine(memory={}, paths=[]))}
     assert rows["stream-collide"].predicted is None
@@ -264,7 +264,7 @@ def test_pages_of_one_rank_and_of_many_are_whole(ranks: int, tmp_path: Path) -> 
     assert len(written) < 200_000
 
 
-def test_a_summary_without_timed_steps_or_of_before_makes_a_page(tmp_path: Path) -> None:
+def test_a_summary_without_timed_steps_or_of_an_earlier_version_makes_a_page(tmp_path: Path) -> None:
     bare = read_summary(stored(tmp_path, summary_of(1, efficiency={}, movement={}, stages=())) / "summary.json")
     del bare["movement"]
     page = check_page(text(bare, machine()))
@@ -307,7 +307,7 @@ def test_two_runs_are_compared_with_the_first_as_reference(tmp_path: Path, capsy
         (["a", "--output", "empty"], "cannot write empty: Is a directory"),
     ],
 )
-def test_what_cannot_be_reported_is_one_line(
+def test_what_cannot_be_reported_gives_a_one_line_error(
     arguments: list[str],
     message: str,
     tmp_path: Path,
@@ -337,7 +337,7 @@ def test_what_cannot_be_reported_is_one_line(
         (("movement",), "none", "'str' object has no attribute 'get'"),
     ],
 )
-def test_a_damaged_summary_is_one_line(
+def test_a_damaged_summary_gives_a_one_line_error(
     place: tuple[Any, ...], value: Any, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = stored(tmp_path / "a", summary_of()) / "summary.json"
@@ -390,7 +390,7 @@ def test_points_lie_under_the_roof_that_they_reach() -> None:
     assert roofline_plot([], 1e9) == roofline_plot([("a", 0.0, 1.0)], 1e9) == ""
 
 
-def test_the_matrix_keeps_all_bytes_when_ranks_are_put_together() -> None:
+def test_the_matrix_keeps_all_bytes_when_ranks_are_combined() -> None:
     rows = [[source, (source + 1) % 100, 1.0, 1000.0] for source in range(100)]
     written = message_matrix(rows, 100)
     assert "95–99" in written

@@ -53,7 +53,7 @@ def test_a_model_of_three_axes_needs_a_whole_grid(tmp_path: Path) -> None:
         read_segy_grid(table, 3, tmp_path)
 
 
-def test_files_that_are_not_whole_are_refused(tmp_path: Path) -> None:
+def test_files_that_are_not_whole_are_rejected(tmp_path: Path) -> None:
     places, values = np.array([[0.0, 0.0], [1.0, 0.0]]), np.ones((2, 3))
     path = write_segy(tmp_path / "v.sgy", places, values)
     data = path.read_bytes()

@@ -116,7 +116,7 @@ def test_openings_cut_a_vessel_that_is_given_by_its_distance():
         (lambda: bifurcation_surface(daughter_length=1e-3, resolution=3e-4), "three round openings"),
     ],
 )
-def test_impossible_measures_are_refused(make, message):
+def test_impossible_measures_are_rejected(make, message):
     with pytest.raises(CaseError, match=message):
         make()
 

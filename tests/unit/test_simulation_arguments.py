@@ -76,7 +76,7 @@ def test_names_of_the_record_of_a_run_are_reserved(tmp_path: Path) -> None:
             seiche.load(case, output=tmp_path / "out", overrides=[f"output.summary={name}"])
 
 
-def test_an_output_folder_without_a_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_output_folder_without_a_name_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     case = case_file(tmp_path, "flow")
     with pytest.raises(CaseError, match=r"^output: expected the name of a folder, not an empty string"):
         seiche.load(case, output="")

@@ -89,7 +89,7 @@ def test_check_names_the_site_whose_open_link_is_not_cut():
         (lambda s: {"wall_normal": np.full_like(s.wall_normal, np.nan)}, "not finite"),
     ],
 )
-def test_check_refuses_every_broken_promise(change, message):
+def test_check_rejects_every_broken_promise(change, message):
     sites = tube(3.0, 5.0, 1.0)
     with pytest.raises(ValueError, match=message):
         check_sites(replace(sites, **change(sites)))

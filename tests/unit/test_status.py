@@ -22,7 +22,7 @@ from seiche.observe.status import StatusServer
 from seiche.observe.timers import StageTimers
 
 
-def ask(server: StatusServer, path: str, method: str = "GET", host: str | None = None) -> tuple[int, str]:
+def request(server: StatusServer, path: str, method: str = "GET", host: str | None = None) -> tuple[int, str]:
     port = int(server.url.rstrip("/").rpartition(":")[2])
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     connection.request(method, path, headers={"Host": host} if host else {})
@@ -36,20 +36,20 @@ def test_the_page_shows_the_state_of_now_and_takes_nothing() -> None:
     state = {"share": 0.25, "step": "25/100", "note": "<b>"}
     server = StatusServer(lambda: state, "a & b")
     try:
-        code, text = ask(server, "/")
+        code, text = request(server, "/")
         assert code == 200
         assert "25/100" in text and 'value="0.25"' in text and "&lt;b&gt;" in text and "a &amp; b" in text
         assert "viewport" in text and "<script" not in text
         state["step"] = "26/100"
-        assert json.loads(ask(server, "/status.json")[1])["step"] == "26/100"
-        assert ask(server, "/etc/passwd")[0] == 404
-        assert ask(server, "/", "POST")[0] == ask(server, "/", "DELETE")[0] == 501
-        assert ask(server, "/", host="evil.example")[0] == 403
-        assert ask(server, "/", host="localhost:1")[0] == 200
+        assert json.loads(request(server, "/status.json")[1])["step"] == "26/100"
+        assert request(server, "/etc/passwd")[0] == 404
+        assert request(server, "/", "POST")[0] == request(server, "/", "DELETE")[0] == 501
+        assert request(server, "/", host="evil.example")[0] == 403
+        assert request(server, "/", host="localhost:1")[0] == 200
     finally:
         server.close()
     with pytest.raises(OSError):
-        ask(server, "/")
+        request(server, "/")
 
 
 def test_idle_connections_take_few_descriptors_and_never_end_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +65,7 @@ def test_idle_connections_take_few_descriptors_and_never_end_a_run(monkeypatch: 
         # Both ends of each connection are in this process: 300 of the clients, at most 16 and one of the server.
         assert len(os.listdir("/proc/self/fd")) - before <= 300 + 17
         time.sleep(1.0)
-        assert ask(server, "/status.json")[0] == 200
+        assert request(server, "/status.json")[0] == 200
         accepted = server._server.socket.accept
         failing = [OSError(errno.EMFILE, "Too many open files")] * 3
 
@@ -75,7 +75,7 @@ def test_idle_connections_take_few_descriptors_and_never_end_a_run(monkeypatch: 
             return accepted()
 
         monkeypatch.setattr(server._server, "socket", Listening(server._server.socket, accept))
-        assert ask(server, "/status.json")[0] == 200
+        assert request(server, "/status.json")[0] == 200
         assert not failing
     finally:
         for one in idle:
@@ -122,7 +122,7 @@ def test_a_run_serves_its_status_where_it_is_asked_to(tmp_path: Path, capsys: py
     assert capsys.readouterr().err == "seiche: error: --port 8000: requires --serve\n"
 
 
-def test_looks_at_the_balance_read_no_mark_of_the_newest_steps() -> None:
+def test_checks_of_the_balance_read_no_mark_of_the_newest_steps() -> None:
     timers = StageTimers(every=1, skip=0)
     stages = [Stage("work", lambda: sum(range(1000)))]
     timers.step(stages)

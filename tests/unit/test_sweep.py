@@ -96,7 +96,7 @@ def test_runs_keep_their_folders_when_values_are_added(tmp_path: Path) -> None:
         (["lattice.tau=0.6,0.6"], "occurs twice"),
     ],
 )
-def test_wrong_values_are_refused_before_any_run(tmp_path: Path, settings: list[str], message: str) -> None:
+def test_wrong_values_are_rejected_before_any_run(tmp_path: Path, settings: list[str], message: str) -> None:
     with pytest.raises(SeicheError, match=message):
         plan_sweep(case_of(tmp_path), grid_of(settings), tmp_path / "sweep")
     assert not (tmp_path / "sweep").exists()
@@ -108,7 +108,7 @@ def rows_of(table: Path) -> list[dict[str, str]]:
 
 
 @pytest.mark.slow
-def test_a_killed_sweep_goes_on_and_has_the_results_of_single_runs(
+def test_a_killed_sweep_continues_and_has_the_results_of_single_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """SIGKILL of the sweep and of a run; the next command continues from checkpoints and repeats no complete run."""
@@ -171,7 +171,7 @@ def test_a_signal_stops_the_runs_with_checkpoints(tmp_path: Path) -> None:
     assert [row.state for row in table_of(runs).rows] == ["stopped", ""]
 
 
-def made_up() -> SweepTable:
+def example_table() -> SweepTable:
     """Return a table of a grid of two by three runs, of which one failed."""
     rows = []
     for number, values in enumerate(grid_of(["a.tau=0.6,0.8", "b.speed=1 cm/s,20 mm/s,0.03 m/s"])):
@@ -194,7 +194,7 @@ def made_up() -> SweepTable:
 
 
 def test_the_table_has_inputs_and_the_numbers_of_the_summaries(tmp_path: Path) -> None:
-    table = made_up()
+    table = example_table()
     names = [
         "seconds",
         "mlups",
@@ -219,7 +219,7 @@ def test_the_table_has_inputs_and_the_numbers_of_the_summaries(tmp_path: Path) -
 
 def test_a_full_grid_becomes_a_dataset_with_an_axis_for_each_key(tmp_path: Path) -> None:
     xarray = pytest.importorskip("xarray")
-    table = made_up()
+    table = example_table()
     assert table.write_netcdf(tmp_path / "sweep.nc")
     data = xarray.load_dataset(tmp_path / "sweep.nc")
     assert data.mach.dims == ("a.tau", "b.speed") and data["b.speed"].attrs["units"] == "m/s"

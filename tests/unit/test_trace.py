@@ -76,7 +76,7 @@ def test_messages_without_bytes_or_a_timed_other_end_have_no_arrow() -> None:
     assert not [event for event in events if event["ph"] in "sf"]
 
 
-def test_a_run_leaves_the_trace_that_it_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_leaves_the_trace_that_it_is_requested(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path, changed(tube_tables(), "output", {"fields": [{"file": "flow.vtkhdf", "every": 50}]}))
     target = tmp_path / "my traces" / "run.json"
     assert main(["run", str(path), "--trace", str(target)]) == 0
@@ -111,7 +111,7 @@ def test_another_file_is_not_replaced_by_a_trace(tmp_path: Path, capsys: pytest.
     )
 
 
-def test_two_outputs_of_one_name_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_outputs_of_one_name_are_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path, tube_tables())
     assert main(["run", str(path), "--set", "output.trace=summary.json"]) == 2
     assert 'two outputs have the same file name "summary.json"' in capsys.readouterr().err

@@ -44,7 +44,7 @@ def allocated(monkeypatch: pytest.MonkeyPatch, make: Any) -> int:
 
 @pytest.mark.parametrize("scheme", ["exact", "separable", "local4"])
 @pytest.mark.parametrize("medium", MEDIA.values(), ids=MEDIA)
-def test_memory_that_is_told_is_what_is_allocated(scheme, medium, monkeypatch):
+def test_memory_that_is_reported_is_what_is_allocated(scheme, medium, monkeypatch):
     mask = np.zeros(SHAPE, bool)
     mask[12, 10:20, 10:20] = True
     grid = Grid(SHAPE, 1e-4, 1e-8, 200)
@@ -76,7 +76,7 @@ def test_memory_of_ranks_that_share_transforms_is_what_is_allocated(scheme, medi
     assert allocated(monkeypatch, run) == pytest.approx(told, rel=0.03)
 
 
-def test_a_run_takes_what_is_told_and_no_more_on_the_host_while_it_is_prepared(monkeypatch):
+def test_a_run_takes_what_is_reported_and_no_more_on_the_host_while_it_is_prepared(monkeypatch):
     monkeypatch.setenv("SEICHE_FFT", "scipy")
     shape = (64, 64, 64)
     rough = np.linspace(1500.0, 1600.0, 64**3, dtype=np.float32).reshape(shape)
@@ -151,7 +151,7 @@ def warned(**change: Any) -> list[str]:
     return [str(one.message) for one in caught]
 
 
-def test_contrast_that_the_exact_scheme_gets_wrong_is_warned_of():
+def test_contrast_that_the_exact_scheme_gets_wrong_is_reported():
     (line,) = warned()
     assert line.startswith(
         "2.925e+05 Hz: phase error in time of waves that cross the grid 0.6104 rad is above 0.1: the"
@@ -161,7 +161,7 @@ def test_contrast_that_the_exact_scheme_gets_wrong_is_warned_of():
     assert warned(contrast=1.02) == []
 
 
-def test_too_few_points_a_wavelength_are_warned_of():
+def test_too_few_points_per_wavelength_are_reported():
     (line,) = warned(contrast=1.0, points=3.0)
     assert "points per wavelength 2.927" in line
     assert "is below 4" in line

@@ -116,7 +116,7 @@ file = "head.npy"
     assert absorption[31, 0] > 2.0
 
 
-def test_ball_of_pressure_is_seen_by_a_ring_and_pictured(tmp_path):
+def test_ball_of_pressure_is_seen_by_a_ring_and_reconstructed(tmp_path):
     text = BASIC.partition("[[source]]")[0].replace("steps = 60", 'duration = "16 us"')
     text += """[[source]]
 kind = "initial-ball"

@@ -45,7 +45,7 @@ def test_check_for_several_ranks_tells_work_error_and_memory(tmp_path, capsys):
     assert capsys.readouterr().err == f"seiche: error: {path}: {words}\n"
 
 
-def test_overlap_is_as_narrow_as_keeps_the_error_that_is_asked_for(tmp_path, capsys):
+def test_overlap_is_as_narrow_as_keeps_the_error_that_is_requested(tmp_path, capsys):
     """Six points a wavelength, one cut: the error is predicted to fall with the overlap."""
     text = BASIC.replace("[48, 40]", "[96, 80]").replace('points = [["0 mm", "1 mm"]]\n', "")
     path, widths = case(tmp_path, text.replace("= 60", "= 400")), []
@@ -81,7 +81,7 @@ def test_overlap_is_as_narrow_as_keeps_the_error_that_is_asked_for(tmp_path, cap
         (["run.error=2"], "run.error: 2"),
     ],
 )
-def test_sharing_that_cannot_be_is_one_line(changes, words, tmp_path, capsys):
+def test_an_impossible_decomposition_gives_a_one_line_error(changes, words, tmp_path, capsys):
     text = BASIC.replace("[48, 40]", "[96, 80]").replace('points = [["0 mm", "1 mm"]]\n', "")
     path = case(tmp_path, text)
     arguments = [word for one in changes for word in ("--set", one)]
@@ -111,7 +111,7 @@ ONE_RANK = [
 
 
 @pytest.mark.parametrize(("changes", "words"), ONE_RANK, ids=["local4", "separable", "points"])
-def test_check_refuses_for_several_ranks_what_a_run_on_them_refuses(changes, words, tmp_path, capsys):
+def test_check_rejects_for_several_ranks_what_a_run_on_them_rejects(changes, words, tmp_path, capsys):
     path = case(tmp_path)
     arguments = [word for one in changes for word in ("--set", one)]
     assert main(["check", str(path), *arguments]) == 0

@@ -14,7 +14,7 @@ from seiche.ultrasound.focus import find_focus
 LENGTH, WIDTH, PEAK = 6e-3, 2e-3, 3e5
 
 
-def spot(grid: Grid, middle: tuple[float, ...], beam: tuple[float, ...]) -> np.ndarray:
+def gaussian_beam(grid: Grid, middle: tuple[float, ...], beam: tuple[float, ...]) -> np.ndarray:
     """Return a Gaussian with half of its peak at LENGTH/2 along `beam` and at WIDTH/2 across."""
     axes = np.meshgrid(*(grid.positions(axis) for axis in grid.axes), indexing="ij")
     offset = np.stack([axis - c for axis, c in zip(axes, middle, strict=True)])
@@ -31,7 +31,7 @@ def test_place_pressure_and_size_are_those_of_a_gaussian_along_any_beam(shape, b
     grid = Grid(shape, 0.25e-3)
     middle = tuple(0.5e-3 for _ in shape)
     source = tuple(c - 30e-3 * b for c, b in zip(middle, beam, strict=True))
-    focus = find_focus(spot(grid, middle, beam), grid, source, middle)
+    focus = find_focus(gaussian_beam(grid, middle, beam), grid, source, middle)
     assert focus.position == pytest.approx(middle)
     assert focus.pressure == pytest.approx(PEAK)
     assert focus.length == pytest.approx(LENGTH, rel=0.02)
@@ -40,7 +40,7 @@ def test_place_pressure_and_size_are_those_of_a_gaussian_along_any_beam(shape, b
 
 def test_larger_amplitudes_in_front_of_the_bone_are_not_the_focus():
     grid = Grid((120, 100), 0.25e-3)
-    values = spot(grid, (2e-3, 0.0), (1.0, 0.0)) + 2 * spot(grid, (-11e-3, 0.0), (0.0, 1.0))
+    values = gaussian_beam(grid, (2e-3, 0.0), (1.0, 0.0)) + 2 * gaussian_beam(grid, (-11e-3, 0.0), (0.0, 1.0))
     focus = find_focus(values, grid, (-26e-3, 0.0), (4e-3, 0.0))
     assert focus.position == pytest.approx((2e-3, 0.0))
     assert focus.pressure == pytest.approx(PEAK, rel=1e-3)
@@ -51,6 +51,6 @@ def test_a_field_that_decays_through_the_region_has_no_focus_and_a_wide_one_no_l
     decaying = np.exp(-grid.positions("x")[:, None] / 5e-3) * (1 + 0 * grid.positions("y"))
     decaying -= 1e3 * np.abs(grid.positions("y"))
     assert find_focus(decaying, grid, (-14e-3, 0.0), (0.0, 0.0)) is None
-    focus = find_focus(spot(grid, (13e-3, 0.0), (1.0, 0.0)), grid, (-12e-3, 0.0), (12e-3, 0.0))
+    focus = find_focus(gaussian_beam(grid, (13e-3, 0.0), (1.0, 0.0)), grid, (-12e-3, 0.0), (12e-3, 0.0))
     assert focus.length is None
     assert focus.width == pytest.approx(WIDTH, rel=0.02)

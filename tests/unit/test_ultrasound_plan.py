@@ -18,7 +18,7 @@ from seiche.ultrasound.plan import check_basis, choose, shared_points
 H200 = Path(__file__).resolve().parents[2] / "benchmarks" / "machines" / "h200x2.json"
 
 
-def places(count: int) -> list[RankPlacement]:
+def placements(count: int) -> list[RankPlacement]:
     return [RankPlacement("host", frozenset({rank}), f"0000:{rank:02x}:00.0", "GPU", 0) for rank in range(count)]
 
 
@@ -31,14 +31,14 @@ def test_points_of_overlaps_are_shared_out_completely() -> None:
 
 def test_without_a_machine_file_the_local_basis_is_taken_where_it_fits() -> None:
     problem = problem_of(48, "lossless")
-    assert choose(problem, possible_splits(problem.shape, 2, 8), None, places(2), 4).basis == "local"
-    assert choose(problem, {}, None, places(2), 4).basis == "global"
+    assert choose(problem, possible_splits(problem.shape, 2, 8), None, placements(2), 4).basis == "local"
+    assert choose(problem, {}, None, placements(2), 4).basis == "global"
 
 
 def test_the_basis_follows_the_speed_of_links_and_the_work_of_overlaps() -> None:
     machine, problem = read_machine(H200), problem_of(64, "lossless")
-    wide = choose(problem, possible_splits(problem.shape, 2, 16), machine, places(2), 4)
-    narrow = choose(problem, possible_splits(problem.shape, 2, 4), machine, places(2), 4)
+    wide = choose(problem, possible_splits(problem.shape, 2, 16), machine, placements(2), 4)
+    narrow = choose(problem, possible_splits(problem.shape, 2, 4), machine, placements(2), 4)
     assert set(wide.predicted) == set(narrow.predicted) == {"local", "global"}
     assert wide.predicted["global"] == narrow.predicted["global"]
     assert narrow.predicted["local"] < wide.predicted["local"]
@@ -48,7 +48,7 @@ def test_the_basis_follows_the_speed_of_links_and_the_work_of_overlaps() -> None
         assert ": local " in plan.describe()
         assert "ms per step predicted" in plan.describe()
     # Twice the bytes of a number: both take longer.
-    double = choose(problem, possible_splits(problem.shape, 2, 4), machine, places(2), 8)
+    double = choose(problem, possible_splits(problem.shape, 2, 4), machine, placements(2), 8)
     assert all(double.predicted[name] > narrow.predicted[name] for name in double.predicted)
 
 
@@ -57,8 +57,8 @@ def test_the_split_is_the_one_whose_step_is_predicted_to_be_the_shortest() -> No
     machine, problem = read_machine(H200), problem_of(48, "lossless", 4)
     splits = possible_splits(problem.shape, 4, 8)
     assert set(splits) == {(4, 1, 1), (2, 2, 1), (2, 1, 2), (1, 2, 2)}
-    alone = {one: choose(problem, {one: splits[one]}, machine, places(4), 4) for one in splits}
-    best = choose(problem, splits, machine, places(4), 4)
+    alone = {one: choose(problem, {one: splits[one]}, machine, placements(4), 4) for one in splits}
+    best = choose(problem, splits, machine, placements(4), 4)
     assert best.predicted["local"] == min(plan.predicted["local"] for plan in alone.values())
     assert best.predicted["local"] == alone[4, 1, 1].predicted["local"]
     # Twice as fast as transforms of the whole grid, over these links.
@@ -66,6 +66,6 @@ def test_the_split_is_the_one_whose_step_is_predicted_to_be_the_shortest() -> No
     assert 2 * best.predicted["local"] < best.predicted["global"]
 
 
-def test_an_unknown_basis_is_said() -> None:
+def test_an_unknown_basis_is_reported() -> None:
     with pytest.raises(CaseError, match="basis: 'x' is not auto, local or global"):
         check_basis("x")

@@ -107,7 +107,9 @@ ordinary = st.floats(-1e6, 1e6).filter(lambda value: value == 0.0 or abs(value) 
 
 
 @given(positive, positive, positive, ordinary)
-def test_conversion_there_and_back_is_the_identity(spacing: float, step: float, density: float, value: float) -> None:
+def test_conversion_forward_and_inverse_is_the_identity(
+    spacing: float, step: float, density: float, value: float
+) -> None:
     units = LatticeUnits(spacing, step, density, 80.0)
     for kind in POWERS:
         assert units.to_si(kind, units.to_lattice(kind, value)) == pytest.approx(value, rel=1e-12, abs=1e-300)

@@ -152,7 +152,7 @@ def test_all_takes_no_subject_and_a_subject_is_needed(capsys: pytest.CaptureFixt
     assert "choose --all or one of flow, cells, ultrasound, waves, machine" in capsys.readouterr().err
 
 
-def test_pictures_are_drawn_into_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_figures_are_drawn_into_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(validate_flow, "FAMILIES", (decay.taylor_green,))
     assert main(["validate", "flow", "--quick", "--plots", str(tmp_path / "plots")]) == 0
     (picture,) = (tmp_path / "plots").iterdir()
@@ -160,6 +160,6 @@ def test_pictures_are_drawn_into_the_folder(tmp_path: Path, monkeypatch: pytest.
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_unknown_device_is_one_line(capsys: pytest.CaptureFixture[str]):
+def test_unknown_device_gives_a_one_line_error(capsys: pytest.CaptureFixture[str]):
     assert main(["validate", "flow", "--device", "abacus"]) == 2
     assert "device 'abacus' is unknown" in capsys.readouterr().err

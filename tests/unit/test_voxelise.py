@@ -182,7 +182,7 @@ def test_tube_as_openscad_writes_it(tmp_path):
     ],
 )
 @pytest.mark.parametrize("closed", [True, False])
-def test_iolets_that_cannot_be_are_refused(iolets, message, closed):
+def test_iolets_that_are_invalid_are_rejected(iolets, message, closed):
     with pytest.raises(CaseError, match=message):
         voxelise(cylinder(closed=closed), 0.5, iolets)
 
@@ -248,14 +248,14 @@ def test_an_obstacle_that_reaches_through_a_periodic_slab_has_walls_at_its_sides
         assert walls.sum() == 2 * 12 * 3 + 4 * (4 * 3 - 2) + 4
 
 
-def test_a_periodic_length_that_is_no_whole_number_of_spacings_is_refused():
+def test_a_periodic_length_that_is_no_whole_number_of_spacings_is_rejected():
     with pytest.raises(
         CaseError, match=r"20 m long along the periodic axis x, not a whole number of spacings of 0.3 m"
     ):
         voxelise(cylinder(), 0.3, periodic=(True, False, False))
 
 
-def test_surfaces_that_cannot_be_are_refused():
+def test_surfaces_that_are_invalid_are_rejected():
     surface = cylinder()
     with pytest.raises(
         CaseError, match=r"contains no site at the spacing 1000 m: it is 20 m long; check spacing and unit"

@@ -125,7 +125,7 @@ def test_full_file_says_so_and_keeps_its_steps(tmp_path: Path) -> None:
         ({"p": np.zeros(3), "q": np.zeros(3)}, "declared"),
     ],
 )
-def test_wrong_rows_are_refused_and_leave_the_series_as_it_was(tmp_path: Path, values: Any, message: str) -> None:
+def test_wrong_rows_are_rejected_and_leave_the_series_as_it_was(tmp_path: Path, values: Any, message: str) -> None:
     with FieldSeries(tmp_path / "u.vtkhdf", WORLD, VOXELS, {"p": 1}, 4) as series:
         series.write(0.0, {"p": np.ones(3)})
         with pytest.raises(ValueError, match=message):
@@ -134,7 +134,7 @@ def test_wrong_rows_are_refused_and_leave_the_series_as_it_was(tmp_path: Path, v
     assert _read(tmp_path / "u.vtkhdf")[0] == [0.0, 2.0]
 
 
-def test_impossible_series_are_refused(tmp_path: Path) -> None:
+def test_impossible_series_are_rejected(tmp_path: Path) -> None:
     for fields, capacity, on in [
         ({"p": 1}, 0, "cells"),
         ({"p": 1}, 10**9, "cells"),

@@ -141,7 +141,7 @@ def test_the_case_is_the_solver_of_the_python_interface(case: Path) -> None:
     np.testing.assert_allclose(state, other.values(), rtol=1e-12, atol=1e-12 * np.abs(state).max())
 
 
-def test_a_run_goes_on_from_a_checkpoint_bit_for_bit(case: Path, tmp_path: Path) -> None:
+def test_a_run_continues_from_a_checkpoint_bitwise(case: Path, tmp_path: Path) -> None:
     whole = load_waves(case, output=tmp_path / "whole")
     whole.run()
     first = load_waves(case, output=tmp_path / "parts")
@@ -174,7 +174,7 @@ def test_a_run_that_continues_keeps_snapshots_of_the_run_before_and_completes_se
     assert {name.split(".from-")[0] for name in later} == {"waves"} and len(later) == 3
 
 
-def test_a_run_is_made_longer_with_the_time_step_that_the_refusal_names(
+def test_a_run_is_made_longer_with_the_time_step_that_the_error_names(
     case: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", str(case), "--set", "output.checkpoint.every=25 ms"]) == 0
@@ -268,7 +268,7 @@ def test_a_plane_shows_polynomials_exactly(dim: int) -> None:
     np.testing.assert_allclose(values[0].ravel(), cubic(grid.points), rtol=1e-5, atol=1e-4)
 
 
-def test_a_gaussian_force_has_the_peak_that_is_asked_for(case: Path) -> None:
+def test_a_gaussian_force_has_the_peak_that_is_requested(case: Path) -> None:
     changes = ['source.0.time={kind="gaussian", sigma="2 ms"}', 'source.0.force=["3 N", "0 N"]']
     text = case.read_text().replace('moment = "1 MN m"', "")
     case.write_text(text)
@@ -278,7 +278,7 @@ def test_a_gaussian_force_has_the_peak_that_is_asked_for(case: Path) -> None:
     assert Gaussian(2e-3, 12e-3)(np.array([12e-3])) > 100
 
 
-def test_a_frequency_that_needs_too_many_elements_is_refused_at_once() -> None:
+def test_a_frequency_that_needs_too_many_elements_is_rejected_at_once() -> None:
     """The estimate of elements agrees with the mesh where there is one."""
     path = ROOT / "examples" / "basin" / "case.toml"
     with pytest.raises(CaseError, match=r"mesh: has more than .* elements; the maximum is"):
@@ -299,7 +299,7 @@ def test_the_basin_is_what_its_comment_says() -> None:
     assert setup.sides[5] == "free" and setup.limit < 0.01
 
 
-def test_leapfrog_goes_on_from_a_checkpoint_and_says_when_velocities_were(case: Path) -> None:
+def test_leapfrog_continues_from_a_checkpoint_and_says_when_velocities_were(case: Path) -> None:
     leap = ["time.integrator=leapfrog", "mesh.flux=central", "output.receivers.sac=true"]
     whole = load_waves(case, overrides=leap, output=case.parent / "whole")
     whole.run()
@@ -314,7 +314,7 @@ def test_leapfrog_goes_on_from_a_checkpoint_and_says_when_velocities_were(case: 
         assert file.attrs["velocities_earlier_by"] == whole.solver.dt / 2 > 0
 
 
-def test_attenuation_makes_waves_smaller_and_goes_on_from_a_checkpoint(
+def test_attenuation_makes_waves_smaller_and_continues_from_a_checkpoint(
     case: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = '[attenuation]\nband = ["2 Hz", "200 Hz"]\nreference = "20 Hz"\n'

@@ -129,7 +129,7 @@ def test_a_margin_needs_an_absorbing_side(tmp_path: Path) -> None:
         prepare(path, ["boundary.margin.growth=3.0"])
 
 
-def test_what_is_outside_the_box_is_refused_and_the_box_is_outside_the_layer(tmp_path: Path) -> None:
+def test_what_is_outside_the_box_is_rejected_and_the_box_is_outside_the_layer(tmp_path: Path) -> None:
     path = case_of(tmp_path, layer="margin = { trees = 2 }")
     with pytest.raises(CaseError, match="outside the mesh"):
         prepare(path, ['receiver.0.position=["45 m", "11 m"]'])

@@ -54,7 +54,7 @@ def test_leaves_faces_and_ghosts_are_counted_as_by_p4est(case: tuple) -> None:
         assert [mesh.ghosts for mesh in meshes] == ghosts
 
 
-def test_neighbours_know_each_other_and_hanging_places_agree() -> None:
+def test_neighbours_are_mutual_and_hanging_positions_agree() -> None:
     mesh = Mesh.of_forest(around_a_point(2, 2, True).balanced())
     for element in range(mesh.count):
         for face in range(6):
@@ -98,7 +98,7 @@ def test_graded_sizes_give_balanced_leaves_and_each_rank_makes_its_own(
         assert (own.kinds == GHOST).any() == (own.ghosts > 0)
 
 
-def test_the_mesh_of_a_size_field_is_no_coarser_than_wanted() -> None:
+def test_the_mesh_of_a_size_field_is_no_coarser_than_requested() -> None:
     brick = Brick((1, 1, 1), (False,) * 3)
     mesh = Mesh.generate(brick, slabs([0.0, 0.25, 1.0], [0.07, 0.3], 2, 3), tree_size=4.0, origin=(-2.0, -2.0, 0.0))
     upper = mesh.lower[:, 2] < 1.0

@@ -159,7 +159,7 @@ ROW = "CPU 0 and CPU 1:\t" + "\t".join(["1e-6"] * 18) + "\t\n"
         (ROW.replace("1e-6", "-1e-6", 1), "line 1: a time is not positive"),
     ],
 )
-def test_broken_measurements_are_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_broken_measurements_are_rejected(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "ping_pong.out"
     path.write_text(text)
     with pytest.raises(FormatError, match=message):
@@ -195,7 +195,7 @@ def test_the_command_makes_a_machine_file_of_job_outputs(summit: Path, tmp_path:
     assert main(words) == 2  # it exists
 
 
-def test_files_of_another_kind_are_refused(tmp_path: Path) -> None:
+def test_files_of_another_kind_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "x.out"
     path.write_text(ROW)
     with pytest.raises(FormatError, match="'CPU 0 and CPU 1:' is not a copy"):

@@ -76,7 +76,7 @@ def problem(
     return grid, kWaveMedium(sound_speed=speed, density=density, **media[medium]), given, sensor
 
 
-def theirs(*objects: Any, **options: Any) -> dict[str, np.ndarray]:
+def reference_result(*objects: Any, **options: Any) -> dict[str, np.ndarray]:
     from kwave.kspaceFirstOrder import kspaceFirstOrder
 
     return kspaceFirstOrder(*objects, backend="python", **PML, **options)
@@ -91,7 +91,7 @@ def difference(found: np.ndarray, wanted: np.ndarray) -> float:
 @pytest.mark.parametrize("inside", [True, False], ids=["layer inside", "layer outside"])
 def test_initial_pressure_agrees_to_a_millionth_in_single_precision(shape, medium, inside, device):
     objects = problem(shape, medium, "p0")
-    wanted = theirs(*objects, pml_inside=inside)
+    wanted = reference_result(*objects, pml_inside=inside)
     single = ours(*objects, pml_inside=inside, dtype="float32", device=device, **PML)
     double = ours(*objects, pml_inside=inside, device=device, **PML)
     peak = np.abs(wanted["p"]).max()
@@ -106,7 +106,7 @@ def test_initial_pressure_agrees_to_a_millionth_in_single_precision(shape, mediu
 def test_sources_agree_in_every_mode(shape, source, mode, device):
     objects = problem(shape, "power law", source, mode)
     objects[3].mask = np.ones(shape)  # so that the peak is that of the field
-    wanted = theirs(*objects, pml_inside=True)
+    wanted = reference_result(*objects, pml_inside=True)
     assert difference(ours(*objects, pml_inside=True, device=device, **PML)["p"], wanted["p"]) < 1e-11
     single = ours(*objects, pml_inside=True, dtype="float32", device=device, **PML)
     assert difference(single["p"], wanted["p"]) < 1e-5
@@ -131,10 +131,10 @@ def test_legacy_route_drives_the_command_by_binary_path(medium, mode, executable
 
     # One signal: this route counts the points of several ones with the first axis fastest.
     objects = problem((24, 20, 18), medium, "p", mode, one_signal=True)
-    wanted = theirs(*objects, pml_inside=True)["p"]
+    wanted = reference_result(*objects, pml_inside=True)["p"]
     grid, liquid, source, sensor = objects
     everywhere = type(sensor)(mask=np.ones(24 * 20 * 18).reshape(24, 20, 18))
-    peak = np.abs(theirs(grid, liquid, source, everywhere, pml_inside=True)["p"]).max()
+    peak = np.abs(reference_result(grid, liquid, source, everywhere, pml_inside=True)["p"]).max()
     layer: dict[str, Any] = {"pml_size": 4, "pml_inside": True, "smooth_p0": False}
     execution = SimulationExecutionOptions(is_gpu_simulation=False, delete_data=False, show_sim_log=False)
     execution.binary_path = executable
@@ -158,7 +158,7 @@ def test_unified_route_drives_the_command_by_binary_path(executable):
     from kwave.kspaceFirstOrder import kspaceFirstOrder
 
     objects = problem((24, 20, 18), "power law", "p0")
-    wanted = theirs(*objects, pml_inside=True)["p"]
+    wanted = reference_result(*objects, pml_inside=True)["p"]
     objects[3].record = None
     found = np.asarray(
         kspaceFirstOrder(*objects, backend="cpp", binary_path=str(executable), pml_inside=True, **PML)["p"]
@@ -169,7 +169,7 @@ def test_unified_route_drives_the_command_by_binary_path(executable):
     assert min(difference(found, wanted), difference(found, wanted[order])) < 1e-6
 
 
-def test_legacy_route_goes_on_from_checkpoints_and_passes_every_option(executable, tmp_path):
+def test_legacy_route_continues_from_checkpoints_and_passes_every_option(executable, tmp_path):
     """By folder and name in place of a path; intensities add records, and every call is one leg."""
     from kwave.kspaceFirstOrder3D import kspaceFirstOrder3D
     from kwave.options.simulation_execution_options import SimulationExecutionOptions

@@ -67,7 +67,7 @@ def test_deformed_cells_relax_without_pushing_the_whole(device: str) -> None:
     assert abs(flow.hematocrit() / volume - 1) < 1e-3
 
 
-def test_cells_that_take_over_what_others_knew_of_the_sites_move_the_same_way(device: str) -> None:
+def test_cells_that_replace_what_others_knew_of_the_sites_move_the_same_way(device: str) -> None:
     """One of two has left: the other continues with the same bits, with or without new bricks and fields."""
     found = []
     for over in (False, True):
@@ -88,7 +88,7 @@ def test_cells_that_take_over_what_others_knew_of_the_sites_move_the_same_way(de
 
 
 @pytest.mark.parametrize("scheme", ["euler", "adams-bashforth"])
-def test_a_restart_goes_on_with_the_same_bits(scheme: str) -> None:
+def test_a_restart_continues_with_bitwise_equal_results(scheme: str) -> None:
     model = FlowModel(Newtonian(0.1), body_force=(1e-5, 0.0, 0.0))
     sites = shapes.tube(9.3, 24.0, 1.0, axis=(1.0, 0.0, 0.0), periodic=True)
     middle = np.array(sites.shape) / 2
@@ -156,7 +156,7 @@ def test_a_cell_is_called_by_its_name_for_life_where_it_has_one() -> None:
         flow.check()
 
 
-def test_what_does_not_belong_together_is_refused() -> None:
+def test_inconsistent_arguments_are_rejected() -> None:
     flow = blood(BOX, [[12.0, 12.0, 12.0]], FlowModel(Newtonian(0.1)))
     other = Solver(BOX, FlowModel(Newtonian(0.1)), precision=Precision("float32", "float32"))
     with pytest.raises(CaseError, match="cells and flow must share a backend"):

@@ -119,7 +119,7 @@ def test_dense_blood_enters_as_the_reservoir_carries_it(tmp_path: Path) -> None:
     assert tube.speed == pytest.approx(blood._inflow.volumes()[0] / tube.prism.area, rel=0.05)
 
 
-def test_cells_that_have_just_entered_are_where_their_twins_in_the_tube_are(tmp_path: Path) -> None:
+def test_cells_that_have_just_entered_are_where_their_images_in_the_tube_are(tmp_path: Path) -> None:
     """After a check, a cell less than three radii behind the inlet is its image, moved by whole tube lengths."""
     simulation = opened(tmp_path, 800)
     blood = simulation.blood
@@ -141,7 +141,7 @@ def test_cells_that_have_just_entered_are_where_their_twins_in_the_tube_are(tmp_
     assert sum(times > 1 for times in seen.values()) > 2 and max(seen.values()) > 2, seen
 
 
-def test_at_the_start_the_blood_of_the_reservoir_goes_on_into_the_vessel(tmp_path: Path) -> None:
+def test_at_the_start_the_blood_of_the_reservoir_continues_into_the_vessel(tmp_path: Path) -> None:
     """Behind the inlet cells are where those of the tube would be farther on; the others are clear of them."""
     tables = changed(open_blood_tables(5, 24, 400), "packing.hematocrit", 0.3)
     (tmp_path / "case.toml").write_text(toml_of(tables))
@@ -222,7 +222,7 @@ def test_the_inflow_of_cells_is_what_the_blood_of_the_reservoir_carries(tmp_path
     assert summary["largest_volume_change"] < 0.1
 
 
-def brought_in(folder: Path, tables: dict[str, Any], steps: int) -> list[tuple[float, float]]:
+def inflow_history(folder: Path, tables: dict[str, Any], steps: int) -> list[tuple[float, float]]:
     """Return the inflow after every step, from the flow of every step and from the checks."""
     (folder / "case.toml").write_text(toml_of(tables))
     simulation = load(folder / "case.toml", output=folder / "out")
@@ -239,7 +239,7 @@ def test_what_a_pulsating_flow_without_a_ramp_brings_in_is_counted(tmp_path: Pat
     """Two periods of 160 steps; checks every 40 steps would have an error of 5 %."""
     inlet = {"name": "inlet", "kind": "velocity", "velocity": "50 mm/s", "profile": "womersley", "period": "28.5 us"}
     inlet["harmonics"] = [{"amplitude": "45 mm/s", "phase": "90 deg"}]
-    came, counted = brought_in(tmp_path, changed(open_blood_tables(4, 14, 320), "iolet.0", inlet), 320)[-1]
+    came, counted = inflow_history(tmp_path, changed(open_blood_tables(4, 14, 320), "iolet.0", inlet), 320)[-1]
     assert came > 0
     assert counted == pytest.approx(came, rel=0.01)
 
@@ -247,13 +247,13 @@ def test_what_a_pulsating_flow_without_a_ramp_brings_in_is_counted(tmp_path: Pat
 @pytest.mark.parametrize("ramp", [20, 100])
 def test_what_a_ramp_brings_in_is_counted(ramp: int, tmp_path: Path) -> None:
     """The first check is after 56 steps, within the longer ramp."""
-    found = brought_in(tmp_path, changed(open_blood_tables(4, 14, 112), "iolet.0.ramp", ramp), 112)
+    found = inflow_history(tmp_path, changed(open_blood_tables(4, 14, 112), "iolet.0.ramp", ramp), 112)
     for step in (56, 112):
         came, counted = found[step - 1]
         assert counted == pytest.approx(came, rel=0.05)
 
 
-def test_cells_that_wait_are_spoken_of_at_the_end(tmp_path: Path) -> None:
+def test_cells_that_wait_are_reported_at_the_end(tmp_path: Path) -> None:
     simulation = opened(tmp_path, 60)
     assert simulation.blood is not None and simulation.blood.openings is not None
     assert simulation.crowded_inlets() == []
@@ -295,7 +295,7 @@ def former_names(values: dict[str, Any]) -> dict[str, Any]:
     return {FORMER.get(name, name): value for name, value in values.items()} | ({"tubes": tubes} if tubes else {})
 
 
-def test_an_open_vessel_goes_on_with_the_same_bits(tmp_path: Path, device: str) -> None:
+def test_an_open_vessel_continues_with_bitwise_equal_results(tmp_path: Path, device: str) -> None:
     """A run on a GPU also has the bits of one on a processor: the same cells enter at the same checks."""
     whole = opened(tmp_path / "whole", 420)
     whole.run()

@@ -91,7 +91,7 @@ def test_the_shortest_wave_of_a_membrane_dies_with_slip_and_hardly_without(devic
 
 
 @pytest.mark.parametrize("slip", [-0.1, np.nan, np.inf])
-def test_an_impossible_slip_is_refused(slip: float) -> None:
+def test_an_impossible_slip_is_rejected(slip: float) -> None:
     solver = Solver(shapes.box((12, 12, 12)), FlowModel(Newtonian(1 / 6)))
     cells = Cells(solver.backend, [CellType("red", biconcave(162, 4.0), SOFT)], [[(6, 6, 6)]])
     with pytest.raises(CaseError, match=r"slip = .*: expected zero or more"):

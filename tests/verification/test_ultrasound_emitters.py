@@ -41,7 +41,7 @@ def test_shapes_face_their_focus_or_the_cross_product_of_their_sides(name):
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_weights_integrate_waves_of_four_points_a_wavelength_over_the_shape(name):
+def test_weights_integrate_waves_of_four_points_per_wavelength_over_the_shape(name):
     """The sum of w exp(ikx) over the grid is the integral over the shape, whatever the direction of k."""
     shape, measure = SHAPES[name]
     found = shape.quadrature(1e-3 / 3)
@@ -160,7 +160,7 @@ def test_delay_of_part_of_a_step_moves_a_smooth_signal():
         (Emitter(SHAPES["disc"][0], np.ones(3), mode="dirichlet"), "quantity 'p' and mode 'dirichlet'; quantity is p"),
     ],
 )
-def test_impossible_emitters_are_one_line(emitter, words):
+def test_impossible_emitters_give_one_line_errors(emitter, words):
     with pytest.raises(CaseError) as caught:
         Source(emitters=(emitter,)).on(CUBE, C)
     assert str(caught.value).startswith(f"source.emitters[0]: {words}")

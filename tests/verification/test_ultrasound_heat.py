@@ -125,7 +125,7 @@ def test_disc_of_pressure_is_seen_again_by_a_ring_of_sensors():
         ),
     ],
 )
-def test_what_cannot_be_is_one_line(act, words):
+def test_invalid_input_gives_a_one_line_error(act, words):
     with pytest.raises(CaseError) as caught:
         act()
     assert str(caught.value).startswith(words)

@@ -84,7 +84,7 @@ def test_womersley_flow_in_a_tube_of_cubes_has_nearly_the_exact_averages():
     assert oscillatory_shear_index(magnitude, vector)[rows].mean() == pytest.approx(index.mean(), abs=0.03)
 
 
-def test_averages_are_the_sums_of_the_fields_and_go_on_from_their_state():
+def test_averages_are_the_sums_of_the_fields_and_continue_from_their_state():
     sites = shapes.tube(4.3, 8.0, 1.0, axis=(1.0, 0.2, 0.1))
     iolets = (VelocityIolet(0.01, (0.02,), 40.0, 0.1), PressureIolet())
     solver = Solver(sites, FlowModel(Newtonian(0.1), iolets=iolets), threads=1)

@@ -68,7 +68,7 @@ def test_force_on_all_walls_is_the_momentum_lost_by_the_fluid(device: str, layou
         assert abs(force[0]) > 1e-4
 
 
-def test_forces_have_the_same_bits_on_every_layout(device: str):
+def test_forces_are_bitwise_equal_on_every_layout(device: str):
     results = []
     for layout in LAYOUTS:
         solver = Solver(channel(), model_of("bouzidi", turning=True), device=device, layout=layout, threads=1)
@@ -140,7 +140,7 @@ def below(height: float, places: Floats) -> npt.NDArray[np.bool_]:
     return np.asarray(places[:, 1] < height)
 
 
-def test_a_body_without_wall_is_refused():
+def test_a_body_without_wall_is_rejected():
     walls = Walls(bodies=(Body("far", patch=partial(below, -5.0)),))
     with pytest.raises(CaseError, match="body 'far': its patch contains no wall link"):
         Solver(channel(), FlowModel(Newtonian(0.1), walls=walls), threads=1)

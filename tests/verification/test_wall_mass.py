@@ -21,18 +21,18 @@ CENTER = np.array([0.63, 0.27])
 DOUBLE = Precision("float64", "float64")
 
 
-def radius(places: Floats) -> Floats:
-    return np.hypot(*(places[..., :2] - CENTER).T).T
+def radius(points: Floats) -> Floats:
+    return np.hypot(*(points[..., :2] - CENTER).T).T
 
 
-def gap(inner: float, places: Floats) -> Floats:
+def gap(inner: float, points: Floats) -> Floats:
     """Negative between cylinders of radii `inner` and twice that."""
-    distance = radius(places)
+    distance = radius(points)
     return np.maximum(inner - distance, distance - 2 * inner)
 
 
-def near_inner(inner: float, places: Floats) -> npt.NDArray[np.bool_]:
-    return radius(places) < 1.5 * inner
+def is_near_inner(inner: float, points: Floats) -> npt.NDArray[np.bool_]:
+    return radius(points) < 1.5 * inner
 
 
 def annulus(inner: float, depth: float = 2.0) -> SiteSet:
@@ -46,7 +46,7 @@ def annulus(inner: float, depth: float = 2.0) -> SiteSet:
 def couette(inner: float, speed: float, tau: float, *, moments: bool = False) -> tuple[SiteSet, FlowModel]:
     """Return cylinders of which the inner one turns, with `speed` at its surface."""
     turning = MovingWall(
-        "inner", rotation=(0.0, 0.0, speed / inner), center=(*CENTER, 0.0), patch=partial(near_inner, inner)
+        "inner", rotation=(0.0, 0.0, speed / inner), center=(*CENTER, 0.0), patch=partial(is_near_inner, inner)
     )
     collision = Regularised() if moments else Trt()
     return annulus(inner, 8.0 if moments else 2.0), FlowModel(
@@ -56,8 +56,8 @@ def couette(inner: float, speed: float, tau: float, *, moments: bool = False) ->
 
 def error_of_couette(solver: Solver, inner: float, speed: float) -> float:
     """Return the error of the velocity in the norm L2, relative to the exact one (Landau and Lifshitz, section 18)."""
-    places = np.asarray(solver.sites.origin) + solver.sites.coords[solver.owned]
-    r, aside = radius(places), places[:, :2] - CENTER
+    points = np.asarray(solver.sites.origin) + solver.sites.coords[solver.owned]
+    r, aside = radius(points), points[:, :2] - CENTER
     rate = speed / inner
     angular = rate * inner**2 * ((2 * inner) ** 2 / r**2 - 1) / ((2 * inner) ** 2 - inner**2)
     exact = np.stack([-angular * aside[:, 1], angular * aside[:, 0], np.zeros(len(r))], axis=1)
@@ -82,16 +82,16 @@ def test_mass_drift_with_single_precision_is_below_one_millionth(moments: bool):
     assert error_of_couette(solver, 6.0, 0.06) < 0.02
 
 
-def beside_cylinder(places: Floats) -> Floats:
+def is_outside_cylinder(points: Floats) -> Floats:
     """Negative outside a cylinder along z of an array with period 30."""
-    return np.asarray(7.3 - np.hypot(places[:, 0] - 14.8, places[:, 1] - 15.3))
+    return np.asarray(7.3 - np.hypot(points[:, 0] - 14.8, points[:, 1] - 15.3))
 
 
 @pytest.mark.parametrize(("storage", "bound"), [("float32", 1e-7), ("float16", 7.8e-5)])
 @pytest.mark.parametrize("kind", ["bounce-back", "bouzidi"])
 def test_rounding_of_collisions_does_not_add_up(storage: str, bound: float, kind: WallKind):
     """Without the comparison of the total mass: 5e-7 in FP32, in halves 1e-4 (bounce-back) and 2.6e-4 (bouzidi)."""
-    sites = shapes.sites_from_distance(beside_cylinder, (0, 0, 0), (30, 30, 1), 1.0, periodic=(True, True, True))
+    sites = shapes.sites_from_distance(is_outside_cylinder, (0, 0, 0), (30, 30, 1), 1.0, periodic=(True, True, True))
     model = FlowModel(Newtonian(0.012), body_force=(2e-5, 0.0, 0.0), walls=Walls(kind))
     solver = Solver(sites, model, precision=Precision("float32", storage), threads=1)  # type: ignore[arg-type]
     solver.advance(20_000)
@@ -113,9 +113,9 @@ def test_velocity_is_of_second_order(tau: float, radii: tuple[float, ...]):
 def test_each_closed_vessel_keeps_its_own_mass():
     """Two pipes whose flow is driven alike, but of other radii: each loses or gains none."""
 
-    def pipes(places: Floats) -> Floats:
-        narrow = np.hypot(places[..., 1] - 5.3, places[..., 2] - 5.6) - 3.3
-        wide = np.hypot(places[..., 1] - 17.2, places[..., 2] - 8.4) - 5.7
+    def pipes(points: Floats) -> Floats:
+        narrow = np.hypot(points[..., 1] - 5.3, points[..., 2] - 5.6) - 3.3
+        wide = np.hypot(points[..., 1] - 17.2, points[..., 2] - 8.4) - 5.7
         return np.minimum(narrow, wide)
 
     sites = shapes.sites_from_distance(pipes, [0, 0, 0], [4, 25, 17], 1.0, periodic=(True, False, False), region=pipes)

@@ -160,7 +160,7 @@ def rejected(change: str) -> None:
         ("data", "data of shape (3, 2, 2), but a run has (30, 2, 2)"),
     ],
 )
-def test_what_has_no_gradient_is_said_in_one_line(change: str, message: str) -> None:
+def test_what_has_no_gradient_is_reported_in_one_line(change: str, message: str) -> None:
     with pytest.raises(CaseError) as error:
         rejected(change)
     assert message in str(error.value) and "\n" not in str(error.value)

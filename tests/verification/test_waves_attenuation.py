@@ -35,7 +35,7 @@ def test_bodies_keep_q_over_the_band_of_loh3(quality: float, shares: tuple[float
     assert ratio[0] == pytest.approx(unrelaxed, abs=2e-6)
 
 
-def test_speeds_and_qualities_are_those_asked_for_at_the_reference() -> None:
+def test_speeds_and_qualities_are_those_requested_at_the_reference() -> None:
     """LOH.3: the whole loss of the layer is one of shear, which the bulk must allow."""
     slow = Material(np.array([2.6, 2.7]), np.array([4.0, 6.0]), np.array([2.0, 3.464]))
     qp, qs = np.array([120.0, 155.9]), np.array([40.0, 69.3])
@@ -160,13 +160,13 @@ def test_attenuation_never_adds_energy(flux: str, device: str) -> None:
         ),
     ],
 )
-def test_attenuation_that_cannot_be_is_refused(options: dict[str, Any], message: str) -> None:
+def test_attenuation_that_is_invalid_is_rejected(options: dict[str, Any], message: str) -> None:
     options = {"qp": 100.0, "qs": 40.0, "band": (0.1, 10.0), **options}
     with pytest.raises(CaseError, match=message):
         attenuated(Material.uniform(2, 2.6, 4.0, options.pop("cs", 2.0)), dim=3, **options)
 
 
-def test_attenuation_of_another_mesh_or_integrator_is_refused() -> None:
+def test_attenuation_of_another_mesh_or_integrator_is_rejected() -> None:
     mesh = Mesh.of_forest(Forest.uniform(Brick((1, 1), (True, True)), 1))
     fast, of = attenuated(Material.uniform(4, 1.0, 2.0), 30.0, np.inf, dim=2, band=(0.1, 10.0))
     with pytest.raises(CaseError, match='attenuation: requires integrator = "runge-kutta"'):

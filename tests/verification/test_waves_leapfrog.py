@@ -151,7 +151,7 @@ def test_leapfrog_and_runge_kutta_record_the_same_waves(medium: str, device: str
     assert np.all(np.abs(found - exact)[1:].max((0, 1)) < 5e-4 * scale)
 
 
-def test_a_staggered_state_goes_on_as_if_nothing_had_happened(device: str) -> None:
+def test_a_staggered_state_continues_unchanged(device: str) -> None:
     solver = random_solver("elastic", False, device, boundaries="absorbing")
     solver.advance(7)
     state, steps = solver.values(), solver.step
@@ -177,7 +177,7 @@ def test_the_words_of_a_leapfrog_step_are_those_of_the_model() -> None:
         ({**LEAP, "ghosts": "half"}, r'integrator = "leapfrog" requires ghosts = "traces", not "half"'),
     ],
 )
-def test_what_leapfrog_cannot_go_with_is_refused(options: dict[str, Any], message: str) -> None:
+def test_what_leapfrog_cannot_go_with_is_rejected(options: dict[str, Any], message: str) -> None:
     mesh = Mesh.of_forest(Forest.uniform(Brick((1, 1), (True, True)), 0))
     with pytest.raises(CaseError, match=message):
         Solver(mesh, Material.uniform(1, 1.0, 1.0), **options)

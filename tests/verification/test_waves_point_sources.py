@@ -139,7 +139,7 @@ def test_waves_near_a_double_couple_do_not_depend_on_its_place_in_the_elements(p
     assert near[2] < 0.04  # outside the box: the dispersion of five nodes
 
 
-def test_a_delta_just_above_a_face_errs_by_tens_of_per_cent(device: str) -> None:
+def test_a_delta_just_above_a_face_has_errors_of_tens_of_per_cent(device: str) -> None:
     options: dict[str, Any] = {"device": device, "precision": "float32", "source_model": "delta"}
     assert errors("double couple", PLACES["above a face"], 5, cube(8), **options)[0] > 0.2
 
@@ -342,7 +342,7 @@ def test_a_box_crosses_a_periodic_side(device: str) -> None:
     assert abs(solver.samples()[:, 0] - waves).max() < 0.01 * abs(waves).max()
 
 
-def test_an_unknown_model_of_sources_is_refused() -> None:
+def test_an_unknown_model_of_sources_is_rejected() -> None:
     mesh = cube(2)
     with pytest.raises(CaseError, match="source_model = 'point': must be one of incident, delta"):
         Solver(mesh, Material.uniform(mesh.count, 1.0, 1.0), source_model="point")  # type: ignore[arg-type]

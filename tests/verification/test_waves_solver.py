@@ -75,7 +75,7 @@ def test_with_many_nodes_the_order_at_the_default_step_is_that_of_the_time_schem
     assert 3.8 < np.log2(coarse / fine) < 4.4
 
 
-def test_hanging_faces_err_by_the_order_of_the_degree_in_one_layer_whatever_the_step(device: str) -> None:
+def test_hanging_faces_have_errors_of_the_order_of_the_degree_in_one_layer_whatever_the_step(device: str) -> None:
     """theory/waves, section 4: the worst node next to a hanging face has order N, nodes elsewhere about N + 1."""
     wave, frequency = PlaneWave("s", (1.0, 1.0), 1.5, 2.0, 1.0), 2 * np.pi * np.sqrt(2.0)
     errors = []
@@ -237,7 +237,7 @@ def test_a_volume_source_radiates_the_pressure_of_a_monopole(device: str) -> Non
 
 
 @pytest.mark.parametrize(("medium", "flux"), [("acoustic", "upwind"), ("elastic", "upwind"), ("elastic", "central")])
-def test_threads_give_the_bits_of_one(medium: str, flux: str) -> None:
+def test_threads_give_results_bitwise_equal_to_one(medium: str, flux: str) -> None:
     mesh = periodic(2, 2, hanging=True)
     states = []
     for threads in (1, 2, 3):

@@ -57,7 +57,7 @@ def test_the_benchmark_compares_the_variants(capsys: pytest.CaptureFixture[str])
     assert "of fused" in capsys.readouterr().out
 
 
-def test_an_unknown_variant_is_refused() -> None:
+def test_an_unknown_variant_is_rejected() -> None:
     mesh = Mesh.of_forest(Forest.uniform(Brick((1, 1), (True, True)), 0))
     with pytest.raises(CaseError, match=r"variant = 'split': must be one of fused, fused-flux, separate"):
         Solver(mesh, Material.uniform(1, 1.0, 1.0), variant="split")  # type: ignore[arg-type]

@@ -29,12 +29,12 @@ _SIGNIFICANT_FRACTION = 0.1
 _RING_BYTES = 8 << 20
 
 
-def max_frequency(problem: Problem) -> tuple[float, float] | None:
+def frequency_range(problem: Problem) -> tuple[float, float] | None:
     """Return the peak frequency (Hz) of the sources and the highest significant one; None without sources.
 
     Only the strongest signal of every source is considered.
     """
-    peaks, max_frequency = [], []
+    peaks, max_frequencies = [], []
     for source in problem.sources:
         samples = source.samples[:, int(np.argmax(np.abs(source.samples).max(axis=0)))]
         length = max(len(samples), 64)
@@ -44,8 +44,10 @@ def max_frequency(problem: Problem) -> tuple[float, float] | None:
             continue
         frequencies = np.fft.rfftfreq(length, problem.dt)
         peaks.append(float(frequencies[np.argmax(spectrum)]))
-        max_frequency.append(float(frequencies[np.flatnonzero(spectrum >= _SIGNIFICANT_FRACTION * spectrum.max())[-1]]))
-    return (max(peaks), max(max_frequency)) if peaks else None
+        max_frequencies.append(
+            float(frequencies[np.flatnonzero(spectrum >= _SIGNIFICANT_FRACTION * spectrum.max())[-1]])
+        )
+    return (max(peaks), max(max_frequencies)) if peaks else None
 
 
 def points_per_wavelength(problem: Problem, frequency: float) -> float:
@@ -71,7 +73,7 @@ def phase_error(problem: Problem, frequency: float, scheme: str) -> float:
 
 def estimates(problem: Problem, scheme: str, frequency: float | None = None) -> list[Estimate]:
     """Return the estimates of a problem; `frequency` (Hz) replaces the spectra of the sources."""
-    frequencies = (frequency, frequency) if frequency is not None else max_frequency(problem)
+    frequencies = (frequency, frequency) if frequency is not None else frequency_range(problem)
     return [] if frequencies is None else list(_at(problem, scheme, *frequencies))
 
 
