@@ -269,4 +269,4 @@ def test_loads_that_cannot_be_balanced_are_rejected():
         equilibrium(alone, np.ones((42, 3)))
     deformed(alone, 0.1)
     with pytest.raises(UnstableError, match="the residual force is"):
-        equilibrium(alone, np.zeros((42, 3)), evaluations=2)
+        equilibrium(alone, np.zeros((42, 3)), max_evaluations=2)

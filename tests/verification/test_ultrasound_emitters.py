@@ -23,10 +23,10 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_shares_of_a_shape_add_up_to_its_measure(name):
+def test_weights_of_a_shape_add_up_to_its_measure(name):
     shape, measure = SHAPES[name]
     found = shape.quadrature(0.3e-3)
-    assert found.shares.sum() == pytest.approx(measure, rel=1e-9)
+    assert found.weights.sum() == pytest.approx(measure, rel=1e-9)
     if found.normals is not None:
         np.testing.assert_allclose(np.linalg.norm(found.normals, axis=1), 1.0)
 
@@ -35,7 +35,7 @@ def test_shares_of_a_shape_add_up_to_its_measure(name):
 def test_shapes_face_their_focus_or_the_cross_product_of_their_sides(name):
     shape, _ = SHAPES[name]
     found = shape.quadrature(0.5e-3)
-    mean = (found.normals * found.shares[:, None]).sum(axis=0)
+    mean = (found.normals * found.weights[:, None]).sum(axis=0)
     axis = np.subtract(shape.focus, ORIGIN) if name != "rectangle" else np.array([0.0, 0.0, -1.0])
     np.testing.assert_allclose(mean / np.linalg.norm(mean), axis / np.linalg.norm(axis), atol=1e-9)
 
@@ -45,12 +45,12 @@ def test_weights_integrate_waves_of_four_points_per_wavelength_over_the_shape(na
     """The sum of w exp(ikx) over the grid is the integral over the shape, whatever the direction of k."""
     shape, measure = SHAPES[name]
     found = shape.quadrature(1e-3 / 3)
-    at, weights = weights_at(CUBE, found.points, found.shares)
+    at, weights = weights_at(CUBE, found.points, found.weights)
     x = np.stack(np.meshgrid(*[CUBE.positions(axis) for axis in CUBE.axes], indexing="ij"), -1).reshape(-1, 3)[at]
     fine = shape.quadrature(1e-4)
     for direction in np.random.default_rng(3).normal(size=(6, 3)):
         k = 2 * np.pi / 4e-3 * direction / np.linalg.norm(direction)
-        exact = (fine.shares * np.exp(1j * fine.points @ k)).sum()
+        exact = (fine.weights * np.exp(1j * fine.points @ k)).sum()
         assert abs((weights * np.exp(1j * x @ k)).sum() - exact) < 5e-4 * measure
 
 
@@ -76,8 +76,8 @@ def test_field_of_an_arc_is_the_integral_of_its_cylindrical_waves(device):
     x = np.stack(np.meshgrid(*[grid.positions(axis) for axis in grid.axes], indexing="ij"), -1)
     exact = np.zeros(grid.shape, complex)
     k = 2 * np.pi * f / C
-    for point, share in zip(fine.points, fine.shares, strict=True):
-        exact += 1e5 * k / 2 * share * hankel1(0, k * np.linalg.norm(x - point, axis=-1))
+    for point, weight in zip(fine.points, fine.weights, strict=True):
+        exact += 1e5 * k / 2 * weight * hankel1(0, k * np.linalg.norm(x - point, axis=-1))
     inside = (slice(32, 82), slice(14, 74))
     assert np.abs(found - np.abs(exact))[inside].max() < 2e-3 * np.abs(exact)[inside].max()
 

@@ -24,7 +24,7 @@ class Equilibrium:
 
 
 def equilibrium(
-    cells: Cells, loads: npt.ArrayLike, *, tolerance: float = 1e-4, evaluations: int = 20_000
+    cells: Cells, loads: npt.ArrayLike, *, tolerance: float = 1e-4, max_evaluations: int = 20_000
 ) -> Equilibrium:
     """Relax the single cell of `cells` (float64) from its present shape under forces `loads` (n, 3) on its vertices.
 
@@ -57,8 +57,8 @@ def equilibrium(
         return float(rest.energies(vertices).sum() - (load * vertices).sum()), gradient.ravel()
 
     options = {
-        "maxfun": evaluations,
-        "maxiter": evaluations,
+        "maxfun": max_evaluations,
+        "maxiter": max_evaluations,
         "gtol": tolerance * force_scale,
         "ftol": 0.0,
         "maxcor": 30,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Samples of cells, along one axis at a time, for averages over cells that boundaries of media cut."""
+"""Subdivision of cells along one axis, for averages over cells that are cut by interfaces between media."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 
-def divided(low: Floats, high: Floats, cuts: Floats, parts: int) -> tuple[Floats, Floats]:
-    """Return the middles and shares of the pieces of cells, (..., parts + cuts) each.
+def subdivide(low: Floats, high: Floats, cuts: Floats, parts: int) -> tuple[Floats, Floats]:
+    """Return the midpoints and relative lengths of the segments of cells, (..., parts + cuts) each.
 
-    Cells are divided into equal parts, and also at `cuts`. A cut outside its cell gives a piece of share 0.
+    Cells are divided into equal parts, and also at `cuts`. A cut outside its cell yields a segment of length 0.
 
     Args:
         low: lower ends of the cells, (...).
-        high: their upper ends.
+        high: upper ends of the cells.
         cuts: positions along the axis, in a shape that broadcasts to (..., cuts).
         parts: number of equal parts.
     """

@@ -79,7 +79,7 @@ class Emitter:
             spacing = grid.spacings[number]
             parts = []
             for quadrature in quadratures:
-                share = quadrature.shares
+                share = quadrature.weights
                 if axis != "p":
                     assert quadrature.normals is not None
                     share = share * quadrature.normals[:, number]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Shapes of sources between the points of a grid: arc, bowl, disc, rectangle, line (theory/ultrasound, section 8).
 
-Positions are in metres as of `Grid.positions`. Every shape has a quadrature rule: points, weights that sum to its
-length or area, and normal directions.
+Positions are in metres, in the coordinates of `Grid.positions`. Every shape has a quadrature rule: points, weights that
+sum to its length or area, and normal directions.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Vector = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Quadrature:
-    """Points (n, D) in m, weights (n,) in m^dimension, and unit normals (n, D) or None."""
+    """Quadrature points (n, D) in m, weights (n,) in m^dimension, and unit normals (n, D) or None."""
 
     points: Floats
-    shares: Floats
+    weights: Floats
     normals: Floats | None
     dimension: int
 
@@ -36,7 +36,7 @@ class Shape(Protocol):
         """Return the extent of the shape, m."""
 
     def quadrature(self, spacing: float) -> Quadrature:
-        """Return points with distances of about `spacing` (m); raise CaseError for an impossible shape."""
+        """Return points at distances of about `spacing` (m); raise CaseError for an invalid shape."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ class Bowl(_Curved):
         polar = angles[ring]
         normals = np.cos(polar)[:, None] * axis - np.sin(polar)[:, None] * outward
         counts = np.bincount(ring)
-        shares = (2 * np.pi * self.radius**2 * np.sin(angles) * weights / counts)[ring]
-        return Quadrature(np.asarray(self.position) + self.radius * (axis - normals), shares, normals, 2)
+        point_weights = (2 * np.pi * self.radius**2 * np.sin(angles) * weights / counts)[ring]
+        return Quadrature(np.asarray(self.position) + self.radius * (axis - normals), point_weights, normals, 2)
 
     def meridian(self, spacing: float) -> Quadrature:
         """Return Gauss points in the polar angle of the arc whose surface of revolution is the bowl, (x, radius).
@@ -135,8 +135,8 @@ class Disc:
         points = np.asarray(self.position) + radii[ring, None] * (
             np.cos(azimuth)[:, None] * first + np.sin(azimuth)[:, None] * second
         )
-        shares = (2 * np.pi * radii * weights / np.bincount(ring))[ring]
-        return Quadrature(points, shares, np.broadcast_to(axis, points.shape), 2)
+        point_weights = (2 * np.pi * radii * weights / np.bincount(ring))[ring]
+        return Quadrature(points, point_weights, np.broadcast_to(axis, points.shape), 2)
 
     def meridian(self, spacing: float) -> Quadrature:
         """Return Gauss points of the radius whose surface of revolution is the disc; position and focus are (x, 0)."""
@@ -176,8 +176,8 @@ class Rectangle:
         (a, wa), (b, wb) = (_gauss(-0.5, 0.5, length, spacing) for length in lengths)
         points = np.asarray(self.position) + (a[:, None, None] * sides[0] + b[None, :, None] * sides[1]).reshape(-1, 3)
         normal = np.cross(sides[0], sides[1]) / (lengths[0] * lengths[1])
-        shares = (wa[:, None] * wb[None, :]).ravel() * lengths[0] * lengths[1]
-        return Quadrature(points, shares, np.broadcast_to(normal, points.shape), 2)
+        point_weights = (wa[:, None] * wb[None, :]).ravel() * lengths[0] * lengths[1]
+        return Quadrature(points, point_weights, np.broadcast_to(normal, points.shape), 2)
 
 
 @dataclass(frozen=True)
@@ -210,15 +210,14 @@ def _gauss(low: float, high: float, scale: float, spacing: float) -> tuple[Float
     """Return Gauss points and weights of an interval whose length times `scale` is in m."""
     from scipy.special import roots_legendre
 
-    count = max(
-        4, int(np.ceil(1.6 * (high - low) * scale / spacing))
-    )  # in the middle, their distance is 1.57 times the mean
+    # In the middle of the interval, the distance of Gauss points is 1.57 times the mean.
+    count = max(4, int(np.ceil(1.6 * (high - low) * scale / spacing)))
     nodes, weights = roots_legendre(count)
     return low + (high - low) / 2 * (np.asarray(nodes) + 1), np.asarray(weights) * (high - low) / 2
 
 
 def _rings(radii: Floats, spacing: float) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Return the ring and the angle of every point of rings, each rotated against the previous one."""
+    """Return the ring and the angle of every point; each ring is rotated relative to the previous one."""
     counts = np.maximum(6, np.ceil(2 * np.pi * radii / spacing)).astype(np.int64)
     ring = np.repeat(np.arange(len(radii)), counts)
     within = np.arange(len(ring)) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from seiche.domain.cells import divided
+from seiche.domain.cells import subdivide
 from seiche.waves.basis import Basis
 from seiche.waves.mesh import Mesh
 
@@ -82,7 +82,7 @@ def _line(cells: NodeCells, axis: int, parts: int, max_planes: int) -> tuple[Flo
         planes = (np.asarray(cells.planes[axis], np.float64) - lower[:, None]) / size[:, None]
         planes = np.sort(np.where((planes > 0) & (planes < 1), planes, 2.0), axis=1)[:, :max_planes]
         local = np.where(planes < 1, planes, 0.0)[:, None]
-    middles, shares = divided(edges[:-1], edges[1:], local, parts)
+    middles, shares = subdivide(edges[:-1], edges[1:], local, parts)
     return lower[:, None, None] + size[:, None, None] * np.clip(middles, _INWARD, 1 - _INWARD), shares
 
 

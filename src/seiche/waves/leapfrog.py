@@ -25,13 +25,13 @@ def check_integrator(integrator: str, flux: str, variant: str, ghosts: str) -> N
     if integrator not in get_args(Integrator):
         raise CaseError(f"integrator = {integrator!r}: must be one of {', '.join(get_args(Integrator))}")
     if integrator == "leapfrog":
-        for name, value, only in (
+        for name, value, required in (
             ("flux", flux, "central"),
             ("variant", variant, "fused"),
             ("ghosts", ghosts, "traces"),
         ):
-            if value != only:
-                raise CaseError(f'integrator = "leapfrog" requires {name} = "{only}", not "{value}"')
+            if value != required:
+                raise CaseError(f'integrator = "leapfrog" requires {name} = "{required}", not "{value}"')
 
 
 def absorption_rates(operator: Operator) -> Floats:
@@ -57,15 +57,15 @@ def absorption_rates(operator: Operator) -> Floats:
 
 
 class Leapfrog:
-    """The two halves of a step: velocities, then stresses or pressures."""
+    """Stages of the two halves of a step, which advance the velocities and then the stresses or pressures."""
 
     def __init__(self, operator: Operator, u: Array, trace: Array, ghosts: Ghosts | None, dt: float) -> None:
-        """Prepare the factors of the absorbing sides."""
+        """Compute the damping factors of elements at absorbing sides."""
         self._operator, self._u, self._trace, self._ghosts, self._dt = operator, u, trace, ghosts, dt
         rates = absorption_rates(operator)
         elements = np.nonzero((rates > 0).any((1, 2)))[0]
         half = dt / 2 * rates[elements]
-        self._absorbing = len(elements)
+        self._absorbing_count = len(elements)
         self._elements = operator.backend.upload(elements.astype(np.int32))
         self._factors = operator.real_array(1 - half), operator.real_array(1 / (1 + half))
 
@@ -74,7 +74,7 @@ class Leapfrog:
         operator, ghosts, trace = self._operator, self._ghosts, self._trace
         mesh, sides, inner_sides = operator.mesh, operator.sides, operator.inner_sides
         team = dg.leap_team(operator.disc)
-        spec, together = dg.leap(operator.disc, half, team), team.elements
+        spec, team_elements = dg.leap(operator.disc, half, team), team.elements
         members = {"on": operator.members, "u": self._u, "trace": trace, "reach": team.prefetch, "dt": dt}
 
         def sweep(suffix: str, begin: int, end: int, after: tuple[str, ...] = ()) -> list[Stage]:
@@ -82,7 +82,7 @@ class Leapfrog:
                 return []
             return [Stage(f"{half}{suffix}", *operator.launch(spec, begin, end, **members), after)]
 
-        items, inner = -(-mesh.count // together), mesh.interior // together
+        items, inner = -(-mesh.count // team_elements), mesh.interior // team_elements
         if ghosts is None:
             return [*operator.mortar_stages(self._u, trace, 0, sides), *sweep("", 0, items)]
         send, receive = ghosts.stages(trace)
@@ -95,23 +95,23 @@ class Leapfrog:
             *sweep(" edge", inner, items, ("receive halo",)),
         ]
 
-    def next_velocities(self, begin: list[Stage]) -> Floats:
-        """Return the state with velocities one step later; `begin` restores the traces of the present state."""
+    def next_velocities(self, restore: list[Stage]) -> Floats:
+        """Return the state with velocities one step later; `restore` recomputes the traces of the present state."""
         backend = self._operator.backend
         before = backend.download(self._u)
         for stage in self.half("velocities", self._dt):
             stage.action()
         after = backend.download(self._u)
         backend.assign(self._u, before)
-        for stage in begin:
+        for stage in restore:
             stage.action()
         return np.asarray(after, np.float64)
 
     def absorb(self, after: bool) -> list[Stage]:
-        """Return the stage that applies half of the absorption before or `after` the velocities advance."""
-        if not self._absorbing:
+        """Return the stage that applies half the damping at absorbing sides, before or `after` the velocity update."""
+        if not self._absorbing_count:
             return []
         operator, spec = self._operator, dg.absorbing_impedance(self._operator.disc)
         members: dict[str, Any] = {"on": operator.members, "u": self._u, "trace": self._trace}
         members |= {"elements": self._elements, "factors": self._factors[int(after)]}
-        return [Stage("absorbing sides", *operator.launch(spec, 0, self._absorbing, **members))]
+        return [Stage("absorbing sides", *operator.launch(spec, 0, self._absorbing_count, **members))]

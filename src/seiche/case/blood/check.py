@@ -65,14 +65,14 @@ def _tubes(setup: BloodSetup) -> dict[str, TubePlan]:
 
 
 def cell_rows(setup: BloodSetup, tubes: Mapping[str, TubePlan]) -> Iterator[tuple[str, str]]:
-    """Yield names and values of the lines about cells and the `tubes` of reservoirs; none without cells."""
+    """Yield names and values of the lines about cells and the `tubes` of reservoirs, if there are cells."""
     cells = setup.cells
     if cells is None:
         return
     units, memory = setup.units, memory_of_cells(setup, cells)
     counts = cell_counts(setup, cells)
-    for number, (kind, surface) in enumerate(zip(cells.types, cells.surfaces, strict=True)):
-        count = counts[number]
+    for index, (kind, surface) in enumerate(zip(cells.types, cells.surfaces, strict=True)):
+        count = counts[index]
         area, volume = surface.area * units.spacing**2 * 1e12, surface.volume * units.spacing**3 * 1e18
         yield (
             f"cells {kind.name}",
@@ -95,7 +95,7 @@ def cell_rows(setup: BloodSetup, tubes: Mapping[str, TubePlan]) -> Iterator[tupl
                 f"relaxation time {spring.time:.3g} s: at least {FULL_VISCOSITY:.0%} of it acts up to "
                 f"a shear rate of {spring.max_shear_rate:.3g} 1/s, relative delay of recovery {spring.delay:.2g}",
             )
-        limit = cells.limits[number]
+        limit = cells.limits[index]
         yield (
             f"time step {kind.name}",
             f"at most {limit.ratio * units.step:.3g} s, set by the {limit.modulus} ({limit.shares[limit.modulus]:.0%})",
@@ -193,8 +193,8 @@ def cell_counts(setup: BloodSetup, cells: CellsSetup) -> list[int]:
     if cells.packing is not None:
         return [int(count) for count in np.bincount(cells.packing.kinds, minlength=len(cells.types))]
     shares = np.asarray(cells.shares) / max(sum(cells.shares), 1e-300)
-    filled = (cells.hematocrit or 0.0) * len(setup.vessel.sites)
-    return [round(number) for number in shares * filled / float(shares @ cells.volumes())]
+    cell_volume = (cells.hematocrit or 0.0) * len(setup.vessel.sites)
+    return [round(count) for count in shares * cell_volume / float(shares @ cells.volumes())]
 
 
 def _wall_points(sites: SiteSet) -> int:

@@ -61,7 +61,7 @@ _REPEAT = "with table: repeat it periodically; otherwise its last value applies 
 
 
 class PressureOpening(Opening):
-    """Pressure mean + amplitude cos(2 pi t/period + phase), or that of a table: give `pressure` or `table`."""
+    """Pressure `pressure` + amplitude cos(2 pi t/period + phase), or the values of `table`; set one of the two."""
 
     kind: Literal["pressure"]
     pressure: Pressure | None = Field(default=None, description="mean pressure, on the scale of reference_pressure")
@@ -87,7 +87,7 @@ class PressureOpening(Opening):
 
 
 class WindkesselOpening(Opening):
-    """Pressure of a circuit that the outflow Q drives: P = Pc + Rc Q, C dPc/dt + (Pc - Pd)/Rp = Q."""
+    """Pressure of a Windkessel circuit driven by the outflow Q: P = Pc + Rc Q, C dPc/dt + (Pc - Pd)/Rp = Q."""
 
     kind: Literal["windkessel"]
     resistance: PositiveResistance = Field(description="Rp, resistance of the downstream vessels")
@@ -124,7 +124,7 @@ class Waveform(Table):
     harmonics: int = Field(default=8, ge=1, le=100, description="number of Fourier harmonics used")
 
     @model_validator(mode="after")
-    def _usable(self) -> Waveform:
+    def _valid(self) -> Waveform:
         self.exactly_one_of(("preset", "samples"))
         values = self.values()
         if self.harmonics > (max_harmonics := (len(values) - 1) // 2):

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from seiche.case.ultrasound.points import Floats, along, check_axes, distance
 from seiche.case.ultrasound.schema import BallRegion, BoxRegion, ShellRegion
-from seiche.domain.cells import divided
+from seiche.domain.cells import subdivide
 from seiche.errors import CaseError
 from seiche.ultrasound import Grid
 
@@ -227,7 +227,7 @@ class _Slab:
         within = (planes > low[:, None]) & (planes < high[:, None])
         count = int(within.sum(1).max(initial=0))
         cuts = np.sort(np.where(within, planes, np.inf), axis=1)[:, :count]
-        return divided(low, high, np.where(np.isfinite(cuts), cuts, low[:, None]), _SAMPLES[dimensions])
+        return subdivide(low, high, np.where(np.isfinite(cuts), cuts, low[:, None]), _SAMPLES[dimensions])
 
 
 def _planes(region: Region, axis: int, dimensions: int) -> Sequence[float]:

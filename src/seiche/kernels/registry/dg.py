@@ -12,7 +12,7 @@ from .dg_teams import LEAP_BLOCKS, LEAPS, NODES_AHEAD
 from .dg_teams import TEAMS as TEAMS
 from .dg_teams import Medium as Medium
 from .dg_teams import Team as Team
-from .spec import CPP_TYPE, KernelSpec, Members, numbers, pointers
+from .spec import CPP_TYPE, KernelSpec, Members, pointers, typed_members
 from .spec import Real as Real
 
 Position = Literal["first", "inner", "last"]
@@ -142,7 +142,7 @@ def rates(scheme: Discretisation) -> KernelSpec:
 def _sweep(scheme: Discretisation, position: str, team: Team) -> KernelSpec:
     members: Members = (("on", scheme.members), *pointers("u k trace next_trace"), ("reach", "int64"))
     name = f"FusedStage<{scheme.type},Position::{position}"
-    return _by_team(scheme, team, name, "dg/stage.hpp", (*members, *numbers(scheme.real, "a b dt")))
+    return _by_team(scheme, team, name, "dg/stage.hpp", (*members, *typed_members(scheme.real, "a b dt")))
 
 
 def _by_team(scheme: Discretisation, team: Team, name: str, header: str, members: Members) -> KernelSpec:
@@ -176,7 +176,7 @@ def face_flux(scheme: Discretisation) -> KernelSpec:
 def integrate(scheme: Discretisation, position: Position, weighed: bool) -> KernelSpec:
     """State, register and traces from rates, or from contributions `weighed` by the inverse mass; spills on sm_80."""
     arrays = pointers("u k next_trace rates inverse_mass")
-    members: Members = (("on", scheme.members), *arrays, *numbers(scheme.real, "a b dt"))
+    members: Members = (("on", scheme.members), *arrays, *typed_members(scheme.real, "a b dt"))
     functor = f"Integrate<{scheme.type},Position::{position},{str(weighed).lower()}>"
     return replace(_element_kernel(scheme, functor, "dg/integrate.hpp", members), may_spill=True)
 
@@ -185,7 +185,7 @@ def integrate_attenuated(scheme: Discretisation, position: Position, mechanisms:
     """State, register, traces and memory variables of attenuation, from rates."""
     arrays = pointers("u k next_trace rates memory memory_k shares")
     frequencies = ("frequencies", (scheme.real, mechanisms))
-    members: Members = (("on", scheme.members), *arrays, frequencies, *numbers(scheme.real, "a b dt"))
+    members: Members = (("on", scheme.members), *arrays, frequencies, *typed_members(scheme.real, "a b dt"))
     functor = f"IntegrateAttenuated<{scheme.type},Position::{position},{mechanisms},{str(scheme.nodal).lower()}>"
     return _element_kernel(scheme, functor, "dg/attenuate.hpp", members)
 
@@ -260,7 +260,7 @@ def add_sources(scheme: Discretisation, stages: int = 5) -> KernelSpec:
     """Point sources, one item per element with sources, in a scheme of `stages` (a scheme of two has no register)."""
     arrays = pointers("u k next_trace elements first weights strengths amplitudes clock")
     integers: Members = (("sources", "int64"), ("stage", "int32"))
-    members: Members = (("on", scheme.members), *arrays, *integers, *numbers(scheme.real, "b dt"))
+    members: Members = (("on", scheme.members), *arrays, *integers, *typed_members(scheme.real, "b dt"))
     return _per_element(scheme, f"AddSources<{scheme.type},{stages}>", "dg/points.hpp", members, few=True)
 
 
@@ -275,7 +275,7 @@ def add_incident(scheme: Discretisation, stages: int = 5) -> KernelSpec:
     """The waves of point sources at the faces of their boxes; one item per element; spills 28 bytes on sm_80."""
     arrays = pointers("u k next_trace elements first records factors outer")
     state: Members = (("on", scheme.members), ("mortars", _MORTARS), ("at", _COLUMNS), *arrays)
-    members: Members = (*state, ("stage", "int32"), ("offset", "float64"), *numbers(scheme.real, "b dt"))
+    members: Members = (*state, ("stage", "int32"), ("offset", "float64"), *typed_members(scheme.real, "b dt"))
     return replace(
         _per_element(scheme, f"AddIncident<{scheme.type},{stages}>", "dg/incident.hpp", members), may_spill=True
     )
@@ -285,7 +285,7 @@ def add_contrast(scheme: Discretisation, stages: int = 5) -> KernelSpec:
     """The same where the medium of a box differs from that of the source; one item per element."""
     arrays = pointers("u k next_trace elements first tables factors")
     state: Members = (("on", scheme.members), ("at", _COLUMNS), *arrays)
-    members: Members = (*state, ("stage", "int32"), ("offset", "float64"), *numbers(scheme.real, "b dt"))
+    members: Members = (*state, ("stage", "int32"), ("offset", "float64"), *typed_members(scheme.real, "b dt"))
     return _per_element(scheme, f"AddContrast<{scheme.type},{stages}>", "dg/incident.hpp", members, few=True)
 
 
@@ -316,7 +316,7 @@ def damp(scheme: Discretisation) -> KernelSpec:
 
 def peak_motion(scheme: Discretisation) -> KernelSpec:
     """The largest velocities on a side of the mesh; one item per adjacent element."""
-    members: Members = (*pointers("u elements peaks motion"), *numbers("int32", "axis side moves"))
+    members: Members = (*pointers("u elements peaks motion"), *typed_members("int32", "axis side moves"))
     return _per_element(scheme, f"PeakMotion<{scheme.type}>", "dg/peak.hpp", members)
 
 

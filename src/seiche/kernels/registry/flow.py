@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from . import walls
-from .spec import CPP_TYPE, REALS, KernelSpec, Members, Real, Store, numbers, pointers
+from .spec import CPP_TYPE, REALS, KernelSpec, Members, Real, Store, pointers, typed_members
 
 #: (compute, storage) pairs in the CPU table.
 PRECISIONS: tuple[tuple[Real, Store], ...] = (
@@ -63,17 +63,17 @@ def relaxation_type(relaxation: str, real: Real, collision: str = "trt") -> tupl
     """Return C++ type and members of the rule for a site's relaxation rates, for a collision."""
     members: Members
     if relaxation == "constant":
-        name, members = f"ConstantRates<{CPP_TYPE[real]}>", numbers(real, "even odd")
+        name, members = f"ConstantRates<{CPP_TYPE[real]}>", typed_members(real, "even odd")
     elif (words := relaxation.partition(" "))[0] in INSIDE:
         slots, member = IMMERSED[INSIDE[words[0]]]
         planes = int(words[2] or 1)
         name = f"InsideRates<{CPP_TYPE[real]},{slots}{f',{planes}' if planes > 1 else ''}>"
-        rates = numbers((real, 1 << planes), "even odd")
+        rates = typed_members((real, 1 << planes), "even odd")
         members = (("inside", "ptr"), ("slots", (member,)), ("words", "int64"), *rates)
     else:
         law, parameters = _LAWS[relaxation]
         name = f"LaggedRates<{law}<{CPP_TYPE[real]}>>"
-        members = (("omega", "ptr"), ("law", numbers(real, parameters)), ("magic", real))
+        members = (("omega", "ptr"), ("law", typed_members(real, parameters)), ("magic", real))
     if collision == "mrt":
         return f"ManyRates<{name}>", (("shear", members), ("bulk", real), ("even", real))
     return name, members

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from .flow import ladd_velocity, nash_pressure, observe, stream_collide
-from .spec import CPP_TYPE, REALS, KernelSpec, Members, Real, grouped, numbers, pointers
+from .spec import CPP_TYPE, REALS, KernelSpec, Members, Real, grouped, pointers, typed_members
 
 Delta = Literal["hat", "roma", "peskin", "cosine"]
 #: Assumptions of kernels about the sites around vertices, defined in `kernels/ibm/bricks.hpp`.
@@ -25,7 +25,11 @@ STATE_WORDS = 3
 #: Description of the kernels in the CPU table.
 BUILT = "delta functions of support 3 and 4, except on boxes whose period is not a multiple of a brick"
 
-BRICKS: Members = (*pointers("rows fluid"), ("inverse_shape", ("float64", 3)), *numbers(("int32", 3), "shape periodic"))
+BRICKS: Members = (
+    *pointers("rows fluid"),
+    ("inverse_shape", ("float64", 3)),
+    *typed_members(("int32", 3), "shape periodic"),
+)
 _LISTS = pointers("first count tally entries")
 _VERTICES: Members = (*pointers("positions first t listed state"), ("stride", "int64"))
 
@@ -39,7 +43,7 @@ def locate_vertices(delta: Delta, real: Real, space: Space) -> KernelSpec:
 
 def interpolate(delta: Delta, real: Real, space: Space) -> KernelSpec:
     """Velocity of vertices, and their motion."""
-    arrays, factors = pointers("flow velocity slip"), numbers(real, "weight previous_weight")
+    arrays, factors = pointers("flow velocity slip"), typed_members(real, "weight previous_weight")
     members: Members = (("bricks", BRICKS), ("vertices", _VERTICES), *arrays, *factors)
     name = f"Interpolate<{delta.capitalize()},{CPP_TYPE[real]},Space::{space}>"
     blocks, registers = (2, 255) if real == "float64" else (3, 168)
@@ -97,7 +101,7 @@ def clear_inside() -> KernelSpec:
 
 def mark_inside() -> KernelSpec:
     """Mark sites inside cells."""
-    integers = (*numbers("int64", "stride first"), *numbers("int32", "vertices count"))
+    integers = (*typed_members("int64", "stride first"), *typed_members("int32", "vertices count"))
     members: Members = (("bricks", BRICKS), *pointers("inside positions faces"), *integers)
     # 60 bytes on sm_100; none on the others
     return KernelSpec("MarkInside", "ibm/inside.hpp", members, threads=128, team=True, may_spill=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Literal
 
-from .spec import CPP_TYPE, KernelSpec, Members, Real, numbers, pointers
+from .spec import CPP_TYPE, KernelSpec, Members, Real, pointers, typed_members
 
 #: Description of the kernels in the CPU table.
 BUILT = "those of wheels: all of the exact scheme"
@@ -18,7 +18,7 @@ DensityKind = Literal["uniform", "mean", "staggered"]
 Rule = Literal["Greatest", "Least", "SumOfSquares"]
 SensorKind = Literal["everywhere", "points", "between"]
 
-ROWS: Members = (*numbers("int32", "planes middle length half"), *numbers("int64", "points spectrum"))
+ROWS: Members = (*typed_members("int32", "planes middle length half"), *typed_members("int64", "points spectrum"))
 CPP = "kspace::"
 #: Number of relaxation processes of a tissue.
 PROCESSES = 3
@@ -37,7 +37,7 @@ def cpp_bool(value: bool) -> str:
 def medium_type(varying: bool, real: Real) -> tuple[str, Members]:
     """Return C++ type and members of the medium."""
     kind = "Varying" if varying else "Uniform"
-    return f"{CPP}{kind}Medium<{CPP_TYPE[real]}>", numbers("ptr" if varying else real, "rho0 c0 BonA tau")
+    return f"{CPP}{kind}Medium<{CPP_TYPE[real]}>", typed_members("ptr" if varying else real, "rho0 c0 BonA tau")
 
 
 def finish_type(finish: Finish, nonlinear: bool, real: Real) -> tuple[str, Members]:
@@ -65,7 +65,7 @@ def sensor_type(sensor: SensorKind, real: Real) -> tuple[str, Members]:
     return f"{CPP}Between<{cpp}>", (*pointers("field points weights"), ("count", "int64"))
 
 
-_SIGNAL: Members = (*pointers("samples weight delay clock"), *numbers("int64", "stride column"))
+_SIGNAL: Members = (*pointers("samples weight delay clock"), *typed_members("int64", "stride column"))
 _DERIVATIVES: Members = (*pointers("work derivative kappa"), ("rows", ROWS))
 
 
@@ -93,14 +93,14 @@ def spectral_filter(real: Real) -> KernelSpec:
 
 def fractional_laplacians(real: Real) -> KernelSpec:
     """The two operators of power-law absorption."""
-    members: Members = (*pointers("work squares"), ("rows", ROWS), *numbers(real, "exponent scale"))
+    members: Members = (*pointers("work squares"), ("rows", ROWS), *typed_members(real, "exponent scale"))
     return row_kernel(f"FractionalLaplacians<{CPP_TYPE[real]}>", "fractional", members)
 
 
 def bioheat(dimensions: int, corrects: bool) -> KernelSpec:
     """Heat in tissue: the predictor of a step, or its corrector and the thermal dose."""
     arrays = pointers("temperature predicted dose conductivity heat cooling capacity")
-    members: Members = (*arrays, ("rows", ROWS), ("squares", ("float64", 3)), *numbers("float64", "blood dt"))
+    members: Members = (*arrays, ("rows", ROWS), ("squares", ("float64", 3)), *typed_members("float64", "blood dt"))
     return row_kernel(f"Bioheat<{dimensions},{cpp_bool(corrects)}>", "bioheat", members)
 
 
@@ -144,7 +144,7 @@ def state_of_density(dimensions: int, varying: bool, nonlinear: bool, finish: Fi
 def power_law_pressure(varying: bool, real: Real) -> KernelSpec:
     """Pressure of a power-law medium."""
     medium, medium_members = medium_type(varying, real)
-    arrays, factors = pointers("p absorbed dispersed"), numbers(real, "absorption tangent")
+    arrays, factors = pointers("p absorbed dispersed"), typed_members(real, "absorption tangent")
     members: Members = (*arrays, ("medium", medium_members), ("rows", ROWS), *factors)
     return row_kernel(f"PowerLawPressure<{medium}>", "density", members)
 
@@ -170,7 +170,7 @@ def clear(real: Real) -> KernelSpec:
 def add_field(real: Real) -> KernelSpec:
     """A whole-grid source, added to fields."""
     signal: Members = (("signal", _SIGNAL), ("rows", ROWS))
-    members: Members = (*pointers("field source"), *signal, *numbers("int32", "fields padded"))
+    members: Members = (*pointers("field source"), *signal, *typed_members("int32", "fields padded"))
     return row_kernel(f"AddField<{CPP_TYPE[real]}>", "source", members)
 
 
@@ -182,7 +182,7 @@ def advance() -> KernelSpec:
 def sample(sensor: SensorKind, real: Real) -> KernelSpec:
     """A row of a time series."""
     kind, members = sensor_type(sensor, real)
-    members = (("sensor", members), *pointers("series clock"), *numbers("int64", "first ring sensors"))
+    members = (("sensor", members), *pointers("series clock"), *typed_members("int64", "first ring sensors"))
     return KernelSpec(f"{CPP}Sample<{CPP_TYPE[real]},{kind}>", "kspace/record.hpp", members)
 
 

@@ -10,7 +10,7 @@ from math import log2, prod
 
 from .kspace import CPP, DensityKind, cpp_bool, density_type, medium_type
 from .line_teams import REST, TEAMS, UNTIMED, LineTeam
-from .spec import CPP_TYPE, KernelSpec, Members, Real, numbers, pointers
+from .spec import CPP_TYPE, KernelSpec, Members, Real, pointers, typed_members
 
 #: Maximum length of lines, and the number of line pairs in a batch whose scratch has 64 KiB.
 CAPACITIES = {128: 16, 256: 16, 512: 8, 1024: 4, 2048: 2}
@@ -23,8 +23,8 @@ _MAX_WIDE_LENGTH = 640
 #: Target number of complex numbers per thread in kernels with much other work, and in pure transforms of spectra.
 _PER_THREAD, _SIDE_PER_THREAD = 8, 20
 _MAX_THREADS = 512
-_PLAN: Members = (("roots", "ptr"), *numbers("int32", "length stages"), ("radix", ("int32", 16)))
-LINES: Members = (*numbers("int64", "outer inner batches"), ("plan", _PLAN))
+_PLAN: Members = (("roots", "ptr"), *typed_members("int32", "length stages"), ("radix", ("int32", 16)))
+LINES: Members = (*typed_members("int64", "outer inner batches"), ("plan", _PLAN))
 
 
 @dataclass(frozen=True)

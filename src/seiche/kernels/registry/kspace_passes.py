@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from .kspace import CPP, ROWS, DensityKind, Finish, cpp_bool, density_type, finish_type, medium_type
 from .kspace_lines import LineShape, fixed_transform
-from .spec import CPP_TYPE, KernelSpec, Members, Real, numbers, pointers
+from .spec import CPP_TYPE, KernelSpec, Members, Real, pointers, typed_members
 
-_LINES = numbers("int64", "inner batches")
-_RANGE = numbers("int32", "first count all")
+_LINES = typed_members("int64", "inner batches")
+_RANGE = typed_members("int32", "first count all")
 
 #: Resident threads per multiprocessor for passes that need many registers.
 _RESIDENT = 512
@@ -46,7 +46,7 @@ def divergence_pass(shape: LineShape, dimensions: int) -> KernelSpec:
 def laplacian_pass(shape: LineShape, dimensions: int) -> KernelSpec:
     """The operators of power-law absorption."""
     factor = f"{CPP}LaplacianFactor<{CPP_TYPE[shape.real]},{dimensions}>"
-    members: Members = (("squares", "ptr"), *numbers(shape.real, "exponent scale"), ("first", "int32"))
+    members: Members = (("squares", "ptr"), *typed_members(shape.real, "exponent scale"), ("first", "int32"))
     return _product(shape, factor, members)
 
 
@@ -58,7 +58,7 @@ def _product(shape: LineShape, factor: str, factor_members: Members) -> KernelSp
 def row_forward(shape: LineShape, *, tapered: bool = False) -> KernelSpec:
     """Spectra of rows of fields, optionally `tapered` over the overlaps of subdomains."""
     weight: Members = (("bell", "ptr"), ("rows", ROWS)) if tapered else (("unused", "uint8"),)
-    sizes = numbers("int64", "count apart")
+    sizes = typed_members("int64", "count apart")
     members: Members = (*pointers("fields spectra roots"), *sizes, ("weight", weight), ("range", _RANGE))
     kind = f"{CPP}Tapered<{CPP_TYPE[shape.real]}>" if tapered else f"{CPP}Even"
     return _pass(f"RowForward<{shape.cpp},{kind}>", "row_lines", members, shape)

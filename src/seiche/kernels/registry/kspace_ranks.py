@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .kspace import ROWS
-from .spec import CPP_TYPE, KernelSpec, Members, Real, numbers, pointers
+from .spec import CPP_TYPE, KernelSpec, Members, Real, pointers, typed_members
 
 
 def taper(real: Real) -> KernelSpec:
     """Product of fields and the bell function of the overlaps, in padded rows."""
-    members: Members = (*pointers("field work bell"), ("rows", ROWS), *numbers("int32", "fields padded"))
+    members: Members = (*pointers("field work bell"), ("rows", ROWS), *typed_members("int32", "fields padded"))
     return KernelSpec(f"kspace::Taper<{CPP_TYPE[real]}>", "kspace/taper.hpp", members, threads=128, team=True)
 
 

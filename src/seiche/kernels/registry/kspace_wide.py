@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from .kspace import CPP, cpp_bool
 from .kspace_lines import radices_of
-from .spec import CPP_TYPE, KernelSpec, Members, Real, numbers, pointers
+from .spec import CPP_TYPE, KernelSpec, Members, Real, pointers, typed_members
 
 #: Lines in a vector of 64 bytes.
 LANES: dict[Real, int] = {"float32": 16, "float64": 8}
@@ -15,13 +15,13 @@ _MAX_LENGTH, _RADIX = 1024, 8
 
 def wide_axis(length: int, real: Real, *, inverse: bool) -> KernelSpec | None:
     """Return the transform of lines of this length along an axis before the last; None as for `wide_rows`."""
-    members: Members = (*pointers("spectra roots"), *numbers("int64", "inner batches"))
+    members: Members = (*pointers("spectra roots"), *typed_members("int64", "inner batches"))
     return _wide("WideSide", length, real, members, inverse=inverse)
 
 
 def wide_rows(length: int, real: Real, *, inverse: bool) -> KernelSpec | None:
     """Return the transform of rows of reals; None if they are too long or have a prime factor above 7."""
-    members: Members = (*pointers("reals spectra roots"), *numbers("int64", "rows apart"))
+    members: Members = (*pointers("reals spectra roots"), *typed_members("int64", "rows apart"))
     return _wide("WideRows", length, real, members, inverse=inverse)
 
 

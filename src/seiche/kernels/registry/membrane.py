@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from .spec import CPP_TYPE, REALS, KernelSpec, Member, Members, Real, grouped, numbers, pointers
+from .spec import CPP_TYPE, REALS, KernelSpec, Member, Members, Real, grouped, pointers, typed_members
 
 #: Numbers of vertices for which the memory of a team can be compiled.
 CAPACITIES = (162, 642, 2562)
@@ -44,7 +44,7 @@ class LawKernel:
     def members(self, real: Real) -> Members:
         """Return the members of the C++ type."""
         arm: Members = (*pointers("relaxed"), ("stride", "int64"), ("share", "float64"), ("spring", real), _VERTICES)
-        return (*numbers(real, " ".join(self.parameters)), *((("arm", arm),) if self.viscous else ()))
+        return (*typed_members(real, " ".join(self.parameters)), *((("arm", arm),) if self.viscous else ()))
 
     def with_viscosity(self) -> LawKernel:
         """Return the law with surface viscosity."""
@@ -92,11 +92,11 @@ def membrane_force(shell: Shell, real: Real, capacity: int, team: int | None = N
     """Forces of the membranes of one type; `team`: threads, equal to the number of elements handled at a time."""
     members: Members = (
         *pointers("positions force slip measures"),
-        *numbers("int64", "stride first"),
+        *typed_members("int64", "stride first"),
         ("shell", shell.members),
         *pointers("chunk_first touched entry_end ring_first ring ring_area share faces"),
-        *numbers(real, "area volume local_area mobility rest_area rest_volume"),
-        *numbers("int32", "vertices chunks"),
+        *typed_members(real, "area volume local_area mobility rest_area rest_volume"),
+        *typed_members("int32", "vertices chunks"),
     )
     return KernelSpec(
         f"MembraneForce<{shell.type},{capacity}>",
@@ -112,22 +112,22 @@ def membrane_force(shell: Shell, real: Real, capacity: int, team: int | None = N
     )
 
 
-_ORIGIN = numbers("float64", "x y z")
+_ORIGIN = typed_members("float64", "x y z")
 _GRID: Members = (("origin", _ORIGIN), ("spacing", "float64"), ("first", "int64"), ("shape", ("int32", 4)))
 #: Description of a kind of rigid cell for `PackPush`.
-RIGID_KIND: Members = (("grid", _GRID), *numbers("int64", "first_point points"), ("radius", "float64"))
+RIGID_KIND: Members = (("grid", _GRID), *typed_members("int64", "first_point points"), ("radius", "float64"))
 
 
 def pack_push() -> KernelSpec:
     """Displacements that separate growing rigid cells."""
     arrays = pointers("centers rotations kind kinds points nodes first neighbors shifts out")
-    members: Members = (*arrays, ("wall", _GRID), *numbers("float64", "scale gap"))
+    members: Members = (*arrays, ("wall", _GRID), *typed_members("float64", "scale gap"))
     return KernelSpec("PackPush", "membrane/pack.hpp", members, threads=64, max_registers=255)
 
 
 _BINS: Members = (
     *pointers("first count tally entries"),
-    *numbers(("float64", 3), "per_length lengths inverse_lengths"),
+    *typed_members(("float64", 3), "per_length lengths inverse_lengths"),
     ("counts", ("int32", 3)),
     ("mask", "uint32"),
 )
@@ -135,7 +135,7 @@ _LISTS: Members = (
     *pointers("positions reference owner first pair_counts pairs other_owner"),
     *(("bins", _BINS), ("stride", "int64"), ("bin_unit", ("float32", 3)), ("reach", "float32"), ("capacity", "uint32")),
 )
-_LAW = numbers("float64", "strength reach exponent depth steepness rest morse_reach units")
+_LAW = typed_members("float64", "strength reach exponent depth steepness rest morse_reach units")
 _BINNING: Members = (*pointers("positions state"), ("stride", "int64"), ("bins", _BINS))
 #: Per team: points to sort into bins, bins to assign offsets, and vertices whose lists are built.
 POINT_GROUP, SLOT_GROUP, VERTEX_GROUP = 1024, 256, 128

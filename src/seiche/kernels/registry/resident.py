@@ -9,7 +9,7 @@ from itertools import product
 
 from . import ibm, membrane
 from .ibm import Delta, Space
-from .spec import CPP_TYPE, REALS, KernelSpec, Member, Members, Real, numbers, pointers
+from .spec import CPP_TYPE, REALS, KernelSpec, Member, Members, Real, pointers, typed_members
 
 #: Roles of a cell on a rank: owned and on no other rank, owned with copies elsewhere, copy of another rank's cell.
 OWNED_ONLY, OWNED_SHARED, GHOST = 1, 2, 3
@@ -74,7 +74,7 @@ def move_vertices(real: Real) -> KernelSpec:
     members: Members = (
         *pointers("positions interpolated velocity slip"),
         ("stride", "int64"),
-        *numbers(real, "weight previous_weight"),
+        *typed_members(real, "weight previous_weight"),
     )
     return KernelSpec(f"MoveVertices<{CPP_TYPE[real]}>", "ibm/resident.hpp", members)
 
@@ -82,7 +82,7 @@ def move_vertices(real: Real) -> KernelSpec:
 def find_holders(real: Real) -> KernelSpec:
     """The ranks that need a cell."""
     arrays = pointers("sets ranks homes positions velocity holders needed home result")
-    integers: Members = (*numbers("int64", "stride first"), *numbers("int32", "vertices words"))
+    integers: Members = (*typed_members("int64", "stride first"), *typed_members("int32", "vertices words"))
     members: Members = (("bricks", ibm.BRICKS), *arrays, *integers, ("margins", ("int32", 3)))
     return KernelSpec(f"FindHolders<{CPP_TYPE[real]}>", "ibm/sharing.hpp", members, threads=64, team=True)
 
@@ -95,7 +95,7 @@ def write_slots() -> KernelSpec:
 
 def move_cells(real: Real) -> KernelSpec:
     """Copies of cells between two arrays."""
-    members: Members = (*pointers("from to entries"), *numbers("int64", "from_stride stride"))
+    members: Members = (*pointers("from to entries"), *typed_members("int64", "from_stride stride"))
     return KernelSpec(f"MoveCells<{CPP_TYPE[real]}>", "ibm/sharing.hpp", members, threads=128, team=True)
 
 

@@ -21,11 +21,11 @@ Members = tuple[Member, ...]
 
 def pointers(names: str) -> Members:
     """Return pointer members with these names, separated by spaces."""
-    return numbers("ptr", names)
+    return typed_members("ptr", names)
 
 
-def numbers(kind: str | tuple[str, int], names: str) -> Members:
-    """Return members of one kind with these names, separated by spaces."""
+def typed_members(kind: str | tuple[str, int], names: str) -> Members:
+    """Return members of one type, with names separated by spaces."""
     return tuple((name, kind) for name in names.split())
 
 

@@ -23,8 +23,8 @@ def transport_times(
 ) -> dict[str, float]:
     """Return predicted seconds of the transports that all ranks can use; infinite without data in the file.
 
-    Empty messages are not sent. Packing and unpacking count as launches; their memory traffic is the caller's, unless
-    `includes_packing` reports that the measurement includes it.
+    Empty messages are not sent. Packing and unpacking count as launches; the caller adds their memory traffic, unless
+    the measurement includes it (`includes_packing`).
 
     Args:
         machine: the measurements.
