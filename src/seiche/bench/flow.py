@@ -59,9 +59,9 @@ class FlowRow:
     compute_microseconds: float = 0.0
 
 
-def box_case(edge: int, times: int = 1) -> SiteSet:
-    """Return a periodic box of `times` stacked cubes of edge^3 sites."""
-    return shapes.box((edge, edge, edge * times))
+def box_case(edge: int, copies: int = 1) -> SiteSet:
+    """Return a periodic box of `copies` stacked cubes of edge^3 sites."""
+    return shapes.box((edge, edge, edge * copies))
 
 
 def tube_case(sites: int) -> SiteSet:
@@ -85,7 +85,7 @@ def fill_random(solver: FlowSolver, seed: int = 1) -> None:
     if solver.layout == "moments" and scale != 1.0:
         pattern = (0.75 + 1e-3 * pattern).astype(
             np.float16
-        )  # small as FP16 value, and also as upper half of an FP32 value
+        )  # small as an FP16 value, and also as the upper half of an FP32 value
     for array in solver.populations.arrays:
         for begin in range(0, array.size, pattern.size):
             chunk = array[begin : begin + pattern.size]
@@ -144,18 +144,18 @@ def measure(solver: FlowSolver, case: str, seconds: float, copy: float) -> FlowR
     )
 
 
-def cases(names: Sequence[str], device: str, size: int | None, times: int = 1) -> Iterator[tuple[str, SiteSet]]:
+def cases(names: Sequence[str], device: str, size: int | None, copies: int = 1) -> Iterator[tuple[str, SiteSet]]:
     """Yield the geometries to be measured; `size` is the edge of the box, or the sites of the tube in millions.
 
-    `times` is the number of stacked boxes, or a factor of the number of sites of the tube.
+    `copies` is the number of stacked boxes, or the factor by which the number of sites of the tube is multiplied.
     """
     on_gpu = parse_device(device).is_gpu
     for name in names:
         if name == "box":
             edge = size or (384 if on_gpu else 112)
-            yield f"box {edge}^3" + (f" x {times}" if times > 1 else ""), box_case(edge, times)
+            yield f"box {edge}^3" + (f" x {copies}" if copies > 1 else ""), box_case(edge, copies)
         else:
-            yield "tube", tube_case((size or (20 if on_gpu else 1)) * times * 1_040_000)
+            yield "tube", tube_case((size or (20 if on_gpu else 1)) * copies * 1_040_000)
 
 
 def main(

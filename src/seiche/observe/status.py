@@ -71,7 +71,7 @@ class _Server(ThreadingHTTPServer):
             self._free_connections.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print nothing: the run prints to the terminal."""
+        """Suppress the log, since the run prints to the terminal."""
 
 
 def _shut_down(connection: socket) -> None:
@@ -122,7 +122,7 @@ class StatusServer:
                 self.wfile.write(content)
 
             def log_message(self, format: str, *args: Any) -> None:
-                """Print nothing: the run prints to the terminal."""
+                """Suppress the log, since the run prints to the terminal."""
 
         self._server = _Server((ADDRESS, port), Handler)
         self._thread = Thread(target=self._server.serve_forever, name="seiche status", daemon=True)

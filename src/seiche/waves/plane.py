@@ -41,12 +41,14 @@ class PlaneWave:
                 raise CaseError(f"plane wave: {name} {list(vector)} has zero length")
         if self.kind == "s" and not self.cs > 0:
             raise CaseError("plane wave: an s wave requires a solid, cs > 0")
-        across = self.polarization
-        if across is not None and abs(np.dot(self._along, across)) > 1e-9 * np.linalg.norm(across):
-            raise CaseError(f"plane wave: polarization {list(across)} is not perpendicular to the direction")
+        polarization = self.polarization
+        if polarization is not None and abs(np.dot(self._unit_direction, polarization)) > 1e-9 * np.linalg.norm(
+            polarization
+        ):
+            raise CaseError(f"plane wave: polarization {list(polarization)} is not perpendicular to the direction")
 
     @property
-    def _along(self) -> Floats:
+    def _unit_direction(self) -> Floats:
         d = np.asarray(self.direction, np.float64)
         return np.asarray(d / np.linalg.norm(d))
 
@@ -58,20 +60,20 @@ class PlaneWave:
     @property
     def motion(self) -> Floats:
         """Return the unit vector of the velocity."""
-        along = self._along
+        direction = self._unit_direction
         if self.kind == "p":
-            return along
+            return direction
         if self.polarization is not None:
-            across = np.asarray(self.polarization, np.float64)
-        elif len(along) == 2:
-            across = np.array([-along[1], along[0]])
+            transverse = np.asarray(self.polarization, np.float64)
+        elif len(direction) == 2:
+            transverse = np.array([-direction[1], direction[0]])
         else:
-            across = np.cross(along, np.eye(3)[int(np.argmin(abs(along)))])
-        return np.asarray(across / np.linalg.norm(across))
+            transverse = np.cross(direction, np.eye(3)[int(np.argmin(abs(direction)))])
+        return np.asarray(transverse / np.linalg.norm(transverse))
 
     def state(self, medium: Medium, positions: Floats, time: float, g: Callable[[Floats], Floats]) -> Floats:
         """Return the unknowns at positions (elements, nodes, dim): (elements, fields, nodes)."""
-        along, motion = self._along, self.motion
+        along, motion = self._unit_direction, self.motion
         amplitude = g(positions @ along / self.speed - time)
         velocity = [component * amplitude for component in motion]
         if medium == "acoustic":

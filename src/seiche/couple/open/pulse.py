@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shortest pulse of the iolets of a flow, which is the time of a rise and fall, or fall and rise, of a condition."""
+"""Shortest pulse of the boundary conditions of a flow: the time of a rise and the next fall, or the reverse."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from seiche.flow.model import Iolet, PressureIolet, TimeTable, VelocityIolet
 
 Floats = npt.NDArray[np.float64]
 
-#: Fraction of the largest value below which changes are not counted as pulses.
-_SMALL = 0.05
+#: Changes below this fraction of the maximum value are not counted as pulses.
+_MIN_RELATIVE_CHANGE = 0.05
 
 
 def pulse_of(iolets: Sequence[Iolet]) -> float | None:
@@ -26,19 +26,21 @@ def _pulses(iolet: Iolet) -> Iterator[float]:
     """Yield the pulses of one iolet, in steps."""
     if isinstance(iolet, PressureIolet | VelocityIolet) and iolet.table is not None:
         values = iolet.table.values
-        yield from _of_table(iolet.table, np.ptp(values) if isinstance(iolet, PressureIolet) else np.abs(values).max())
+        yield from _table_periods(
+            iolet.table, np.ptp(values) if isinstance(iolet, PressureIolet) else np.abs(values).max()
+        )
     elif isinstance(iolet, PressureIolet) and iolet.amplitude != 0:
         yield iolet.period
     elif isinstance(iolet, VelocityIolet):
         amplitudes = np.abs(iolet.harmonics)
-        threshold = _SMALL * max(abs(iolet.mean), amplitudes.max(initial=0.0))
+        threshold = _MIN_RELATIVE_CHANGE * max(abs(iolet.mean), amplitudes.max(initial=0.0))
         yield from (
             iolet.period / k for k, amplitude in enumerate(amplitudes.tolist(), start=1) if amplitude > threshold
         )
 
 
-def _of_table(table: TimeTable, scale: float) -> Iterator[float]:
-    """Yield the periods of a table, twice the times between the middles of successive rises and falls.
+def _table_periods(table: TimeTable, scale: float) -> Iterator[float]:
+    """Yield the periods of a table, which are twice the times between the midpoints of successive rises and falls.
 
     Changes below a fraction of `scale` are ignored.
     """
@@ -48,13 +50,13 @@ def _of_table(table: TimeTable, scale: float) -> Iterator[float]:
         first = int(values.argmin())
         times = np.concatenate([times[first:], times[: first + 1] + period])
         values = np.concatenate([values[first:], values[: first + 1]])
-    middles = list(_middles(times, values, _SMALL * scale))
-    if table.repeat and middles:
-        middles.append(middles[0] + period)
-    yield from (2.0 * np.diff(middles)).tolist()
+    midpoints = list(_midpoints(times, values, _MIN_RELATIVE_CHANGE * scale))
+    if table.repeat and midpoints:
+        midpoints.append(midpoints[0] + period)
+    yield from (2.0 * np.diff(midpoints)).tolist()
 
 
-def _middles(times: Floats, values: Floats, threshold: float) -> Iterator[float]:
+def _midpoints(times: Floats, values: Floats, threshold: float) -> Iterator[float]:
     """Yield the times halfway, in value, between turning points; changes below `threshold` are ignored."""
     for start, end in pairwise(_turning_points(values, threshold)):
         half = 0.5 * (values[start] + values[end])

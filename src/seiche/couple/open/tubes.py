@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 #: Relative tolerance of the hematocrit of a tube that is lengthened for a rare type of cells, and the error at which
 #: the search for a length ends.
-_TOLERANCE, _SUFFICIENT = 0.02, 0.002
+_TOLERANCE, _SEARCH_TOLERANCE = 0.02, 0.002
 #: Minimum length, in radii of the largest cell.
 _MIN_RADII = 6.0
 #: Maximum factor by which a tube is lengthened in order to contain every type of cells.
@@ -67,7 +67,7 @@ def _fitting(prism: Prism, volumes: Floats, fractions: Floats, hematocrit: float
             achieved = float(counts @ volumes) / (section * length)
             if best is None or abs(achieved - hematocrit) < abs(best.hematocrit - hematocrit):
                 best = TubePlan(prism.longer(length), round(section * length), counts, achieved)
-            if abs(achieved / hematocrit - 1) < _SUFFICIENT:
+            if abs(achieved / hematocrit - 1) < _SEARCH_TOLERANCE:
                 break
         return best
 
