@@ -22,7 +22,7 @@ MIN_PPW, ADVISED_PPW = 2.0, 4.0
 #: Phase error in radians across the grid above which the scheme is unsuitable.
 MAX_PHASE_ERROR = 0.1
 #: Error in a focus of an axisymmetric grid over the squared phase of a step (theory, section 15); its advised bound.
-_FOCUS_COEFFICIENT, FOCUS_ADVISED = 0.1, 0.01
+_FOCUS_COEFFICIENT, ADVISED_FOCUS = 0.1, 0.01
 #: Fraction of the largest spectral amplitude from which a frequency is significant.
 _SIGNIFICANT_FRACTION = 0.1
 #: Bytes of the ring of one series (records.py).
@@ -119,9 +119,9 @@ def _focus(problem: Problem, frequency: float) -> Estimate:
         name="relative error of the pressure in a focus",
         value=value,
         where=f"{frequency:.4g} Hz",
-        greatest=FOCUS_ADVISED,
+        upper_bound=ADVISED_FOCUS,
         effect="the k-space correction of an axisymmetric grid is exact for waves along the axis only",
-        remedy=f"use a time step of {problem.dt * np.sqrt(FOCUS_ADVISED / value):.2g} s" if value > 0 else "",
+        remedy=f"use a time step of {problem.dt * np.sqrt(ADVISED_FOCUS / value):.2g} s" if value > 0 else "",
         source="theory/ultrasound.md#15-axisymmetric-media-and-sources",
     )
 

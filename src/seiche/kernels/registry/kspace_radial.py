@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .kspace import ROWS, row_kernel
-from .spec import CPP_TYPE, KernelSpec, Members, Real, numbers, pointers
+from .spec import CPP_TYPE, KernelSpec, Members, Real, pointers, typed_members
 
 
 def continue_rows(real: Real) -> KernelSpec:
     """Fields continued beyond both ends of the radial axis."""
     arrays: Members = (*pointers("field padded index factor"), ("rows", ROWS), ("row_stride", "int64"))
-    return row_kernel(f"ContinueRows<{CPP_TYPE[real]}>", "radial", (*arrays, *numbers("int32", "first period")))
+    return row_kernel(f"ContinueRows<{CPP_TYPE[real]}>", "radial", (*arrays, *typed_members("int32", "first period")))
 
 
 def axisymmetric_divergence(real: Real) -> KernelSpec:
