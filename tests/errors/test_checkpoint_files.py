@@ -124,7 +124,7 @@ def _forge(content: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
     return _sealed(content, json.dumps(footer).encode())
 
 
-def _refused(path: Path, content: bytes, reason: str) -> None:
+def _check_rejected(path: Path, content: bytes, reason: str) -> None:
     path.write_bytes(content)
     tracemalloc.start()
     try:
@@ -175,7 +175,7 @@ def _refused(path: Path, content: bytes, reason: str) -> None:
 def test_absurd_header_is_rejected_without_allocating(
     tmp_path: Path, content: bytes, change: Callable[[dict[str, Any]], object], reason: str
 ) -> None:
-    _refused(tmp_path / "state", _forge(content, change), reason)
+    _check_rejected(tmp_path / "state", _forge(content, change), reason)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_absurd_header_is_rejected_without_allocating(
 def test_absurd_header_of_version_1_is_rejected(
     tmp_path: Path, change: Callable[[dict[str, Any]], object], reason: str
 ) -> None:
-    _refused(tmp_path / "state", _forge(VERSION_1.read_bytes(), change), reason)
+    _check_rejected(tmp_path / "state", _forge(VERSION_1.read_bytes(), change), reason)
 
 
 def test_header_nested_without_end_is_rejected(tmp_path: Path, content: bytes) -> None:
@@ -268,7 +268,7 @@ def test_rows_declared_in_two_chunks_are_rejected(tmp_path: Path, content: bytes
     data[64:72] = data[72:80]
     keys = zlib.crc32(bytes(data[64 : 64 + 8 * N_SITES]))
     forged = _forge(bytes(data), lambda f: f["sets"][0]["chunks"][0].__setitem__(4, keys))
-    _refused(tmp_path / "state", forged, "sites, rows 0..8: a row is stored twice")
+    _check_rejected(tmp_path / "state", forged, "sites, rows 0..8: a row is stored twice")
 
 
 def test_messages_name_file_location_and_reason(tmp_path: Path, content: bytes) -> None:

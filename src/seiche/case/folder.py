@@ -281,13 +281,13 @@ class RunFolder:
             if kind is not None and os.path.lexists(path) and not self._is_own(path, kind, self._digests)
         ]
 
-    def refuse_conflicts(self) -> None:
+    def check_no_conflicts(self) -> None:
         """Raise a CaseError if files got another name since the last report, because foreign files were put there."""
         if message := self._report_conflicts():
             raise CaseError(message)
 
     def warn_of_conflicts(self) -> None:
-        """Give a warning in the cases of `refuse_conflicts`."""
+        """Give a warning in the cases of `check_no_conflicts`."""
         if message := self._report_conflicts():
             warnings.warn(message, stacklevel=3)
 
@@ -340,4 +340,4 @@ def publishing_into(folder: RunFolder, world: World) -> Iterator[None]:
     with publishing(folder.publish):
         yield
     if not is_nested:
-        on_root(world, folder.refuse_conflicts)
+        on_root(world, folder.check_no_conflicts)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from seiche.ultrasound.advice import highest_frequency
+from seiche.ultrasound.advice import frequency_range
 from seiche.ultrasound.problem import Field, Floats, MaskSource, Problem
 from seiche.ultrasound.solver import UltrasoundSolver
 from seiche.ultrasound.source_stages import on_density
@@ -139,7 +139,7 @@ def staggering(problem: Problem) -> float:
     It is infinite if the time step is too long for the highest frequency.
     """
     largest = math.sqrt(sum((math.pi / spacing) ** 2 for spacing in problem.spacing)) * problem.reference_speed
-    found = highest_frequency(problem) if problem.initial_pressure is None else None
+    found = frequency_range(problem) if problem.initial_pressure is None else None
     if found is not None:
         largest = min(largest, 2.0 * math.pi * _HARMONIC * found[1])
     sine = (

@@ -88,7 +88,7 @@ class Incident:
     @property
     def travel_time(self) -> float:
         """Return the longest time in which the waves of a source leave its box."""
-        return self._longest * self._spacing
+        return self._reach_samples * self._spacing
 
     # -- tables of time ------------------------------------------------------------------------------------------------
 

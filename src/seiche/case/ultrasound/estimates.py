@@ -42,7 +42,7 @@ def energy_estimate(setup: UltrasoundSetup, growth: float | None) -> Iterator[Es
         yield Estimate(
             name="growth of energy beyond the supply of sources",
             value=growth,
-            greatest=allowed if math.isfinite(allowed) else None,
+            upper_bound=allowed if math.isfinite(allowed) else None,
             effect="the run is unstable",
             remedy='use a smaller time step (grid.cfl), or run.scheme = "local4"',
             source=_BOUNDS,
