@@ -190,7 +190,7 @@ def test_open_and_inverted_meshes_are_rejected(change: str, expected: str, tmp_p
 def test_a_mesh_that_is_not_there_is_named(tmp_path: Path) -> None:
     shape = {"kind": "mesh", "file": "ball.off", "unit": "2 um"}
     text = case_error(tmp_path, changed(blood_tables(), "cells.0.shape", shape))
-    assert text == f"cells: {tmp_path / 'ball.off_file'}: No such file or directory"
+    assert text == f"cells: {tmp_path / 'ball.off'}: No such file or directory"
 
 
 @pytest.mark.parametrize(
