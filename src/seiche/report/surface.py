@@ -98,11 +98,11 @@ def draw_surface(axes: Axes, surface: DrawnSurface) -> None:
     norm = Normalize(0.0 if values.min() >= 0 else None, _percentile(values, areas, surface.top))
     colors = ScalarMappable(norm, "plasma")
     diffuse, gloss = shade(crosses / np.maximum(areas, 1e-300)[:, None])
-    pigment = colors.to_rgba(values)[:, :3] * diffuse[:, None]
-    pigment += (1 - pigment) * gloss[:, None]
+    rgb = colors.to_rgba(values)[:, :3] * diffuse[:, None]
+    rgb += (1 - rgb) * gloss[:, None]
     # Back to front by the nearest corner, which is more robust than the centre for thin triangles.
     order = np.argsort(corners[:, :, 2].max(axis=1), kind="stable")
-    style: dict[str, Any] = {"facecolors": pigment[order], "edgecolors": pigment[order], "linewidths": 0.15}
+    style: dict[str, Any] = {"facecolors": rgb[order], "edgecolors": rgb[order], "linewidths": 0.15}
     axes.add_collection(PolyCollection(corners[order, :, :2], **style, rasterized=True))
     low, high = corners[:, :, :2].min(axis=(0, 1)), corners[:, :, :2].max(axis=(0, 1))
     margin = 0.03 * (high - low).max()
@@ -115,8 +115,8 @@ def draw_surface(axes: Axes, surface: DrawnSurface) -> None:
     scale_bar(axes, float(high[0] - low[0]))
 
 
-def _percentile(values: Floats, weights: Floats, share: float) -> float:
+def _percentile(values: Floats, weights: Floats, percent: float) -> float:
     order = np.argsort(values)
     cumulative = np.cumsum(weights[order])
-    index = min(int(np.searchsorted(cumulative, cumulative[-1] * share / 100)), len(order) - 1)
+    index = min(int(np.searchsorted(cumulative, cumulative[-1] * percent / 100)), len(order) - 1)
     return float(values[order[index]]) or 1.0

@@ -85,7 +85,7 @@ def _opening_reasons(setup: BloodSetup) -> Iterator[str]:
             f"{max(1, int(pulse / _EXCHANGES_PER_PULSE))} steps"
             if vessel.every is not None
             else f"reservoir: the period of the flow is {pulse:.3g} steps, but cells are exchanged every {interval:g} "
-            f"steps; at least {_EXCHANGES_PER_PULSE * interval:g} steps a period are needed: use a smaller time step"
+            f"steps; at least {_EXCHANGES_PER_PULSE * interval:g} steps per period are needed: use a smaller time step"
         )
 
 

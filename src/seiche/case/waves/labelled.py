@@ -74,11 +74,11 @@ def _on_grid(setup: WaveSetup, solver: WaveSolver, fields: Fields, request: Grid
     grid = RegularGrid(setup.mesh, setup.case.mesh.nodes, ticks)
     arrays = {}
     for name, values in fields.items():
-        whole = grid.gather(values if values.ndim == 3 else values[:, None], solver.world)
+        gathered = grid.gather(values if values.ndim == 3 else values[:, None], solver.world)
         if values.ndim == 3:
-            arrays[name] = Labelled(np.moveaxis(whole, 0, -1), (*axes, "component"), unit_of(name))
+            arrays[name] = Labelled(np.moveaxis(gathered, 0, -1), (*axes, "component"), unit_of(name))
         else:
-            arrays[name] = Labelled(whole[0], axes, unit_of(name))
+            arrays[name] = Labelled(gathered[0], axes, unit_of(name))
     return arrays, {axis: Labelled(values, (axis,), "m") for axis, values in zip(axes, ticks, strict=True)}
 
 

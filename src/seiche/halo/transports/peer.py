@@ -32,7 +32,7 @@ _CACHE_LINE = 128
 
 
 class PeerTransport(Transport):
-    """CUDA IPC: the whole exchange is device work."""
+    """Stores through CUDA IPC; an exchange consists of device work only."""
 
     capturable = True
     slots = 2 * MAX_IN_FLIGHT

@@ -57,10 +57,10 @@ _QUICK = (1, 4, 7)
 
 @dataclass(frozen=True)
 class ObliquePacket:
-    """A packet with a wavelength of about one, in a mesh `across` elements per shortest wavelength, `nodes` nodes."""
+    """A packet with a wavelength of about one, in a mesh with `elements_per_wavelength` at the shortest wavelength."""
 
     case: Case
-    across: int = 2
+    elements_per_wavelength: int = 2
     nodes: int = 6
 
     @property
@@ -70,31 +70,31 @@ class ObliquePacket:
         return first.cp if self.case.incident == "p" else first.cs
 
     @cached_property
-    def along(self) -> float:
+    def tangential_wave_number(self) -> float:
         """Return the wave number along the layers, for a packet wavelength of one."""
         return float(2 * np.pi * np.sin(np.radians(self.case.angle)))
 
     @property
-    def middle(self) -> float:
-        """Return the mean wave number across the layers."""
+    def normal_wave_number(self) -> float:
+        """Return the mean wave number normal to the layers."""
         return float(2 * np.pi * np.cos(np.radians(self.case.angle)))
 
     @property
     def width(self) -> float:
-        """Return the packet standard deviation across the layers, such that hardly any part travels along them."""
-        return 4 / self.middle
+        """Return the standard deviation of the packet normal to the layers, so that it hardly spreads along them."""
+        return 4 / self.normal_wave_number
 
     @property
     def omegas(self) -> Floats:
         """Return the frequencies that correspond to the measured angles, (angles,)."""
-        if self.along == 0:
+        if self.tangential_wave_number == 0:
             return np.array([2 * np.pi * self.speed])
-        return np.asarray(self.speed * self.along / np.sin(np.radians(self.case.angles)))
+        return np.asarray(self.speed * self.tangential_wave_number / np.sin(np.radians(self.case.angles)))
 
     @property
     def duration(self) -> float:
         """Return the time after which nearly all of the packet and its echoes has passed the receivers."""
-        cosine = self.middle / (2 * np.pi)
+        cosine = self.normal_wave_number / (2 * np.pi)
         echoes = 30.0 if self.case.layers.thicknesses else 10.0
         return (10 * self.width + 1.0) / (0.35 * cosine * self.speed) + echoes / self.speed
 
@@ -105,20 +105,22 @@ class ObliquePacket:
         """
         media, top = self.case.layers.media, self.case.layers.top
         min_speed = min(speed for item in media for speed in item[1:] if speed > 0)
-        size = min_speed * 2 * np.pi / self.omegas.max() / self.across
+        size = min_speed * 2 * np.pi / self.omegas.max() / self.elements_per_wavelength
         lengths = [max(media[0].cp * self.duration / 2, 10.5 * self.width + 1)]
         lengths.append(media[-1].cp * (self.duration - 3 * self.width / self.speed) / 2 + 0.5)
         edges = np.concatenate([[0.0], np.cumsum(self.case.layers.thicknesses)])
         widths = [np.full(int(np.ceil(lengths[0] / size)), size)]
-        for thick in self.case.layers.thicknesses:
-            count = int(np.ceil(thick / size))
-            widths.append(np.full(count, thick / count))
+        for thickness in self.case.layers.thicknesses:
+            count = int(np.ceil(thickness / size))
+            widths.append(np.full(count, thickness / count))
         widths.append(np.full(int(np.ceil(lengths[1] / size)), size))
-        tall = np.concatenate(widths)
-        period = 2 * np.pi / self.along if self.along > 0 else 1.0
-        wide = max(2, int(np.ceil(period / size / 2)))
-        forest = Forest.uniform(Brick((wide, len(tall)), (True, False)), 0)
-        mesh = Mesh.of_forest(forest, tree_size=(period / wide, list(tall)), origin=(0.0, -float(widths[0].sum())))
+        heights = np.concatenate(widths)
+        period = 2 * np.pi / self.tangential_wave_number if self.tangential_wave_number > 0 else 1.0
+        columns = max(2, int(np.ceil(period / size / 2)))
+        forest = Forest.uniform(Brick((columns, len(heights)), (True, False)), 0)
+        mesh = Mesh.of_forest(
+            forest, tree_size=(period / columns, list(heights)), origin=(0.0, -float(widths[0].sum()))
+        )
         layer = np.searchsorted(edges, mesh.lower[:, 1] + 1e-9)
         material = Material(*(np.array([getattr(item, name) for item in media])[layer] for name in Solid._fields))
         solver = Solver(
@@ -134,22 +136,27 @@ class ObliquePacket:
         return solver
 
     def _start(self, solver: Solver) -> Floats:
-        """Return the packet, a sum over wave numbers across the layers, at the nodes."""
+        """Return the packet, a sum over wave numbers normal to the layers, at the nodes."""
         positions = solver.positions
         y, inverse = np.unique(np.round(positions[..., 1], 12), return_inverse=True)
-        q = np.linspace(self.middle - 5 / self.width, self.middle + 5 / self.width, 201)
+        q = np.linspace(self.normal_wave_number - 5 / self.width, self.normal_wave_number + 5 / self.width, 201)
         q = q[q > 0]
         start = -5.2 * self.width - 0.5
-        strength = np.exp(-(((q - self.middle) * self.width) ** 2) / 2)
+        strength = np.exp(-(((q - self.normal_wave_number) * self.width) ** 2) / 2)
         total = np.zeros((5, len(y)), np.complex128)
         for number, amplitude in zip(q, strength, strict=True):
-            omega = self.speed * np.hypot(number, self.along)
+            omega = self.speed * np.hypot(number, self.tangential_wave_number)
             wave = next(
-                w for w in waves_of(self.case.layers.media[0], self.along, omega) if w.kind == self.case.incident
+                w
+                for w in waves_of(self.case.layers.media[0], self.tangential_wave_number, omega)
+                if w.kind == self.case.incident
             )
             total += amplitude / omega * wave.fields[:, None] * np.exp(1j * number * (y - start))
         total[:, y > 0] = 0
-        state = (total[:, inverse.reshape(positions.shape[:2])] * np.exp(1j * self.along * positions[..., 0])).real
+        state = (
+            total[:, inverse.reshape(positions.shape[:2])]
+            * np.exp(1j * self.tangential_wave_number * positions[..., 0])
+        ).real
         state = np.moveaxis(state, 0, 1)
         if solver.medium == "acoustic":
             return np.stack([-state[:, 2], state[:, 0], state[:, 1]], axis=1)
@@ -162,23 +169,23 @@ class ObliquePacket:
         samples = solver.samples()
         times = 2 * solver.dt * np.arange(1, len(samples) + 1)
         window = np.sin(np.pi / 2 * np.clip(8 * (1 - times / times[-1]), 0, 1)) ** 2
-        found: dict[tuple[str, str], list[float]] = {}
+        errors: dict[tuple[str, str], list[float]] = {}
         for omega in self.omegas:
             spectra = np.einsum("t,trf->rf", window * np.exp(1j * omega * times), samples)
             for key, (computed, exact) in self._coefficients(spectra, float(omega), solver.medium).items():
-                found.setdefault(key, []).append(abs(computed - exact))
-        return {key: np.array(values) for key, values in found.items()}
+                errors.setdefault(key, []).append(abs(computed - exact))
+        return {key: np.array(values) for key, values in errors.items()}
 
     def _coefficients(
         self, spectra: Complex, omega: float, medium: str
     ) -> dict[tuple[str, str], tuple[complex, complex]]:
         """Return the computed and the exact coefficients from the spectra at the receivers, (2, fields)."""
-        layers, along = self.case.layers, self.along
+        layers, tangential_wave_number = self.case.layers, self.tangential_wave_number
         if medium == "acoustic":
             p, vx, vy = spectra.T
             spectra = np.stack([vx, vy, -p, -p, 0 * p], axis=1)
-        below = amplitudes(layers.media[0], along, omega, spectra[0])
-        above = amplitudes(layers.media[-1], along, omega, spectra[1], (True,))
+        below = amplitudes(layers.media[0], tangential_wave_number, omega, spectra[0])
+        above = amplitudes(layers.media[-1], tangential_wave_number, omega, spectra[1], (True,))
         arriving = 0.0j
         computed: dict[tuple[str, str], complex] = {}
         for (kind, upwards), (amplitude, number) in below.items():
@@ -189,27 +196,31 @@ class ObliquePacket:
                 computed["reflected", kind] = at_front
         for (kind, _), (amplitude, number) in above.items():
             computed["transmitted", kind] = amplitude * np.exp(-0.3j * number)
-        exact = layers.coefficients(omega, self.along, self.case.incident)
+        exact = layers.coefficients(omega, self.tangential_wave_number, self.case.incident)
         return {key: (complex(value / arriving), exact[key]) for key, value in computed.items()}
 
 
 def amplitudes(
-    medium: Solid, along: float, omega: float, fields: Complex, upwards: tuple[bool, ...] = (True, False)
+    medium: Solid,
+    tangential_wave_number: float,
+    omega: float,
+    fields: Complex,
+    upwards: tuple[bool, ...] = (True, False),
 ) -> dict[tuple[str, bool], tuple[complex, complex]]:
-    """Return the amplitudes and cross-layer wave numbers of the waves, by kind and by whether they travel upwards.
+    """Return the amplitudes and normal wave numbers of the waves, by kind and by whether they travel upwards.
 
     Args:
         medium: medium at the point.
-        along: wave number along the layers.
+        tangential_wave_number: wave number along the layers.
         omega: frequency.
         fields: v_x, v_y, S_xx, S_yy, S_xy at the point, (5,).
         upwards: the directions of the waves to include.
     """
-    waves = [wave for wave in waves_of(medium, along, omega) if wave.upwards in upwards]
+    waves = [wave for wave in waves_of(medium, tangential_wave_number, omega) if wave.upwards in upwards]
     scale = np.array([1.0, 1.0, *3 * [1 / (medium.density * medium.cp)]]) / omega
     matrix = np.stack([scale * wave.fields for wave in waves], axis=1)
-    found = np.linalg.lstsq(matrix, scale * fields, rcond=None)[0]
-    return {(wave.kind, wave.upwards): (complex(item), wave.number) for wave, item in zip(waves, found, strict=True)}
+    solution = np.linalg.lstsq(matrix, scale * fields, rcond=None)[0]
+    return {(wave.kind, wave.upwards): (complex(item), wave.number) for wave, item in zip(waves, solution, strict=True)}
 
 
 def plane_layers(setting: Setting) -> list[Check]:
