@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from prediction_cases import case_file, machine
+from seiche.backend.cpu import CpuBackend
 from seiche.case.simulation import Simulation
 from seiche.cli import main
 from seiche.machine.laws.file import write_machine
@@ -113,3 +115,19 @@ def test_a_trace_replaces_no_other_file(solver: str, tmp_path: Path, capsys: pyt
 def test_a_run_that_is_not_set_up_has_no_attributes_of_its_kind() -> None:
     with pytest.raises(AttributeError, match="case_run"):
         Simulation.__new__(Simulation).flow_rates()
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_every_stage_is_a_range_in_the_timeline_of_a_profiler(
+    solver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranges: set[str] = set()
+
+    def annotate(self: CpuBackend, name: str) -> AbstractContextManager[None]:
+        ranges.add(name)
+        return nullcontext()
+
+    monkeypatch.setattr(CpuBackend, "annotate", annotate)
+    summary = ran(tmp_path, solver)
+    assert {row["name"] for row in summary["stages"] if row["samples"]} <= ranges
+    assert any(name.startswith(SOLVERS[solver][1]) for name in ranges)

@@ -19,7 +19,7 @@ Action = Callable[[], None]
 
 
 class IoletStages:
-    """Builder of the iolet stages of a step; `annotate` wraps an action in a profiler range."""
+    """Builder of the iolet stages of a step."""
 
     def __init__(
         self,
@@ -29,17 +29,16 @@ class IoletStages:
         physics: Physics,
         *,
         precision: tuple[Any, Any],
-        annotate: Callable[[str, Action], Action],
     ) -> None:
         """Use kernels of `precision` (compute, storage) with the relaxation and force of `physics`."""
-        self._backend, self._layout, self._iolets, self._annotate = backend, layout, iolets, annotate
+        self._backend, self._layout, self._iolets = backend, layout, iolets
         self._physics, self._precision = physics, precision
 
     def depths_outgoing(self, phase: int) -> list[Stage]:
         """Return the stage that samples the outgoing populations of interior neighbours, before all sweeps."""
         depths = self._iolets.depths
         action = depths.outgoing(phase) if depths is not None else None
-        return [Stage("outgoing depths", self._annotate("outgoing depths", action))] if action is not None else []
+        return [Stage("outgoing depths", action)] if action is not None else []
 
     def depths_incoming(self, phase: int, *, edge: bool) -> list[Stage]:
         """Return the stage that samples incoming populations after the wall stages.
@@ -61,7 +60,7 @@ class IoletStages:
             return []
         name, after = ("incoming depths edge", ("receive halo",)) if edge else ("incoming depths interior", ())
         messages = exchange.sent("depths") if exchange is not None else None
-        return [Stage(name, self._annotate(name, in_order(actions)), 0, after, messages=messages)]
+        return [Stage(name, in_order(actions), 0, after, messages=messages)]
 
     def _receive_depths(self) -> list[Stage]:
         depths = self._iolets.depths
@@ -69,8 +68,7 @@ class IoletStages:
         if depths is None or exchange is None:
             return []
         receive, messages = lambda: exchange.finish(depths.values), exchange.received("depths")
-        action = self._annotate("receive depths", receive)
-        return [Stage("receive depths", action, 0, ("incoming depths edge",), useful=False, messages=messages)]
+        return [Stage("receive depths", receive, 0, ("incoming depths edge",), useful=False, messages=messages)]
 
     def before_sweep(self, phase: int, *, edge: bool) -> list[Stage]:
         """Return the stage that stores the stress of iolet sites, at rank boundaries (`edge`) or elsewhere, if any."""
@@ -84,7 +82,7 @@ class IoletStages:
         if not actions:
             return []
         name = "iolet stress edge" if edge else "iolet stress interior"
-        return [Stage(name, self._annotate(name, in_order(actions)), 0, ("receive halo",) if edge else ())]
+        return [Stage(name, in_order(actions), 0, ("receive halo",) if edge else ())]
 
     def after_sweep(self, phase: int, after: tuple[str, ...]) -> list[Stage]:
         """Return the stages that replace the populations leaving through iolets; they depend on the stages `after`."""
@@ -93,8 +91,7 @@ class IoletStages:
         if circuits is not None:
             name = "windkessel circuits"
             messages = Messages(name, everyone=True) if circuits.needs_host else None
-            action = self._annotate(name, circuits.advance)
-            stages.append(Stage(name, action, useful=not circuits.needs_host, messages=messages))
+            stages.append(Stage(name, circuits.advance, useful=not circuits.needs_host, messages=messages))
         for name, pressure in (("pressure iolets", True), ("velocity iolets", False)):
             chosen = [group for group in groups if (group.rule is not None) == pressure]
             if chosen:
@@ -102,12 +99,12 @@ class IoletStages:
                 traffic = sum(map(len, chosen)) * size
                 dependencies = (*after, "windkessel circuits") if circuits is not None else after
                 action = in_order([self._replacement(group, phase) for group in chosen])
-                stages.append(Stage(name, self._annotate(name, action), traffic, dependencies))
+                stages.append(Stage(name, action, traffic, dependencies))
         if circuits is not None:
             driven = [group for group in groups if group.values is None]
             sums = [circuits.summation(g.inflow, g.members["at"]["iolet"], len(g)) for g in driven]
             action = in_order([*sums, circuits.collect])
-            stages.append(Stage("sum outflow", self._annotate("sum outflow", action), 0, ("pressure iolets",)))
+            stages.append(Stage("sum outflow", action, 0, ("pressure iolets",)))
         if stages:
             tick = self._backend.load(registry.tick())
             action = tick.bind(self._backend.pack(tick, clock=self._iolets.clock), 0, 1)

@@ -27,7 +27,7 @@ from seiche.flow.monitor import Monitor, PendingMonitor
 from seiche.flow.physics import Physics, check_model
 from seiche.flow.region import Region
 from seiche.flow.state import IOLETS, SITES, WALL_MASS, site_state
-from seiche.flow.steps import Steps, annotated
+from seiche.flow.steps import Steps
 from seiche.flow.velocity_set import VELOCITY_SETS
 from seiche.flow.wall_forces import WallForces
 from seiche.flow.walls import WallStages
@@ -109,7 +109,7 @@ class FlowSolver(SolverBase):
         self._physics = Physics(self.backend, self.populations, model, self.precision.compute)
         subdomain, real = (self.backend, self.populations, self.region), self.precision.compute
         self.iolets = Iolets(*subdomain, model.iolets, real=real, world=self.world, transport=transport)
-        self.timers = StageTimers(self.backend.clock())
+        self.timers = StageTimers(self.backend.clock(), label=self.backend.annotate)
         self._assemble(transport)
         self.measures = Measures(self, self._walls, self._physics, self._forces)
         mass = self._walls.mass
@@ -131,16 +131,15 @@ class FlowSolver(SolverBase):
         backend, world, populations, physics = self.backend, self.world, self.populations, self._physics
         compute, storage, region, model = self.precision.compute, self.precision.storage, self.region, self.model
         precision, boundary_precision = (compute, storage), (compute, populations.boundary_store)
-        annotate = partial(annotated, backend)
         plan, predict = populations.plan, predicted_transport_times
         self.halo = HaloExchange(backend, world, plan, storage, transport, predict=predict)  # type: ignore[arg-type]
         bodies, self._forces = model.walls.bodies, None
         if bodies:
             self._forces = WallForces(backend, populations, region, bodies, precision=boundary_precision, world=world)
         self._walls = walls = WallStages(
-            backend, populations, region, model.walls, precision=boundary_precision, world=world, annotate=annotate
+            backend, populations, region, model.walls, precision=boundary_precision, world=world
         )
-        iolets = IoletStages(backend, populations, self.iolets, physics, precision=precision, annotate=annotate)
+        iolets = IoletStages(backend, populations, self.iolets, physics, precision=precision)
         sweep = (backend, populations, self.halo, physics)
         self._steps = Steps(*sweep, precision=precision, walls=walls, iolets=iolets, timers=self.timers)
 

@@ -38,18 +38,6 @@ from seiche.observe.timers import StageTimers
 Action = Callable[[], None]
 
 
-def annotated(backend: Backend, name: str, action: Action) -> Action:
-    """Return `action` inside a profiler range, on devices that have them."""
-    if not backend.is_gpu:
-        return action
-
-    def run() -> None:
-        with backend.annotate(name):
-            action()
-
-    return run
-
-
 class Steps:
     """Builder of the stages of a step.
 
@@ -135,12 +123,19 @@ class Steps:
         if not layout.plan.peers:
             return [], []
         source = layout.source(phase)
-        send = annotated(self._backend, "send halo", lambda: halo.start(source, mode))
-        receive = annotated(self._backend, "receive halo", lambda: halo.finish(source, mode))
         sent, received = halo.sent("halo", mode), halo.received("halo", mode)
         return (
-            [Stage("send halo", send, halo.bytes, useful=False, messages=sent)],
-            [Stage("receive halo", receive, halo.bytes, ("send halo",), useful=False, messages=received)],
+            [Stage("send halo", lambda: halo.start(source, mode), halo.bytes, useful=False, messages=sent)],
+            [
+                Stage(
+                    "receive halo",
+                    lambda: halo.finish(source, mode),
+                    halo.bytes,
+                    ("send halo",),
+                    useful=False,
+                    messages=received,
+                )
+            ],
         )
 
     def _sweeps(self, phase: int) -> tuple[list[Stage], list[Stage]]:
@@ -158,7 +153,7 @@ class Steps:
             if begin == end:
                 return []
             sites = layout.sites_per_item
-            action = annotated(self._backend, name, kernel.bind(arguments, begin // sites, end // sites))
+            action = kernel.bind(arguments, begin // sites, end // sites)
             fluid = np.count_nonzero((layout.item >= begin) & (layout.item < end))
             return [Stage(name, action, int(kernel.bytes_per_item * fluid + addressing * (end - begin)), after)]
 

@@ -69,13 +69,12 @@ class WallStages:
         *,
         precision: tuple[Any, Any],
         world: World,
-        annotate: Callable[[str, Action], Action],
     ) -> None:
         """Find the links and upload their slots, weights and momentum terms; collective.
 
         Raises CaseError for a moving wall that is too fast, has no link, or overlaps another one.
         """
-        self._backend, self._layout, self._precision, self._annotate = backend, layout, precision, annotate
+        self._backend, self._layout, self._precision = backend, layout, precision
         self._phases: list[_Phase] = []
         self._replaced: int | None = None
         self._arrays: list[Any] = []  # referenced by bound kernels
@@ -267,7 +266,7 @@ class WallStages:
         if plan.rim is None:
             return [], []
         names = ("wall returns at iolets", "store wall returns")
-        compute, store = (self._annotate(name, action) for name, action in zip(names, plan.rim, strict=True))
+        compute, store = plan.rim
         return [Stage(names[0], compute, plan.rim_traffic, after)], [Stage(names[1], store, 0, (names[0],))]
 
     def rebuild(self, phase: int, *, edge: bool) -> list[Stage]:
@@ -276,7 +275,7 @@ class WallStages:
         if action is None:
             return []
         name = "rebuild edge" if edge else "rebuild interior"
-        return [Stage(name, self._annotate(name, action), 0, ("receive halo",) if edge else ())]
+        return [Stage(name, action, 0, ("receive halo",) if edge else ())]
 
     def before_sweep(self, phase: int, *, edge: bool) -> list[Stage]:
         """Return the stage of the wall returns at rank boundaries (`edge`) or elsewhere, if there are any."""
@@ -285,7 +284,7 @@ class WallStages:
             return []
         name = "walls edge" if edge else "walls interior"
         traffic = self._phases[phase].traffic[edge]
-        return [Stage(name, self._annotate(name, in_order(actions)), traffic, ("receive halo",) if edge else ())]
+        return [Stage(name, in_order(actions), traffic, ("receive halo",) if edge else ())]
 
     def replace(self, phase: int, before: Action | None = None) -> None:
         """Apply the wall returns before a step of this phase, so that the state can be observed.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -88,6 +88,7 @@ class StageTimers:
         clock: source of time; the host clock by default.
         every: one step in `every` is timed.
         skip: number of initial steps without timing (compilation, first touch).
+        label: returns the context in which a stage of this name runs, such as a range of a profiler.
 
     Attributes:
         steps: number of steps, of which `replayed` in graphs.
@@ -96,10 +97,17 @@ class StageTimers:
         notes: last host activities (name, begin, end), seconds on the common time line (for a trace).
     """
 
-    def __init__(self, clock: Clock | None = None, *, every: int = 16, skip: int = 1) -> None:
+    def __init__(
+        self,
+        clock: Clock | None = None,
+        *,
+        every: int = 16,
+        skip: int = 1,
+        label: Callable[[str], AbstractContextManager[Any]] = nullcontext,
+    ) -> None:
         if every < 1 or skip < 0:
             raise ValueError(f"every = {every}, skip = {skip}: expected every >= 1 and skip >= 0")
-        self.every, self.skip = every, skip
+        self.every, self.skip, self._label = every, skip, label
         self._clock: Clock = clock if clock is not None else WallClock()
         self._wall = WallClock()
         #: Reference mark, and its seconds on the common time line.
@@ -175,7 +183,8 @@ class StageTimers:
             marks.marks.append(self._clock.record())
             for stage in stages:
                 begin = self._wall.record()
-                stage.action()
+                with self._label(stage.name):
+                    stage.action()
                 if not stage.useful:
                     marks.host += self._wall.elapsed(begin, self._wall.record())
                 marks.marks.append(self._clock.record())
@@ -184,7 +193,8 @@ class StageTimers:
             self._next_sample = self.steps + self.every
         else:
             for stage in stages:
-                stage.action()
+                with self._label(stage.name):
+                    stage.action()
         self.steps += 1
 
     def replay(self, steps: int, launch: Callable[[], None]) -> None:
@@ -192,10 +202,12 @@ class StageTimers:
         # The first launch includes the capture.
         if self._launched_graphs % _REPLAY_SAMPLING == 1:
             begin = self._clock.record()
-            launch()
+            with self._label(f"graph of {steps} steps"):
+                launch()
             self._add((self.steps, steps, begin, self._clock.record()))
         else:
-            launch()
+            with self._label(f"graph of {steps} steps"):
+                launch()
         self._launched_graphs += 1
         self.replayed += steps
         self.count(steps)

@@ -107,7 +107,7 @@ class UltrasoundSolver(SolverBase):
         self._partition = partition = partition_of(problem, self.world, decomposition, options)
         self.problem, self.precision, self.scheme = problem, precision, scheme
         self.step, self.dt, self.backend = 0, problem.dt, open_backend(device, threads, self.world.local_rank)
-        self.timers = StageTimers(self.backend.clock())
+        self.timers = StageTimers(self.backend.clock(), label=self.backend.annotate)
         self.plan, self.parts, self.part = partition.plan, partition.parts, partition.part
         self.overlap = min_overlap(self.parts)
         basis = partition.basis

@@ -155,7 +155,7 @@ class WaveSolver(SolverBase):
         self.largest_step = largest_step(mesh, material, nodes, face_flux, self.world, leapfrog=leapfrog)
         self.dt, self.step = self._time_step(dt), 0
         self.disc = self.operator.disc
-        self.timers = StageTimers(self.backend.clock())
+        self.timers = StageTimers(self.backend.clock(), label=self.backend.annotate)
         self._window = sample_every * max(1, WINDOW // max(sample_every, 1))
         arrays = self._allocate(ghosts, transport, leapfrog=leapfrog)
         self.sources = self._source_terms(sources, SourceOptions(source_model, leapfrog, attenuation is not None))
