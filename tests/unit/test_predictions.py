@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from prediction_cases import case_file, machine, piece
+from seiche.case import predictions
 from seiche.case.plans import planned_case
 from seiche.case.predictions import completed, machine_of, predict_case, ranks_of, scales_of_run
 from seiche.cli import main
@@ -310,7 +312,8 @@ def test_the_command_stores_what_it_says_and_takes_a_run(tmp_path: Path, capsys:
     capsys.readouterr()
     given = ["predict", str(path), "--machine", str(known), "--ranks", "1,2"]
     assert main([*given, "--run", str(tmp_path / "out"), "--json", str(tmp_path / "p.json")]) == 0
-    assert f"{path} on toy:" in capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert f"{path} on toy:" in shown.out and not shown.err
     stored: dict[str, Any] = json.loads((tmp_path / "p.json").read_text())
     assert stored["schema"] == "seiche-prediction-1"
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
@@ -334,3 +337,22 @@ def test_the_command_stores_what_it_says_and_takes_a_run(tmp_path: Path, capsys:
     waves = case_file(tmp_path, "waves")
     with pytest.raises(CaseError, match=r"--run .*summary.json: the run lacks most of the stages .*elements"):
         scales_of_run(planned_case(waves), machine(), tmp_path / "out")
+
+
+def test_a_long_prediction_says_what_it_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, known = case_file(tmp_path, "flow"), tmp_path / "toy.json"
+    write_machine(known, machine(units={"time": "s", "size": "B", "rate": "B/s"}))
+    predicted = predictions.predict_step
+
+    def slow(*words: Any, **options: Any) -> Any:
+        time.sleep(0.05)
+        return predicted(*words, **options)
+
+    monkeypatch.setattr("seiche.observe.patience.EVERY", 0.01)
+    monkeypatch.setattr(predictions, "predict_step", slow)
+    assert main(["predict", str(path), "--machine", str(known), "--ranks", "1,2"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    for count in (1, 2):
+        assert f"seiche: planning {count} of at most 2 ranks, 0 s" in lines

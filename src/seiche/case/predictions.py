@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from seiche.io.files import check_output_folder, replacing
 from seiche.machine.in_use import VARIABLE
 from seiche.machine.laws.file import Machine, read_machine
 from seiche.machine.laws.steps import Scale, StepTime, predict_step, scales_of, stored_scales
+from seiche.observe.patience import announced
 from seiche.observe.plan import RunPlan, magnified
 from seiche.report.prediction import FIRST_CHARACTERS, ScalingPrediction, as_json, as_text, prediction_figure
 from seiche.report.stored import check_output_path
@@ -91,9 +92,11 @@ def predict_case(
     *,
     ranks_per_node: int | None = None,
     scales: dict[str, Scale] | None = None,
+    progress: Callable[[int], None] = lambda count: None,
 ) -> ScalingPrediction:
     """Return the predicted steps of a case, and the reason for each number of ranks on which it cannot run.
 
+    `progress` is called with each number of ranks before its plan, which may take long, is computed.
     Without `scales`, stage times are those of the machine file for this solver; if it has none, memory bandwidth
     determines them. Raises CaseError if the case cannot run on any of the numbers of ranks.
     """
@@ -104,6 +107,7 @@ def predict_case(
     omitted: dict[int, str] = {}
     plan: RunPlan | None = None
     for count in ranks:
+        progress(count)
         try:
             fixed = case.plan(count)
             step = predict_step(fixed, machine, ranks_per_node=ranks_per_node, scales=scales)
@@ -184,12 +188,18 @@ def main(
         check_output_folder(figure)
         picture_format(figure.name)
     counts, target = ranks_of(ranks), machine_of(machine, fallback)
-    case = planned_case(path, overrides, device)
-    scales = None
-    if run is not None:
-        scales = scales_of_run(case, machine_of(run_on) if run_on is not None else target, run, ranks_per_node)
-        scales = {name: replace(scale, elsewhere=run_on is not None) for name, scale in scales.items()}
-    prediction = predict_case(case, target, counts, ranks_per_node=ranks_per_node, scales=scales)
+    with announced(f"reading {path}") as show:
+        case = planned_case(path, overrides, device)
+        scales = None
+        if run is not None:
+            scales = scales_of_run(case, machine_of(run_on) if run_on is not None else target, run, ranks_per_node)
+            scales = {name: replace(scale, elsewhere=run_on is not None) for name, scale in scales.items()}
+
+        def progress(count: int) -> None:
+            show(f"planning {count} of at most {counts[-1]} ranks")
+
+        options: dict[str, Any] = {"ranks_per_node": ranks_per_node, "scales": scales}
+        prediction = predict_case(case, target, counts, progress=progress, **options)
     print(as_text(prediction))
     if output is not None:
         with replacing(output) as temporary:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from seiche.errors import CaseError, FormatError
 from seiche.io.files import replacing
 from seiche.machine.laws.curve import Curve, Piece
-from seiche.machine.laws.models import LOCALITIES, Locality, MessageModel
+from seiche.machine.laws.models import LOCALITIES, TYPICAL_SHARING, Locality, MessageModel
 from seiche.machine.laws.strategies import Paths
 
 SCHEMA: Final = "seiche-machine"
@@ -275,7 +275,7 @@ class Machine(_Section):
             self.messages(device, both_ways=both_ways),
             down.curve if down else None,
             up.curve if up else None,
-            self.sharing.get("d2h", 1.0),
+            self.sharing.get("d2h", TYPICAL_SHARING),
         )
 
 

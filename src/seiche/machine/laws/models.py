@@ -16,6 +16,8 @@ from seiche.machine.laws.curve import Curve
 #: Locality class of the two ends of a message: same NUMA node, same host, different hosts.
 Locality: TypeAlias = Literal["on-socket", "on-node", "off-node"]
 LOCALITIES: tuple[Locality, ...] = ("on-socket", "on-node", "off-node")
+#: Serialised fraction of the start-up times of copies over one engine where none was measured (eq. 9; Summit).
+TYPICAL_SHARING = 0.5
 
 
 def max_rate(curve: Curve, size: float, senders: int, node_rate: float = math.inf) -> float:
@@ -56,7 +58,7 @@ def irregular(
     return regular + queue * receives**2 + contention * busiest_link
 
 
-def shared_copy(curve: Curve, size: float, copies: int, sigma: float = 1.0) -> float:
+def shared_copy(curve: Curve, size: float, copies: int, sigma: float = TYPICAL_SHARING) -> float:
     """Return the time in which `copies` processes copy `size` bytes together over one copy engine (eq. 9).
 
     The rate of the engine is shared; a fraction `sigma` of the start-up times is serialised.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
 from seiche.machine.laws.curve import Curve
-from seiche.machine.laws.models import MessageModel, shared_copy
+from seiche.machine.laws.models import TYPICAL_SHARING, MessageModel, shared_copy
 
 Strategy: TypeAlias = Literal["device", "three-step", "extra-message", "duplicate-pointer"]
 _T = TypeVar("_T")
@@ -52,7 +52,7 @@ class Paths:
     device: MessageModel | None = None
     d2h: Curve | None = None
     h2d: Curve | None = None
-    sigma: float = 1.0
+    sigma: float = TYPICAL_SHARING
 
 
 def exchange_time(
