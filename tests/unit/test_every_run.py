@@ -128,6 +128,6 @@ def test_every_stage_is_a_range_in_the_timeline_of_a_profiler(
         return nullcontext()
 
     monkeypatch.setattr(CpuBackend, "annotate", annotate)
-    summary = ran(tmp_path, solver)
+    summary = run_case(tmp_path, solver)
     assert {row["name"] for row in summary["stages"] if row["samples"]} <= ranges
     assert any(name.startswith(SOLVERS[solver][1]) for name in ranges)
