@@ -140,6 +140,8 @@ def quadrature_of(shape: Shape, grid: Grid, name: str, spacing: float | None = N
     """
     dimensions, kind = len(grid.shape), type(shape).__name__
     extent = float(np.linalg.norm([(n - 1) * d for n, d in zip(grid.shape, grid.spacings, strict=True)]))
+    if grid.symmetry is not None:
+        extent *= 2  # of the whole plane
     try:
         size = shape.size()
         if not size <= (1 + 1e-9) * extent:  # before quadrature: metres instead of millimetres give too many points

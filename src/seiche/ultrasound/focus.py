@@ -46,7 +46,7 @@ def find_focus(
 
     Args:
         amplitude: pressure amplitudes (Pa) with the shape of the grid.
-        grid: the grid; 2D or 3D.
+        grid: the grid; 2D, 3D or axisymmetric.
         source: center of the source, m.
         geometric: centre of curvature of the source, m.
 
@@ -56,6 +56,9 @@ def find_focus(
     from scipy.ndimage import maximum_filter
 
     values = np.asarray(amplitude, np.float64)
+    if grid.symmetry is not None:  # both sides of the axis
+        values = np.concatenate([values[:, :0:-1], values], axis=1)
+        grid = Grid(values.shape, grid.spacing)
     beam = np.asarray(geometric, np.float64) - np.asarray(source, np.float64)
     focal_length = float(np.linalg.norm(beam))
     coordinates = [grid.positions(axis) for axis in grid.axes]

@@ -77,16 +77,6 @@ class Layers:
         """Return the part of an enlarged grid of `shape` that is the grid of the user."""
         return tuple(slice(before, n - after) for n, (before, after) in zip(shape, self.outside, strict=True))
 
-    def layer_depths(self, points: npt.NDArray[np.float64], shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
-        """Return the distance in points (n,) of indices (n, D) in the grid from the nearest layer; negative inside."""
-        distances = []
-        for axis, (n, size, radial) in enumerate(zip(shape, self.sizes, self.radial, strict=True)):
-            width = size if self.inside else 0
-            distances.append(n - 1 - width - points[:, axis])
-            if not radial:
-                distances.append(points[:, axis] - width)
-        return np.asarray(np.min(distances, axis=0))
-
 
 def simulate(
     grid: Grid,

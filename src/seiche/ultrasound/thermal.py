@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -81,8 +82,9 @@ class Bioheat:
         *,
         device: str = "cpu",
         threads: int | None = None,
+        symmetry: Literal["axisymmetric"] | None = None,
     ) -> None:
-        """Start from a temperature, one number or an array, on a device.
+        """Start from a temperature, one number or an array, on a device; `symmetry` is that of `Grid`.
 
         Raises:
             CaseError: shapes that differ, or impossible values.
@@ -91,6 +93,8 @@ class Bioheat:
         spacings = tuple(float(d) for d in real_numbers("spacing", spacing))
         if len(spacings) != len(shape) or not all(0 < d < np.inf for d in spacings):
             raise CaseError(f"spacing: {spacing} is not one positive number for each axis of {shape} points")
+        if symmetry is not None and (symmetry != "axisymmetric" or len(shape) != 2):
+            raise CaseError(f"symmetry: {symmetry!r} is not axisymmetric, with two axes")
         for name in ("blood_density", "blood_heat_capacity", "blood_temperature"):
             if not np.isfinite(getattr(tissue, name)):
                 raise CaseError(f"tissue.{name}: {getattr(tissue, name)} is not a finite number")
@@ -113,18 +117,21 @@ class Bioheat:
         self.time, self._shape, self._blood = 0.0, shape, tissue.blood_temperature
         # Upper bound: both neighbours along each axis have the largest conductivity.
         exchange = 4 * float(conductivity.max()) * sum(1 / d**2 for d in spacings)
+        if symmetry is not None:  # the relative area of the face of a cell on the axis is four, not two
+            exchange += 4 * float(conductivity.max()) / spacings[-1] ** 2
         rate = (exchange + float(cooling.max())) / float(capacity.min())
         self.max_stable_dt = 2 / rate if rate > 0 else np.inf
         self._backend = open_backend(device, threads)
         self._inverse_squares = (*(0.0,) * (3 - len(shape)), *(1 / d**2 for d in spacings))
         self._temperature, self._dose = self._upload(start), self._upload(np.zeros(1))
-        self._fields = {
+        self._fields: dict[str, Array | None] = {
             "temperature": self._temperature,
             "predicted": self._upload(np.zeros(1)),
             "dose": self._dose,
             "conductivity": self._upload(conductivity),
             "cooling": self._upload(cooling),
             "capacity": self._upload(capacity),
+            "faces": None if symmetry is None else self._backend.upload(_radial_faces(shape[-1])),
         }
 
     @property
@@ -157,9 +164,9 @@ class Bioheat:
             self.time += dt
         self._backend.synchronize()  # the kernels use `fields` until then
 
-    def _bind(self, corrects: bool, dt: float, fields: dict[str, Array]) -> Callable[[], None]:
+    def _bind(self, corrects: bool, dt: float, fields: dict[str, Array | None]) -> Callable[[], None]:
         planes, middle, length = (1,) * (3 - len(self._shape)) + self._shape
-        kernel = self._backend.load(registry.bioheat(len(self._shape), corrects))
+        kernel = self._backend.load(registry.bioheat(len(self._shape), corrects, fields["faces"] is not None))
         lengths = {"planes": planes, "middle": middle, "length": length, "half": length // 2 + 1}
         packed = self._backend.pack(
             kernel,
@@ -176,3 +183,11 @@ class Bioheat:
 
     def _host(self, array: Array) -> Floats:
         return np.array(self._backend.download(array)).reshape(self._shape)
+
+
+def _radial_faces(points: int) -> Floats:
+    """Return the areas of the inner and outer faces of cells along a radius times d over their volumes, (points, 2)."""
+    j = np.arange(points, dtype=np.float64)
+    faces = 1 + np.array([-0.5, 0.5]) / np.maximum(j, 1)[:, None]
+    faces[0] = 0.0, 4.0
+    return faces

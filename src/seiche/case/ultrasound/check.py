@@ -31,6 +31,7 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> list[str]:
     rows = [
         ("case", setup.source + (f": {case.title}" if case.title else "")),
         ("points", f"{' x '.join(map(str, problem.shape))} = {problem.points:,}, spacing {problem.spacing[0]:.4g} m"),
+        *([("symmetry", f"about the axis x, outer end {problem.outer_end}")] if problem.outer_end is not None else []),
         ("time step", f"{problem.dt:.4g} s ({limit}), {problem.steps:,} steps"),
         ("sound speed", f"{speeds[0]:g} to {speeds[1]:g} m/s, reference {problem.reference_speed:g} m/s"),
         ("density", f"{densities[0]:g} to {densities[1]:g} kg/m^3"),

@@ -62,7 +62,7 @@ def _layers(setup: UltrasoundSetup) -> Iterator[Estimate]:
         for axis, layer in zip(problem.axes, problem.pml, strict=True)
     }
     axis = max(left, key=left.__getitem__)
-    strength = setup.case.layer.strength
+    strength = setup.case.layer.strength * problem.reference_speed / float(np.max(problem.sound_speed))
     points = math.ceil(-math.log(ADVISED_WRAPPED_FRACTION) / (0.4 * strength)) if strength > 0 else 0
     yield Estimate(
         name="amplitude transmitted by the absorbing layers",
@@ -129,6 +129,7 @@ def _sensors(setup: UltrasoundSetup) -> Iterator[Estimate]:
         return
     sizes = np.array(setup.layers.sizes) if setup.layers.inside else np.zeros(len(grid.shape))
     low = np.array([grid.positions(axis)[0] for axis in grid.axes]) + sizes * grid.spacings
+    low[list(setup.layers.radial)] = -np.inf  # no layer at an axis of symmetry
     high = np.array([grid.positions(axis)[-1] for axis in grid.axes]) - sizes * grid.spacings
     room = np.minimum(positions - low, high - positions) / grid.spacings
     number = int(np.argmin(room.min(1)))

@@ -95,7 +95,15 @@ class ResultFile(Final):
         heat = heat_deposition(arrays["p_amplitude"][0], setup.case.record.frequencies[0], setup.medium)
         tissue = Tissue(setup.medium.density, table.heat_capacity, table.conductivity, table.perfusion)
         grid, run = setup.grid, setup.case.run
-        state = Bioheat(grid.shape, grid.spacings, tissue, table.temperature, device=run.device, threads=run.threads)
+        state = Bioheat(
+            grid.shape,
+            grid.spacings,
+            tissue,
+            table.temperature,
+            device=run.device,
+            threads=run.threads,
+            symmetry=grid.symmetry,
+        )
         state.run(table.duration, heat)
         hottest = state.temperature
         if table.cooling > 0:
@@ -143,6 +151,8 @@ class ResultFile(Final):
             file.attrs["spacing"] = grid.spacings
             file.attrs["time_step"] = grid.dt
             file.attrs["first_recorded_step"] = self._setup.sensor.first
+            if grid.symmetry is not None:
+                file.attrs["symmetry"] = grid.symmetry
             for axis in grid.axes:
                 file[axis] = grid.positions(axis)
                 file[axis].attrs["unit"] = "m"

@@ -159,6 +159,8 @@ class _Slab:
         mesh = [x.reshape([-1 if k == a else 1 for k in range(len(shape))]) for a, x in enumerate(positions)]
         inside = [np.broadcast_to(_contains(region, mesh), shape) for region, _ in self.regions]
         low, high = ([x + sign * h for x, h in zip(mesh, half, strict=True)] for sign in (-1, 1))
+        if self.grid.symmetry is not None:  # a cell on the axis has no points of negative radius
+            low[-1] = np.maximum(low[-1], 0.0)
         cut = [np.broadcast_to(_cuts(region, low, high), shape) for region, _ in self.regions]
         present = np.array([mask.any() for mask in inside])
         cut_cells = np.flatnonzero(reduce(np.logical_or, cut))
@@ -223,6 +225,8 @@ class _Slab:
         """Return the positions and weights of the samples of cells along an axis, both (cells, samples)."""
         half, dimensions = self.grid.spacings[axis] / 2, len(self.grid.shape)
         low, high = centres - half, centres + half
+        if self.grid.is_radial(self.grid.axes[axis]):
+            low = np.maximum(low, 0.0)
         planes = np.unique([plane for region, _ in self.regions for plane in _planes(region, axis, dimensions)])
         within = (planes > low[:, None]) & (planes < high[:, None])
         count = int(within.sum(1).max(initial=0))

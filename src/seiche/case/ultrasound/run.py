@@ -51,7 +51,9 @@ class UltrasoundCaseRun(CaseRun):
     def matches(self) -> Mapping[str, Match]:
         """Return grid, medium, records and initial pressure; other sources may be changed at a restart."""
         setup, problem, run = self.setup, self.setup.problem, self.setup.case.run
-        grid = (problem.shape, problem.spacing, problem.dt, [repr(layer) for layer in problem.pml])
+        grid: tuple[Any, ...] = (problem.shape, problem.spacing, problem.dt, [repr(layer) for layer in problem.pml])
+        if problem.outer_end is not None:
+            grid += (problem.outer_end,)
         medium = (problem.reference_speed, problem.sound_speed, problem.density, problem.staggered_density)
         losses = (problem.BonA, problem.absorption, problem.relaxation)
         request = setup.request
@@ -132,6 +134,7 @@ class UltrasoundCaseRun(CaseRun):
             "basis": solver.plan.describe() if solver.plan is not None else "whole grid",
             "points": list(problem.shape),
             "spacing_m": problem.spacing[0],
+            **({"symmetry": "axisymmetric"} if problem.outer_end is not None else {}),
             "time_step_s": problem.dt,
             "time_s": solver.step * solver.dt,
             "files": [path.name for path in files],

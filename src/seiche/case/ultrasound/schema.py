@@ -25,6 +25,7 @@ from seiche.case.run_tables import CaseTable, OutputTable, RunTable
 from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table
 from seiche.case.ultrasound.points import Ball
 from seiche.case.ultrasound.sources import InitialPressure, Source
+from seiche.ultrasound.grid import Grid
 
 MaterialName = Literal["water", "skin", "brain", "cortical bone", "trabecular bone"]
 Series = Literal["p", "p_max", "p_min", "p_rms", "u_non_staggered", "I", "I_avg"]
@@ -34,7 +35,7 @@ DRAWN_MAPS = frozenset({"p_max_all", "p_final"})
 
 
 class GridTable(Table):
-    """Points in space and time. Positions are relative to the point n // 2 of each axis."""
+    """Points in space and time. Positions are relative to the point n // 2 of each axis, or to the axis of symmetry."""
 
     shape: Annotated[tuple[int, ...], FromList] = Field(
         min_length=1,
@@ -50,16 +51,34 @@ class GridTable(Table):
         default=None, description="duration of the run; by default the time in which sound crosses the diagonal"
     )
     steps: int | None = Field(default=None, gt=0, le=2**31, description="number of steps, instead of duration")
+    symmetry: Literal["axisymmetric"] | None = Field(
+        default=None,
+        description="x along the axis of symmetry, and the distance y from it, whose first point is on the axis",
+    )
+    outer_end: Literal["rigid", "pressure-release"] = Field(
+        default="rigid",
+        description="axisymmetric grid: condition at the largest radius, behind the absorbing layer; the default needs "
+        "half the work",
+    )
 
     @model_validator(mode="after")
     def _one_of_each(self) -> GridTable:
         self.at_most_one_of("cfl", "time_step")
         self.at_most_one_of("duration", "steps")
+        if self.symmetry is not None and len(self.shape) != 2:
+            raise ValueError(f"symmetry: an axisymmetric grid has 2 axes, not {len(self.shape)}")
+        if self.symmetry is None and "outer_end" in self.model_fields_set:
+            raise ValueError('outer_end: is only allowed with symmetry = "axisymmetric"')
         return self
+
+    @property
+    def empty(self) -> Grid:
+        """Return the grid without time steps."""
+        return Grid(self.shape, self.spacing, symmetry=self.symmetry, outer_end=self.outer_end)
 
 
 class LayerTable(Table):
-    """The absorbing layer at all borders."""
+    """The absorbing layer at all borders, but not at an axis of symmetry."""
 
     points: int | None = Field(default=None, ge=0, le=1000, description="thickness in points; 20 by default, 10 in 3D")
     strength: float = Field(default=2.0, ge=0, description="absorption in nepers per point")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -31,7 +31,7 @@ from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.shapes import Shape
 from seiche.ultrasound.simulate import Layers, check_stability, problem_of, request_of
-from seiche.ultrasound.solver import UltrasoundSolver
+from seiche.ultrasound.solver import UltrasoundSolver, check_axisymmetric_support
 
 
 @dataclass(frozen=True)
@@ -114,11 +114,12 @@ def open_solver(setup: UltrasoundSetup, world: World, *, device: str | None = No
 
 
 def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
-    table = case.grid
-    empty = Grid(table.shape, table.spacing)
+    empty = case.grid.empty
     medium = medium_of(case.medium, empty, path.parent)
     grid = with_time(case, empty, medium)
     check_plausible(medium, grid)
+    if grid.symmetry is not None:
+        check_axisymmetric_support(case.run.scheme, ranks=1)
     layers = Layers.of(grid, case.layer.points, case.layer.strength, case.layer.inside)
     source, sensor = _source(case, grid, path.parent), sensor_of(case, grid, _ring(case, grid))
     sensor.check(grid)
@@ -180,7 +181,7 @@ def with_time(case: UltrasoundCase, grid: Grid, medium: Medium) -> Grid:
         cfl *= 1 / (frequency * np.ceil(1 / (frequency * max_step))) / max_step
     default = grid.with_time(speed, end=table.duration, cfl=cfl)
     steps = default.steps if table.steps is None else table.steps
-    return Grid(grid.shape, grid.spacing, default.dt if table.time_step is None else table.time_step, steps)
+    return replace(grid, dt=default.dt if table.time_step is None else table.time_step, steps=steps)
 
 
 def signal_of(tone: Signal, grid: Grid) -> npt.NDArray[np.float64]:
@@ -231,7 +232,8 @@ def shape_of(tone: Signal, grid: Grid, name: str) -> Shape:
         if isinstance(value, tuple) and value:  # a position, or a list of them
             for position in value if isinstance(value[0], tuple) else (value,):
                 check_axes(f"{name}.{key}", position, grid)
-    if tone.axes not in (None, len(grid.shape)):
+    on_axis = grid.symmetry is not None and tone.on_axis
+    if tone.axes not in (None, len(grid.shape)) and not on_axis:
         raise CaseError(f"{name}: kind {keys['kind']} needs a grid of {tone.axes} axes, not {len(grid.shape)}")
     return tone.shape()
 
@@ -338,6 +340,8 @@ def check_limits(setup: UltrasoundSetup, ranks: int) -> None:
     if ranks == 1:
         return
     try:
+        if setup.grid.symmetry is not None:
+            check_axisymmetric_support(setup.case.run.scheme, ranks)
         check_rank_support(setup.request)
         decompose(setup, ranks)
     except CaseError as error:

@@ -36,6 +36,7 @@ from seiche.ultrasound.problem import MaskSource, Pml, Problem
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.shapes import Shape
 from seiche.ultrasound.simulate import Layers, check_stability, request_of
+from seiche.ultrasound.solver import check_axisymmetric_support
 
 #: Number of points above which `seiche check` creates no array over the grid.
 MAX_CREATED_POINTS = 2_000_000
@@ -81,9 +82,11 @@ def sized_setup(source: CaseFile) -> UltrasoundSetup | None:
 
 
 def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
-    medium = _medium(case.medium, Grid(case.grid.shape, case.grid.spacing))
-    grid = with_time(case, Grid(case.grid.shape, case.grid.spacing), medium)
+    medium = _medium(case.medium, case.grid.empty)
+    grid = with_time(case, case.grid.empty, medium)
     check_plausible(medium, grid)
+    if grid.symmetry is not None:
+        check_axisymmetric_support(case.run.scheme, ranks=1)
     layers = Layers.of(grid, case.layer.points, case.layer.strength, case.layer.inside)
     problem = _problem(case, grid, medium, layers)
     check_frequencies(case, problem)

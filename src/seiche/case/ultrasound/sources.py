@@ -27,6 +27,8 @@ class Signal(SourceTable):
 
     #: Required number of axes of the grid; None if any number is permitted.
     axes: ClassVar[int | None] = 3
+    #: Whether the source may also lie on the axis of an axisymmetric grid.
+    on_axis: ClassVar[bool] = False
     frequency: PositiveFrequency = Field(description="frequency")
     amplitude: PositivePressure = Field(description="pressure emitted to each side by a large flat source")
     cycles: float | None = Field(default=None, gt=0, description="length of a burst; continuous by default")
@@ -71,8 +73,9 @@ class ArcSource(CurvedSource):
 
 
 class BowlSource(CurvedSource):
-    """A spherical cap (3D) that faces its focus."""
+    """A spherical cap (3D, or on the axis of an axisymmetric grid) that faces its focus."""
 
+    on_axis = True
     kind: Literal["bowl"]
 
     def shape(self) -> Shape:
@@ -81,8 +84,9 @@ class BowlSource(CurvedSource):
 
 
 class DiscSource(FocusedSource):
-    """A flat disc (3D)."""
+    """A flat disc (3D, or on the axis of an axisymmetric grid)."""
 
+    on_axis = True
     kind: Literal["disc"]
 
     def shape(self) -> Shape:

@@ -9,10 +9,12 @@
 
 namespace seiche::kspace {
 
-template <int D, bool corrects>
+/// If the last axis is the radius of an axisymmetric grid, `faces` has the areas of the inner and the outer face of
+/// each cell along it, relative to those of a Cartesian cell of the same volume.
+template <int D, bool corrects, bool axisymmetric = false>
 struct Bioheat {
   double *temperature, *predicted, *dose;
-  const double *conductivity, *heat, *cooling, *capacity;
+  const double *conductivity, *heat, *cooling, *capacity, *faces;
   Rows rows;
   double squares[3];  // of the spacings along the axes, inverse
   double blood, dt;   // degrees, seconds
@@ -31,12 +33,17 @@ struct Bioheat {
     const double rate = exp2_clamped(above >= 0.0 ? above : 2.0 * above);
     return degrees >= 39.0 ? rate : 0.0;
   }
-  /// Advances point i; `before` and `after` are the distances to its neighbours along the axes.
-  SEICHE_FN void advance(Index i, const Index* before, const Index* after) const {
+  /// Advances point c of a row, i of the grid; `before` and `after` are the distances to its neighbours along the axes.
+  SEICHE_FN void advance(Index i, int c, const Index* before, const Index* after) const {
     const double current = corrects ? predicted[i] : temperature[i];
     double rate = heat[i] + cooling[i] * (blood - current);
     static_for<3 - D, 3>([&]<int axis>() SEICHE_INLINED {
-      rate += squares[axis] * (from(i - before[axis], i) + from(i + after[axis], i));
+      const double inward = from(i - before[axis], i), outward = from(i + after[axis], i);
+      if constexpr (axisymmetric && axis == 2) {
+        rate += squares[axis] * (faces[2 * c] * inward + faces[2 * c + 1] * outward);
+      } else {
+        rate += squares[axis] * (inward + outward);
+      }
     });
     const double next = current + dt * rate / capacity[i];
     if constexpr (corrects) {
@@ -54,9 +61,10 @@ struct Bioheat {
     const Index after[3] = {rows.template to_next<0>(row), rows.template to_next<1>(row), 1};
     const Index first_before[3] = {before[0], before[1], 0}, first_after[3] = {after[0], after[1], last};
     const Index last_after[3] = {after[0], after[1], 0};
-    team.for_each(length - 2, [&](int c) SEICHE_INLINED { advance(base + c + 1, before, after); });
-    team.for_each(1, [&](int c) SEICHE_INLINED { advance(base + c, first_before, first_after); });
-    team.for_each(last, [&](int c) SEICHE_INLINED { advance(base + length - 1 + c, before, last_after); });
+    team.for_each(length - 2, [&](int c) SEICHE_INLINED { advance(base + c + 1, c + 1, before, after); });
+    team.for_each(1, [&](int c) SEICHE_INLINED { advance(base + c, c, first_before, first_after); });
+    team.for_each(last,
+                  [&](int c) SEICHE_INLINED { advance(base + length - 1 + c, length - 1 + c, before, last_after); });
   }
 };
 

@@ -97,11 +97,12 @@ def fractional_laplacians(real: Real) -> KernelSpec:
     return row_kernel(f"FractionalLaplacians<{CPP_TYPE[real]}>", "fractional", members)
 
 
-def bioheat(dimensions: int, corrects: bool) -> KernelSpec:
+def bioheat(dimensions: int, corrects: bool, axisymmetric: bool = False) -> KernelSpec:
     """Heat in tissue: the predictor of a step, or its corrector and the thermal dose."""
-    arrays = pointers("temperature predicted dose conductivity heat cooling capacity")
+    arrays = pointers("temperature predicted dose conductivity heat cooling capacity faces")
     members: Members = (*arrays, ("rows", ROWS), ("squares", ("float64", 3)), *typed_members("float64", "blood dt"))
-    return row_kernel(f"Bioheat<{dimensions},{cpp_bool(corrects)}>", "bioheat", members)
+    symmetry = ",true" if axisymmetric else ""
+    return row_kernel(f"Bioheat<{dimensions},{cpp_bool(corrects)}{symmetry}>", "bioheat", members)
 
 
 def density_type(density: DensityKind, real: Real) -> tuple[str, Members]:
@@ -236,6 +237,7 @@ def default_kernels() -> Iterator[KernelSpec]:
     yield advance()
     for d in (1, 2, 3):
         yield from (bioheat(d, corrects) for corrects in (False, True))
+    yield from (bioheat(2, corrects, True) for corrects in (False, True))
     reals: tuple[Real, ...] = ("float32", "float64")
     yield from _every(reals, (1, 2, 3))
     finishes: tuple[Finish, ...] = ("relaxation", "start-relaxation")
@@ -249,6 +251,7 @@ def other_kernels() -> Iterator[KernelSpec]:
     """Yield representatives of kernels compiled on first use: of each family those that need the most registers."""
     yield advance()
     yield from (bioheat(3, corrects) for corrects in (False, True))
+    yield from (bioheat(2, corrects, True) for corrects in (False, True))
     yield from _every(("float32", "float64"), (3,))
     yield density(3, True, True, "relaxation", "float64")
     yield state_of_density(3, True, True, "relaxation", "float64")
