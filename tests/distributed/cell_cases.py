@@ -62,7 +62,7 @@ def gathered_cells(flow: Blood, kind: int) -> dict[str, npt.NDArray[Any]]:
 
 def without_velocity(state: State) -> State:
     """Return a state of cells that lacks their velocities."""
-    rows = {name: RowSet(each.keys, each.total, {"place": each.arrays["place"]}) for name, each in state.rows.items()}
+    rows = {name: RowSet(item.keys, item.total, {"place": item.arrays["place"]}) for name, item in state.rows.items()}
     return State(state.step, rows)
 
 
@@ -73,10 +73,10 @@ def assert_same(shared: Blood, alone: Blood) -> None:
         for name, values in gathered_cells(shared, kind).items():
             np.testing.assert_array_equal(values, expected[name], err_msg=name)
     np.testing.assert_array_equal(shared.measures(), alone.measures())
-    mine = shared.solver.owned
+    own_result = shared.solver.owned
     own = shared.solver.state()
     for name, values in site_arrays(alone.solver).items():  # of a layout that has no state but these
-        np.testing.assert_array_equal(own[name], values[mine], err_msg=name)
+        np.testing.assert_array_equal(own[name], values[own_result], err_msg=name)
 
 
 def compare(steps: int, *arguments: Any, **options: Any) -> tuple[Blood, Blood]:
@@ -84,12 +84,12 @@ def compare(steps: int, *arguments: Any, **options: Any) -> tuple[Blood, Blood]:
     shared = blood(*arguments, world=World.from_mpi(), **options)
     for name in ("layout", "partition", "transport"):
         options.pop(name, None)
-    alone = blood(*arguments, **options)
-    assert_same(shared, alone)
-    for each in (shared, alone):
-        each.advance(steps)
-    assert_same(shared, alone)
-    return shared, alone
+    single = blood(*arguments, **options)
+    assert_same(shared, single)
+    for item in (shared, single):
+        item.advance(steps)
+    assert_same(shared, single)
+    return shared, single
 
 
 def fetched(backend: Any) -> list[int]:

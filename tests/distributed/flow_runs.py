@@ -12,12 +12,12 @@ from seiche.io.checkpoint import read_checkpoint, write_checkpoint
 
 def assert_same(solver: Solver, reference: Solver) -> None:
     """Compare the rows that this rank owns with those of a run that one process did alone."""
-    state, mine = solver.state(), solver.owned
+    state, own = solver.state(), solver.owned
     for name, values in site_arrays(reference).items():
-        np.testing.assert_array_equal(state[name], values[mine], err_msg=name)
+        np.testing.assert_array_equal(state[name], values[own], err_msg=name)
     fields, expected = solver.fields(FIELDS), reference.fields(FIELDS)
     for name in FIELDS:
-        np.testing.assert_array_equal(fields[name], expected[name][mine], err_msg=name)
+        np.testing.assert_array_equal(fields[name], expected[name][own], err_msg=name)
     assert state.attributes == reference.state().attributes
 
 

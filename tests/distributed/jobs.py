@@ -59,9 +59,9 @@ class Job:
                     rank, process, written = connection.recv()
                     self.lines[connection] = rank, process, Path(written)
                 if self._process.poll() is not None or time.monotonic() > deadline:
-                    said = self.output()
+                    message = self.output()
                     self.end()
-                    raise JobError(f"{ranks} ranks did not start:\n{said}")
+                    raise JobError(f"{ranks} ranks did not start:\n{message}")
 
     def output(self) -> str:
         """Return what all ranks wrote since they got work, in their order, and the launcher."""
@@ -86,11 +86,11 @@ class Job:
                 waiting.discard(connection)
                 try:
                     status = connection.recv()
-                    said = f"status {status}"
+                    output = f"status {status}"
                 except (EOFError, OSError):
-                    status, said = -1, "gone"
+                    status, output = -1, "gone"
                 if status != 0:
-                    failed.append(f"rank {self.lines[connection][0]} of {ranks}: {said}")
+                    failed.append(f"rank {self.lines[connection][0]} of {ranks}: {output}")
                     deadline = min(deadline, time.monotonic() + GRACE)
         if failed or waiting:
             late = [f"rank {self.lines[connection][0]} of {ranks}: did not end in time" for connection in waiting]

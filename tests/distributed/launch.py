@@ -27,10 +27,10 @@ _CALL = "import runpy, sys; runpy.run_path(sys.argv[1])[sys.argv[2]](*sys.argv[3
 def mpiexec() -> str:
     """Return the launcher next to this Python, or one on the path; skip the test if there is none."""
     beside = Path(sys.executable).with_name("mpiexec")
-    found = str(beside) if beside.exists() else shutil.which("mpiexec")
-    if found is None:
+    result = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if result is None:
         pytest.skip("mpiexec is not installed")
-    return found
+    return result
 
 
 def environment() -> dict[str, str]:

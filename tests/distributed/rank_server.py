@@ -23,8 +23,8 @@ _RANK = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
 
 def run_node(folder: str, node: str, root: str) -> int:
     """Run one test, with `folder` for its temporary files, and return pytest's status."""
-    place = ["--rootdir", root, "--basetemp", folder, str(Path(root) / node)]
-    return int(pytest.main(["-p", "no:cacheprovider", *place]))
+    position = ["--rootdir", root, "--basetemp", folder, str(Path(root) / node)]
+    return int(pytest.main(["-p", "no:cacheprovider", *position]))
 
 
 def run_function(_folder: str, path: str, name: str, *arguments: str) -> int:

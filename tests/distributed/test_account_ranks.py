@@ -25,8 +25,8 @@ def summary_and_events(
     if world.rank == 0:
         case_file(folder, solver)
     world.barrier()
-    given = [*changes, "run.threads=1", "run.transport=host", f"output.trace={folder / 'trace.json'}"]
-    seiche.load(folder / f"{solver}.toml", overrides=given, output=folder / "out", world=world).run()
+    inputs = [*changes, "run.threads=1", "run.transport=host", f"output.trace={folder / 'trace.json'}"]
+    seiche.load(folder / f"{solver}.toml", overrides=inputs, output=folder / "out", world=world).run()
     if world.rank:
         return world, None, []
     summary = read_summary(folder / "out" / "summary.json")
@@ -46,13 +46,13 @@ def arrows(events: list[dict[str, Any]], step: int) -> list[tuple[int, int, int]
     """Return (sender, receiver, bytes) of the messages of a step, each of which arrives after it has left."""
     span = next(event for event in events if event["name"] == f"step {step}" and event["pid"] == 0)
     ends = {event["id"]: event for event in events if event["ph"] == "f"}
-    found = []
+    result = []
     for start in (event for event in events if event["ph"] == "s"):
         end = ends[start["id"]]
         assert end["ts"] > start["ts"]
         if abs(start["ts"] - span["ts"] - span["dur"] / 2) < span["dur"] / 2 + 1 and start["pid"] == 0:
-            found.append((start["pid"], end["pid"], start["args"]["bytes"]))
-    return found
+            result.append((start["pid"], end["pid"], start["args"]["bytes"]))
+    return result
 
 
 @pytest.mark.ranks(2)

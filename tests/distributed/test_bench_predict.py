@@ -53,13 +53,13 @@ def test_what_stages_took_is_kept_in_the_machine_file_and_predicts_other_cases(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (row,) = compare(tmp_path, ["waves"], keep=True)
-    kept = read_machine(tmp_path / "toy.json")
-    assert list(kept.stages) == ["host"]
-    assert stored_scales(kept, "waves", gpu=False) == row.scales
-    assert stored_scales(kept, "waves", gpu=True) is stored_scales(kept, "flow", gpu=False) is None
+    retained = read_machine(tmp_path / "toy.json")
+    assert list(retained.stages) == ["host"]
+    assert stored_scales(retained, "waves", gpu=False) == row.scales
+    assert stored_scales(retained, "waves", gpu=True) is stored_scales(retained, "flow", gpu=False) is None
     case = planned_case(case_file(tmp_path, "waves"), device="cpu")
-    plain = predict_case(case, kept.model_copy(update={"stages": {}}), [1, 2])
-    known = predict_case(case, kept, [1, 2])
+    plain = predict_case(case, retained.model_copy(update={"stages": {}}), [1, 2])
+    known = predict_case(case, retained, [1, 2])
     for without, with_scales in zip(plain.strong, known.strong, strict=True):
         for name, seconds in without.computing.items():
             factor = row.scales[base_name(name)].best if base_name(name) in row.scales else 1.0
@@ -78,13 +78,13 @@ def test_what_is_no_example_and_no_earlier_result_is_rejected(tmp_path: Path) ->
     path.write_text("{}")
     with pytest.raises(FormatError, match="expected 'seiche-bench-predict-1'"):
         compare(tmp_path, ["waves"], earlier=[path])
-    for rows, said in (
+    for rows, output in (
         (3, "'int' object is not iterable"),
         ([{"case": "waves"}], "'scales' is missing"),
         ([{"case": "waves", "scales": {"update": {"best": "x", "low": 1, "high": 1}}}], "1 validation error"),
     ):
         path.write_text(json.dumps({"schema": "seiche-bench-predict-1", "rows": rows}))
-        with pytest.raises(FormatError, match=f"rows: not as written by `seiche bench predict --json`: {said}"):
+        with pytest.raises(FormatError, match=f"rows: not as written by `seiche bench predict --json`: {output}"):
             compare(tmp_path, ["waves"], earlier=[path])
     path.write_text("no")
     assert main(["bench", "predict", "--from", str(path), "--device", "cpu"]) == 2

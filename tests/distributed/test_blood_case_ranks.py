@@ -31,9 +31,9 @@ def run_both(folder: Path, world: World) -> tuple[Simulation, Simulation]:
     """Return the case after its run on all ranks, and after one on each alone (collective)."""
     both = load(folder / "case.toml", output=folder / "both", world=world)
     both.run()
-    alone = load(folder / "case.toml", output=folder / f"alone{world.rank}", world=World.serial())
-    alone.run()
-    return both, alone
+    single = load(folder / "case.toml", output=folder / f"alone{world.rank}", world=World.serial())
+    single.run()
+    return both, single
 
 
 @pytest.mark.ranks(2)
@@ -47,17 +47,17 @@ def test_a_blood_case_is_bitwise_equal_on_two_ranks() -> None:
     tables["body_force"] = {"force": ["1e6 N/m^3", "0 N/m^3", "0 N/m^3"]}
     tables["output"] = {"cells": {"file": "cells.vtkhdf", "every": 3}, "checkpoint": {"every": 3}, "picture": "a.png"}
     folder = written(tables, world)
-    both, alone = run_both(folder, world)
-    assert both.blood is not None and alone.blood is not None
-    assert np.array_equal(both.blood.state()[0], alone.blood.state()[0])
+    both, single = run_both(folder, world)
+    assert both.blood is not None and single.blood is not None
+    assert np.array_equal(both.blood.state()[0], single.blood.state()[0])
     if world.rank == 0:
         first, second = (read_list(folder / name / "cells.vtkhdf") for name in ("both", "alone0"))
         assert [path.name for path, _ in first] == [path.name for path, _ in second]
         one, two = (read_surfaces(states[-1][0]) for states in (first, second))
         assert np.array_equal(one.vertices, two.vertices)
         assert (folder / "both" / "a.png").exists()
-        found = json.loads((folder / "both" / "summary.json").read_text())["details"]["cells"]
-        assert found["hematocrit"] == pytest.approx(0.15, rel=0.2)
+        result = json.loads((folder / "both" / "summary.json").read_text())["details"]["cells"]
+        assert result["hematocrit"] == pytest.approx(0.15, rel=0.2)
 
 
 @pytest.mark.ranks(2)
@@ -76,11 +76,11 @@ def test_an_open_vessel_is_bitwise_equal_on_two_ranks() -> None:
     tables |= {"packing": {"hematocrit": 0.1}, "reservoir": {"every": 16, "length": "6 um"}, "time": {"steps": 288}}
     tables["run"] = {"threads": 1}
     folder = written(tables, world)
-    both, alone = run_both(folder, world)
-    assert both.blood is not None and alone.blood is not None
-    assert sum(alone.blood.statistics.removed.values()) > 0
-    assert sum(alone.blood.statistics.entered.values()) > 0
-    one, two = both.blood.state(), alone.blood.state()
+    both, single = run_both(folder, world)
+    assert both.blood is not None and single.blood is not None
+    assert sum(single.blood.statistics.removed.values()) > 0
+    assert sum(single.blood.statistics.entered.values()) > 0
+    one, two = both.blood.state(), single.blood.state()
     assert one[1] == two[1]
     assert np.array_equal(one[0], two[0])
 
@@ -101,16 +101,16 @@ def test_ranks_share_by_measured_costs_from_the_start_or_a_checkpoint_with_bitwi
     even.run(steps=4)
     even.outputs.drain()
     world.barrier()
-    again = load(
+    second = load(
         case, output=folder / "again", world=world, overrides=measured, restart=folder / "even/checkpoint.seiche"
     )
-    assert again.solver.step == 4
+    assert second.solver.step == 4
     weighed = load(case, output=folder / "weighed", world=world, overrides=measured)
-    found = []
-    for each in (even, again, weighed):
-        each.run()
-        assert each.blood is not None
-        assert each.solver.step == 8
-        found.append(each.blood.state()[0])
-    assert np.array_equal(found[0], found[1])
-    assert np.array_equal(found[0], found[2])
+    result = []
+    for item in (even, second, weighed):
+        item.run()
+        assert item.blood is not None
+        assert item.solver.step == 8
+        result.append(item.blood.state()[0])
+    assert np.array_equal(result[0], result[1])
+    assert np.array_equal(result[0], result[2])

@@ -44,8 +44,8 @@ def owners(flow: Blood) -> npt.NDArray[np.int64]:
     """Return the owner of every cell of all ranks, by type and number."""
     assert isinstance(flow.boundary, SharedBoundary)
     table = flow.boundary.sharing.table
-    mine = table.owner == flow.solver.world.rank
-    rows = np.concatenate(flow.solver.world.allgather(table.rows()[mine]))
+    own = table.owner == flow.solver.world.rank
+    rows = np.concatenate(flow.solver.world.allgather(table.rows()[own]))
     return rows[np.lexsort((rows[:, 1], rows[:, 0])), 2]
 
 
@@ -73,15 +73,15 @@ def test_cells_travel_through_all_ranks_and_around_the_box():
     """In 240 steps of 0.2 sites: three quarters of the box, so that each leaves its rank and some pass the end."""
     long = shapes.box((64, 24, 24))
     fast = FlowModel(Newtonian(0.1), initial_velocity=(0.2, 0.0, 0.0), body_force=(0.0, 1e-4, 0.0))
-    world, kept = World.from_mpi(), []
-    shared, alone = blood(long, PLACES, fast, world=world, partition="slabs"), blood(long, PLACES, fast)
+    world, retained = World.from_mpi(), []
+    shared, single = blood(long, PLACES, fast, world=world, partition="slabs"), blood(long, PLACES, fast)
     for _ in range(6):
         shared.advance(40)
-        kept.append(owners(shared))
-    alone.advance(240)
-    assert_same(shared, alone)
-    assert all(len(np.unique(cell)) > 1 for cell in np.array(kept).T)
-    assert len(np.unique(kept)) == 3
+        retained.append(owners(shared))
+    single.advance(240)
+    assert_same(shared, single)
+    assert all(len(np.unique(cell)) > 1 for cell in np.array(retained).T)
+    assert len(np.unique(retained)) == 3
     assert shared.vertices()[:, :, 0].max() > 64.0
 
 
@@ -105,13 +105,13 @@ def test_cells_that_touch_each_other_and_a_wall_are_those_of_one_rank():
     reds = [[8.0, middle - 1, middle], [15.0, middle + 2, middle + 1], [38.0, middle, middle]]
     places = [reds, [[26.0, 4.5, middle]]]
     model = FlowModel(Newtonian(0.1), body_force=(1e-4, 0.0, 0.0))
-    shared, alone = compare(
+    shared, single = compare(
         60, TUBE, places, model, contact=in_contact, viscosity_contrast=3.0, mark_every=2, layout="list-aa"
     )
     relaxed = blood(TUBE, places, model, viscosity_contrast=3.0, mark_every=2)
     relaxed.advance(60)
-    assert np.abs(relaxed.vertices() - alone.vertices()).max() > 1e-6, "nothing touched"
-    assert shared.hematocrit() == alone.hematocrit()
+    assert np.abs(relaxed.vertices() - single.vertices()).max() > 1e-6, "nothing touched"
+    assert shared.hematocrit() == single.hematocrit()
 
 
 @pytest.mark.ranks(3)
@@ -123,12 +123,12 @@ def test_a_rank_may_have_no_cells_at_first_and_too_many_for_its_room_later():
     model = FlowModel(Newtonian(0.1), initial_velocity=(0.2, 0.0, 0.0))
     world = World.from_mpi()
     shared = blood(long, places, model, world=world, partition="slabs", types=(small,))
-    alone = blood(long, places, model, types=(small,))
+    single = blood(long, places, model, types=(small,))
     first = owners(shared)
     assert len(np.unique(first)) == 1
     shared.advance(200)
-    alone.advance(200)
-    assert_same(shared, alone)
+    single.advance(200)
+    assert_same(shared, single)
     assert len(set(owners(shared)) - set(first)) > 0
 
 
@@ -139,13 +139,13 @@ def test_a_cell_larger_than_a_rank_is_held_by_all():
     large = CellType("large", biconcave(162, radius=7.5), SOFT)
     world = World.from_mpi()
     model = FlowModel(Newtonian(0.1), initial_velocity=(0.08, -0.05, 0.02), body_force=(2e-4, 0.0, 0.0))
-    shared, alone = (blood(box, [[[11.0, 9.0, 9.0]]], model, world=w, types=(large,)) for w in (world, None))
-    for flow in (shared, alone):
-        place = flow.vertices()[0].T.copy()
-        place[2] += 3.0 * np.sin(place[0] / 3.0)
-        flow.boundary.place_all(Placement(place))
+    shared, single = (blood(box, [[[11.0, 9.0, 9.0]]], model, world=w, types=(large,)) for w in (world, None))
+    for flow in (shared, single):
+        position = flow.vertices()[0].T.copy()
+        position[2] += 3.0 * np.sin(position[0] / 3.0)
+        flow.boundary.place_all(Placement(position))
         flow.advance(40)
-    assert_same(shared, alone)
+    assert_same(shared, single)
     assert isinstance(shared.boundary, SharedBoundary)
     assert len(shared.boundary.sharing.table.kind) == 1
 
@@ -169,14 +169,14 @@ def restarted(folder: str) -> None:
     flow = blood(BOX, PLACES, world=world, scheme="adams-bashforth")
     flow.solver.set_state(site_state(flow.solver, {"populations": saved["populations"][flow.solver.owned]}, 12))
     rows = {
-        name: RowSet(mine, len(PLACES[kind]), {each: saved[f"{each}{kind}"][mine] for each in ("place", "velocity")})
-        for kind, (name, mine) in enumerate(flow.keys.items())
+        name: RowSet(own, len(PLACES[kind]), {item: saved[f"{item}{kind}"][own] for item in ("place", "velocity")})
+        for kind, (name, own) in enumerate(flow.keys.items())
     }
     flow.set_state(State(12, rows))
     flow.advance(9)
-    alone = blood(BOX, PLACES, scheme="adams-bashforth")
-    alone.advance(21)
-    assert_same(flow, alone)
+    single = blood(BOX, PLACES, scheme="adams-bashforth")
+    single.advance(21)
+    assert_same(flow, single)
 
 
 def test_a_restart_on_another_number_of_ranks_continues_with_bitwise_equal_results(tmp_path: Path) -> None:
@@ -188,19 +188,19 @@ def test_a_restart_on_another_number_of_ranks_continues_with_bitwise_equal_resul
 @pytest.mark.ranks(2)
 def test_other_cells_replace_those_that_were():
     """One of the cells has left; the flow and the others go on as on one rank."""
-    found = []
+    result = []
     for world in (World.from_mpi(), None):
         first = blood(BOX, PLACES, world=world)
         first.advance(6)
-        kept = [first.vertices(0)[1:], first.vertices(1)]
-        cells = Cells(first.solver.backend, first.cells.types, [each.mean(axis=1) for each in kept])
-        for kind, each in enumerate(kept):
-            cells.set_vertices(each, kind)
+        retained = [first.vertices(0)[1:], first.vertices(1)]
+        cells = Cells(first.solver.backend, first.cells.types, [item.mean(axis=1) for item in retained])
+        for kind, item in enumerate(retained):
+            cells.set_vertices(item, kind)
         second = Blood(first.solver, cells, before=first)
         second.advance(6)
-        found.append(second)
-    assert_same(*found)
-    assert len(found[0].measures()) == 4
+        result.append(second)
+    assert_same(*result)
+    assert len(result[0].measures()) == 4
 
 
 @pytest.mark.ranks(2)
@@ -222,8 +222,8 @@ def test_a_new_partition_by_measured_costs_continues_with_bitwise_equal_results(
     """
     long, world = shapes.box((80, 24, 24)), World.from_mpi()
     reds = [[x, y, z] for x in (6.0, 18.0) for y, z in ((6.0, 6.0), (18.0, 18.0))]
-    given: dict[str, Any] = {"viscosity_contrast": (3.0, 1.0), "contact": beside}
-    shared, alone = (blood(long, [reds, [[30.0, 5.0, 12.0]]], world=w, **given) for w in (world, None))
+    arguments: dict[str, Any] = {"viscosity_contrast": (3.0, 1.0), "contact": beside}
+    shared, single = (blood(long, [reds, [[30.0, 5.0, 12.0]]], world=w, **arguments) for w in (world, None))
     assert measure_blood_costs(shared, 16).vertex > 0.0
     costs = BloodCosts(SiteCosts(1.0, 0.0, 0.0), 50.0)
     weights = costs.weights(shared)
@@ -232,8 +232,8 @@ def test_a_new_partition_by_measured_costs_continues_with_bitwise_equal_results(
     sizes = world.allgather(len(moved.solver.owned))
     assert max(sizes) > 1.5 * min(sizes)
     moved.advance(20)
-    alone.advance(36)
-    assert_same(moved, alone)
+    single.advance(36)
+    assert_same(moved, single)
 
 
 @pytest.mark.ranks(3)
@@ -244,7 +244,7 @@ def test_messages_of_cells_are_seen_from_both_ends_and_efficiencies_fit_together
     solver.timers.every = 1
     begin = time.monotonic()
     flow.advance(12)
-    found = gather_movement(
+    result = gather_movement(
         solver.timers,
         solver.phases,
         world,
@@ -258,13 +258,13 @@ def test_messages_of_cells_are_seen_from_both_ends_and_efficiencies_fit_together
     assert {stage.messages.channel for stage in solver.stages if stage.messages} == channels
     assert all(not stage.useful for stage in solver.stages if stage.messages)
     assert next(stage for stage in solver.stages if stage.name == "membrane forces (shared)").useful
-    if found is not None:
-        taken, ideal = ideal_seconds([record.samples for record in found.ranks])
+    if result is not None:
+        taken, ideal = ideal_seconds([record.samples for record in result.ranks])
         assert 0 < ideal <= taken
-        values = found.efficiencies()
+        values = result.efficiencies()
         assert values["parallel"] == pytest.approx(values["load_balance"] * values["communication"])
         assert {"send positions", "receive vertex velocities", "join shared stream"} < set(
-            found.as_dict()["message_stages"]
+            result.as_dict()["message_stages"]
         )
 
 
@@ -274,8 +274,8 @@ def ranks_equal_the_cpu(transport: str) -> None:
     slow = FlowModel(Newtonian(0.1), initial_velocity=(0.02, 0.01, 0.0), body_force=(1e-5, 0.0, 0.0))
     long = shapes.box((80, 24, 24))
     cells: dict[str, Any] = {"contact": beside, "viscosity_contrast": 2.0, "mark_every": 8}
-    alone = blood(long, PLACES, slow, **cells)
-    alone.advance(201)
+    single = blood(long, PLACES, slow, **cells)
+    single.advance(201)
     for layout in ("tiles-8", "list-aa"):
         shared = blood(long, PLACES, slow, world=world, device="cuda", layout=layout, transport=transport, **cells)
         for steps in (100, 1, 100):
@@ -286,7 +286,7 @@ def ranks_equal_the_cpu(transport: str) -> None:
                 words = 4 * (1 + shared.boundary.sharing.territory.words) * shared.cells.count
                 assert max(sizes, default=0) <= max(12, words), sizes
             shared.state()
-        assert_same(shared, alone)
+        assert_same(shared, single)
         assert isinstance(shared.boundary, SharedBoundary)
         assert shared.boundary.sharing.messages.positions.transport_name == transport
         shared.solver.close()

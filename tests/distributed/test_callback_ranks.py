@@ -83,13 +83,13 @@ def test_a_steered_run_is_the_same_on_two_ranks_and_after_a_restart(kind: str, r
         sim.run()
         states.append(sim.case_run.state())
     (item,) = [name for name in states[0].rows if name in ("sites", "elements", "points")]
-    alone, together, continued = (rows_of(state, item) for state in states)
-    mine = states[1].rows[item].keys
+    single, together, continued = (rows_of(state, item) for state in states)
+    own = states[1].rows[item].keys
     assert np.array_equal(states[0].rows[item].keys, np.arange(states[0].rows[item].total))
     for name, values in together.items():
         np.testing.assert_array_equal(continued[name], values, err_msg=name)
-        scale = tolerance * np.abs(alone[name]).max()
-        np.testing.assert_allclose(values, alone[name][mine], rtol=0, atol=scale, err_msg=name)
+        scale = tolerance * np.abs(single[name]).max()
+        np.testing.assert_allclose(values, single[name][own], rtol=0, atol=scale, err_msg=name)
 
 
 @pytest.mark.ranks(2)

@@ -39,9 +39,9 @@ def write_lassen(world: World, folder: Path, **change: object) -> Path:
 def ring(world: World, count: int) -> HaloPlan:
     """Return the plan by which every rank gets the first `count` values of its neighbours."""
     peers = tuple(sorted({(world.rank + step) % world.size for step in (-1, 1)}))
-    mine = tuple(np.arange(count, dtype=np.uint32) for _ in peers)
-    theirs = tuple(np.arange(count, dtype=np.uint32) + (1 + k) * count for k in range(len(peers)))
-    return HaloPlan(peers, mine, theirs)
+    own = tuple(np.arange(count, dtype=np.uint32) for _ in peers)
+    reference = tuple(np.arange(count, dtype=np.uint32) + (1 + k) * count for k in range(len(peers)))
+    return HaloPlan(peers, own, reference)
 
 
 @pytest.mark.ranks(2, 3)
@@ -71,10 +71,10 @@ def test_a_chosen_transport_carries_the_values(
         exchange.trial()
     exchange.finish(array)
     exchange.close()
-    given = HaloExchange(backend, world, plan, "float64", "host")
-    given.prepare(array)
-    assert given.decisions == []
-    given.close()
+    inputs = HaloExchange(backend, world, plan, "float64", "host")
+    inputs.prepare(array)
+    assert inputs.decisions == []
+    inputs.close()
 
 
 @pytest.mark.ranks(2)
@@ -149,16 +149,16 @@ def test_a_strategy_that_drifts_is_chosen_again_and_the_arrays_stay(
     with Exchange(world, send, receive, strategy="auto") as exchange:
         assert exchange.decision.transport == "mpi"
         exchange()
-        kept = receive.tolist()
+        retained = receive.tolist()
         assert not exchange.reconsider()  # as fast as ever
         clock["Mpi"] = 1.0
         assert exchange.reconsider()
-        assert receive.tolist() == kept == [world.rank, 10.0 + world.rank]
-        assert [each.transport for each in exchange.decisions] == ["mpi", "three-step"]
+        assert receive.tolist() == retained == [world.rank, 10.0 + world.rank]
+        assert [item.transport for item in exchange.decisions] == ["mpi", "three-step"]
         assert exchange.decision.reason == "mpi took 1 us when it was chosen, 1e+06 us now"
         receive[:] = 0
         exchange()
-        assert receive.tolist() == kept
+        assert receive.tolist() == retained
     with Exchange(world, send, receive, strategy="mpi") as exchange:
         assert not exchange.reconsider()  # nobody chose it
         assert exchange.decisions == []

@@ -28,9 +28,9 @@ EVERY = [
 
 def can_attach(world: World) -> bool:
     """Return whether every rank may read another one's memory."""
-    mine, into = np.ones(8, np.uint8), np.zeros(8, np.uint8)
+    own, into = np.ones(8, np.uint8), np.zeros(8, np.uint8)
     single_copy.permit_access()
-    process, address = world.allgather((os.getpid(), int(mine.ctypes.data)))[(world.rank + 1) % world.size]
+    process, address = world.allgather((os.getpid(), int(own.ctypes.data)))[(world.rank + 1) % world.size]
     try:
         single_copy.read_memory(process, address, into)
     except OSError:
@@ -64,15 +64,15 @@ def exchange_and_compare(
     """Exchange twice with other values and compare with what each rank must have."""
     arrays = world.size // processes
     me, helper = divmod(world.rank, processes)
-    send = receive = mine = theirs = None
+    send = receive = own = reference = None
     if helper == 0:
-        mine, theirs = counts[me].tolist(), counts[:, me].tolist()
-        send, receive = (on_device(device, np.zeros(sum(c), dtype)) for c in (mine, theirs))
+        own, reference = counts[me].tolist(), counts[:, me].tolist()
+        send, receive = (on_device(device, np.zeros(sum(c), dtype)) for c in (own, reference))
     equal = bool((counts == counts[0, 0]).all())
-    given = (None, None) if equal else (mine, theirs)
-    for whole in (None, True, False):
+    inputs = (None, None) if equal else (own, reference)
+    for full in (None, True, False):
         with Exchange(
-            world, send, receive, *given, strategy=strategy, processes=processes, whole_messages=whole
+            world, send, receive, *inputs, strategy=strategy, processes=processes, whole_messages=full
         ) as exchange:
             for turn in range(2):
                 if send is not None:
@@ -82,8 +82,8 @@ def exchange_and_compare(
                 exchange()
                 if receive is not None:
                     expected = [sent_value(k, me, np.arange(counts[k, me])) for k in range(arrays)]
-                    found = receive if device == "cpu" else receive.get()
-                    assert found.tolist() == (np.concatenate(expected) + turn).tolist()
+                    result = receive if device == "cpu" else receive.get()
+                    assert result.tolist() == (np.concatenate(expected) + turn).tolist()
 
 
 @pytest.mark.ranks(1, 2, 3, 4)

@@ -25,8 +25,8 @@ from seiche.machine.collectives import Exchange
 def exchanged(world: World, strategy: str, processes: int = 1) -> tuple[str, list[float]]:
     """Return the way that an exchange of 10 * rank + k took, and what arrived."""
     arrays = world.size // processes
-    holds, mine = world.rank % processes == 0, world.rank // processes
-    send = 10.0 * mine + np.arange(arrays) if holds else None
+    holds, own = world.rank % processes == 0, world.rank // processes
+    send = 10.0 * own + np.arange(arrays) if holds else None
     receive = np.zeros(arrays) if holds else None
     with Exchange(world, send, receive, strategy=strategy, processes=processes) as exchange:  # type: ignore[arg-type]
         exchange()
@@ -68,8 +68,8 @@ def test_a_process_of_the_same_number_is_not_taken_for_the_rank(
     with caplog.at_level("INFO", "seiche.machine"):
         way, values = exchanged(world, "auto", processes=2)
     assert (way, values) == ("extra-message", [0.0] if world.rank == 0 else [])
-    said = [record.message for record in caplog.records if "duplicate-pointer is not available: " in record.message]
-    assert len(said) == (1 if world.rank == 0 else 0)
+    output = [record.message for record in caplog.records if "duplicate-pointer is not available: " in record.message]
+    assert len(output) == (1 if world.rank == 0 else 0)
 
 
 SCRIPT = """

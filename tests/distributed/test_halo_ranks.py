@@ -41,7 +41,7 @@ class Model:
         from seiche.halo import build_plan
 
         self.mine = self.keys[world.rank]
-        wanted, first = {}, len(self.mine)
+        expected, first = {}, len(self.mine)
         random = np.random.default_rng(world.rank)
         self.copy_slots = []
         total = sum(len(keys) for keys in self.wanted[world.rank])
@@ -49,10 +49,10 @@ class Model:
         for peer, keys in enumerate(self.wanted[world.rank]):
             slots, free = free[: len(keys)], free[len(keys) :]
             self.copy_slots.append(slots)
-            wanted[peer] = (keys, slots.astype(np.uint32))
+            expected[peer] = (keys, slots.astype(np.uint32))
         self.length = first + total
         locate = lambda keys: np.where(self.owner[keys] == world.rank, self.place[keys], -1)  # noqa: E731
-        return build_plan(world, wanted, locate)
+        return build_plan(world, expected, locate)
 
     def start_array(self, backend: Any, store: str) -> Any:
         array = np.full(self.length, -7.0, store)
@@ -166,8 +166,8 @@ def plans_that_do_not_belong_together() -> None:
         "rank 1 expects 8 B from rank 0, which sends 4 B; the halo plans are inconsistent"
     )
     # An error of one rank is raised on all, so that none waits forever.
-    wanted = {0: (np.array([3]), slots[:1])} if world.rank == 1 else {}
-    assert message(lambda: build_plan(world, wanted, lambda keys: np.full(len(keys), -1))) == (
+    expected = {0: (np.array([3]), slots[:1])} if world.rank == 1 else {}
+    assert message(lambda: build_plan(world, expected, lambda keys: np.full(len(keys), -1))) == (
         "rank 1 requests key 3 (1 of 1 keys) from rank 0, which does not own it"
     )
     here = HaloPlan((1 - world.rank,), (slots,), (slots + 4,))

@@ -65,8 +65,8 @@ def test_two_ranks_write_what_one_writes_in_one_run_segment_or_in_several(overla
     flags = [*write_problem(tmp_path), *RECORDS, "-s", "6", "--overlap", str(overlap)]
     assert main(flags, "kspaceFirstOrder-OMP", "cpu") == 0
     one = datasets_of(tmp_path)
-    said = run_ranks(2, command, "OMP", *flags)
-    shown = [line.split()[0] for line in said.splitlines() if ": warning: " not in line]
+    output = run_ranks(2, command, "OMP", *flags)
+    shown = [line.split()[0] for line in output.splitlines() if ": warning: " not in line]
     assert shown == ["50.0", "100.0"]
     two = datasets_of(tmp_path)
     assert largest_difference(two, one) < tolerance
@@ -100,8 +100,8 @@ def test_cuboids_of_a_sensor_may_lie_across_the_cut(tmp_path):
     ],
 )
 def test_errors_of_all_ranks_or_of_the_first_are_reported_once(flags, words, tmp_path):
-    said = run_ranks(2, command, "OMP", *write_problem(tmp_path), *flags, expect=1)
-    assert said.count("kspaceFirstOrder-OMP: ") == 1 and words in said and len(said.splitlines()) == 1
+    output = run_ranks(2, command, "OMP", *write_problem(tmp_path), *flags, expect=1)
+    assert output.count("kspaceFirstOrder-OMP: ") == 1 and words in output and len(output.splitlines()) == 1
 
 
 def test_several_gpus_start_ranks_that_report_once(tmp_path):

@@ -37,13 +37,13 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def lost() -> Any:
     """Return the signals that arrive while no run waits for them."""
-    found: list[int] = []
+    result: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
-        found.append(number)
+        result.append(number)
 
     before = signal.signal(signal.SIGTERM, note)
-    yield found
+    yield result
     signal.signal(signal.SIGTERM, before)
 
 
@@ -56,8 +56,8 @@ def test_a_restart_from_the_last_step_completes_the_files(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case, parts, life = runs.life_file(tmp_path, kind), tmp_path / "parts", runs.LIVES[kind]
-    with seiche.load(case, overrides=runs.changes_of(kind), output=tmp_path / "whole", world=SERIAL) as whole:
-        whole.run(visible=False)
+    with seiche.load(case, overrides=runs.changes_of(kind), output=tmp_path / "whole", world=SERIAL) as full:
+        full.run(visible=False)
 
     def fail(self: Simulation, stopped: str | None) -> None:
         raise KilledError
@@ -74,10 +74,10 @@ def test_a_restart_from_the_last_step_completes_the_files(
     assert f"seiche: done: step {life.steps} (" in capsys.readouterr().out
     summary = runs.summary_in(parts)
     assert summary["finished"] is True and summary["steps"] == 0
-    found, expected = runs.arrays_of(parts), runs.arrays_of(tmp_path / "whole")
-    assert found.keys() == expected.keys()
+    result, expected = runs.arrays_of(parts), runs.arrays_of(tmp_path / "whole")
+    assert result.keys() == expected.keys()
     for name in {"result.h5", "receivers.h5", "peak.h5", "plane.h5"} & expected.keys():
-        runs.assert_same_arrays(found[name], expected[name], name)
+        runs.assert_same_arrays(result[name], expected[name], name)
     runs.assert_same_checkpoint(checkpoint, tmp_path / "whole" / "checkpoint.seiche")
 
 
@@ -91,15 +91,15 @@ def test_a_restart_of_a_complete_run_says_so_and_changes_no_file(
         summary = simulation.run(visible=False).summary
         checkpoint = simulation.checkpoint()
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file() and path.name[0] != "."}
-    said = f"nothing to do: the run in {out} is complete at its last step, {steps}"
+    message = f"nothing to do: the run in {out} is complete at its last step, {steps}"
     command = ["run", str(case), "--output", str(out), "--set", *changes, "--restart", str(checkpoint)]
     for _ in range(2):
         capsys.readouterr()
         assert main(command) == 0
-        assert capsys.readouterr().out == f"seiche: {case}: {said}\n"
+        assert capsys.readouterr().out == f"seiche: {case}: {message}\n"
     with seiche.load(case, overrides=changes, output=out, restart=checkpoint, world=SERIAL) as simulation:
         outcome = simulation.run(visible=False)
-    assert outcome.step == steps and outcome.lines == (f"{case}: {said}",) and not outcome.files
+    assert outcome.step == steps and outcome.lines == (f"{case}: {message}",) and not outcome.files
     assert outcome.summary["steps"] == summary["steps"] == steps
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file() and path.name[0] != "."} == before
     (out / "summary.json").unlink()  # what is missing is written again
@@ -110,16 +110,16 @@ def test_a_restart_of_a_complete_run_says_so_and_changes_no_file(
 @pytest.mark.parametrize("kind", runs.KINDS)
 def test_a_run_that_was_stopped_continues_in_the_same_simulation(kind: str, tmp_path: Path) -> None:
     case, half = runs.life_file(tmp_path, kind), runs.LIVES[kind].steps // 2 + 3
-    with seiche.load(case, overrides=runs.changes_of(kind), output=tmp_path / "whole", world=SERIAL) as whole:
-        whole.run(visible=False)
+    with seiche.load(case, overrides=runs.changes_of(kind), output=tmp_path / "whole", world=SERIAL) as full:
+        full.run(visible=False)
     with seiche.load(case, overrides=runs.changes_of(kind), output=tmp_path / "parts", world=SERIAL) as parts:
         parts.every(lambda sim: sim.stop() if sim.step == half else None, steps=half)
         assert parts.run(visible=False).stopped == "a callback"
         assert parts.run(visible=False).stopped is None
-    found, expected = runs.arrays_of(tmp_path / "parts"), runs.arrays_of(tmp_path / "whole")
-    assert found.keys() == expected.keys()
+    result, expected = runs.arrays_of(tmp_path / "parts"), runs.arrays_of(tmp_path / "whole")
+    assert result.keys() == expected.keys()
     for name, arrays in expected.items():
-        runs.assert_same_arrays(found[name], arrays, name)
+        runs.assert_same_arrays(result[name], arrays, name)
 
 
 _KILLED = """
@@ -149,10 +149,10 @@ def test_snapshots_of_a_killed_run_are_kept_up_to_its_checkpoint(tmp_path: Path)
         assert simulation.step == 40
         files = {path.name for path in simulation.run(visible=False).files}
     assert {"plane.h5", "plane.png", "plane.from-40.h5", "plane.from-40.png"} <= files
-    found, expected = runs.arrays_of(parts), runs.arrays_of(tmp_path / "whole")["plane.h5"]
-    assert len(found["plane.h5"]["time"]) == 20
+    result, expected = runs.arrays_of(parts), runs.arrays_of(tmp_path / "whole")["plane.h5"]
+    assert len(result["plane.h5"]["time"]) == 20
     for name, values in expected.items():
-        both = np.concatenate([found["plane.h5"][name], found["plane.from-40.h5"][name]])
+        both = np.concatenate([result["plane.h5"][name], result["plane.from-40.h5"][name]])
         np.testing.assert_array_equal(both, values, err_msg=name)
     with seiche.load(case, replace=True, **options) as simulation:
         assert simulation.run(visible=False).stopped is None
@@ -176,10 +176,10 @@ def test_cells_continue_with_bitwise_equal_results_next_to_later_states_of_a_kil
     with seiche.load(case, overrides=changes, output=parts, world=SERIAL, restart=checkpoint) as simulation:
         assert simulation.step == 15
         simulation.run(visible=False)
-    found, expected = runs.arrays_of(parts), runs.arrays_of(tmp_path / "whole")
+    result, expected = runs.arrays_of(parts), runs.arrays_of(tmp_path / "whole")
     for step in (20, 40):
         name = f"cells.from-15.{step:09}.vtkhdf"
-        runs.assert_same_arrays(found[name], expected[f"cells.{step:09}.vtkhdf"], name)
+        runs.assert_same_arrays(result[name], expected[f"cells.{step:09}.vtkhdf"], name)
     runs.assert_same_checkpoint(checkpoint, tmp_path / "whole" / "checkpoint.seiche")
 
 
@@ -266,17 +266,17 @@ def test_the_command_that_continues_has_each_key_once(tmp_path: Path, capsys: py
     line = capsys.readouterr().out.strip().splitlines()[-1]
     stopped, _, command = line.partition("; continue with: ")
     assert "wall-clock limit of 1e-06 s, which includes the set-up, after only one step, at step 1 (" in stopped
-    given = shlex.split(command)
-    assert given[-4:] == ["--set", "time.steps=80", "--set", "run.wall_clock=1 us"] and given.count("--set") == 2
+    inputs = shlex.split(command)
+    assert inputs[-4:] == ["--set", "time.steps=80", "--set", "run.wall_clock=1 us"] and inputs.count("--set") == 2
 
 
 @pytest.mark.ranks(2)
 def test_the_command_that_continues_starts_as_many_ranks() -> None:
     world = World.from_mpi()
     folder = runs.shared_life_folder(world, "ultrasound")
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
         assert main(["run", str(folder / "case.toml"), "--set", "run.wall_clock=1 us"]) == 0
     if world.rank == 0:
-        command = shlex.split(said.getvalue().partition("; continue with: ")[2])
+        command = shlex.split(output.getvalue().partition("; continue with: ")[2])
         assert command[:5] == ["mpiexec", "-n", "2", "seiche", "run"]

@@ -42,8 +42,8 @@ def started(case: Path, kind: str, out: Path, ranks: int) -> tuple[subprocess.Po
     words += ["--restart", str(checkpoint)] if checkpoint.exists() else ["--replace"]
     before = lock.read_bytes() if lock.exists() else b""
     command = [*launcher, sys.executable, "-m", "seiche", *words]
-    with out.with_suffix(".txt").open("wb") as said:
-        run = subprocess.Popen(command, env=environment(), start_new_session=True, stdout=said, stderr=said)
+    with out.with_suffix(".txt").open("wb") as output:
+        run = subprocess.Popen(command, env=environment(), start_new_session=True, stdout=output, stderr=output)
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         with_lock = lock.read_bytes() if lock.exists() else b""
@@ -87,8 +87,8 @@ def check_series(name: str, found: dict[str, np.ndarray], whole: dict[str, dict[
     expected = whole[f"{stem}.{ending}"]
     if "VTKHDF/Steps/Values" not in found:  # waves: one row a time
         rows = np.searchsorted(expected["time"], found["time"])
-        for each in ("time", "velocity", "pressure"):
-            np.testing.assert_array_equal(found[each], expected[each][rows], err_msg=f"{name}: {each}")
+        for item in ("time", "velocity", "pressure"):
+            np.testing.assert_array_equal(found[item], expected[item][rows], err_msg=f"{name}: {item}")
         return
     times, all_times = found["VTKHDF/Steps/Values"], expected["VTKHDF/Steps/Values"]
     assert len(times) and (times > 0.0).all()
@@ -96,7 +96,7 @@ def check_series(name: str, found: dict[str, np.ndarray], whole: dict[str, dict[
     offsets = [key for key in expected if key.startswith("VTKHDF/Steps/CellDataOffsets/")]
     assert offsets
     for key in offsets:
-        values, others = (each[f"VTKHDF/CellData/{key.rpartition('/')[2]}"] for each in (found, expected))
+        values, others = (item[f"VTKHDF/CellData/{key.rpartition('/')[2]}"] for item in (found, expected))
         cells = len(others) // len(all_times)
         for at, time_of in enumerate(times):
             other = int(np.flatnonzero(all_times == time_of)[0])
@@ -118,8 +118,8 @@ def kills(tmp_path: Path, kind: str, number: int) -> None:
     More runs are started if these end before half of them are killed, as where the one that was timed was slow.
     """
     case, draw, life = runs.life_file(tmp_path, kind), random.Random(f"{kind} {number}"), runs.LIVES[kind]
-    whole, timed = tmp_path / "whole", tmp_path / "timed"
-    with seiche.load(case, overrides=runs.changes_of(kind), output=whole, world=World.serial()) as simulation:
+    full, timed = tmp_path / "whole", tmp_path / "timed"
+    with seiche.load(case, overrides=runs.changes_of(kind), output=full, world=World.serial()) as simulation:
         simulation.run(visible=False)
     run, _ = started(case, kind, timed, 1)
     begin = time.monotonic()
@@ -137,9 +137,9 @@ def kills(tmp_path: Path, kind: str, number: int) -> None:
         alive = run.poll() is None
         killed, duration = killed + alive, duration if alive else 0.7 * duration
         kill(run, writer)
-        check_files(out, whole, range(life.every, life.steps + 1, life.every))
+        check_files(out, full, range(life.every, life.steps + 1, life.every))
         if restarted or attempt + 1 >= number or step_in(out) == life.steps:
-            complete(case, kind, out, whole)
+            complete(case, kind, out, full)
             out = None
     assert killed >= number // 2
 
@@ -156,11 +156,11 @@ def complete(case: Path, kind: str, out: Path, whole: Path) -> None:
     with seiche.load(case, overrides=runs.changes_of(kind), output=out, world=World.serial(), **options) as simulation:
         simulation.run(visible=False)
     assert runs.summary_in(out)["finished"] is True
-    found, expected = runs.arrays_of(out), runs.arrays_of(whole)
+    result, expected = runs.arrays_of(out), runs.arrays_of(whole)
     for name in {"result.h5", "receivers.h5", "peak.h5"} & expected.keys():
-        runs.assert_same_arrays(found[name], expected[name], name)
+        runs.assert_same_arrays(result[name], expected[name], name)
     if kind == "waves":  # snapshots before and after each restart: none is lost
-        times = [arrays["time"] for name, arrays in found.items() if name.startswith("plane.")]
+        times = [arrays["time"] for name, arrays in result.items() if name.startswith("plane.")]
         np.testing.assert_array_equal(np.unique(np.concatenate(times)), expected["plane.h5"]["time"])
     runs.assert_same_checkpoint(checkpoint, whole / "checkpoint.seiche")
 

@@ -79,26 +79,26 @@ def test_a_stopped_run_says_how_to_continue_and_ends_with_bitwise_equal_results(
         options += ["--set", "run.wall_clock=1 ms"]
     options += [word for change in runs.changes_of(kind) for word in ("--set", change)]
     assert main(["run", str(case), *options]) == 0
-    said = capsys.readouterr().out
-    assert f"seiche: stopped by {'signal ' if how.startswith('SIG') else ''}{how}" in said
+    message = capsys.readouterr().out
+    assert f"seiche: stopped by {'signal ' if how.startswith('SIG') else ''}{how}" in message
     summary = runs.summary_in(tmp_path / "parts")
     assert summary["finished"] is False and how in summary["stopped"]
     step, _ = runs.checkpoint_of(tmp_path / "parts" / "checkpoint.seiche")
     assert step == summary["steps"] < runs.LIVES[kind].steps
-    command = shlex.split(said.partition("continue with: ")[2])
+    command = shlex.split(message.partition("continue with: ")[2])
     assert command[:2] == ["seiche", "run"] and main([*command[1:], "--set", "run.wall_clock=1 h"]) == 0
     assert runs.summary_in(tmp_path / "parts")["finished"] is True
-    with seiche.load(case, overrides=runs.changes_of(kind), output=tmp_path / "whole", world=World.serial()) as whole:
-        whole.run(visible=False)
+    with seiche.load(case, overrides=runs.changes_of(kind), output=tmp_path / "whole", world=World.serial()) as full:
+        full.run(visible=False)
     assert_same_files(tmp_path / "parts", tmp_path / "whole")
 
 
 def assert_same_files(found: Path, expected: Path) -> None:
     """Compare the last checkpoints and the files of the end of two runs, bit for bit."""
     runs.assert_same_checkpoint(found / "checkpoint.seiche", expected / "checkpoint.seiche")
-    mine, others = runs.arrays_of(found), runs.arrays_of(expected)
+    own, others = runs.arrays_of(found), runs.arrays_of(expected)
     for name in set(FINAL) & others.keys():
-        runs.assert_same_arrays(mine[name], others[name], name)
+        runs.assert_same_arrays(own[name], others[name], name)
 
 
 @pytest.mark.ranks(2)
@@ -107,7 +107,7 @@ def test_a_run_stopped_on_two_ranks_continues_on_two_and_on_one(kind: str) -> No
     """A signal to one rank stops all of them after the same step."""
     world = World.from_mpi()
     case, changes = shared_case(kind, world), runs.changes_of(kind)
-    parts, whole, alone = (case.parent / name for name in ("parts", "whole", "alone"))
+    parts, full, single = (case.parent / name for name in ("parts", "whole", "alone"))
     with seiche.load(case, overrides=changes, output=parts, world=world) as first:
         first.every(lambda _: os.kill(os.getpid(), signal.SIGTERM) if world.rank == 1 else None, steps=25)
         outcome = first.run(visible=False)
@@ -117,18 +117,18 @@ def test_a_run_stopped_on_two_ranks_continues_on_two_and_on_one(kind: str) -> No
     if world.rank == 0:
         Path(restart).write_bytes((parts / "checkpoint.seiche").read_bytes())
     world.barrier()
-    with seiche.load(case, overrides=changes, output=whole, world=world) as simulation:
+    with seiche.load(case, overrides=changes, output=full, world=world) as simulation:
         assert simulation.run(visible=False).summary["finished"] is True
     with seiche.load(case, overrides=changes, output=parts, restart=restart, replace=True, world=world) as second:
         second.run(visible=False)
     if world.rank == 0:
-        assert_same_files(parts, whole)
-        with seiche.load(case, overrides=changes, output=alone, restart=restart, world=World.serial()) as third:
+        assert_same_files(parts, full)
+        with seiche.load(case, overrides=changes, output=single, restart=restart, world=World.serial()) as third:
             third.run(visible=False)
         if kind in ("ultrasound", "time reversal"):
-            assert_close_results(alone, whole, error_of(third, world.size))
+            assert_close_results(single, full, error_of(third, world.size))
         else:
-            assert_same_files(alone, whole)
+            assert_same_files(single, full)
 
 
 def error_of(simulation: Simulation, ranks: int) -> float:
@@ -141,7 +141,7 @@ def error_of(simulation: Simulation, ranks: int) -> float:
 
 def assert_close_results(found: Path, expected: Path, error: float) -> None:
     """Compare results of ultrasound on different numbers of ranks."""
-    mine, others = runs.arrays_of(found)["result.h5"], runs.arrays_of(expected)["result.h5"]
-    assert mine.keys() == others.keys()
-    for name in {"p", "p_max_all", "image"} & mine.keys():
-        assert np.linalg.norm(mine[name] - others[name]) <= error * np.linalg.norm(others[name]), name
+    own, others = runs.arrays_of(found)["result.h5"], runs.arrays_of(expected)["result.h5"]
+    assert own.keys() == others.keys()
+    for name in {"p", "p_max_all", "image"} & own.keys():
+        assert np.linalg.norm(own[name] - others[name]) <= error * np.linalg.norm(others[name]), name

@@ -102,8 +102,10 @@ def test_a_second_sigint_ends_the_run_with_one_line(
 ) -> None:
     monkeypatch.setattr(Outputs, "take_scheduled", sending(Outputs.take_scheduled, "SIGINT", "SIGINT"))
     assert main(["run", str(runs.life_file(tmp_path, kind))]) == 130
-    said = "seiche: ended by a second SIGINT after step 1, without a checkpoint of this step; no checkpoint was written"
-    assert capsys.readouterr().err.splitlines()[-1] == said
+    output = (
+        "seiche: ended by a second SIGINT after step 1, without a checkpoint of this step; no checkpoint was written"
+    )
+    assert capsys.readouterr().err.splitlines()[-1] == output
     assert not (tmp_path / "out" / LOCK).exists()
 
 
@@ -115,9 +117,9 @@ def test_a_signal_during_the_set_up_ends_it_with_one_line_and_no_file(
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     monkeypatch.setattr("seiche.case.loading.check_inputs_preserved", sending(lambda *_: None, name))
     assert main(["run", str(runs.life_file(tmp_path, kind))]) == 128 + getattr(signal, name)
-    said = capsys.readouterr()
-    assert said.err == f"seiche: stopped by signal {name} before the first step; nothing was written\n"
-    assert said.out == "" and not (tmp_path / "out").exists()
+    output = capsys.readouterr()
+    assert output.err == f"seiche: stopped by signal {name} before the first step; nothing was written\n"
+    assert output.out == "" and not (tmp_path / "out").exists()
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
 
 

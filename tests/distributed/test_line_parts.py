@@ -46,23 +46,23 @@ def fields(problem: Problem, world: World, transforms: str, **options: Any) -> t
     points = np.arange(3, problem.points, 41)
     record = Request(points=points, quantities=("p", "p_max", "p_rms", "p_max_all"))
     decomposition = Decomposition("local", options.pop("overlap"), options.pop("split"))
-    given: dict[str, Any] = {"transforms": transforms, "threads": 1, "record": record, **options}
-    solver = UltrasoundSolver(problem, world=world, decomposition=decomposition, **given)
+    arguments: dict[str, Any] = {"transforms": transforms, "threads": 1, "record": record, **options}
+    solver = UltrasoundSolver(problem, world=world, decomposition=decomposition, **arguments)
     solver.advance(problem.steps)
     assert (solver.transforms == "lines") == (transforms == "lines")
-    found = {name: solver.field(name) for name in names(problem)} | {"series": solver.recorder.series("p")}
-    found |= {name: solver.recorder.aggregate(name) for name in solver.recorder.aggregates}
+    result = {name: solver.field(name) for name in names(problem)} | {"series": solver.recorder.series("p")}
+    result |= {name: solver.recorder.aggregate(name) for name in solver.recorder.aggregates}
     parts = solver.parts
     solver.close()
-    return found, parts
+    return result, parts
 
 
 def same_as_a_library(problem: Problem, world: World, precision: Real, **options: Any) -> None:
-    given = {"precision": precision, "overlap": 4, **options}
-    found, parts = fields(problem, world, "lines", **given)
-    wanted, _ = fields(problem, world, "library", **(given | {"overlap": min_overlap(parts) or 4}))
-    for name, values in wanted.items():
-        assert np.abs(found[name] - values).max() <= ROUND_OFF[precision] * np.abs(values).max(), name
+    arguments = {"precision": precision, "overlap": 4, **options}
+    result, parts = fields(problem, world, "lines", **arguments)
+    expected, _ = fields(problem, world, "library", **(arguments | {"overlap": min_overlap(parts) or 4}))
+    for name, values in expected.items():
+        assert np.abs(result[name] - values).max() <= ROUND_OFF[precision] * np.abs(values).max(), name
 
 
 @pytest.mark.ranks(1, 2, 3, 4)
@@ -91,14 +91,14 @@ def test_single_precision_and_a_part_with_one_point_more_at_its_end() -> None:
     """Nine own points and twice four are 17: the part has 18, and as many points of its neighbours as it needs."""
     world = World.from_mpi()
     problem = problem_of((9 * world.size, 21, 24), BonA=6.0)
-    found, parts = fields(problem, world, "lines", overlap=4, split=(world.size, 1, 1))
+    result, parts = fields(problem, world, "lines", overlap=4, split=(world.size, 1, 1))
     assert [part.shape for part in parts] == [(18, 21, 24)] * world.size
-    wanted, _ = fields(problem, world, "lines", overlap=4, split=(world.size, 1, 1), precision="float64")
-    assert np.abs(found["p"] - wanted["p"]).max() < 1e-5 * np.abs(wanted["p"]).max()
+    expected, _ = fields(problem, world, "lines", overlap=4, split=(world.size, 1, 1), precision="float64")
+    assert np.abs(result["p"] - expected["p"]).max() < 1e-5 * np.abs(expected["p"]).max()
     single = UltrasoundSolver(problem, threads=1)
     single.advance(problem.steps)
     # A short overlap and a pulse with short waves: the error is that of the overlap, not of round-off.
-    assert np.abs(found["p"] - single.field("p")).max() < 0.1 * np.abs(single.field("p")).max()
+    assert np.abs(result["p"] - single.field("p")).max() < 0.1 * np.abs(single.field("p")).max()
 
 
 @pytest.mark.ranks(2, 3)
@@ -140,10 +140,10 @@ def test_the_difference_from_one_rank_is_the_one_of_the_overlap() -> None:
     x = np.arange(64.0)[:, None] - 20 + np.zeros(27)
     packet = np.exp(-((x / 7.2) ** 2) / 2) * np.cos(2 * np.pi * x / 6)
     problem = problem_of((64, 27), initial_pressure=packet, steps=60, pml=(Pml(8, 2.0), Pml(0, 0.0)))
-    found, _ = fields(problem, world, "lines", overlap=8, precision="float64", split=(2, 1))
-    alone = UltrasoundSolver(problem, precision="float64", threads=1)
-    alone.advance(problem.steps)
-    error = np.linalg.norm(found["p"] - alone.field("p")) / np.linalg.norm(alone.field("p"))
+    result, _ = fields(problem, world, "lines", overlap=8, precision="float64", split=(2, 1))
+    single = UltrasoundSolver(problem, precision="float64", threads=1)
+    single.advance(problem.steps)
+    error = np.linalg.norm(result["p"] - single.field("p")) / np.linalg.norm(single.field("p"))
     assert 1e-6 < error < 1e-3
 
 
@@ -159,8 +159,8 @@ def test_lines_that_parts_cannot_have_are_reported_on_all_ranks() -> None:
     with pytest.raises(
         CaseError, match='transforms: "lines" does not support the global basis on several ranks; use "library"'
     ):
-        given: Any = {"world": world, "decomposition": Decomposition("global"), "transforms": "lines", "threads": 1}
-        UltrasoundSolver(problem_of((32, 27)), **given)
+        arguments: Any = {"world": world, "decomposition": Decomposition("global"), "transforms": "lines", "threads": 1}
+        UltrasoundSolver(problem_of((32, 27)), **arguments)
 
 
 @pytest.mark.parametrize(

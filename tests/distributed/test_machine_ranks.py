@@ -22,23 +22,23 @@ from seiche.machine.measure.survey import measure
 @pytest.mark.ranks(2)
 def test_ranks_of_one_host_measure_their_messages(ranks: int) -> None:
     world = World.from_mpi()
-    found = measure(world, seconds=1.0)
-    assert len(set(world.allgather(found.model_dump_json()))) == 1
-    assert parse_machine(json.dumps(found.model_dump(by_alias=True, mode="json")), "x") == found
-    host = found.messages("host")
+    result = measure(world, seconds=1.0)
+    assert len(set(world.allgather(result.model_dump_json()))) == 1
+    assert parse_machine(json.dumps(result.model_dump(by_alias=True, mode="json")), "x") == result
+    host = result.messages("host")
     assert host is not None
-    assert [path.path for path in found.paths] == ["host", "host_exchange"]
-    for path in found.paths:
+    assert [path.path for path in result.paths] == ["host", "host_exchange"]
+    for path in result.paths:
         assert path.sizes[:2] == ([1, 2] if path.path == "host" else [8, 16])
         assert all(0 < seconds < 10 for seconds in path.seconds)
         assert (path.gap is not None) == (path.duplex is not None) == (path.path == "host")
         assert len(path.spread) == len(path.sizes)
     with pytest.raises(CaseError, match="has no data for 'host' off-node"):
-        found.curve("host", "off-node")
-    assert found.absent["host off-node"] == "no ranks on two hosts"
-    assert found.probes["single_copy"].works is not None
-    assert found.absent["injection of host on-socket"] == "there is only one pair of ranks; several are needed"
-    assert found.hardware["ranks"] == ranks
+        result.curve("host", "off-node")
+    assert result.absent["host off-node"] == "no ranks on two hosts"
+    assert result.probes["single_copy"].works is not None
+    assert result.absent["injection of host on-socket"] == "there is only one pair of ranks; several are needed"
+    assert result.hardware["ranks"] == ranks
 
 
 @pytest.mark.ranks(3, 4)
@@ -65,16 +65,16 @@ def test_ranks_of_two_hosts_measure_the_network(ranks: int, monkeypatch: pytest.
     world = World.from_mpi()
     hosts = [RankPlacement("ab"[rank // 2], {0: (0, 1)}) for rank in range(ranks)]
     monkeypatch.setattr(measurement, "rank_placements", lambda backend, world: hosts)
-    found = measurement.measure(world, seconds=1.0)
-    assert {path.locality for path in found.paths} == {"on-socket", "off-node"}
-    assert found.hardware["hosts"] == 2
-    (limit,) = [each for each in found.injection if each.locality == "off-node"] or [None]
-    messages = found.messages("host")
+    result = measurement.measure(world, seconds=1.0)
+    assert {path.locality for path in result.paths} == {"on-socket", "off-node"}
+    assert result.hardware["hosts"] == 2
+    (limit,) = [item for item in result.injection if item.locality == "off-node"] or [None]
+    messages = result.messages("host")
     assert messages is not None
     if limit is None:
-        assert "injection of host off-node" in found.absent
+        assert "injection of host off-node" in result.absent
     else:
         assert messages.node_rate == limit.rate
         assert limit.senders == 2
-    assert found.absent["injection of host on-socket"] == "there is only one pair of ranks; several are needed"
+    assert result.absent["injection of host on-socket"] == "there is only one pair of ranks; several are needed"
     assert messages.seconds({"on-socket": 1, "off-node": 2}, 1024, senders=2) > 0

@@ -29,7 +29,7 @@ def test_ranks_tell_of_messages_and_time_that_fit_together():
     solver.start(40)
     solver.finish()
     elapsed = time.monotonic() - begin
-    found = gather_movement(
+    result = gather_movement(
         solver.timers,
         solver.phases,
         world,
@@ -41,26 +41,26 @@ def test_ranks_tell_of_messages_and_time_that_fit_together():
     )
     received = world.gather([m.received for phase in solver.phases for s in phase if (m := s.messages)])
     solver.close()
-    assert (found is None) == (world.rank != 0)
-    if found is None or received is None:
+    assert (result is None) == (world.rank != 0)
+    if result is None or received is None:
         return
-    assert sum(record.sites for record in found.ranks) == len(sites)
+    assert sum(record.sites for record in result.ranks) == len(sites)
     arriving = {}
     for rank, parts in enumerate(received):
         for peer, size in (pair for part in parts for pair in part):
             arriving[peer, rank] = arriving.get((peer, rank), 0) + size / 2
-    assert {(r, p): size for r, record in enumerate(found.ranks) for p, _, size in record.sent} == arriving
+    assert {(r, p): size for r, record in enumerate(result.ranks) for p, _, size in record.sent} == arriving
     assert bool(arriving) == (world.size > 1)
-    taken, ideal = ideal_seconds([record.samples for record in found.ranks])
+    taken, ideal = ideal_seconds([record.samples for record in result.ranks])
     assert 0 < ideal <= taken
-    values = found.efficiencies()
+    values = result.efficiencies()
     assert values["elements"] == world.size
     assert values["parallel"] == pytest.approx(values["load_balance"] * values["communication"])
     assert values["communication"] == pytest.approx(values["serialisation"] * values["transfer"])
     for name in ("load_balance", "serialisation", "transfer", "device", "orchestration"):
         assert 0 < values[name] <= 1
     assert values["device"] == 1.0 or world.size > 1
-    table = found.as_dict()
+    table = result.as_dict()
     assert len(table["useful_s"]) == len(table["memory_B"]) == world.size
     assert min(table["memory_B"]) > 10e6
     assert ("receive halo" in table["message_stages"]) == (world.size > 1)
@@ -70,7 +70,7 @@ def test_a_run_without_a_timed_step_has_no_efficiency():
     sites = tilted_tube()
     solver = Solver(sites, iolet_model(WATER), threads=1)
     solver.advance(1)
-    found = gather_movement(
+    result = gather_movement(
         solver.timers,
         solver.phases,
         World.serial(),
@@ -80,9 +80,9 @@ def test_a_run_without_a_timed_step_has_no_efficiency():
         transport="none",
         sites=len(sites),
     )
-    assert found is not None
-    assert found.efficiencies() == {}
-    assert found.host() is not None
+    assert result is not None
+    assert result.efficiencies() == {}
+    assert result.host() is not None
 
 
 @pytest.mark.ranks(2)

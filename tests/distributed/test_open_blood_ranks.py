@@ -24,7 +24,7 @@ def test_cells_that_come_and_go_are_those_of_one_rank(device: str) -> None:
     both = load(folder / "case.toml", output=folder / "both", world=world)
     both.run()
     assert both.blood is not None
-    mine, note = both.blood.state()
+    own, note = both.blood.state()
     populations = np.zeros((len(both.solver.sites), 19))
     populations[both.solver.owned] = both.solver.state()["populations"]
     populations = world.allreduce_sum(populations)
@@ -32,10 +32,10 @@ def test_cells_that_come_and_go_are_those_of_one_rank(device: str) -> None:
     assert sum(watch.entered.values()) > 0
     assert sum(watch.removed.values()) > 0
     if world.rank == 0:
-        alone = load(folder / "case.toml", output=folder / "alone", world=World.serial())
-        alone.run()
-        assert alone.blood is not None
-        expected, other = alone.blood.state()
+        single = load(folder / "case.toml", output=folder / "alone", world=World.serial())
+        single.run()
+        assert single.blood is not None
+        expected, other = single.blood.state()
         assert note == other
-        assert np.array_equal(mine, expected)
-        assert np.array_equal(populations, alone.solver.state()["populations"])
+        assert np.array_equal(own, expected)
+        assert np.array_equal(populations, single.solver.state()["populations"])

@@ -256,8 +256,8 @@ def write_extraction(path: str) -> None:
     owned = _owned(world.size - 1, world.rank) if world.size > 1 else np.arange(N_SITES)
     owned = owned if world.rank < max(1, world.size - 1) else owned[:0]
     fields = [ExtractionField("u", 3), ExtractionField("rank", 1, 2), ExtractionField("site", 1, 1, (0.5,))]
-    place = {"spacing": 0.5, "origin": (1.0, 2.0, 3.0), "coords": _coords()[owned]}
-    with ExtractionSeries(path, world, **place, fields=fields) as series:
+    position = {"spacing": 0.5, "origin": (1.0, 2.0, 3.0), "coords": _coords()[owned]}
+    with ExtractionSeries(path, world, **position, fields=fields) as series:
         for step in (10, 20):
             values = {"u": _coords()[owned] * step, "rank": np.full(len(owned), world.rank), "site": owned}
             series.write(step, values)

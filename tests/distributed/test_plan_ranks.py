@@ -27,15 +27,15 @@ def test_stages_and_messages_of_a_plan_are_those_of_the_run(name: str) -> None:
         run: Any = seiche.load(path, output=folder, world=world)
         plan = planned_case(path).plan(world.size)
     solver = run.solver
-    mine = [(stage.name, stage.useful, stage) for stages in solver.phases for stage in stages]
+    own = [(stage.name, stage.useful, stage) for stages in solver.phases for stage in stages]
     planned = [stage for _, stages in plan.ranks[world.rank].steps for stage in stages]
-    assert [stage.name for stage in planned] == [row[0] for row in mine]
-    for found, (_, useful, stage) in zip(planned, mine, strict=True):
-        assert found.useful == useful
+    assert [stage.name for stage in planned] == [row[0] for row in own]
+    for result, (_, useful, stage) in zip(planned, own, strict=True):
+        assert result.useful == useful
         if useful and stage.bytes:
-            assert found.bytes == stage.bytes
+            assert result.bytes == stage.bytes
         if stage.messages is not None and stage.messages.sent:
-            sent = tuple((peer, out) for each in found.exchanges for peer, out, _ in each)
+            sent = tuple((peer, out) for item in result.exchanges for peer, out, _ in item)
             assert sent == stage.messages.sent
     assert plan.ranks[world.rank].items == len(solver.owned)
     assert plan.ranks[world.rank].memory > solver.populations.memory()
@@ -64,21 +64,21 @@ def test_elements_and_messages_of_planned_waves_are_those_of_the_run() -> None:
         path = case_file(Path(folder), "waves")
         run: Any = seiche.load(path, output=folder, world=world)
         plan = planned_case(path).plan(world.size)
-    mine = plan.ranks[world.rank]
-    assert mine.items == run.setup.mesh.count
+    own = plan.ranks[world.rank]
+    assert own.items == run.setup.mesh.count
     stages = [stage for kind in run.solver.phases for stage in kind]
-    planned = [stage for _, kind in mine.steps for stage in kind]
-    for found, stage in zip(planned, stages, strict=True):
-        assert found.name == stage.name
+    planned = [stage for _, kind in own.steps for stage in kind]
+    for result, stage in zip(planned, stages, strict=True):
+        assert result.name == stage.name
         if stage.bytes and stage.messages is None:
-            assert found.bytes == stage.bytes
+            assert result.bytes == stage.bytes
     exchange = run.solver.ghosts.exchanges[0]
     expected = tuple(
         (peer, out, into)
         for (peer, out), (_, into) in zip(exchange.sent("x").sent, exchange.received("x").received, strict=True)
     )
-    for _, stages in mine.steps:
-        assert [each for stage in stages for each in stage.exchanges] == 5 * [expected]
+    for _, stages in own.steps:
+        assert [item for stage in stages for item in stage.exchanges] == 5 * [expected]
 
 
 def _moved(plan: RunPlan, name: str) -> list[int]:

@@ -36,8 +36,8 @@ def test_a_cell_that_outruns_the_ranks_that_hold_it_is_reported():
     boundary = flow.boundary
     assert isinstance(boundary, SharedBoundary)
     flow.advance(10)
-    backend, place = flow.solver.backend, flow.cells.positions
-    backend.assign(place, backend.download(place) + 24.0)  # as if they had moved since the last check
+    backend, position = flow.solver.backend, flow.cells.positions
+    backend.assign(position, backend.download(position) + 24.0)  # as if they had moved since the last check
     with pytest.raises(
         UnstableError, match=r"a cell moved too far in \d+ steps \(step 10, velocity .* sites per step\)"
     ):
@@ -57,7 +57,7 @@ def test_between_checks_nothing_but_messages_comes_to_the_host_and_a_check_is_a_
     assert isinstance(boundary, SharedBoundary)
     flow.advance(40)
     messages = boundary.sharing.messages
-    sent = [each.bytes for each in (flow.solver.halo, boundary.fluid, messages.velocities, messages.positions)]
+    sent = [item.bytes for item in (flow.solver.halo, boundary.fluid, messages.velocities, messages.positions)]
     sizes = fetched(flow.solver.backend)
     flow.solver.start(32)
     flow.solver.finish()

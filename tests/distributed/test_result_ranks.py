@@ -43,10 +43,10 @@ def test_every_rank_has_the_result_of_one_rank(kind: str, grid: bool) -> None:
     if world.rank == 0:
         case_file(folder, kind)
     world.barrier()
-    found, alone = result_of(kind, folder, world, grid), result_of(kind, folder, World.serial(), grid)
-    assert set(found) == set(alone) and set(found.coordinates) == set(alone.coordinates)
-    for name, item in {**alone, **alone.coordinates}.items():
-        other = found[name] if name in found else found.coordinates[name]
+    result, single = result_of(kind, folder, world, grid), result_of(kind, folder, World.serial(), grid)
+    assert set(result) == set(single) and set(result.coordinates) == set(single.coordinates)
+    for name, item in {**single, **single.coordinates}.items():
+        other = result[name] if name in result else result.coordinates[name]
         assert (other.dims, other.unit) == (item.dims, item.unit), name
         if item.values.dtype.kind == "U":
             assert list(other.values) == list(item.values)

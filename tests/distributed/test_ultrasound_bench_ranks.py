@@ -29,11 +29,11 @@ def test_each_way_to_share_is_timed_and_its_redundant_work_is_counted(tmp_path: 
     output = run_ranks(2, measured, str(target), "--overlap", "8", "--overlap", "0", timeout=200.0)
     stored = json.loads(target.read_text())
     assert stored["benchmark"] == "ultrasound-ranks"
-    local, whole = (UltrasoundRanksRow(**row) for row in stored["rows"])
+    local, full = (UltrasoundRanksRow(**row) for row in stored["rows"])
     assert (local.basis, local.ranks, local.overlap, local.width) == ("local", 2, 8, 8)
     assert local.redundant_work == pytest.approx((32 + 2 * 8) / 32)
-    assert (whole.basis, whole.overlap, whole.width, whole.redundant_work) == ("global", 0, 0, 1.0)
-    for row in (local, whole):
+    assert (full.basis, full.overlap, full.width, full.redundant_work) == ("global", 0, 0, 1.0)
+    for row in (local, full):
         assert row.milliseconds_one_rank == local.milliseconds_one_rank > 0.0
         assert row.efficiency_after_redundant_work == pytest.approx(
             row.redundant_work * row.milliseconds_one_rank / row.milliseconds

@@ -57,8 +57,8 @@ def differences(found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> 
 
 
 def compare(objects: Any, world: World, **options: Any) -> dict[str, float]:
-    found = simulate(*objects, world=world, decomposition=Decomposition(**options), **OPTIONS)
-    return differences(found, simulate(*objects, **OPTIONS))
+    result = simulate(*objects, world=world, decomposition=Decomposition(**options), **OPTIONS)
+    return differences(result, simulate(*objects, **OPTIONS))
 
 
 @pytest.mark.ranks(1, 2, 4)
@@ -137,10 +137,16 @@ def test_what_does_not_go_with_several_ranks_gives_a_one_line_error() -> None:
         ({"basis": "spectral"}, "basis: 'spectral' is not auto, local or global"),
     ]
     for change, words in cases:
-        given = {"sensor": sensor, "overlap": 8, **change}
+        arguments = {"sensor": sensor, "overlap": 8, **change}
         with pytest.raises(CaseError) as caught:
             simulate(
-                grid, medium, source, given.pop("sensor"), world=world, decomposition=Decomposition(**given), **OPTIONS
+                grid,
+                medium,
+                source,
+                arguments.pop("sensor"),
+                world=world,
+                decomposition=Decomposition(**arguments),
+                **OPTIONS,
             )
         assert str(caught.value).startswith(words)
     problem = problem_of(grid, medium, source, Layers.of(grid, 10, 2.0, True))
@@ -183,14 +189,14 @@ def test_a_case_runs_on_ranks_and_one_of_them_writes(tmp_path: Path) -> None:
     world = World.from_mpi()
     path = shared_case(tmp_path, CASE, world)
     folder = path.parent
-    found = load(path, overrides=["run.overlap=16"], world=world).run(visible=False)
-    wanted = load(path, output=folder / f"alone-{world.rank}", world=World.serial()).run(visible=False)
-    assert max(differences(found.arrays, wanted.arrays).values()) < 2e-3  # the arc ends at the cut
+    result = load(path, overrides=["run.overlap=16"], world=world).run(visible=False)
+    expected = load(path, output=folder / f"alone-{world.rank}", world=World.serial()).run(visible=False)
+    assert max(differences(result.arrays, expected.arrays).values()) < 2e-3  # the arc ends at the cut
     world.barrier()
     assert (folder / "out" / "result.h5").exists()
-    assert found.summary["details"]["basis"] == "basis local"  # without a machine file
-    whole = load(path, overrides=["run.basis=global"], output=folder / "whole", world=world).run(visible=False)
-    assert max(differences(whole.arrays, wanted.arrays).values()) < 1e-6
+    assert result.summary["details"]["basis"] == "basis local"  # without a machine file
+    full = load(path, overrides=["run.basis=global"], output=folder / "whole", world=world).run(visible=False)
+    assert max(differences(full.arrays, expected.arrays).values()) < 1e-6
 
 
 @pytest.mark.ranks(2)
@@ -199,10 +205,12 @@ def test_an_image_is_reconstructed_on_ranks(tmp_path: Path) -> None:
     ring = '[record]\nring = { center = ["0 mm", "0 mm"], radius = "10 mm" }\n'
     path = shared_case(tmp_path, CASE.partition("[record]")[0] + ring + "[image]\n", world)
     folder = path.parent
-    found = load(path, overrides=["run.basis=global"], world=world).run(visible=False).arrays["image"]
-    wanted = load(path, output=folder / f"alone-{world.rank}", world=World.serial()).run(visible=False).arrays["image"]
-    assert wanted.max() > 0
-    assert np.abs(found - wanted).max() < 1e-6 * wanted.max()
+    result = load(path, overrides=["run.basis=global"], world=world).run(visible=False).arrays["image"]
+    expected = (
+        load(path, output=folder / f"alone-{world.rank}", world=World.serial()).run(visible=False).arrays["image"]
+    )
+    assert expected.max() > 0
+    assert np.abs(result - expected).max() < 1e-6 * expected.max()
 
 
 @pytest.mark.ranks(1, 2, 3, 4)
@@ -210,9 +218,9 @@ def test_transforms_of_the_whole_grid_give_what_one_rank_gives() -> None:
     """Odd and even sizes, slabs of different heights, all physics."""
     world, losses = World.from_mpi(), {"alpha_coeff": 0.5, "alpha_power": 1.5, "BonA": 6.0}
     for objects in (packet((45, 38), 12), packet((24, 21, 23), 6), packet((26, 24, 22), 6, **losses)):
-        wanted = simulate(*objects, **OPTIONS)
-        found = simulate(*objects, world=world, decomposition=Decomposition("global"), **OPTIONS)
-        assert max(differences(found, wanted).values()) < 1e-12
+        expected = simulate(*objects, **OPTIONS)
+        result = simulate(*objects, world=world, decomposition=Decomposition("global"), **OPTIONS)
+        assert max(differences(result, expected).values()) < 1e-12
         single = {**OPTIONS, "precision": "float32"}
         near = simulate(*objects, world=world, decomposition=Decomposition("global"), **single)
         assert max(differences(near, simulate(*objects, **single)).values()) < 1e-6
@@ -224,11 +232,11 @@ def test_schemes_along_one_axis_give_in_two_layouts_what_one_rank_gives(scheme: 
     """Odd and even sizes, columns of different widths, everything else that a step sends: sums and rates."""
     world, losses = World.from_mpi(), {"alpha_coeff": 0.5, "alpha_power": 2.0, "BonA": 6.0}
     for objects in (packet((45, 38), 10), packet((24, 21, 23), 5), packet((26, 24, 22), 5, **losses)):
-        given, sensor = objects[:3], Sensor(objects[3].mask, record=("p", "p_rms", "p_final"), frequencies=(1e6,))
+        inputs, sensor = objects[:3], Sensor(objects[3].mask, record=("p", "p_rms", "p_final"), frequencies=(1e6,))
         for options, bound in ((OPTIONS, 1e-12), ({**OPTIONS, "precision": "float32"}, 1e-6)):
-            wanted = simulate(*given, sensor, scheme=scheme, **options)
-            found = simulate(*given, sensor, world=world, scheme=scheme, **options)
-            assert max(differences(found, wanted).values()) < bound
+            expected = simulate(*inputs, sensor, scheme=scheme, **options)
+            result = simulate(*inputs, sensor, world=world, scheme=scheme, **options)
+            assert max(differences(result, expected).values()) < bound
 
 
 @pytest.mark.ranks(2)
@@ -240,9 +248,9 @@ def test_losses_of_a_whole_slab_go_with_two_layouts(scheme: str, loss: str) -> N
         medium["alpha_mode"] = "relaxation"
     *objects, sensor = packet((24, 21, 23), 6, **medium)
     sensor = Sensor(sensor.mask, record=("p", "p_final"))
-    wanted = simulate(*objects, sensor, scheme=scheme, **OPTIONS)
-    found = simulate(*objects, sensor, world=World.from_mpi(), scheme=scheme, **OPTIONS)
-    assert max(differences(found, wanted).values()) < 1e-12
+    expected = simulate(*objects, sensor, scheme=scheme, **OPTIONS)
+    result = simulate(*objects, sensor, world=World.from_mpi(), scheme=scheme, **OPTIONS)
+    assert max(differences(result, expected).values()) < 1e-12
 
 
 @pytest.mark.ranks(3)
@@ -255,13 +263,13 @@ def test_sources_of_every_kind_act_in_two_layouts(scheme: str) -> None:
     mask = np.zeros(grid.shape, bool)
     mask[8:15, 20] = True
     tone = np.sin(2 * np.pi * 2.5e6 * np.arange(16) * grid.dt)
-    each = tone * np.linspace(0.5, 1.0, int(mask.sum()))[:, None]
+    item = tone * np.linspace(0.5, 1.0, int(mask.sum()))[:, None]
     for mode in ("dirichlet", "additive", "additive-no-correction"):
-        for acts in ({"p_mask": mask, "p": 1e5 * each}, {"u_mask": mask, "ux": each}, {"u_mask": mask, "uy": tone}):
+        for acts in ({"p_mask": mask, "p": 1e5 * item}, {"u_mask": mask, "ux": item}, {"u_mask": mask, "uy": tone}):
             source = Source(**acts, p_mode=mode, u_mode=mode)  # type: ignore[arg-type]
-            wanted = simulate(grid, medium, source, sensor, scheme=scheme, **OPTIONS)
-            found = simulate(grid, medium, source, sensor, world=world, scheme=scheme, **OPTIONS)
-            assert max(differences(found, wanted).values()) < 1e-12
+            expected = simulate(grid, medium, source, sensor, scheme=scheme, **OPTIONS)
+            result = simulate(grid, medium, source, sensor, world=world, scheme=scheme, **OPTIONS)
+            assert max(differences(result, expected).values()) < 1e-12
 
 
 @pytest.mark.ranks(2)
@@ -271,19 +279,19 @@ def test_fields_of_two_layouts_are_read_and_set_as_those_of_one_rank() -> None:
     grid, medium, source, _ = packet((36, 30), 20, alpha_coeff=0.5, alpha_power=2.0, BonA=6.0)
     problem = problem_of(grid, medium, source, Layers.of(grid, 8, 2.0, True))
     options: dict[str, Any] = {"precision": "float64", "threads": 1, "scheme": "local4"}
-    alone, shared = UltrasoundSolver(problem, **options), UltrasoundSolver(problem, world=world, **options)
-    alone.advance(10)
+    single, shared = UltrasoundSolver(problem, **options), UltrasoundSolver(problem, world=world, **options)
+    single.advance(10)
     shared.advance(10)
-    fields = {name: alone.field(name) for name in ("p", "ux", "uy", "rhox", "rhoy")}
-    for name, wanted in fields.items():
-        assert np.abs(shared.field(name) - wanted).max() < 1e-12 * np.abs(wanted).max()
+    fields = {name: single.field(name) for name in ("p", "ux", "uy", "rhox", "rhoy")}
+    for name, expected in fields.items():
+        assert np.abs(shared.field(name) - expected).max() < 1e-12 * np.abs(expected).max()
     resumed = UltrasoundSolver(problem, world=world, **options)
     own = resumed.keys["points"]
     rows = RowSet(own, problem.points, {name: values.reshape(-1)[own] for name, values in fields.items()})
     resumed.set_state(State(10, {"points": rows}))
-    for one in (alone, resumed):
+    for one in (single, resumed):
         one.advance(8)
-    assert np.abs(resumed.field("p") - alone.field("p")).max() < 1e-12 * np.abs(alone.field("p")).max()
+    assert np.abs(resumed.field("p") - single.field("p")).max() < 1e-12 * np.abs(single.field("p")).max()
     for solver in (shared, resumed):
         solver.close()
 
@@ -297,8 +305,8 @@ def test_what_two_layouts_send_is_what_is_reported() -> None:
     for scheme, fields in (("separable", 3), ("local4", 4)):
         solver = UltrasoundSolver(problem, world=world, scheme=scheme, threads=1)
         solver.advance(2)
-        told = [one.messages for one in solver.stages if one.messages is not None]
-        sent = sum(size for one in told for _, size in one.sent)
+        message = [one.messages for one in solver.stages if one.messages is not None]
+        sent = sum(size for one in message for _, size in one.sent)
         assert sent == fields * 4 * problem.points // world.size * (world.size - 1) // world.size
         solver.close()
 
@@ -347,11 +355,11 @@ def test_parts_cover_the_grid_once_and_the_split_is_the_one_of_least_work():
 
 
 def test_bell_is_one_on_own_points_and_falls_to_zero():
-    found = bell(Window(100, 10, 30, 8))
-    assert (found[8:38] == 1).all()
-    np.testing.assert_allclose(found[:8] + found[:8][::-1], 1.0, atol=1e-12)
-    assert found[0] < 1e-3
-    np.testing.assert_array_equal(found, found[::-1])
+    result = bell(Window(100, 10, 30, 8))
+    assert (result[8:38] == 1).all()
+    np.testing.assert_allclose(result[:8] + result[:8][::-1], 1.0, atol=1e-12)
+    assert result[0] < 1e-3
+    np.testing.assert_array_equal(result, result[::-1])
 
 
 @pytest.mark.parametrize(("overlap", "error"), [(4, 3.0e-2), (8, 6.1e-3), (12, 1.4e-3), (24, 3.1e-5)])
@@ -375,7 +383,7 @@ def test_ranks_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World.from_mpi()
     grid, medium, source, _ = packet((48, 32), 4)
     problem = problem_of(grid, medium, source, Layers.of(grid, 6, 2.0, True))
-    for wanted, expected in ((None, world.threads()), (1, 1)):
-        solver = UltrasoundSolver(problem, world=world, decomposition=Decomposition("local", 4), threads=wanted)
+    for requested, expected in ((None, world.threads()), (1, 1)):
+        solver = UltrasoundSolver(problem, world=world, decomposition=Decomposition("local", 4), threads=requested)
         assert solver.backend.threads == expected
         solver.close()

@@ -77,25 +77,25 @@ def results(solver: UltrasoundSolver) -> Arrays:
     """Return all fields and records at the end, on every rank."""
     recorder = solver.recorder
     axes = solver.problem.axes
-    found = {name: solver.field(name) for name in ("p", *(f"{one}{axis}" for one in ("u", "rho") for axis in axes))}
-    found |= {f"series {name}": recorder.series(name) for name in recorder.series_names()}
-    found |= {f"aggregate {name}": recorder.aggregate(name) for name in recorder.aggregates}
-    found["amplitude"], found["phase"] = recorder.amplitude_and_phase(0)
-    return found
+    result = {name: solver.field(name) for name in ("p", *(f"{one}{axis}" for one in ("u", "rho") for axis in axes))}
+    result |= {f"series {name}": recorder.series(name) for name in recorder.series_names()}
+    result |= {f"aggregate {name}": recorder.aggregate(name) for name in recorder.aggregates}
+    result["amplitude"], result["phase"] = recorder.amplitude_and_phase(0)
+    return result
 
 
 def rows_of(world: World, state: State, keys: Mapping[str, np.ndarray]) -> State:
     """Return the rows `keys` of a state that the ranks of `world` have together."""
     rows = {}
-    for name, mine in state.rows.items():
-        everyone = world.allgather((mine.keys, {array: mine.arrays[array][:] for array in mine.arrays}))
+    for name, own in state.rows.items():
+        everyone = world.allgather((own.keys, {array: own.arrays[array][:] for array in own.arrays}))
         arrays = {}
-        for array in mine.arrays:
-            whole = np.full((mine.total, *mine.arrays[array].shape[1:]), np.nan, mine.arrays[array].dtype)
+        for array in own.arrays:
+            full = np.full((own.total, *own.arrays[array].shape[1:]), np.nan, own.arrays[array].dtype)
             for numbers, part in everyone:
-                whole[numbers] = part[array]
-            arrays[array] = whole[keys[name]]
-        rows[name] = RowSet(keys[name], mine.total, arrays)
+                full[numbers] = part[array]
+            arrays[array] = full[keys[name]]
+        rows[name] = RowSet(keys[name], own.total, arrays)
     return State(state.step, rows, state.replicated, state.attributes)
 
 
@@ -116,18 +116,18 @@ def test_a_run_that_continues_has_results_bitwise_equal_to_one_without_a_stop(sc
     for between in (False, True) if scheme == "exact" else (False,):
         request = request_of(problem, velocity=scheme == "exact", between=between)
         options: dict[str, Any] = {"scheme": scheme, "transforms": transforms, "record": request, "threads": 1}
-        whole, first, second = (UltrasoundSolver(problem, **options) for _ in range(3))
-        whole.advance(STEPS)
+        full, first, second = (UltrasoundSolver(problem, **options) for _ in range(3))
+        full.advance(STEPS)
         first.advance(STOP)
         state = first.state()
         assert state.step == STOP and state.attributes == {"recorded": STOP - 3}
         second.set_state(state)
         second.advance(STEPS - STOP)
         assert second.step == STEPS
-        assert_same(results(second), results(whole))
-        whole.set_state(state)  # a solver that was used, too
-        whole.advance(STEPS - STOP)
-        assert_same(results(whole), results(second))
+        assert_same(results(second), results(full))
+        full.set_state(state)  # a solver that was used, too
+        full.advance(STEPS - STOP)
+        assert_same(results(full), results(second))
 
 
 def test_each_kind_of_step_is_captured_once_it_was_done_without_a_graph(monkeypatch):
@@ -171,24 +171,24 @@ def test_a_state_of_other_records_is_rejected():
 def test_fields_are_blocks_of_points():
     solver = UltrasoundSolver(problem_of(), threads=1)
     solver.advance(3)
-    found = solver.fields(["pressure", "velocity", "rhoz"])
-    np.testing.assert_array_equal(found["pressure"], solver.field("p"))
-    np.testing.assert_array_equal(found["velocity"][..., 1], solver.field("uy"))
-    np.testing.assert_array_equal(found["rhoz"], solver.field("rhoz"))
+    result = solver.fields(["pressure", "velocity", "rhoz"])
+    np.testing.assert_array_equal(result["pressure"], solver.field("p"))
+    np.testing.assert_array_equal(result["velocity"][..., 1], solver.field("uy"))
+    np.testing.assert_array_equal(result["rhoz"], solver.field("rhoz"))
     assert solver.items == solver.total_items == int(np.prod(SHAPE))
-    assert solver.check().values["largest_pressure"] == found["pressure"].max()
+    assert solver.check().values["largest_pressure"] == result["pressure"].max()
     with pytest.raises(KeyError):
         solver.fields(["temperature"])
 
 
 def continues_with_the_same_bits(problem: Problem, world: World, options: dict[str, Any]) -> None:
-    whole, first, second = (UltrasoundSolver(problem, world=world, **options) for _ in range(3))
-    whole.advance(STEPS)
+    full, first, second = (UltrasoundSolver(problem, world=world, **options) for _ in range(3))
+    full.advance(STEPS)
     first.advance(STOP)
     second.set_state(first.state())
     second.advance(STEPS - STOP)
-    assert_same(results(second), results(whole))
-    for solver in (whole, first, second):
+    assert_same(results(second), results(full))
+    for solver in (full, first, second):
         solver.close()
 
 
@@ -217,29 +217,29 @@ def test_slabs_continue_on_another_number_of_ranks(scheme: str, medium: str, bef
     request = request_of(problem, velocity=scheme == "exact")
     options: dict[str, Any] = {"scheme": scheme, "record": request, "threads": 1, "precision": "float64"}
     stopped = None
-    if (some := world.first(before)) is not None:
+    if (subset := world.first(before)) is not None:
         solver = UltrasoundSolver(
-            problem, world=some, **options, decomposition=Decomposition("global" if before > 1 else None)
+            problem, world=subset, **options, decomposition=Decomposition("global" if before > 1 else None)
         )
         solver.advance(STOP)
         state = solver.state()
         everything = {name: np.arange(rows.total) for name, rows in state.rows.items()}
-        stopped = (rows_of(some, state, everything), results(solver))
+        stopped = (rows_of(subset, state, everything), results(solver))
         solver.close()
     state, at_the_stop = world.bcast(stopped)
-    if (some := world.first(after)) is not None:
+    if (subset := world.first(after)) is not None:
         solver = UltrasoundSolver(
-            problem, world=some, **options, decomposition=Decomposition("global" if after > 1 else None)
+            problem, world=subset, **options, decomposition=Decomposition("global" if after > 1 else None)
         )
         solver.set_state(rows_of(World.serial(), state, solver.keys))
         assert_same(results(solver), at_the_stop)
         solver.advance(STEPS - STOP)
         ended = results(solver)
         solver.close()
-        alone = UltrasoundSolver(problem, **options)
-        alone.advance(STEPS)
-        for name, wanted in results(alone).items():
-            assert np.abs(ended[name] - wanted).max() <= (scheme != "exact") * 1e-12 * np.abs(wanted).max(), name
+        single = UltrasoundSolver(problem, **options)
+        single.advance(STEPS)
+        for name, expected in results(single).items():
+            assert np.abs(ended[name] - expected).max() <= (scheme != "exact") * 1e-12 * np.abs(expected).max(), name
 
 
 @pytest.mark.ranks(2, 3)
@@ -247,8 +247,8 @@ def test_slabs_continue_on_another_number_of_ranks(scheme: str, medium: str, bef
 @pytest.mark.parametrize("medium", ["power law", "relaxation"])
 def test_parts_that_overlap_continue_with_bitwise_equal_results(transforms: str, medium: str) -> None:
     world, shape = World.from_mpi(), (16 * World.from_mpi().size, 12, 15)
-    given = {"relaxation": relaxation_of(shape)} if medium == "relaxation" else {}
-    problem = problem_of(shape, **{**MEDIA[medium], **given})
+    arguments = {"relaxation": relaxation_of(shape)} if medium == "relaxation" else {}
+    problem = problem_of(shape, **{**MEDIA[medium], **arguments})
     decomposition = Decomposition("local", 4, (world.size, 1, 1))
     request = request_of(problem, velocity=True)
     options: dict[str, Any] = {
@@ -269,11 +269,11 @@ def test_time_reversal_on_ranks_makes_the_image_of_one() -> None:
     mask[4, 4:-4] = mask[-5, 4:-4] = True
     options: dict[str, Any] = {"pml_size": 4, "threads": 1, "precision": "float64"}
     series = simulate(grid, Medium(1500.0), Source(p0=p0), Sensor(mask), **options)["p"]
-    wanted = time_reversal(grid, Medium(1500.0), mask, series, iterations=2, **options)
+    expected = time_reversal(grid, Medium(1500.0), mask, series, iterations=2, **options)
     shared: dict[str, Any] = {"world": world, "decomposition": Decomposition("global")}
-    found = time_reversal(grid, Medium(1500.0), mask, series, iterations=2, **shared, **options)
-    assert wanted.max() > 0.3
-    assert np.abs(found - wanted).max() < 1e-12 * wanted.max()
+    result = time_reversal(grid, Medium(1500.0), mask, series, iterations=2, **shared, **options)
+    assert expected.max() > 0.3
+    assert np.abs(result - expected).max() < 1e-12 * expected.max()
 
 
 @pytest.mark.ranks(2)
@@ -298,11 +298,11 @@ def test_an_image_of_the_local_basis_has_errors_of_what_is_predicted_of_the_seri
         problems.append(problem)
         return UltrasoundSolver(problem, **given)
 
-    wanted = time_reversal(grid, Medium(1500.0), mask, series, **options)
+    expected = time_reversal(grid, Medium(1500.0), mask, series, **options)
     monkeypatch.setattr(import_module("seiche.ultrasound.simulate"), "UltrasoundSolver", noted)
     shared: dict[str, Any] = {"world": world, "decomposition": Decomposition("local", overlap)}
-    found = time_reversal(grid, Medium(1500.0), mask, series, **shared, **options)
-    error = np.linalg.norm(found - wanted) / np.linalg.norm(wanted)
+    result = time_reversal(grid, Medium(1500.0), mask, series, **shared, **options)
+    error = np.linalg.norm(result - expected) / np.linalg.norm(expected)
     parts = parts_for(problems[-1].shape, world.size, "local", split=None, overlap=overlap, lines=None)
     predicted = error_of_ranks(problems[-1], parts, 4e5)
     assert 1e-9 < error < predicted

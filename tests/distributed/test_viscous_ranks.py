@@ -28,13 +28,13 @@ def test_memory_travels_with_the_cells_and_is_bitwise_preserved():
     fast = FlowModel(Newtonian(0.1), initial_velocity=(0.2, 0.0, 0.0), body_force=(0.0, 1e-4, 0.0))
     options = {"contact": beside, "types": TYPES}
     shared = blood(LONG, PLACES, fast, world=World.from_mpi(), partition="slabs", **options)
-    alone = blood(LONG, PLACES, fast, **options)
-    start = alone.relaxed()
-    assert start is not None and alone.relaxed(1) is None
-    for flow in (shared, alone):
+    single = blood(LONG, PLACES, fast, **options)
+    start = single.relaxed()
+    assert start is not None and single.relaxed(1) is None
+    for flow in (shared, single):
         flow.advance(90)
-    assert_same(shared, alone)
-    remembered = alone.relaxed()
+    assert_same(shared, single)
+    remembered = single.relaxed()
     assert remembered is not None
     assert np.abs(remembered - start).max() > 1e-5
 
@@ -43,24 +43,24 @@ def test_memory_travels_with_the_cells_and_is_bitwise_preserved():
 def test_a_state_with_memory_continues_on_other_ranks():
     world = World.from_mpi()
     shared = blood(LONG, PLACES, DRIVEN, world=world, types=TYPES)
-    alone = blood(LONG, PLACES, DRIVEN, types=TYPES)
-    for flow in (shared, alone):
+    single = blood(LONG, PLACES, DRIVEN, types=TYPES)
+    for flow in (shared, single):
         flow.advance(20)
-    state = alone.state()
+    state = single.state()
     keys = shared.keys
     rows = {
-        name: RowSet(keys[name], each.total, {key: array[:][keys[name]] for key, array in each.arrays.items()})
-        for name, each in state.rows.items()
+        name: RowSet(keys[name], item.total, {key: array[:][keys[name]] for key, array in item.arrays.items()})
+        for name, item in state.rows.items()
     }
     flow_state = shared.solver.state()
-    again = blood(LONG, PLACES, DRIVEN, world=world, types=TYPES)
-    again.solver.set_state(flow_state)
-    again.set_state(State(20, rows))
-    for flow in (again, alone):
+    second = blood(LONG, PLACES, DRIVEN, world=world, types=TYPES)
+    second.solver.set_state(flow_state)
+    second.set_state(State(20, rows))
+    for flow in (second, single):
         flow.advance(20)
     for kind in range(2):
-        for name, values in gathered_cells(again, kind).items():
-            np.testing.assert_array_equal(values, gathered_cells(alone, kind)[name], err_msg=name)
+        for name, values in gathered_cells(second, kind).items():
+            np.testing.assert_array_equal(values, gathered_cells(single, kind)[name], err_msg=name)
     del rows["cells/0"].arrays["relaxed"]
     with pytest.raises(CaseError, match="the array 'relaxed' of the cells/0 is missing"):
-        again.set_state(State(20, rows))
+        second.set_state(State(20, rows))

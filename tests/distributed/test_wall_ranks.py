@@ -87,8 +87,8 @@ def test_ranks_find_the_same_components_and_their_mass():
     model = FlowModel(BLOOD, body_force=(2e-5, 1e-5, 0.0), walls=Walls("bouzidi"))
     reference = Solver(sites, model, threads=1)
     solver = Solver(sites, model, world=world, partition="curve", threads=1)
-    for each in (reference, solver):
-        each.advance(70)
+    for item in (reference, solver):
+        item.advance(70)
     created = solver.mass_created()
     assert created.shape == (2,)
     np.testing.assert_array_equal(created, reference.mass_created())
@@ -149,8 +149,8 @@ def test_total_mass_of_closed_vessels_is_corrected_with_bitwise_equal_results(ki
 def test_state_put_into_a_new_solver_continues_as_if_uninterrupted(device: str, layout: str, name: str):
     sites, model = CASES[name]()
     model = fitting(model, layout)
-    whole = Solver(sites, model, layout="list-aa", threads=1)
-    whole.advance(70)
+    full = Solver(sites, model, layout="list-aa", threads=1)
+    full.advance(70)
     for steps in (10, 32, 43):
         stopped = Solver(sites, model, layout=layout, device=device, threads=1)
         stopped.advance(steps)
@@ -159,7 +159,7 @@ def test_state_put_into_a_new_solver_continues_as_if_uninterrupted(device: str, 
         resumed.fields(["velocity"])
         resumed.set_state(stopped.state())
         resumed.advance(70 - steps)
-        assert_same(resumed, whole)
+        assert_same(resumed, full)
 
 
 @pytest.mark.gpu

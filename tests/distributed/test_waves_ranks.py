@@ -64,8 +64,8 @@ def test_ranks_equal_one_rank() -> None:
         np.testing.assert_array_equal(solver.samples(), reference.samples())
         assert solver.peak is not None and reference.peak is not None
         peaks, expected = solver.peak.gather(), reference.peak.gather()
-        for mine, alone_ in zip(peaks or (), expected or (), strict=world.rank == 0):
-            np.testing.assert_array_equal(mine, alone_)
+        for own, alone_ in zip(peaks or (), expected or (), strict=world.rank == 0):
+            np.testing.assert_array_equal(own, alone_)
             assert np.abs(alone_).max() > 0
         assert len(solver.samples()) == STEPS // 2 and np.abs(solver.samples()).min() > 0
         solver.close()
@@ -75,16 +75,16 @@ def test_ranks_equal_one_rank() -> None:
 def test_no_rank_holds_the_mesh_and_the_shares_have_equal_weight() -> None:
     world = World.from_mpi()
     for dim in (2, 3):
-        mesh, whole = mesh_of(dim, world), Generator(brick(dim), sizes(dim)).leaves()
+        mesh, full = mesh_of(dim, world), Generator(brick(dim), sizes(dim)).leaves()
         mirrors = [mesh.number[mesh.ghost_copies(peer)] for peer in range(world.size)]
         numbers, mirrored = zip(*world.allgather((mesh.number, mirrors)), strict=True)
-        assert np.array_equal(np.sort(np.concatenate(numbers)), np.arange(len(whole)))
-        assert np.array_equal(mesh.corner[: mesh.count], whole.corner[mesh.number])
-        weights = weight_of_small_leaves(whole)
+        assert np.array_equal(np.sort(np.concatenate(numbers)), np.arange(len(full)))
+        assert np.array_equal(mesh.corner[: mesh.count], full.corner[mesh.number])
+        weights = weight_of_small_leaves(full)
         parts = [int(weights[part].sum()) for part in numbers]
         assert max(parts) - min(parts) <= 2 * weights.max()
-        assert 0 <= mesh.interior < mesh.count < len(whole)
-        ghosts = whole.key.searchsorted(mesh.keys[mesh.count :])
+        assert 0 <= mesh.interior < mesh.count < len(full)
+        ghosts = full.key.searchsorted(mesh.keys[mesh.count :])
         for peer in range(world.size):
             assert np.array_equal(ghosts[mesh.ghost_owner == peer], mirrored[peer][world.rank])
 
@@ -128,8 +128,8 @@ def test_boxes_around_sources_give_the_same_on_any_number_of_ranks() -> None:
     fields = reference.fields(["velocity"])["velocity"]
     np.testing.assert_array_equal(continued.fields(["velocity"])["velocity"], fields[continued.mesh.number])
     assert continued.peak is not None and reference.peak is not None
-    for mine, alone_ in zip(continued.peak.gather() or (), reference.peak.gather() or (), strict=world.rank == 0):
-        np.testing.assert_array_equal(mine, alone_)
+    for own, alone_ in zip(continued.peak.gather() or (), reference.peak.gather() or (), strict=world.rank == 0):
+        np.testing.assert_array_equal(own, alone_)
         assert np.abs(alone_).max() > 0
     for closed in (solver, continued):
         closed.close()
@@ -313,13 +313,13 @@ def test_a_case_writes_the_same_files_on_two_ranks(tmp_path: Path, monkeypatch: 
     simulation.run()
     if world.rank:
         return
-    again = load_waves(folder / "case.toml", output=folder / "one", world=World.serial())
-    again.run()
+    second = load_waves(folder / "case.toml", output=folder / "one", world=World.serial())
+    second.run()
     rest = load_waves(
         folder / "case.toml", output=folder / "rest", world=World.serial(), restart=folder / "two" / "checkpoint.seiche"
     )
     rest.run()
-    np.testing.assert_array_equal(rest.solver.values(), again.solver.values())
+    np.testing.assert_array_equal(rest.solver.values(), second.solver.values())
     for name, fields in {
         "receivers.h5": ("time", "samples"),
         "waves.h5": ("time", "velocity", "pressure"),

@@ -118,8 +118,8 @@ def test_contact_that_is_too_stiff_for_the_time_step_is_spoken_of(tmp_path: Path
 
     assert not advice({"strength": "1 pN", "wall_strength": "10 pN"})
     (line,) = advice({"strength": "10 nN"})
-    told = re.fullmatch(r"contact.strength: stiffness times mobility .*; use at most (\S+) N", line)
-    assert told is not None and not advice({"strength": f"{0.99 * float(told[1]):.3g} N"})
+    message = re.fullmatch(r"contact.strength: stiffness times mobility .*; use at most (\S+) N", line)
+    assert message is not None and not advice({"strength": f"{0.99 * float(message[1]):.3g} N"})
     deep = {"depth": "1e-14 J", "steepness": "10 1/um", "rest": "0.3 um", "reach": "0.8 um"}
     (line,) = advice({"adhesion": deep})
     assert line.startswith("contact.adhesion.depth: stiffness times mobility")
@@ -219,9 +219,9 @@ def test_a_checkpoint_without_cells_is_rejected(tmp_path: Path) -> None:
     tables = blood_tables()
     flow = {key: value for key, value in tables.items() if key not in ("cells", "packing")}
     tables["time"]["steps"] = flow["time"]["steps"] = 4
-    for name, each in (("flow", {**flow, "solver": "flow"}), ("blood", tables)):
-        each["output"] = {"checkpoint": {"every": 2}, "folder": name}
-        (tmp_path / f"{name}.toml").write_text(toml_of(each))
+    for name, item in (("flow", {**flow, "solver": "flow"}), ("blood", tables)):
+        item["output"] = {"checkpoint": {"every": 2}, "folder": name}
+        (tmp_path / f"{name}.toml").write_text(toml_of(item))
         with load(tmp_path / f"{name}.toml") as simulation:
             simulation.run(steps=2)
     with pytest.raises(

@@ -253,9 +253,9 @@ def test_random_damage_and_forgery_give_nothing_but_a_format_error(
         accepted += 1
         arrays = [
             *state.replicated.values(),
-            *(each[:] for rows in state.rows.values() for each in rows.arrays.values()),
+            *(item[:] for rows in state.rows.values() for item in rows.arrays.values()),
         ]
-        assert sum(each.nbytes for each in arrays) <= len(data)
+        assert sum(item.nbytes for item in arrays) <= len(data)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert accepted < trials // 2
@@ -290,10 +290,10 @@ def test_messages_name_file_location_and_reason(tmp_path: Path, content: bytes) 
         ),
         (content + b"abc", f"{path}: end of file: 3 bytes follow the end of the checkpoint; remove them"),
     ]
-    for at, place in places.items():
+    for at, position in places.items():
         damaged = bytearray(content)
         damaged[at] ^= 1
-        cases.append((bytes(damaged), f"{path}: {place}: damaged (checksum does not match)"))
+        cases.append((bytes(damaged), f"{path}: {position}: damaged (checksum does not match)"))
     for data, message in cases:
         path.write_bytes(data)
         with pytest.raises(FormatError) as caught:
@@ -316,9 +316,9 @@ def test_a_later_version_is_rejected(tmp_path: Path, content: bytes) -> None:
 
 def test_rows_that_are_not_stored_are_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "state").write_bytes(content)
-    for wanted, message in [([9], "sites 9: not in this checkpoint of 9 sites"), ([0, -2], "sites -2: not in")]:
+    for expected, message in [([9], "sites 9: not in this checkpoint of 9 sites"), ([0, -2], "sites -2: not in")]:
         with pytest.raises(FormatError, match=message):
-            read_checkpoint(tmp_path / "state", WORLD, {"sites": np.array(wanted)})
+            read_checkpoint(tmp_path / "state", WORLD, {"sites": np.array(expected)})
     with pytest.raises(ValueError, match="one of the sites is requested twice"):
         read_checkpoint(tmp_path / "state", WORLD, {"sites": np.array([1, 2, 1])})
 

@@ -69,8 +69,8 @@ def on_two_ranks(folder: Path, code: str, *arguments: object) -> tuple[int, str,
 def test_a_rank_that_fails_alone_ends_any_command(tmp_path: Path, broken: str, command: str) -> None:
     (tmp_path / "case.toml").write_text(toml_of(box_tables()))
     status, _, err = on_two_ranks(tmp_path, BROKEN, broken, *command.split())
-    said = [line for line in err.splitlines() if "measuring" not in line]
-    assert (status, said) == (2, ["seiche: error: the last rank has failed"])
+    output = [line for line in err.splitlines() if "measuring" not in line]
+    assert (status, output) == (2, ["seiche: error: the last rank has failed"])
 
 
 MAIN = "import sys; from seiche.cli import main; sys.exit(main(sys.argv[1:]))"

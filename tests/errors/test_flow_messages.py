@@ -142,10 +142,10 @@ def test_impossible_model_gives_a_one_line_error(
 
 
 def test_site_between_two_iolets_is_named():
-    sites, place = two_iolets_at_one_site()
+    sites, position = two_iolets_at_one_site()
     with pytest.raises(CaseError) as caught:
         Solver(sites, FlowModel(WATER, iolets=PRESSURES), threads=1)
-    assert str(caught.value) == f"the site at {place} touches two iolets, 'inlet' and 'outlet'; move them apart"
+    assert str(caught.value) == f"the site at {position} touches two iolets, 'inlet' and 'outlet'; move them apart"
 
 
 def test_unknown_device_is_named():
@@ -222,5 +222,5 @@ def test_a_run_that_blows_up_is_stopped_with_place_rank_and_step(layout: str):
     text = str(caught.value)
     assert text.startswith("populations are not finite at site [")
     assert text.endswith("], rank 0, step 300")
-    place = [int(word) for word in text[text.index("[") + 1 : text.index("]")].split(",")]
-    assert TUBE.find(np.array(place)) >= 0
+    position = [int(word) for word in text[text.index("[") + 1 : text.index("]")].split(",")]
+    assert TUBE.find(np.array(position)) >= 0

@@ -154,10 +154,10 @@ def test_errors_are_reported_in_one_line(tmp_path: Path, text: str, message: str
     path.write_text(text)
     with pytest.raises((CaseError, FormatError)) as raised:
         read_case(path)
-    said = str(raised.value)
-    assert said.startswith(f"{path}: ")
-    assert "\n" not in said
-    assert re.search(".*".join(map(re.escape, message.split(".*"))), said), said
+    output = str(raised.value)
+    assert output.startswith(f"{path}: ")
+    assert "\n" not in output
+    assert re.search(".*".join(map(re.escape, message.split(".*"))), output), output
 
 
 def test_files_that_are_not_there_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,9 +61,9 @@ def test_no_file_that_the_case_reads_is_overwritten(tmp_path: Path, name: str) -
     path = write(tmp_path, tables)
     with pytest.raises(CaseError, match=f"output.summary: would overwrite .*{name}, which the case reads"):
         prepare(path)
-    there = changed(tables, "output.folder", "out")
+    remote = changed(tables, "output.folder", "out")
     with pytest.raises(CaseError, match="which the case reads"):
-        load(write(tmp_path, there), output=tmp_path, world=World.serial())
+        load(write(tmp_path, remote), output=tmp_path, world=World.serial())
     assert (tmp_path / "vessel.stl").read_text() == "kept"
 
 
@@ -84,10 +84,10 @@ def test_no_file_of_another_kind_is_replaced(tmp_path: Path, name: str, key: str
     (tmp_path / "out" / name).write_text("my notes")
     with pytest.raises(CaseError) as caught:
         load(path, world=World.serial())
-    there = tmp_path / "out" / name
-    assert str(caught.value) == f"{key}: {there} exists but is not a valid {kind}; choose another output name"
-    assert there.read_text() == "my notes"
-    there.unlink()
+    remote = tmp_path / "out" / name
+    assert str(caught.value) == f"{key}: {remote} exists but is not a valid {kind}; choose another output name"
+    assert remote.read_text() == "my notes"
+    remote.unlink()
     for _ in range(2):  # with --replace, a run may overwrite the results of an earlier one
         with load(path, world=World.serial(), replace=True) as simulation:
             simulation.run()
@@ -99,17 +99,17 @@ def test_no_file_of_another_kind_is_replaced(tmp_path: Path, name: str, key: str
 def test_no_file_that_holds_no_positions_of_cells_is_replaced(tmp_path: Path, name: str) -> None:
     targets = [OutputTarget('output.cells["red.pos"]', tmp_path / "red.pos", series=True)]
     check_targets(targets, ())
-    there = tmp_path / name
+    remote = tmp_path / name
     for text in ("mine", "", "12 angry men\n"):
-        there.write_text(text)
+        remote.write_text(text)
         with pytest.raises(CaseError) as caught:
             check_targets(targets, ())
         assert str(caught.value) == (
-            f'output.cells["red.pos"]: {there} exists but is not a valid .pos file; choose another output name'
+            f'output.cells["red.pos"]: {remote} exists but is not a valid .pos file; choose another output name'
         )
-    write_pos(there, np.zeros((2, 3)), np.stack([np.eye(3)] * 2))
+    write_pos(remote, np.zeros((2, 3)), np.stack([np.eye(3)] * 2))
     check_targets(targets, ())
-    write_pos(there, np.zeros((0, 3)), np.zeros((0, 3, 3)))
+    write_pos(remote, np.zeros((0, 3)), np.zeros((0, 3, 3)))
     check_targets(targets, ())
 
 

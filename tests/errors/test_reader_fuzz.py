@@ -74,9 +74,9 @@ def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fuzzer]:
 @pytest.mark.parametrize("name", READERS)
 def test_damaged_files(name: str, fuzzer: Fuzzer) -> None:
     limits: dict[str, Any] = {"number": NUMBER, "seconds": None} if NUMBER else {"number": FEW, "seconds": SECONDS}
-    found = fuzzer.read(name, seed=0, **limits)
-    assert "failure" not in found, found["failure"]
-    assert found["done"] >= 1
+    result = fuzzer.read(name, seed=0, **limits)
+    assert "failure" not in result, result["failure"]
+    assert result["done"] >= 1
 
 
 @pytest.mark.nightly

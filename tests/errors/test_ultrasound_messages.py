@@ -296,8 +296,8 @@ def test_inputs_are_left_as_they_are():
     sensor = Sensor(MASK, record=("p", "p_max_all", "I_avg"))
     source = Source(p0=p0, p_mask=MASK, p=wave)
     first = simulate(GRID, Medium(speed), source, sensor, pml_size=4, pml_inside=False)
-    for one, kept in zip((speed, p0, wave, MASK), before, strict=True):
-        np.testing.assert_array_equal(one, kept)
+    for one, retained in zip((speed, p0, wave, MASK), before, strict=True):
+        np.testing.assert_array_equal(one, retained)
     second = simulate(GRID, Medium(speed), source, sensor, pml_size=4, pml_inside=False)
     assert set(first) == {"p", "p_max_all", "Ix_avg", "Iy_avg"}
     assert first["p_max_all"].shape == SHAPE
@@ -354,7 +354,7 @@ def test_a_time_step_or_a_number_of_steps_that_is_given_alone_is_kept():
 def test_an_element_that_starts_after_the_end_is_silent_however_late():
     shapes = [Line((0, 0), (1e-4, 0)), Line((0, 2e-4), (1e-4, 2e-4))]
     both = Emitter(shapes, WAVE, delays=[0.0, 1e9])
-    found, wanted = (
+    result, expected = (
         simulate(**(GOOD | {"source": Source(emitters=(one,))}))["p"] for one in (both, Emitter(shapes[0], WAVE))
     )
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6 * np.abs(wanted).max())
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())

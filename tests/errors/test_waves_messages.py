@@ -159,6 +159,6 @@ def test_a_layer_needs_room_before_absorbing_sides_only() -> None:
 
 
 def test_media_may_be_whole_numbers() -> None:
-    whole = Material(np.full(4, 2), [3, 3, 3, 3], np.ones(4, np.int32))  # type: ignore[arg-type]
-    waves = Solver(MESH, whole, nodes=3)
+    full = Material(np.full(4, 2), [3, 3, 3, 3], np.ones(4, np.int32))  # type: ignore[arg-type]
+    waves = Solver(MESH, full, nodes=3)
     assert waves.largest_step == Solver(MESH, Material.uniform(4, 2.0, 3.0, 1.0), nodes=3).largest_step

@@ -45,24 +45,24 @@ def weights(name: str, sites: SiteSet, points: Floats) -> tuple[npt.NDArray[np.i
     offsets = np.array(list(product(range(P), repeat=3)))
     coords = first[:, None, :] + offsets
     weight = delta(name, coords - points[:, None, :]).prod(axis=2)
-    found = sites.find(coords)
-    weight = np.where(found >= 0, weight, 0.0)
-    return found, weight / weight.sum(axis=1, keepdims=True)
+    result = sites.find(coords)
+    weight = np.where(result >= 0, weight, 0.0)
+    return result, weight / weight.sum(axis=1, keepdims=True)
 
 
 def spread(name: str, sites: SiteSet, points: Floats, forces: Floats) -> Floats:
     """Return the force density (sites, 3)."""
-    found, weight = weights(name, sites, points)
+    actual, weight = weights(name, sites, points)
     result = np.zeros((len(sites), 3))
-    good = found >= 0
-    np.add.at(result, found[good], (weight[:, :, None] * forces[:, None, :])[good])
+    good = actual >= 0
+    np.add.at(result, actual[good], (weight[:, :, None] * forces[:, None, :])[good])
     return result
 
 
 def interpolate(name: str, sites: SiteSet, points: Floats, velocity: Floats) -> Floats:
     """Return the velocity (n, 3) at points."""
-    found, weight = weights(name, sites, points)
-    return np.einsum("ns,nsa->na", weight, velocity[found])
+    result, weight = weights(name, sites, points)
+    return np.einsum("ns,nsa->na", weight, velocity[result])
 
 
 class GivenForces:
@@ -91,8 +91,8 @@ class GivenForces:
             return
         self._given = not callable(self._forces)
         host = np.zeros((3, self.stride), self._precision)
-        given = self._forces(self.points) if callable(self._forces) else self._forces
-        host[:, : self.vertex_count] = given.T
+        inputs = self._forces(self.points) if callable(self._forces) else self._forces
+        host[:, : self.vertex_count] = inputs.T
         self.backend.assign(self.force, host)
 
     slip = None

@@ -54,9 +54,9 @@ class Lattice:
 
     def from_solver(self, state: Floats) -> Floats:
         """Return whole populations in this order."""
-        mine = np.empty_like(state, np.float64)
-        mine[:, self.place] = state
-        return mine + self.weights
+        own = np.empty_like(state, np.float64)
+        own[:, self.place] = state
+        return own + self.weights
 
     def to_solver(self, populations: Floats) -> Floats:
         """Return shifted populations in the solver's order."""
@@ -92,23 +92,23 @@ class Oracle:
         self.relaxation = np.full(len(self.sites), 1 / (3 * rest + 0.5))
         self.inflow = np.zeros(len(self.sites.iolets))
         self.force = np.tile(self.model.body_force, (len(self.sites), 1))
-        index = {tuple(int(v) for v in place): row for row, place in enumerate(self.sites.coords)}
+        index = {tuple(int(v) for v in position): row for row, position in enumerate(self.sites.coords)}
         boundary = {int(site): row for row, site in enumerate(self.sites.boundary)}
         links = {tuple(int(v) for v in vector): row for row, vector in enumerate(LINK_VECTORS)}
         self.upwind = np.full((len(self.sites), len(vectors)), -1, np.int64)
         self.iolet_links: list[tuple[int, int, int]] = []
-        for place, row in index.items():
+        for position, row in index.items():
             for q, c in enumerate(vectors):
                 if not c.any():
                     self.upwind[row, q] = row
                     continue
                 cut = row in boundary and self.sites.link_kind[boundary[row], links[tuple(int(-v) for v in c)]] != 0
-                there = tuple(
+                remote = tuple(
                     int((v - d) % extent if wraps else v - d)
-                    for v, d, extent, wraps in zip(place, c, self.sites.shape, self.sites.periodic, strict=True)
+                    for v, d, extent, wraps in zip(position, c, self.sites.shape, self.sites.periodic, strict=True)
                 )
                 if not cut:
-                    self.upwind[row, q] = index.get(there, -1)
+                    self.upwind[row, q] = index.get(remote, -1)
         for site, row in boundary.items():
             for q, c in enumerate(vectors):
                 if c.any() and self.sites.link_kind[row, links[tuple(int(v) for v in c)]] >= 2:

@@ -54,12 +54,12 @@ def all_pairs(cells: Cells, law: Repulsion, lengths: np.ndarray) -> tuple[float,
 def test_contact_forces_are_the_sums_over_all_pairs(law: Repulsion, lengths: tuple[float, ...], device: str):
     cells = cells_on(device)
     Contact(cells, law, lengths=lengths).compute_forces()
-    found = np.concatenate([cells.vertex_forces(k).reshape(-1, 3) for k in range(2)])
+    result = np.concatenate([cells.vertex_forces(k).reshape(-1, 3) for k in range(2)])
     _, expected = all_pairs(cells, law, np.array(lengths, float))
     assert np.abs(expected).max() > 0.1
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
-    np.testing.assert_array_equal(np.abs(found).max(axis=1) > 0, np.abs(expected).max(axis=1) > 0)
-    assert np.abs(found.sum(axis=0)).max() < 1e-12  # action is reaction, in whole units
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+    np.testing.assert_array_equal(np.abs(result).max(axis=1) > 0, np.abs(expected).max(axis=1) > 0)
+    assert np.abs(result.sum(axis=0)).max() < 1e-12  # action is reaction, in whole units
 
 
 def test_lists_hold_while_cells_move_and_are_made_again_in_time(device: str):
@@ -75,18 +75,18 @@ def test_lists_hold_while_cells_move_and_are_made_again_in_time(device: str):
         cells.compute_forces()
         contact.compute_forces()
         if step % 4 == 0:
-            found = np.concatenate([cells.vertex_forces(k).reshape(-1, 3) for k in range(2)])
+            result = np.concatenate([cells.vertex_forces(k).reshape(-1, 3) for k in range(2)])
             _, expected = all_pairs(cells, ADHESION, lengths)
-            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+            np.testing.assert_allclose(result, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
 
 
 def forces_of_two_calls(cells: Cells, contact: Contact) -> list[npt.NDArray[np.float64]]:
-    found = []
+    result = []
     for _ in range(2):
         cells.compute_forces()
         contact.compute_forces()
-        found.append(cells.vertex_forces())
-    return found
+        result.append(cells.vertex_forces())
+    return result
 
 
 def assert_all_equal(found: list[npt.NDArray[np.float64]]) -> None:
@@ -98,12 +98,12 @@ def assert_all_equal(found: list[npt.NDArray[np.float64]]) -> None:
 def test_bits_do_not_depend_on_the_skin_nor_on_the_room_for_lists(
     skin: float, monkeypatch: pytest.MonkeyPatch, device: str
 ):
-    found = []
+    result = []
     for options, room in (({}, 8), ({"skin": skin}, 8), ({"skin": skin}, 0)):
         monkeypatch.setattr("seiche.cells.contact._ENTRIES_PER_VERTEX", room)
         cells = cells_on(device)
-        found += forces_of_two_calls(cells, Contact(cells, ADHESION, lengths=(12, 9, 8), **options))
-    assert_all_equal(found)
+        result += forces_of_two_calls(cells, Contact(cells, ADHESION, lengths=(12, 9, 8), **options))
+    assert_all_equal(result)
 
 
 def test_contact_force_is_minus_the_derivative_of_its_energy():
@@ -134,24 +134,24 @@ def test_walls_push_cells_away(device: str):
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 def test_bits_do_not_depend_on_threads_nor_on_calls_before(precision: str):
-    found = []
+    result = []
     for threads in (1, 2):
         cells = cells_on("cpu", precision, threads)
         contact = Contact(cells, ADHESION, lengths=(12, 9, 8))
-        found += forces_of_two_calls(cells, contact)
-    assert_all_equal(found)
+        result += forces_of_two_calls(cells, contact)
+    assert_all_equal(result)
     assert contact.stage().after == ("membrane forces",)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 def test_both_devices_give_the_same_contact_forces(precision: str, device: str):
-    found = []
+    result = []
     for where in ("cpu", device):
         cells = cells_on(where, precision)
         Contact(cells, ADHESION, lengths=(12, 9, 8)).compute_forces()
-        found.append(cells.vertex_forces())
-    np.testing.assert_array_equal(found[0], found[1])
+        result.append(cells.vertex_forces())
+    np.testing.assert_array_equal(result[0], result[1])
 
 
 def test_vertices_in_the_same_place_are_pushed_by_a_bounded_force():

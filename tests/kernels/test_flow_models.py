@@ -120,14 +120,14 @@ def test_gpu_gives_results_bitwise_equal_to_the_cpu(device: str, layout: str, ve
 @pytest.mark.parametrize("velocity_set", ["D3Q15", "D3Q27"])
 def test_ranks_give_bitwise_equal_results(velocity_set: str):
     for layout in ("list-aa", "tiles-4"):
-        alone = Solver(TUBE, full_model(velocity_set), layout=layout, threads=1)
+        single = Solver(TUBE, full_model(velocity_set), layout=layout, threads=1)
         shared = Solver(TUBE, full_model(velocity_set), layout=layout, world=World.from_mpi(), threads=1)
         field = np.random.default_rng(5).uniform(-2e-6, 2e-6, (len(TUBE), 3))
-        for solver in (alone, shared):
+        for solver in (single, shared):
             solver.advance(5)
             solver.set_force(field[solver.owned])
             solver.advance(5)
-        for name, values in site_arrays(alone).items():
+        for name, values in site_arrays(single).items():
             np.testing.assert_array_equal(shared.state()[name], values[shared.owned])
         shared.close()
 
@@ -193,20 +193,22 @@ def test_a_force_field_can_change_between_steps(device: str):
 def test_another_body_force_is_that_of_another_model(device: str, first: tuple[float, float, float]):
     """From a step on, also within graphs: a flow that receives the force then continues like one that has it."""
     other = (-3e-5, 2e-5, 1e-5)
-    given, made = (
+    arguments, made = (
         Solver(BOX, FlowModel(WATER, body_force=force), device=device, layout="tiles-8", threads=1)
         for force in (first, other)
     )
-    given.advance(50)
-    made.set_state(given.state())
-    given.set_body_force(other)
-    for solver in (given, made):
+    arguments.advance(50)
+    made.set_state(arguments.state())
+    arguments.set_body_force(other)
+    for solver in (arguments, made):
         solver.advance(70)
     for name, values in {**site_arrays(made), **made.fields(FIELDS)}.items():
-        np.testing.assert_array_equal({**site_arrays(given), **given.fields(FIELDS)}[name], values, err_msg=name)
-    given.set_force(np.zeros((len(BOX), 3)))
+        np.testing.assert_array_equal(
+            {**site_arrays(arguments), **arguments.fields(FIELDS)}[name], values, err_msg=name
+        )
+    arguments.set_force(np.zeros((len(BOX), 3)))
     with pytest.raises(CaseError, match="body force: not supported together with a force field"):
-        given.set_body_force(first)
+        arguments.set_body_force(first)
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if MODELS[name].body_force == PUSH])

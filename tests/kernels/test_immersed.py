@@ -62,10 +62,10 @@ def set_flow(boundary: ImmersedBoundary, velocity: Floats) -> None:
 
 @pytest.mark.parametrize("name", DELTAS)
 def test_functions_of_the_oracle_have_their_moments(name: str) -> None:
-    place = np.linspace(0, 1, 41)[:, None]
-    weight = delta(name, np.arange(-3, 5) - place)
+    position = np.linspace(0, 1, 41)[:, None]
+    weight = delta(name, np.arange(-3, 5) - position)
     assert np.abs(weight.sum(axis=1) - 1).max() < 1e-15
-    first = np.abs((weight * (np.arange(-3, 5) - place)).sum(axis=1)).max()
+    first = np.abs((weight * (np.arange(-3, 5) - position)).sum(axis=1)).max()
     assert first < 1e-15 if name != "cosine" else 0.0205 < first < 0.0212
     squares = (weight**2).sum(axis=1)
     if name != "hat":
@@ -238,30 +238,30 @@ def test_pairs_of_vertices_do_not_push_the_whole() -> None:
 
 def test_results_are_bitwise_equal_for_threads_and_layouts() -> None:
     points = points_in(BOX, 300)
-    found = []
+    result = []
     for layout, threads in (("tiles-8", 1), ("tiles-8", 2), ("list-ab", 2)):
         solver = Solver(BOX, WATER, layout=layout, threads=threads)
         markers = GivenForces(solver.backend, points, lambda places: 1e-3 * (points.mean(axis=0) - places))
         ImmersedBoundary(solver, markers, delta="peskin")
         solver.advance(30)
-        found.append((markers.points, solver.fields(["velocity"])["velocity"]))
-    for place, velocity in found[1:]:
-        assert np.array_equal(place, found[0][0]) and np.array_equal(velocity, found[0][1])
+        result.append((markers.points, solver.fields(["velocity"])["velocity"]))
+    for position, velocity in result[1:]:
+        assert np.array_equal(position, result[0][0]) and np.array_equal(velocity, result[0][1])
 
 
 @pytest.mark.parametrize("real", ["float64", "float32"])
 @pytest.mark.parametrize("sites", [BOX, TUBE], ids=["box", "tube"])
 def test_moment_storage_gives_results_bitwise_equal_to_populations(sites: SiteSet, real: Real, device: str) -> None:
-    points, found = points_in(sites, 200), []
+    points, result = points_in(sites, 200), []
     model = FlowModel(Newtonian(0.1), Regularised(), body_force=(1e-5, 0.0, 2e-5))
     for layout in ("tiles-8", "moments"):
         springs = lambda places: 1e-3 * (points.mean(axis=0) - places)  # noqa: E731
         options = {"layout": layout, "model": model, "real": real, "device": device}
         solver, markers, boundary = coupled(sites, points, springs, **options)  # type: ignore[arg-type]
         solver.advance(30)
-        found.append((markers.points, boundary.force_density(), solver.fields(["velocity"])["velocity"]))
-    assert np.abs(found[0][2]).max() > 1e-3
-    for one, other in zip(*found, strict=True):
+        result.append((markers.points, boundary.force_density(), solver.fields(["velocity"])["velocity"]))
+    assert np.abs(result[0][2]).max() > 1e-3
+    for one, other in zip(*result, strict=True):
         assert np.array_equal(one, other)
 
 

@@ -40,9 +40,9 @@ def marked(
     chosen = {"device": "cpu", "layout": "tiles-8", "model": FlowModel(Newtonian(0.05)), "contrast": 5.0, **options}
     solver = Solver(sites, chosen["model"], layout=chosen["layout"], device=chosen["device"])  # type: ignore[arg-type]
     markers = GivenForces(solver.backend, points, np.zeros_like(points))
-    given: dict[str, object] = {"viscosity_contrast": chosen["contrast"], "mark_every": chosen.get("every", 1)}
-    given["surfaces"] = [Surfaces(faces, cells, len(points) // max(1, cells))] if len(faces) else []
-    return solver, markers, ImmersedBoundary(solver, markers, **given)  # type: ignore[arg-type]
+    arguments: dict[str, object] = {"viscosity_contrast": chosen["contrast"], "mark_every": chosen.get("every", 1)}
+    arguments["surfaces"] = [Surfaces(faces, cells, len(points) // max(1, cells))] if len(faces) else []
+    return solver, markers, ImmersedBoundary(solver, markers, **arguments)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("layout", ["tiles-8", "list-ab"])
@@ -62,7 +62,7 @@ def test_sites_inside_are_those_inside_the_surface(layout: str, device: str) -> 
         near = (sites.coords - points.mean(axis=0) + extent / 2) % extent - extent / 2
         corners = (points - points.mean(axis=0))[faces]
         a, b, c = (corners[None, :, k] - near[:, None, :] for k in range(3))
-        la, lb, lc = (np.linalg.norm(each, axis=2) for each in (a, b, c))
+        la, lb, lc = (np.linalg.norm(item, axis=2) for item in (a, b, c))
         dots = [np.einsum("nfi,nfi->nf", *pair) for pair in ((a, b), (b, c), (c, a))]
         triple = np.einsum("nfi,nfi->nf", a, np.cross(b, c))
         angle = 2 * np.arctan2(triple, la * lb * lc + dots[0] * lc + dots[1] * la + dots[2] * lb).sum(axis=1)
@@ -94,11 +94,11 @@ def test_inside_a_surface_around_everything_the_flow_is_that_of_the_inner_fluid(
     solver, _, boundary = marked(sites, around, faces, model=models[0], contrast=3.0, layout="list-ab")
     assert boundary.inside is not None and boundary.inside.sites().all()
     inner = Solver(sites, models[1], layout="list-ab")
-    for each in (solver, inner):
-        each.advance(50)
-    found, expected = (each.fields(["velocity", "viscosity"]) for each in (solver, inner))
-    assert np.abs(found["velocity"] - expected["velocity"]).max() < 1e-17
-    assert np.abs(found["viscosity"] - 0.12).max() < 1e-16
+    for item in (solver, inner):
+        item.advance(50)
+    result, expected = (item.fields(["velocity", "viscosity"]) for item in (solver, inner))
+    assert np.abs(result["velocity"] - expected["velocity"]).max() < 1e-17
+    assert np.abs(result["viscosity"] - 0.12).max() < 1e-16
 
 
 def test_sites_are_marked_again_as_often_as_asked() -> None:
@@ -119,11 +119,11 @@ def test_the_viscosity_of_a_snapshot_is_that_of_its_moment(device: str) -> None:
     sites = shapes.box((32, 32, 24))
     unit, faces = ball()
     solver, _, boundary = marked(sites, 5 * unit + 9.0, faces, device=device)
-    every, some = (
+    every, subset = (
         solver.measures.snapshots(("viscosity",)),
         solver.measures.snapshots(("viscosity",), np.arange(1, len(sites), 3)),
     )
-    taken = [solver.measures.snapshot(every), solver.measures.snapshot(some)]
+    taken = [solver.measures.snapshot(every), solver.measures.snapshot(subset)]
     before = solver.fields(("viscosity",))["viscosity"]
     boundary.place_all(Placement((5 * unit + 14.0).T))
     solver.advance(2)
@@ -146,20 +146,20 @@ def test_what_is_inside_is_found_by_the_number_of_the_step_however_a_run_is_spli
     def flow() -> tuple[Solver, GivenForces, ImmersedBoundary]:
         return marked(sites, unit * 5 + 8.3, faces, model=model, every=8)
 
-    whole, parts, (again, _, boundary) = flow()[0], flow(), flow()
-    whole.advance(40)
+    full, parts, (second, _, boundary) = flow()[0], flow(), flow()
+    full.advance(40)
     for steps in (7, 4):
         parts[0].advance(steps)
-    state, place, velocity = parts[0].state(), parts[1].positions, parts[2].velocity
+    state, position, velocity = parts[0].state(), parts[1].positions, parts[2].velocity
     assert 0 < state["inside"].sum() < len(sites)
-    again.set_state(state)
-    boundary.place_all(Placement(place, velocity))
-    for solver, steps in ((parts[0], 29), (again, 29)):
+    second.set_state(state)
+    boundary.place_all(Placement(position, velocity))
+    for solver, steps in ((parts[0], 29), (second, 29)):
         solver.advance(steps)
         assert "inside" not in solver.state()
-        assert np.array_equal(solver.state()["populations"], whole.state()["populations"])
+        assert np.array_equal(solver.state()["populations"], full.state()["populations"])
     with pytest.raises(CaseError, match="state: the array 'inside' of the sites has shape"):
-        again.set_state(site_state(again, {**state.rows["sites"].arrays, "inside": np.zeros(3)}))
+        second.set_state(site_state(second, {**state.rows["sites"].arrays, "inside": np.zeros(3)}))
 
 
 def test_nothing_is_inside_when_all_cells_have_left(device: str) -> None:

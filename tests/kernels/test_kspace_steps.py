@@ -154,8 +154,8 @@ def test_lines_whose_length_has_large_factors_are_rejected(device):
 
 def test_staggered_densities_may_be_specified(device):
     shape = (16, 12, 15)
-    given = tuple(1000.0 + 100 * np.random.default_rng(axis).random(shape) for axis in range(3))
-    compare(problem_of(shape, initial_pressure=ball(shape), staggered_density=given, **layered(shape)), device)
+    inputs = tuple(1000.0 + 100 * np.random.default_rng(axis).random(shape) for axis in range(3))
+    compare(problem_of(shape, initial_pressure=ball(shape), staggered_density=inputs, **layered(shape)), device)
 
 
 @pytest.mark.parametrize("scheme", ["separable", "local4"])
@@ -257,8 +257,8 @@ def test_records_are_those_of_numpy(shape, device):
     problem = problem_of(shape, initial_pressure=ball(shape), **layered(shape))
     points, first = np.array([5, 17, 30, 6]), 4
     kinds = ("", "_max", "_min", "_rms", "_max_all", "_min_all")
-    wanted = (*(f"{name}{kind}" for name in "pu" for kind in kinds), "u_non_staggered")
-    solver = UltrasoundSolver(problem, device=device, record=Request(points=points, quantities=wanted, first=first))
+    requested = (*(f"{name}{kind}" for name in "pu" for kind in kinds), "u_non_staggered")
+    solver = UltrasoundSolver(problem, device=device, record=Request(points=points, quantities=requested, first=first))
     oracle, seen = Oracle(problem), {}
     for t in range(problem.steps):
         oracle.step(t)
@@ -274,16 +274,16 @@ def test_records_are_those_of_numpy(shape, device):
         kind: max(np.abs(one).max() for name, ones in seen.items() if name[0] == kind for one in ones) for kind in "pu"
     }
     for name, ones in seen.items():
-        whole = np.array(ones)
-        at = whole.reshape(len(ones), -1)[:, points]
+        full = np.array(ones)
+        at = full.reshape(len(ones), -1)[:, points]
         expected = {name: at}
         if not name.endswith("staggered"):
             expected |= {f"{name}_max": at.max(0), f"{name}_min": at.min(0), f"{name}_rms": np.sqrt((at**2).mean(0))}
-            expected |= {f"{name}_max_all": whole.max(0), f"{name}_min_all": whole.min(0)}
+            expected |= {f"{name}_max_all": full.max(0), f"{name}_min_all": full.min(0)}
         for key, values in expected.items():
-            found = recorder.series(key) if key == name else recorder.aggregate(key)
-            assert found.shape == values.shape
-            assert np.abs(found - values).max() < 3e-6 * peaks[name[0]], key
+            result = recorder.series(key) if key == name else recorder.aggregate(key)
+            assert result.shape == values.shape
+            assert np.abs(result - values).max() < 3e-6 * peaks[name[0]], key
 
 
 def test_long_series_pass_through_a_ring(device, monkeypatch):
@@ -297,9 +297,9 @@ def test_long_series_pass_through_a_ring(device, monkeypatch):
         rows.append(oracle.p.ravel()[points])
     for steps in (5, 6, 2, 17):
         solver.advance(steps)
-    found = solver.recorder.series("p")
-    assert found.shape == (STEPS - 2, 7)
-    assert np.abs(found - np.array(rows[2:])).max() < 1.5e-6 * 1e6
+    result = solver.recorder.series("p")
+    assert result.shape == (STEPS - 2, 7)
+    assert np.abs(result - np.array(rows[2:])).max() < 1.5e-6 * 1e6
 
 
 def test_sensors_between_points_are_weighted_sums(device):

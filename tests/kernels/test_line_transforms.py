@@ -50,8 +50,8 @@ def test_rows_of_two_fields_become_their_spectra(length: int, real: Real, device
     members = {"fields": backend.upload(fields), "spectra": spectra, "roots": backend.upload(roots(length, real))}
     range_ = {"first": 1, "count": 2, "all": 2}  # the last batch of a field first
     kernel.bind(backend.pack(kernel, **members, count=count, apart=length, weight={}, range=range_), 0, 2 * 2)()
-    found = backend.download(spectra).reshape(2, count, half)
-    for one, field in zip(found, fields.astype(np.float64), strict=True):
+    result = backend.download(spectra).reshape(2, count, half)
+    for one, field in zip(result, fields.astype(np.float64), strict=True):
         exact = np.fft.rfft(field)
         assert np.abs(one - exact).max() < TOLERANCE[real] * np.abs(exact).max()
 
@@ -62,16 +62,19 @@ def check_round_trip(shape: lines.LineShape | None, length: int, real: Real, dev
     assert shape is not None
     blocks, inner = 3, shape.lanes + 3
     random = np.random.default_rng(2)
-    given = random.standard_normal((blocks, length, inner)) + 1j * random.standard_normal((blocks, length, inner))
-    given = given.astype(np.result_type(real, np.complex64))
-    spectra, table = backend.upload(given), backend.upload(roots(length, real))
-    for inverse, exact in ((False, np.fft.fft(given.astype(complex), axis=1)), (True, length * given.astype(complex))):
+    inputs = random.standard_normal((blocks, length, inner)) + 1j * random.standard_normal((blocks, length, inner))
+    inputs = inputs.astype(np.result_type(real, np.complex64))
+    spectra, table = backend.upload(inputs), backend.upload(roots(length, real))
+    for inverse, exact in (
+        (False, np.fft.fft(inputs.astype(complex), axis=1)),
+        (True, length * inputs.astype(complex)),
+    ):
         kernel = backend.load(passes.side_transform(shape, inverse=inverse))
-        place = {"inner": inner, "batches": 2}
+        position = {"inner": inner, "batches": 2}
         range_ = {"first": 0, "count": blocks * 2, "all": blocks * 2}
-        kernel.bind(backend.pack(kernel, spectra=spectra, roots=table, lines=place, range=range_), 0, blocks * 2)()
-        found = backend.download(spectra).reshape(given.shape)
-        assert np.abs(found - exact).max() < TOLERANCE[real] * np.abs(exact).max()
+        kernel.bind(backend.pack(kernel, spectra=spectra, roots=table, lines=position, range=range_), 0, blocks * 2)()
+        result = backend.download(spectra).reshape(inputs.shape)
+        assert np.abs(result - exact).max() < TOLERANCE[real] * np.abs(exact).max()
 
 
 @pytest.mark.parametrize("real", ["float32", "float64"])

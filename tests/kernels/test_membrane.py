@@ -166,49 +166,49 @@ def test_many_cells_of_several_types_are_what_each_is_alone(device: str):
     assert cells.vertices(2).shape == (0, 162, 3)
     for number, kind in enumerate(types[:2]):
         for which, vertices in enumerate(cells.vertices(number)):
-            alone = Cells(backend, [kind], [[(0, 0, 0)]])
-            alone.set_vertices(vertices[None])
-            alone.compute_forces()
-            np.testing.assert_array_equal(cells.vertex_forces(number)[which], alone.vertex_forces()[0])
+            single = Cells(backend, [kind], [[(0, 0, 0)]])
+            single.set_vertices(vertices[None])
+            single.compute_forces()
+            np.testing.assert_array_equal(cells.vertex_forces(number)[which], single.vertex_forces()[0])
     assert cells.stage().bytes == cells.vertex_count * 48
 
 
 def test_bits_do_not_depend_on_the_number_of_threads():
-    found = []
+    result = []
     for threads in (1, 2):
         kind = CellType("red", biconcave(162), MODELS["loop-skalak"])
         cells = Cells(open_backend("cpu", threads), [kind], [np.zeros((5, 3))])
         deformed(cells, 0.05)
-        found.append(cells.vertex_forces())
-    np.testing.assert_array_equal(found[0], found[1])
+        result.append(cells.vertex_forces())
+    np.testing.assert_array_equal(result[0], result[1])
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 @pytest.mark.parametrize("name", MODELS)
 def test_both_devices_give_bitwise_equal_results(name: str, precision: str, device: str):
-    found = []
+    result = []
     for where in ("cpu", device):
         kind = CellType("red", biconcave(642), MODELS[name])
         cells = Cells(open_backend(where), [kind], [[(0, 0, 0), (9, 0, 0)]], precision=precision)
         deformed(cells, 0.05)
-        found.append(cells.vertex_forces())
-    np.testing.assert_array_equal(found[0], found[1])
+        result.append(cells.vertex_forces())
+    np.testing.assert_array_equal(result[0], result[1])
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("vertices", [162, 642])
 def test_teams_of_all_sizes_give_bitwise_equal_results(vertices: int, device: str):
     """As on CPUs, and with a multiprocessor for every cell, for two and for many."""
-    found = []
+    result = []
     for multiprocessors in (0, 6, 3, 1):
         backend = open_backend(device)
         backend.multiprocessors = multiprocessors
         kind = CellType("red", biconcave(vertices), MODELS["loop-skalak"])
         cells = Cells(backend, [kind], [[(9 * k, 0, 0) for k in range(6)]], precision="float32")
         deformed(cells, 0.05)
-        found.append(cells.vertex_forces())
-        np.testing.assert_array_equal(found[0], found[-1])
+        result.append(cells.vertex_forces())
+        np.testing.assert_array_equal(result[0], result[-1])
 
 
 def test_the_mean_of_the_mesh_goes_to_the_center_turned_and_packed_meshes_are_those_that_move():
@@ -264,9 +264,9 @@ def test_loads_that_cannot_be_balanced_are_rejected():
     pair = Cells(open_backend("cpu", 1), [kind], [[(0, 0, 0), (9, 0, 0)]])
     with pytest.raises(CaseError, match="one cell in float64 and a load for each of its vertices"):
         equilibrium(pair, np.zeros((42, 3)))
-    alone = Cells(open_backend("cpu", 1), [kind], [[(0, 0, 0)]])
+    single = Cells(open_backend("cpu", 1), [kind], [[(0, 0, 0)]])
     with pytest.raises(CaseError, match="the sum of the loads is not zero"):
-        equilibrium(alone, np.ones((42, 3)))
-    deformed(alone, 0.1)
+        equilibrium(single, np.ones((42, 3)))
+    deformed(single, 0.1)
     with pytest.raises(UnstableError, match="the residual force is"):
-        equilibrium(alone, np.zeros((42, 3)), max_evaluations=2)
+        equilibrium(single, np.zeros((42, 3)), max_evaluations=2)

@@ -184,8 +184,8 @@ def test_an_oscillating_strain_meets_the_modulus_of_the_standard_linear_solid(fr
         pair.move(start + size * np.sin(step * number) * shape)
         values.append((pair.viscous() * shape).sum() / sudden)
     phases = step * np.arange(len(values) - steps + 1, len(values) + 1)
-    found = 2 / steps * (np.array(values[-steps:]) * np.exp(-1j * (phases - np.pi / 2))).sum()
-    assert abs(found - 1j * frequency / (1 + 1j * frequency)) < 0.01 * abs(found)
+    result = 2 / steps * (np.array(values[-steps:]) * np.exp(-1j * (phases - np.pi / 2))).sum()
+    assert abs(result - 1j * frequency / (1 + 1j * frequency)) < 0.01 * abs(result)
 
 
 def test_forces_are_bitwise_equal_when_they_are_evaluated_again(device: str) -> None:
@@ -203,14 +203,14 @@ def test_without_viscosity_the_kernel_is_that_of_the_elastic_law(device: str) ->
     types = [CellType(name, biconcave(162, 4.0), model) for name, model in (("plain", elastic), ("viscous", LOOP))]
     backend = open_backend(device)
     both = Cells(backend, types, [np.zeros((1, 3))] * 2, precision="float32")
-    alone = Cells(backend, types[:1], [np.zeros((1, 3))], precision="float32")
-    assert alone.relaxed is None
+    single = Cells(backend, types[:1], [np.zeros((1, 3))], precision="float32")
+    assert single.relaxed is None
     assert both.stage().bytes - 48 * both.blocks[1].elements == both.vertex_count * 3 * 12
-    moved = alone.vertices() + 0.05 * np.random.default_rng(1).standard_normal((1, 162, 3))
-    for cells in (both, alone):
+    moved = single.vertices() + 0.05 * np.random.default_rng(1).standard_normal((1, 162, 3))
+    for cells in (both, single):
         cells.set_vertices(moved, relax=False)
         cells.compute_forces(advance=True)
-    assert np.array_equal(both.vertex_forces(0), alone.vertex_forces(0))
+    assert np.array_equal(both.vertex_forces(0), single.vertex_forces(0))
 
 
 def test_a_viscosity_needs_a_relaxation_time() -> None:

@@ -154,14 +154,14 @@ def test_a_state_put_into_a_new_solver_continues_as_if_uninterrupted(device: str
     def make() -> Solver:
         return Solver(sites, model, device=device, layout="moments", precision=precision, threads=1)
 
-    whole = make()
-    whole.advance(40)
+    full = make()
+    full.advance(40)
     for steps in (20, 21):
         stopped, resumed = make(), make()
         stopped.advance(steps)
         resumed.set_state(stopped.state())
         resumed.advance(40 - steps)
-        for name, values in site_arrays(whole).items():
+        for name, values in site_arrays(full).items():
             np.testing.assert_array_equal(resumed.state()[name], values, err_msg=name)
 
 
@@ -178,8 +178,8 @@ def test_halves_lose_little_of_a_slow_flow(device: str):
 
 def test_a_restart_moves_between_moments_and_populations():
     sites, model = tilted_tube(), iolet_model(BLOOD, Regularised())
-    whole = Solver(sites, model, layout="list-aa", threads=1)
-    whole.advance(40)
+    full = Solver(sites, model, layout="list-aa", threads=1)
+    full.advance(40)
     for before, after, rounding in (
         ("moments", "list-aa", 0.0),
         ("moments", "tiles-8", 0.0),
@@ -190,7 +190,7 @@ def test_a_restart_moves_between_moments_and_populations():
         resumed = Solver(sites, model, layout=after, threads=1)
         resumed.set_state(stopped.state())
         resumed.advance(19)
-        difference = np.abs(resumed.state()["populations"] - whole.state()["populations"])
+        difference = np.abs(resumed.state()["populations"] - full.state()["populations"])
         assert difference.max() <= rounding
 
 
@@ -201,17 +201,17 @@ def test_the_regularised_part_keeps_mass_momentum_and_stress(velocity_set: Veloc
     part = coefficients(populations, velocity_set, np.zeros(5, np.uint32)) @ basis(velocity_set).T
     for order in (np.ones((velocity_set.Q, 1)), c, np.einsum("qa,qb->qab", c, c).reshape(-1, 9)):
         np.testing.assert_allclose(part @ order, populations @ order, rtol=0, atol=1e-13)
-    again = coefficients(part, velocity_set, np.zeros(5, np.uint32)) @ basis(velocity_set).T
-    np.testing.assert_allclose(again, part, rtol=0, atol=1e-13)
+    second = coefficients(part, velocity_set, np.zeros(5, np.uint32)) @ basis(velocity_set).T
+    np.testing.assert_allclose(second, part, rtol=0, atol=1e-13)
 
 
 def test_links_of_which_nothing_is_known_leave_the_other_populations_alone():
     inside = np.flatnonzero(D3Q19.vectors[:, 0] < 1)
     mask = np.uint32(sum(1 << q for q in range(19) if q not in inside))
-    whole = np.random.default_rng(4).normal(size=(3, 10)) @ basis(D3Q19).T
-    cut = np.where(np.isin(np.arange(19), inside), whole, 7.0)
-    found = coefficients(cut, D3Q19, np.full(3, mask)) @ basis(D3Q19).T
-    np.testing.assert_allclose(found[:, inside], whole[:, inside], rtol=0, atol=1e-13)
+    full = np.random.default_rng(4).normal(size=(3, 10)) @ basis(D3Q19).T
+    cut = np.where(np.isin(np.arange(19), inside), full, 7.0)
+    result = coefficients(cut, D3Q19, np.full(3, mask)) @ basis(D3Q19).T
+    np.testing.assert_allclose(result[:, inside], full[:, inside], rtol=0, atol=1e-13)
 
 
 def test_moments_are_chosen_for_their_collision_only():

@@ -60,8 +60,8 @@ class PlaneOracle(Oracle):
         for site, q, number in self.iolet_links:
             inward = np.array(self.sites.iolets[number].normal)
             behind = self.sites.find((self.sites.coords[site] + inward.astype(int))[None])[0]
-            place = self.sites.origin[0] + self.sites.coords[site, 0]
-            depth = abs(place - self.sites.iolets[number].center[0])
+            position = self.sites.origin[0] + self.sites.coords[site, 0]
+            depth = abs(position - self.sites.iolets[number].center[0])
             line = rho[behind] + (self.model.iolets[number].mean - rho[behind]) / (depth + 1)
             target = 0.8 * line + 0.2 * rho[site]
             even = self.even(np.full(len(f), target), seen)[site, q] + self.held(seen, inward)[site, q]

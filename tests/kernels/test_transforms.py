@@ -25,9 +25,9 @@ def check(transforms, backend, shape: tuple[int, int, int], real: str) -> None:
     source = backend.zeros(fields.shape, real)
     spectrum = backend.zeros((2, *transforms.spectrum_shape), transforms.complex)
     forward, inverse = transforms.forward(source, spectrum), transforms.inverse(spectrum)
-    again = transforms.forward(None, spectrum)
+    second = transforms.forward(None, spectrum)
     backend.assign(source, fields)
-    for transform in (forward, again):
+    for transform in (forward, second):
         transform()
         assert np.abs(backend.download(spectrum) - expected).max() < tolerance * np.abs(expected).max()
         inverse()
@@ -71,8 +71,8 @@ def test_rows_of_a_field_do_not_feel_those_of_another_in_vectors(real):
     exact = np.fft.rfftn(fields.astype(real).astype(float)[1], axes=(1, 2))
     assert np.abs(spectrum[1] - exact).max() < {"float32": 3e-6, "float64": 1e-14}[real] * np.abs(exact).max()
     transforms.inverse(spectrum)()
-    found = spectrum.view(real)[1, ..., :15] / 180
-    assert np.abs(found - fields[1]).max() < {"float32": 3e-15, "float64": 1e-23}[real]
+    result = spectrum.view(real)[1, ..., :15] / 180
+    assert np.abs(result - fields[1]).max() < {"float32": 3e-15, "float64": 1e-23}[real]
 
 
 def test_large_grids_have_lines_in_vectors_unless_a_library_is_named(monkeypatch):
@@ -148,8 +148,10 @@ print(len(os.listdir("/proc/self/task")) - before)
 def test_transforms_of_fftw_take_the_threads_of_the_kernels(tmp_path):
     pytest.importorskip("pyfftw")  # optional: seiche[fftw]
     environment = {**os.environ, "SEICHE_CACHE": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
-    found = subprocess.run([sys.executable, "-c", THREADS], env=environment, capture_output=True, text=True, check=True)
-    assert found.stdout == "0\n"
+    result = subprocess.run(
+        [sys.executable, "-c", THREADS], env=environment, capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "0\n"
 
 
 def test_plans_can_be_sought_patiently(tmp_path, monkeypatch):

@@ -78,17 +78,17 @@ class WallOracle(Oracle):
         self.beside: list[tuple[int, int, int, float]] = []
         for row, site in enumerate(self.sites.boundary):
             for link in np.flatnonzero(self.sites.link_kind[row] == LinkKind.WALL):
-                found = np.flatnonzero((lattice.vectors == LINK_VECTORS[link]).all(axis=1))
-                if not len(found):
+                actual = np.flatnonzero((lattice.vectors == LINK_VECTORS[link]).all(axis=1))
+                if not len(actual):
                     continue
-                q, c = int(found[0]), LINK_VECTORS[link]
+                q, c = int(actual[0]), LINK_VECTORS[link]
                 back, fraction = int(lattice.opposite[q]), float(self.sites.link_fraction[row, link])
-                place = self.inside(self.sites.coords[site] + fraction * c) + np.array(self.sites.origin)
+                position = self.inside(self.sites.coords[site] + fraction * c) + np.array(self.sites.origin)
                 iolet = self.sites.link_kind[row, 25 - link] > LinkKind.WALL
                 wedged = self.upwind[site, q] < 0 and not (iolet and fraction < 0.5)
                 if walls.kind == "bounce-back" or wedged:
                     value, lever = leaving[site, q], 1.0
-                    moving = any(wall.patch(place[None])[0] for wall in walls.moving)
+                    moving = any(wall.patch(position[None])[0] for wall in walls.moving)
                     if walls.kind == "bouzidi" and iolet and not moving:
                         self.beside.append((int(site), q, back, 1 / (2 * fraction)))
                 elif fraction < 0.5:
@@ -97,11 +97,11 @@ class WallOracle(Oracle):
                     lever = 1 / (2 * fraction)
                     value = lever * leaving[site, q] + (1 - lever) * leaving[site, back]
                 for wall in walls.moving:
-                    if wall.patch(place[None])[0]:
-                        u = np.array(wall.velocity) + np.cross(wall.rotation, place - np.array(wall.center))
+                    if wall.patch(position[None])[0]:
+                        u = np.array(wall.velocity) + np.cross(wall.rotation, position - np.array(wall.center))
                         value -= lever * 6 * lattice.weights[q] * leaving[site].sum() * (u @ c)
                 result[site, back] = value
-                if lever != 1.0 or any(wall.patch(place[None])[0] for wall in walls.moving):
+                if lever != 1.0 or any(wall.patch(position[None])[0] for wall in walls.moving):
                     links.append((int(site), q, back))
                 elif walls.kind == "bouzidi" and not wedged and fraction < 0.5:
                     links.append((int(site), q, back))

@@ -134,10 +134,10 @@ def test_a_snapshot_keeps_its_moment_while_the_flow_continues(device: str):
         expected.append(solver.fields((*FIELDS, "traction")))
         taken.append([solver.measures.snapshot(plan) for plan in plans])
     solver.advance(20)
-    for fields, (whole, some) in zip(expected, taken, strict=True):
-        for name, values in whole.fields().items():
+    for fields, (full, subset) in zip(expected, taken, strict=True):
+        for name, values in full.fields().items():
             np.testing.assert_array_equal(values, fields[name], err_msg=name)
-        for name, values in some.fields().items():
+        for name, values in subset.fields().items():
             np.testing.assert_array_equal(values, fields[name][3::5], err_msg=name)
     assert len(plans[0].free) == 3  # memory that the next snapshots use again
     measures = solver.measures
@@ -151,9 +151,9 @@ def test_one_viscosity_holds_for_all_sites_of_many_pieces(device: str):
     assert len(sites) > 2 * PIECE_ROWS
     solver = Solver(sites, FlowModel(Newtonian(0.2)), device=device, threads=1)
     for rows in (None, np.arange(5, len(sites), 2)):
-        found = solver.measures.snapshot(solver.measures.snapshots(("viscosity", "density"), rows)).fields()
-        assert found["viscosity"].shape == found["density"].shape == ((len(sites),) if rows is None else rows.shape)
-        np.testing.assert_allclose(found["viscosity"], 0.2, rtol=1e-14)
+        result = solver.measures.snapshot(solver.measures.snapshots(("viscosity", "density"), rows)).fields()
+        assert result["viscosity"].shape == result["density"].shape == ((len(sites),) if rows is None else rows.shape)
+        np.testing.assert_allclose(result["viscosity"], 0.2, rtol=1e-14)
 
 
 def test_fields_and_sums_do_not_depend_on_how_many_sites_are_observed_at_once(
@@ -199,10 +199,10 @@ def test_a_full_disk_ends_the_run_with_one_line_and_leaves_the_states_before(
     monkeypatch.setattr(parallel.os, "pwrite", limited)
     assert main(["run", str(case(tmp_path))]) == 2
     *_, error = capsys.readouterr().err.splitlines()
-    place = tmp_path / "out" / "u.vtkhdf"
-    assert error.startswith(f"seiche: error: {place}: write of 6 bytes at ")
+    position = tmp_path / "out" / "u.vtkhdf"
+    assert error.startswith(f"seiche: error: {position}: write of 6 bytes at ")
     assert error.endswith("failed: No space left on device")
-    assert len(times_of(place)) == 2
+    assert len(times_of(position)) == 2
 
 
 def test_a_run_says_what_its_output_cost(tmp_path: Path):
@@ -219,12 +219,12 @@ def test_a_restart_compares_with_the_velocity_of_the_run_before(tmp_path: Path):
     table = {"steps": 100_000, "steady": 1e-4, "steady_interval": 50}
     path = tmp_path / "case.toml"
     path.write_text(toml_of(changed(tube_tables(), "time", table)))
-    with seiche.load(path, output=tmp_path / "whole", world=WORLD) as whole:
-        stopped = whole.run()
+    with seiche.load(path, output=tmp_path / "whole", world=WORLD) as full:
+        stopped = full.run()
     with seiche.load(path, output=tmp_path / "part", world=WORLD) as first:
         first.run(stopped.step - 20)
         first.checkpoint()
     restart = tmp_path / "part" / "checkpoint.seiche"
     with seiche.load(path, output=tmp_path / "part", restart=restart, world=WORLD) as second:
-        again = second.run()
-    assert (again.step, again.stopped) == (stopped.step, stopped.stopped)
+        repeated = second.run()
+    assert (repeated.step, repeated.stopped) == (stopped.step, stopped.stopped)

@@ -83,11 +83,18 @@ def test_the_performance_page_compares_a_gpu_and_a_cpu_at_equal_physics(tmp_path
 
 
 def test_the_performance_page_tells_what_several_ranks_reach(tmp_path: Path) -> None:
-    given = {"load": "resolved", "transport": "peer", "hematocrit": 0.4, "delta": "roma", "support": 3}
-    given |= {"precision": "float32", "layout": "moments", "spacing": 0.25, "sites": 32, "cells": 2248, "vertices": 642}
-    given |= {"points": 3, "steps": 512, "copies": 0.133, "flow_microseconds": 506.2, "step_microseconds": 1306.4}
-    given |= {"compute_microseconds": 1283.0, "exposed": 0.018, "efficiency": 0.905, "message_bytes": 21_000_000}
-    row = given | {"ranks": 2, "packing_seconds": 1.0, "setup_seconds": 1.0}
+    inputs = {"load": "resolved", "transport": "peer", "hematocrit": 0.4, "delta": "roma", "support": 3}
+    inputs |= {
+        "precision": "float32",
+        "layout": "moments",
+        "spacing": 0.25,
+        "sites": 32,
+        "cells": 2248,
+        "vertices": 642,
+    }
+    inputs |= {"points": 3, "steps": 512, "copies": 0.133, "flow_microseconds": 506.2, "step_microseconds": 1306.4}
+    inputs |= {"compute_microseconds": 1283.0, "exposed": 0.018, "efficiency": 0.905, "message_bytes": 21_000_000}
+    row = inputs | {"ranks": 2, "packing_seconds": 1.0, "setup_seconds": 1.0}
     document = {
         "benchmark": "blood-ranks",
         "device": "A GPU (cuda:0)",

@@ -69,8 +69,8 @@ print(backend.used_memory() - before)
 
 def test_used_memory_grows_with_what_is_allocated(device: str) -> None:
     command = [sys.executable, "-c", ALLOCATE, device]
-    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    assert int(found.stdout) == pytest.approx(1 << 26, rel=0.05)
+    result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert int(result.stdout) == pytest.approx(1 << 26, rel=0.05)
 
 
 def test_physics_of_the_benchmark_are_what_they_are_called() -> None:

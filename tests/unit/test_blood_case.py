@@ -134,9 +134,9 @@ def test_a_round_tube_is_as_wide_as_its_links_say() -> None:
 def test_the_points_of_a_wall_that_push_leave_no_holes() -> None:
     sites = shapes.tube(9.3, 20.0, 1.0, axis=(1.0, 0.3, 0.2))
     every = wall_points(sites)[0]
-    some = sparse_points(every)
-    assert len(some) < 0.4 * len(every)
-    between = cKDTree(some).query(every)[0]
+    subset = sparse_points(every)
+    assert len(subset) < 0.4 * len(every)
+    between = cKDTree(subset).query(every)[0]
     assert between.max() < 1.0  # the reach of their force
     assert sparse_points(np.zeros((0, 3))).shape == (0, 3)
 
@@ -214,7 +214,7 @@ def test_memory_of_a_reservoir_is_what_the_check_says(tmp_path: Path, monkeypatc
     tube = InletReservoir(open_vessel(setup), setup.cells, "inlet", plan.prism, World.serial())
     assert len(tube.sites) == plan.sites
     gc.collect()  # what packing and the start needed is gone
-    held = sum(each.nbytes for one in allocated if (each := one()) is not None)
+    held = sum(item.nbytes for one in allocated if (item := one()) is not None)
     monkeypatch.undo()
     predicted = memory_of_tube(setup, setup.cells, plan)
     assert predicted.flow + predicted.cells == pytest.approx(held, rel=0.1)
@@ -232,10 +232,10 @@ def test_a_reservoir_is_long_enough_for_each_type_of_cells(tmp_path: Path, capsy
     case = case_file(tmp_path, tables)
     lines = describe(setup_of(case), measure=False)
     (line,) = [line for line in lines if line.startswith("reservoir inlet")]
-    found = re.search(r"([\d,]+) cells \((\d+) ball, (\d+) small\) in a tube of .* hematocrit ([\d.]+)", line)
-    assert found is not None
-    assert int(found[2]) > 0 < int(found[3])
-    assert float(found[4]) == pytest.approx(0.1, rel=0.02)
+    result = re.search(r"([\d,]+) cells \((\d+) ball, (\d+) small\) in a tube of .* hematocrit ([\d.]+)", line)
+    assert result is not None
+    assert int(result[2]) > 0 < int(result[3])
+    assert float(result[4]) == pytest.approx(0.1, rel=0.02)
     assert not any('is a "' in line for line in lines if line.startswith("advice"))
     case = case_file(tmp_path, changed(tables, "cells.1.share", 0.00025))
     message = (
@@ -256,11 +256,11 @@ def test_positions_come_from_a_file_as_they_went_into_it(tmp_path: Path) -> None
     tables = blood_tables()
     del tables["packing"]
     tables["cells"][0]["positions"] = "red.pos"
-    again = prepared(tmp_path, tables).cells
-    assert again is not None and again.packing is not None
-    assert np.abs(again.packing.centers - centers).max() < 1e-6
-    assert np.abs(again.packing.rotations - turns).max() < 1e-6
-    assert again.packing.hematocrit == pytest.approx(setup.cells.packing.hematocrit)
+    second = prepared(tmp_path, tables).cells
+    assert second is not None and second.packing is not None
+    assert np.abs(second.packing.centers - centers).max() < 1e-6
+    assert np.abs(second.packing.rotations - turns).max() < 1e-6
+    assert second.packing.hematocrit == pytest.approx(setup.cells.packing.hematocrit)
 
 
 def test_positions_may_count_from_the_corner_of_the_lattice_as_in_hemocell(tmp_path: Path) -> None:
@@ -271,9 +271,9 @@ def test_positions_may_count_from_the_corner_of_the_lattice_as_in_hemocell(tmp_p
     (tmp_path / "red.pos").write_text("3\n6 7.5 7.5 0 0 0\n6 7.5 0 0 0 0\n6 17.5 7.5 0 0 0\n")
     setup = prepared(tmp_path, tables)
     assert setup.cells is not None and setup.cells.packing is not None
-    (place,), sites = setup.cells.packing.centers, setup.vessel.sites
+    (position,), sites = setup.cells.packing.centers, setup.vessel.sites
     # The axis of the tube is 7 um from its box, 7.5 um from HemoCell's first site; x counts from the first site.
-    np.testing.assert_allclose(place * sites.spacing + sites.origin, [6.25e-6, 0, 0], atol=1e-9)
+    np.testing.assert_allclose(position * sites.spacing + sites.origin, [6.25e-6, 0, 0], atol=1e-9)
     vertices = setup.cells.surfaces[0].vertices @ setup.cells.packing.rotations[0].T
     assert np.ptp(vertices, axis=0).argmin() == 1
     note = 'cells["red"].positions: red.pos: 2 of 3 cells are not inside the vessel and were dropped'

@@ -47,14 +47,14 @@ def test_a_lattice_keeps_the_ratio_of_viscous_and_elastic_forces() -> None:
 
 def _turning(strain: float, times: int, *, body: float, membrane: float) -> CellMotion:
     """Return an ellipse that turns by `body` a unit of strain, on which points go round by `membrane`."""
-    ball, found = icosphere(162).vertices, []
+    ball, result = icosphere(162).vertices, []
     for t in strain * np.arange(times):
         phase = np.arctan2(ball[:, 2], ball[:, 0]) - membrane * t
         r = np.hypot(ball[:, 0], ball[:, 2])
         x, z = 4 * r * np.cos(phase), 2 * r * np.sin(phase)
         c, s = np.cos(0.3 - body * t), np.sin(0.3 - body * t)
-        found.append(np.stack([c * x - s * z, 3 * ball[:, 1], s * x + c * z], axis=1) + np.array([t, 0, 0]))
-    return CellMotion(np.array(found), strain, 0.5, (0.0, 0.0))
+        result.append(np.stack([c * x - s * z, 3 * ball[:, 1], s * x + c * z], axis=1) + np.array([t, 0, 0]))
+    return CellMotion(np.array(result), strain, 0.5, (0.0, 0.0))
 
 
 def test_tank_treading_and_tumbling_are_distinguished() -> None:
@@ -97,9 +97,9 @@ def test_what_was_seen_of_a_tube_is_combined() -> None:
     rows = np.stack(
         [step, np.full(20, 0.005), 0.006 * step, np.full(20, 2.0), np.full(20, 0.3), 2 * drift, drift], axis=1
     )
-    found = TubeMeasurements(tube, 0.01, rows)
-    assert found.viscosity == pytest.approx(2.0)
-    assert found.discharge_hematocrit == pytest.approx(0.36)
-    assert found.effective_hematocrit > 1.4 * 0.36
-    assert found.layer == pytest.approx(2.0 - 0.67 * 0.5)
-    assert found.drift == pytest.approx((0.002, 0.001))
+    result = TubeMeasurements(tube, 0.01, rows)
+    assert result.viscosity == pytest.approx(2.0)
+    assert result.discharge_hematocrit == pytest.approx(0.36)
+    assert result.effective_hematocrit > 1.4 * 0.36
+    assert result.layer == pytest.approx(2.0 - 0.67 * 0.5)
+    assert result.drift == pytest.approx((0.002, 0.001))

@@ -60,21 +60,21 @@ def state_of(simulation: Simulation) -> np.ndarray:
 
 def test_several_types_run_are_written_and_continue_with_bitwise_equal_results(tmp_path: Path) -> None:
     case = case_file(tmp_path, several_types())
-    whole = load(case, output=tmp_path / "whole")
-    whole.run()
-    assert whole.blood is not None
+    full = load(case, output=tmp_path / "whole")
+    full.run()
+    assert full.blood is not None
     folder = tmp_path / "whole"
     states = read_list(folder / "cells.vtkhdf")
     assert [path.name for path, _ in states] == ["cells.000000020.vtkhdf", "cells.000000040.vtkhdf"]
     surfaces = read_surfaces(states[-1][0])
-    assert surfaces.time == pytest.approx(whole.time)
+    assert surfaces.time == pytest.approx(full.time)
     assert len(surfaces.vertices) == 3 * 162 + 1 * 42
     assert np.unique(surfaces.on_faces["cell"]).tolist() == [0, 1, 2, 3]
     assert np.bincount(surfaces.on_faces["type"]).tolist() == [3 * 320, 80]
     centers = np.array([surfaces.vertices[162 * k : 162 * (k + 1)].mean(axis=0) for k in range(3)])
     assert (centers >= -1e-6).all() and (centers <= 12.5e-6).all()
     # In all of the box the force moves everything alike: u = g t, half a step of it at once.
-    expected = 1e5 / 1025 * whole.time
+    expected = 1e5 / 1025 * full.time
     assert surfaces.on_vertices["velocity"][:, 0].mean() == pytest.approx(expected, rel=0.02)
     at, _ = read_pos(folder / "cells.000000040.red.pos")
     assert np.abs(at - centers).max() < 0.05e-6 or np.abs(np.abs(at - centers).max() - 12e-6) < 0.05e-6
@@ -93,8 +93,8 @@ def test_several_types_run_are_written_and_continue_with_bitwise_equal_results(t
     first.run(steps=20)
     second = load(case, output=tmp_path / "parts", restart=tmp_path / "parts" / "checkpoint.seiche")
     second.run()
-    assert np.array_equal(state_of(second), state_of(whole))
-    flow = [each.solver.state()["populations"] for each in (second, whole)]
+    assert np.array_equal(state_of(second), state_of(full))
+    flow = [item.solver.state()["populations"] for item in (second, full)]
     assert np.array_equal(*flow)
     assert [path.name for path, _ in read_list(tmp_path / "parts" / "cells.vtkhdf")] == [p.name for p, _ in states]
 
@@ -105,13 +105,13 @@ def test_states_of_cells_are_never_replaced(tmp_path: Path) -> None:
     first = load(case, output=folder)
     first.run(steps=20)
     first.close()
-    kept = folder / "kept.seiche"
-    kept.write_bytes((folder / "checkpoint.seiche").read_bytes())
-    load(case, output=folder, restart=kept).run()
+    retained = folder / "kept.seiche"
+    retained.write_bytes((folder / "checkpoint.seiche").read_bytes())
+    load(case, output=folder, restart=retained).run()
     states = {path.name: path.read_bytes() for path in folder.glob("cells.0*")}
     assert len(states) == 2 + 2
     other = case_file(tmp_path, changed(several_types(), "body_force.force", ["1.1e5 N/m^3", "0 N/m^3", "0 N/m^3"]))
-    load(other, output=folder, restart=kept).run()
+    load(other, output=folder, restart=retained).run()
     assert {path.name: path.read_bytes() for path in folder.glob("cells.0*")} == states
     listed = read_list(folder / "cells.from-20.vtkhdf")
     assert [path.name for path, _ in listed] == ["cells.000000020.vtkhdf", "cells.from-20.000000040.vtkhdf"]
@@ -173,8 +173,8 @@ def test_types_have_different_viscosities_inside(tmp_path: Path) -> None:
     viscosity = simulation.fields(["viscosity"])["viscosity"]
     np.testing.assert_allclose(viscosity, np.array([1.2e-3, 2.4e-3, 6e-3])[kinds], rtol=1e-5)
     simulation.run()
-    again = load(case_file(tmp_path, tables), output=tmp_path / "out", restart=simulation.checkpoints.path)
-    assert np.array_equal(state_of(again), state_of(simulation))
+    second = load(case_file(tmp_path, tables), output=tmp_path / "out", restart=simulation.checkpoints.path)
+    assert np.array_equal(state_of(second), state_of(simulation))
     fresh = load(case_file(tmp_path, tables), output=tmp_path / "again")
     fresh.run(steps=20)
     path = fresh.checkpoint()

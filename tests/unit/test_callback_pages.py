@@ -33,11 +33,11 @@ def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_the_examples_of_the_page_do_what_it_says(examples: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    found: list[dict[str, Any]] = [{} for _ in examples]
-    for script, scope in zip(examples, found, strict=True):
+    result: list[dict[str, Any]] = [{} for _ in examples]
+    for script, scope in zip(examples, result, strict=True):
         capsys.readouterr()
         exec(script, scope)
-    diagnostic, steering, stop, device = found
+    diagnostic, steering, stop, device = result
     times, speeds = zip(*diagnostic["history"], strict=True)
     assert times == pytest.approx(0.005 * np.arange(1, 9), abs=2e-4)
     assert 0 < speeds[0] < speeds[-1] < 0.01

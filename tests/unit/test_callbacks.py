@@ -72,8 +72,8 @@ def test_a_steered_run_that_stops_continues_with_bitwise_equal_results(kind: str
         steered(sim, number, values)
         outcome = sim.run()
         assert outcome.summary["details"]["steering"] == {number: pytest.approx(values[0])}
-        whole = final(sim, names)
-    assert_same(whole, plain, same=False)
+        full = final(sim, names)
+    assert_same(full, plain, same=False)
     with seiche.load(case, output=tmp_path / "first", **options) as sim:
         steered(sim, number, values)
         sim.every(lambda sim: sim.stop("enough"), steps=12)
@@ -84,13 +84,13 @@ def test_a_steered_run_that_stops_continues_with_bitwise_equal_results(kind: str
         assert sim.steering[number] == values[0]  # of step 10
         steered(sim, number, values)
         sim.run()
-        assert_same(final(sim, names), whole)
+        assert_same(final(sim, names), full)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_value_of_the_case_changes_no_bit(kind: str, tmp_path: Path) -> None:
     names, number, _ = KINDS[kind]
-    found = []
+    result = []
     for k in range(2):
         with seiche.load(case_file(tmp_path, kind), output=tmp_path / str(k)) as sim:
             if k:
@@ -98,8 +98,8 @@ def test_the_value_of_the_case_changes_no_bit(kind: str, tmp_path: Path) -> None
                 sim.steering[number] = [-1.0, 0.5, 3.0] if kind == "blood" else -3.0
                 sim.steering[number] = value
             sim.run(steps=8)
-            found.append(final(sim, names))
-    assert_same(*found)
+            result.append(final(sim, names))
+    assert_same(*result)
 
 
 SINE = {"name": "inlet", "kind": "pressure", "pressure": "4 Pa", "amplitude": "1 Pa", "period": "5 ms"}
@@ -132,19 +132,19 @@ def test_a_value_that_is_set_at_the_start_is_that_of_the_case(
     if iolet is not None:
         tables["iolet"][number] = iolet
     name = tables["iolet"][number]["name"]
-    found = []
+    result = []
     for overrides in ([], [f"iolet.{name}.{key}={text}"]):
         with seiche.load(written(tmp_path, tables), overrides=overrides, output=tmp_path / str(len(overrides))) as sim:
             if not overrides:
                 sim.steering[f"iolets.{name}.{key}"] = value
             sim.run(steps=30)
-            found.append(final(sim, ["pressure", "velocity"]))
-    assert_same(*found)
+            result.append(final(sim, ["pressure", "velocity"]))
+    assert_same(*result)
 
 
 def test_a_value_replaces_a_table(tmp_path: Path) -> None:
     (tmp_path / "course.txt").write_text("0 0.001\n0.001 0.003\n0.1 0.003\n")
-    tables, found = tube_tables(), []
+    tables, result = tube_tables(), []
     tables["lattice"] = {"step": "0.2 ms"}
     for k in range(2):
         if k == 0:
@@ -155,12 +155,12 @@ def test_a_value_replaces_a_table(tmp_path: Path) -> None:
             assert sim.steering["iolets.inlet.velocity"] == (None if k == 0 else 0.002)
             sim.steering["iolets.inlet.velocity"] = 0.002
             sim.run(steps=10)
-            found.append(final(sim, ["velocity"]))
-    assert_same(*found)
+            result.append(final(sim, ["velocity"]))
+    assert_same(*result)
 
 
 def test_a_body_force_may_be_set_in_any_layout(tmp_path: Path) -> None:
-    found = []
+    result = []
     for layout in ("tiles-8", "list-aa", "list-ab"):
         with seiche.load(
             written(tmp_path, tube_tables()), overrides=[f"lattice.layout={layout}"], output=tmp_path / layout
@@ -168,22 +168,22 @@ def test_a_body_force_may_be_set_in_any_layout(tmp_path: Path) -> None:
             sim.run(steps=5)
             sim.steering["body_force"] = (20.0, 0.0, -5.0)
             sim.run(steps=5)
-            found.append(final(sim, ["velocity"])["velocity"])
-    np.testing.assert_allclose(found[1], found[0], rtol=0, atol=1e-12)
-    np.testing.assert_allclose(found[2], found[0], rtol=0, atol=1e-12)
+            result.append(final(sim, ["velocity"])["velocity"])
+    np.testing.assert_allclose(result[1], result[0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(result[2], result[0], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["ultrasound", "waves"])
 def test_the_amplitude_of_a_source_is_a_factor(kind: str, tmp_path: Path) -> None:
     """A factor of two is exact in binary numbers: linear waves that begin at rest double, bit by bit."""
-    found = []
+    result = []
     for factor in (1.0, 2.0):
         with seiche.load(case_file(tmp_path, kind), output=tmp_path / str(factor)) as sim:
             sim.steering["sources.0.amplitude"] = factor
             sim.run(steps=8)
-            found.append(final(sim, ["pressure"])["pressure"])
-    assert np.abs(found[0]).max() > 0
-    np.testing.assert_array_equal(found[1], 2 * found[0])
+            result.append(final(sim, ["pressure"])["pressure"])
+    assert np.abs(result[0]).max() > 0
+    np.testing.assert_array_equal(result[1], 2 * result[0])
 
 
 def test_sources_with_delays_and_of_two_signals_have_factors(tmp_path: Path) -> None:
@@ -192,17 +192,17 @@ def test_sources_with_delays_and_of_two_signals_have_factors(tmp_path: Path) -> 
     disc = path.read_text().partition("[[source]]")[2].partition("[record]")[0]
     more = disc.replace("0.5 MHz", "0.4 MHz") + "[[source]]" + disc + 'delay = "0.3 us"\n'
     path.write_text(path.read_text().replace("[record]", f"[[source]]{more}[record]"))
-    found = []
+    result = []
     for factors in ((1.0, 0.0), (0.0, 1.0), (1.0, 1.0)):
         with seiche.load(path, overrides=["run.precision=float64"], output=tmp_path / str(factors)) as sim:
             assert list(sim.steering) == ["sources.0.amplitude", "sources.1.amplitude"]
             for name, factor in zip(sim.steering, factors, strict=True):
                 sim.steering[name] = factor
             sim.run(steps=12)
-            found.append(final(sim, ["pressure"])["pressure"])
-    scale = np.abs(found[2]).max()
-    assert min(np.abs(each).max() for each in found) > 0.1 * scale
-    np.testing.assert_allclose(found[0] + found[1], found[2], rtol=0, atol=1e-12 * scale)
+            result.append(final(sim, ["pressure"])["pressure"])
+    scale = np.abs(result[2]).max()
+    assert min(np.abs(item).max() for item in result) > 0.1 * scale
+    np.testing.assert_allclose(result[0] + result[1], result[2], rtol=0, atol=1e-12 * scale)
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_steps_from_graphs_take_values_that_are_set_between_them(
 ) -> None:
     """A graph on the CPU does the captured calls again, with the arguments that they had then."""
     values = ((20.0, 0.0, 5.0), (0.0, 10.0, 0.0)) if (kind, number) == ("flow", "body_force") else KINDS[kind][2]
-    case, found, launched = case_file(tmp_path, kind), [], [0]
+    case, result, launched = case_file(tmp_path, kind), [], [0]
     if number == "circuit":
         tables = tube_tables()
         tables["iolet"][1] = CIRCUIT
@@ -301,6 +301,6 @@ def test_steps_from_graphs_take_values_that_are_set_between_them(
             sim.every(lambda sim: sim.steering.__setitem__(number, values[sim.step // 70 % 2]), steps=70)
             sim.solver.timers.every = 1000  # steps that are timed stage by stage do not come from graphs
             sim.run()
-            found.append(final(sim, KINDS[kind][0]))
+            result.append(final(sim, KINDS[kind][0]))
         assert bool(launched[0]) == graphs
-    assert_same(*found)
+    assert_same(*result)

@@ -220,5 +220,5 @@ def test_a_body_force_is_turned_into_lattice_units() -> None:
 
 def test_a_single_output_may_stand_without_a_list() -> None:
     one = {"every": 10, "file": "a.vtkhdf"}
-    alone = check_case(changed(tube_tables(), "output", {"fields": one}), "case.toml")
-    assert alone.output == check_case(changed(tube_tables(), "output", {"fields": [one]}), "case.toml").output
+    single = check_case(changed(tube_tables(), "output", {"fields": one}), "case.toml")
+    assert single.output == check_case(changed(tube_tables(), "output", {"fields": [one]}), "case.toml").output

@@ -14,6 +14,6 @@ def test_the_turn_of_a_cell_is_found_again() -> None:
     rest = rng.normal(size=(30, 3))
     turns = Rotation.random(5, rng=1).as_matrix()
     vertices = np.einsum("nij,vj->nvi", turns, rest - rest.mean(axis=0)) + rng.normal(size=(5, 1, 3))
-    middle, found = centers_and_rotations(vertices, rest)
-    assert np.abs(found - turns).max() < 1e-12
+    middle, result = centers_and_rotations(vertices, rest)
+    assert np.abs(result - turns).max() < 1e-12
     assert np.abs(middle - vertices.mean(axis=1)).max() < 1e-12

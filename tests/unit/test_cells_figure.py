@@ -53,11 +53,11 @@ def test_states_come_back_from_their_files(tmp_path: Path) -> None:
     assert files.steps == 2
     listed = read_list(tmp_path / "cells.vtkhdf")
     assert listed == [(tmp_path / f"cells.{step:09d}.vtkhdf", 1e-6 * step) for step in (5, 10)]
-    again = read_surfaces(listed[1][0])
-    assert again.time == pytest.approx(1e-5)
-    assert np.abs(again.vertices - state(0.0).vertices).max() < 1e-12
-    assert np.array_equal(again.faces, BALL.faces)
-    assert again.on_vertices["velocity"].shape == (162, 3)
+    second = read_surfaces(listed[1][0])
+    assert second.time == pytest.approx(1e-5)
+    assert np.abs(second.vertices - state(0.0).vertices).max() < 1e-12
+    assert np.array_equal(second.faces, BALL.faces)
+    assert second.on_vertices["velocity"].shape == (162, 3)
 
 
 def test_the_long_side_lies_and_everything_is_seen() -> None:
@@ -117,18 +117,18 @@ def test_render_draws_what_a_run_has_left(tmp_path: Path, capsys: pytest.Capture
 )
 def test_a_film_or_picture_replaces_no_file_of_another_kind(name: str, kind: str, tmp_path: Path) -> None:
     run = example_run(tmp_path)
-    there, moving, output = run / name, name != "cells.png", run / name if name == "cells.mp4" else None
-    there.write_text("mine")
+    remote, moving, output = run / name, name != "cells.png", run / name if name == "cells.mp4" else None
+    remote.write_text("mine")
     with pytest.raises(CaseError) as caught:
         render(run, moving=moving, output=output)
-    assert str(caught.value) == f"--output: {there} exists but is not a valid {kind}; choose another output name"
-    assert there.read_text() == "mine"
+    assert str(caught.value) == f"--output: {remote} exists but is not a valid {kind}; choose another output name"
+    assert remote.read_text() == "mine"
     if output is None:
-        there.unlink()
+        remote.unlink()
         for _ in range(2):  # what was drawn may be drawn anew
-            assert render(run, moving=moving) == there
-    there.write_bytes(b"\x00\x00\x00\x20ftypisom")
-    check_replaceable_file("--output", there, "MP4 film")
+            assert render(run, moving=moving) == remote
+    remote.write_bytes(b"\x00\x00\x00\x20ftypisom")
+    check_replaceable_file("--output", remote, "MP4 film")
 
 
 def test_what_cannot_be_drawn_gives_a_one_line_error(tmp_path: Path) -> None:

@@ -217,10 +217,10 @@ def test_the_surface_of_a_bifurcation_is_made_from_few_distances(monkeypatch: py
     surface, _ = bifurcation.bifurcation_surface(resolution=3e-4)
     few = places[0]
     monkeypatch.setattr(bifurcation, "_BLOCK", 10_000)
-    whole, _ = bifurcation.bifurcation_surface(resolution=3e-4)
+    full, _ = bifurcation.bifurcation_surface(resolution=3e-4)
     assert few < 0.4 * (places[0] - few)
-    assert (surface.vertices == whole.vertices).all()
-    assert (surface.faces == whole.faces).all()
+    assert (surface.vertices == full.vertices).all()
+    assert (surface.faces == full.faces).all()
 
 
 @pytest.mark.parametrize("kind", ["flow", "blood"])

@@ -91,9 +91,9 @@ def test_leaves_in_boxes_are_those_of_the_whole_forest() -> None:
     upper = lower + brick.extent // 7
     first, last = every.corner[:, None], every.corner[:, None] + every.side[:, None, None]
     expected = ((first < upper) & (last > lower)).all(2).any(1)
-    found = generator.leaves_in(lower, upper)
-    np.testing.assert_array_equal(found.corner, every.corner[expected])
-    np.testing.assert_array_equal(found.level, every.level[expected])
+    result = generator.leaves_in(lower, upper)
+    np.testing.assert_array_equal(result.corner, every.corner[expected])
+    np.testing.assert_array_equal(result.level, every.level[expected])
 
 
 def test_a_sampled_mesh_has_neighbours() -> None:
@@ -105,10 +105,10 @@ def test_a_sampled_mesh_has_neighbours() -> None:
     chosen = np.nonzero(sample.shares)[0]
     own = np.searchsorted(mesh.keys, sample.keys)
     np.testing.assert_array_equal(mesh.kinds[own[chosen]], sample.kinds[chosen])
-    kept = sample.neighbours[chosen]
+    retained = sample.neighbours[chosen]
     expected = mesh.neighbours[own[chosen]]
-    np.testing.assert_array_equal(kept >= 0, expected >= 0)
-    np.testing.assert_array_equal(own[kept[kept >= 0]], expected[expected >= 0])
+    np.testing.assert_array_equal(retained >= 0, expected >= 0)
+    np.testing.assert_array_equal(own[retained[retained >= 0]], expected[expected >= 0])
 
 
 def test_infinite_boxes_of_sizes_end_at_periodic_sides() -> None:

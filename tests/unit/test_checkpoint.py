@@ -33,9 +33,9 @@ def test_rows_come_back_bitwise(tmp_path: Path, data: st.DataObject, n: int) -> 
     columns = data.draw(arrays_of.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=4))
     array = data.draw(arrays_of.arrays(data.draw(dtypes), (n, *columns)))
     written = np.array(data.draw(st.permutations(range(n))), np.int64)
-    wanted = np.array(data.draw(st.permutations(range(n))), np.int64)
+    expected = np.array(data.draw(st.permutations(range(n))), np.int64)
     _write(tmp_path / "state", written, a=array[written])
-    for keys, order in ((wanted, wanted), (ALL, np.arange(n))):
+    for keys, order in ((expected, expected), (ALL, np.arange(n))):
         rows = read_checkpoint(tmp_path / "state", WORLD, {"sites": keys}).rows["sites"]
         back = rows.arrays["a"][:]
         assert rows.total == n
@@ -72,13 +72,13 @@ def test_several_row_sets_numbers_and_attributes_come_back(tmp_path: Path) -> No
     assert back.attributes == {"iolets.a": 7, "samples": 0.1 + 0.2, "model": "abc"}
     assert list(back.rows) == ["cells/red", "sites", "points", "planes"]
     for name, rows in back.rows.items():
-        given = state.rows[name]
-        at = np.argsort(given.keys)[rows.keys]
-        assert rows.total == given.total
-        assert rows.arrays.keys() == given.arrays.keys()
-        for each, values in rows.arrays.items():
-            assert values.dtype == given.arrays[each].dtype
-            assert values[:].tobytes() == given.arrays[each][:][at].tobytes()
+        inputs = state.rows[name]
+        at = np.argsort(inputs.keys)[rows.keys]
+        assert rows.total == inputs.total
+        assert rows.arrays.keys() == inputs.arrays.keys()
+        for item, values in rows.arrays.items():
+            assert values.dtype == inputs.arrays[item].dtype
+            assert values[:].tobytes() == inputs.arrays[item][:][at].tobytes()
     for name, values in back.replicated.items():
         assert values.shape == state.replicated[name].shape
         np.testing.assert_array_equal(values, state.replicated[name])
@@ -200,12 +200,12 @@ def test_failed_write_keeps_the_checkpoint_before(tmp_path: Path, monkeypatch: p
 def test_a_file_of_version_1_has_one_row_set_of_the_requested_name() -> None:
     """The file was written by the program as it was before version 2."""
     assert inspect_checkpoint(VERSION_1).version == 1
-    wanted = np.array([8, 0, 3])
+    expected = np.array([8, 0, 3])
     for name in ("sites", "elements"):
-        state = read_checkpoint(VERSION_1, WORLD, {name: wanted, "sensors": ALL})
+        state = read_checkpoint(VERSION_1, WORLD, {name: expected, "sensors": ALL})
         assert (state.step, list(state.rows), dict(state.replicated)) == (21, [name], {})
         assert state.attributes == {"geometry": "å1\n", "seconds": 0.1 + 0.2, "iolets.a": 7}
-        np.testing.assert_array_equal(state["populations"], np.arange(9 * 19.0).reshape(9, 19)[wanted] / 7)
-        np.testing.assert_array_equal(state["relaxation"], (wanted / 3).astype(np.float32))
-        np.testing.assert_array_equal(state["inside"], wanted % 3 == 0)
+        np.testing.assert_array_equal(state["populations"], np.arange(9 * 19.0).reshape(9, 19)[expected] / 7)
+        np.testing.assert_array_equal(state["relaxation"], (expected / 3).astype(np.float32))
+        np.testing.assert_array_equal(state["inside"], expected % 3 == 0)
     assert not read_checkpoint(VERSION_1, WORLD, {}).rows

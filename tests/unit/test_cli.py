@@ -177,14 +177,14 @@ def test_free_fall_has_the_velocity_of_newton(tmp_path: Path) -> None:
 
 def test_a_restarted_run_equals_one_that_never_stopped(tmp_path: Path) -> None:
     path = write(tmp_path, changed(tube_tables(), "time", {"steps": 60}))
-    whole = load(path, output=tmp_path / "whole")
-    whole.run()
+    full = load(path, output=tmp_path / "whole")
+    full.run()
     half = load(path, output=tmp_path / "half", overrides=["time.steps=30", "output.checkpoint.every=30"])
     half.run()
     rest = load(path, output=tmp_path / "half", restart=tmp_path / "half" / "checkpoint.seiche")
     assert rest.solver.step == 30
     rest.run()
-    for name, values in site_arrays(whole.solver).items():
+    for name, values in site_arrays(full.solver).items():
         assert np.array_equal(values, rest.solver.state()[name])
 
 
@@ -277,7 +277,7 @@ def test_a_field_that_is_not_finite_stops_the_run_and_leaves_the_checkpoint(
     simulation = load(path)
     simulation.run(steps=12)
     checkpoint = tmp_path / "out" / "checkpoint.seiche"
-    kept = checkpoint.read_bytes()
+    retained = checkpoint.read_bytes()
     state = site_arrays(simulation.solver)
     state["populations"][5, 3] = np.nan
     simulation.solver.set_state(site_state(simulation.solver, state, 12))
@@ -286,7 +286,7 @@ def test_a_field_that_is_not_finite_stops_the_run_and_leaves_the_checkpoint(
     text = str(caught.value)
     assert "site [" in text and "rank 0" in text and "step 20" in text
     assert f"last good checkpoint: {checkpoint} of step 10" in text
-    assert checkpoint.read_bytes() == kept
+    assert checkpoint.read_bytes() == retained
     assert not (tmp_path / "out" / "summary.json").exists()
 
 
@@ -331,9 +331,9 @@ def test_the_wall_of_a_tube_reaches_the_planes_of_its_iolets_and_holds_the_same_
     for plane in sites.iolets:
         heights = (surface.vertices - plane.center) @ np.asarray(plane.normal)
         assert heights.min() == pytest.approx(0.0, abs=1e-9 * sites.spacing)
-    again, report = voxelise(surface, sites.spacing, sites.iolets, origin=None)
+    second, report = voxelise(surface, sites.spacing, sites.iolets, origin=None)
     assert len(report.holes) == 0
-    assert len(again) == pytest.approx(len(sites), rel=0.03)
+    assert len(second) == pytest.approx(len(sites), rel=0.03)
 
 
 def test_convert_keeps_the_weights_and_the_normals_of_a_weighted_gmy_file(tmp_path: Path) -> None:

@@ -92,8 +92,8 @@ def test_the_bifurcation_writes_the_surface_that_it_voxelised(tmp_path: Path) ->
     from seiche.io.formats.stl import read_stl
 
     sites = simulation.setup.vessel.sites
-    again, _ = voxelise(read_stl(tmp_path / "vessel.stl"), sites.spacing, sites.iolets)
-    assert np.array_equal(again.coords, sites.coords)
+    second, _ = voxelise(read_stl(tmp_path / "vessel.stl"), sites.spacing, sites.iolets)
+    assert np.array_equal(second.coords, sites.coords)
     assert simulation.flow_rates()["inlet"] > 0
 
 

@@ -24,13 +24,13 @@ def scattered(shape: tuple[int, int, int], share: float, seed: int) -> tuple[Sit
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.6])
 def test_components_are_those_of_an_image(share: str):
     sites, fluid = scattered((9, 11, 13), share, 3)
-    found, count = components(Region(sites, np.zeros(len(sites), np.int32), 0), World.serial())
+    result, count = components(Region(sites, np.zeros(len(sites), np.int32), 0), World.serial())
     structure = ndimage.generate_binary_structure(3, 2)  # D3Q19: faces and edges
     labels, expected = ndimage.label(fluid, structure)
     assert count == expected
-    pairs = set(zip(found.tolist(), labels[fluid].tolist(), strict=True))
+    pairs = set(zip(result.tolist(), labels[fluid].tolist(), strict=True))
     assert len(pairs) == count
-    first = [int(np.flatnonzero(found == k)[0]) for k in range(count)]
+    first = [int(np.flatnonzero(result == k)[0]) for k in range(count)]
     assert first == sorted(first)
 
 

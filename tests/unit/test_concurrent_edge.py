@@ -42,9 +42,9 @@ class Device:
 
     @contextmanager
     def use(self, stream: Order) -> Iterator[None]:
-        kept, self._now = self._now, stream
+        retained, self._now = self._now, stream
         yield
-        self._now = kept
+        self._now = retained
 
     def action(self, name: str) -> Callable[[], None]:
         def run() -> None:

@@ -47,17 +47,17 @@ def same_on_device(sim: Simulation, names: list[str]) -> dict[str, Any]:
             cupy = pytest.importorskip("cupy")
             interface = array.__cuda_array_interface__
             assert interface["version"] == 3 and interface["stream"] == (cupy.cuda.get_current_stream().ptr or 1)
-            found = cupy.from_dlpack(array)
-            assert found.data.ptr == array.data.ptr == interface["data"][0]
-            found = cupy.asnumpy(found)
+            result = cupy.from_dlpack(array)
+            assert result.data.ptr == array.data.ptr == interface["data"][0]
+            result = cupy.asnumpy(result)
         else:
             assert array.__dlpack_device__() == (1, 0)
-            found = np.from_dlpack(array)
-            assert np.shares_memory(found, array)
-            assert found.__array_interface__["data"][0] == array.__array_interface__["data"][0]
-        assert found.dtype == array.dtype
-        np.testing.assert_array_equal(found, host[name], err_msg=name)
-        assert np.abs(found).max() > 0 or name == "wall_shear_stress", name
+            result = np.from_dlpack(array)
+            assert np.shares_memory(result, array)
+            assert result.__array_interface__["data"][0] == array.__array_interface__["data"][0]
+        assert result.dtype == array.dtype
+        np.testing.assert_array_equal(result, host[name], err_msg=name)
+        assert np.abs(result).max() > 0 or name == "wall_shear_stress", name
     return device
 
 
@@ -98,9 +98,9 @@ def test_fields_of_flow_on_the_device_are_those_of_the_host_in_every_layout(
     tables = changed(tube_tables(), "lattice", lattice)
     with seiche.load(written(tmp_path, tables), device=device, output=tmp_path / "out") as sim:
         sim.run(steps=7)
-        found = same_on_device(sim, ALL_FLOW)
-        assert found["stress"].shape == (sim.solver.items, 6)
-        assert float(abs(found["wall_shear_stress"]).max()) > 0
+        result = same_on_device(sim, ALL_FLOW)
+        assert result["stress"].shape == (sim.solver.items, 6)
+        assert float(abs(result["wall_shear_stress"]).max()) > 0
 
 
 @pytest.mark.parametrize("kind", ["flow", "waves"])
@@ -142,5 +142,5 @@ def test_the_viscosity_on_the_device_is_that_of_the_host(
     changes = ["run.precision.compute=float32"]
     with seiche.load(written(tmp_path, tables), device=device, overrides=changes, output=tmp_path / "out") as sim:
         sim.run(steps=9)
-        found = same_on_device(sim, ["viscosity"])["viscosity"]
-        assert bool((found == found[0]).all()) == (rheology == "newtonian")
+        result = same_on_device(sim, ["viscosity"])["viscosity"]
+        assert bool((result == result[0]).all()) == (rheology == "newtonian")

@@ -68,19 +68,19 @@ def test_links_lead_somewhere(name: str) -> None:
         if re.match(r"https?://", target):
             continue
         path, _, anchor = target.partition("#")
-        found = (page.parent / path).resolve() if path else page
-        assert found.exists(), f"{name}: {target}"
-        assert found.is_relative_to(ROOT)
+        result = (page.parent / path).resolve() if path else page
+        assert result.exists(), f"{name}: {target}"
+        assert result.is_relative_to(ROOT)
         if anchor:
-            assert anchor in anchors(found), f"{name}: {target}"
+            assert anchor in anchors(result), f"{name}: {target}"
 
 
 def test_every_page_is_in_the_table_of_contents() -> None:
     folder = ROOT / "docs"
     listed = re.findall(r"^[\w./-]+$", (folder / "index.md").read_text(), re.MULTILINE)
     decisions = {f"decisions/{page.stem}" for page in (folder / "decisions").glob("0*.md")}
-    there = {str(page.relative_to(folder).with_suffix("")) for page in folder.rglob("*.md")} - {"index"}
-    assert there - decisions == set(listed) - {"---"}
+    remote = {str(page.relative_to(folder).with_suffix("")) for page in folder.rglob("*.md")} - {"index"}
+    assert remote - decisions == set(listed) - {"---"}
     index = (folder / "decisions" / "index.md").read_text()
     assert all(f"({Path(name).name}.md)" in index for name in decisions)
 

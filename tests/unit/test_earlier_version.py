@@ -42,9 +42,9 @@ def test_a_case_continues_from_its_checkpoint_with_bitwise_equal_results(kind: s
     words += ["--restart", f"{kind}.seiche"] if kind != "ultrasound" else []  # had none
     text = seiche(folder, *words, *(word for change in FORMER.get(kind, ()) for word in ("--set", change)))
     assert "in the checkpoint" not in text
-    found, expected = of_folder(folder / "out"), json.loads((folder / "results.json").read_text())[kind]
-    assert found.pop("summary.json")
-    assert list(differences(expected, found)) == []
+    result, expected = of_folder(folder / "out"), json.loads((folder / "results.json").read_text())[kind]
+    assert result.pop("summary.json")
+    assert list(differences(expected, result)) == []
 
 
 def test_changed_defaults_are_noted_at_a_restart(folder: Path) -> None:

@@ -79,8 +79,8 @@ def test_published_global_efficiencies_follow_from_the_computation_scaling(name:
     # At 32 nodes the printed .04 of the CPU rows has one digit: .11 against .09.
     columns = slice(0, 5 if name.startswith("CPU") else 6)
     rows = zip(elements, times, parallel, printed, strict=True)
-    found = [Efficiency(int(n), time, pe, 1.0, computation_scaling=c).overall for n, time, pe, c in rows]
-    np.testing.assert_allclose(found[columns], total[columns], atol=TOLERANCE)
+    result = [Efficiency(int(n), time, pe, 1.0, computation_scaling=c).overall for n, time, pe, c in rows]
+    np.testing.assert_allclose(result[columns], total[columns], atol=TOLERANCE)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -89,11 +89,11 @@ def test_published_global_efficiencies_follow_from_times_and_counts(name: str) -
     _, _, parallel, _, total, times, elements = TABLES[name]
     first = Efficiency(int(elements[0]), times[0], parallel[0], 1.0)
     # The hybrid column of 32 nodes mixes two runs: with its time of the run without writing it is met as well.
-    found = [
+    result = [
         Efficiency(int(n), time, pe, 1.0).against(first).overall
         for n, time, pe in zip(elements, times, parallel, strict=True)
     ]
-    np.testing.assert_allclose(found, total, atol=TOLERANCE)
+    np.testing.assert_allclose(result, total, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize(("name", "tolerance"), [("GPU with writing", 0.03), ("GPU without", 0.03), ("hybrid", 0.04)])
@@ -102,22 +102,22 @@ def test_published_computation_scaling_follows_from_useful_times(name: str, tole
     for k in range(6 if name != "hybrid" else 5):
         # Useful seconds of the first run: its global efficiency is its parallel one.
         first = Efficiency(int(elements[0]), times[0], total[0], 1.0)
-        found = Efficiency(int(elements[k]), times[k], parallel[k], 1.0).against(first).computation_scaling
-        assert found == pytest.approx(printed[k], abs=tolerance), k
+        result = Efficiency(int(elements[k]), times[k], parallel[k], 1.0).against(first).computation_scaling
+        assert result == pytest.approx(printed[k], abs=tolerance), k
 
 
 def test_computation_scaling_of_processes_is_as_good_as_its_one_digit() -> None:
     _, _, parallel, printed, _, times, elements = TABLES["CPU with writing"]
     first = Efficiency(int(elements[0]), times[0], parallel[0], 1.0)
     for k in range(5):
-        found = Efficiency(int(elements[k]), times[k], parallel[k], 1.0).against(first).computation_scaling
-        assert found == pytest.approx(printed[k], rel=0.12)
+        result = Efficiency(int(elements[k]), times[k], parallel[k], 1.0).against(first).computation_scaling
+        assert result == pytest.approx(printed[k], rel=0.12)
 
 
 def test_published_scaling_of_writing_follows_from_summed_times() -> None:
     """Seconds of 4, 8, 16 and 128 processes that wrote; 1.00, 1.02, .94 and .02 are printed."""
-    found = [scaling(3.55, seconds) for seconds in (3.55, 3.50, 3.76, 174.0)]
-    np.testing.assert_allclose(found, (1.00, 1.02, 0.94, 0.02), atol=TOLERANCE)
+    result = [scaling(3.55, seconds) for seconds in (3.55, 3.50, 3.76, 174.0)]
+    np.testing.assert_allclose(result, (1.00, 1.02, 0.94, 0.02), atol=TOLERANCE)
 
 
 def test_kernels_of_two_streams_count_once_where_they_overlap() -> None:
@@ -213,10 +213,10 @@ def test_no_efficiency_passes_one(rows: list[tuple[float, float, float]], more: 
     count = len(rows)
     ranks = []
     for rank, (work, waiting, rest) in enumerate(rows):
-        left, right = (rank - 1) % count, (rank + 1) % count
+        remaining, right = (rank - 1) % count, (rank + 1) % count
         messages = {
             "send": Messages("halo", sent=((right, 8),)),
-            "receive": Messages("halo", received=((left, 8),)),
+            "receive": Messages("halo", received=((remaining, 8),)),
         }
         ranks.append([step(("work", work), ("send", 0.0), ("rest", rest), ("receive", waiting), messages=messages)])
     taken, ideal = ideal_seconds(ranks)
@@ -245,12 +245,12 @@ def test_impossible_times_are_rejected() -> None:
 
 def test_hosts_lose_to_messages_in_and_between_nodes_and_to_their_devices() -> None:
     """T = 10; messages 2, 4 on one node and 4, 6 on another: inside 8, 6, 6, 4."""
-    found = host_efficiency([2.0, 4.0, 4.0, 6.0], [0.0, 0.0, 0.0, 4.0], 10.0, ["a", "a", "b", "b"])
-    assert found.communication == pytest.approx(0.8)  # (T - min m) / T
-    assert found.load_balance == pytest.approx(6.0 / 8.0)  # (T - mean m) / (T - min m)
-    assert found.inside_nodes == pytest.approx(7.0 / 8.0)
-    assert found.between_nodes == pytest.approx(6.0 / 7.0)
-    assert found.offload == pytest.approx(20.0 / 24.0)
-    assert found.parallel == pytest.approx(20.0 / 40.0)
-    alone = host_efficiency([0.0], [0.0], 1.0)
-    assert set(alone.as_dict().values()) == {1.0}
+    result = host_efficiency([2.0, 4.0, 4.0, 6.0], [0.0, 0.0, 0.0, 4.0], 10.0, ["a", "a", "b", "b"])
+    assert result.communication == pytest.approx(0.8)  # (T - min m) / T
+    assert result.load_balance == pytest.approx(6.0 / 8.0)  # (T - mean m) / (T - min m)
+    assert result.inside_nodes == pytest.approx(7.0 / 8.0)
+    assert result.between_nodes == pytest.approx(6.0 / 7.0)
+    assert result.offload == pytest.approx(20.0 / 24.0)
+    assert result.parallel == pytest.approx(20.0 / 40.0)
+    single = host_efficiency([0.0], [0.0], 1.0)
+    assert set(single.as_dict().values()) == {1.0}

@@ -32,8 +32,8 @@ def test_collectives_bring_what_mpi_would() -> None:
             world.allreduce_max(np.array([rank, -rank])).tolist(),
         )
 
-    for rank, found in enumerate(emulate_ranks(4, work)):
-        assert found == (
+    for rank, result in enumerate(emulate_ranks(4, work)):
+        assert result == (
             [0, 10, 20, 30],
             [0, 1, 2, 3] if rank == 0 else None,
             "from 0",
@@ -52,8 +52,8 @@ def test_ranks_of_a_host_are_numbered_on_it() -> None:
 
 def test_arrays_of_rank_zero_are_not_copied() -> None:
     array = np.arange(5)
-    found = emulate_ranks(3, lambda world: shared_array(world, array if world.rank == 0 else None))
-    assert all(each is array for each in found)
+    result = emulate_ranks(3, lambda world: shared_array(world, array if world.rank == 0 else None))
+    assert all(item is array for item in result)
 
 
 def test_a_failure_of_one_rank_ends_all() -> None:
@@ -81,8 +81,8 @@ def ring(world: World, device: str) -> tuple[Any, Any]:
     """Return an exchange in which every rank has a copy of the next rank's first value, and its array."""
     backend = open_backend(device, 1)
     behind = (world.rank + 1) % world.size
-    wanted = {behind: (np.array([behind]), np.array([1], np.uint32))}
-    plan = build_plan(world, wanted, lambda keys: np.where(keys == world.rank, 0, -1))
+    expected = {behind: (np.array([behind]), np.array([1], np.uint32))}
+    plan = build_plan(world, expected, lambda keys: np.where(keys == world.rank, 0, -1))
     array = backend.upload(np.array([float(world.rank), -1.0]))
     exchange = HaloExchange(backend, world, plan, "float64")
     exchange.start(array)

@@ -50,8 +50,8 @@ def growth_of(path: Path, text: str, gain: float = 1.0) -> tuple[float, str | No
 
         simulation.every(change, steps=3 * simulation.setup.steps // 4)
         outcome = simulation.run(visible=False)
-        (found,) = [entry for entry in outcome.summary["estimates"] if entry["name"] == NAME]
-        return found["value"], found["warning"], simulation.case_run.drift()
+        (result,) = [entry for entry in outcome.summary["estimates"] if entry["name"] == NAME]
+        return result["value"], result["warning"], simulation.case_run.drift()
 
 
 @pytest.mark.parametrize("text", [WAVES, BURST], ids=["waves", "ultrasound"])

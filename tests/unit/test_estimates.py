@@ -121,25 +121,25 @@ def check_source(estimate: Estimate) -> None:
 
 def test_openings_vessels_and_pulses_are_measured_in_sites_and_radii() -> None:
     """A tube of radius 1 mm and length 4 mm at a spacing of 0.25 mm, with a peak velocity of 4 mm/s."""
-    found = {estimate.name: estimate for estimate in flow_estimates(setup_of(tube_tables()))}
-    assert found["radius"].value == pytest.approx(4.0)
-    assert found["radius"].violated
-    assert found["distance over radius"].value == pytest.approx(4.0)
-    assert not found["distance over radius"].violated
+    result = {estimate.name: estimate for estimate in flow_estimates(setup_of(tube_tables()))}
+    assert result["radius"].value == pytest.approx(4.0)
+    assert result["radius"].violated
+    assert result["distance over radius"].value == pytest.approx(4.0)
+    assert not result["distance over radius"].violated
     # 2 r (1 - e): the sites of the tube have less volume than the tube.
-    assert found["hydraulic diameter, 4 volume/area"].value == pytest.approx(8.0, rel=0.1)
-    entrance = found["entrance length 0.05 Re D over distance between openings"]
+    assert result["hydraulic diameter, 4 volume/area"].value == pytest.approx(8.0, rel=0.1)
+    entrance = result["entrance length 0.05 Re D over distance between openings"]
     assert entrance.value == pytest.approx(0.05 * (4e-3 * 2e-3 / 4e-6) * 2e-3 / 4e-3)
     fine = {item.name: item for item in flow_estimates(setup_of(changed(tube_tables(), "geometry.spacing", "0.1 mm")))}
     assert not any(item.violated for item in fine.values())
     pulse = {"kind": "pressure", "name": "outlet", "pressure": "0 Pa", "amplitude": "1 mPa", "period": "1 s"}
     tables = changed(tube_tables(), "iolet.1", pulse)
     setup = setup_of(tables)
-    found = {estimate.name: estimate for estimate in flow_estimates(setup)}
+    result = {estimate.name: estimate for estimate in flow_estimates(setup)}
     layer = math.sqrt(4e-6 / (2 * math.pi)) / 0.25e-3
-    assert found["thickness of the oscillating boundary layer"].value == pytest.approx(layer)
+    assert result["thickness of the oscillating boundary layer"].value == pytest.approx(layer)
     phase = 2 * math.pi * 16 * setup.dt * math.sqrt(3)
-    assert found["phase of the pulse along the vessel at the lattice speed of sound"].value == pytest.approx(phase)
+    assert result["phase of the pulse along the vessel at the lattice speed of sound"].value == pytest.approx(phase)
 
 
 @pytest.mark.parametrize(("collision", "stated"), [("trt", True), ("mrt", True), ("regularised", False)])
@@ -147,11 +147,11 @@ def test_the_reynolds_number_of_a_spacing_limits_the_velocity_at_openings(collis
     """The tube has a peak velocity of 4 mm/s, a spacing of 0.25 mm and a viscosity of 4 mm^2/s."""
     name = "grid Reynolds number u dx/nu, with openings"
     tables = changed(tube_tables(), "lattice.collision", collision)
-    found = {item.name: item for item in flow_estimates(setup_of(tables))}
-    assert (name in found) == stated
+    result = {item.name: item for item in flow_estimates(setup_of(tables))}
+    assert (name in result) == stated
     if stated:
-        assert found[name].value == pytest.approx(4e-3 * 0.25e-3 / 4e-6)
-        assert not found[name].violated
+        assert result[name].value == pytest.approx(4e-3 * 0.25e-3 / 4e-6)
+        assert not result[name].violated
         fast = {i.name: i for i in flow_estimates(setup_of(changed(tables, "fluid.viscosity", "0.1 mPa s")))}
         assert fast[name].violated
         assert "the run may become unstable where fluid enters; use a spacing below" in fast[name].warning
@@ -163,12 +163,12 @@ def test_the_run_states_its_mach_number_and_the_drift_of_mass(tmp_path: Path) ->
     (tmp_path / "case.toml").write_text(toml_of(changed(tables, "run.monitor_every", 2)))
     with load(tmp_path / "case.toml", output=tmp_path / "out") as simulation:
         outcome = simulation.run(visible=False)
-        found = {estimate.name: estimate for estimate in simulation.estimates()}
+        result = {estimate.name: estimate for estimate in simulation.estimates()}
         mach = 1e-3 * simulation.setup.dt / 1e-3 * math.sqrt(3)
-    assert found["largest Mach number so far"].value == pytest.approx(mach, rel=1e-6)
-    assert found["relative drift of mass so far"].value < 1e-14
-    assert not found["relative drift of mass so far"].violated
-    assert {entry["name"] for entry in outcome.summary["estimates"]} == set(found)
+    assert result["largest Mach number so far"].value == pytest.approx(mach, rel=1e-6)
+    assert result["relative drift of mass so far"].value < 1e-14
+    assert not result["relative drift of mass so far"].violated
+    assert {entry["name"] for entry in outcome.summary["estimates"]} == set(result)
 
 
 def test_a_force_a_thousand_times_too_large_is_seen_in_spite_of_velocity_scale(
@@ -189,8 +189,8 @@ def test_a_force_a_thousand_times_too_large_is_seen_in_spite_of_velocity_scale(
     assert re.search(r"advice: Mach number of developed flow .* is above 0.1: they may drive 0.2 m/s, not", printed)
     (tmp_path / "case.toml").write_text(toml_of(changed(tables, "time", {"steps": 2})))
     with load(tmp_path / "case.toml", output=tmp_path / "out") as simulation:
-        found = {estimate.name: estimate for estimate in simulation.estimates()}
-        driven = found["Mach number of developed flow driven by forces and pressures"]
+        result = {estimate.name: estimate for estimate in simulation.estimates()}
+        driven = result["Mach number of developed flow driven by forces and pressures"]
         units = simulation.setup.units
         velocity = 100 / units.density * 2 * units.step
         assert driven.value == pytest.approx(velocity * units.step / units.spacing * math.sqrt(3), rel=1e-9)

@@ -55,9 +55,9 @@ def test_amplitudes_that_steepen_across_a_linear_medium_are_named(tmp_path: Path
 
 
 def test_the_extent_of_sources_and_the_place_of_sensors_are_in_points(tmp_path: Path) -> None:
-    found = estimates_of(BASIC, tmp_path)
-    assert found["extent"].value > 1
-    assert found["Courant number"].value == pytest.approx(0.3, rel=0.1)
+    result = estimates_of(BASIC, tmp_path)
+    assert result["extent"].value > 1
+    assert result["Courant number"].value == pytest.approx(0.3, rel=0.1)
     head, _, tail = BASIC.partition("[[source]]")
     ball = '[[source]]\nkind = "initial-ball"\ncenter = ["0 mm", "0 mm"]\nradius = "{}"\npressure = "1 Pa"\n'
     record = '[record]\npoints = [["{}", "0 mm"]]\n'
@@ -96,18 +96,18 @@ def test_resolution_is_stated_for_each_medium(tmp_path: Path) -> None:
     path.write_text(BLOCK + 'size = "5 m"\ntrees = [4, 4, 2]\n' + SOIL + MUD + FORCE + "[time]\nsteps = 2\n")
     source = read_source(path)
     kind = kind_of(source)
-    found = {estimate.where: estimate for estimate in kind.estimates(kind.prepare(source))}
+    result = {estimate.where: estimate for estimate in kind.estimates(kind.prepare(source))}
     frequency = 0.48 / 1e-3
     for name, slowest in (("soil", 800.0), ("mud", 200.0)):
-        assert found[f'material["{name}"]'].value == pytest.approx(3 * slowest / frequency / 5.0)
-    found = estimates_of(BLOCK + 'size = "5 m"\n' + SOIL + FORCE + "[time]\nsteps = 2\n", tmp_path)
-    assert not any(estimate.where.startswith("material") for estimate in found.values())
+        assert result[f'material["{name}"]'].value == pytest.approx(3 * slowest / frequency / 5.0)
+    result = estimates_of(BLOCK + 'size = "5 m"\n' + SOIL + FORCE + "[time]\nsteps = 2\n", tmp_path)
+    assert not any(estimate.where.startswith("material") for estimate in result.values())
 
 
 def test_absorbing_sides_state_their_reflection_or_the_thickness_of_their_layer(tmp_path: Path) -> None:
     text = BLOCK + 'size = "5 m"\n' + SOIL + FORCE + "[time]\nsteps = 2\n"
-    found = estimates_of(text, tmp_path)
-    assert found["reflection of absorbing sides at 45 degrees"].value == pytest.approx(0.1716, abs=1e-4)
+    result = estimates_of(text, tmp_path)
+    assert result["reflection of absorbing sides at 45 degrees"].value == pytest.approx(0.1716, abs=1e-4)
     wavelength = 1500.0 * 2.5 / (0.48 / 1e-3)
     layer = estimates_of(text.replace("[boundary]", '[boundary]\nsponge = "4 m"'), tmp_path)
     assert layer["thickness of the absorbing layer"].value == pytest.approx(4 / wavelength)
@@ -153,9 +153,9 @@ def test_the_energy_of_a_run_without_sources_does_not_grow(tmp_path: Path) -> No
     (tmp_path / "case.toml").write_text(ROCK + PLANE)
     with load(tmp_path / "case.toml", output=tmp_path / "out") as simulation:
         simulation.run(visible=False)
-        found = {estimate.name: estimate for estimate in simulation.estimates()}
-        assert -1 < found["relative growth of energy so far"].value <= 1e-12
-        assert not found["relative growth of energy so far"].passed
+        result = {estimate.name: estimate for estimate in simulation.estimates()}
+        assert -1 < result["relative growth of energy so far"].value <= 1e-12
+        assert not result["relative growth of energy so far"].passed
         (grown,) = energy_estimate(simulation.setup, 0.001)
         assert grown.violated
     assert not list(energy_estimate(SimpleNamespace(), None))  # type: ignore[arg-type]
@@ -169,5 +169,5 @@ def test_the_width_of_a_tube_is_in_sites_and_cells_are_in_sites(tmp_path: Path) 
     assert name not in {estimate.name for estimate in flow_estimates(setup_of(box_tables()))}
     fine = {item.name: item for item in flow_estimates(setup_of(changed(tube_tables(), "geometry.spacing", "0.1 mm")))}
     assert not fine[name].passed
-    found = estimates_of(toml_of(changed(blood_tables(), "time.steps", 2)), tmp_path)
-    assert found["diameter"].value > 2 * found["thickness"].value > 0
+    result = estimates_of(toml_of(changed(blood_tables(), "time.steps", 2)), tmp_path)
+    assert result["diameter"].value > 2 * result["thickness"].value > 0

@@ -37,10 +37,10 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def run_case(folder: Path, solver: str, *options: str) -> dict[str, Any]:
     """Return the summary of a run."""
     path = case_file(folder, solver)
-    given = ["run", str(path), "--set", SOLVERS[solver][0], "--output", str(folder / "out"), *options]
-    assert main(given) == 0
-    found: dict[str, Any] = json.loads((folder / "out" / "summary.json").read_text())
-    return found
+    inputs = ["run", str(path), "--set", SOLVERS[solver][0], "--output", str(folder / "out"), *options]
+    assert main(inputs) == 0
+    result: dict[str, Any] = json.loads((folder / "out" / "summary.json").read_text())
+    return result
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -89,8 +89,8 @@ def test_a_run_is_reported_compared_and_predicted_from(
     assert main(["report", "--compare", str(out), str(out)]) == 0
     assert f"1.00 times as many {item} per second" in (out / "compare.html").read_text()
     capsys.readouterr()
-    given = ["predict", str(tmp_path / f"{solver}.toml"), "--machine", str(tmp_path / "m.json"), "--ranks", "1"]
-    assert main([*given, "--set", SOLVERS[solver][0], "--run", str(out), "--json", str(tmp_path / "p.json")]) == 0
+    inputs = ["predict", str(tmp_path / f"{solver}.toml"), "--machine", str(tmp_path / "m.json"), "--ranks", "1"]
+    assert main([*inputs, "--set", SOLVERS[solver][0], "--run", str(out), "--json", str(tmp_path / "p.json")]) == 0
     capsys.readouterr()
     (step,) = json.loads((tmp_path / "p.json").read_text())["strong"]
     # On the ranks of the run each stage takes what it took there.

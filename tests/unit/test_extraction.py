@@ -218,31 +218,31 @@ def test_two_extractions_may_not_share_their_offset_file() -> None:
 
 def test_choices_of_sites_are_the_sites_that_are_there() -> None:
     sites = setup_of(tube_tables()).vessel.sites  # along x, 0.25 mm apart, radius 1 mm, length 4 mm
-    place = np.asarray(sites.origin) + sites.spacing * sites.coords
-    axis = np.hypot(place[:, 1], place[:, 2])
+    position = np.asarray(sites.origin) + sites.spacing * sites.coords
+    axis = np.hypot(position[:, 1], position[:, 2])
     wall = np.zeros(len(sites), bool)
     wall[sites.boundary[(sites.link_kind == LinkKind.WALL).any(axis=1)]] = True
     inlet = np.zeros(len(sites), bool)
     inlet[sites.boundary[(sites.link_kind == LinkKind.INLET).any(axis=1)]] = True
-    x = place[:, 0].min() + 4 * 0.25e-3
+    x = position[:, 0].min() + 4 * 0.25e-3
     middle = [f"{x} m", "0 m", "0 m"]
-    near = np.linalg.norm(place - (x, 0, 0), axis=1)
-    edge = np.linalg.norm(place - (x, 1e-3, 0), axis=1)
+    near = np.linalg.norm(position - (x, 0, 0), axis=1)
+    edge = np.linalg.norm(position - (x, 1e-3, 0), axis=1)
     expected = {
         "whole": (table(), np.ones(len(sites), bool)),
         "surface": (table(sites="surface"), wall),
         "inlet": (table(sites="inlet"), inlet),
         "plane": (
             table(sites="plane", point=middle, normal=[-3.0, 0.0, 0.0]),
-            np.isclose(place[:, 0], x),
+            np.isclose(position[:, 0], x),
         ),
         "disc": (
             table(sites="plane", point=middle, normal=[1.0, 0.0, 0.0], radius="0.4 mm"),
-            np.isclose(place[:, 0], x) & (axis <= 0.4e-3),
+            np.isclose(position[:, 0], x) & (axis <= 0.4e-3),
         ),
         "line": (
             table(sites="line", point=middle, end=[f"{x + 1e-3} m", "0 m", "0 m"]),
-            (place[:, 0] > x - 1e-9) & (place[:, 0] < x + 1e-3 + 1e-9) & (axis <= 0.25e-3 * 0.7072),
+            (position[:, 0] > x - 1e-9) & (position[:, 0] < x + 1e-3 + 1e-9) & (axis <= 0.25e-3 * 0.7072),
         ),
         "sphere": (table(sites="sphere", point=middle, radius="0.6 mm"), near <= 0.6e-3),
         "surfaceWithinSphere": (
@@ -254,9 +254,9 @@ def test_choices_of_sites_are_the_sites_that_are_there() -> None:
             wall & (edge <= 0.25e-3 * 3**0.5),
         ),
     }
-    for name, (asked, flags) in expected.items():
+    for name, (request, flags) in expected.items():
         assert 0 < flags.sum(), name
-        assert selected_sites(asked, sites).tolist() == np.flatnonzero(flags).tolist(), name
+        assert selected_sites(request, sites).tolist() == np.flatnonzero(flags).tolist(), name
 
 
 def test_files_of_a_run_hold_its_fields_in_the_units_of_hemelb(tmp_path: Path) -> None:

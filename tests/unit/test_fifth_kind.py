@@ -49,8 +49,8 @@ def test_a_sine_decays_with_second_order(case: Path) -> None:
     errors = []
     for points, step in ((50, "16 ms"), (100, "4 ms")):
         steps = 125 * points**2 // 2500
-        given = (f"ring.points={points}", f"time.step={step}", f"time.steps={steps}")
-        with seiche.load(case, overrides=given, replace=True) as sim:
+        inputs = (f"ring.points={points}", f"time.step={step}", f"time.steps={steps}")
+        with seiche.load(case, overrides=inputs, replace=True) as sim:
             sim.run(visible=False)
             assert math.isclose(sim.time, 2.0)
             sine = np.sin(2 * math.pi / points * np.arange(points))
@@ -73,9 +73,9 @@ def test_a_run_is_what_all_runs_are(case: Path, capsys: pytest.CaptureFixture[st
     summary = json.loads((out / "summary.json").read_text())
     assert (summary["solver"], summary["steps"], summary["item"]) == ("heat", 380, "points")
     assert abs(summary["invariants"]["mean_temperature"]) < 1e-14
-    kept = (out / "temperature.txt").read_text()
+    retained = (out / "temperature.txt").read_text()
     assert main(["run", str(case), "--output", str(case.parent / "whole")]) == 0
-    assert (case.parent / "whole" / "temperature.txt").read_text() == kept
+    assert (case.parent / "whole" / "temperature.txt").read_text() == retained
     assert main(["report", str(out / "summary.json")]) == 0
     assert main(["predict", str(case), "--machine", "summit", "--ranks", "1,2"]) == 0
     assert "diffuse" in capsys.readouterr().out

@@ -103,11 +103,11 @@ def test_every_foreign_file_is_kept_and_every_result_is_written(kind: str, tmp_p
             with pytest.raises(CaseError, match=r"checkpoint\.seiche: put there .* wrote .*checkpoint\.new\.seiche"):
                 simulation.checkpoint()
     assert {path: path.read_bytes() for path in foreign} == foreign
-    kept = {str(path.relative_to(out)) for path in foreign}
-    assert kept >= expected - {f"c.{step:09d}.{suffix}" for step in (2,) for suffix in ("vtkhdf", "pos")}
-    beside = {str(Path(name).with_stem(f"{Path(name).stem}.new")) for name in kept}
+    retained = {str(path.relative_to(out)) for path in foreign}
+    assert retained >= expected - {f"c.{step:09d}.{suffix}" for step in (2,) for suffix in ("vtkhdf", "pos")}
+    beside = {str(Path(name).with_stem(f"{Path(name).stem}.new")) for name in retained}
     assert names_in(out) == expected | beside
-    for name in kept - {"checkpoint.seiche"}:
+    for name in retained - {"checkpoint.seiche"}:
         assert str(out / name) in str(raised.value)
         assert str(out / Path(name).with_stem(f"{Path(name).stem}.new")) in str(raised.value)
     with pytest.raises(CaseError, match="exists"):
@@ -143,10 +143,10 @@ def test_a_run_goes_on_in_its_own_files_after_a_foreign_one_was_kept(kind: str, 
 
 
 def datasets(path: Path) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
+    result: dict[str, bytes] = {}
     with h5py.File(path) as file:
-        file.visititems(lambda name, item: found.update({name: item[()].tobytes()} if hasattr(item, "dtype") else {}))
-    return found
+        file.visititems(lambda name, item: result.update({name: item[()].tobytes()} if hasattr(item, "dtype") else {}))
+    return result
 
 
 def killed(folder: Path, kind: str) -> Path:
@@ -179,10 +179,10 @@ def test_files_of_a_killed_run_are_known_by_their_digests(kind: str, tmp_path: P
     for path in unmarked:
         content = path.read_bytes()
         path.write_bytes(content[: len(content) // 2] + b"\n1 2 3" + content[len(content) // 2 + 6 :])
-        mine = path.read_bytes()
+        own = path.read_bytes()
         with pytest.raises(CaseError, match="exists, but no run wrote it"):
             loaded(tmp_path, kind, replace=True)
-        assert path.read_bytes() == mine
+        assert path.read_bytes() == own
         path.write_bytes(content)
     with loaded(tmp_path, kind, replace=True):
         assert not {name for name in names_in(out) if not name.endswith(".part")}
@@ -206,10 +206,10 @@ def test_the_surface_of_a_shape_is_kept_if_it_is_foreign(tmp_path: Path) -> None
     assert (out / "vessel.stl").read_bytes() == b"solid mine"
     (out / "vessel.stl").unlink()
     (out / RECORD).write_text(running)
-    mine = (out / "vessel.new.stl").read_bytes()[:-1] + b"\1"
-    (out / "vessel.new.stl").write_bytes(mine)
+    own = (out / "vessel.new.stl").read_bytes()[:-1] + b"\1"
+    (out / "vessel.new.stl").write_bytes(own)
     with seiche.load(case, output=out, replace=True):
-        assert (out / "vessel.new.stl").read_bytes() == mine
+        assert (out / "vessel.new.stl").read_bytes() == own
 
 
 def test_a_file_that_is_replaced_between_two_parts_of_a_run_is_not_written_to(tmp_path: Path) -> None:
@@ -220,10 +220,10 @@ def test_a_file_that_is_replaced_between_two_parts_of_a_run_is_not_written_to(tm
         (out / "u.vtkhdf").unlink()
         with h5py.File(out / "u.vtkhdf", "w") as file:
             file["mine"] = [1.0]
-        mine = (out / "u.vtkhdf").read_bytes()
+        own = (out / "u.vtkhdf").read_bytes()
         with pytest.raises(CaseError, match=r"u\.vtkhdf: was replaced by another program after the run; move it"):
             simulation.run(visible=False)
-        assert (out / "u.vtkhdf").read_bytes() == mine
+        assert (out / "u.vtkhdf").read_bytes() == own
         (out / "u.vtkhdf").unlink()
 
 

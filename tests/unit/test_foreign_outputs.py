@@ -76,10 +76,10 @@ def test_no_foreign_hdf5_file_at_a_listed_name_is_replaced(kind: str, tmp_path: 
     files = hdf5_files(out)
     assert len(files) >= (3 if kind == "waves" else 1) and all(is_marked(path) for path in files)
     for path in files:
-        saved, mine = path.read_bytes(), write_own(path)
+        saved, own = path.read_bytes(), write_own(path)
         with pytest.raises(CaseError, match=rf"{path.name} exists, but no run wrote it, so it is not replaced"):
             loaded(tmp_path, kind, replace=True)
-        assert path.read_bytes() == mine
+        assert path.read_bytes() == own
         path.write_bytes(saved)
     run_case(tmp_path, kind, replace=True)
     contents = {path: write_own(path) for path in files}
@@ -97,10 +97,10 @@ def test_a_foreign_file_that_is_added_while_a_run_lasts_is_kept(kind: str, tmp_p
         running = (out / RECORD).read_text()
     assert json.loads(running)["state"] == "running" and not json.loads(running)["files"]
     (out / RECORD).write_text(running)
-    mine = write_own(out / names[0])
+    own = write_own(out / names[0])
     with pytest.raises(CaseError, match=rf"{names[0]} exists, but .* does not list it"):
         loaded(tmp_path, kind, replace=True)
-    assert (out / names[0]).read_bytes() == mine
+    assert (out / names[0]).read_bytes() == own
 
 
 @KINDS
@@ -110,12 +110,12 @@ def test_a_foreign_file_that_is_added_before_a_run_stops_is_kept(kind: str, tmp_
     out = tmp_path / "out"
     for file in (name, "p.png"):
         with loaded(tmp_path, kind, replace=True):
-            mine = write_own(out / file) if file == name else PNG
-            (out / file).write_bytes(mine)
+            own = write_own(out / file) if file == name else PNG
+            (out / file).write_bytes(own)
         if file == name or kind == "ultrasound":
             with pytest.raises(CaseError, match=rf"{file} exists, but"):
                 loaded(tmp_path, kind, replace=True)
-        assert (out / file).read_bytes() == mine
+        assert (out / file).read_bytes() == own
         (out / file).unlink()
 
 
@@ -129,8 +129,8 @@ def test_a_foreign_picture_at_a_listed_name_is_kept(tmp_path: Path) -> None:
     other = (*CHANGES["ultrasound"][:2], "output.summary=s.json")
     case = case_file(tmp_path, "ultrasound")
     with seiche.load(case, overrides=other, output=out, replace=True):
-        kept = {path.name for path in out.iterdir() if path.name[0] != "."}
-    assert kept == {"p.png", "summary.json"} and (out / "p.png").read_bytes() == PNG
+        retained = {path.name for path in out.iterdir() if path.name[0] != "."}
+    assert retained == {"p.png", "summary.json"} and (out / "p.png").read_bytes() == PNG
 
 
 @KINDS

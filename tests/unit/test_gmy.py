@@ -66,18 +66,18 @@ def test_every_record_of_a_file_is_read_as_it_stands_there(path, vessel, plus):
     header, read = read_gmy_header(path), read_gmy(path, orient=False)
     assert (header.blocks, header.block, header.level, header.plus) == (made.blocks, made.edge, made.level, plus)
     assert (header.weights.tolist() if plus else header.weights) == weights
-    assert [tuple(place) for place in read.coords.tolist()] == sorted(made.sites)
+    assert [tuple(position) for position in read.coords.tolist()] == sorted(made.sites)
     row_of = dict(zip(read.boundary.tolist(), range(len(read.boundary)), strict=True))
-    for index, (place, site) in enumerate(sorted(made.sites.items())):
-        assert bool(site.cuts) == (index in row_of), place
+    for index, (position, site) in enumerate(sorted(made.sites.items())):
+        assert bool(site.cuts) == (index in row_of), position
         if not site.cuts:
             continue
         row = row_of[index]
         cuts = [site.cuts.get(step, (0, 0.0)) for step in NEIGHBOURS]
-        assert read.link_kind[row].tolist() == [kind for kind, _ in cuts], place
-        assert read.link_iolet[row].tolist() == [kind - 2 if kind > 1 else -1 for kind, _ in cuts], place
-        assert read.link_fraction[row].tolist() == [np.float32(fraction) for _, fraction in cuts], place
-        assert read.wall_normal[row].tolist() == [np.float32(value) for value in site.normal or (0, 0, 0)], place
+        assert read.link_kind[row].tolist() == [kind for kind, _ in cuts], position
+        assert read.link_iolet[row].tolist() == [kind - 2 if kind > 1 else -1 for kind, _ in cuts], position
+        assert read.link_fraction[row].tolist() == [np.float32(fraction) for _, fraction in cuts], position
+        assert read.wall_normal[row].tolist() == [np.float32(value) for value in site.normal or (0, 0, 0)], position
 
 
 def test_sites_of_the_public_files_are_those_that_hemelb_wrote(path):
@@ -105,10 +105,10 @@ def test_openings_are_estimated_from_the_cut_links(path):
 def test_opening_of_a_tilted_tube_is_estimated(tmp_path):
     sites = tube(9.0, 20.0, 1.0, (1, 2, 3))
     write_gmy(tmp_path / "tube.gmy", sites)
-    for found, true in zip(read_gmy(tmp_path / "tube.gmy", origin=sites.origin).iolets, sites.iolets, strict=True):
-        assert np.dot(found.normal, true.normal) > 0.9999
-        assert np.linalg.norm(np.subtract(found.center, true.center)) < 0.5
-        assert found.radius == pytest.approx(9.0, rel=0.06)
+    for result, true in zip(read_gmy(tmp_path / "tube.gmy", origin=sites.origin).iolets, sites.iolets, strict=True):
+        assert np.dot(result.normal, true.normal) > 0.9999
+        assert np.linalg.norm(np.subtract(result.center, true.center)) < 0.5
+        assert result.radius == pytest.approx(9.0, rel=0.06)
 
 
 def random_sites(seed, shape):
@@ -126,9 +126,9 @@ def test_random_sites_survive_a_round_trip(tmp_path_factory, seed, shape, block,
     sites, _ = random_sites(seed, shape)
     path = tmp_path_factory.mktemp("gmy") / "random.gmy"
     write_gmy(path, sites, block, level=level)
-    again = read_gmy(path, orient=False)
+    second = read_gmy(path, orient=False)
     for name in ARRAYS:
-        assert np.array_equal(getattr(again, name), getattr(sites, name)), name
+        assert np.array_equal(getattr(second, name), getattr(sites, name)), name
     header = read_gmy_header(path)
     assert header.block == block
     assert header.blocks == tuple(-(-extent // block) for extent in shape)
@@ -142,10 +142,10 @@ def test_several_iolets_keep_their_numbers(tmp_path):
     first, second = sites.iolets
     sites = replace(sites, link_iolet=iolet, iolets=(first, second, replace(second, name="outlet2")))
     write_gmy(tmp_path / "x.gmy", sites)
-    again = read_gmy(tmp_path / "x.gmy")
-    assert [plane.name for plane in again.iolets] == ["inlet0", "outlet0", "outlet1"]
-    assert np.array_equal(again.link_iolet, iolet)
-    assert again.iolets[1].center[2] < again.iolets[2].center[2]
+    repeated = read_gmy(tmp_path / "x.gmy")
+    assert [plane.name for plane in repeated.iolets] == ["inlet0", "outlet0", "outlet1"]
+    assert np.array_equal(repeated.link_iolet, iolet)
+    assert repeated.iolets[1].center[2] < repeated.iolets[2].center[2]
 
 
 def test_weighted_form_is_recognised_by_its_sizes_and_written_back_byte_for_byte(tmp_path):
@@ -157,10 +157,10 @@ def test_weighted_form_is_recognised_by_its_sizes_and_written_back_byte_for_byte
     assert header.plus
     assert header.weights.tolist() == weights
     assert read_gmy_header(tmp_path / "x.gmy").weights is None
-    sites, again = read_gmy(tmp_path / "x.gmy"), read_gmy(tmp_path / "x.gmy+")
+    sites, second = read_gmy(tmp_path / "x.gmy"), read_gmy(tmp_path / "x.gmy+")
     for name in ARRAYS:
-        assert np.array_equal(getattr(again, name), getattr(sites, name)), name
-    write_gmy(tmp_path / "y.gmy+", again, header.block, level=header.level, weights=header.weights)
+        assert np.array_equal(getattr(second, name), getattr(sites, name)), name
+    write_gmy(tmp_path / "y.gmy+", second, header.block, level=header.level, weights=header.weights)
     assert (tmp_path / "y.gmy+").read_bytes() == (tmp_path / "x.gmy+").read_bytes()
 
 
@@ -171,11 +171,11 @@ def test_random_sites_with_weights_survive_a_round_trip(tmp_path_factory, seed, 
     weights = random.integers(0, 2**32, int(np.prod([-(-extent // block) for extent in shape])))
     path = tmp_path_factory.mktemp("gmy") / "random.gmy+"
     write_gmy(path, sites, block, level=level, weights=weights)
-    again, header = read_gmy(path, orient=False), read_gmy_header(path)
+    second, header = read_gmy(path, orient=False), read_gmy_header(path)
     assert np.array_equal(header.weights, weights)
     for name in ARRAYS:
-        assert np.array_equal(getattr(again, name), getattr(sites, name)), name
-    write_gmy(path.with_name("copy.gmy+"), again, block, level=level, weights=header.weights)
+        assert np.array_equal(getattr(second, name), getattr(sites, name)), name
+    write_gmy(path.with_name("copy.gmy+"), second, block, level=level, weights=header.weights)
     assert path.with_name("copy.gmy+").read_bytes() == path.read_bytes()
 
 
@@ -214,9 +214,9 @@ def test_many_blocks_with_and_without_fluid_survive_a_round_trip(tmp_path):
     write_gmy(tmp_path / "x.gmy", sites)
     header = read_gmy_header(tmp_path / "x.gmy")
     assert 0 < np.count_nonzero(header.records[:, 0]) < len(header.records)
-    again = read_gmy(tmp_path / "x.gmy")
+    second = read_gmy(tmp_path / "x.gmy")
     for name in ARRAYS:
-        assert np.array_equal(getattr(again, name), getattr(sites, name)), name
+        assert np.array_equal(getattr(second, name), getattr(sites, name)), name
 
 
 def test_failed_write_leaves_the_old_file_alone(tmp_path):

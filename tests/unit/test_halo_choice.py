@@ -38,11 +38,11 @@ def decision_of(times: dict[str, float], real: dict[str, float]) -> tuple[Decisi
         made.append(name)
         return name
 
-    found = decide(WORLD, times, make, real.__getitem__, dropped.append)
-    if found is not None:
-        assert found[0] == found[1].transport
-        assert set(made) - {found[0]} == set(dropped)
-    return (found[1] if found else None), made, dropped
+    result = decide(WORLD, times, make, real.__getitem__, dropped.append)
+    if result is not None:
+        assert result[0] == result[1].transport
+        assert set(made) - {result[0]} == set(dropped)
+    return (result[1] if result else None), made, dropped
 
 
 def test_what_cannot_win_by_prediction_is_not_tried() -> None:
@@ -129,9 +129,9 @@ def test_a_choice_that_drifts_during_a_run_is_made_again_and_messages_arrive(mon
         exchange.close()
         return before, steady, changed, exchange.decisions, array.tolist(), exchange.can_reconsider
 
-    for rank, (before, steady, changed, decisions, values, again) in enumerate(emulate_ranks(2, work)):
-        assert (before, steady, changed, again) == ("host", False, True, False)
-        assert [each.transport for each in decisions] == ["host", "peer"]
+    for rank, (before, steady, changed, decisions, values, second) in enumerate(emulate_ranks(2, work)):
+        assert (before, steady, changed, second) == ("host", False, True, False)
+        assert [item.transport for item in decisions] == ["host", "peer"]
         assert decisions[1].reason == "host took 10 us when it was chosen, 40 us now"
         assert decisions[1].measured == {"host": 4e-5, "peer": 3e-5}
         assert values == [10 * rank, 10 * (1 - rank)]
@@ -153,9 +153,9 @@ def test_a_transport_that_is_still_the_best_stays_and_its_time_is_kept(monkeypat
         world.barrier()
         return [first, second, len(exchange.decisions), exchange.transport_name]
 
-    for rank, found in enumerate(emulate_ranks(2, work)):
+    for rank, result in enumerate(emulate_ranks(2, work)):
         # The result of the second review is the reference from then on.
-        assert found == [False, False, 2, "host"], rank
+        assert result == [False, False, 2, "host"], rank
 
 
 def test_exchanges_without_a_choice_have_nothing_to_reconsider() -> None:
@@ -214,9 +214,9 @@ def test_exchanges_that_were_measured_whole_are_their_law() -> None:
 
     Where that was not measured it is a launch. `nccl` has calls in graphs and launches.
     """
-    told = NODE.launch | {"device": Launch(kernel=2e-6, event=3e-6, graph_kernel=1e-6)}
+    message = NODE.launch | {"device": Launch(kernel=2e-6, event=3e-6, graph_kernel=1e-6)}
     more = [path("peer_exchange", 6e-6, 4e-12), path("nccl_graph", 9e-6, 5e-12), path("host_exchange", 2e-6, 3e-10)]
-    node = NODE.model_copy(update={"paths": [*NODE.paths, *more], "launch": told})
+    node = NODE.model_copy(update={"paths": [*NODE.paths, *more], "launch": message})
     times = transport_times(node, GPUS, 0, (1, 2), sent=(1000, 2000), received=(1000, 500), graphs=True)
     assert times["peer"] == pytest.approx(6e-6 + 4e-12 * 3000 + 1e-6)
     several = [one.model_copy(update={"gap": 4e-7}) if one.path == "peer_exchange" else one for one in node.paths]
@@ -249,7 +249,7 @@ def test_exchanges_that_were_measured_whole_are_their_law() -> None:
     wide = [path("host", 1e-6, 1e-10).model_copy(update={"locality": "off-node"})]
     both = node.model_copy(update={"paths": [*node.paths, *wide]})
     assert transport_times(both, far, 0, (1, 2), sent=(8, 8), received=(8, 8))["host"] < 1e-5
-    whole = [
+    full = [
         (gpu, graphs, includes_packing(node, name, gpu=gpu, graphs=graphs))
         for gpu, graphs, name in (
             (True, True, "peer"),
@@ -258,7 +258,7 @@ def test_exchanges_that_were_measured_whole_are_their_law() -> None:
             (False, True, "host"),
         )
     ]
-    assert [each[2] for each in whole] == [True, False, False, True]
+    assert [item[2] for item in full] == [True, False, False, True]
 
 
 def test_exchanges_of_cpus_and_of_ranks_without_messages() -> None:
@@ -292,8 +292,8 @@ def test_gpus_of_a_node_share_its_network_in_calls_of_nccl_too() -> None:
     names = ("host", "nccl", "nccl_graph")
     fast = [path(name, 9e-6, 4e-11).model_copy(update={"locality": "off-node"}) for name in names]
     machine = NODE.model_copy(update={"paths": [*NODE.paths, *fast], "launch": {"device": Launch(kernel=1e-6)}})
-    alone = transport_times(machine, places, 0, (8,), sent=(size,), received=(size,))["nccl"]
-    assert alone == pytest.approx(9e-6 + 4e-11 * size + 2e-6)  # the file has no limit
+    single = transport_times(machine, places, 0, (8,), sent=(size,), received=(size,))["nccl"]
+    assert single == pytest.approx(9e-6 + 4e-11 * size + 2e-6)  # the file has no limit
     for measured in ("host", "nccl"):
         limited = machine.model_copy(update={"injection": [Injected(path=measured, rate=rate)]})
         for graphs in (False, True):

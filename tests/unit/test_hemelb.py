@@ -83,10 +83,10 @@ def test_public_case_of_few_sites_runs_at_a_time_step_that_its_pressures_allow(
     assert main(["run", path, "--output", out, *changes]) == 0
     error = capsys.readouterr().err
     assert "seiche: note: visualisation: ignored; it affects only pictures\n" in error
-    whole = read_extraction(tmp_path / "out" / "wholegeometryvelocityandstress.xtr")
-    assert whole.steps.tolist() == [2, 4, 6, 8, 10]
-    assert list(whole.values) == ["Whole velocity field", "vonmisesstress"]
-    assert whole.coords.tolist() == np.argwhere(np.pad(np.ones((4, 4, 4)), 1)).tolist()
+    full = read_extraction(tmp_path / "out" / "wholegeometryvelocityandstress.xtr")
+    assert full.steps.tolist() == [2, 4, 6, 8, 10]
+    assert list(full.values) == ["Whole velocity field", "vonmisesstress"]
+    assert full.coords.tolist() == np.argwhere(np.pad(np.ones((4, 4, 4)), 1)).tolist()
     surface = read_extraction(tmp_path / "out" / "surfaceshearstress.xtr")
     assert (surface.header.sites, surface.steps.tolist()) == (48, [5, 10])
     # The line of this case lies 2.5 m outside its cube of 6 cm: HemeLB, too, writes no site of it.
@@ -103,10 +103,10 @@ def test_convert_of_a_public_case_gives_its_sites(tmp_path: Path, name: str) -> 
     for ending in ("gmy", "gmy+", "vtkhdf"):
         assert main(["convert", str(source), str(out / f"{name}.{ending}")]) == 0
     assert read_gmy_header(out / f"{name}.gmy+").plus
-    theirs = read_gmy(geometry)
+    reference = read_gmy(geometry)
     for ours in (read_gmy(out / f"{name}.gmy"), read_gmy(out / f"{name}.gmy+")):
         for array in ("coords", "link_kind", "link_iolet", "link_fraction", "wall_normal"):
-            np.testing.assert_array_equal(getattr(ours, array), getattr(theirs, array))
+            np.testing.assert_array_equal(getattr(ours, array), getattr(reference, array))
     assert (out / f"{name}.gmy").read_bytes() == geometry.read_bytes()
 
 
@@ -115,11 +115,11 @@ def test_defaults_are_those_of_hemelb(tmp_path: Path) -> None:
     assert (case.fluid.density, case.fluid.viscosity, case.fluid.reference_pressure) == (1000.0, 0.004, 0.0)
     assert (case.lattice.step, case.time.steps, case.geometry.spacing) == (2e-3, 40, 2.5e-4)
     assert case.geometry.origin == (-0.875e-3, -0.875e-3, 0.125e-3)
-    given = (
+    inputs = (
         '<fluid_density value="1060" units="kg/m3"/><fluid_viscosity value="3.5e-3" units="Pa.s"/>'
         '<reference_pressure value="80" units="mmHg"/>'
     )
-    case = read_case(write_case(tmp_path, xml(simulation=given)))
+    case = read_case(write_case(tmp_path, xml(simulation=inputs)))
     assert (case.fluid.density, case.fluid.viscosity) == (1060.0, pytest.approx(3.5e-3))
     assert case.fluid.reference_pressure == pytest.approx(80 * MMHG)
 
@@ -177,8 +177,8 @@ def test_womersley_inflow_is_that_of_the_formula_of_hemelb(tmp_path: Path) -> No
     r = np.linspace(0.0, 0.99, 23)
     for t in (0.0, 0.003, 0.011):
         ours = amplitude * np.real(womersley(r, alpha) * np.exp(1j * (omega * t + phase)))
-        theirs = -np.real(0.1 * MMHG / (1000 * omega) * (1 - jv(0, big * r) / jv(0, big)) * np.exp(1j * omega * t))
-        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9 * amplitude)
+        reference = -np.real(0.1 * MMHG / (1000 * omega) * (1 - jv(0, big * r) / jv(0, big)) * np.exp(1j * omega * t))
+        np.testing.assert_allclose(ours, reference, rtol=1e-9, atol=1e-9 * amplitude)
     other = WOMERSLEY.replace("8.862269254527579", "5")
     notes = read_case_and_notes(write_case(tmp_path, xml(inlet=other)))[1]
     assert notes[-1] == (
@@ -192,8 +192,8 @@ def test_property_outputs_become_extraction_files_of_a_run(tmp_path: Path) -> No
     case, notes = read_case_and_notes(path)
     assert notes == ("properties/checkpoint: written in Seiche's own format, as checkpoint.seiche",)
     assert case.output.checkpoint.every == 30
-    whole, plane, line = case.output.extraction
-    assert (whole.file, whole.every, whole.fields, whole.names) == (
+    full, plane, line = case.output.extraction
+    assert (full.file, full.every, full.fields, full.names) == (
         "whole.xtr",
         20,
         ("pressure", "velocity"),

@@ -119,7 +119,7 @@ def test_a_first_step_advances_oscillations_and_shortens_the_run(tmp_path: Path)
     case, notes = read_case_and_notes(write_case(tmp_path, text.replace("</pressure>", f"</pressure>{time}")))
     assert (before.time.steps, case.time.steps) == (40, 35)
     assert case.iolet[1].phase == pytest.approx(before.iolet[1].phase + math.pi)
-    phases = [each.iolet[0].harmonics[0].phase for each in (before, case)]
+    phases = [item.iolet[0].harmonics[0].phase for item in (before, case)]
     assert phases[1] == pytest.approx(phases[0] + math.pi)
     assert notes[-2] == (
         "initialconditions/time: 35 steps are run, counted from 0; oscillations start at the phase of step 6"

@@ -118,8 +118,8 @@ def test_another_vessel_in_the_same_plane_does_not_count():
         )
     )
     sites = sites_from_distance(distance, (0, -4, -4), (6, 16, 4), 1.0, planes, region=ends)
-    alone = developed_profile(shapes.tube(4.0, 6.0, 1.0), 0)
-    np.testing.assert_allclose(developed_profile(sites, 0).values, alone.values, rtol=1e-12)
+    single = developed_profile(shapes.tube(4.0, 6.0, 1.0), 0)
+    np.testing.assert_allclose(developed_profile(sites, 0).values, single.values, rtol=1e-12)
 
 
 def test_weights_multiply_the_velocity_site_by_site():
@@ -281,7 +281,7 @@ def test_tables_of_a_case_become_lattice_units(tmp_path: Path):
 
 
 def test_a_flow_rate_enters_through_computed_profiles_and_weights(tmp_path: Path):
-    wanted = 1e-9
+    expected = 1e-9
     inlet = {"name": "inlet", "kind": "velocity", "flow_rate": "1 uL/s", "profile": "computed"}
     square = {"kind": "duct", "width": "2 mm", "height": "1.5 mm", "length": "3 mm", "periodic": False}
     path = tube_file(tmp_path, {"iolet.0": inlet, "geometry.shape": square})
@@ -297,7 +297,7 @@ def test_a_flow_rate_enters_through_computed_profiles_and_weights(tmp_path: Path
         assert isinstance(condition, VelocityIolet)
         assert condition.profile is not None
         flow = condition.mean * profile_flow_rate(sites, 0, condition.profile)
-        assert made.units.to_si("flow_rate", flow) == pytest.approx(wanted, rel=1e-12)
+        assert made.units.to_si("flow_rate", flow) == pytest.approx(expected, rel=1e-12)
 
 
 def windkessel_case(folder: Path) -> Path:
@@ -328,14 +328,14 @@ def test_a_windkessel_in_clinical_units(tmp_path: Path):
 
 def test_a_run_with_a_windkessel_continues_from_its_checkpoint(tmp_path: Path):
     path = windkessel_case(tmp_path)
-    whole = seiche.load(path, world=World.serial())
-    whole.run()
+    full = seiche.load(path, world=World.serial())
+    full.run()
     first = seiche.load(path, output=tmp_path / "first", world=World.serial())
     first.run(40)
     first.checkpoint()
     second = seiche.load(path, restart=first.checkpoints.path, output=tmp_path / "b", world=World.serial())
     assert second.solver.step == 40
     second.run()
-    np.testing.assert_array_equal(second.solver.state()["populations"], whole.solver.state()["populations"])
-    assert second.solver.state().attributes == whole.solver.state().attributes
-    assert whole.solver.state().attributes["iolets.outlet.imposed"] != 0
+    np.testing.assert_array_equal(second.solver.state()["populations"], full.solver.state()["populations"])
+    assert second.solver.state().attributes == full.solver.state().attributes
+    assert full.solver.state().attributes["iolets.outlet.imposed"] != 0

@@ -156,14 +156,14 @@ def test_what_is_reported_grows_with_verbose(tmp_path, capsys):
     shape = (1, 20, 24)
     write_input(tmp_path / "in.h5", shape, p0_source_flag=1, p0_source_input=np.ones(shape))
     flags = ["-i", str(tmp_path / "in.h5"), "-o", str(tmp_path / "out.h5"), "-r", "100", "-t", "1", "--p_max"]
-    told = []
+    message = []
     for level in range(3):
         assert main([*flags, "--verbose", str(level)], "kspaceFirstOrder-OMP", "cpu") == 0
-        told.append(capsys.readouterr().out.splitlines())
-    assert [len(lines) for lines in told] == [1, 3, 5]
-    assert told[1][0].startswith(f"kspaceFirstOrder-OMP: {tmp_path / 'in.h5'} on ")
-    assert told[1][2].startswith("data_loading ") and "total " in told[1][2]
-    assert told[2][1:3] == ["24 x 20 points, 40 steps of 2e-08 s", "records: p_max"]
+        message.append(capsys.readouterr().out.splitlines())
+    assert [len(lines) for lines in message] == [1, 3, 5]
+    assert message[1][0].startswith(f"kspaceFirstOrder-OMP: {tmp_path / 'in.h5'} on ")
+    assert message[1][2].startswith("data_loading ") and "total " in message[1][2]
+    assert message[2][1:3] == ["24 x 20 points, 40 steps of 2e-08 s", "records: p_max"]
 
 
 # Interrupted runs: a program of its own, so that signals end it.
@@ -218,7 +218,7 @@ def interrupted(command: list[str], number: int) -> tuple[int, str]:
 def test_runs_that_signals_interrupt_continue_with_bitwise_equal_results(long_run, tmp_path):
     out, state = tmp_path / "out.h5", tmp_path / "state.h5"
     finished(long_run)
-    whole = datasets_of(out)
+    full = datasets_of(out)
     out.unlink()
     leg = [*long_run, "--checkpoint_file", str(state), "--checkpoint_interval", "1000"]
     # A first segment is interrupted: it stores its state and reports this.
@@ -236,10 +236,10 @@ def test_runs_that_signals_interrupt_continue_with_bitwise_equal_results(long_ru
     assert int(datasets_of(out)["t_index"].item()) == min(STEPS, reached + 2000)
     finished(leg)
     assert not state.exists()
-    found = datasets_of(out)
-    assert set(found) == set(whole)
-    for name, values in whole.items():
-        np.testing.assert_array_equal(found[name], values, err_msg=name)
+    result = datasets_of(out)
+    assert set(result) == set(full)
+    for name, values in full.items():
+        np.testing.assert_array_equal(result[name], values, err_msg=name)
 
 
 def test_signal_without_a_checkpoint_file_ends_the_run_with_its_status(long_run, tmp_path):

@@ -99,8 +99,8 @@ def test_initial_pressure_agrees_with_numpy(shape, loss, rough, tmp_path, device
         more["absorption"] = Absorption(0.7, y, loss == "stokes")
     points = np.array([int(np.prod(shape)) // 2, 6, shape[2] + 2])
     write_input(tmp_path / "in.h5", shape, **data)
-    found = run(tmp_path, "--p_raw", device=device)
-    compare_at(oracle_of(shape, medium, **more), found["p"], points, 1e-6)
+    result = run(tmp_path, "--p_raw", device=device)
+    compare_at(oracle_of(shape, medium, **more), result["p"], points, 1e-6)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=["2D", "3D"])
@@ -127,9 +127,9 @@ def test_sources_agree_with_numpy(shape, quantity, many, mode, tmp_path, device)
         data |= {f"{kind}_source_index": points.reshape(-1, 1, 1) + 1, f"{quantity}_source_input": signal[None]}
         more["sources"] = (MaskSource(quantity[-1], points, signal, MODES[mode], 30),)
     write_input(tmp_path / "in.h5", shape, **data)
-    found = run(tmp_path, device=device)
+    result = run(tmp_path, device=device)
     sensor = np.array([middle, 6, shape[2] + 2])
-    compare_at(oracle_of(shape, medium, **more), found["p"], sensor, 1e-5)
+    compare_at(oracle_of(shape, medium, **more), result["p"], sensor, 1e-5)
 
 
 ALL_FLAGS = [f"--{q}_{kind}" for q in "pu" for kind in ("raw", "rms", "max", "min", "max_all", "min_all", "final")]
@@ -139,22 +139,22 @@ def test_every_record_has_the_name_and_shape_of_the_format(tmp_path):
     shape = (6, 7, 8)
     pml = {f"pml_{axis}_size": 1 for axis in "xyz"}
     write_input(tmp_path / "in.h5", shape, p0_source_flag=1, p0_source_input=ball(shape), **pml)
-    found = run(tmp_path, *ALL_FLAGS, "--u_non_staggered_raw", "-s", "11", "--copy_sensor_mask", "-c", "3")
+    result = run(tmp_path, *ALL_FLAGS, "--u_non_staggered_raw", "-s", "11", "--copy_sensor_mask", "-c", "3")
     for name in ("p", "ux", "uy", "uz"):
-        assert found[name].shape == (1, 30, 3)
-        assert all(found[f"{name}_{kind}"].shape == (1, 1, 3) for kind in ("rms", "max", "min"))
-        assert all(found[f"{name}_{kind}"].shape == shape for kind in ("max_all", "min_all", "final"))
-        np.testing.assert_array_equal(found[f"{name}_max"], found[name].max(1, keepdims=True))
+        assert result[name].shape == (1, 30, 3)
+        assert all(result[f"{name}_{kind}"].shape == (1, 1, 3) for kind in ("rms", "max", "min"))
+        assert all(result[f"{name}_{kind}"].shape == shape for kind in ("max_all", "min_all", "final"))
+        np.testing.assert_array_equal(result[f"{name}_max"], result[name].max(1, keepdims=True))
         np.testing.assert_allclose(
-            found[f"{name}_rms"], np.sqrt((found[name].astype(float) ** 2).mean(1, keepdims=True)), rtol=1e-5
+            result[f"{name}_rms"], np.sqrt((result[name].astype(float) ** 2).mean(1, keepdims=True)), rtol=1e-5
         )
-    assert found["uz_non_staggered"].shape == (1, 30, 3)
+    assert result["uz_non_staggered"].shape == (1, 30, 3)
     at = np.array([6 * 7 * 8 // 2, 6, 10])
-    np.testing.assert_array_equal(found["p_final"].ravel()[at], found["p"][0, -1])
-    np.testing.assert_array_equal(found["sensor_mask_index"].ravel(), at + 1)
-    assert [int(found[name].item()) for name in ("Nx", "Ny", "Nz", "Nt", "t_index")] == [8, 7, 6, 40, 40]
+    np.testing.assert_array_equal(result["p_final"].ravel()[at], result["p"][0, -1])
+    np.testing.assert_array_equal(result["sensor_mask_index"].ravel(), at + 1)
+    assert [int(result[name].item()) for name in ("Nx", "Ny", "Nz", "Nt", "t_index")] == [8, 7, 6, 40, 40]
     for name in ("pml_x_size", "axisymmetric_flag", "c_ref", "dt", "dx", "p0_source_flag", "sensor_mask_type"):
-        assert found[name].shape == (1, 1, 1)
+        assert result[name].shape == (1, 1, 1)
     with h5py.File(tmp_path / "out.h5") as file:
         texts = {name: value.decode() for name, value in file.attrs.items()}
         assert file["p"].attrs["data_type"] == b"float" and file["Nx"].attrs["data_type"] == b"long"
@@ -170,15 +170,15 @@ def test_cuboids_are_groups_with_the_points_of_an_index_mask(tmp_path):
     pml = {f"pml_{axis}_size": 2 for axis in "xyz"}
     everywhere = np.arange(1, 721).reshape(1, 1, -1)
     write_input(tmp_path / "in.h5", shape, sensor_mask_index=everywhere, **data, **pml)
-    whole = run(tmp_path, "--p_raw", "--u_max")
+    full = run(tmp_path, "--p_raw", "--u_max")
     corners = np.array([[[2, 3, 1, 6, 7, 4], [10, 9, 8, 10, 9, 8]]])
     mask = {"sensor_mask_type": 1, "sensor_mask_index": None, "sensor_mask_corners": corners}
     write_input(tmp_path / "in.h5", shape, **mask, **data, **pml)
-    found = run(tmp_path, "--p_raw", "--u_max")
-    series = whole["p"].reshape(STEPS, *shape)
-    np.testing.assert_array_equal(found["p"]["1"], series[:, 0:4, 2:7, 1:6])
-    np.testing.assert_array_equal(found["p"]["2"], series[:, 7:8, 8:9, 9:10])
-    np.testing.assert_array_equal(found["ux_max"]["1"], whole["ux_max"].reshape(shape)[0:4, 2:7, 1:6])
+    result = run(tmp_path, "--p_raw", "--u_max")
+    series = full["p"].reshape(STEPS, *shape)
+    np.testing.assert_array_equal(result["p"]["1"], series[:, 0:4, 2:7, 1:6])
+    np.testing.assert_array_equal(result["p"]["2"], series[:, 7:8, 8:9, 9:10])
+    np.testing.assert_array_equal(result["ux_max"]["1"], full["ux_max"].reshape(shape)[0:4, 2:7, 1:6])
 
 
 def test_run_segments_between_checkpoints_give_results_bitwise_equal_to_one_run(tmp_path):
@@ -188,26 +188,26 @@ def test_run_segments_between_checkpoints_give_results_bitwise_equal_to_one_run(
     data |= {"p_source_index": np.array([[[200]]]), "absorbing_flag": 1, "alpha_coeff": 0.5, "alpha_power": 1.5}
     write_input(tmp_path / "in.h5", shape, **data)
     flags = (*ALL_FLAGS, "-s", "6")
-    whole = run(tmp_path, *flags)
+    full = run(tmp_path, *flags)
     (tmp_path / "out.h5").unlink()
     state = tmp_path / "state.h5"
     for leg in range(3):
         assert state.exists() == (leg > 0)
         # The same numbers once more, in another file of that name.
         write_input(tmp_path / "in.h5", shape, **data)
-        found = run(tmp_path, *flags, "--checkpoint_file", str(state), "--checkpoint_timesteps", "15")
-        assert int(found["t_index"].item()) == min(STEPS, 15 * (leg + 1))
+        result = run(tmp_path, *flags, "--checkpoint_file", str(state), "--checkpoint_timesteps", "15")
+        assert int(result["t_index"].item()) == min(STEPS, 15 * (leg + 1))
     assert not state.exists()
-    for name, values in whole.items():
-        np.testing.assert_array_equal(found[name], values, err_msg=name)
+    for name, values in full.items():
+        np.testing.assert_array_equal(result[name], values, err_msg=name)
 
 
 def test_a_run_segment_ends_after_its_seconds(tmp_path):
     write_input(tmp_path / "in.h5", (1, 20, 24), Nt=10_000_000, p0_source_flag=1, p0_source_input=ball((1, 20, 24)))
     state = tmp_path / "state.h5"
-    found = run(tmp_path, "--p_final", "--checkpoint_file", str(state), "--checkpoint_interval", "1")
+    result = run(tmp_path, "--p_final", "--checkpoint_file", str(state), "--checkpoint_interval", "1")
     assert state.exists()
-    assert 0 < int(found["t_index"].item()) < 10_000_000
+    assert 0 < int(result["t_index"].item()) < 10_000_000
     with h5py.File(state) as file:
         assert set(file) == {"Nx", "Ny", "Nz", "t_index", "p", "ux_sgx", "uy_sgy", "rhox", "rhoy"}
         assert file["p"].shape == (1, 20, 24) and file.attrs["file_type"] == b"checkpoint"
@@ -215,8 +215,8 @@ def test_a_run_segment_ends_after_its_seconds(tmp_path):
 
 def test_benchmark_runs_fewer_steps_and_progress_is_printed(tmp_path, capsys):
     write_input(tmp_path / "in.h5", (1, 20, 24), p0_source_flag=1, p0_source_input=ball((1, 20, 24)))
-    found = run(tmp_path, "--benchmark", "10", "-r", "50", "-t", "1")
-    assert found["p"].shape == (1, 10, 3)
+    result = run(tmp_path, "--benchmark", "10", "-r", "50", "-t", "1")
+    assert result["p"].shape == (1, 10, 3)
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["50.0", "100.0"]
 
 
@@ -257,20 +257,20 @@ def test_k_wave_python_agrees(monkeypatch):
         medium = kWaveMedium(sound_speed=speed, density=density, alpha_coeff=0.7, alpha_power=1.5, BonA=6.0)
         for mode in ("p0", "additive", "additive-no-correction", "dirichlet"):
             source, wave = kSource(), 1e6 * np.sin(2 * np.pi * 1e6 * np.arange(steps) * step)
-            given: dict[str, Any] = {"p0": p0}
+            arguments: dict[str, Any] = {"p0": p0}
             source_mask = np.zeros(shape, bool)
             source_mask[7, 8:16, 8:16] = True
             if mode == "p0":
                 source.p0 = p0
             else:
                 source.p_mask, source.p, source.p_mode = source_mask.astype(float), wave[None], mode
-                given = {"p_mask": source_mask, "p": wave, "p_mode": mode}
-            theirs = kspaceFirstOrder(grid, medium, source, kSensor(mask=mask.astype(float)), quiet=True, **pml)["p"]
+                arguments = {"p_mask": source_mask, "p": wave, "p_mode": mode}
+            reference = kspaceFirstOrder(grid, medium, source, kSensor(mask=mask.astype(float)), quiet=True, **pml)["p"]
             ours = ultrasound.simulate(
                 ultrasound.Grid(shape, 1e-4, step, steps),
                 ultrasound.Medium(speed, density, BonA=6.0, alpha_coeff=0.7, alpha_power=1.5),
-                ultrasound.Source(**given),
+                ultrasound.Source(**arguments),
                 ultrasound.Sensor(mask),
                 **pml,
             )["p"]
-            assert np.abs(ours - theirs).max() < (1e-6 if mode == "p0" else 1e-5) * np.abs(theirs).max(), mode
+            assert np.abs(ours - reference).max() < (1e-6 if mode == "p0" else 1e-5) * np.abs(reference).max(), mode

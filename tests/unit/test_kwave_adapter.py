@@ -25,7 +25,7 @@ def objects(**change: Any) -> dict[str, SimpleNamespace]:
     pressure[10:14, 9:12] = 1e6
     speed = np.full(SHAPE, 1500.0)
     speed[12:] = 1700.0
-    found = {
+    result = {
         "kgrid": SimpleNamespace(N=np.array(SHAPE), spacing=np.array([1e-4, 1e-4]), dt=DT, Nt=STEPS, dim=2),
         "medium": SimpleNamespace(sound_speed=speed, density=None, alpha_coeff=None, BonA=None),
         "source": SimpleNamespace(p0=pressure),
@@ -33,8 +33,8 @@ def objects(**change: Any) -> dict[str, SimpleNamespace]:
     }
     for name, value in change.items():
         owner, _, attribute = name.partition("__")
-        setattr(found[owner], attribute, value)
-    return found
+        setattr(result[owner], attribute, value)
+    return result
 
 
 def run(**change: Any) -> dict[str, np.ndarray]:
@@ -43,11 +43,11 @@ def run(**change: Any) -> dict[str, np.ndarray]:
 
 def direct(sensor: Sensor, **medium: Any) -> dict[str, np.ndarray]:
     """Return what `simulate` makes of the same problem."""
-    given = objects()
+    inputs = objects()
     return simulate(
         Grid(SHAPE, 1e-4, DT, STEPS),
-        Medium(given["medium"].sound_speed, **medium),
-        Source(p0=given["source"].p0),
+        Medium(inputs["medium"].sound_speed, **medium),
+        Source(p0=inputs["source"].p0),
         sensor,
         pml_size=4,
         pml_inside=False,
@@ -56,50 +56,50 @@ def direct(sensor: Sensor, **medium: Any) -> dict[str, np.ndarray]:
 
 
 def test_initial_pressure_gives_series_and_final_field_by_default():
-    found = run()
-    wanted = direct(Sensor(mask=objects()["sensor"].mask != 0, record=("p", "p_final")))
-    assert set(found) == {"p", "p_final"}
-    assert found["p"].shape == (20, STEPS)
-    assert found["p_final"].shape == SHAPE
-    for name, values in wanted.items():
-        np.testing.assert_array_equal(found[name], values)
+    result = run()
+    expected = direct(Sensor(mask=objects()["sensor"].mask != 0, record=("p", "p_final")))
+    assert set(result) == {"p", "p_final"}
+    assert result["p"].shape == (20, STEPS)
+    assert result["p_final"].shape == SHAPE
+    for name, values in expected.items():
+        np.testing.assert_array_equal(result[name], values)
 
 
 def test_final_field_leaves_out_a_layer_inside_the_grid():
-    found = kspaceFirstOrder(**objects(), pml_size=(4, 3), pml_inside=True)
-    assert found["p_final"].shape == (16, 15)
+    result = kspaceFirstOrder(**objects(), pml_size=(4, 3), pml_inside=True)
+    assert result["p_final"].shape == (16, 15)
 
 
 def test_velocity_is_that_at_the_grid_points_and_aggregates_are_of_its_series():
     names = ["u", "ux_staggered", "ux_max", "uy_min", "ux_rms", "I_avg"]
-    found = run(sensor__record=names)
-    assert list(found) == ["ux", "uy", "ux_staggered", "ux_max", "uy_min", "ux_rms", "Ix_avg", "Iy_avg"]
+    result = run(sensor__record=names)
+    assert list(result) == ["ux", "uy", "ux_staggered", "ux_max", "uy_min", "ux_rms", "Ix_avg", "Iy_avg"]
     mask = objects()["sensor"].mask != 0
-    wanted = direct(Sensor(mask=mask, record=("u", "u_non_staggered", "I_avg")))
-    np.testing.assert_array_equal(found["ux"], wanted["ux_non_staggered"])
-    np.testing.assert_array_equal(found["ux_staggered"], wanted["ux"])
-    np.testing.assert_array_equal(found["ux_max"], wanted["ux_non_staggered"].max(axis=1))
-    np.testing.assert_allclose(found["ux_rms"], np.sqrt((wanted["ux_non_staggered"] ** 2).mean(axis=1)), rtol=1e-12)
-    np.testing.assert_array_equal(found["Iy_avg"], wanted["Iy_avg"])
+    expected = direct(Sensor(mask=mask, record=("u", "u_non_staggered", "I_avg")))
+    np.testing.assert_array_equal(result["ux"], expected["ux_non_staggered"])
+    np.testing.assert_array_equal(result["ux_staggered"], expected["ux"])
+    np.testing.assert_array_equal(result["ux_max"], expected["ux_non_staggered"].max(axis=1))
+    np.testing.assert_allclose(result["ux_rms"], np.sqrt((expected["ux_non_staggered"] ** 2).mean(axis=1)), rtol=1e-12)
+    np.testing.assert_array_equal(result["Iy_avg"], expected["Iy_avg"])
 
 
 def test_no_sensor_records_the_whole_grid():
-    given = objects()
-    found = kspaceFirstOrder(given["kgrid"], given["medium"], given["source"], pml_size=4)
-    assert found["p"].shape == (SHAPE[0] * SHAPE[1], STEPS)
-    np.testing.assert_array_equal(found["p"][:, -1].reshape(SHAPE), found["p_final"])
+    inputs = objects()
+    result = kspaceFirstOrder(inputs["kgrid"], inputs["medium"], inputs["source"], pml_size=4)
+    assert result["p"].shape == (SHAPE[0] * SHAPE[1], STEPS)
+    np.testing.assert_array_equal(result["p"][:, -1].reshape(SHAPE), result["p_final"])
 
 
 def test_cartesian_mask_is_interpolated_between_points():
     places = np.array([[0.0, 1.5e-4], [0.0, -2.5e-4]])
-    found = run(sensor__mask=places, sensor__record=("p",))
-    wanted = direct(Sensor(positions=places.T))
-    np.testing.assert_array_equal(found["p"], wanted["p"])
+    result = run(sensor__mask=places, sensor__record=("p",))
+    expected = direct(Sensor(positions=places.T))
+    np.testing.assert_array_equal(result["p"], expected["p"])
 
 
 def test_first_recorded_step_counts_from_one():
-    whole = run(sensor__record="p")["p"]
-    np.testing.assert_array_equal(run(sensor__record="p", sensor__record_start_index=11)["p"], whole[:, 10:])
+    full = run(sensor__record="p")["p"]
+    np.testing.assert_array_equal(run(sensor__record="p", sensor__record_start_index=11)["p"], full[:, 10:])
 
 
 def test_coefficients_that_are_zero_count_as_left_out_and_flat_arrays_fit():
@@ -113,23 +113,25 @@ def test_reference_frequency_scales_the_signal_instead_of_the_correction_of_its_
     mask[10, 9:12] = 1
     wave = np.sin(2 * np.pi * 1e6 * np.arange(20) * DT)
     source = SimpleNamespace(p_mask=mask, p=wave, p_mode="additive", p_frequency_ref=1e6)
-    given = objects() | {"source": source}
-    found = kspaceFirstOrder(**given, pml_size=4)["p"]
+    arguments = objects() | {"source": source}
+    result = kspaceFirstOrder(**arguments, pml_size=4)["p"]
     source = SimpleNamespace(p_mask=mask, p=wave * np.cos(np.pi * 1e6 * DT), p_mode="additive-no-correction")
-    np.testing.assert_allclose(found, kspaceFirstOrder(**(given | {"source": source}), pml_size=4)["p"], rtol=1e-12)
+    np.testing.assert_allclose(
+        result, kspaceFirstOrder(**(arguments | {"source": source}), pml_size=4)["p"], rtol=1e-12
+    )
 
 
 def test_automatic_layer_gives_extents_of_small_prime_factors():
-    given = objects(kgrid__Nt=2)
-    found = kspaceFirstOrder(**given, pml_size="auto")
-    assert found["p_final"].shape == SHAPE  # 24 + 2 12 = 48 and 21 + 2 12 = 45
+    arguments = objects(kgrid__Nt=2)
+    result = kspaceFirstOrder(**arguments, pml_size="auto")
+    assert result["p_final"].shape == SHAPE  # 24 + 2 12 = 48 and 21 + 2 12 = 45
 
 
 def test_calls_of_the_package_need_no_change():
     """All arguments of its function are taken, those too that mean nothing here."""
     arguments = {"backend": "cpp", "data_path": "/no/where", "debug": True, "quiet": False, "binary_path": "/no/where"}
-    found = kspaceFirstOrder(**objects(), pml_size=np.array([4, 4]), save_only=False, **arguments)
-    np.testing.assert_array_equal(found["p"], run()["p"])
+    result = kspaceFirstOrder(**objects(), pml_size=np.array([4, 4]), save_only=False, **arguments)
+    np.testing.assert_array_equal(result["p"], run()["p"])
 
 
 def test_exponent_two_needs_no_transforms_whatever_the_mode():
@@ -142,10 +144,10 @@ def test_exponent_two_needs_no_transforms_whatever_the_mode():
 
 
 def test_objects_are_not_changed():
-    given = objects(sensor__record=["p"])
-    before = copy.deepcopy(given)
-    kspaceFirstOrder(**given, pml_size=4)
-    for owner, one in given.items():
+    arguments = objects(sensor__record=["p"])
+    before = copy.deepcopy(arguments)
+    kspaceFirstOrder(**arguments, pml_size=4)
+    for owner, one in arguments.items():
         for name, value in vars(before[owner]).items():
             np.testing.assert_array_equal(getattr(one, name), value)
 

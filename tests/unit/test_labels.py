@@ -36,9 +36,9 @@ def test_flow_is_a_dense_grid_with_positions_and_flow_rates(tmp_path: Path) -> N
     i, j, k = sites.coords.T
     np.testing.assert_array_equal(velocity.values[i, j, k], fields["velocity"])
     assert np.isfinite(result["pressure"].values).sum() == len(sites)
-    place = sites.origin + sites.spacing * sites.coords[7]
-    found = [result.coordinates[axis].values[index] for axis, index in zip("xyz", sites.coords[7], strict=True)]
-    np.testing.assert_allclose(found, place, rtol=1e-12)
+    position = sites.origin + sites.spacing * sites.coords[7]
+    actual = [result.coordinates[axis].values[index] for axis, index in zip("xyz", sites.coords[7], strict=True)]
+    np.testing.assert_allclose(actual, position, rtol=1e-12)
     assert list(result.coordinates["iolet"].values) == ["inlet", "outlet"]
     np.testing.assert_array_equal(result["flow_rate"].values, np.stack(rates.flows))
     assert len(result.coordinates["record_time"].values) == len(rates.times) > 0
@@ -50,10 +50,10 @@ def test_records_of_ultrasound_begin_at_time_zero_with_the_initial_pressure(tmp_
         result, dt = simulation.result("pressure", "velocity"), simulation.setup.dt
         fields, initial = simulation.fields("pressure"), simulation.setup.problem.initial_pressure
     x, y, times = (result.coordinates[name].values for name in ("x", "y", "record_time"))
-    place = np.abs(x + 1.5e-3).argmin(), np.abs(y - 0.8e-3).argmin()
+    position = np.abs(x + 1.5e-3).argmin(), np.abs(y - 0.8e-3).argmin()
     assert result["p"].dims == ("sensor", "record_time") and result["p"].unit == "Pa"
     assert times[0] == 0.0 and times[1] == dt
-    assert result["p"].values[0, 0] == pytest.approx(initial[place], rel=1e-5)
+    assert result["p"].values[0, 0] == pytest.approx(initial[position], rel=1e-5)
     assert result["p_max_all"].dims == ("x", "y") and result["velocity"].dims == ("x", "y", "component")
     np.testing.assert_array_equal(result["pressure"].values, fields["pressure"])
 
@@ -158,9 +158,9 @@ def test_the_ellipsoid_of_an_ellipsoid_is_itself() -> None:
     axes, turn = np.array([3.0, 2.0, 0.5]), np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
     turn *= np.linalg.det(turn)
     bodies = np.stack([sphere.vertices * axes @ turn.T + [1.0, -2.0, 5.0], 2.0 * sphere.vertices])
-    centers, found = ellipsoids(bodies, sphere.faces)
+    centers, result = ellipsoids(bodies, sphere.faces)
     np.testing.assert_allclose(centers, [[1.0, -2.0, 5.0], [0.0, 0.0, 0.0]], atol=1e-12)
-    np.testing.assert_allclose(found, [[3.0, 2.0, 0.5], [2.0, 2.0, 2.0]], rtol=0.01)
+    np.testing.assert_allclose(result, [[3.0, 2.0, 0.5], [2.0, 2.0, 2.0]], rtol=0.01)
 
 
 def test_forces_and_mass_have_their_times(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def package_graph(graph: Graph) -> dict[str, set[str]]:
     folder = {module: module if module in packages else module.rpartition(".")[0] for module in graph}
     result: dict[str, set[str]] = {name: set() for name in folder.values()}
     for module, imported in graph.items():
-        result[folder[module]] |= {folder[each] for each in imported} - {folder[module]}
+        result[folder[module]] |= {folder[item] for item in imported} - {folder[module]}
     return result
 
 
@@ -60,13 +60,15 @@ def circles(graph: Graph, knotted: Collection[str] = ()) -> list[str]:
     def inside(name: str) -> set[str]:
         return {package for package in knotted if f"{name}.".startswith(f"{package}.")}
 
-    kept = {name: sorted(each for each in others if not inside(name) & inside(each)) for name, others in graph.items()}
-    ways = [way for name in sorted(kept) if (way := _way_back(kept, name)) is not None]
-    found: list[list[str]] = []
+    retained = {
+        name: sorted(item for item in others if not inside(name) & inside(item)) for name, others in graph.items()
+    }
+    ways = [way for name in sorted(retained) if (way := _way_back(retained, name)) is not None]
+    result: list[list[str]] = []
     for way in sorted(ways, key=len):
-        if not any(set(way) & set(other) for other in found):
-            found.append(way)
-    return [" -> ".join(way) for way in found]
+        if not any(set(way) & set(other) for other in result):
+            result.append(way)
+    return [" -> ".join(way) for way in result]
 
 
 def _way_back(graph: Mapping[str, list[str]], start: str) -> list[str] | None:
@@ -117,10 +119,10 @@ def test_every_kind_of_import_closes_a_circle_and_is_named(back: str, tmp_path: 
     (root / "deep" / "__init__.py").write_text("")
     (root / "deep" / "c.py").write_text("from . import d")
     (root / "deep" / "d.py").write_text(back)
-    found = import_graph(root)
-    assert circles(found) == ["one.a -> one.deep.c -> one.deep.d -> one.a"]
-    assert circles(found, ("one.deep",)) == []
-    assert circles(package_graph(found)) == ["one -> one.deep -> one"]
+    result = import_graph(root)
+    assert circles(result) == ["one.a -> one.deep.c -> one.deep.d -> one.a"]
+    assert circles(result, ("one.deep",)) == []
+    assert circles(package_graph(result)) == ["one -> one.deep -> one"]
 
 
 def test_only_the_headers_at_the_top_ask_which_compiler_is_running() -> None:

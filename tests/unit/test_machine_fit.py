@@ -40,8 +40,8 @@ def test_relative_fit_is_the_constrained_optimum(factors: list[float], first: in
     scale = float(sizes[-1])
     matrix = np.stack([1e-6 / seconds, 1e-6 * sizes / scale / seconds], axis=1)
     (alpha, beta), _ = nnls(matrix, np.ones(len(sizes)))
-    found = relative_least_squares(sizes, seconds)
-    assert found == pytest.approx((1e-6 * alpha, 1e-6 * beta / scale), rel=1e-6, abs=1e-16)
+    result = relative_least_squares(sizes, seconds)
+    assert result == pytest.approx((1e-6 * alpha, 1e-6 * beta / scale), rel=1e-6, abs=1e-16)
 
 
 def test_protocols_are_found_where_they_change() -> None:

@@ -154,17 +154,17 @@ def test_two_measurements_of_one_operation_are_joined() -> None:
 
 def test_a_machine_of_one_rank_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEICHE_COMMIT", "0123456789ab")
-    found = measure(World.serial(), seconds=1.0, folder=tmp_path)
-    assert found.paths == [] and found.commit == "0123456789ab"
-    assert found.absent["host"] == "only one rank: start with mpiexec on two or more"
-    assert found.absent["nccl"] == found.absent["h2d"] == "no GPU"
-    assert found.memory["host"] > 1e8
-    low, high = found.memory_intervals["host"]
-    assert low <= found.memory["host"] <= high
-    assert found.launch["host"].kernel > 0
-    assert found.files is not None
-    assert found.files.rate > 1e5
-    assert found.probes["device_mpi"].works is None
+    result = measure(World.serial(), seconds=1.0, folder=tmp_path)
+    assert result.paths == [] and result.commit == "0123456789ab"
+    assert result.absent["host"] == "only one rank: start with mpiexec on two or more"
+    assert result.absent["nccl"] == result.absent["h2d"] == "no GPU"
+    assert result.memory["host"] > 1e8
+    low, high = result.memory_intervals["host"]
+    assert low <= result.memory["host"] <= high
+    assert result.launch["host"].kernel > 0
+    assert result.files is not None
+    assert result.files.rate > 1e5
+    assert result.probes["device_mpi"].works is None
     assert list(tmp_path.iterdir()) == []
     assert measure(World.serial(), seconds=1.0).absent["files"] == "no folder was specified"
 
@@ -201,10 +201,10 @@ def test_a_folder_that_takes_no_files_is_absent_and_the_rest_is_kept(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(measure_files, "_small_writes", full)
-    found = measure(World.serial(), seconds=1.0, folder=tmp_path)
-    assert found.files is None
-    assert found.absent["files"] == f"{tmp_path} is not writable: No space left on device"
-    assert found.memory["host"] > 1e8
+    result = measure(World.serial(), seconds=1.0, folder=tmp_path)
+    assert result.files is None
+    assert result.absent["files"] == f"{tmp_path} is not writable: No space left on device"
+    assert result.memory["host"] > 1e8
 
 
 def test_results_replace_results_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,16 +247,16 @@ def test_a_file_of_another_machine_is_detected_by_its_hardware() -> None:
 
 
 def test_on_another_machine_the_cheap_part_is_measured_again() -> None:
-    summit, said = read_machine("summit"), list[str]()
-    found = adapted(summit, World.serial(), seconds=1.0, warn=said.append)
-    assert "machine file 'summit' is from another machine (cpu is " in said[0]
-    assert "the machine is measured again" in said[0]
-    assert found.paths == summit.paths  # one rank measures no messages
-    assert found.memory["host"] > 1e8
-    assert found.name.endswith("(with summit)")
-    same = found.model_copy(update={"paths": []})
-    assert adapted(same, World.serial(), seconds=1.0, warn=said.append) is same
-    assert len(said) == 1
+    summit, output = read_machine("summit"), list[str]()
+    result = adapted(summit, World.serial(), seconds=1.0, warn=output.append)
+    assert "machine file 'summit' is from another machine (cpu is " in output[0]
+    assert "the machine is measured again" in output[0]
+    assert result.paths == summit.paths  # one rank measures no messages
+    assert result.memory["host"] > 1e8
+    assert result.name.endswith("(with summit)")
+    same = result.model_copy(update={"paths": []})
+    assert adapted(same, World.serial(), seconds=1.0, warn=output.append) is same
+    assert len(output) == 1
 
 
 @pytest.mark.parametrize(
@@ -282,9 +282,9 @@ def test_an_mpi_that_crashes_takes_only_the_probe_with_it(
         monkeypatch.setattr(probes, "_TIMEOUT", 1.0)
     monkeypatch.setattr(probes, "accepts_device_addresses", lambda: True)
     monkeypatch.setattr(probes.subprocess, "run", instead)
-    found = probes.device_mpi(World(comm=_Alone()), gpus=True)
-    assert found.works is works
-    assert reason in found.reason
+    result = probes.device_mpi(World(comm=_Alone()), gpus=True)
+    assert result.works is works
+    assert reason in result.reason
 
 
 class _Alone:
@@ -297,17 +297,17 @@ class _Alone:
 
 
 def test_memory_of_another_process_is_read_where_the_system_allows_it() -> None:
-    mine = np.arange(1000, dtype=np.uint8)
-    into = np.zeros_like(mine)
+    own = np.arange(1000, dtype=np.uint8)
+    into = np.zeros_like(own)
     try:
-        single_copy.read_memory(os.getpid(), mine.ctypes.data, into)
+        single_copy.read_memory(os.getpid(), own.ctypes.data, into)
     except OSError as error:
         assert error.errno in (errno.EPERM, errno.ENOSYS, None), error  # None: no such call
         assert probes.single_copy(World.serial(), [LOOSE]).works in (False, None)
         return
-    assert (into == mine).all()
-    single_copy.write_memory(os.getpid(), into.ctypes.data, mine[::-1].copy())
-    assert (into == mine[::-1]).all()
+    assert (into == own).all()
+    single_copy.write_memory(os.getpid(), into.ctypes.data, own[::-1].copy())
+    assert (into == own[::-1]).all()
     with pytest.raises(OSError, match="process_vm_readv: Bad address"):
         single_copy.read_memory(os.getpid(), 8, into)
     assert probes.single_copy(World.serial(), [LOOSE]).works in (True, None)
@@ -318,6 +318,6 @@ def test_refused_memory_of_another_process_is_reported_with_the_reason(monkeypat
         raise OSError(1, "Operation not permitted")
 
     monkeypatch.setattr(probes, "verify_process", blocked)
-    found = probes.single_copy(World.serial(), [LOOSE])
-    assert found.works is False
-    assert found.reason == ("Operation not permitted: large host messages are copied twice and can be 20 times slower")
+    result = probes.single_copy(World.serial(), [LOOSE])
+    assert result.works is False
+    assert result.reason == ("Operation not permitted: large host messages are copied twice and can be 20 times slower")

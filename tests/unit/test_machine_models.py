@@ -42,8 +42,8 @@ def test_crossover_counts_of_the_printed_tables(machine: str, distinct: float, c
     curves = [m.curve("device_mpi", "off-node"), m.curve("d2h", "on-socket")]
     curves += [m.curve("h2d", "on-socket"), m.curve("host", "off-node")]
     for size, expected in zip(SIZES, counts, strict=True):
-        found = crossover(*curves, size, distinct=distinct)
-        assert (NEVER if found is None else round(found, 1)) == expected
+        result = crossover(*curves, size, distinct=distinct)
+        assert (NEVER if result is None else round(result, 1)) == expected
 
 
 def test_at_the_crossover_both_ways_cost_the_same() -> None:
@@ -56,9 +56,9 @@ def test_at_the_crossover_both_ways_cost_the_same() -> None:
 
 def test_a_node_below_its_injection_limit_obeys_the_postal_law() -> None:
     curve = read_machine("summit").curve("host", "off-node")
-    alone = float(curve.seconds(65536))
+    single = float(curve.seconds(65536))
     for senders in (1, 2):
-        assert max_rate(curve, 65536, senders, 33.4e9) == pytest.approx(alone)
+        assert max_rate(curve, 65536, senders, 33.4e9) == pytest.approx(single)
     # 33.4e9 * 8.51e-11 = 2.84: the third sender is the first that waits
     assert max_rate(curve, 65536, 3, 33.4e9) == pytest.approx(6.56e-6 + 3 * 65536 / 33.4e9)
 
@@ -132,14 +132,16 @@ def test_machines_that_come_with_the_package_hold_the_printed_tables() -> None:
 
 def test_inside_a_node_a_class_stands_in_for_one_that_is_missing() -> None:
     summit = read_machine("summit")
-    some = summit.model_copy(update={"paths": [p for p in summit.paths if (p.path, p.locality) == ("host", "on-node")]})
-    assert some.curve("host", "on-socket") == summit.curve("host", "on-node")
-    messages = some.messages("host")
+    subset = summit.model_copy(
+        update={"paths": [p for p in summit.paths if (p.path, p.locality) == ("host", "on-node")]}
+    )
+    assert subset.curve("host", "on-socket") == summit.curve("host", "on-node")
+    messages = subset.messages("host")
     assert messages is not None
     assert set(messages.curves) == {"on-socket", "on-node"}
     with pytest.raises(CaseError, match="has no data for 'host' off-node; it has host on-node; measure it"):
-        some.curve("host", "off-node")
-    assert some.messages("nccl") is None
+        subset.curve("host", "off-node")
+    assert subset.messages("nccl") is None
 
 
 def test_the_reference_page_names_every_key_of_a_machine_file() -> None:

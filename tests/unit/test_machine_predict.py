@@ -62,7 +62,7 @@ def test_what_a_file_cannot_tell_is_left_out() -> None:
 
 def test_layouts_follow_places() -> None:
     a = [RankPlacement("a", {node: (node,)}, f"{node}{k}", "H200", node) for node in (0, 1) for k in (0, 1)]
-    b = [replace(place, host="b") for place in a]
+    b = [replace(position, host="b") for position in a]
     assert layout_of([*a, *b]) == Topology(2, 4, 2)
     assert layout_of([*a, *b], 2) == Topology(2, 2, 2, 2)
     assert layout_of([RankPlacement("a", {0: (0, 1)})] * 3) == Topology(1, 3, 1)
@@ -71,8 +71,8 @@ def test_layouts_follow_places() -> None:
 def with_measurements(machine: Machine) -> Machine:
     sizes = [4**k for k in range(1, 10)]
     paths = [
-        each.model_copy(update={"sizes": sizes, "seconds": each.curve.seconds(sizes).tolist()})
-        for each in machine.paths
+        item.model_copy(update={"sizes": sizes, "seconds": item.curve.seconds(sizes).tolist()})
+        for item in machine.paths
     ]
     return machine.model_copy(update={"paths": paths})
 

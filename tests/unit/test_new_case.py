@@ -46,10 +46,10 @@ def test_every_key_of_a_template_also_in_its_comments_is_in_the_schema(kind: str
     seen: dict[str, set[str]] = {}
     table = ""
     for line in lines:
-        if found := re.match(r"\[+([a-z_.]+)\]+", line):
-            table = found[1]
-        elif found := re.match(r"([A-Za-z_]+) = ", line):
-            seen.setdefault(table, set()).add(found[1])
+        if result := re.match(r"\[+([a-z_.]+)\]+", line):
+            table = result[1]
+        elif result := re.match(r"([A-Za-z_]+) = ", line):
+            seen.setdefault(table, set()).add(result[1])
     assert len(seen) > 5
     for path, keys in seen.items():
         models: list[Any] = [kind_named(kind).schema]

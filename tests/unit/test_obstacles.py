@@ -47,17 +47,17 @@ def test_a_sphere_in_a_box_repeats_across_its_sides():
     corner = box((16, 16, 16), obstacles=[SolidSphere((0.0, 0.0, 16.0), 4.3)])
     check_sites(corner)
     assert len(middle) < 16**3 and len(corner) == len(middle)
-    moved = {tuple(place) for place in (corner.coords + 8) % 16}
-    assert moved == {tuple(place) for place in middle.coords}
+    moved = {tuple(position) for position in (corner.coords + 8) % 16}
+    assert moved == {tuple(position) for position in middle.coords}
     np.testing.assert_allclose(np.sort(corner.link_fraction.ravel()), np.sort(middle.link_fraction.ravel()), atol=1e-5)
 
 
 def test_bodies_in_a_tube_and_on_a_plate():
     ball = SolidSphere((10.0, 0.0, 0.0), 3.0)
     plain, blocked = (tube(6.0, 20.0, 1.0, obstacles=bodies) for bodies in ((), [ball]))
-    removed = {tuple(place) for place in plain.coords} - {tuple(place) for place in blocked.coords}
+    removed = {tuple(position) for position in plain.coords} - {tuple(position) for position in blocked.coords}
     inside = ball.depth(np.asarray(plain.origin) + plain.coords) >= 0.0
-    assert removed == {tuple(place) for place in plain.coords[inside]} and len(removed) > 100
+    assert removed == {tuple(position) for position in plain.coords[inside]} and len(removed) > 100
     step = channel(8.0, 12.0, 1.0, 1.0, obstacles=[SolidBox((4.0, 0.0, 0.0), (7.0, 1.0, 3.0))])
     check_sites(step)
     assert len(step) == 12 * 8 - 3 * 3

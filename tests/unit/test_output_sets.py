@@ -42,11 +42,11 @@ def test_a_sphere_and_points_hold_what_lies_there():
     sphere = Sphere(kind="sphere", center=["2 mm", "0.1 mm", "-0.2 mm"], radius="0.6 mm")
     expected = np.flatnonzero(np.linalg.norm(PLACE - center, axis=1) <= 0.6e-3)
     np.testing.assert_array_equal(select(sphere, TUBE, "key"), expected)
-    wanted = [["1.1 mm", "0.1 mm", "0.1 mm"], ["2.1 mm", "0.1 mm", "-0.2 mm"], ["2.11 mm", "0.1 mm", "-0.2 mm"]]
-    found = select(Nearest(kind="points", points=wanted), TUBE, "key")
+    requested = [["1.1 mm", "0.1 mm", "0.1 mm"], ["2.1 mm", "0.1 mm", "-0.2 mm"], ["2.11 mm", "0.1 mm", "-0.2 mm"]]
+    result = select(Nearest(kind="points", points=requested), TUBE, "key")
     places = np.array([[1.1, 0.1, 0.1], [2.1, 0.1, -0.2]]) * 1e-3
-    nearest = [int(np.argmin(np.linalg.norm(PLACE - place, axis=1))) for place in places]
-    assert found.tolist() == sorted(nearest)
+    nearest = [int(np.argmin(np.linalg.norm(PLACE - position, axis=1))) for position in places]
+    assert result.tolist() == sorted(nearest)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def averaged(folder: Path, name: str) -> dict[str, np.ndarray]:
 def test_averages_of_a_run_that_was_stopped_within_a_window_are_those_of_a_whole_run(tmp_path: Path):
     averages = {"file": "means.vtkhdf", "start": 20, "window": 40, "every": 4}
     path = tube_file(tmp_path, {"output.averages": averages})
-    with seiche.load(path, output=tmp_path / "whole", world=World.serial()) as whole:
-        finished = whole.run()
+    with seiche.load(path, output=tmp_path / "whole", world=World.serial()) as full:
+        finished = full.run()
         assert "means.vtkhdf" in [file.name for file in finished.files]
     expected = averaged(tmp_path / "whole", "means.vtkhdf")
     triangles = len(expected["oscillatory_shear_index"]) // 2
@@ -138,9 +138,9 @@ def test_averages_of_a_run_that_was_stopped_within_a_window_are_those_of_a_whole
     restart = tmp_path / "part" / "checkpoint.seiche"
     with seiche.load(path, output=tmp_path / "part", restart=restart, world=World.serial()) as second:
         second.run()
-    found = averaged(tmp_path / "part", "means.from-50.vtkhdf")
+    result = averaged(tmp_path / "part", "means.from-50.vtkhdf")
     for name, values in expected.items():
-        np.testing.assert_array_equal(found[name], values, err_msg=name)
+        np.testing.assert_array_equal(result[name], values, err_msg=name)
 
 
 def test_a_run_stops_when_its_flow_is_steady(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -168,9 +168,9 @@ def test_sets_and_averages_hold_the_same_on_any_number_of_ranks(tmp_path: Path):
     world.barrier()
     seiche.load(folder / "case.toml", output=folder / "together", world=world).run()
     for name in ("set.vtkhdf", "means.vtkhdf"):
-        alone, together = (averaged(folder / run, name) for run in ("alone", "together"))
-        assert alone
-        for field, values in alone.items():
-            found = together[field]
-            assert found.shape == values.shape
-            np.testing.assert_array_equal(np.sort(found, axis=0), np.sort(values, axis=0), err_msg=field)
+        single, together = (averaged(folder / run, name) for run in ("alone", "together"))
+        assert single
+        for field, values in single.items():
+            result = together[field]
+            assert result.shape == values.shape
+            np.testing.assert_array_equal(np.sort(result, axis=0), np.sort(values, axis=0), err_msg=field)

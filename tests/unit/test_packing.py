@@ -85,8 +85,8 @@ def test_types_share_a_packing_by_number():
 
 
 def test_same_seed_same_packing_and_random_orientations():
-    first, again, other = (pack_vessel(Box((20, 20, 20)), [RED], 0.2, seed=seed) for seed in (3, 3, 5))
-    np.testing.assert_array_equal(first.centers, again.centers)
+    first, second, other = (pack_vessel(Box((20, 20, 20)), [RED], 0.2, seed=seed) for seed in (3, 3, 5))
+    np.testing.assert_array_equal(first.centers, second.centers)
     assert not np.array_equal(first.centers, other.centers)
     axes = np.concatenate([first.rotations, other.rotations])[:, :, 2]
     assert np.linalg.eigvalsh(axes.T @ axes / len(axes)).max() < 0.75  # 1 were all axes parallel
@@ -225,9 +225,9 @@ def test_bent_cells_meet_where_every_edge_triangle_and_vertex_says_so(margin: fl
         one, two = bent(RED, np.zeros(3)), bent((RED, PLATELET)[number % 2], random.normal(scale=2.5, size=3))
         both = ((one, two), (two, one))
         nearest = min(signed_distance(body, other.vertices).min() for body, other in both)
-        wanted = nearest < margin or any(penetrates(*pair) for pair in both)
-        assert overlap_or_near(one, two, margin) == wanted
-        seen[wanted] += 1
+        expected = nearest < margin or any(penetrates(*pair) for pair in both)
+        assert overlap_or_near(one, two, margin) == expected
+        seen[expected] += 1
     assert min(seen.values()) > 10
 
 

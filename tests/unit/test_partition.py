@@ -32,9 +32,9 @@ def round_tube(radius: int, length: int) -> SiteSet:
 def sparse_sites(draw: st.DrawFn) -> SiteSet:
     shape = tuple(draw(st.integers(1, 9)) for _ in range(3))
     box = full_box(shape, tuple(draw(st.booleans()) for _ in range(3)))
-    kept = np.random.default_rng(draw(st.integers(0, 2**32))).random(len(box)) < draw(st.floats(0.05, 1.0))
-    kept[draw(st.integers(0, len(box) - 1))] = True
-    return SiteSet(box.shape, box.coords[kept], 1.0, periodic=box.periodic)
+    retained = np.random.default_rng(draw(st.integers(0, 2**32))).random(len(box)) < draw(st.floats(0.05, 1.0))
+    retained[draw(st.integers(0, len(box) - 1))] = True
+    return SiteSet(box.shape, box.coords[retained], 1.0, periodic=box.periodic)
 
 
 @settings(max_examples=150, deadline=None)
@@ -56,8 +56,8 @@ def test_partition_covers_sites_by_whole_blocks_within_the_balance_bound(sites, 
     heaviest_block = np.bincount(block_of_site, cost).max()
     mean = cost.sum() / parts
     assert np.bincount(owner, cost).max() <= max(1.03 * mean, mean + heaviest_block) * (1 + 1e-12)
-    again = partition(sites, parts, method=method, weights=weights, block=block)
-    np.testing.assert_array_equal(owner, again)
+    second = partition(sites, parts, method=method, weights=weights, block=block)
+    np.testing.assert_array_equal(owner, second)
 
 
 def test_slabs_cut_straight_across_the_longest_direction():

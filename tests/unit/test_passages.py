@@ -39,11 +39,11 @@ def test_a_periodic_tube_is_measured_from_end_to_end() -> None:
 
 def test_the_narrowest_passage_is_that_next_to_an_obstacle() -> None:
     """A plate across a duct of 16 by 16 sites leaves a gap of 6."""
-    whole = shapes.duct(16.0, 16.0, 40.0, 1.0, periodic=False)
-    low, high = whole.origin, [start + side for start, side in zip(whole.origin, whole.shape, strict=True)]
+    full = shapes.duct(16.0, 16.0, 40.0, 1.0, periodic=False)
+    low, high = full.origin, [start + side for start, side in zip(full.origin, full.shape, strict=True)]
     plate = SolidBox((18.0, low[1] - 1.0, low[2] - 1.0), (21.0, high[1] - 6.5, high[2] + 1.0))
     sites = shapes.duct(16.0, 16.0, 40.0, 1.0, periodic=False, obstacles=(plate,))
-    assert width_of(whole) == pytest.approx(16.0, abs=0.5)
+    assert width_of(full) == pytest.approx(16.0, abs=0.5)
     passage = Passages(sites).narrowest()
     assert passage is not None
     assert passage.width == pytest.approx(6.0, abs=0.6)

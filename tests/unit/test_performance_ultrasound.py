@@ -18,14 +18,14 @@ def result() -> dict[str, object]:
     """Return what `seiche bench ultrasound --peer` stores."""
     row: dict[str, object] = {"program": "seiche", "size": 100, "scheme": "exact", "physics": "full", "steps": 9}
     row |= {"precision": "float32", "threads": 0, "transforms": "lines", "milliseconds": 2.5, "min_milliseconds": 2.4}
-    mine = {**row, "predicted_bytes": 58.1, "measured_bytes": 58.2, "stages": {"gradient": 0.4}}
+    own = {**row, "predicted_bytes": 58.1, "measured_bytes": 58.2, "stages": {"gradient": 0.4}}
     return {
         "benchmark": "ultrasound",
         "device": "GPU (cuda:0)",
         "date": "2026-11-21",
         "commit": "abc",
         "copy_bytes_per_second": 3e12,
-        "rows": [mine, {**row, "program": "k-wave-python", "transforms": "numpy", "milliseconds": 250.0}],
+        "rows": [own, {**row, "program": "k-wave-python", "transforms": "numpy", "milliseconds": 250.0}],
     }
 
 

@@ -78,8 +78,8 @@ def test_a_device_hides_messages_behind_what_it_computes_meanwhile() -> None:
         "memory": {"device": 4e12},
     }
     paths = [Measured(path="nccl", locality="on-socket", pieces=[piece(1e-5, 1e-10)])]
-    told = {"launch": {"device": Launch(kernel=2e-6, graph_kernel=1e-6, event=0.0)}, "paths": paths}
-    gpus = machine(**fast, **told)
+    message = {"launch": {"device": Launch(kernel=2e-6, graph_kernel=1e-6, event=0.0)}, "paths": paths}
+    gpus = machine(**fast, **message)
     hidden = predict_step(ring(4, gpu=True, inner=20_000_000), gpus)
     assert hidden.transport == "nccl"
     exchange = 10e-6 + 2 * 4000e-10 + 2 * 1e-6 + 4000 / 1e12  # launches as in a graph
@@ -140,7 +140,7 @@ def test_what_a_run_has_shown_scales_stages_on_any_number_of_ranks() -> None:
     scales = scales_of(alone, machine(), {"sweep interior": (3 * roof, 2.7 * roof), "unknown": (1.0, 1.0)})
     assert scales == {"sweep": Scale(*map(pytest.approx, (3.0, 2.7, 3.3)), memory=0)}
     plain, scaled = predict_step(ring(4), machine()), predict_step(ring(4), machine(), scales=scales)
-    assert scaled.useful == pytest.approx([3 * each for each in plain.useful])
+    assert scaled.useful == pytest.approx([3 * item for item in plain.useful])
     assert scaled.low < scaled.seconds < scaled.high
     with pytest.raises(
         CaseError, match="the run lacks most of the stages of the case: sweep interior; use a run of the same solver"
@@ -156,8 +156,8 @@ def test_a_cache_helps_no_rank_that_holds_much_more_than_it_was_seen_with() -> N
         rank = PlannedRank(((1.0, (PlannedStage("sweep", 4_000_000, 0),)),), memory, 0)
         plan = RunPlan((rank,), False, "auto", "", 0)
         scale = Scale(factor, 0.9 * factor, 1.1 * factor, memory=1000)
-        found = predict_step(plan, machine(launch={}), scales={"sweep": scale})
-        return tuple(seconds / (4_000_000 / 2e10) for seconds in (found.low, found.seconds, found.high))
+        result = predict_step(plan, machine(launch={}), scales={"sweep": scale})
+        return tuple(seconds / (4_000_000 / 2e10) for seconds in (result.low, result.seconds, result.high))
 
     assert step(1900, 0.5) == pytest.approx((0.45, 0.5, 0.55))
     assert step(4000, 0.5) == pytest.approx((0.45, 1.0, 1.0))
@@ -181,8 +181,8 @@ def test_the_interval_of_the_memorys_rate_is_one_of_stages() -> None:
     # What a run took on the same machine is known, whatever its memory's rate is; of another one it is not.
     same, other = Scale(2.0, 1.9, 2.1), Scale(2.0, 1.9, 2.1, elsewhere=True)
     ratios = [
-        (found.low / found.seconds, found.high / found.seconds)
-        for found in (predict_step(alone, known, scales={"sweep": scale}) for scale in (same, other))
+        (result.low / result.seconds, result.high / result.seconds)
+        for result in (predict_step(alone, known, scales={"sweep": scale}) for scale in (same, other))
     ]
     assert ratios[0] == pytest.approx((0.95, 1.05), rel=1e-12)
     assert ratios[1] == pytest.approx((0.95 * 0.8, 1.05 * 1.25), rel=1e-12)
@@ -219,19 +219,19 @@ def test_a_machine_can_be_completed_by_another(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize("name", ["flow", "waves", "ultrasound"])
 def test_every_solver_is_predicted_and_more_ranks_take_less_memory_each(tmp_path: Path, name: str) -> None:
     case = planned_case(case_file(tmp_path, name))
-    found = predict_case(case, machine(), [1, 2])
-    assert [step.ranks for step in found.strong] == [1, 2]
-    assert found.item == {"flow": "sites", "waves": "elements", "ultrasound": "points"}[name]
-    one, two = found.strong
+    result = predict_case(case, machine(), [1, 2])
+    assert [step.ranks for step in result.strong] == [1, 2]
+    assert result.item == {"flow": "sites", "waves": "elements", "ultrasound": "points"}[name]
+    one, two = result.strong
     assert one.exchange == 0 < two.exchange
     assert max(two.memory) < max(one.memory) or name == "ultrasound"  # overlaps are as large as this grid
     assert 0 < two.load_balance <= 1
     assert 0 < two.communication < one.communication <= 1
-    assert found.weak[1].seconds > found.strong[1].seconds
-    text = as_text(found)
+    assert result.weak[1].seconds > result.strong[1].seconds
+    text = as_text(result)
     assert "rank 0: memory" in text
     assert "note: stage times assume that only memory bandwidth" in text
-    row = as_json(found)["strong"][1]
+    row = as_json(result)["strong"][1]
     assert row["interval_s"][0] <= row["step_s"] <= row["interval_s"][1]
 
 
@@ -248,33 +248,33 @@ def test_sweeps_on_gpus_reach_what_was_measured_of_their_layout(tmp_path: Path) 
 
 
 def test_a_machine_without_intervals_is_reported_to_have_none(tmp_path: Path) -> None:
-    found = predict_case(planned_case(case_file(tmp_path, "flow")), read_machine("summit"), [1])
-    assert "note: machine 'summit' has no confidence intervals:" in as_text(found)
+    result = predict_case(planned_case(case_file(tmp_path, "flow")), read_machine("summit"), [1])
+    assert "note: machine 'summit' has no confidence intervals:" in as_text(result)
 
 
 def test_the_warnings_of_a_machine_file_are_repeated(tmp_path: Path) -> None:
     summit = read_machine("summit")
     first = summit.paths[0].model_copy(update={"warnings": ["only 3 points", "the machine was busy"]})
     machine = summit.model_copy(update={"paths": [first]})
-    found = predict_case(planned_case(case_file(tmp_path, "ultrasound")), machine, [1])
+    result = predict_case(planned_case(case_file(tmp_path, "ultrasound")), machine, [1])
     name = f"{first.path} {first.locality}"
     line = f"machine 'summit' was measured with warnings: {name}: only 3 points (and 1 more in its file)"
-    assert line in found.notes
+    assert line in result.notes
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_stages_of_ultrasound_declare_the_bytes_of_the_theory(tmp_path: Path, device: str) -> None:
     """Theory/ultrasound, "Transforms and bytes": lossless, uniform, single precision, a spectrum of n/2 + 1 numbers."""
     plan = planned_case(case_file(tmp_path, "ultrasound"), device=device).plan(1)
-    found = {stage.name: stage.bytes / plan.items for stage in plan.ranks[0].steps[0][1]}
+    result = {stage.name: stage.bytes / plan.items for stage in plan.ranks[0].steps[0][1]}
     wide = 17 / 16  # rows of 32 points have spectra of 17 numbers
-    assert found["pressure"] == pytest.approx(16)
-    assert found["density"] == pytest.approx(40)
+    assert result["pressure"] == pytest.approx(16)
+    assert result["density"] == pytest.approx(40)
     library = {"gradient": (18 + 4 * 24) * wide, "velocity": 36, "divergence": (26 + 6 * 24) * wide}
     if device == "cpu":
-        assert {name: found[name] for name in library} == pytest.approx(library)
+        assert {name: result[name] for name in library} == pytest.approx(library)
     else:  # lines are transformed by kernels that read and write what lies between two passes once
-        assert sum(found[name] for name in library) < 0.85 * sum(library.values())
+        assert sum(result[name] for name in library) < 0.85 * sum(library.values())
 
 
 def test_transposes_of_slabs_are_messages_of_the_step(tmp_path: Path) -> None:
@@ -282,9 +282,9 @@ def test_transposes_of_slabs_are_messages_of_the_step(tmp_path: Path) -> None:
     plan, half = case.plan(2), 8 * (64 // 2) * (48 // 2) * (32 // 2 + 1)
     for number, rank in enumerate(plan.ranks):
         for _, stages in rank.steps:
-            found = [stage for stage in stages if stage.name == "transpose"]
-            assert len(found) == (1 + 3) + (3 + 3)  # of the gradient and of the divergence, there and back
-            for stage in found:
+            result = [stage for stage in stages if stage.name == "transpose"]
+            assert len(result) == (1 + 3) + (3 + 3)  # of the gradient and of the divergence, there and back
+            for stage in result:
                 assert stage.exchanges == (((1 - number, half, half),),) * stage.arrivals
     one, two = predict_case(case, machine(), [1, 2]).strong
     assert one.exchange == 0.0
@@ -295,13 +295,13 @@ def test_transposes_of_slabs_are_messages_of_the_step(tmp_path: Path) -> None:
 
 def test_too_many_ranks_are_left_out_with_the_reason(tmp_path: Path) -> None:
     case = planned_case(case_file(tmp_path, "flow"))
-    found = predict_case(case, machine(), [1, 2, 16])
-    assert list(found.omitted) == [16]
-    assert "on 2 nodes" in found.omitted[16]
-    assert "omitted: 16 ranks: machine 'toy' has no data for messages" in as_text(found)
+    result = predict_case(case, machine(), [1, 2, 16])
+    assert list(result.omitted) == [16]
+    assert "on 2 nodes" in result.omitted[16]
+    assert "omitted: 16 ranks: machine 'toy' has no data for messages" in as_text(result)
     with pytest.raises(CaseError, match="has no data for messages of 16 ranks"):
         predict_case(case, machine(), [16])
-    prediction_figure(tmp_path / "curves.png", found)
+    prediction_figure(tmp_path / "curves.png", result)
     assert (tmp_path / "curves.png").stat().st_size > 10_000
 
 
@@ -330,10 +330,10 @@ def test_the_command_stores_what_it_says_and_takes_a_run(tmp_path: Path, capsys:
     assert main([*given, "--run-on", str(known)]) == 2
     assert capsys.readouterr().err == f"seiche: error: --run-on {known}: requires --run\n"
     (tmp_path / "bad").mkdir()
-    for change, said in (({"stages": [{"mean": 1.0}]}, "'name' is missing"), ({"ranks": 10**9}, "1000000000 ranks")):
+    for change, output in (({"stages": [{"mean": 1.0}]}, "'name' is missing"), ({"ranks": 10**9}, "1000000000 ranks")):
         (tmp_path / "bad" / "summary.json").write_text(json.dumps({**summary, **change}))
         assert main([*given, "--run", str(tmp_path / "bad")]) == 2
-        assert f"summary.json: content: not a valid summary: {said}" in capsys.readouterr().err
+        assert f"summary.json: content: not a valid summary: {output}" in capsys.readouterr().err
     waves = case_file(tmp_path, "waves")
     with pytest.raises(CaseError, match=r"--run .*summary.json: the run lacks most of the stages .*elements"):
         scales_of_run(planned_case(waves), machine(), tmp_path / "out")

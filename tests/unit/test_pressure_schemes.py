@@ -58,8 +58,8 @@ def test_pressures_drive_the_flow_that_their_gradient_does_at_low_viscosity(
 ) -> None:
     """Against the same tube, periodic, with a force."""
     expected = flow(tmp_path / "force", tube(tau, collision))
-    found = flow(tmp_path / "pressures", tube(tau, collision, ramp=0))
-    assert found == pytest.approx(expected, rel=bound)
+    result = flow(tmp_path / "pressures", tube(tau, collision, ramp=0))
+    assert result == pytest.approx(expected, rel=bound)
 
 
 def test_nash_by_name_fails_there_and_the_check_advises_against_it(tmp_path: Path) -> None:
@@ -72,10 +72,10 @@ def test_nash_by_name_fails_there_and_the_check_advises_against_it(tmp_path: Pat
     assert not any("nash" in line for line in advice(setup_of(tube(0.9, "bgk", scheme="nash"))))
     expected = flow(tmp_path / "force", tube(0.564, "bgk"))
     try:
-        found = flow(tmp_path / "pressures", tables)
+        result = flow(tmp_path / "pressures", tables)
     except UnstableError:
         return
-    assert not found == pytest.approx(expected, rel=0.1)
+    assert not result == pytest.approx(expected, rel=0.1)
 
 
 @pytest.mark.parametrize(
@@ -145,12 +145,12 @@ def test_oblique_openings_have_sites_behind(axis: tuple[float, float, float]) ->
 def test_the_check_advises_against_anti_bounce_back_at_a_low_tau_and_not_against_the_default(tau: float) -> None:
     tables = changed(tube_tables(), "lattice.tau", tau)
     assert not [line for line in advice(setup_of(tables)) if ".scheme" in line]
-    found = [
+    result = [
         line
         for line in advice(setup_of(changed(tables, "iolet.1.scheme", "anti-bounce-back")))
         if line.startswith('iolet["outlet"].scheme')
     ]
-    assert found == [
+    assert result == [
         'iolet["outlet"].scheme: the flow rate of "anti-bounce-back" is off by up to a tenth below tau 0.53; tau '
         f'is {tau:g}: omit scheme, or use "plane"'
     ]

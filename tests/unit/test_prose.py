@@ -23,29 +23,29 @@ def paragraphs(text: str) -> list[str]:
     """Return paragraphs, items of lists, and the parts of cells of tables between semicolons or colons."""
     for pattern in NOT_PROSE:
         text = re.sub(pattern, "\n\n", text, flags=re.DOTALL)
-    found: list[list[str]] = [[]]
+    result: list[list[str]] = [[]]
     for line in (line.strip() for line in text.splitlines()):
         item = re.match(r"(?:[-*]|\d+\.)\s+", line)
         if line.startswith("|"):
-            found += [[part] for part in re.split(r"[|;:]\s", line.strip("|"))] + [[]]
+            result += [[part] for part in re.split(r"[|;:]\s", line.strip("|"))] + [[]]
         elif not line or line.startswith(("#", "![")):
-            found.append([])
+            result.append([])
         elif item:
-            found.append([line[item.end() :]])
+            result.append([line[item.end() :]])
         else:
-            found[-1].append(line)
-    return [" ".join(lines) for lines in found if lines]
+            result[-1].append(line)
+    return [" ".join(lines) for lines in result if lines]
 
 
 def sentences(page: str) -> list[str]:
     """Return the sentences of a page; code and formulas count as one word, addresses of links as none."""
-    found = []
+    result = []
     for paragraph in paragraphs(page):
         plain = re.sub(r"\]\([^)]*\)", "]", paragraph)
         plain = re.sub(r"`[^`]*`", "Code", plain)
         plain = re.sub(r"\$[^$]*\$", "Formula", plain)
-        found += re.split(r"(?<=[.!?])\s+", plain)
-    return [sentence for sentence in found if length(sentence) > 3]
+        result += re.split(r"(?<=[.!?])\s+", plain)
+    return [sentence for sentence in result if length(sentence) > 3]
 
 
 def length(sentence: str) -> int:
@@ -61,9 +61,9 @@ def test_sentences_are_split_at_stops_and_counted_in_words() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
 def test_sentences_of_pages_are_short(page: Path) -> None:
-    found = sentences(page.read_text())
-    long = [sentence for sentence in found if length(sentence) > LONGEST]
+    result = sentences(page.read_text())
+    long = [sentence for sentence in result if length(sentence) > LONGEST]
     assert not long, f"{len(long)} sentences have more than {LONGEST} words, the first is: {long[0]}"
-    if len(found) >= FEW:
-        middle = median(length(sentence) for sentence in found)
+    if len(result) >= FEW:
+        middle = median(length(sentence) for sentence in result)
         assert middle < MEDIAN, f"the median length is {middle} words"

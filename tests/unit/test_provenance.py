@@ -107,7 +107,7 @@ def test_the_readme_has_no_result_of_uncommitted_changes() -> None:
 def test_numbers_of_the_readme_outside_its_table_are_those_of_stored_results() -> None:
     text = (ROOT / "README.md").read_text()
     prose = re.sub(r"```.*?```|<!-- measured -->.*?<!-- /measured -->", "", text, flags=re.DOTALL)
-    found = [" ".join(words.split()) for words in re.findall(r"[\d.]+(?: to [\d.]+)?\s+times", prose)]
+    result = [" ".join(words.split()) for words in re.findall(r"[\d.]+(?: to [\d.]+)?\s+times", prose)]
     rows = [
         row
         for name in ("ultrasound-ranks-all-h200x2.json", "ultrasound-ranks-h200x2.json")
@@ -122,7 +122,7 @@ def test_numbers_of_the_readme_outside_its_table_are_those_of_stored_results() -
     today = ratios["local"][-8:]
     expected = [f"{min(today):.1f} to {max(today):.2f} times", f"2.3 to {max(ratios['global']):.1f} times"]
     assert min(ratios["global"]) == pytest.approx(2.3, abs=0.05)
-    assert found == expected
+    assert result == expected
     units = re.findall(r"\d\s?(?:MLUPS|GLUPS|GB/s|TB/s|us|ms|%)(?![\w/])", prose)
     assert units == []
 

@@ -25,9 +25,9 @@ def host(monkeypatch: pytest.MonkeyPatch, boot: str, space: str, name: str = "no
 def test_hosts_of_one_name_differ_by_boot_and_by_process_space(monkeypatch: pytest.MonkeyPatch) -> None:
     first = host(monkeypatch, "b1", "7")
     assert first == host(monkeypatch, "b1", "7") == "node@b1/7"
-    others = [host(monkeypatch, *given) for given in (("b2", "7"), ("b1", "8"), ("b1", "7", "edge"))]
+    others = [host(monkeypatch, *inputs) for inputs in (("b2", "7"), ("b1", "8"), ("b1", "7", "edge"))]
     assert len({first, *others}) == 4
-    assert [rank_locations.host_name(each) for each in (first, *others)] == ["node", "node", "node", "edge"]
+    assert [rank_locations.host_name(item) for item in (first, *others)] == ["node", "node", "node", "edge"]
     assert rank_locations.on_different_hosts(first, others[0]) == "on different hosts or containers called node"
     assert rank_locations.on_different_hosts(first, others[2]) == "on different hosts"
     assert locality(RankPlacement(first), RankPlacement(others[0])) == "off-node"
@@ -52,19 +52,19 @@ def test_boot_and_process_space_are_read_as_the_system_gives_them(
     monkeypatch.setattr(rank_locations, "_BOOT_ID_FILE", tmp_path / "boot")
     monkeypatch.setattr(rank_locations, "_PID_NAMESPACE_LINK", tmp_path / "pid")
     assert rank_locations.host_identity("node") == "node@5802202d-7ae9/4026531836"
-    assert [rank_locations.host_name(each) for each in rank_locations.hosts_of(World.serial())] == [os.uname().nodename]
+    assert [rank_locations.host_name(item) for item in rank_locations.hosts_of(World.serial())] == [os.uname().nodename]
 
 
 def test_memory_of_a_process_is_opened_only_if_its_nonce_is_there() -> None:
-    mine = np.arange(64, dtype=np.uint8)
-    process, address = HostMemory().share(int(mine.ctypes.data))
+    own = np.arange(64, dtype=np.uint8)
+    process, address = HostMemory().share(int(own.ctypes.data))
     try:
         single_copy.verify_process(process)
     except OSError:
         pytest.skip("process_vm_readv is blocked here")
     into = np.zeros(64, np.uint8)
     HostMemory().open((process, address)).read(0, into)
-    assert (into == mine).all()
+    assert (into == own).all()
     assert len(process.nonce) == single_copy.NONCE
     stranger = process._replace(nonce=bytes(single_copy.NONCE))
     with pytest.raises(OSError, match=f"process number {os.getpid()} belongs to another process"):

@@ -21,14 +21,14 @@ class Recorded:
         (self.done if self._capturing is None else self._capturing).append(name)
 
     def capture(self, work: Callable[[], None]) -> Any:
-        self._capturing = kept = []
+        self._capturing = retained = []
         work()
         self._capturing = None
         device = self
 
         class Graph:
             def launch(self) -> None:
-                device.done.extend(kept)
+                device.done.extend(retained)
 
         return Graph()
 

@@ -108,8 +108,8 @@ def test_a_checkpoint_without_initial_conditions_is_still_read(kind: str, tmp_pa
         attributes = dict(inspect_checkpoint(simulation.checkpoint(tmp_path / "new.seiche")).attributes)
         added = {name for name in attributes if name.startswith(("initial", "packing", "iolet."))}
         state, old = simulation.case_run.state(), tmp_path / "old.seiche"
-        kept = {name: value for name, value in attributes.items() if name not in {*added, *state.attributes}}
-        write_checkpoint(old, simulation.world, state, attributes=kept)
+        retained = {name: value for name, value in attributes.items() if name not in {*added, *state.attributes}}
+        write_checkpoint(old, simulation.world, state, attributes=retained)
     assert added
     with loaded(case, output=tmp_path / "other", restart=old) as simulation:
         assert simulation.step == 1

@@ -35,7 +35,7 @@ def on_grid(shape: tuple[int, ...], unit: float = 1e-3) -> LabelledArrays:
     """Return f = x + 10 y + 100 z (in the unit of length) on a grid."""
     ticks = [unit * np.arange(count) for count in shape]
     places = np.meshgrid(*ticks, indexing="ij")
-    values = sum(10.0**k * place for k, place in enumerate(places)) / unit
+    values = sum(10.0**k * position for k, position in enumerate(places)) / unit
     axes = "xyz"[: len(shape)]
     coordinates = {axis: Labelled(values, (axis,), "m") for axis, values in zip(axes, ticks, strict=True)}
     vector = Labelled(np.stack(places, axis=-1), (*axes, "component"), "m/s")

@@ -49,10 +49,10 @@ def test_rims_are_the_openings_that_the_shape_was_made_with(stl: Path) -> None:
             [{"name": n, "kind": "pressure", "pressure": "0 mmHg"} for n in ("inlet", "outlet1", "outlet2")],
         )
     ).sites
-    for found, true in zip(sites.iolets, bifurcation_surface()[1], strict=True):
-        assert np.allclose(found.center, true.center, atol=2e-7)
-        assert np.allclose(found.normal, true.normal, atol=1e-6)
-        assert found.radius == pytest.approx(true.radius, rel=2e-3)
+    for result, true in zip(sites.iolets, bifurcation_surface()[1], strict=True):
+        assert np.allclose(result.center, true.center, atol=2e-7)
+        assert np.allclose(result.normal, true.normal, atol=1e-6)
+        assert result.radius == pytest.approx(true.radius, rel=2e-3)
     assert len(sites) == pytest.approx(len(placed), rel=2e-3)
     assert [np.count_nonzero(sites.link_iolet == k) for k in range(3)] == pytest.approx(
         [np.count_nonzero(placed.link_iolet == k) for k in range(3)], rel=0.05
@@ -93,11 +93,11 @@ def test_a_hole_is_no_opening_when_the_iolets_name_their_rims(stl: Path, tmp_pat
     write_stl(tmp_path / "hole.stl", Surface(surface.vertices, surface.faces[~hole]))
     vessel = vessel_of(tables(tmp_path / "hole.stl", "rim0", "rim1", "rim2"))
     assert [note for note in vessel.notes if note.startswith("hole of radius")]
-    said = message(tables(tmp_path / "hole.stl", "a", "b", "c"))
-    assert said.startswith(
+    output = message(tables(tmp_path / "hole.stl", "a", "b", "c"))
+    assert output.startswith(
         "iolet: 3 iolets (a, b, c) without a center, but 4 unassigned open rims (rim0 of radius 0.0015 m at (-0."
     )
-    assert said.endswith("set the center of each iolet, or use the name of its rim")
+    assert output.endswith("set the center of each iolet, or use the name of its rim")
 
 
 def test_arguments_that_do_not_match_are_reported_in_one_line(stl: Path, tmp_path: Path) -> None:

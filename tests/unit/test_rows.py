@@ -20,9 +20,9 @@ def test_keys_sort_as_their_rows_do(low: int, high: int) -> None:
 @pytest.mark.parametrize("extent", [4, 300])
 def test_distinct_rows_and_the_number_of_each(extent: int) -> None:
     rows = np.random.default_rng(2).integers(0, extent, size=(700, 3))
-    found, number = distinct(rows)
-    assert np.array_equal(found, np.unique(rows, axis=0))
-    assert np.array_equal(found[number], rows)
+    result, number = distinct(rows)
+    assert np.array_equal(result, np.unique(rows, axis=0))
+    assert np.array_equal(result[number], rows)
 
 
 def test_no_rows_have_no_keys() -> None:

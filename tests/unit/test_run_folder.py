@@ -105,15 +105,15 @@ def test_replacing_removes_the_files_of_the_run_and_no_other(kind: str, tmp_path
     run_case(tmp_path, kind)
     out = tmp_path / "out"
     old = set(files_in(out))
-    mine = {"notes.txt": b"mine", "fields.vtkhdf": b"\x89HDF mine", "u.txt": b"mine", "summary.json.old": b"{}"}
-    for name, content in mine.items():
+    own = {"notes.txt": b"mine", "fields.vtkhdf": b"\x89HDF mine", "u.txt": b"mine", "summary.json.old": b"{}"}
+    for name, content in own.items():
         (out / name).write_bytes(content)
     names = ("output.summary=other.json", "output.checkpoint.file=other.seiche")
     with loaded(tmp_path, kind, replace=True, overrides=names) as simulation:
-        assert set(files_in(out)) == set(mine)
+        assert set(files_in(out)) == set(own)
         simulation.run(visible=False)
     assert not set(files_in(out)) & {"summary.json", "checkpoint.seiche"}
-    assert {name: (out / name).read_bytes() for name in mine} == mine
+    assert {name: (out / name).read_bytes() for name in own} == own
     assert {"summary.json", "checkpoint.seiche"} <= old
     assert (kind == "ultrasound") or any(name.startswith("u.") for name in old)
 
@@ -323,11 +323,11 @@ def test_no_file_needs_the_locks_of_the_file_system(
     def refuse(*_: object, **__: object) -> NoReturn:
         raise OSError(number, os.strerror(number))
 
-    whole = h5py.File
+    full = h5py.File
 
     def unlocked(*given: Any, locking: bool | None = None, **options: Any) -> h5py.File:
         assert locking is False, "HDF5 asks for flock"
-        return whole(*given, locking=locking, **options)
+        return full(*given, locking=locking, **options)
 
     monkeypatch.setattr(h5py, "File", unlocked)
     monkeypatch.setattr(fcntl, "flock", refuse)

@@ -108,7 +108,7 @@ def summary_of(ranks: int = 4, scale: float = 1.0, **changes: Any) -> Summary:
         StageRow("receive halo", 0.2, 0.2, None, None, 0.002, 0.001, 0.003, 7),
         StageRow("other", 0.375, 0.375),
     )
-    given = {
+    arguments = {
         "case": "ring <of> ranks & more",
         "device": "a processor",
         "sites": 1000 * ranks,
@@ -122,7 +122,7 @@ def summary_of(ranks: int = 4, scale: float = 1.0, **changes: Any) -> Summary:
         "flow_rates": {"in": 1e-6, "out": -1e-6},
         "invariants": {"mach": 0.05},
     }
-    return Summary(**{**given, **changes})
+    return Summary(**{**arguments, **changes})
 
 
 def stored(folder: Path, summary: Summary) -> Path:
@@ -150,8 +150,8 @@ def test_parts_of_the_time_add_up_and_name_what_was_lost(tmp_path: Path) -> None
 
 def test_small_losses_get_no_advice() -> None:
     tree = efficiency([0.99, 0.99], 1.0, ideal=0.99, active=[0.995, 0.995]).as_dict()
-    found = losses(tree, {"useful_s": [0.99, 0.99], "sites": [1, 1], "messages": [[0, 1, 1.0, 8.0]]})
-    assert all("run." not in part.sentence and "Write less" not in part.sentence for part in found)
+    result = losses(tree, {"useful_s": [0.99, 0.99], "sites": [1, 1], "messages": [[0, 1, 1.0, 8.0]]})
+    assert all("run." not in part.sentence and "Write less" not in part.sentence for part in result)
 
 
 def test_the_page_of_a_run_says_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -181,7 +181,7 @@ def test_the_page_of_a_run_says_all_of_it(tmp_path: Path, capsys: pytest.Capture
 def test_the_page_opens_in_a_browser(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text(text(json.loads(json.dumps(read_summary(stored(tmp_path, summary_of()) / "summary.json")))))
-    browser = next(found for name in BROWSERS if (found := shutil.which(name)))
+    browser = next(result for name in BROWSERS if (result := shutil.which(name)))
     picture = tmp_path / "page.png"
     options = (
         ["--headless", f"--screenshot={picture}", "--window-size=390,844"]
@@ -204,13 +204,13 @@ def test_nothing_of_the_page_lies_next_to_the_screen(width: int, tmp_path: Path)
     </script>"""
     path = tmp_path / "report.html"
     path.write_text(page.replace("</body>", f"{measure}</body>"))
-    browser = next(found for name in CHROMES if (found := shutil.which(name)))
+    browser = next(result for name in CHROMES if (result := shutil.which(name)))
     options = [*HEADLESS, f"--window-size={width},844", "--dump-dom", path.as_uri()]
     done = subprocess.run([browser, *options], check=True, timeout=60, capture_output=True, text=True)
-    found = re.search(r'data-found="([^"]*)"', done.stdout)
-    assert found is not None
-    scrolled, inside, left, right = map(float, found.group(1).split())
-    assert scrolled <= inside and 0 <= left and right <= inside
+    result = re.search(r'data-found="([^"]*)"', done.stdout)
+    assert result is not None
+    scrolled, inside, remaining, right = map(float, result.group(1).split())
+    assert scrolled <= inside and 0 <= remaining and right <= inside
 
 
 def test_numbers_have_no_exponents() -> None:
@@ -250,7 +250,7 @@ def test_what_a_machine_file_lacks_is_reported(tmp_path: Path) -> None:
     assert rows["stream-collide"].predicted is None
     assert rows["stream-collide"].reason == "the machine file has no bandwidth for this memory"
     assert rows["messages"].reason == "the machine file has no data for transport host"
-    near = [each for each in machine().paths if each.locality != "off-node"]
+    near = [item for item in machine().paths if item.locality != "off-node"]
     (row,) = [row for row in compare_with_prediction(summary, machine(paths=near)) if row.name == "messages"]
     assert row.reason == "the machine file has no host messages off-node"
     check_page(text(summary, machine(memory={}, paths=[])))
@@ -394,5 +394,5 @@ def test_the_matrix_keeps_all_bytes_when_ranks_are_combined() -> None:
     rows = [[source, (source + 1) % 100, 1.0, 1000.0] for source in range(100)]
     written = message_matrix(rows, 100)
     assert "95–99" in written
-    found = [float(v) * 1000 for v in re.findall(r">([\d.]+) kB<", written)]
-    assert sum(found) == pytest.approx(100_000)
+    result = [float(v) * 1000 for v in re.findall(r">([\d.]+) kB<", written)]
+    assert sum(result) == pytest.approx(100_000)

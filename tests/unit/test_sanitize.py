@@ -34,10 +34,12 @@ def test_a_kernel_that_leaves_its_array_is_found(tmp_path: Path) -> None:
     )
     subprocess.run([sys.executable, "-c", code], cwd=sanitize.ROOT, check=True, env=os.environ | {"PYTHONPATH": "."})
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
-    found = []
+    result = []
     for more in (0, 1):
         command = [*sanitize.checked_python(compiler), "-c", COPY.format(more=more)]
-        found.append(subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False))
-    assert (found[0].returncode, found[0].stdout) == (0, "copied\n"), found[0].stderr
-    assert found[1].returncode == 77 and "heap-buffer-overflow" in found[1].stderr
-    assert "seiche_copy" in found[1].stderr
+        result.append(
+            subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)
+        )
+    assert (result[0].returncode, result[0].stdout) == (0, "copied\n"), result[0].stderr
+    assert result[1].returncode == 77 and "heap-buffer-overflow" in result[1].stderr
+    assert "seiche_copy" in result[1].stderr

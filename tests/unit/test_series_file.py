@@ -71,14 +71,14 @@ def test_a_power_cut_at_any_moment_loses_no_state_that_was_written(
             for offset, piece in later:
                 if random.random() < 0.5:
                     content[offset : offset + len(piece)] = piece
-            found = tmp_path / "found" / "plane.h5"
-            shutil.rmtree(found.parent, ignore_errors=True)
-            found.parent.mkdir()
-            part_path(found).write_bytes(content)
-            kept, _ = complete_series(found, np.inf)
-            assert kept >= done
-            if kept:
-                checked(found, kept)
+            result = tmp_path / "found" / "plane.h5"
+            shutil.rmtree(result.parent, ignore_errors=True)
+            result.parent.mkdir()
+            part_path(result).write_bytes(content)
+            retained, _ = complete_series(result, np.inf)
+            assert retained >= done
+            if retained:
+                checked(result, retained)
             cuts += 1
 
     def synced(descriptor: int) -> None:

@@ -28,9 +28,9 @@ def test_links_of_a_tube_end_on_its_wall_and_on_its_ends(axis):
     radial = points - (points @ direction)[:, None] * direction
     assert np.abs(np.linalg.norm(radial, axis=1) - radius).max() < 1e-6 * spacing
     assert np.einsum("ij,ij->i", radial / radius, normals).min() > 0.9
-    for kind, place in ((LinkKind.INLET, 0.0), (LinkKind.OUTLET, length)):
+    for kind, position in ((LinkKind.INLET, 0.0), (LinkKind.OUTLET, length)):
         points, _ = cut_points(sites, kind)
-        assert np.abs(points @ direction - place).max() < 1e-6 * spacing
+        assert np.abs(points @ direction - position).max() < 1e-6 * spacing
     assert [plane.name for plane in sites.iolets] == ["inlet", "outlet"]
     assert len(sites) * spacing**3 == pytest.approx(np.pi * radius**2 * length, rel=0.03)
 
@@ -98,8 +98,8 @@ def test_openings_cut_a_vessel_that_is_given_by_its_distance():
     check_sites(sites)
     x = sites.origin[0] + 0.5 * sites.coords[:, 0]
     assert (x.min(), x.max()) == (-2.75, 1.75)
-    for kind, place in ((LinkKind.INLET, -3.1), (LinkKind.OUTLET, 2.0)):
-        assert np.allclose(cut_points(sites, kind)[0][:, 0], place, atol=1e-6)
+    for kind, position in ((LinkKind.INLET, -3.1), (LinkKind.OUTLET, 2.0)):
+        assert np.allclose(cut_points(sites, kind)[0][:, 0], position, atol=1e-6)
 
 
 @pytest.mark.parametrize(

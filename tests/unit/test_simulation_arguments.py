@@ -52,8 +52,8 @@ def test_files_of_a_series_are_states_lists_and_walls_only(tmp_path: Path) -> No
     own = [tmp_path / name for name in ("cells.000000010.vtkhdf", "cells.wall.vtkhdf")]
     for path in (*own, tmp_path / "cells.mean.vtkhdf"):
         h5py.File(path, "w").close()
-    place = OutputTarget("output.cells", tmp_path / "cells.vtkhdf", series=True)
-    assert sorted(files_at(place)) == sorted(own)
+    position = OutputTarget("output.cells", tmp_path / "cells.vtkhdf", series=True)
+    assert sorted(files_at(position)) == sorted(own)
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_files_of_a_series_are_states_lists_and_walls_only(tmp_path: Path) -> No
 )
 def test_an_interval_is_one_positive_number(interval: dict[str, Any], tmp_path: Path) -> None:
     with seiche.load(case_file(tmp_path, "flow"), output=tmp_path / "out") as sim:
-        for given in (interval, {"steps": 1.5}, {"time": float("nan")}):
+        for arguments in (interval, {"steps": 1.5}, {"time": float("nan")}):
             with pytest.raises(CaseError, match="every: expected a positive whole number of steps"):
-                sim.every(print, **given)
+                sim.every(print, **arguments)
         with pytest.raises(CaseError, match="every: 5 is not a function"):
             sim.every(5, steps=3)  # type: ignore[arg-type]
 
@@ -83,8 +83,8 @@ def test_an_output_folder_without_a_name_is_rejected(tmp_path: Path, capsys: pyt
     for words in (["run", str(case)], ["sweep", str(case), "--set", "time.steps=5,6"]):
         for name in ("--output", "-o"):
             assert main([*words, name, ""]) == 2
-            said = capsys.readouterr().err
-            assert said.count("\n") == 1 and "expected the name of a folder, not an empty string" in said
+            message = capsys.readouterr().err
+            assert message.count("\n") == 1 and "expected the name of a folder, not an empty string" in message
     assert [path.name for path in tmp_path.iterdir()] == [case.name]
 
 
@@ -105,7 +105,7 @@ def test_a_run_goes_beyond_its_end_by_a_restart_with_more_steps(kind: str, tmp_p
         return seiche.load(case, overrides=[f"{key}={steps}", *series], output=tmp_path / folder, **options)
 
     with load(7, "whole") as sim:
-        whole = [sim.run(visible=False), sim.fields()][1]
+        full = [sim.run(visible=False), sim.fields()][1]
     with load(4, "parts") as sim:
         sim.run(visible=False)
         for _ in range(2):
@@ -116,7 +116,7 @@ def test_a_run_goes_beyond_its_end_by_a_restart_with_more_steps(kind: str, tmp_p
     with load(7, "parts", restart=checkpoint) as sim:
         assert sim.run(3, visible=False).step == 7
         for name, values in sim.fields().items():
-            np.testing.assert_array_equal(values, whole[name])
+            np.testing.assert_array_equal(values, full[name])
 
 
 @pytest.mark.usefixtures("quick")
@@ -162,7 +162,7 @@ _NO_COUNTS = (-3, float("nan"), float("inf"), 1.5, "3", [3], True)
 @pytest.mark.parametrize("kind", KINDS)
 def test_wrong_arguments_of_load_give_one_line(kind: str, tmp_path: Path) -> None:
     case = case_file(tmp_path, kind)
-    for given, message in (
+    for arguments, message in (
         ({"world": "x"}, 'world: "x" is not a World'),
         ({"replace": "no"}, 'replace: "no" is not True or False'),
         ({"overrides": "run.device=cpu"}, "overrides: .* is not a list"),
@@ -171,7 +171,7 @@ def test_wrong_arguments_of_load_give_one_line(kind: str, tmp_path: Path) -> Non
         *(({key: value}, f"{key}: .* is not a path") for key in ("output", "restart") for value in (3, b"a")),
     ):
         with pytest.raises(CaseError, match=message):
-            seiche.load(case, **given)  # type: ignore[arg-type]
+            seiche.load(case, **arguments)  # type: ignore[arg-type]
     for path in (3, None, b"a", "a\0b"):
         with pytest.raises(CaseError, match=r"case file: .* is not a path"):
             seiche.load(path)  # type: ignore[arg-type]
@@ -217,24 +217,24 @@ def test_a_value_outside_the_limits_of_its_key_cannot_be_set(tmp_path: Path) -> 
 
 def test_a_missing_folder_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     missing = tmp_path / "missing"
-    said = f"there is no folder {missing}"
+    message = f"there is no folder {missing}"
     case = case_file(tmp_path, "flow")
-    with pytest.raises(CaseError, match=said):
+    with pytest.raises(CaseError, match=message):
         seiche.load(missing / "case.toml")
-    with pytest.raises(CaseError, match=said):
+    with pytest.raises(CaseError, match=message):
         seiche.load(case, output=tmp_path / "out", restart=missing / "checkpoint.seiche")
-    with seiche.load(case, output=tmp_path / "out") as sim, pytest.raises(CaseError, match=said):
+    with seiche.load(case, output=tmp_path / "out") as sim, pytest.raises(CaseError, match=message):
         sim.result().plot().save(missing / "flow.png")
     vessel = 'geometry={stl="missing/vessel.stl", unit="1 mm", spacing="0.1 mm"}'
     assert main(["check", str(case), "--set", vessel]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     waves = case_file(tmp_path, "waves")
     pulse = 'source=[{position=["1 m", "1 m", "1 m"], volume="1 m^3", time={kind="file", file="missing/pulse.txt"}}]'
     assert main(["check", str(waves), "--set", pulse]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     ultrasound = case_file(tmp_path, "ultrasound")
     assert main(["check", str(ultrasound), "--set", 'medium={file="missing/medium.npz"}']) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_comments_of_templates_name_keys(tmp_path: Path) -> None:

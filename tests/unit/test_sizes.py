@@ -56,7 +56,7 @@ def many_arguments(source: str) -> Iterator[str]:
     """Yield a complaint for each function with too many positional arguments; `self` and `cls` do not count."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, Function):
-            names = [each.arg for each in node.args.posonlyargs + node.args.args]
+            names = [item.arg for item in node.args.posonlyargs + node.args.args]
             count = len(names) - (names[:1] in (["self"], ["cls"]))
             if count > POSITIONAL:
                 yield (
@@ -69,7 +69,7 @@ def wide_classes(source: str) -> Iterator[str]:
     """Yield a complaint for each class that itself defines too many public methods and properties."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ClassDef):
-            public = {each.name for each in node.body if isinstance(each, Function) and not each.name.startswith("_")}
+            public = {item.name for item in node.body if isinstance(item, Function) and not item.name.startswith("_")}
             if len(public) > PUBLIC_METHODS:
                 yield f"{node.lineno}: {node.name} has {len(public)} public methods, over {PUBLIC_METHODS}; divide it"
 
@@ -96,25 +96,25 @@ def test_files_of_the_package_are_short():
 
 
 def test_functions_of_the_package_are_short():
-    assert not [f"{name}:{each}" for name, text in sources(".py") for each in long_functions(text)]
+    assert not [f"{name}:{item}" for name, text in sources(".py") for item in long_functions(text)]
 
 
 def test_functions_of_the_package_have_few_positional_arguments():
-    assert not [f"{name}:{each}" for name, text in sources(".py") for each in many_arguments(text)]
+    assert not [f"{name}:{item}" for name, text in sources(".py") for item in many_arguments(text)]
 
 
 def test_classes_of_the_package_have_few_public_methods_save_devices():
     files = [(name, text) for name, text in sources(".py") if name.split("/")[0] != WIDE_CLASSES]
-    assert not [f"{name}:{each}" for name, text in files for each in wide_classes(text)]
+    assert not [f"{name}:{item}" for name, text in files for item in wide_classes(text)]
 
 
 def test_no_two_classes_of_the_package_have_the_same_name():
     places: dict[str, list[str]] = defaultdict(list)
     for name, text in sources(".py"):
-        for each, line in class_names(text):
-            places[each].append(f"{name}:{line}")
-    twice = {name: found for name, found in places.items() if len(found) > 1}
-    assert not [f"{name} is at {' and '.join(found)}; say in the name what each is" for name, found in twice.items()]
+        for item, line in class_names(text):
+            places[item].append(f"{name}:{line}")
+    duplicates = {name: locations for name, locations in places.items() if len(locations) > 1}
+    assert not [f"{name} is at {' and '.join(paths)}; the names must differ" for name, paths in duplicates.items()]
 
 
 LONG_TEXT = '''
@@ -147,7 +147,7 @@ def test_the_bounds_count_code_arguments_and_methods(excess: int):
     text = LONG_TEXT.format(body=body, methods=methods)
     assert len(list(long_functions(text))) == excess
     assert len(list(wide_classes(text))) == excess
-    assert [each.split(";")[0] for each in many_arguments(text)] == [
+    assert [item.split(";")[0] for item in many_arguments(text)] == [
         f"{text.splitlines().index('    def many(self, a, b, c, d, e, f, *, g=1):') + 1}: many has 6 positional "
         f"arguments, more than {POSITIONAL}"
     ]

@@ -35,12 +35,12 @@ def path(tmp_path):
 def test_written_file_is_read_back(path):
     write_stl(path, TETRAHEDRON)
     assert path.stat().st_size == 84 + 50 * 4
-    again = read_stl(path)
-    assert same(again, TETRAHEDRON)
-    assert len(again.vertices) == 4
-    assert again.vertices.dtype == np.float64
-    assert again.faces.dtype == np.int32
-    assert again.volume == pytest.approx(2.5 / 6.0)
+    second = read_stl(path)
+    assert same(second, TETRAHEDRON)
+    assert len(second.vertices) == 4
+    assert second.vertices.dtype == np.float64
+    assert second.faces.dtype == np.int32
+    assert second.volume == pytest.approx(2.5 / 6.0)
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])

@@ -114,12 +114,12 @@ def test_steps_in_graphs_take_the_time_of_graphs() -> None:
         timers.step(stages)
     for _ in range(10):
         timers.replay(32, _nothing)
-    found = timers.activity()
+    result = timers.activity()
     assert timers.steps == 4 + timers.replayed == 324
     # Two seconds a step by stages, half of them useful; one second a graph.
-    assert found.active == pytest.approx(4 * 2.0 + 320 / 32)
-    assert found.useful == pytest.approx(found.active / 2)
-    assert found.host_messages > 0
+    assert result.active == pytest.approx(4 * 2.0 + 320 / 32)
+    assert result.useful == pytest.approx(result.active / 2)
+    assert result.host_messages > 0
     assert len(timers.replays) == 2
     timers.reset()
     assert timers.activity().active == 0.0

@@ -75,9 +75,9 @@ def test_a_list_has_a_run_in_each_row(tmp_path: Path) -> None:
 def test_runs_keep_their_folders_when_values_are_added(tmp_path: Path) -> None:
     case, folder = case_of(tmp_path), tmp_path / "sweep"
     first = plan_sweep(case, grid_of(["lattice.tau=0.6,0.8"]), folder)
-    again = plan_sweep(case, grid_of(["lattice.tau=0.5001,0.6,0.7,0.8"]), folder)
+    second = plan_sweep(case, grid_of(["lattice.tau=0.5001,0.6,0.7,0.8"]), folder)
     assert [run.folder.name for run in first] == ["run-0001", "run-0002"]
-    assert [run.folder.name for run in again] == ["run-0003", "run-0001", "run-0004", "run-0002"]
+    assert [run.folder.name for run in second] == ["run-0003", "run-0001", "run-0004", "run-0002"]
     assert first[0].checkpoint == folder / "run-0001" / "checkpoint.seiche" and first[0].state == ""
     case.write_text(case.read_text() + "\n# another version\n")
     with pytest.raises(CaseError, match="belong to an earlier version of"):
@@ -142,9 +142,9 @@ def test_a_failed_run_does_not_end_the_sweep(tmp_path: Path, capsys: pytest.Capt
     case, table = case_of(tmp_path), tmp_path / "runs.csv"
     table.write_text("iolet.inlet.velocity\n9 km/s\n3 mm/s\n")
     assert main(["sweep", str(case), "--list", str(table), "--output", str(tmp_path / "out")]) == 2
-    said = capsys.readouterr()
-    assert "sweep: run-0001 failed: see" in said.err
-    assert "1 of 2 runs are done" in said.out and "run-0001 (iolet.inlet.velocity=9 km/s): failed: " in said.out
+    output = capsys.readouterr()
+    assert "sweep: run-0001 failed: see" in output.err
+    assert "1 of 2 runs are done" in output.out and "run-0001 (iolet.inlet.velocity=9 km/s): failed: " in output.out
     rows = rows_of(tmp_path / "out" / "sweep.csv")
     assert [row["state"] for row in rows] == ["", "done"] and rows[0]["mach_seen"] == ""
 
@@ -235,7 +235,7 @@ def test_a_full_grid_becomes_a_dataset_with_an_axis_for_each_key(tmp_path: Path)
     [("0.6", (0.6, "")), ("120 mmHg", (15998.684, "kg/m/s^2")), ("tube", None), ("1 xyzzy", None), ("[1, 2]", None)],
 )
 def test_inputs_are_numbers_where_they_have_a_known_unit(text: str, value: tuple[float, str] | None) -> None:
-    found = si_value(text)
-    assert (found is None) == (value is None)
-    if found is not None and value is not None:
-        assert found[0] == pytest.approx(value[0], rel=1e-6) and found[1] == value[1]
+    result = si_value(text)
+    assert (result is None) == (value is None)
+    if result is not None and value is not None:
+        assert result[0] == pytest.approx(value[0], rel=1e-6) and result[1] == value[1]

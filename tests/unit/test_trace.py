@@ -102,9 +102,11 @@ def test_another_file_is_not_replaced_by_a_trace(tmp_path: Path, capsys: pytest.
         before = foreign.read_text()
         assert main(["run", str(path), "--trace", str(foreign)]) == 2
         assert foreign.read_text() == before
-    mine, theirs = capsys.readouterr().err.splitlines()
-    assert mine.endswith(f"output.trace: would overwrite {path}, which the case reads; choose another name or folder")
-    assert theirs == f"seiche: error: output.trace: {other} exists but is not a valid trace; choose another output name"
+    own, reference = capsys.readouterr().err.splitlines()
+    assert own.endswith(f"output.trace: would overwrite {path}, which the case reads; choose another name or folder")
+    assert (
+        reference == f"seiche: error: output.trace: {other} exists but is not a valid trace; choose another output name"
+    )
     assert main(["run", str(path), "--trace", str(tmp_path)]) == 2
     assert (
         capsys.readouterr().err == f"seiche: error: output.trace: {tmp_path} is a folder; choose another output name\n"
@@ -123,8 +125,8 @@ def test_a_trace_is_as_long_as_a_hundredth_of_the_run_can_write(elapsed: float, 
     timers.set_sample_limit(MAX_STORED_SAMPLES)
     for _ in range(MAX_STORED_SAMPLES + 1):
         timers.step([Stage("collide", lambda: None)])
-    (kept,) = gather_trace(timers, World.serial(), elapsed) or ()
-    assert [sample.step for sample in kept.samples] == list(
+    (retained,) = gather_trace(timers, World.serial(), elapsed) or ()
+    assert [sample.step for sample in retained.samples] == list(
         range(MAX_STORED_SAMPLES + 1 - written, MAX_STORED_SAMPLES + 1)
     )
 

@@ -52,12 +52,12 @@ def test_memory_that_is_reported_is_what_is_allocated(scheme, medium, monkeypatc
     source = Source(p_mask=mask, p=np.sin(0.1 * np.arange(200)))
     sensor = Sensor(mask=mask, record=("p", "p_max_all", "p_rms"), frequencies=(1e6,))
     problem, request = problem_of(grid, medium, source, layers), request_of(grid, sensor, layers)
-    told = memory(problem, scheme, "float32", request)
+    message = memory(problem, scheme, "float32", request)
 
     def run() -> None:
         UltrasoundSolver(problem, scheme=scheme, record=request).advance()
 
-    assert allocated(monkeypatch, run) == pytest.approx(told, rel=0.03)
+    assert allocated(monkeypatch, run) == pytest.approx(message, rel=0.03)
 
 
 @pytest.mark.parametrize("scheme", ["exact", "separable", "local4"])
@@ -68,12 +68,12 @@ def test_memory_of_ranks_that_share_transforms_is_what_is_allocated(scheme, medi
     p0 = np.zeros(SHAPE)
     p0[20, 18, 16] = 1.0
     problem = problem_of(grid, medium, Source(p0=p0), Layers.of(grid, 6, 2.0, True))
-    told = memory(problem, scheme) + 4 * problem.points * shared_fields(problem, scheme)
+    message = memory(problem, scheme) + 4 * problem.points * shared_fields(problem, scheme)
 
     def run() -> None:
         UltrasoundSolver(problem, decomposition=Decomposition("global"), scheme=scheme).advance()
 
-    assert allocated(monkeypatch, run) == pytest.approx(told, rel=0.03)
+    assert allocated(monkeypatch, run) == pytest.approx(message, rel=0.03)
 
 
 def test_a_run_takes_what_is_reported_and_no_more_on_the_host_while_it_is_prepared(monkeypatch):
@@ -129,10 +129,10 @@ def test_phase_error_is_that_of_the_theory():
 
 def test_frequency_of_a_source_is_found_in_its_signal():
     problem, frequency = problem_at(1.8, 0.3, 5)
-    found = frequency_range(problem)
-    assert found is not None
-    assert found[0] == pytest.approx(frequency, rel=0.01)
-    assert found[1] < 1.05 * frequency
+    result = frequency_range(problem)
+    assert result is not None
+    assert result[0] == pytest.approx(frequency, rel=0.01)
+    assert result[1] < 1.05 * frequency
     assert points_per_wavelength(problem, frequency) == pytest.approx(5.0)
 
 
@@ -140,14 +140,14 @@ def warned(**change: Any) -> list[str]:
     """Return the warnings of a run in a medium of two layers."""
     n, dx = 128, 1e-3
     x = np.arange(n)
-    given = {"contrast": 1.8, "points": 5.0, "scheme": "exact"} | change
-    grid = Grid((n,), dx, 0.3 * dx / (1500.0 * given["contrast"]), 400)
-    frequency = 1500.0 / (given["points"] * dx)
+    inputs = {"contrast": 1.8, "points": 5.0, "scheme": "exact"} | change
+    grid = Grid((n,), dx, 0.3 * dx / (1500.0 * inputs["contrast"]), 400)
+    frequency = 1500.0 / (inputs["points"] * dx)
     source = Source(p_mask=x == 25, p=np.sin(2 * np.pi * frequency * np.arange(400) * grid.dt))
-    medium = Medium(np.where(x < 60, 1500.0, 1500.0 * given["contrast"]))
+    medium = Medium(np.where(x < 60, 1500.0, 1500.0 * inputs["contrast"]))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        simulate(grid, medium, source, Sensor(mask=x == 90), scheme=given["scheme"])
+        simulate(grid, medium, source, Sensor(mask=x == 90), scheme=inputs["scheme"])
     return [str(one.message) for one in caught]
 
 

@@ -21,13 +21,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_a_case_gives_what_the_same_objects_give(tmp_path):
-    found = load(case(tmp_path)).run(visible=False)
+    result = load(case(tmp_path)).run(visible=False)
     period = 20  # steps: the greatest whole number for which the Courant number is not above 0.3
     grid = Grid((48, 40), 0.5e-3, 1 / 5e5 / period, 60)
     t = np.arange(60) * grid.dt
     tone = 60e3 * np.sin(2 * np.pi * 5e5 * t) * np.minimum(1, 5e5 * t / 3)
     arc = Arc((-8e-3, 0.0), (2e-3, 0.0), 10e-3, 8e-3)
-    wanted = simulate(
+    expected = simulate(
         grid,
         Medium(1500.0),
         Source(emitters=(Emitter(arc, tone),)),
@@ -35,14 +35,14 @@ def test_a_case_gives_what_the_same_objects_give(tmp_path):
         pml_size=6,
     )
     with h5py.File(tmp_path / "out" / "result.h5") as file:
-        for name, values in wanted.items():
+        for name, values in expected.items():
             np.testing.assert_allclose(file[name][()], values, rtol=1e-5, atol=1e-5 * np.abs(values).max())
             assert file[name].attrs["unit"] == ("rad" if name == "p_phase" else "Pa")
         np.testing.assert_allclose(file["x"], grid.positions("x"))
         assert file.attrs["time_step"] == grid.dt
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert summary["details"]["greatest_p_amplitude"]["value"] == pytest.approx(wanted["p_amplitude"].max(), rel=1e-4)
-    assert summary == json.loads(json.dumps(dict(found.summary)))
+    assert summary["details"]["greatest_p_amplitude"]["value"] == pytest.approx(expected["p_amplitude"].max(), rel=1e-4)
+    assert summary == json.loads(json.dumps(dict(result.summary)))
 
 
 def test_commands_check_and_run(tmp_path, capsys):
@@ -130,21 +130,21 @@ iterations = 2
 [output]
 picture = "image.png"
 """
-    found = load(case(tmp_path, text)).run(visible=False)
-    place = found.summary["details"]["greatest_image"]["place_m"]
-    assert np.hypot(place[0] - 1e-3, place[1] + 1e-3) < 1.3e-3
-    assert found.summary["details"]["greatest_image"]["value"] == pytest.approx(1000.0, rel=0.1)
+    result = load(case(tmp_path, text)).run(visible=False)
+    position = result.summary["details"]["greatest_image"]["place_m"]
+    assert np.hypot(position[0] - 1e-3, position[1] + 1e-3) < 1.3e-3
+    assert result.summary["details"]["greatest_image"]["value"] == pytest.approx(1000.0, rel=0.1)
     assert (tmp_path / "out" / "image.png").stat().st_size > 1000
 
 
 def test_heat_and_dose_follow_from_the_amplitude(tmp_path):
     text = BASIC.replace("[medium]", "[medium]\nalpha_power = 2.0\nalpha_coeff = 4.0")
     text = text.replace("cfl = 0.3", "cfl = 0.1") + '[heat]\nduration = "2 s"\nconductivity = "0 W/m/K"\n'
-    found = load(case(tmp_path, text)).run(visible=False)
-    amplitude = found.arrays["p_amplitude"][0]
+    result = load(case(tmp_path, text)).run(visible=False)
+    amplitude = result.arrays["p_amplitude"][0]
     alpha = 4.0 * 0.25 * 100 / (20 * np.log10(np.e))
     rise = 2 * alpha * amplitude**2 / (2 * 1000 * 1500) * 2.0 / (1000 * 3600)
-    np.testing.assert_allclose(found.arrays["temperature"] - 37.0, rise, rtol=1e-5, atol=1e-9)
+    np.testing.assert_allclose(result.arrays["temperature"] - 37.0, rise, rtol=1e-5, atol=1e-9)
 
 
 def test_a_burst_ends_and_tones_of_one_kind_act_as_an_array(tmp_path):
@@ -163,28 +163,28 @@ def test_the_examples_are_sound_cases_and_the_photoacoustic_one_finds_its_discs(
     assert prepare(ROOT / "examples" / "skull-focus" / "case.toml").notes == ()
     large = ["grid.shape=[108, 72, 72]", "grid.spacing=1.05 mm", "layer.points=8"]
     assert prepare(ROOT / "examples" / "skull-focus" / "case-3d.toml", large).problem.dimensions == 3
-    found = load(ROOT / "examples" / "photoacoustic" / "case.toml", output=tmp_path).run(visible=False)
-    assert found.summary["details"]["greatest_image"]["value"] == pytest.approx(2000.0, rel=0.05)
+    result = load(ROOT / "examples" / "photoacoustic" / "case.toml", output=tmp_path).run(visible=False)
+    assert result.summary["details"]["greatest_image"]["value"] == pytest.approx(2000.0, rel=0.05)
 
 
 def test_skull_focus_lies_behind_the_bone(tmp_path):
     """A third of the resolution in time and space: the field is focused on the axis, and the bone is the warmest."""
     coarse = ["grid.shape=[144, 108]", "grid.spacing=0.8 mm", "layer.points=10"]
-    found = load(ROOT / "examples" / "skull-focus" / "case.toml", overrides=coarse, output=tmp_path).run(visible=False)
-    amplitude = found.arrays["p_amplitude"][0]
+    result = load(ROOT / "examples" / "skull-focus" / "case.toml", overrides=coarse, output=tmp_path).run(visible=False)
+    amplitude = result.arrays["p_amplitude"][0]
     grid = Grid((144, 108), 0.8e-3)
     x, y = grid.positions("x"), grid.positions("y")
     brain = amplitude[np.ix_(x > -5e-3, np.abs(y) < 30e-3)]
-    place = np.unravel_index(int(np.argmax(brain)), brain.shape)
-    assert abs(x[x > -5e-3][place[0]] - 15e-3) < 8e-3
-    assert abs(y[np.abs(y) < 30e-3][place[1]]) < 1e-3
-    focus = found.summary["details"]["foci"]["sources.0"]
+    position = np.unravel_index(int(np.argmax(brain)), brain.shape)
+    assert abs(x[x > -5e-3][position[0]] - 15e-3) < 8e-3
+    assert abs(y[np.abs(y) < 30e-3][position[1]]) < 1e-3
+    focus = result.summary["details"]["foci"]["sources.0"]
     assert focus["pressure_Pa"] == pytest.approx(float(brain.max()))
-    assert focus["place_m"] == pytest.approx([x[x > -5e-3][place[0]], y[np.abs(y) < 30e-3][place[1]]])
+    assert focus["place_m"] == pytest.approx([x[x > -5e-3][position[0]], y[np.abs(y) < 30e-3][position[1]]])
     assert 1.5e-3 < focus["width_6dB_m"] < 6e-3 < focus["length_6dB_m"] < 40e-3
-    assert found.summary["details"]["greatest_p_amplitude"]["place_m"][0] < -10e-3
-    assert any(line.startswith("focus of sources.0: at (") for line in found.lines)
-    hottest = found.summary["details"]["greatest_temperature"]
+    assert result.summary["details"]["greatest_p_amplitude"]["place_m"][0] < -10e-3
+    assert any(line.startswith("focus of sources.0: at (") for line in result.lines)
+    hottest = result.summary["details"]["greatest_temperature"]
     assert 37.5 < hottest["value"] < 60.0
     assert 66e-3 < np.hypot(hottest["place_m"][0] - 60e-3, hottest["place_m"][1]) < 76e-3
 

@@ -27,9 +27,11 @@ def test_check_for_several_ranks_tells_work_error_and_memory(tmp_path, capsys):
     assert "on each of 4 ranks" in text
     # On a GPU 38 points, twice a prime, become 40.
     assert main(["check", str(path), "--ranks", "4", "--set", "run.overlap=7", "--set", "run.device=cuda"]) == 0
-    told = capsys.readouterr().out
-    assert "40 x 80 points with overlaps of 8 (7 requested; widened for the transforms), 1.67 times" in told
-    assert re.search(r"error of ranks at 5e\+05 Hz.*", told)[0] == re.search(r"error of ranks at 5e\+05 Hz.*", text)[0]  # type: ignore[index]
+    message = capsys.readouterr().out
+    assert "40 x 80 points with overlaps of 8 (7 requested; widened for the transforms), 1.67 times" in message
+    assert (
+        re.search(r"error of ranks at 5e\+05 Hz.*", message)[0] == re.search(r"error of ranks at 5e\+05 Hz.*", text)[0]
+    )  # type: ignore[index]
     assert main(["check", str(path), "--ranks", "3", "--set", "run.basis=global"]) == 0
     text = capsys.readouterr().out
     assert "3 ranks" in text
@@ -54,10 +56,10 @@ def test_overlap_is_as_narrow_as_keeps_the_error_that_is_requested(tmp_path, cap
         assert decomposition.basis == "auto"
         widths.append(decomposition.overlap)
         assert main(["check", str(path), "--ranks", "2", "--set", f"run.error={error}"]) == 0
-        said = capsys.readouterr().out
-        assert f"overlaps of {decomposition.overlap}," in said
-        told = float(said.partition("error of ranks")[2].split()[3])
-        assert told <= 1.05 * error  # two digits are printed
+        output = capsys.readouterr().out
+        assert f"overlaps of {decomposition.overlap}," in output
+        message = float(output.partition("error of ranks")[2].split()[3])
+        assert message <= 1.05 * error  # two digits are printed
     assert widths == sorted(set(widths))
     assert decompose(prepare(path), 2).overlap == 12
     assert decompose(prepare(path, ["run.overlap=8"]), 2).overlap == 8
@@ -86,8 +88,8 @@ def test_an_impossible_decomposition_gives_a_one_line_error(changes, words, tmp_
     path = case(tmp_path, text)
     arguments = [word for one in changes for word in ("--set", one)]
     assert main(["check", str(path), "--ranks", "2", *arguments]) == 2
-    said = capsys.readouterr().err
-    assert words in said and said.count("\n") == 1
+    output = capsys.readouterr().err
+    assert words in output and output.count("\n") == 1
 
 
 def test_error_of_ranks_needs_a_frequency(tmp_path):
@@ -125,15 +127,15 @@ def test_check_rejects_for_several_ranks_what_a_run_on_them_rejects(changes, wor
 
 def test_predicted_error_counts_the_onset_of_a_tone(tmp_path):
     """What an onset sends at few points a wavelength stays however wide overlaps are: narrower where it is slower."""
-    told = {}
+    message = {}
     text = BASIC.replace("[48, 40]", "[96, 80]").replace('points = [["0 mm", "1 mm"]]\n', "").replace("= 60", "= 400")
     for ramp in (3, 12):
         setup = prepare(case(tmp_path, text.replace('"60 kPa"', f'"60 kPa"\nramp = {ramp}')))
         for overlap in (8, 16, 24):
             parts = local_parts(setup, 2, (2, 1), overlap)
-            told[ramp, overlap] = error_of_ranks(setup.problem, parts, 5e5)
-    assert told[3, 24] > 2e-5 > 10 * crossing_error(6.0, 24, cfl=0.3)
-    assert told[12, 24] < told[3, 24] < told[3, 16] < told[3, 8]
+            message[ramp, overlap] = error_of_ranks(setup.problem, parts, 5e5)
+    assert message[3, 24] > 2e-5 > 10 * crossing_error(6.0, 24, cfl=0.3)
+    assert message[12, 24] < message[3, 24] < message[3, 16] < message[3, 8]
 
 
 @pytest.mark.ranks(2)
@@ -152,6 +154,6 @@ def test_error_on_two_ranks_is_the_predicted_one_within_a_factor_of_a_few(ranks,
             .arrays["p_final"]
         )
         one = load(path, overrides=changes, output=tmp_path / f"{world.rank}", world=World.serial(), replace=True)
-        wanted = one.run(visible=False).arrays["p_final"]
-        measured = np.linalg.norm(both - wanted) / np.linalg.norm(wanted)
+        expected = one.run(visible=False).arrays["p_final"]
+        measured = np.linalg.norm(both - expected) / np.linalg.norm(expected)
         assert predicted / 5 < measured < 5 * predicted

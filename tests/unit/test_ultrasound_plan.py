@@ -57,10 +57,10 @@ def test_the_split_is_the_one_whose_step_is_predicted_to_be_the_shortest() -> No
     machine, problem = read_machine(H200), problem_of(48, "lossless", 4)
     splits = possible_splits(problem.shape, 4, 8)
     assert set(splits) == {(4, 1, 1), (2, 2, 1), (2, 1, 2), (1, 2, 2)}
-    alone = {one: choose(problem, {one: splits[one]}, machine, placements(4), 4) for one in splits}
+    single = {one: choose(problem, {one: splits[one]}, machine, placements(4), 4) for one in splits}
     best = choose(problem, splits, machine, placements(4), 4)
-    assert best.predicted["local"] == min(plan.predicted["local"] for plan in alone.values())
-    assert best.predicted["local"] == alone[4, 1, 1].predicted["local"]
+    assert best.predicted["local"] == min(plan.predicted["local"] for plan in single.values())
+    assert best.predicted["local"] == single[4, 1, 1].predicted["local"]
     # Twice as fast as transforms of the whole grid, over these links.
     assert (best.basis, best.split) == ("local", (4, 1, 1))
     assert 2 * best.predicted["local"] < best.predicted["global"]

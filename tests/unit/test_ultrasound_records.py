@@ -23,15 +23,15 @@ def recorded(sensor: Sensor) -> dict[str, np.ndarray]:
 def test_sensors_and_amplitudes_keep_their_own_steps(window):
     """Neither begins with the other: aggregates hold what came from the first recorded step on, and nothing else."""
     names = ("p", "p_max", "p_min", "p_rms", "p_max_all")
-    found = recorded(Sensor(MASK, record=names, first=40, frequencies=(1e6,), frequency_window=window))
-    whole = recorded(Sensor(MASK))["p"]
-    late = whole[:, 40:]
-    np.testing.assert_array_equal(found["p"], late)
-    np.testing.assert_array_equal(found["p_max"], late.max(axis=1))
-    np.testing.assert_array_equal(found["p_min"], late.min(axis=1))
-    np.testing.assert_allclose(found["p_rms"], np.sqrt((late**2).mean(axis=1)), rtol=1e-12)
-    np.testing.assert_array_equal(found["p_max_all"][MASK], late.max(axis=1))
+    result = recorded(Sensor(MASK, record=names, first=40, frequencies=(1e6,), frequency_window=window))
+    full = recorded(Sensor(MASK))["p"]
+    late = full[:, 40:]
+    np.testing.assert_array_equal(result["p"], late)
+    np.testing.assert_array_equal(result["p_max"], late.max(axis=1))
+    np.testing.assert_array_equal(result["p_min"], late.min(axis=1))
+    np.testing.assert_allclose(result["p_rms"], np.sqrt((late**2).mean(axis=1)), rtol=1e-12)
+    np.testing.assert_array_equal(result["p_max_all"][MASK], late.max(axis=1))
     first, last = window or (40, 60)
     phase = -2j * np.pi * 1e6 * np.arange(first, last) * GRID.dt
-    wave = 2 / (last - first) * (whole[:, first:last] * np.exp(phase)).sum(axis=1)
-    np.testing.assert_allclose(found["p_amplitude"][0][MASK], np.abs(wave), rtol=1e-9, atol=1e-9 * np.abs(whole).max())
+    wave = 2 / (last - first) * (full[:, first:last] * np.exp(phase)).sum(axis=1)
+    np.testing.assert_allclose(result["p_amplitude"][0][MASK], np.abs(wave), rtol=1e-9, atol=1e-9 * np.abs(full).max())

@@ -46,9 +46,9 @@ def test_the_volume_of_a_ball_is_that_of_its_averages() -> None:
 
 
 def test_regions_that_share_a_cell_leave_nothing_of_the_medium_below() -> None:
-    left, right = (box([a, "-9 mm"], [b, "9 mm"]) for a, b in (("-3 mm", "0.2 mm"), ("0.2 mm", "3 mm")))
-    whole = np.asarray(medium((16, 4), left, right).density)
-    np.testing.assert_allclose(whole[6:11], 2000.0, rtol=1e-14)
+    remaining, right = (box([a, "-9 mm"], [b, "9 mm"]) for a, b in (("-3 mm", "0.2 mm"), ("0.2 mm", "3 mm")))
+    full = np.asarray(medium((16, 4), remaining, right).density)
+    np.testing.assert_allclose(full[6:11], 2000.0, rtol=1e-14)
 
 
 def test_the_last_region_counts_and_keeps_what_it_does_not_replace() -> None:

@@ -60,8 +60,8 @@ def test_subdivision_keeps_area_and_parents():
     corners = box_surface((0, 0, 0), (9, 1, 2)).corners()
     pieces, parent = subdivided(corners, 1.0)
     area = np.linalg.norm(np.cross(pieces[:, 1] - pieces[:, 0], pieces[:, 2] - pieces[:, 0]), axis=1) / 2
-    whole = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1) / 2
-    assert np.allclose(np.bincount(parent, area), whole)
+    full = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1) / 2
+    assert np.allclose(np.bincount(parent, area), full)
     assert np.linalg.norm(np.roll(pieces, 1, axis=1) - pieces, axis=2).max() <= 1.0
 
 
@@ -132,7 +132,7 @@ def test_hole_in_the_wall_is_reported_and_does_not_leak():
     surface = cylinder()
     middle = surface.corners().mean(axis=1)
     torn = Surface(surface.vertices, surface.faces[np.linalg.norm(middle - (10.2, 5.0, 0.0), axis=1) > 0.9])
-    whole, _ = voxelise(surface, 0.5, [INLET, OUTLET])
+    full, _ = voxelise(surface, 0.5, [INLET, OUTLET])
     sites, report = voxelise(torn, 0.5, [INLET, OUTLET])
     check_sites(sites)
     (hole,) = report.holes
@@ -140,7 +140,7 @@ def test_hole_in_the_wall_is_reported_and_does_not_leak():
     assert 0.5 < hole.radius < 2.0
     assert report.unresolved_links > 0
     assert len(report.lines()) == 2
-    assert abs(len(sites) - len(whole)) < 0.001 * len(whole)
+    assert abs(len(sites) - len(full)) < 0.001 * len(full)
 
 
 def test_given_origin_fixes_the_lattice():
@@ -241,8 +241,8 @@ def test_an_obstacle_that_reaches_through_a_periodic_slab_has_walls_at_its_sides
         sites, _ = voxelise(surface, 1.0, periodic=(True, False, True))
         assert len(sites) == 12 * 12 - 4 * 4
         z_links = LINK_VECTORS[:, 2] != 0
-        alone = z_links & ~LINK_VECTORS[:, :2].any(axis=1)
-        assert not sites.link_kind[:, alone].any()
+        single = z_links & ~LINK_VECTORS[:, :2].any(axis=1)
+        assert not sites.link_kind[:, single].any()
         walls = (sites.link_kind == LinkKind.WALL) & ~z_links
         # Two plates of 12 sites with 3 links, and a block of 16 sites around with 3 links and 4 corners with one.
         assert walls.sum() == 2 * 12 * 3 + 4 * (4 * 3 - 2) + 4

@@ -142,8 +142,8 @@ def test_the_case_is_the_solver_of_the_python_interface(case: Path) -> None:
 
 
 def test_a_run_continues_from_a_checkpoint_bitwise(case: Path, tmp_path: Path) -> None:
-    whole = load_waves(case, output=tmp_path / "whole")
-    whole.run()
+    full = load_waves(case, output=tmp_path / "whole")
+    full.run()
     first = load_waves(case, output=tmp_path / "parts")
     first.run(steps=37)
     first.checkpoint()
@@ -151,9 +151,9 @@ def test_a_run_continues_from_a_checkpoint_bitwise(case: Path, tmp_path: Path) -
     second = load_waves(case, output=tmp_path / "parts", restart=tmp_path / "parts" / "checkpoint.seiche")
     assert second.solver.step == 37
     second.run()
-    np.testing.assert_array_equal(second.solver.values(), whole.solver.values())
-    assert whole.solver.peak is not None and second.solver.peak is not None
-    np.testing.assert_array_equal(second.solver.peak.squares(), whole.solver.peak.squares())
+    np.testing.assert_array_equal(second.solver.values(), full.solver.values())
+    assert full.solver.peak is not None and second.solver.peak is not None
+    np.testing.assert_array_equal(second.solver.peak.squares(), full.solver.peak.squares())
     with (
         h5py.File(tmp_path / "whole" / "receivers.h5") as one,
         h5py.File(tmp_path / "parts" / "receivers.h5") as rest,
@@ -245,9 +245,9 @@ def test_media_from_a_file_vary_from_node_to_node(case: Path) -> None:
     case.write_text(text.replace("nodes = 4", 'nodes = 4\nmaterial = "node"', 1))
     setup = prepare(case)
     solver = setup.solver()
-    place = solver.positions
+    position = solver.positions
     rock = setup.mesh.lower[: setup.mesh.count, 1] < 20
-    expected = 2000 + 3 * place[..., 0] + 2 * place[..., 1]
+    expected = 2000 + 3 * position[..., 0] + 2 * position[..., 1]
     np.testing.assert_allclose(setup.material.cp[rock], expected[rock], rtol=1e-9)
     assert np.all(setup.material.cp[~rock] == 900)
 
@@ -301,17 +301,17 @@ def test_the_basin_is_what_its_comment_says() -> None:
 
 def test_leapfrog_continues_from_a_checkpoint_and_says_when_velocities_were(case: Path) -> None:
     leap = ["time.integrator=leapfrog", "mesh.flux=central", "output.receivers.sac=true"]
-    whole = load_waves(case, overrides=leap, output=case.parent / "whole")
-    whole.run()
+    full = load_waves(case, overrides=leap, output=case.parent / "whole")
+    full.run()
     half = load_waves(case, overrides=leap, output=case.parent / "half")
-    half.run(steps=whole.setup.steps // 2)
+    half.run(steps=full.setup.steps // 2)
     half.checkpoint()
     half.close()
     rest = load_waves(case, overrides=leap, output=case.parent / "rest", restart=case.parent / "half/checkpoint.seiche")
     rest.run()
-    np.testing.assert_array_equal(rest.solver.values(), whole.solver.values())
+    np.testing.assert_array_equal(rest.solver.values(), full.solver.values())
     with h5py.File(case.parent / "whole" / "receivers.h5") as file:
-        assert file.attrs["velocities_earlier_by"] == whole.solver.dt / 2 > 0
+        assert file.attrs["velocities_earlier_by"] == full.solver.dt / 2 > 0
 
 
 def test_attenuation_makes_waves_smaller_and_continues_from_a_checkpoint(
@@ -320,19 +320,19 @@ def test_attenuation_makes_waves_smaller_and_continues_from_a_checkpoint(
     table = '[attenuation]\nband = ["2 Hz", "200 Hz"]\nreference = "20 Hz"\n'
     lossy = case.with_name("lossy.toml")
     lossy.write_text(case.read_text().replace('cs = "', 'qp = 20\nqs = 10\ncs = "') + table)
-    whole = load_waves(lossy, output=case.parent / "whole")
-    assert whole.setup.attenuation is not None
-    whole.run()
+    full = load_waves(lossy, output=case.parent / "whole")
+    assert full.setup.attenuation is not None
+    full.run()
     half = load_waves(lossy, output=case.parent / "half")
-    half.run(steps=whole.setup.steps // 2)
+    half.run(steps=full.setup.steps // 2)
     half.checkpoint()
     half.close()
     rest = load_waves(lossy, output=case.parent / "rest", restart=case.parent / "half/checkpoint.seiche")
     rest.run()
-    np.testing.assert_array_equal(rest.solver.values(), whole.solver.values())
+    np.testing.assert_array_equal(rest.solver.values(), full.solver.values())
     lossless = load_waves(case, output=case.parent / "lossless")
     lossless.run()
-    assert np.all(np.abs(whole.solver.samples()).max(0)[:, :2] < 0.9 * np.abs(lossless.solver.samples()).max(0)[:, :2])
+    assert np.all(np.abs(full.solver.samples()).max(0)[:, :2] < 0.9 * np.abs(lossless.solver.samples()).max(0)[:, :2])
     assert main(["check", str(lossy)]) == 0
     assert "2 to 200 Hz, 3 mechanisms" in capsys.readouterr().out
 

@@ -29,20 +29,20 @@ def cited(text: str, what: str) -> set[int]:
 
 
 def test_cited_equations_sections_and_tables_exist() -> None:
-    found = {
+    result = {
         "eq": [int(number) for number in re.findall(r"\\tag\{(\d+)\}", THEORY)],
         "section": [int(number) for number in re.findall(r"^## (\d+)\.", THEORY, re.MULTILINE)],
         "table": [int(number) for number in re.findall(r"^Table (\d+)\.", THEORY, re.MULTILINE)],
     }
-    assert all(numbers == list(range(1, len(numbers) + 1)) for numbers in found.values())
+    assert all(numbers == list(range(1, len(numbers) + 1)) for numbers in result.values())
     paths = [*(PACKAGE / "kernels" / "dg").glob("*.hpp"), *(PACKAGE / "waves").glob("*.py")]
-    for what, numbers in found.items():
+    for what, numbers in result.items():
         union: set[int] = set()
         for path in paths:
             union |= cited(path.read_text(), what)
         assert union
         assert union <= set(numbers), what
-    assert set().union(*(cited(path.read_text(), "eq") for path in paths)) == set(found["eq"])
+    assert set().union(*(cited(path.read_text(), "eq") for path in paths)) == set(result["eq"])
 
 
 def test_tables_of_the_page_are_those_of_the_code() -> None:

@@ -66,9 +66,9 @@ def seismogram(path: Path) -> npt.NDArray[np.float64]:
 
 def test_less_returns_from_a_margin_than_from_a_thin_layer(tmp_path: Path) -> None:
     """The channel of 360 m returns nothing within 200 ms; half a wavelength is 25 m."""
-    whole = seismogram(case_of(tmp_path / "whole", width=360))
+    full = seismogram(case_of(tmp_path / "whole", width=360))
     error = {
-        name: float(np.linalg.norm(seismogram(case_of(tmp_path / name, layer=layer)) - whole) / np.linalg.norm(whole))
+        name: float(np.linalg.norm(seismogram(case_of(tmp_path / name, layer=layer)) - full) / np.linalg.norm(full))
         for name, layer in (("thin", 'sponge = "5 m"'), ("margin", "margin = { trees = 7, growth = 1.2 }"))
     }
     assert error["thin"] > 0.1

@@ -58,10 +58,10 @@ def test_neighbours_are_mutual_and_hanging_positions_agree() -> None:
     mesh = Mesh.of_forest(around_a_point(2, 2, True).balanced())
     for element in range(mesh.count):
         for face in range(6):
-            there = mesh.neighbours[element, face, 0]
+            remote = mesh.neighbours[element, face, 0]
             child = mesh.child[element, face]
-            assert mesh.neighbours[there, face ^ 1, max(child, 0)] == element
-            step = mesh.level[there] - mesh.level[element]
+            assert mesh.neighbours[remote, face ^ 1, max(child, 0)] == element
+            step = mesh.level[remote] - mesh.level[element]
             assert step == (-1 if child >= 0 else 1 if mesh.neighbours[element, face, 1] >= 0 else 0)
 
 
@@ -79,21 +79,21 @@ def test_graded_sizes_give_balanced_leaves_and_each_rank_makes_its_own(
 ) -> None:
     brick = Brick(trees, periodic)
     generator = Generator(brick, random_sizes(seed, brick))
-    whole = generator.leaves()
-    assert len(whole.balanced()) == len(whole)
-    assert np.all(np.diff(whole.key.astype(np.int64)) > 0)
-    ends = cuts(np.ones(len(whole)), 3)
+    full = generator.leaves()
+    assert len(full.balanced()) == len(full)
+    assert np.all(np.diff(full.key.astype(np.int64)) > 0)
+    ends = cuts(np.ones(len(full)), 3)
     for rank in range(3):
         first, last = ends[rank], ends[rank + 1]
-        high = int(whole.key[last]) if last < len(whole) else 1 << 63
-        part = generator.leaves(int(whole.key[first]), high)
-        assert np.array_equal(part.key, whole.key[first:last])
-        own = Mesh.of_forest(whole, rank=rank, ranks=3)
-        alone = Mesh(part, generator.leaves_of, whole.key[ends[:-1]], rank=rank, first=int(first), total=len(whole))
-        assert np.array_equal(own.neighbours, alone.neighbours)
-        assert np.array_equal(own.kinds, alone.kinds)
-        assert np.array_equal(own.ghost_owner, alone.ghost_owner)
-        assert np.array_equal(own.level, alone.level)
+        high = int(full.key[last]) if last < len(full) else 1 << 63
+        part = generator.leaves(int(full.key[first]), high)
+        assert np.array_equal(part.key, full.key[first:last])
+        own = Mesh.of_forest(full, rank=rank, ranks=3)
+        single = Mesh(part, generator.leaves_of, full.key[ends[:-1]], rank=rank, first=int(first), total=len(full))
+        assert np.array_equal(own.neighbours, single.neighbours)
+        assert np.array_equal(own.kinds, single.kinds)
+        assert np.array_equal(own.ghost_owner, single.ghost_owner)
+        assert np.array_equal(own.level, single.level)
         assert np.all(own.ghost_owner != rank)
         assert (own.kinds == GHOST).any() == (own.ghosts > 0)
 
@@ -129,9 +129,9 @@ def test_points_on_faces_belong_to_all_elements_around() -> None:
     assert len(mesh.elements_at((1.0, 1.0))[0]) == 2
     assert len(mesh.elements_at((1.0, 3.0))[0]) == 4
     assert len(mesh.elements_at((0.5, 0.0))[0]) == 2  # across the periodic side
-    element, place = mesh.elements_at((2.0, 1.5))
+    element, position = mesh.elements_at((2.0, 1.5))
     assert len(element) == 1
-    assert np.allclose(place, [[1.0, 0.0]])
+    assert np.allclose(position, [[1.0, 0.0]])
 
 
 def test_trees_may_have_widths_of_their_own() -> None:
@@ -145,9 +145,9 @@ def test_trees_may_have_widths_of_their_own() -> None:
     assert np.isclose(np.prod(mesh.sizes, axis=1).sum(), 7.25 * 4.0)
     for element in range(mesh.count):
         middle = mesh.lower[element] + mesh.sizes[element] * [0.25, 0.5]
-        found, place = mesh.elements_at(middle)
-        assert found.tolist() == [element]
-        assert np.allclose(place, [[-0.5, 0.0]])
+        result, position = mesh.elements_at(middle)
+        assert result.tolist() == [element]
+        assert np.allclose(position, [[-0.5, 0.0]])
         held, where = mesh.locate(middle[None])
         assert held.tolist() == [element] and np.allclose(where, [[-0.5, 0.0]])
         for axis in range(2):
@@ -165,10 +165,10 @@ def test_points_on_a_side_that_is_a_rounded_sum_belong_to_the_mesh() -> None:
     below = Mesh.of_forest(forest, tree_size=([0.1] * 10, 1.0), origin=(-mesh.extent[1][0], 0.0))
     assert mesh.extent[1][0] != 1.0
     for side, outwards in ((mesh, np.array([1e-15, 0.0])), (below, np.array([0.0, 1e-16]))):
-        element, place = side.elements_at(side.extent[1] + outwards)
-        assert element.tolist() == [9] and np.array_equal(place, [[1.0, 1.0]])
-        element, place = side.elements_at(side.extent[0] - outwards)
-        assert element.tolist() == [0] and np.array_equal(place, [[-1.0, -1.0]])
+        element, position = side.elements_at(side.extent[1] + outwards)
+        assert element.tolist() == [9] and np.array_equal(position, [[1.0, 1.0]])
+        element, position = side.elements_at(side.extent[0] - outwards)
+        assert element.tolist() == [0] and np.array_equal(position, [[-1.0, -1.0]])
     for point in ((1.001, 0.5), (-0.001, 0.5), (0.5, 1.001), (np.nan, 0.5), (0.5,), (np.inf, 0.0)):
         with pytest.raises(CaseError, match="is outside the mesh"):
             mesh.elements_at(point)

@@ -49,8 +49,8 @@ def three_digits(value: float) -> float:
 def test_times_of_a_class_are_the_smallest_over_its_rows(summit: Path) -> None:
     read = {"ping_pong": read_ping_pongs(summit / "ping_pong.out"), "memcpy": read_copies(summit / "memcpy.out")}
     expected = {key: times for key, times in summit_times().items() if key[0] in read}
-    found = {(name, *key): data.seconds.tolist() for name, classes in read.items() for key, data in classes.items()}
-    assert found == expected
+    result = {(name, *key): data.seconds.tolist() for name, classes in read.items() for key, data in classes.items()}
+    assert result == expected
 
 
 def test_senders_share_the_words_of_node_pong_and_have_all_of_maxrate(summit: Path) -> None:
@@ -97,10 +97,10 @@ def test_protocols_found_in_the_measurements(
     """The last one has a piece of one point: 256 and 512 KiB took 30.7 and 104.8 us, a step between protocols."""
     data = read_ping_pongs(summit / "ping_pong.out")[key]
     curve = fit(data.sizes, data.seconds)
-    found = 100 * errors(curve, data.sizes, data.seconds)
+    result = 100 * errors(curve, data.sizes, data.seconds)
     assert [piece.begin for piece in curve.pieces] == begins
-    assert np.median(found) <= median + 0.05
-    assert found.max() <= largest + 0.05
+    assert np.median(result) <= median + 0.05
+    assert result.max() <= largest + 0.05
     for piece in curve.pieces:
         for value, interval in ((piece.alpha, piece.alpha_interval), (piece.beta, piece.beta_interval)):
             assert interval is None or interval[0] <= value <= interval[1]
@@ -130,10 +130,10 @@ def rendezvous(summit: Path, kind: str) -> Curve:
 )
 def test_injection_limits_of_a_node(summit: Path, name: str, kind: str, rate: float, points: int) -> None:
     data = read_injection(summit / name, shared=name.startswith("node_pong"))[kind]
-    found, used = injection_rate(
+    result, used = injection_rate(
         data.senders, data.size, data.seconds, rendezvous(summit, kind), total=data.total, min_size=16384
     )
-    assert (round(found / 1e9, 1), used) == (rate, points)
+    assert (round(result / 1e9, 1), used) == (rate, points)
 
 
 def test_node_rates_by_senders(summit: Path) -> None:

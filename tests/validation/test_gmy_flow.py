@@ -86,7 +86,7 @@ def test_four_cube_runs_equal_in_every_layout(tmp_path: Path):
     assert np.all(along > 0)
     # The square section has the symmetry of its geometry.
     grid = np.zeros((4, 4, 4))
-    place = sites.coords - sites.coords.min(axis=0)
-    grid[tuple(place.T)] = along
+    position = sites.coords - sites.coords.min(axis=0)
+    grid[tuple(position.T)] = along
     for across in {0, 1, 2} - {axis}:
         np.testing.assert_allclose(grid, np.flip(grid, across), rtol=1e-12)

@@ -55,11 +55,11 @@ def problem(
         "power law": {"alpha_coeff": np.full(shape, 0.5), "alpha_power": 1.5},
         "nonlinear": {"alpha_coeff": np.full(shape, 0.5), "alpha_power": 1.4, "BonA": 6.0},
     }
-    given = kSource()
+    inputs = kSource()
     if source == "p0":
         pressure = np.zeros(shape)
         pressure[tuple(slice(n // 2 - 2, n // 2 + 3) for n in shape)] = 1e6
-        given.p0 = pressure
+        inputs.p0 = pressure
     else:
         mask = np.zeros(shape)
         mask[tuple(slice(n // 3, n // 3 + 2) for n in shape)] = 1
@@ -67,13 +67,13 @@ def problem(
         signal = np.sin(2 * np.pi * 3e6 * np.arange(30) * DT) * (1.0 if one_signal else parts)
         signal = np.atleast_2d(signal)
         if source == "p":
-            given.p_mask, given.p, given.p_mode = mask, 1e5 * signal, mode
+            inputs.p_mask, inputs.p, inputs.p_mode = mask, 1e5 * signal, mode
         else:
-            given.u_mask, given.ux, given.u_mode = mask, signal, mode
+            inputs.u_mask, inputs.ux, inputs.u_mode = mask, signal, mode
     sensor = kSensor(mask=np.zeros(shape))
     sensor.mask[tuple(slice(1, None, 5) for _ in shape)] = 1
     sensor.record = ["p", "p_max", "p_final"]
-    return grid, kWaveMedium(sound_speed=speed, density=density, **media[medium]), given, sensor
+    return grid, kWaveMedium(sound_speed=speed, density=density, **media[medium]), inputs, sensor
 
 
 def reference_result(*objects: Any, **options: Any) -> dict[str, np.ndarray]:
@@ -91,13 +91,13 @@ def difference(found: np.ndarray, wanted: np.ndarray) -> float:
 @pytest.mark.parametrize("inside", [True, False], ids=["layer inside", "layer outside"])
 def test_initial_pressure_agrees_to_a_millionth_in_single_precision(shape, medium, inside, device):
     objects = problem(shape, medium, "p0")
-    wanted = reference_result(*objects, pml_inside=inside)
+    expected = reference_result(*objects, pml_inside=inside)
     single = ours(*objects, pml_inside=inside, dtype="float32", device=device, **PML)
     double = ours(*objects, pml_inside=inside, device=device, **PML)
-    peak = np.abs(wanted["p"]).max()
+    peak = np.abs(expected["p"]).max()
     for name in ("p", "p_max", "p_final"):
-        assert np.abs(double[name] - wanted[name]).max() < 1e-11 * peak
-        assert np.abs(single[name] - wanted[name]).max() < 1e-6 * peak
+        assert np.abs(double[name] - expected[name]).max() < 1e-11 * peak
+        assert np.abs(single[name] - expected[name]).max() < 1e-6 * peak
 
 
 @pytest.mark.parametrize("shape", [(33, 40), (20, 18, 15)], ids=["2D", "3D"])
@@ -106,10 +106,10 @@ def test_initial_pressure_agrees_to_a_millionth_in_single_precision(shape, mediu
 def test_sources_agree_in_every_mode(shape, source, mode, device):
     objects = problem(shape, "power law", source, mode)
     objects[3].mask = np.ones(shape)  # so that the peak is that of the field
-    wanted = reference_result(*objects, pml_inside=True)
-    assert difference(ours(*objects, pml_inside=True, device=device, **PML)["p"], wanted["p"]) < 1e-11
+    expected = reference_result(*objects, pml_inside=True)
+    assert difference(ours(*objects, pml_inside=True, device=device, **PML)["p"], expected["p"]) < 1e-11
     single = ours(*objects, pml_inside=True, dtype="float32", device=device, **PML)
-    assert difference(single["p"], wanted["p"]) < 1e-5
+    assert difference(single["p"], expected["p"]) < 1e-5
 
 
 @pytest.fixture
@@ -131,14 +131,14 @@ def test_legacy_route_drives_the_command_by_binary_path(medium, mode, executable
 
     # One signal: this route counts the points of several ones with the first axis fastest.
     objects = problem((24, 20, 18), medium, "p", mode, one_signal=True)
-    wanted = reference_result(*objects, pml_inside=True)["p"]
+    expected = reference_result(*objects, pml_inside=True)["p"]
     grid, liquid, source, sensor = objects
     everywhere = type(sensor)(mask=np.ones(24 * 20 * 18).reshape(24, 20, 18))
     peak = np.abs(reference_result(grid, liquid, source, everywhere, pml_inside=True)["p"]).max()
     layer: dict[str, Any] = {"pml_size": 4, "pml_inside": True, "smooth_p0": False}
     execution = SimulationExecutionOptions(is_gpu_simulation=False, delete_data=False, show_sim_log=False)
     execution.binary_path = executable
-    found = kspaceFirstOrder3D(
+    result = kspaceFirstOrder3D(
         kgrid=grid,
         medium=liquid,
         source=source,
@@ -146,27 +146,27 @@ def test_legacy_route_drives_the_command_by_binary_path(medium, mode, executable
         simulation_options=SimulationOptions(save_to_disk=True, data_path=str(tmp_path), **layer),
         execution_options=execution,
     )
-    series = np.asarray(found["p"]).T
+    series = np.asarray(result["p"]).T
     mask = np.asarray(sensor.mask)
     order = np.argsort(
         np.ravel_multi_index(np.nonzero(mask), mask.shape, order="F")
     )  # files count the first axis first
-    assert np.abs(series - wanted[order]).max() < 1e-5 * peak
+    assert np.abs(series - expected[order]).max() < 1e-5 * peak
 
 
 def test_unified_route_drives_the_command_by_binary_path(executable):
     from kwave.kspaceFirstOrder import kspaceFirstOrder
 
     objects = problem((24, 20, 18), "power law", "p0")
-    wanted = reference_result(*objects, pml_inside=True)["p"]
+    expected = reference_result(*objects, pml_inside=True)["p"]
     objects[3].record = None
-    found = np.asarray(
+    result = np.asarray(
         kspaceFirstOrder(*objects, backend="cpp", binary_path=str(executable), pml_inside=True, **PML)["p"]
     )
-    found = found if found.shape == wanted.shape else found.T
+    result = result if result.shape == expected.shape else result.T
     mask = np.asarray(objects[3].mask)
     order = np.argsort(np.ravel_multi_index(np.nonzero(mask), mask.shape, order="F"))
-    assert min(difference(found, wanted), difference(found, wanted[order])) < 1e-6
+    assert min(difference(result, expected), difference(result, expected[order])) < 1e-6
 
 
 def test_legacy_route_continues_from_checkpoints_and_passes_every_option(executable, tmp_path):
@@ -179,7 +179,7 @@ def test_legacy_route_continues_from_checkpoints_and_passes_every_option(executa
         grid, medium, source, sensor = problem((24, 20, 18), "nonlinear", "p", one_signal=True)
         sensor.record = ["p", "p_max", "p_rms", "p_min_all", "p_final", "u", "u_max", "u_final", "I_avg"]
         sensor.record_start_index = 4
-        found = kspaceFirstOrder3D(
+        result = kspaceFirstOrder3D(
             kgrid=grid,
             medium=medium,
             source=source,
@@ -203,19 +203,19 @@ def test_legacy_route_continues_from_checkpoints_and_passes_every_option(executa
                 **options,
             ),
         )
-        return {key: np.asarray(value) for key, value in found.items()}
+        return {key: np.asarray(value) for key, value in result.items()}
 
-    whole = leg("whole")
-    assert {"p", "ux", "uy_max", "uz_final", "ux_non_staggered", "p_min_all"} <= set(whole)
+    full = leg("whole")
+    assert {"p", "ux", "uy_max", "uz_final", "ux_non_staggered", "p_min_all"} <= set(full)
     options = {"checkpoint_file": tmp_path / "state.h5", "checkpoint_timesteps": 25, "verbose_level": 2}
     reached = []
     while not reached or reached[-1] < STEPS:
-        found = leg("legs", **options)
-        reached.append(int(found["t_index"]))
+        result = leg("legs", **options)
+        reached.append(int(result["t_index"]))
     assert reached == [25, 50, STEPS]
-    assert set(found) == set(whole)
-    for key, values in whole.items():
-        np.testing.assert_array_equal(found[key], values, err_msg=key)
+    assert set(result) == set(full)
+    for key, values in full.items():
+        np.testing.assert_array_equal(result[key], values, err_msg=key)
 
 
 def test_unified_route_passes_threads_and_device_and_shows_why_it_fails(executable, tmp_path):
@@ -227,8 +227,10 @@ def test_unified_route_passes_threads_and_device_and_shows_why_it_fails(executab
     objects = problem((24, 20, 18), "lossless", "p0")
     objects[3].record = None
     plain = kspaceFirstOrder(*objects, quiet=True, **options)["p"]
-    found = kspaceFirstOrder(*objects, debug=True, num_threads=1, device_num=0, data_path=str(tmp_path), **options)["p"]
-    np.testing.assert_array_equal(found, plain)
+    result = kspaceFirstOrder(*objects, debug=True, num_threads=1, device_num=0, data_path=str(tmp_path), **options)[
+        "p"
+    ]
+    np.testing.assert_array_equal(result, plain)
     assert (tmp_path / "kwave_output.h5").exists()
     objects = problem((24, 20, 18), "power law", "p0")
     objects[1].alpha_power = 1.0

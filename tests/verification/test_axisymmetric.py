@@ -44,21 +44,21 @@ def axial_amplitude(
 def test_a_bowl_agrees_with_oneil_on_the_axis():
     start, radius, aperture = -0.026, 0.03, 0.015
     bowl = Bowl((start, 0.0), (0.0, 0.0), radius, 2 * aperture)
-    distance, found = axial_amplitude(bowl, start, cfl=0.15)
+    distance, result = axial_amplitude(bowl, start, cfl=0.15)
     wave_number = 2 * np.pi * FREQUENCY / SPEED
     depth = radius - np.sqrt(radius**2 - aperture**2)
     edge = np.sqrt((distance - depth) ** 2 + aperture**2)
     exact = np.abs(2 / (1 - distance / radius) * np.sin(wave_number * (edge - distance) / 2))
-    assert np.abs(found - exact).max() < 0.005 * exact.max()
+    assert np.abs(result - exact).max() < 0.005 * exact.max()
 
 
 def test_a_piston_agrees_with_the_exact_solution_on_the_axis():
     start, aperture = -0.026, 0.0105
     disc = Disc((start, 0.0), (0.0, 0.0), 2 * aperture)
-    distance, found = axial_amplitude(disc, start, cfl=0.15)
+    distance, result = axial_amplitude(disc, start, cfl=0.15)
     wave_number = 2 * np.pi * FREQUENCY / SPEED
     exact = np.abs(2 * np.sin(wave_number * (np.sqrt(distance**2 + aperture**2) - distance) / 2))
-    assert np.abs(found - exact).max() < 0.01 * exact.max()
+    assert np.abs(result - exact).max() < 0.01 * exact.max()
 
 
 def test_the_normal_velocity_of_a_bowl_radiates_as_a_surface_of_dipoles():
@@ -93,8 +93,10 @@ def test_mass_of_a_ball_is_conserved_with_the_weights_of_the_theory_page():
     weights = 2 * np.pi * r * spacing**2
     weights[0] = np.pi / 6 * spacing**3
     weights[-1] /= 2  # half a cell at the rigid end
-    found = simulate(grid, Medium(SPEED), Source(p0=pressure), Sensor(record=("p_final",)), pml_size=0, smooth_p0=False)
-    mass, start = np.sum(weights * found["p_final"]), np.sum(weights * pressure)
+    result = simulate(
+        grid, Medium(SPEED), Source(p0=pressure), Sensor(record=("p_final",)), pml_size=0, smooth_p0=False
+    )
+    mass, start = np.sum(weights * result["p_final"]), np.sum(weights * pressure)
     assert mass == pytest.approx(start, rel=1e-3)
 
 
@@ -219,7 +221,7 @@ def test_other_shapes_stand_for_their_surface_of_revolution():
     signal = np.sin(2 * np.pi * 200e3 * np.arange(20) * 0.2e-6)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        found = simulate(
+        result = simulate(
             grid,
             Medium(SPEED),
             Source(emitters=Emitter(cylinder, signal)),
@@ -227,5 +229,5 @@ def test_other_shapes_stand_for_their_surface_of_revolution():
             precision="float64",
             pml_size=8,
         )["p_max_all"]
-    np.testing.assert_allclose(found[31:51, 0], found[29:9:-1, 0], rtol=1e-6)
-    assert found[30, 0] == found[:, :6].max()
+    np.testing.assert_allclose(result[31:51, 0], result[29:9:-1, 0], rtol=1e-6)
+    assert result[30, 0] == result[:, :6].max()

@@ -44,8 +44,8 @@ def test_a_cell_does_in_a_uniform_flow_what_it_does_at_rest(device: str) -> None
     centers = [[12.3, 11.8, 12.1]]
     flow = blood(BOX, centers, FlowModel(Newtonian(0.1), initial_velocity=(0.03, -0.02, 0.01)), device=device)
     still = blood(BOX, centers, FlowModel(Newtonian(0.1)), device=device)
-    for each in (flow, still):
-        each.advance(100)
+    for item in (flow, still):
+        item.advance(100)
     moved = flow.cells.vertices()[0] - still.cells.vertices()[0]
     assert np.abs(moved.mean(axis=0) - 100 * velocity).max() < 2e-5
     assert np.abs(moved - 100 * velocity).max() < 2e-3
@@ -69,7 +69,7 @@ def test_deformed_cells_relax_without_pushing_the_whole(device: str) -> None:
 
 def test_cells_that_replace_what_others_knew_of_the_sites_move_the_same_way(device: str) -> None:
     """One of two has left: the other continues with the same bits, with or without new bricks and fields."""
-    found = []
+    result = []
     for over in (False, True):
         first = blood(
             BOX, [[7.0, 12.0, 12.0], [17.0, 12.0, 12.0]], FlowModel(Newtonian(0.1)), device=device, radius=5.0
@@ -80,10 +80,10 @@ def test_cells_that_replace_what_others_knew_of_the_sites_move_the_same_way(devi
         second = Blood(first.solver, cells, before=first if over else None)
         assert (second.boundary.bricks is first.boundary.bricks) == over
         second.advance(20)
-        found.append(
+        result.append(
             (second.vertices(), second.boundary.force_density(), second.solver.fields(["velocity"])["velocity"])
         )
-    for one, other in zip(*found, strict=True):
+    for one, other in zip(*result, strict=True):
         assert np.array_equal(one, other)
 
 
@@ -92,15 +92,15 @@ def test_a_restart_continues_with_bitwise_equal_results(scheme: str) -> None:
     model = FlowModel(Newtonian(0.1), body_force=(1e-5, 0.0, 0.0))
     sites = shapes.tube(9.3, 24.0, 1.0, axis=(1.0, 0.0, 0.0), periodic=True)
     middle = np.array(sites.shape) / 2
-    whole, first, second = (blood(sites, [middle], model, radius=5.0, scheme=scheme) for _ in range(3))
-    whole.advance(40)
+    full, first, second = (blood(sites, [middle], model, radius=5.0, scheme=scheme) for _ in range(3))
+    full.advance(40)
     first.advance(25)
     second.solver.set_state(first.solver.state())
     second.set_state(first.state())
     second.advance(15)
     for name in ("place", "velocity"):
-        assert np.array_equal(second.state()[name], whole.state()[name])
-    assert np.array_equal(second.solver.state()["populations"], whole.solver.state()["populations"])
+        assert np.array_equal(second.state()[name], full.state()[name])
+    assert np.array_equal(second.solver.state()["populations"], full.solver.state()["populations"])
 
 
 #: What a sphere of vertices is larger by than the sphere on which they lie, in sites (docs/theory/coupling.md).
@@ -118,11 +118,11 @@ def test_drag_of_a_fixed_sphere_is_that_of_a_sphere_a_little_larger(name: str) -
     ImmersedBoundary(solver, markers, delta=name)  # type: ignore[arg-type]
     solver.advance(1500)
     mean = solver.fields(["velocity"])["velocity"][:, 0].mean()
-    wanted = force * length**3 / (6 * np.pi * viscosity * mean)
+    expected = force * length**3 / (6 * np.pi * viscosity * mean)
     sizes = np.linspace(radius - 1, radius + 2, 3001)
     c = 4 / 3 * np.pi * (sizes / length) ** 3
     drag = sizes / (1 - 1.7601 * c ** (1 / 3) + c - 1.5593 * c**2)
-    excess = sizes[np.abs(drag - wanted).argmin()] - radius
+    excess = sizes[np.abs(drag - expected).argmin()] - radius
     assert abs(excess - EXCESS[name]) < 0.03
 
 

@@ -60,9 +60,9 @@ def test_what_is_beyond_the_wall_is_so_by_its_distance(closed: bool, limit: floa
     points = sites.coords.min(axis=0) - 4.0 + (np.ptp(sites.coords, axis=0) + 8.0) * random.random((6000, 3))
     for free in (None, {plane.name: 6.0 for plane in sites.iolets}):
         space = FluidSpace(sites, closed=closed, free=free)
-        wanted = space.distance(points) > limit
-        assert np.array_equal(space.beyond(points, limit), wanted)
-        assert 0.1 < wanted.mean() < 0.9
+        expected = space.distance(points) > limit
+        assert np.array_equal(space.beyond(points, limit), expected)
+        assert 0.1 < expected.mean() < 0.9
     assert not space.beyond(points[:0], limit).size
 
 
@@ -131,11 +131,11 @@ def test_cells_that_have_just_entered_are_where_their_images_in_the_tube_are(tmp
     while (look := looks.next_after(simulation.step)) < 800:
         simulation.run(steps=look - simulation.step)
         for name, (kind, number, _) in openings._guided["inlet"].items():
-            mine = blood.populations()[kind].vertices[int(np.flatnonzero(blood.ids[kind] == name)[0])]
-            local = (mine - mine.mean(axis=0)) @ tube.prism.frame.T
+            own = blood.populations()[kind].vertices[int(np.flatnonzero(blood.ids[kind] == name)[0])]
+            local = (own - own.mean(axis=0)) @ tube.prism.frame.T
             its = tube.populations()[kind].vertices[number]
             assert local == pytest.approx(its - its.mean(axis=0), abs=1e-5)
-            behind = heights(simulation.setup.vessel.sites, plane, mine).min()
+            behind = heights(simulation.setup.vessel.sites, plane, own).min()
             assert behind < openings._margins.entry + 3 * blood.cells.cell_radius()
             seen[name] = seen.get(name, 0) + 1
     assert sum(times > 1 for times in seen.values()) > 2 and max(seen.values()) > 2, seen
@@ -155,15 +155,15 @@ def test_at_the_start_the_blood_of_the_reservoir_continues_into_the_vessel(tmp_p
     assert len(expected) > 4
     assert all(0 <= arrival.past_seam < led for arrival in expected)
     behind = heights(simulation.setup.vessel.sites, inlet, balls.vertices).min(axis=1)
-    mine = balls.vertices[behind < enter + led - 1e-3]
-    assert len(mine) == len(expected)
+    own = balls.vertices[behind < enter + led - 1e-3]
+    assert len(own) == len(expected)
     for arrival in expected:
         local = (arrival.vertices - simulation.setup.vessel.sites.coords.mean(axis=0)) @ tube.prism.frame.T
         its = tube.populations()[0].vertices[arrival.number]
         assert local - local.mean(axis=0) == pytest.approx(its - its.mean(axis=0), abs=1e-5)
-        assert np.abs(mine - arrival.vertices).max(axis=(1, 2)).min() < 1e-4
+        assert np.abs(own - arrival.vertices).max(axis=(1, 2)).min() < 1e-4
     assert sorted(openings._guided["inlet"]) == np.flatnonzero(behind < enter + led - 1e-3).tolist()
-    bodies = [Surface(each, blood.cells.surfaces[0].faces) for each in balls.vertices]
+    bodies = [Surface(item, blood.cells.surfaces[0].faces) for item in balls.vertices]
     for one, body in enumerate(bodies):
         assert not any(overlap_or_near(body, other, 0.0) for other in bodies[:one])
     # The wanted hematocrit away from the openings, within three of the thirty cells.
@@ -227,12 +227,12 @@ def inflow_history(folder: Path, tables: dict[str, Any], steps: int) -> list[tup
     (folder / "case.toml").write_text(toml_of(tables))
     simulation = load(folder / "case.toml", output=folder / "out")
     assert simulation.blood is not None and simulation.blood.openings is not None
-    came, passed, found = 0.0, simulation.blood.openings.fluxes["inlet"], []
+    came, passed, result = 0.0, simulation.blood.openings.fluxes["inlet"], []
     while simulation.solver.step < steps:
         simulation.run(steps=1)
         came += float(simulation.blood._inflow.volumes()[0])
-        found.append((came, passed.blood))
-    return found
+        result.append((came, passed.blood))
+    return result
 
 
 def test_what_a_pulsating_flow_without_a_ramp_brings_in_is_counted(tmp_path: Path) -> None:
@@ -247,9 +247,9 @@ def test_what_a_pulsating_flow_without_a_ramp_brings_in_is_counted(tmp_path: Pat
 @pytest.mark.parametrize("ramp", [20, 100])
 def test_what_a_ramp_brings_in_is_counted(ramp: int, tmp_path: Path) -> None:
     """The first check is after 56 steps, within the longer ramp."""
-    found = inflow_history(tmp_path, changed(open_blood_tables(4, 14, 112), "iolet.0.ramp", ramp), 112)
+    result = inflow_history(tmp_path, changed(open_blood_tables(4, 14, 112), "iolet.0.ramp", ramp), 112)
     for step in (56, 112):
-        came, counted = found[step - 1]
+        came, counted = result[step - 1]
         assert counted == pytest.approx(came, rel=0.05)
 
 
@@ -282,9 +282,9 @@ def test_cells_leave_through_an_inlet_as_through_an_outlet(every: int | None, tm
     assert simulation.blood is not None and simulation.blood.openings is not None
     before = simulation.blood.blood.cells.count
     simulation.run()
-    left = simulation.blood.statistics.removed["outlet"]
-    assert left >= 3 and simulation.blood.blood.cells.count == before - left
-    assert simulation.blood.openings.waiting() == {"outlet": left}
+    remaining = simulation.blood.statistics.removed["outlet"]
+    assert remaining >= 3 and simulation.blood.blood.cells.count == before - remaining
+    assert simulation.blood.openings.waiting() == {"outlet": remaining}
     assert simulation.crowded_inlets() == []
     assert simulation.blood.openings.fluxes["outlet"].blood < 0
 
@@ -297,32 +297,35 @@ def former_names(values: dict[str, Any]) -> dict[str, Any]:
 
 def test_an_open_vessel_continues_with_bitwise_equal_results(tmp_path: Path, device: str) -> None:
     """A run on a GPU also has the bits of one on a processor: the same cells enter at the same checks."""
-    whole = opened(tmp_path / "whole", 420)
-    whole.run()
+    full = opened(tmp_path / "whole", 420)
+    full.run()
     first = opened(tmp_path / "parts", 420, device)
     first.run(steps=240)
     first.outputs.drain()
     second = opened(tmp_path / "parts", 420, device, restart=tmp_path / "parts" / "out" / "checkpoint.seiche")
     second.run()
-    assert whole.blood is not None and first.blood is not None and second.blood is not None
-    before, after = (each.blood.statistics for each in (first, whole))
+    assert full.blood is not None and first.blood is not None and second.blood is not None
+    before, after = (item.blood.statistics for item in (first, full))
     assert 0 < before.entered["inlet"] < after.entered["inlet"]  # before the restart and after it
     assert 0 < before.removed["outlet"]
-    (one, note), (two, other) = whole.blood.state(), second.blood.state()
+    (one, note), (two, other) = full.blood.state(), second.blood.state()
     assert note == other
     assert np.array_equal(one, two)
-    assert np.array_equal(*(each.solver.state()["populations"] for each in (whole, second)))
+    assert np.array_equal(*(item.solver.state()["populations"] for item in (full, second)))
     openings = second.blood.openings
     assert openings is not None
     arrays, values = openings.state()
     openings.load_state(np.concatenate(arrays), former_names(values))
     assert openings.state()[1] == values
-    again: dict[str, Any] = {"restart": tmp_path / "parts" / "out" / "checkpoint.seiche", "output": tmp_path / "again"}
-    other = load(tmp_path / "parts" / "case.toml", overrides=["reservoir.seed=3", "time.steps=500"], **again)
+    repeated: dict[str, Any] = {
+        "restart": tmp_path / "parts" / "out" / "checkpoint.seiche",
+        "output": tmp_path / "again",
+    }
+    other = load(tmp_path / "parts" / "case.toml", overrides=["reservoir.seed=3", "time.steps=500"], **repeated)
     assert other.blood is not None and other.blood.changes == ["reservoir.seed is 3, but 0 in the checkpoint"]
     other.close()
     with pytest.raises(CaseError, match="the reservoir in the checkpoint differs from that of"):
-        load(tmp_path / "parts" / "case.toml", overrides=["reservoir.length=40 um", "time.steps=500"], **again)
+        load(tmp_path / "parts" / "case.toml", overrides=["reservoir.length=40 um", "time.steps=500"], **repeated)
 
 
 def test_the_tube_before_an_inlet_has_its_cross_section() -> None:
@@ -335,6 +338,6 @@ def test_the_tube_before_an_inlet_has_its_cross_section() -> None:
     assert len(before) / 24 == pytest.approx(np.pi * 64, rel=0.05)
     assert before.coords[:, 0].max() == 23
     # The first axis of the tube is the direction of the inflow.
-    there = prism.world(np.array([[5.0, 0.0, 0.0]]))[0] * sites.spacing + np.asarray(sites.origin)
-    assert there == pytest.approx([0.0, 3.0, 4.0], abs=1e-9)
+    remote = prism.world(np.array([[5.0, 0.0, 0.0]]))[0] * sites.spacing + np.asarray(sites.origin)
+    assert remote == pytest.approx([0.0, 3.0, 4.0], abs=1e-9)
     assert prism.heights(prism.world(np.array([[5.0, 3.0, 4.0]])))[0][0] == pytest.approx(5.0)

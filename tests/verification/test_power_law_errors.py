@@ -55,9 +55,9 @@ def power_law(coefficient: float, power: float) -> tuple[float, float]:
 def test_predicted_errors_are_those_of_a_wave(coefficient: float, power: float):
     predicted = power_law_errors(Absorption(coefficient, power), SPEED, FREQUENCY)
     attenuation, speed = measured(coefficient, power, None)
-    wanted = power_law(coefficient, power)
-    assert attenuation / wanted[0] - 1 == pytest.approx(predicted.attenuation, abs=0.01)
-    assert speed / wanted[1] - 1 == pytest.approx(predicted.speed, abs=0.002)
+    expected = power_law(coefficient, power)
+    assert attenuation / expected[0] - 1 == pytest.approx(predicted.attenuation, abs=0.01)
+    assert speed / expected[1] - 1 == pytest.approx(predicted.speed, abs=0.002)
 
 
 def test_strong_absorption_is_far_off_and_relaxation_is_not():

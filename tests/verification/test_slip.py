@@ -52,8 +52,8 @@ def test_slip_is_that_of_its_formula_and_takes_energy(shell: str, device: str) -
     control = cells.blocks[0].rest.control
     edge = np.linalg.norm(control[ends[0]] - control[ends[1]], axis=1).mean()
     dense = share[:, None] * force
-    wanted = 0.3 / (12 * edge) * share[:, None] * (joined.sum(axis=1)[:, None] * dense - joined @ dense)
-    assert np.abs(slip - wanted).max() < 1e-12 * np.abs(wanted).max()
+    expected = 0.3 / (12 * edge) * share[:, None] * (joined.sum(axis=1)[:, None] * dense - joined @ dense)
+    assert np.abs(slip - expected).max() < 1e-12 * np.abs(expected).max()
     assert (force * slip).sum() > 0
     assert np.abs(areas @ slip).max() < 1e-12 * (areas @ np.abs(slip)).max()
 

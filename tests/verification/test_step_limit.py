@@ -89,15 +89,15 @@ def test_trial_steps_share_the_powers_of_their_responses() -> None:
     shear_response._powers.cache_clear()
     kind = CellType("red", MESH, MembraneModel(Skalak(0.1, 10.0)))
     step_limit(open_backend("cpu", 1), kind, "peskin", VISCOSITY)
-    found = shear_response._powers.cache_info()
-    assert found.misses == 1
-    assert found.hits > 3
+    result = shear_response._powers.cache_info()
+    assert result.misses == 1
+    assert result.hits > 3
 
 
 @pytest.mark.parametrize(("name", "squares"), [("roma", 0.5), ("peskin", 0.375), ("cosine", 0.375)])
 def test_delta_functions_have_their_sums(name: str, squares: float) -> None:
-    for place in np.linspace(0, 1, 9):
-        weights = delta_function(name, np.arange(-3, 4) - place)  # type: ignore[arg-type]
+    for position in np.linspace(0, 1, 9):
+        weights = delta_function(name, np.arange(-3, 4) - position)  # type: ignore[arg-type]
         assert weights.sum() == pytest.approx(1.0, abs=1e-14)
         assert (weights**2).sum() == pytest.approx(squares, abs=1e-14)
     assert delta_function("hat", np.array([-0.25, 0.5, 1.5])).tolist() == [0.75, 0.5, 0.0]

@@ -34,42 +34,42 @@ def small(benchmark_module: ModuleType):
 @pytest.mark.parametrize(("benchmark", "bound"), [(1, 1e-4), (2, 8e-3)], ids=["water", "absorbing water"])
 def test_disc_in_a_homogeneous_medium_has_the_field_of_its_integral(benchmark_module, benchmark, bound):
     """The wave errs by 3e-5; absorption, which takes half of it, by 0.5 %, of second order in the time step."""
-    found, _, _ = benchmark_module.run(benchmark, 2, small(benchmark_module))
-    assert found["reference"] == "integral over the source"
-    assert found["L2 in the brain"] < bound
-    assert found["difference of peaks"] < bound
-    assert found["distance of peaks (mm)"] == 0
+    result, _, _ = benchmark_module.run(benchmark, 2, small(benchmark_module))
+    assert result["reference"] == "integral over the source"
+    assert result["L2 in the brain"] < bound
+    assert result["difference of peaks"] < bound
+    assert result["distance of peaks (mm)"] == 0
     if benchmark == 2:  # 3.4 times less, on the way to 4
         finer, _, _ = benchmark_module.run(benchmark, 2, replace(small(benchmark_module), cfl=0.15))
-        assert finer["L2 in the brain"] < found["L2 in the brain"] / 3
+        assert finer["L2 in the brain"] < result["L2 in the brain"] / 3
 
 
 @pytest.mark.parametrize(("benchmark", "bound"), [(3, 0.015), (4, 0.035)], ids=["bone", "skin, bone, brain"])
 def test_plates_pass_what_the_angular_spectrum_says(benchmark_module, benchmark, bound):
     """Borders lie between points: behind bone of 13 points the field errs by 1.3 %, behind three thin layers by 3.2."""
-    found, reference, field = benchmark_module.run(benchmark, 2, small(benchmark_module))
-    assert found["L2 in the brain"] < bound
-    assert found["difference of peaks"] < bound
+    result, reference, field = benchmark_module.run(benchmark, 2, small(benchmark_module))
+    assert result["L2 in the brain"] < bound
+    assert result["difference of peaks"] < bound
     assert not reference[:73].any() and not field[:73].any()
 
 
 def test_shells_converge_in_time(benchmark_module):
     """Half of the time step changes the field by 0.5 %, as the absorption of bone is of low order in it."""
-    found, _, _ = benchmark_module.run(6, 2, small(benchmark_module))
-    assert found["reference"] == "half the time step"
-    assert found["L-inf in the brain"] < 0.007 and found["difference of peaks"] < 0.007
+    result, _, _ = benchmark_module.run(6, 2, small(benchmark_module))
+    assert result["reference"] == "half the time step"
+    assert result["L-inf in the brain"] < 0.007 and result["difference of peaks"] < 0.007
 
 
 def test_integral_over_the_bowl_is_that_of_oneil(benchmark_module):
     k = 2 * np.pi * benchmark_module.TONE / 1500
     z = np.linspace(20e-3, 110e-3, 31)
     z = z[np.abs(z - 64e-3) > 1e-3]
-    found = np.abs(benchmark_module.integral(1, 3, np.stack([z, 0 * z, 0 * z], axis=1), complex(k)))
+    result = np.abs(benchmark_module.integral(1, 3, np.stack([z, 0 * z, 0 * z], axis=1), complex(k)))
     height = 64e-3 - np.sqrt(64e-3**2 - 32e-3**2)
     far = np.sqrt((z - height) ** 2 + 32e-3**2)
     exact = 60e3 * np.abs(2 / (1 - z / 64e-3) * np.sin(k * (far - z) / 2))
     # On the axis the rule has nothing to err by but round-off.
-    assert np.abs(found - exact).max() < 1e-11 * exact.max()
+    assert np.abs(result - exact).max() < 1e-11 * exact.max()
 
 
 def test_layers_lie_where_the_benchmarks_have_them(benchmark_module):
@@ -94,13 +94,13 @@ def test_metrics_of_shifted_and_scaled_beams(benchmark_module):
     x = np.arange(241)[:, None] * 0.5
     beam = 3e5 * np.exp(-((x - 64) ** 2) / (2 * 8.0**2) - y**2 / (2 * 2.0**2))
     shifted = 0.9 * np.roll(np.roll(beam, 4, 0), -3, 1)
-    found = benchmark_module.metrics(3, 1, beam, shifted)
-    assert found["difference of peaks"] == pytest.approx(0.1)
-    assert found["distance of peaks (mm)"] == pytest.approx(2.5)  # 2 and 1.5 mm
+    result = benchmark_module.metrics(3, 1, beam, shifted)
+    assert result["difference of peaks"] == pytest.approx(0.1)
+    assert result["distance of peaks (mm)"] == pytest.approx(2.5)  # 2 and 1.5 mm
     for name, level in (("-6 dB widths (mm)", 0.5), ("-3 dB widths (mm)", np.sqrt(0.5))):
         exact = 2 * np.sqrt(2 * np.log(1 / level))
         # Read off a line between points 0.5 mm apart, of a beam 4.7 mm wide.
-        np.testing.assert_allclose(found[name][0], [8 * exact, 2 * exact], rtol=3e-3)
+        np.testing.assert_allclose(result[name][0], [8 * exact, 2 * exact], rtol=3e-3)
     same = benchmark_module.metrics(3, 1, beam, beam)
     assert same["L2"] == same["L-inf"] == 0
 
@@ -128,8 +128,8 @@ def test_plates_in_three_dimensions_are_compared_with_the_exact_field_in_a_plane
     field = np.full((len(x), len(y), len(y)), 7.0 + 0j)
     field[behind, :, len(y) // 2] = 1.1 * benchmark_module.PRESSURE * exact
     monkeypatch.setattr(benchmark_module, "computed", lambda *_: field)
-    found, reference, computed = benchmark_module.run(4, source, size)
-    assert found["reference"] == "angular spectrum behind the plates"
-    assert found["L2 in the brain"] == pytest.approx(0.1)
-    assert found["difference of peaks"] == pytest.approx(0.1)
+    result, reference, computed = benchmark_module.run(4, source, size)
+    assert result["reference"] == "angular spectrum behind the plates"
+    assert result["L2 in the brain"] == pytest.approx(0.1)
+    assert result["difference of peaks"] == pytest.approx(0.1)
     assert not reference[~behind].any() and not computed[~behind].any()

@@ -36,7 +36,7 @@ def cylinder(grid: Grid, average: bool) -> Medium:
 
 def layer(grid: Grid, average: bool) -> Medium:
     """Return a layer across `NORMAL`, as a shell of large radius."""
-    center = [f"{float(place)!r} m" for place in (PLACE - FAR) * NORMAL]
+    center = [f"{float(position)!r} m" for position in (PLACE - FAR) * NORMAL]
     shell = {"kind": "shell", "center": center, "inner": f"{FAR!r} m", "outer": f"{FAR + THICKNESS!r} m"}
     return medium(grid, shell, average)
 

@@ -25,17 +25,17 @@ SHAPES = {
 @pytest.mark.parametrize("name", SHAPES)
 def test_weights_of_a_shape_add_up_to_its_measure(name):
     shape, measure = SHAPES[name]
-    found = shape.quadrature(0.3e-3)
-    assert found.weights.sum() == pytest.approx(measure, rel=1e-9)
-    if found.normals is not None:
-        np.testing.assert_allclose(np.linalg.norm(found.normals, axis=1), 1.0)
+    result = shape.quadrature(0.3e-3)
+    assert result.weights.sum() == pytest.approx(measure, rel=1e-9)
+    if result.normals is not None:
+        np.testing.assert_allclose(np.linalg.norm(result.normals, axis=1), 1.0)
 
 
 @pytest.mark.parametrize("name", ["bowl", "disc", "rectangle"])
 def test_shapes_face_their_focus_or_the_cross_product_of_their_sides(name):
     shape, _ = SHAPES[name]
-    found = shape.quadrature(0.5e-3)
-    mean = (found.normals * found.weights[:, None]).sum(axis=0)
+    result = shape.quadrature(0.5e-3)
+    mean = (result.normals * result.weights[:, None]).sum(axis=0)
     axis = np.subtract(shape.focus, ORIGIN) if name != "rectangle" else np.array([0.0, 0.0, -1.0])
     np.testing.assert_allclose(mean / np.linalg.norm(mean), axis / np.linalg.norm(axis), atol=1e-9)
 
@@ -44,8 +44,8 @@ def test_shapes_face_their_focus_or_the_cross_product_of_their_sides(name):
 def test_weights_integrate_waves_of_four_points_per_wavelength_over_the_shape(name):
     """The sum of w exp(ikx) over the grid is the integral over the shape, whatever the direction of k."""
     shape, measure = SHAPES[name]
-    found = shape.quadrature(1e-3 / 3)
-    at, weights = weights_at(CUBE, found.points, found.weights)
+    result = shape.quadrature(1e-3 / 3)
+    at, weights = weights_at(CUBE, result.points, result.weights)
     x = np.stack(np.meshgrid(*[CUBE.positions(axis) for axis in CUBE.axes], indexing="ij"), -1).reshape(-1, 3)[at]
     fine = shape.quadrature(1e-4)
     for direction in np.random.default_rng(3).normal(size=(6, 3)):
@@ -64,7 +64,7 @@ def test_field_of_an_arc_is_the_integral_of_its_cylindrical_waves(device):
     arc = Arc((start, 0.3e-3), (start + 20e-3, 2e-3), 20e-3, 20e-3)
     signal = 1e5 * np.sin(2 * np.pi * f * t) * np.minimum(1, t * f / 3)
     window = (20 * period, 24 * period)
-    found = simulate(
+    result = simulate(
         grid,
         Medium(C),
         Source(emitters=(Emitter(arc, signal),)),
@@ -79,7 +79,7 @@ def test_field_of_an_arc_is_the_integral_of_its_cylindrical_waves(device):
     for point, weight in zip(fine.points, fine.weights, strict=True):
         exact += 1e5 * k / 2 * weight * hankel1(0, k * np.linalg.norm(x - point, axis=-1))
     inside = (slice(32, 82), slice(14, 74))
-    assert np.abs(found - np.abs(exact))[inside].max() < 2e-3 * np.abs(exact)[inside].max()
+    assert np.abs(result - np.abs(exact))[inside].max() < 2e-3 * np.abs(exact)[inside].max()
 
 
 @pytest.mark.parametrize("quantity", ["p", "u"])
@@ -115,13 +115,13 @@ def test_elements_of_an_array_act_like_emitters_of_their_own():
     delays, factors = np.array([0.0, 2.5e-7]), np.array([1.0, 0.4])
     sensor = Sensor(mask=np.arange(40 * 44).reshape(40, 44) % 37 == 0)
     together = Source(emitters=(Emitter(lines, wave, delays, factors),))
-    alone = Source(
+    single = Source(
         emitters=tuple(
             Emitter(line, wave, [delay], [factor]) for line, delay, factor in zip(lines, delays, factors, strict=True)
         )
     )
     first, second = (
-        simulate(grid, Medium(C), source, sensor, pml_size=6, precision="float64")["p"] for source in (together, alone)
+        simulate(grid, Medium(C), source, sensor, pml_size=6, precision="float64")["p"] for source in (together, single)
     )
     np.testing.assert_allclose(first, second, atol=1e-12 * np.abs(first).max())
 

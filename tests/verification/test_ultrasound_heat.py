@@ -89,8 +89,8 @@ def test_disc_of_pressure_is_seen_again_by_a_ring_of_sensors():
     once = time_reversal(grid, Medium(c), ring, heard, **options)
     inside = r < 1.8e-3
     assert np.linalg.norm((once - p0)[inside]) < 0.15 * np.linalg.norm(p0)
-    again = time_reversal(grid, Medium(c), ring, heard, iterations=3, **options)
-    assert np.linalg.norm((again - p0)[inside]) < 0.5 * np.linalg.norm((once - p0)[inside])
+    second = time_reversal(grid, Medium(c), ring, heard, iterations=3, **options)
+    assert np.linalg.norm((second - p0)[inside]) < 0.5 * np.linalg.norm((once - p0)[inside])
 
 
 @pytest.mark.parametrize(

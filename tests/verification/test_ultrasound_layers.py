@@ -61,12 +61,12 @@ def test_angular_spectrum_of_a_bowl_is_oneils_solution_and_gives_the_peaks_behin
         np.abs(field_behind(water, 30e-3, Transducer(radius, radius), x, np.zeros(1)))[:, 0], exact, rtol=1e-6
     )
     x = np.arange(50e-3, 62e-3, 0.5e-3)
-    for name, peak, place in (("BM3", 420.54, 55.5e-3), ("BM4", 313.80, 57.0e-3)):
+    for name, peak, position in (("BM3", 420.54, 55.5e-3), ("BM4", 313.80, 57.0e-3)):
         layers, last, front = BENCHMARKS[name]
         plates = Plates.named(layers, last, 5e5)
         field = 60 * np.abs(field_behind(plates, front, Transducer(radius, radius), x, np.zeros(1)))[:, 0]
         assert field.max() == pytest.approx(peak, abs=0.01)
-        assert x[np.argmax(field)] == pytest.approx(place)
+        assert x[np.argmax(field)] == pytest.approx(position)
 
 
 def test_reflection_and_transmission_share_the_energy_at_every_angle_without_absorption():
@@ -91,11 +91,11 @@ def test_packets_measure_nothing_where_the_layers_are_water():
     """Without a contrast the reflection is zero, and the wave behind has the phase of the way."""
     plates = Plates([(MATERIALS["water"], 3e-3)], MATERIALS["water"], MATERIALS["water"], 5e5)
     packets = ObliquePackets(plates, 6)
-    found, exact = packets.coefficients(Setting(quick=True)), packets.exact()
+    result, exact = packets.coefficients(Setting(quick=True)), packets.exact()
     assert packets.angles == pytest.approx([0, 10, 20.3, 31.4, 44, 60.3], abs=0.1)
     assert np.abs(exact) == pytest.approx(np.stack([np.zeros(6), np.ones(6)]), abs=1e-12)
-    assert np.abs(found[0]).max() < 1e-12
-    assert np.abs(found[1] - exact[1]).max() < 2e-3
+    assert np.abs(result[0]).max() < 1e-12
+    assert np.abs(result[1] - exact[1]).max() < 2e-3
 
 
 def test_field_of_a_disc_is_that_of_a_piston_on_its_axis_and_decays_with_absorption():
@@ -106,15 +106,15 @@ def test_field_of_a_disc_is_that_of_a_piston_on_its_axis_and_decays_with_absorpt
         water = replace(MATERIALS["water"], absorption=absorption)
         plates = Plates([], water, water, 5e5)
         k = plates.wave_number(water)
-        found = field_behind(plates, 10e-3, disc, x, np.array([0.0, 6e-3]))
+        result = field_behind(plates, 10e-3, disc, x, np.array([0.0, 6e-3]))
         # Rayleigh's integral of the normal velocity of k.real / k.
         exact = (np.exp(-1j * k * x) - np.exp(-1j * k * np.sqrt(x**2 + half**2))) * k.real / k
-        np.testing.assert_allclose(found[:, 0], exact, rtol=1e-5)
+        np.testing.assert_allclose(result[:, 0], exact, rtol=1e-5)
         a, phi = (np.arange(400) + 0.5) * half / 400, (np.arange(400) + 0.5) * 2 * np.pi / 400
         a, phi = np.meshgrid(a, phi)
         away = np.sqrt(x[:, None, None] ** 2 + (6e-3 - a * np.cos(phi)) ** 2 + (a * np.sin(phi)) ** 2)
         total = (np.exp(-1j * k * away) / away * a).sum((1, 2)) * (half / 400) * (2 * np.pi / 400)
-        np.testing.assert_allclose(np.abs(found[:, 1]), np.abs(k.real / (2 * np.pi) * total), rtol=1e-4)
+        np.testing.assert_allclose(np.abs(result[:, 1]), np.abs(k.real / (2 * np.pi) * total), rtol=1e-4)
 
 
 def test_errors_behind_plates_are_those_of_the_amplitude_in_the_plane(monkeypatch: pytest.MonkeyPatch):

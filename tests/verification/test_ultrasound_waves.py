@@ -76,12 +76,12 @@ def test_plane_wave_is_absorbed_and_dispersed_by_the_power_law(y, losses, device
     spectrum, f = np.fft.rfft(p, 8192, axis=1), np.fft.rfftfreq(8192, grid.dt)
     band = (f > 1e6) & (f < 4e6)
     length = 200 * dx
-    found = np.log(np.abs(spectrum[0, band] / spectrum[1, band])) / length
+    result = np.log(np.abs(spectrum[0, band] / spectrum[1, band])) / length
     phase = np.unwrap(np.angle(spectrum[0] * spectrum[1].conj()))[band]
     w = 2 * np.pi * f[band]
     a0 = alpha * DB * (1e-6 / (2 * np.pi)) ** y
     dispersion = a0 * np.tan(np.pi * y / 2) * w ** (y - 1) if y != 2 else 0.0
-    assert np.abs(found / (a0 * w**y) - 1).max() < losses
+    assert np.abs(result / (a0 * w**y) - 1).max() < losses
     assert np.abs(w * length / phase * (1 / C + dispersion) - 1).max() < 4e-4
 
 
@@ -116,9 +116,9 @@ def test_relaxation_follows_the_power_law_from_half_to_five_megahertz(y, scheme,
         dispersion = -2 / np.pi * a0 * np.log(w / w0)
     else:
         dispersion = a0 * np.tan(np.pi * y / 2) * (w ** (y - 1) - w0 ** (y - 1)) if y != 2 else 0.0
-    found = np.log(np.abs(spectrum[0, inside] / spectrum[1, inside])) / length
+    result = np.log(np.abs(spectrum[0, inside] / spectrum[1, inside])) / length
     phase = np.unwrap(np.angle(spectrum[0] * spectrum[1].conj()))[inside]
-    assert np.abs(found / (a0 * w**y) - 1).max() < 0.012
+    assert np.abs(result / (a0 * w**y) - 1).max() < 0.012
     assert np.abs(w * length / phase * (1 / C + dispersion) - 1).max() < 0.01
 
 

@@ -88,28 +88,28 @@ def test_averages_are_the_sums_of_the_fields_and_continue_from_their_state():
     sites = shapes.tube(4.3, 8.0, 1.0, axis=(1.0, 0.2, 0.1))
     iolets = (VelocityIolet(0.01, (0.02,), 40.0, 0.1), PressureIolet())
     solver = Solver(sites, FlowModel(Newtonian(0.1), iolets=iolets), threads=1)
-    whole, first, second = WallAverages(solver), WallAverages(solver), WallAverages(solver)
+    full, first, second = WallAverages(solver), WallAverages(solver), WallAverages(solver)
     with pytest.raises(ValueError, match="no sample of the wall shear stress: call sample"):
-        whole.means()
+        full.means()
     length, vector = np.zeros(len(sites)), np.zeros((len(sites), 3))
     for k in range(20):
         solver.advance(3)
         stress = solver.fields(["wall_shear_stress"])["wall_shear_stress"]
         length, vector = length + np.linalg.norm(stress, axis=1), vector + stress
-        whole.sample()
+        full.sample()
         if k == 9:
             second.load_state(first.state(), first.samples)
         (first if k < 9 else second).sample()
-    np.testing.assert_allclose(whole.means()[0], length / 20, rtol=1e-13, atol=1e-20)
-    np.testing.assert_allclose(whole.means()[1], vector / 20, rtol=1e-13, atol=1e-18)
-    np.testing.assert_array_equal(second.state()["wall_averages"], whole.state()["wall_averages"])
-    assert second.samples == whole.samples == 20
-    whole.clear()
-    assert whole.samples == 0
-    assert not whole.state()["wall_averages"].any()
+    np.testing.assert_allclose(full.means()[0], length / 20, rtol=1e-13, atol=1e-20)
+    np.testing.assert_allclose(full.means()[1], vector / 20, rtol=1e-13, atol=1e-18)
+    np.testing.assert_array_equal(second.state()["wall_averages"], full.state()["wall_averages"])
+    assert second.samples == full.samples == 20
+    full.clear()
+    assert full.samples == 0
+    assert not full.state()["wall_averages"].any()
     message = r"state 'wall_averages': expected an array of shape \(\d+, 4\), found nothing"
     with pytest.raises(CaseError, match=message):
-        whole.load_state({}, 3)
+        full.load_state({}, 3)
 
 
 def test_traction_is_wall_shear_and_normal_stress_less_pressure(device: str):

@@ -33,9 +33,9 @@ def test_what_comes_back_from_trees_that_grow(device: str) -> None:
         assert np.isclose(solver.dt, 0.02390625)  # the same in all
         solver.advance(int(5.0 / solver.dt))
         samples[name] = solver.samples()[..., :2]
-    whole = np.linalg.norm(samples["large"], axis=(0, 2))
+    full = np.linalg.norm(samples["large"], axis=(0, 2))
     error = {
-        name: float((np.linalg.norm(values - samples["large"], axis=(0, 2)) / whole).max())
+        name: float((np.linalg.norm(values - samples["large"], axis=(0, 2)) / full).max())
         for name, values in samples.items()
     }
     assert error["sides"] > 0.05

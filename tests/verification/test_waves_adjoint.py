@@ -68,10 +68,10 @@ def test_gradients_pass_the_taylor_test(medium: str, flux: str, boundaries: str,
     shear[::3] *= medium != "mixed"
     base = np.stack([1 + 0.3 * random.random(count), 1.8 + 0.2 * random.random(count), shear])
     data = shot.simulate(Material(*(base * (1 + 0.1 * random.random(base.shape)))))
-    found = shot.gradient(Material(*base), data)
-    assert found.misfit == shot.misfit(Material(*base), data) > 0
+    result = shot.gradient(Material(*base), data)
+    assert result.misfit == shot.misfit(Material(*base), data) > 0
     way = 0.1 * random.standard_normal(base.shape) * base
-    slope = float((found.density * way[0] + found.cp * way[1] + found.cs * way[2]).sum())
+    slope = float((result.density * way[0] + result.cp * way[1] + result.cs * way[2]).sum())
     errors = []
     for h in (1e-1, 1e-2, 1e-3):
         after, before = (shot.misfit(Material(*(base + sign * h * way)), data) for sign in (1, -1))
@@ -86,7 +86,7 @@ def test_gradients_pass_the_taylor_test(medium: str, flux: str, boundaries: str,
         for sign in (1, -1)
     )
     number = 2 if fluid else 1
-    assert (after - before) / (2 * step) == pytest.approx(found.sources[0, number], rel=1e-9)
+    assert (after - before) / (2 * step) == pytest.approx(result.sources[0, number], rel=1e-9)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 7, 30, 64])
@@ -126,9 +126,9 @@ def test_few_snapshots_give_the_same_gradient() -> None:
 def test_the_misfit_is_zero_where_the_data_come_from(device: str) -> None:
     shot = experiment("acoustic", "upwind", "absorbing", 2, device)
     medium = Material.uniform(shot.mesh.count, 1.0, 1.9)
-    found = shot.gradient(medium, shot.simulate(medium))
-    assert isinstance(found, Gradient) and found.misfit == 0
-    assert not found.cp.any() and not found.density.any() and not found.sources.any()
+    result = shot.gradient(medium, shot.simulate(medium))
+    assert isinstance(result, Gradient) and result.misfit == 0
+    assert not result.cp.any() and not result.density.any() and not result.sources.any()
 
 
 def rejected(change: str) -> None:

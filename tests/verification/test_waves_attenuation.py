@@ -24,10 +24,10 @@ from seiche.waves.attenuation import Attenuation, attenuated, fitted_shares, rel
 def test_bodies_keep_q_over_the_band_of_loh3(quality: float, shares: tuple[float, ...], unrelaxed: float) -> None:
     """Shares and unrelaxed moduli computed independently for the three bodies of LOH.3; Q within 5.1 %."""
     frequencies = 2 * np.pi * np.array([0.15, 1.5, 15.0])
-    found = fitted_shares(quality, frequencies, (0.15, 15.0))
-    assert found == pytest.approx(shares, abs=2e-6)
+    result = fitted_shares(quality, frequencies, (0.15, 15.0))
+    assert result == pytest.approx(shares, abs=2e-6)
     omega = 2 * np.pi * np.geomspace(0.15, 15.0, 50)
-    modulus = np.array([relaxation(found, frequencies, w) for w in omega])
+    modulus = np.array([relaxation(result, frequencies, w) for w in omega])
     assert np.abs(modulus.imag / modulus.real * quality - 1).max() < 0.051
     slow = Material.uniform(1, 2.6, 2.0 * 0.999, 0.0) if quality == 120 else Material.uniform(1, 2.6, 4.0, 2.0)
     fast, _ = attenuated(slow, quality if quality == 120 else None, quality, dim=3, band=(0.15, 15.0), reference=2.5)
@@ -42,8 +42,8 @@ def test_speeds_and_qualities_are_those_requested_at_the_reference() -> None:
     fast, of = attenuated(slow, qp, qs, dim=3, band=(0.15, 15.0), reference=2.5)
     omega = 2 * np.pi * 2.5
     mu = fast.mu * relaxation(of.shear, of.frequencies, omega)
-    whole = (fast.longitudinal - 4 / 3 * fast.mu) * relaxation(of.bulk, of.frequencies, omega) + 4 / 3 * mu
-    for modulus, speed, quality in ((mu, slow.cs, qs), (whole, slow.cp, qp)):
+    full = (fast.longitudinal - 4 / 3 * fast.mu) * relaxation(of.bulk, of.frequencies, omega) + 4 / 3 * mu
+    for modulus, speed, quality in ((mu, slow.cs, qs), (full, slow.cp, qp)):
         assert 1 / np.real(np.sqrt(slow.density / modulus)) == pytest.approx(speed, rel=1e-12)
         assert modulus.imag / modulus.real * quality == pytest.approx(1.0, abs=0.051)
 
@@ -79,8 +79,8 @@ def damped_wave(kind: str, dim: int, medium: Material, of: Attenuation, k: float
             unknowns = np.array([-stress[0, 0], *a])
             held = np.array([-body[0, 0] for body in bodies])
         else:
-            unknowns = np.array([*a, *(stress[place] for place in order)])
-            held = np.array([body[place] for body in bodies for place in order])
+            unknowns = np.array([*a, *(stress[position] for position in order)])
+            held = np.array([body[position] for body in bodies for position in order])
         return (unknowns[:, None] * phase).real, (held[:, None] * phase).real
 
     return at, omega

@@ -106,18 +106,18 @@ def test_six_nodes_and_averages_are_more_accurate_than_stairs_in_a_cylinder(devi
 def error_of_a_layer(number: int, how: str) -> float:
     """Return the error of a wave through an interface along an axis at 0.37 of an element, in a strip."""
     mesh = Mesh.of_forest(Forest.uniform(Brick((number, 1), (False, True)), 0), tree_size=2 / number, origin=-1.0)
-    place = (0.37 + number // 2) * 2 / number - 1
+    position = (0.37 + number // 2) * 2 / number - 1
 
     def medium(points: Floats) -> Floats:
-        below = points[:, 0] < place
+        below = points[:, 0] < position
         return np.stack([np.where(below, 1.0, 1.5), np.where(below, 1.0, 2.0), np.zeros(len(points))])
 
     if how == "stairs":
         material = Material(*medium(mesh.lower + mesh.sizes / 2))
     else:
-        material = Material(*averages(NodeCells(mesh, 4, np.arange(number), ([place], ())), medium))
+        material = Material(*averages(NodeCells(mesh, 4, np.arange(number), ([position], ())), medium))
     solver = Solver(mesh, material, nodes=4, threads=1)
-    along, start = solver.positions[..., 0] - place, -0.4
+    along, start = solver.positions[..., 0] - position, -0.4
     pulse = np.exp(-((along - start) ** 2) / (2 * 0.07**2)) * (along < 0)
     state = np.zeros(solver.values().shape)
     state[:, 0] = state[:, 1] = pulse

@@ -65,15 +65,15 @@ def test_interface_waves_exist_at_their_speeds_only(wave: tuple[Solid, Solid | N
 
 def test_a_point_force_shakes_near_and_far_as_in_a_static_and_a_ray_limit() -> None:
     """A long push leaves the static displacement of Kelvin's solution; its rate integrates to that."""
-    medium, place, force = (2.0, 1.75, 1.0), np.array([1.0, 0.5, -0.3]), np.array([0.2, -1.0, 0.4])
+    medium, position, force = (2.0, 1.75, 1.0), np.array([1.0, 0.5, -0.3]), np.array([0.2, -1.0, 0.4])
     times = np.linspace(0.0, 30.0, 6001)
 
     def ramp(t: np.ndarray) -> np.ndarray:
         return np.clip(t / 5.0, 0.0, 1.0) ** 3 * (10 - 15 * np.clip(t / 5.0, 0, 1) + 6 * np.clip(t / 5.0, 0, 1) ** 2)
 
-    displacement = np.trapezoid(stokes_velocity(place, force, times, medium, ramp), times, axis=0)
-    mu, ratio, r = 2.0, 1.75**2, float(np.linalg.norm(place))
-    gamma = place / r
+    displacement = np.trapezoid(stokes_velocity(position, force, times, medium, ramp), times, axis=0)
+    mu, ratio, r = 2.0, 1.75**2, float(np.linalg.norm(position))
+    gamma = position / r
     kelvin = ((1 + 1 / ratio) * force + (1 - 1 / ratio) * gamma * (gamma @ force)) / (8 * np.pi * mu * r)
     assert displacement == pytest.approx(kelvin, rel=1e-4)
 
@@ -83,7 +83,7 @@ def test_motion_on_a_layer_that_is_none_is_twice_the_far_field_of_a_full_space()
     rock, depth, sigma, delay = LayerMedium(2700.0, 6000.0, 3464.0), 60_000.0, 0.1, 0.6
     times = np.arange(1900) * 0.01
     places = np.array([[600.0, 600.0], [900.0, 0.0]])
-    found = Layered(rock, rock, 1000.0, depth).velocity(times, places, 1e18, sigma, delay)
+    result = Layered(rock, rock, 1000.0, depth).velocity(times, places, 1e18, sigma, delay)
     for receiver, component in ((0, 0), (1, 1)):  # radial on the diagonal, transverse on the axis
         across = float(np.linalg.norm(places[receiver]))
         distance = float(np.hypot(depth, across))
@@ -91,5 +91,5 @@ def test_motion_on_a_layer_that_is_none_is_twice_the_far_field_of_a_full_space()
         slope = -late / sigma**2 * np.exp(-0.5 * (late / sigma) ** 2) / (sigma * np.sqrt(2 * np.pi))
         far = 2 * across / distance * 1e18 * slope / (4 * np.pi * 2700.0 * 3464.0**3 * distance)
         shear = times > 15.0
-        computed = found[shear, receiver, component]
+        computed = result[shear, receiver, component]
         assert np.linalg.norm(computed - far[shear]) < 0.05 * np.linalg.norm(far)

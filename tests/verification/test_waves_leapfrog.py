@@ -144,11 +144,11 @@ def test_leapfrog_and_runge_kutta_record_the_same_waves(medium: str, device: str
         samples[integrator] = solver.samples()
         lead = solver.velocity_time_offset
     assert lead == 0.002
-    exact, found = samples["runge-kutta"], samples["leapfrog"]
+    exact, result = samples["runge-kutta"], samples["leapfrog"]
     velocity = [name.startswith("v") for name in solver.unknowns]
     exact[1:, :, velocity] = (exact[1:, :, velocity] + exact[:-1, :, velocity]) / 2
     scale = np.abs(exact).max((0, 1))
-    assert np.all(np.abs(found - exact)[1:].max((0, 1)) < 5e-4 * scale)
+    assert np.all(np.abs(result - exact)[1:].max((0, 1)) < 5e-4 * scale)
 
 
 def test_a_staggered_state_continues_unchanged(device: str) -> None:
@@ -157,10 +157,10 @@ def test_a_staggered_state_continues_unchanged(device: str) -> None:
     state, steps = solver.values(), solver.step
     solver.advance(6)
     expected = solver.values()
-    again = random_solver("elastic", False, device, boundaries="absorbing")
-    again.start_from(state, steps, staggered=True)
-    again.advance(6)
-    np.testing.assert_array_equal(again.values(), expected)
+    second = random_solver("elastic", False, device, boundaries="absorbing")
+    second.start_from(state, steps, staggered=True)
+    second.advance(6)
+    np.testing.assert_array_equal(second.values(), expected)
 
 
 def test_the_words_of_a_leapfrog_step_are_those_of_the_model() -> None:

@@ -112,14 +112,14 @@ def test_the_incident_field_solves_the_equations_of_motion(kind: str) -> None:
 
 def test_the_incident_field_of_a_force_is_that_of_stokes() -> None:
     times = np.linspace(0.5, 5.0, 200)
-    place, force = np.array([0.5, 0.85, 0.3]), np.array([0.7, -0.4, 1.0])
-    stokes = stokes_velocity(place, force, times, (SOLID.density, SOLID.cp, SOLID.cs), PULSE)
-    assert abs(exact("force", tuple(place), times)[:, :3] - stokes).max() < 2e-6 * abs(stokes).max()
+    position, force = np.array([0.5, 0.85, 0.3]), np.array([0.7, -0.4, 1.0])
+    stokes = stokes_velocity(position, force, times, (SOLID.density, SOLID.cp, SOLID.cs), PULSE)
+    assert abs(exact("force", tuple(position), times)[:, :3] - stokes).max() < 2e-6 * abs(stokes).max()
 
 
 def test_a_table_of_time_does_not_depend_on_the_rows_read_before() -> None:
-    whole = TabulatedPulse(PULSE, 0.01)
-    rows = whole.rows(-20, 900)
+    full = TabulatedPulse(PULSE, 0.01)
+    rows = full.rows(-20, 900)
     assert not rows[:20].any()
     np.testing.assert_allclose(rows[-1, 2], 1.0, rtol=1e-9)  # the pulse has the area one
     t = 0.01 * np.arange(-20, 880)
@@ -288,12 +288,12 @@ def test_a_source_that_is_switched_off_sends_no_second_pulse(device: str) -> Non
     twice.advance(steps - off - 10)
     largest = abs(once.samples()).max()
     assert abs(twice.samples() - once.samples()).max() < 1e-4 * largest
-    again = solver_of(both)
-    again.set_state(state)
-    assert again.sources is not None
-    again.sources.factors[0] = 0.0
-    again.advance(steps - off - 10)
-    np.testing.assert_array_equal(again.samples(), twice.samples())
+    repeated = solver_of(both)
+    repeated.set_state(state)
+    assert repeated.sources is not None
+    repeated.sources.factors[0] = 0.0
+    repeated.advance(steps - off - 10)
+    np.testing.assert_array_equal(repeated.samples(), twice.samples())
 
 
 def surroundings(mesh: Mesh, material: Material, **options: Any) -> Surroundings:
@@ -322,8 +322,8 @@ def test_sources_without_a_box_say_why() -> None:
     assert len(boxes_of(many, surroundings(mesh, uniform))[1]) == len(many)
     periodic = Mesh.of_forest(Forest.uniform(Brick((4, 8, 8), (True, False, False)), 0), origin=-2.0)
     material = Material.uniform(periodic.count, 2.0, 3.0, 1.0)
-    found = boxes_of([PointSource((0.1, 2.2, 2.3), PULSE, **explosion)], surroundings(periodic, material))[1]
-    assert "periodic" in found[0]
+    result = boxes_of([PointSource((0.1, 2.2, 2.3), PULSE, **explosion)], surroundings(periodic, material))[1]
+    assert "periodic" in result[0]
 
 
 def test_a_box_crosses_a_periodic_side(device: str) -> None:

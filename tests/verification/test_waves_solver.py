@@ -152,8 +152,8 @@ def test_sides_take_energy_or_keep_it_and_the_adjoint_stays_the_operator(
     growth, difference = growth_and_asymmetry(*random_solver(dim, medium, flux, by_node, device, kinds))
     assert growth < -1e-3 and abs(difference) < 1e-13
     if flux == "central":
-        kept, _ = growth_and_asymmetry(*random_solver(dim, medium, flux, by_node, device, kinds[1:2] * 2 * dim))
-        assert abs(kept) < 1e-14
+        retained, _ = growth_and_asymmetry(*random_solver(dim, medium, flux, by_node, device, kinds[1:2] * 2 * dim))
+        assert abs(retained) < 1e-14
 
 
 def growth_and_asymmetry(solver: Solver, first: np.ndarray, second: np.ndarray) -> tuple[float, float]:

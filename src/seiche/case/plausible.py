@@ -128,11 +128,11 @@ def _quantities(model: type[BaseModel]) -> dict[str, tuple[str | None, bool]]:
     """
     result = {}
     for name, field in model.model_fields.items():
-        found = list(_marks(field.annotation, field.metadata))
-        dimension = next((mark for mark in found if isinstance(mark, str)), None)
+        marks = list(_marks(field.annotation, field.metadata))
+        dimension = next((mark for mark in marks if isinstance(mark, str)), None)
         if dimension is None and (name in OF_KEYS or f"{model.__name__}.{name}" in OF_KEYS):
             dimension = ""
-        result[name] = dimension, True in found
+        result[name] = dimension, True in marks
     return result
 
 

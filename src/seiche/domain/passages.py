@@ -95,11 +95,11 @@ class Passages:
         for vector in LINK_VECTORS[13:]:
             other = keys + (vector[0] * shape[1] + vector[1]) * shape[2] + vector[2]
             row = np.minimum(np.searchsorted(keys, other, sorter=order), len(keys) - 1)
-            found = np.nonzero(keys[order[row]] == other)[0]
-            target = order[row[found]]
+            neighbours = np.nonzero(keys[order[row]] == other)[0]
+            target = order[row[neighbours]]
             length = self.step * float(np.linalg.norm(vector))
-            free = self.distances[found] + self.distances[target] >= length * (1 - 1e-6)
-            first.append(found[free])
+            free = self.distances[neighbours] + self.distances[target] >= length * (1 - 1e-6)
+            first.append(neighbours[free])
             second.append(target[free])
         return np.concatenate(first), np.concatenate(second)
 

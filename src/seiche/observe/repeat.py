@@ -169,16 +169,16 @@ class SizedBatches:
 
 def timed_sizes(sizes: Sequence[int], work_of: Callable[[int], Work], seconds: float) -> TimingSeries:
     """Return timings by size, in rounds within about `seconds`; the last sizes are omitted if time runs out."""
-    works, found = dict[int, Work](), SizedBatches()
+    works, results = dict[int, Work](), SizedBatches()
     for size, share in rounds(sizes, seconds):
         if size not in works:
             works[size] = work_of(size)
-            found.counts[size] = batch_count(works[size])
-        count, batches = found.counts[size], Batches(share)
+            results.counts[size] = batch_count(works[size])
+        count, batches = results.counts[size], Batches(share)
         while batches.more():
             batches.add(works[size](count))
-        found.add(size, count, batches.seconds)
-    return found.series()
+        results.add(size, count, batches.seconds)
+    return results.series()
 
 
 def timed_pair(
@@ -189,28 +189,28 @@ def timed_pair(
     `work_of(size)` is called on both ranks, once for each size. The first rank measures, in rounds over all sizes, and
     determines the number of repetitions.
     """
-    works, found = dict[int, Work](), SizedBatches()
+    works, results = dict[int, Work](), SizedBatches()
     if world.rank == pair[0]:
         for size, share in rounds(sizes, seconds):
             world.comm.send(size, pair[1])
             if size not in works:
                 works[size] = work_of(size)
-                found.counts[size] = _sent(world, pair, batch_count(works[size]))
-            count, batches = found.counts[size], Batches(share)
+                results.counts[size] = _sent(world, pair, batch_count(works[size]))
+            count, batches = results.counts[size], Batches(share)
             while _sent(world, pair, batches.more()):
                 batches.add(works[size](count))
-            found.add(size, count, batches.seconds)
+            results.add(size, count, batches.seconds)
         world.comm.send(None, pair[1])
     elif world.rank == pair[1]:
         while (size := world.comm.recv(source=pair[0])) is not None:
             if size not in works:
                 works[size] = work_of(size)
                 batch_count(works[size])
-                found.counts[size] = world.comm.recv(source=pair[0])
+                results.counts[size] = world.comm.recv(source=pair[0])
             while world.comm.recv(source=pair[0]):
-                works[size](found.counts[size])
+                works[size](results.counts[size])
     sleep_until_barrier(world)
-    result: TimingSeries = world.comm.bcast(found.series() if world.rank == pair[0] else None, root=pair[0])
+    result: TimingSeries = world.comm.bcast(results.series() if world.rank == pair[0] else None, root=pair[0])
     return result
 
 

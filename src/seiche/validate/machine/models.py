@@ -64,10 +64,10 @@ def recovered_terms(setting: Setting) -> list[Check]:
     gap = terms.gap(n, s, noisy(1e-6 + (n - 1) * 4e-7 + n * 4e-10 * s), _TWO)
     k, s = (grid.ravel() for grid in np.meshgrid([2, 3, 4, 6], 2.0 ** np.arange(10, 20)))
     sigma = terms.engine_sharing(k, s, noisy(1e-5 * (1 + 0.3 * (k - 1)) + 2e-11 * s), postal(1e-5, 2e-11))
-    found = {"injection rate": rate / 30e9, "gap": gap / 4e-7, "sharing of a copy engine": sigma / 0.3}
+    results = {"injection rate": rate / 30e9, "gap": gap / 4e-7, "sharing of a copy engine": sigma / 0.3}
     return [
         Check(f"{name} from synthetic times", abs(ratio - 1), 0.03, reference="synthetic times")
-        for name, ratio in found.items()
+        for name, ratio in results.items()
     ]
 
 
@@ -79,8 +79,8 @@ def printed_tables(setting: Setting) -> list[Check]:
         machine = read_machine(name)
         device, host = machine.curve("device_mpi", "off-node"), machine.curve("host", "off-node")
         down, up = machine.curve("d2h", "on-socket"), machine.curve("h2d", "on-socket")
-        found = [crossover(device, down, up, host, size) or 0.0 for size in _SIZES]
-        worst = max(abs(a - b) for a, b in zip(found, expected, strict=True))
+        results = [crossover(device, down, up, host, size) or 0.0 for size in _SIZES]
+        worst = max(abs(a - b) for a, b in zip(results, expected, strict=True))
         checks.append(
             Check(
                 f"number of messages above which staging is faster, {name}",
@@ -109,6 +109,6 @@ def this_machine(setting: Setting) -> list[Check]:
     directions: tuple[Literal["h2d", "d2h"], ...] = ("h2d", "d2h")
     for direction in directions if not backend.host_memory else ():
         curve = staged_copies(backend, direction, 2.0 if setting.quick else 10.0)
-        found = errors(fit(curve.sizes, curve.seconds), curve.sizes, curve.seconds)
-        checks.append(Check(f"{direction} copies, median error of the fit", float(np.median(found)), 0.05))
+        results = errors(fit(curve.sizes, curve.seconds), curve.sizes, curve.seconds)
+        checks.append(Check(f"{direction} copies, median error of the fit", float(np.median(results)), 0.05))
     return checks

@@ -59,7 +59,7 @@ class Beam:
             emitter = Emitter(Disc(vertex, (start + 1.0, 0.0, 0.0), self.source.diameter), tone)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = simulate(
+            results = simulate(
                 grid,
                 case_medium(self.plates, start + self.front, grid, 0),
                 Source(emitters=(emitter,)),
@@ -70,16 +70,16 @@ class Beam:
                 device=setting.device,
                 threads=setting.threads,
             )["p_amplitude"][0]
-        plane = np.asarray(found[:, :, grid.shape[2] // 2], np.float64)
+        plane = np.asarray(results[:, :, grid.shape[2] // 2], np.float64)
         return grid.positions("x") - start, grid.positions("y"), plane
 
     def errors(self, setting: Setting) -> tuple[float, float]:
         """Return the errors of the peak and of the amplitude (L2), more than a millimetre behind the plates."""
-        x, y, found = self.amplitude(setting)
+        x, y, results = self.amplitude(setting)
         behind = x > self.front + self.plates.thickness + 1e-3
         exact = np.abs(field_behind(self.plates, self.front, self.source, x[behind], np.abs(y)))
-        error = np.linalg.norm(found[behind] - exact) / np.linalg.norm(exact)
-        return abs(float(found[behind].max() / exact.max()) - 1), float(error)
+        error = np.linalg.norm(results[behind] - exact) / np.linalg.norm(exact)
+        return abs(float(results[behind].max() / exact.max()) - 1), float(error)
 
 
 def plates_under_transducers(setting: Setting) -> list[Check]:

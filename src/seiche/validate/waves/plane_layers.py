@@ -118,11 +118,11 @@ class PlaneLayers:
                 rows.append(row)
                 right.append(-scale * incident_wave.fields[field] if edge == 0 and 0 in sides else 0.0)
         amplitudes = np.linalg.solve(np.array(rows, np.complex128), np.array(right, np.complex128))
-        found = {}
+        results = {}
         for (number, wave), amplitude in zip(columns, amplitudes, strict=True):
             if number in (0, len(self.media) - 1):
-                found["transmitted" if wave.upwards else "reflected", wave.kind] = complex(amplitude)
-        return found
+                results["transmitted" if wave.upwards else "reflected", wave.kind] = complex(amplitude)
+        return results
 
     @staticmethod
     def _at(edge: int, number: int, wave: LayerWave, edges: npt.NDArray[np.float64]) -> complex:
