@@ -119,7 +119,7 @@ def test_cpu_libraries_transform_columns(library, tmp_path, monkeypatch):
 def check_columns(transforms, backend) -> None:
     values = np.random.default_rng(2).standard_normal((9, 5, 2)) @ np.array([1.0, 1j])
     array = backend.zeros(values.shape, transforms.complex)
-    forward, back = (transforms.columns(array, back=way) for way in (False, True))
+    forward, back = (transforms.columns(array, inverse=way) for way in (False, True))
     backend.assign(array, values.astype(transforms.complex))
     tolerance = 1e-5 if transforms.real == np.float32 else 1e-13
     forward()

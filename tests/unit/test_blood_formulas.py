@@ -59,11 +59,11 @@ def _turning(strain: float, times: int, *, body: float, membrane: float) -> Cell
 
 def test_tank_treading_and_tumbling_are_distinguished() -> None:
     treading = _turning(0.05, 801, body=0.0, membrane=0.22)
-    assert treading.turns() == pytest.approx(0, abs=0.02)
+    assert treading.half_turns() == pytest.approx(0, abs=0.02)
     assert treading.treading_rate() == pytest.approx(0.22, abs=0.01)
     assert treading.half_axes()[-1] == pytest.approx([2.0, 1.0, 1.5], rel=0.02)
     tumbling = _turning(0.05, 401, body=0.3, membrane=0.0)
-    assert tumbling.turns() == pytest.approx(0.3 * 20 / np.pi, abs=0.05)
+    assert tumbling.half_turns() == pytest.approx(0.3 * 20 / np.pi, abs=0.05)
 
 
 def test_the_layer_without_cells_ends_at_the_outermost_membrane() -> None:

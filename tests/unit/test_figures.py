@@ -91,7 +91,7 @@ def test_slice_puts_every_site_of_the_plane_in_its_place() -> None:
 
 
 def test_surface_is_seen_from_the_side_of_its_slice() -> None:
-    view, up = PlaneSlice(np.ones((2, 2)), 1.0, across=0, along=2).view()
+    view, up = PlaneSlice(np.ones((2, 2)), 1.0, column_axis=0, row_axis=2).view()
     frame = screen_axes(view, up)
     np.testing.assert_allclose(frame @ frame.T, np.eye(3), atol=1e-15)
     assert np.linalg.det(frame) == pytest.approx(1.0)

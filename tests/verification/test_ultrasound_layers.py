@@ -36,19 +36,22 @@ def test_a_plate_at_an_angle_transmits_and_reflects_all_energy_up_to_its_critica
     steel = replace(MATERIALS["cortical bone"], absorption=0.0)
     plate = Plates([(steel, 4e-3)], MATERIALS["water"], replace(MATERIALS["brain"], absorption=0.0), 5e5)
     k = plate.wave_number(plate.first).real
-    along = k * np.sin(np.radians([0.0, 10.0, 25.0, 31.0, 45.0, 60.0]))
+    tangential_wave_numbers = k * np.sin(np.radians([0.0, 10.0, 25.0, 31.0, 45.0, 60.0]))
     back = Plates(plate.layers, plate.last, plate.first, 5e5)
-    flux = plate.normal_wave_number(plate.last, along).real * plate.first.density
-    flux /= plate.normal_wave_number(plate.first, along).real * plate.last.density
+    flux = plate.normal_wave_number(plate.last, tangential_wave_numbers).real * plate.first.density
+    flux /= plate.normal_wave_number(plate.first, tangential_wave_numbers).real * plate.last.density
     # Reciprocity: the same share of energy crosses the plate in both directions, and never more than all of it.
-    share, other = np.abs(plate.transmission(along)) ** 2 * flux, np.abs(back.transmission(along)) ** 2 / flux
+    share, other = (
+        np.abs(plate.transmission(tangential_wave_numbers)) ** 2 * flux,
+        np.abs(back.transmission(tangential_wave_numbers)) ** 2 / flux,
+    )
     np.testing.assert_allclose(share, other, rtol=1e-10)
     assert (share <= 1 + 1e-12).all()
     half_wave = Plates([(steel, 2800.0 / 5e5 / 2)], MATERIALS["water"], MATERIALS["water"], 5e5)
     assert abs(half_wave.transmission()) == pytest.approx(1.0, abs=1e-9)
     thin = Plates([(MATERIALS["water"], 3e-3)], MATERIALS["water"], MATERIALS["water"], 5e5)
-    phase = np.exp(-1j * thin.normal_wave_number(MATERIALS["water"], along) * 3e-3)
-    np.testing.assert_allclose(thin.transmission(along), phase, rtol=1e-10)
+    phase = np.exp(-1j * thin.normal_wave_number(MATERIALS["water"], tangential_wave_numbers) * 3e-3)
+    np.testing.assert_allclose(thin.transmission(tangential_wave_numbers), phase, rtol=1e-10)
 
 
 def test_angular_spectrum_of_a_bowl_is_oneils_solution_and_gives_the_peaks_behind_bone():
@@ -74,17 +77,22 @@ def test_reflection_and_transmission_share_the_energy_at_every_angle_without_abs
     for name in CASES:
         plates = plates_of(name)
         k = plates.wave_number(plates.first).real
-        along = k * np.sin(np.radians([0.0, 12.0, 25.0, 33.0, 45.0, 60.0, 75.0]))
-        normal, last = (plates.normal_wave_number(one, along) for one in (plates.first, plates.last))
+        tangential_wave_numbers = k * np.sin(np.radians([0.0, 12.0, 25.0, 33.0, 45.0, 60.0, 75.0]))
+        normal, last = (plates.normal_wave_number(one, tangential_wave_numbers) for one in (plates.first, plates.last))
         flux = last.real * plates.first.density / (normal.real * plates.last.density)
-        energy = np.abs(plates.reflection(along)) ** 2 + np.abs(plates.transmission(along)) ** 2 * flux
+        energy = (
+            np.abs(plates.reflection(tangential_wave_numbers)) ** 2
+            + np.abs(plates.transmission(tangential_wave_numbers)) ** 2 * flux
+        )
         absorbing = any(one.absorption for one, _ in plates.layers)
         assert (energy < 0.99).all() if absorbing else energy == pytest.approx(np.ones(7), abs=1e-12)
         if not plates.layers:
             z, z_last = plates.first.density / normal, plates.last.density / last
-            np.testing.assert_allclose(plates.reflection(along), (z_last - z) / (z_last + z), rtol=1e-12)
-            beyond = along > plates.wave_number(plates.last).real
-            np.testing.assert_allclose(np.abs(plates.reflection(along))[beyond], 1, rtol=1e-12)
+            np.testing.assert_allclose(
+                plates.reflection(tangential_wave_numbers), (z_last - z) / (z_last + z), rtol=1e-12
+            )
+            beyond = tangential_wave_numbers > plates.wave_number(plates.last).real
+            np.testing.assert_allclose(np.abs(plates.reflection(tangential_wave_numbers))[beyond], 1, rtol=1e-12)
 
 
 def test_packets_measure_nothing_where_the_layers_are_water():

@@ -83,11 +83,11 @@ class CufftTransforms(Transforms):
 
         return run
 
-    def columns(self, values: Array, *, back: bool) -> Bound:
+    def columns(self, values: Array, *, inverse: bool) -> Bound:
         """Return one execution of a plan for all columns."""
         length, count = (int(n) for n in values.shape)
         code = self._cufft.CUFFT_C2C if self.real.itemsize == 4 else self._cufft.CUFFT_Z2Z
         layouts = ((length,), count, 1) * 2
         plan = self._cached_plan(("columns", length, count), (length,), layouts, code, count)
-        direction = self._cufft.CUFFT_INVERSE if back else self._cufft.CUFFT_FORWARD
+        direction = self._cufft.CUFFT_INVERSE if inverse else self._cufft.CUFFT_FORWARD
         return lambda: plan.fft(values, values, direction)

@@ -109,7 +109,7 @@ class PlannedTransforms(Transforms):
         """Return a function that counts transforms of all spectra."""
         return self._count_transforms(spectrum)
 
-    def columns(self, values: Array, *, back: bool) -> Bound:
+    def columns(self, values: Array, *, inverse: bool) -> Bound:
         """Return a function that counts one transform of all columns."""
         return self._counter(1, 2 * int(values.size) * self.complex.itemsize)
 

@@ -32,7 +32,7 @@ class Transforms(ABC):
     """Transforms of one shape and precision on one device.
 
     Args:
-        shape: extents of the three axes; 1 for axes that the grid does not have.
+        shape: extents of the three axes; 1 for axes that the grid lacks.
         real: "float32" or "float64".
     """
 
@@ -69,7 +69,7 @@ class Transforms(ABC):
         """Return a function that transforms spectra to padded rows in place. Binding may destroy their content."""
 
     @abstractmethod
-    def columns(self, values: Array, *, back: bool) -> Bound:
+    def columns(self, values: Array, *, inverse: bool) -> Bound:
         """Return a function that transforms complex numbers (n, m) along the first axis in place, without scaling.
 
         Binding may destroy their content.
@@ -88,8 +88,8 @@ _PIECE_BYTES = 1 << 20
 class ScipyTransforms(Transforms):
     """pocketfft of SciPy, always available.
 
-    Its real transforms return new arrays, therefore they are done piece by piece. Complex transforms along the first
-    axis are done in place.
+    Its real transforms return new arrays; they are therefore computed piece by piece. Complex transforms along the
+    first axis are computed in place.
     """
 
     name = "SciPy pocketfft"
@@ -143,11 +143,11 @@ class ScipyTransforms(Transforms):
 
         return run
 
-    def columns(self, values: Array, *, back: bool) -> Bound:
+    def columns(self, values: Array, *, inverse: bool) -> Bound:
         """Return a function that calls fft or ifft."""
         from scipy import fft
 
-        return lambda: self._in_place(fft.ifft if back else fft.fft, values)
+        return lambda: self._in_place(fft.ifft if inverse else fft.fft, values)
 
     def _in_place(self, transform: Callable[..., Any], values: npt.NDArray[Any]) -> None:
         """Transform along the first axis without scaling."""
@@ -190,9 +190,9 @@ class FftwTransforms(Transforms):
         """Return the execution of a plan."""
         return self._plan(spectrum, padded_view(spectrum, self.shape[2]), "FFTW_BACKWARD")
 
-    def columns(self, values: Array, *, back: bool) -> Bound:
+    def columns(self, values: Array, *, inverse: bool) -> Bound:
         """Return the execution of a plan."""
-        return self._plan(values, values, "FFTW_BACKWARD" if back else "FFTW_FORWARD", (0,))
+        return self._plan(values, values, "FFTW_BACKWARD" if inverse else "FFTW_FORWARD", (0,))
 
     def _plan(
         self, source: npt.NDArray[Any], target: npt.NDArray[Any], direction: str, axes: tuple[int, ...] | None = None

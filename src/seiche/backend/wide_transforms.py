@@ -66,9 +66,9 @@ class WideTransforms(Transforms):
         rows = self._bind_rows(None, spectrum, inverse=True)
         return _sequence([*(self._bind_axis(axis, spectrum, inverse=True) for axis in (0, 1) if self._has(axis)), rows])
 
-    def columns(self, values: Array, *, back: bool) -> Bound:
+    def columns(self, values: Array, *, inverse: bool) -> Bound:
         """Bind the transform of the library."""
-        return self._library.columns(values, back=back)
+        return self._library.columns(values, inverse=inverse)
 
     def _has(self, axis: int) -> bool:
         return self.shape[axis] > 1

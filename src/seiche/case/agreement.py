@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Communication between failing ranks, so that a failing job prints each message only once.
+"""Failure reports of parallel jobs, in which each message is printed only once.
 
 An error of work on rank 0 is raised on every rank (`domain.sharing.on_root`). If only some ranks fail, the job aborts.
 """
@@ -22,7 +22,7 @@ _REPORT_SECONDS = 0.5
 _FORWARD_SECONDS = 0.2
 
 
-def end_of_rank(world: World | None, message: str, status: int = 2) -> int:
+def report_failure(world: World | None, message: str, status: int = 2) -> int:
     """Print `message` once for all failing ranks and return the exit status; abort if some ranks did not fail.
 
     Each failing rank notifies the others, and the lowest one prints the message. If all ranks failed, they return.

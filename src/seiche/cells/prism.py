@@ -40,9 +40,9 @@ class Prism:
         self.center = (np.asarray(plane.center) - np.asarray(sites.origin)) / sites.spacing
         normal = np.asarray(plane.normal, np.float64)
         normal = normal / np.linalg.norm(normal)
-        across = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
-        across /= np.linalg.norm(across)
-        self.frame = np.stack([normal, across, np.cross(normal, across)])
+        transverse = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
+        transverse /= np.linalg.norm(transverse)
+        self.frame = np.stack([normal, transverse, np.cross(normal, transverse)])
         local = (sites.coords - self.center) @ self.frame.T
         reach = np.inf if plane.radius is None else plane.radius / sites.spacing + 1.5
         slab = local[
@@ -58,7 +58,7 @@ class Prism:
     def _walls(self) -> FluidSpace:
         return self._open_space or FluidSpace(self._vessel, closed=False)
 
-    def longer(self, length: int) -> Prism:
+    def with_length(self, length: int) -> Prism:
         """Return the same tube with another length."""
         result = copy(self)
         result.length = length
@@ -82,9 +82,9 @@ class Prism:
     def distance(self, points: Floats) -> Floats:
         """Return the distances (n,) of local points (n, 3) from the wall, negative inside."""
         # The cross-section is constant, so the distance of each of its points is computed once.
-        across = np.ascontiguousarray(points[:, 1:], np.float64)
-        _, first, inverse = np.unique(across.view(np.complex128).ravel(), return_index=True, return_inverse=True)
-        section = np.column_stack([np.full(len(first), _DEPTH), across[first]])
+        transverse = np.ascontiguousarray(points[:, 1:], np.float64)
+        _, first, inverse = np.unique(transverse.view(np.complex128).ravel(), return_index=True, return_inverse=True)
+        section = np.column_stack([np.full(len(first), _DEPTH), transverse[first]])
         distance = self._walls.distance(self.world(section))[inverse]
         outside = np.maximum(self.low[1:] - points[:, 1:], points[:, 1:] - self.high[1:]).max(axis=1)
         return np.asarray(np.maximum(distance, outside))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seiche.case.agreement import end_of_rank
+from seiche.case.agreement import report_failure
 from seiche.case.stop_signals import InterruptError, command_signals
 from seiche.cli import movement as movement  # adds commands to `bench`
 from seiche.cli.bench import bench
@@ -276,15 +276,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             status = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
         return status if isinstance(status, int) else 0
     except InterruptError as error:
-        return end_of_rank(world, f"seiche: {error}", error.status)
+        return report_failure(world, f"seiche: {error}", error.status)
     except (SeicheError, OSError, MemoryError, typer.TyperException, typer.Abort, KeyboardInterrupt) as error:
-        return end_of_rank(world, _error_line(error))
+        return report_failure(world, _error_line(error))
     except BaseException:
         if world.size == 1:
             raise
         # An unexpected error on one rank: its traceback is printed, and the ranks that would wait for it are
         # terminated.
-        return end_of_rank(world, traceback.format_exc())
+        return report_failure(world, traceback.format_exc())
 
 
 def _error_line(error: BaseException) -> str:

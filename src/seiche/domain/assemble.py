@@ -26,7 +26,7 @@ MIN_FRACTION = 1e-6
 #: Nodes processed per pass, so that work arrays fit in the cache.
 CHUNK = 1 << 19
 #: Extension of a disc beyond its radius in spacings, so that no link passes its rim along a faceted wall.
-RIM_SPACINGS = 1.0
+RIM_MARGIN = 1.0
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def _signed_and_radial(lattice: CandidateNodes, plane: IoletPlane) -> tuple[npt.
 
 
 def _disc_radius(lattice: CandidateNodes, plane: IoletPlane) -> float:
-    return np.inf if plane.radius is None else plane.radius / lattice.spacing + RIM_SPACINGS
+    return np.inf if plane.radius is None else plane.radius / lattice.spacing + RIM_MARGIN
 
 
 def _on_disc(lattice: CandidateNodes, plane: IoletPlane) -> npt.NDArray[np.bool_]:

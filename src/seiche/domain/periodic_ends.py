@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The ends of surfaces that repeat along lattice axes."""
+"""The ends of surfaces that are periodic along lattice axes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seiche.errors import CaseError
 #: Special values of an iolet number: no iolet, and a rim in a periodic end.
 NO_IOLET, PERIODIC = -1, -2
 #: Tolerance in spacings of a point in the plane of an end; STL has seven digits.
-END_SPACINGS = 1e-3
+END_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class PeriodicEnds:
         low, high = surface.vertices.min(axis=0), surface.vertices.max(axis=0)
         for axis in np.flatnonzero(periodic):
             length = float(high[axis] - low[axis])
-            if round(length / spacing) < 1 or abs(length / spacing - round(length / spacing)) > END_SPACINGS:
+            if round(length / spacing) < 1 or abs(length / spacing - round(length / spacing)) > END_TOLERANCE:
                 raise CaseError(
                     f"the surface is {length:.6g} m long along the periodic axis {'xyz'[axis]}, not a whole number of "
                     f"spacings of {spacing:g} m"
                 )
-        return PeriodicEnds(periodic, low, high, END_SPACINGS * spacing)
+        return PeriodicEnds(periodic, low, high, END_TOLERANCE * spacing)
 
     def _in_end_plane(self, points: Floats) -> npt.NDArray[np.bool_]:
         """Return flags of the polygons (..., n, 3) that lie in one end plane."""
@@ -49,7 +49,7 @@ class PeriodicEnds:
         return in_end
 
     def contain(self, loop: Loop) -> bool:
-        """Return whether the rim lies in an end plane: its center is there, and its normal along the axis."""
+        """Return whether the rim lies in an end plane: its center is in the plane and its normal is along the axis."""
         center, normal = np.asarray(loop.center), np.abs(loop.normal)
         return bool(self._in_end_plane(center[None])) and bool(np.any(normal[np.array(self.periodic)] > 0.999))
 

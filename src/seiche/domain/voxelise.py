@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from seiche.domain.assemble import RIM_SPACINGS, CandidateNodes, DroppedComponent, Floats, assemble
+from seiche.domain.assemble import RIM_MARGIN, CandidateNodes, DroppedComponent, Floats, assemble
 from seiche.domain.inside import nodes_inside
-from seiche.domain.periodic_ends import END_SPACINGS, NO_IOLET, PERIODIC, PeriodicEnds
+from seiche.domain.periodic_ends import END_TOLERANCE, NO_IOLET, PERIODIC, PeriodicEnds
 from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.domain.surface import Loop, Surface
 from seiche.domain.surface_hits import SurfaceWall
@@ -27,7 +27,7 @@ MAX_NODES = 1 << 35
 #: Note about a surface that was reversed.
 REVERSED_NOTE = "the surface is inside out (its volume is negative): its triangles were reversed"
 #: Tolerance in spacings for a triangle in the plane of an iolet, which closes the opening.
-CAP_SPACINGS = 0.5
+CAP_DISTANCE = 0.5
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def _lattice(
             raise CaseError(
                 f"the surface extends below the origin {_point_text(origin)} m; move the origin to {corner} m"
             )
-        if np.any(np.where(periodic, np.abs(first_site / spacing - low - 0.5) > END_SPACINGS, False)):
+        if np.any(np.where(periodic, np.abs(first_site / spacing - low - 0.5) > END_TOLERANCE, False)):
             raise CaseError("a periodic surface begins half a spacing before the first site; omit the origin")
         size = np.where(periodic, np.round(high - low), np.floor(high - first_site / spacing) + 1.0)
     nx, ny, nz = np.maximum(size, 1).astype(np.int64).tolist()
@@ -237,8 +237,8 @@ def _face_labels(surface: Surface, planes: Sequence[IoletPlane], spacing: float)
     area = surface.vector_areas()
     for index, plane in enumerate(planes):
         offset: Floats = surface.vertices - plane.center
-        in_plane = np.abs(offset @ np.asarray(plane.normal)) <= CAP_SPACINGS * spacing
-        limit = np.inf if plane.radius is None else plane.radius + 2.0 * RIM_SPACINGS * spacing
+        in_plane = np.abs(offset @ np.asarray(plane.normal)) <= CAP_DISTANCE * spacing
+        limit = np.inf if plane.radius is None else plane.radius + 2.0 * RIM_MARGIN * spacing
         in_plane &= np.linalg.norm(offset, axis=1) <= limit
         facing = area @ np.asarray(plane.normal)
         parallel = np.abs(facing) >= 0.99 * np.linalg.norm(area, axis=1)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 import traceback
 
-from seiche.case.agreement import end_of_rank
+from seiche.case.agreement import report_failure
 from seiche.case.stop_signals import InterruptError, command_signals
 from seiche.domain.world import World, check_connected
 from seiche.dropin.launch import device_of, start_ranks
@@ -24,7 +24,7 @@ def main(arguments: list[str], program: str, device: str) -> int:
     try:
         options = parse(arguments)
     except SeicheError as error:
-        return end_of_rank(world, f"{program}: {error}\n{USAGE.format(program=program)}", 1)
+        return report_failure(world, f"{program}: {error}\n{USAGE.format(program=program)}", 1)
     if options.help or options.version:
         if world.rank == 0:
             print(USAGE.format(program=program) if options.help else f"{program}: {CREATED_BY}, file format 1.2")
@@ -38,17 +38,19 @@ def main(arguments: list[str], program: str, device: str) -> int:
         with command_signals():
             signal_number = _run(options, program, device, world)
     except InterruptError as error:
-        return end_of_rank(world, f"{program}: {error}", error.status)
+        return report_failure(world, f"{program}: {error}", error.status)
     except KeyboardInterrupt:
-        return end_of_rank(world, f"{program}: ended by a second SIGINT; the output is incomplete", 130)
+        return report_failure(world, f"{program}: ended by a second SIGINT; the output is incomplete", 130)
     except SeicheError as error:
-        return end_of_rank(world, f"{program}: {error}", 1)
+        return report_failure(world, f"{program}: {error}", 1)
     except OSError as error:
-        return end_of_rank(world, f"{program}: {options.output}: {error}", 1)
+        return report_failure(world, f"{program}: {options.output}: {error}", 1)
     except Exception:
         if world.size == 1:
             raise
-        return end_of_rank(world, traceback.format_exc(), 1)  # unexpected: end all ranks, which would wait for this one
+        return report_failure(
+            world, traceback.format_exc(), 1
+        )  # unexpected: end all ranks, which would wait for this one
     return 128 + signal_number if signal_number else 0
 
 

@@ -50,18 +50,18 @@ Floats = npt.NDArray[np.floating[Any]]
 class PlaneSlice:
     """Values on a regular slice: `values` (rows, columns) with NaN outside the fluid, `spacing` in metres.
 
-    Columns and rows follow the lattice axes `across` (right) and `along` (up). `label` has quantity and unit.
+    Columns and rows follow the lattice axes `column_axis` (right) and `row_axis` (up). `label` has quantity and unit.
     """
 
     values: Floats
     spacing: float
     label: str = "velocity magnitude (m/s)"
-    across: int = 0
-    along: int = 2
+    column_axis: int = 0
+    row_axis: int = 2
 
     def view(self) -> tuple[Direction, Direction]:
         """Return the directions to the viewer and upwards for a surface next to this slice, slightly rotated."""
-        right, up = np.eye(3)[self.across], np.eye(3)[self.along]
+        right, up = np.eye(3)[self.column_axis], np.eye(3)[self.row_axis]
         x, y, z = np.cross(right, up) + 0.4 * right + 0.2 * up
         return (float(x), float(y), float(z)), (float(up[0]), float(up[1]), float(up[2]))
 
@@ -93,15 +93,15 @@ def plane_slice(
     inside = coords[:, normal] == index
     if not inside.any():
         raise ValueError(f"no site has coordinate {index} along axis {normal}")
-    across, along = (axis for axis in range(3) if axis != normal)
+    column_axis, row_axis = (axis for axis in range(3) if axis != normal)
     extent = np.ptp(coords[inside], axis=0)
-    if extent[across] > extent[along]:
-        across, along = along, across
-    column, row = (coords[inside, axis] - coords[inside, axis].min() for axis in (across, along))
+    if extent[column_axis] > extent[row_axis]:
+        column_axis, row_axis = row_axis, column_axis
+    column, row = (coords[inside, axis] - coords[inside, axis].min() for axis in (column_axis, row_axis))
     size = np.asarray(values[inside], np.float64)
     image = np.full((row.max() + 1, column.max() + 1), np.nan)
     image[row, column] = np.linalg.norm(size, axis=1) if size.ndim == 2 else size
-    return PlaneSlice(image, spacing, label, across, along)
+    return PlaneSlice(image, spacing, label, column_axis, row_axis)
 
 
 @paper_style()

@@ -128,13 +128,16 @@ def _draw_grid(panel: Any, result: ResultArrays, name: str) -> None:
         panel.set_ylabel(label)
         return
     if len(axes) == 3:
-        across = min(range(3), key=lambda k: (np.ptp(ticks[axes[k]]), -k))
-        row = _fullest(scalars, across)
-        position = float(ticks[axes[across]][row])
-        scalars, axes = np.take(scalars, row, across), tuple(axis for k, axis in enumerate(axes) if k != across)
-        panel.set_title(f"{AXES[across]} = {position / scale:.4g} {unit}")
+        normal_axis = min(range(3), key=lambda k: (np.ptp(ticks[axes[k]]), -k))
+        row = _fullest(scalars, normal_axis)
+        position = float(ticks[axes[normal_axis]][row])
+        scalars, axes = (
+            np.take(scalars, row, normal_axis),
+            tuple(axis for k, axis in enumerate(axes) if k != normal_axis),
+        )
+        panel.set_title(f"{AXES[normal_axis]} = {position / scale:.4g} {unit}")
         if "vertex_position" in result.arrays:
-            _draw_cells(panel, result, across, position, scale)
+            _draw_cells(panel, result, normal_axis, position, scale)
     x, y = (ticks[axis] / scale for axis in axes)
     mesh = panel.pcolormesh(x, y, scalars.T, shading="nearest", rasterized=True, **_colors(scalars))
     panel.set_xlim(x.min(), x.max())
@@ -142,27 +145,29 @@ def _draw_grid(panel: Any, result: ResultArrays, name: str) -> None:
     _finish(panel, mesh, axes, unit, label)
 
 
-def _fullest(values: Floats, across: int) -> int:
+def _fullest(values: Floats, normal_axis: int) -> int:
     """Return the row along an axis with most finite values, the one in the middle of several."""
-    counts = np.isfinite(np.moveaxis(values, across, 0)).reshape(values.shape[across], -1).sum(axis=1)
+    counts = np.isfinite(np.moveaxis(values, normal_axis, 0)).reshape(values.shape[normal_axis], -1).sum(axis=1)
     rows = np.flatnonzero(counts == counts.max())
     return int(rows[len(rows) // 2])
 
 
-def _draw_cells(panel: Any, result: ResultArrays, across: int, position: float, scale: float) -> None:
+def _draw_cells(panel: Any, result: ResultArrays, normal_axis: int, position: float, scale: float) -> None:
     """Draw the lines in which the surfaces of the cells meet a plane."""
     from matplotlib.collections import LineCollection
 
-    lines = cuts(result.arrays["vertex_position"].values[result.arrays["triangle_vertices"].values], across, position)
+    lines = cuts(
+        result.arrays["vertex_position"].values[result.arrays["triangle_vertices"].values], normal_axis, position
+    )
     panel.add_collection(LineCollection(list(lines / scale), colors="white", linewidths=0.8))
 
 
-def cuts(corners: Floats, across: int, position: float) -> Floats:
-    """Return the lines (n, 2, 2) in which triangles (f, 3, 3) meet the plane at `position` of the axis `across`.
+def cuts(corners: Floats, normal_axis: int, position: float) -> Floats:
+    """Return the lines (n, 2, 2) in which triangles (f, 3, 3) meet the plane at `position` of the axis `normal_axis`.
 
     Coordinates are those of the two other axes.
     """
-    height = corners[:, :, across] - position
+    height = corners[:, :, normal_axis] - position
     above = height > 0
     cut = (above.sum(axis=1) % 3) != 0
     corners, height, above = corners[cut], height[cut], above[cut]
@@ -173,7 +178,7 @@ def cuts(corners: Floats, across: int, position: float) -> Floats:
         next_corner = (single + step) % 3
         share = height[rows, single] / (height[rows, single] - height[rows, next_corner])
         points.append(corners[rows, single] + share[:, None] * (corners[rows, next_corner] - corners[rows, single]))
-    return np.delete(np.stack(points, axis=1), across, axis=2)
+    return np.delete(np.stack(points, axis=1), normal_axis, axis=2)
 
 
 def _draw_nodes(panel: Any, result: ResultArrays, name: str) -> None:
@@ -208,7 +213,7 @@ def _finish(panel: Any, mesh: Any, axes: Sequence[str], unit: str, label: str) -
 def _draw_record(panel: Any, result: ResultArrays, name: str) -> None:
     """Draw the record of several positions over time: lines, or an image of many positions."""
     item, times = result.arrays[name], np.asarray(result.coordinates["record_time"].values, np.float64)
-    across = next(dim for dim in item.dims if dim != "record_time")
+    series_dim = next(dim for dim in item.dims if dim != "record_time")
     values = np.moveaxis(item.values, item.dims.index("record_time"), -1)
     label = f"{name.replace('_', ' ')} ({item.unit})"
     panel.set_xlabel("time (s)")
@@ -216,11 +221,11 @@ def _draw_record(panel: Any, result: ResultArrays, name: str) -> None:
         mesh = panel.pcolormesh(
             times, np.arange(len(values)), values, shading="nearest", rasterized=True, **_colors(values)
         )
-        panel.set_ylabel(across)
+        panel.set_ylabel(series_dim)
         panel.figure.colorbar(mesh, ax=panel, label=label, shrink=0.8)
         return
-    names = result.coordinates[across].values if across in result.coordinates else np.arange(len(values))
+    names = result.coordinates[series_dim].values if series_dim in result.coordinates else np.arange(len(values))
     for number, (line, word) in enumerate(zip(values, names, strict=True)):
         panel.plot(times, line, color=COLORS[number % len(COLORS)], label=str(word))
     panel.set_ylabel(label)
-    panel.legend(title=across)
+    panel.legend(title=series_dim)

@@ -206,15 +206,15 @@ class SlabTransforms(Transforms):
         columns = field[: sum(self._heights) * width * inner].reshape(sum(self._heights), width * inner)
         return planes.reshape(height, *self._planes.spectrum_shape), columns, pairs
 
-    def _exchange(self, field: Array, columns: Array, back: bool) -> MessageAction:
+    def _exchange(self, field: Array, columns: Array, inverse: bool) -> MessageAction:
         """Return the transposition of a field to columns or back, created once."""
-        key = (self._pointer(field), back)
+        key = (self._pointer(field), inverse)
         if key not in self._bound_exchanges:
             height, width = self._heights[self._world.rank], columns.shape[1]
             out = [height * (b - a) * self._inner for a, b in pairwise(self._bounds)]
             arriving = [rows * width for rows in self._heights]
             ends = (self._messages[: sum(out)], out), (columns.reshape(-1), arriving)
-            send, receive = ends[::-1] if back else ends
+            send, receive = ends[::-1] if inverse else ends
             exchange = transposition(self._world, send, receive, self._strategy, self._exchanges)
             self._bound_exchanges[key] = exchange
         return self._bound_exchanges[key]
@@ -226,7 +226,7 @@ class SlabTransforms(Transforms):
             planes, columns, pairs = self._layouts(field)
             reals = None if source is None else source[number].reshape(len(planes), *self._planes.shape)
             work += [self._planes.forward(reals, planes), copies(pairs)]
-            work += [self._exchange(field, columns, back=False), self._planes.columns(columns, back=False)]
+            work += [self._exchange(field, columns, inverse=False), self._planes.columns(columns, inverse=False)]
         return ActionSequence(work)
 
     def inverse(self, spectrum: Array) -> Transform:
@@ -234,10 +234,10 @@ class SlabTransforms(Transforms):
         work: list[Transform] = []
         for field in spectrum:
             planes, columns, pairs = self._layouts(field)
-            work += [self._planes.columns(columns, back=True), self._exchange(field, columns, back=True)]
+            work += [self._planes.columns(columns, inverse=True), self._exchange(field, columns, inverse=True)]
             work += [copies([(target, message) for message, target in pairs]), self._planes.inverse(planes)]
         return ActionSequence(work)
 
-    def columns(self, values: Array, *, back: bool) -> Transform:
+    def columns(self, values: Array, *, inverse: bool) -> Transform:
         """Return the transform of complex numbers along lines that are complete on this rank."""
-        return self._planes.columns(values, back=back)
+        return self._planes.columns(values, inverse=inverse)

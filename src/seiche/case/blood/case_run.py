@@ -66,10 +66,13 @@ class BloodCaseRun(FlowCaseRun):
 
     def matches(self) -> Mapping[str, Match]:
         """Return those of the flow, and the initial positions of the cells (collective)."""
-        return {**super().matches(), "packing": Match(self._placed, "packing or positions of the cells", optional=True)}
+        return {
+            **super().matches(),
+            "packing": Match(self._initial_fingerprint, "packing or positions of the cells", optional=True),
+        }
 
     @cached_property
-    def _placed(self) -> str:
+    def _initial_fingerprint(self) -> str:
         """Return the fingerprint of the packing, or of the files of positions (collective)."""
         case, folder = self.setup.case, Path(self.setup.source).parent
         keys = ("share",) if case.packing is not None else ("positions_from", "positions_outside")
@@ -101,8 +104,8 @@ class BloodCaseRun(FlowCaseRun):
         """Return fields and records of the flow, and the cells (see `labelled_cells`)."""
         check_no_grid("blood", grid)
         arrays, coordinates = super().labelled(names)
-        cells, coordinates_of_cells = labelled_cells(self.blood)
-        return arrays | cells, coordinates | coordinates_of_cells
+        cells, cell_coordinates = labelled_cells(self.blood)
+        return arrays | cells, coordinates | cell_coordinates
 
     def exchange_seconds(self) -> float:
         """Return the mean time (s) of all messages of a step: halo, positions, velocities and forces."""

@@ -15,7 +15,7 @@ from seiche.domain.sites import IoletPlane
 from seiche.errors import CaseError
 
 #: Maximum distance (spacings) of a center from the plane in which the links are cut.
-MAX_SPACINGS = 3.0
+MAX_DISTANCE = 3.0
 #: Maximum distance of a center from the middle of the cuts, relative to their extent; the axis of an opening that is
 #: not round need not pass through its middle.
 MAX_RELATIVE_OFFSET = 0.5
@@ -72,8 +72,8 @@ def _check_position(opening: VelocityOpening, links: IoletPlane, plane: IoletPla
     lateral = float(np.linalg.norm(offset - height * np.asarray(links.normal)))
     round_profile = opening.weights is None and opening.profile != "computed"
     reach = max(links.radius or 0.0, spacing)
-    off_axis = round_profile and lateral > max(MAX_RELATIVE_OFFSET * reach, MAX_SPACINGS * spacing)
-    if opening.center is not None and (off_axis or abs(height) > MAX_SPACINGS * spacing):
+    off_axis = round_profile and lateral > max(MAX_RELATIVE_OFFSET * reach, MAX_DISTANCE * spacing)
+    if opening.center is not None and (off_axis or abs(height) > MAX_DISTANCE * spacing):
         raise CaseError(
             f'iolet["{opening.name}"].center: {in_brackets(plane.center)} m is '
             f"{np.linalg.norm(offset) / spacing:.3g} spacings from the links that cross the iolet; expected a point "

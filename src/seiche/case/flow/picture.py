@@ -87,19 +87,19 @@ def draw(path: Path, sites: SiteSet, data: PictureData, record: Record) -> bool:
     if data.vertices is None or data.faces is None or data.stress is None:
         return False
     axis, index = middle_plane(sites)
-    across, along = (a for a in range(3) if a != axis)
+    column_axis, row_axis = (a for a in range(3) if a != axis)
     extent = np.ptp(data.coords, axis=0)
-    if extent[across] > extent[along]:
-        across, along = along, across
+    if extent[column_axis] > extent[row_axis]:
+        column_axis, row_axis = row_axis, column_axis
     unit = np.eye(3)
-    # The surface is shown like the slice: the axis `across` to the right, the axis `along` upwards.
-    view = unit[axis] * np.sign(np.cross(unit[along], unit[axis]) @ unit[across])
+    # The surface is shown like the slice: the axis `column_axis` to the right, the axis `row_axis` upwards.
+    view = unit[axis] * np.sign(np.cross(unit[row_axis], unit[axis]) @ unit[column_axis])
     flow = None
     if record.times and len(sites.iolets):
         rates = np.stack(record.flows)
         flow = FlowHistory(np.asarray(record.times), {p.name: rates[:, k] for k, p in enumerate(sites.iolets)})
     x, y, z = (float(c) for c in view)
-    right, up, front = (float(c) for c in unit[along])
+    right, up, front = (float(c) for c in unit[row_axis])
     vessel_figure(
         path,
         plane=plane_slice(data.coords, data.velocity, sites.spacing, normal=axis, index=index),

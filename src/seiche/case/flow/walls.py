@@ -122,10 +122,10 @@ def _in_sphere(center: Floats, radius: float, positions: Floats) -> Flags:
 def _in_cylinder(start: Floats, end: Floats, radius: float, positions: Floats) -> Flags:
     length = float(np.linalg.norm(end - start))
     axis = (end - start) / length
-    along = (positions - start) @ axis
-    across = np.linalg.norm(positions - start - along[:, None] * axis, axis=1)
-    within = (along >= -ROUNDING) & (along <= length + ROUNDING)
-    return np.asarray(within & (across <= radius + ROUNDING))
+    axial_position = (positions - start) @ axis
+    radial_distance = np.linalg.norm(positions - start - axial_position[:, None] * axis, axis=1)
+    within = (axial_position >= -ROUNDING) & (axial_position <= length + ROUNDING)
+    return np.asarray(within & (radial_distance <= radius + ROUNDING))
 
 
 def _in_box(low: Floats, high: Floats, positions: Floats) -> Flags:

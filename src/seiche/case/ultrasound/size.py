@@ -217,8 +217,8 @@ def points_of(shape: Shape, grid: Grid, name: str) -> int:
     spacing, dimensions = min(grid.spacings), len(grid.shape)
     width = 2 * HALF_WIDTH
     quadrature = quadrature_of(shape, grid, name, max(spacing, shape.size() / _POINTS_ALONG))
-    across = 1.5 if quadrature.normals is None else np.abs(quadrature.normals).sum(axis=1)
-    swept = float((quadrature.weights * across).sum()) / spacing**quadrature.dimension
+    projected_width = 1.5 if quadrature.normals is None else np.abs(quadrature.normals).sum(axis=1)
+    swept = float((quadrature.weights * projected_width).sum()) / spacing**quadrature.dimension
     rim = math.pi * shape.size() / spacing * width**2 / 2 if quadrature.dimension == 2 else width**dimensions
     count = swept * float(width) ** (dimensions - quadrature.dimension) + rim
     return min(math.prod(grid.shape), int(count))

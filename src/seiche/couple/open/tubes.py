@@ -66,7 +66,7 @@ def _fitting(prism: Prism, volumes: Floats, fractions: Floats, hematocrit: float
                 continue
             achieved = float(counts @ volumes) / (section * length)
             if best is None or abs(achieved - hematocrit) < abs(best.hematocrit - hematocrit):
-                best = TubePlan(prism.longer(length), round(section * length), counts, achieved)
+                best = TubePlan(prism.with_length(length), round(section * length), counts, achieved)
             if abs(achieved / hematocrit - 1) < _SEARCH_TOLERANCE:
                 break
         return best

@@ -20,9 +20,9 @@ from seiche.validate.check import Floats, Setting
 class CellInShear:
     """A red cell midway between plates; um, s, pN.
 
-    `outer` is the viscosity of the suspending fluid, `strain` the strain per time step, and `surface` the surface
-    viscosity of the membrane (N s/m). The axis of the cell lies in the shear plane, at an angle `tilt` (radians) to the
-    gradient.
+    `outer` is the viscosity of the suspending fluid, `strain` the strain per time step, and `surface_viscosity` the
+    surface viscosity of the membrane (N s/m). The axis of the cell lies in the shear plane, at an angle `tilt`
+    (radians) to the gradient.
     """
 
     shear_rate: float
@@ -34,7 +34,7 @@ class CellInShear:
     viscosity: float = 0.5
     size: tuple[float, float, float] = (28.0, 16.0, 20.0)
     tilt: float = 0.6
-    surface: float = VISCOSITY
+    surface_viscosity: float = VISCOSITY
 
     @property
     def lattice(self) -> CellLattice:
@@ -48,22 +48,22 @@ class CellInShear:
         solver = sheared(setting, (length, width, height), self.strain, self.viscosity, precision=precision)
         center = solver.sites.coords.mean(axis=0)
         rotation = [[np.cos(self.tilt), 0, np.sin(self.tilt)], [0, 1, 0], [-np.sin(self.tilt), 0, np.cos(self.tilt)]]
-        kind = self.lattice.red_cell(self.vertices, self.surface)
+        kind = self.lattice.red_cell(self.vertices, self.surface_viscosity)
         cells = Cells(solver.backend, [kind], [[center]], [[rotation]], precision=solver.precision.compute)
         return Blood(solver, cells, viscosity_contrast=self.inner / self.outer)
 
-    def motion(self, setting: Setting, total: float) -> CellMotion:
-        """Return the motion up to the strain `total`, with 20 samples per unit strain."""
+    def motion(self, setting: Setting, total_strain: float) -> CellMotion:
+        """Return the motion up to the strain `total_strain`, with 20 samples per unit strain."""
         blood = self.start(setting)
-        every = max(round(0.05 / self.strain), 1)
+        interval = max(round(0.05 / self.strain), 1)
         vertices = [blood.cells.vertices()[0]]
-        for _ in range(round(total / (every * self.strain))):
-            blood.advance(every)
+        for _ in range(round(total_strain / (interval * self.strain))):
+            blood.advance(interval)
             vertices.append(blood.cells.vertices()[0])
         blood.solver.close()
         rest = blood.cells.blocks[0].rest
         drift = np.abs(blood.measures()[0] / [rest.area, rest.volume] - 1)
-        return CellMotion(np.array(vertices), every * self.strain, self.spacing, (float(drift[0]), float(drift[1])))
+        return CellMotion(np.array(vertices), interval * self.strain, self.spacing, (float(drift[0]), float(drift[1])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +106,7 @@ class CellMotion:
         half = len(angles) // 2
         return float(np.abs(angles[-1] - angles[half]).mean() / (self.strain * (len(angles) - 1 - half)))
 
-    def turns(self) -> float:
+    def half_turns(self) -> float:
         """Return the number of half turns of the whole shape in the direction of the flow."""
         angle = self.inclination()
         return float((angle[0] - angle[-1]) / np.pi)

@@ -25,9 +25,9 @@ TREADING_VISCOSITY = 0.1e-6
 def _tank_treading(setting: Setting, rate: float = 57.1, surface: float = VISCOSITY) -> CellMotion:
     if setting.quick:
         size = (21.0, 11.2, 14.0)
-        coarse = CellInShear(rate, DEXTRAN, spacing=0.7, strain=5e-3, size=size, surface=surface)
+        coarse = CellInShear(rate, DEXTRAN, spacing=0.7, strain=5e-3, size=size, surface_viscosity=surface)
         return coarse.motion(setting, 22.0)
-    return CellInShear(rate, DEXTRAN, strain=2e-3, surface=surface).motion(setting, 40.0)
+    return CellInShear(rate, DEXTRAN, strain=2e-3, surface_viscosity=surface).motion(setting, 40.0)
 
 
 def _tumbling(setting: Setting) -> CellMotion:
@@ -51,12 +51,12 @@ def one_red_cell(setting: Setting) -> list[Check]:
     angle = float(np.degrees(treading.inclination()[half:].mean()) % 180)
     checks = [
         _rate(treading, 57, VISCOSITY, plot=partial(_figure, motions=motions)),
-        Check("red cell at 57 1/s in 35 mPa s: half turns of its shape", treading.turns(), 1.0, reference=_TRAN),
+        Check("red cell at 57 1/s in 35 mPa s: half turns of its shape", treading.half_turns(), 1.0, reference=_TRAN),
         Check(
             "red cell at 57 1/s in 35 mPa s: oscillation of its axis", swing, 40.0, unit="degrees", reference=_KELLER
         ),
         Check("red cell at 57 1/s in 35 mPa s: inclination", angle, sense="recorded", unit="degrees", reference=_TRAN),
-        Check("red cell in plasma, weak shear: half turns", tumbling.turns(), 1.0, "above", reference=_KELLER),
+        Check("red cell in plasma, weak shear: half turns", tumbling.half_turns(), 1.0, "above", reference=_KELLER),
         Check("red cell in shear: change of volume", max(treading.drift[1], tumbling.drift[1]), 0.015),
     ]
     if not setting.quick:

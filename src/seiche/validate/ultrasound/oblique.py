@@ -68,24 +68,24 @@ class ObliquePackets:
         return self.wavelength / self.per_wavelength
 
     @property
-    def along(self) -> Floats:
+    def tangential_wave_numbers(self) -> Floats:
         """Return wave numbers along the plates, rad/m, (angles,)."""
         return np.asarray(2 * np.pi / self.wavelength * np.sin(np.radians(10)) * np.arange(6), np.float64)
 
     @property
-    def across(self) -> Floats:
+    def normal_wave_numbers(self) -> Floats:
         """Return wave numbers across the plates in the first medium, rad/m, (angles,)."""
-        return np.asarray(np.sqrt((2 * np.pi / self.wavelength) ** 2 - self.along**2))
+        return np.asarray(np.sqrt((2 * np.pi / self.wavelength) ** 2 - self.tangential_wave_numbers**2))
 
     @property
     def angles(self) -> Floats:
         """Return angles of incidence in degrees, (angles,)."""
-        return np.asarray(np.degrees(np.arctan2(self.along, self.across)))
+        return np.asarray(np.degrees(np.arctan2(self.tangential_wave_numbers, self.normal_wave_numbers)))
 
     @property
     def widths(self) -> Floats:
         """Return packet standard deviations across the plates, m, such that hardly any part travels along them."""
-        return np.asarray(4 / self.across)
+        return np.asarray(4 / self.normal_wave_numbers)
 
     @property
     def _layer(self) -> int:
@@ -101,7 +101,12 @@ class ObliquePackets:
         reverberation = 20 / self.plates.frequency if self.plates.layers else 0.0
         duration = (5 * self.widths.max() + 3 * self.wavelength) / min_speed + reverberation
         dt = self.cfl * self.spacing / max_sound_speed
-        return Grid((16, count + -count % 16), (2 * np.pi / self.along[1] / 16, self.spacing), dt, int(duration / dt))
+        return Grid(
+            (16, count + -count % 16),
+            (2 * np.pi / self.tangential_wave_numbers[1] / 16, self.spacing),
+            dt,
+            int(duration / dt),
+        )
 
     def geometry(self, grid: Grid) -> tuple[Floats, int, int, float]:
         """Return packet positions (m), indices of the recorded points on both sides, and the plate front (m)."""
@@ -120,8 +125,12 @@ class ObliquePackets:
         starts, before, behind, front = self.geometry(grid)
         x, y = np.meshgrid(grid.positions("x"), grid.positions("y"), indexing="ij")
         p0 = np.zeros(grid.shape)
-        for start, width, along, across in zip(starts, self.widths, self.along, self.across, strict=True):
-            p0 += np.exp(-(((y - start) / width) ** 2) / 2) * np.cos(along * x + across * (y - start))
+        for start, width, tangential_wave_numbers, normal_wave_numbers in zip(
+            starts, self.widths, self.tangential_wave_numbers, self.normal_wave_numbers, strict=True
+        ):
+            p0 += np.exp(-(((y - start) / width) ** 2) / 2) * np.cos(
+                tangential_wave_numbers * x + normal_wave_numbers * (y - start)
+            )
         mask = np.zeros(grid.shape, bool)
         mask[:, [before, behind]] = True
         first = self.plates.first
@@ -129,7 +138,7 @@ class ObliquePackets:
             self._spectra(setting, grid, medium, p0, mask)
             for medium in (Medium(first.sound_speed, first.density), case_medium(self.plates, front, grid, 1))
         )
-        shift = np.exp(-1j * self.across * (front - y[0, before]))
+        shift = np.exp(-1j * self.normal_wave_numbers * (front - y[0, before]))
         return np.asarray(np.stack([(scattered[0] - free[0]) / shift, scattered[1]]) / (free[0] * shift))
 
     def _spectra(self, setting: Setting, grid: Grid, medium: Medium, p0: Floats, mask: Any) -> Complexes:
@@ -152,7 +161,7 @@ class ObliquePackets:
         times = np.arange(p.shape[1]) * grid.dt
         window = np.sin(np.pi / 2 * np.clip(5 * (1 - times / times[-1]), 0, 1)) ** 2
         lines = (p @ (window * np.exp(-2j * np.pi * self.plates.frequency * times))).reshape(16, 2)
-        waves = np.exp(1j * self.along[:, None] * grid.positions("x"))  # exp(i (w t - k x))
+        waves = np.exp(1j * self.tangential_wave_numbers[:, None] * grid.positions("x"))  # exp(i (w t - k x))
         return np.asarray((waves @ lines).T)
 
     def exact(self) -> Complexes:
@@ -160,8 +169,13 @@ class ObliquePackets:
         grid = self.grid()
         _, _, behind, front = self.geometry(grid)
         away = grid.positions("y")[behind] - front - self.plates.thickness
-        decay = np.exp(-1j * self.plates.normal_wave_number(self.plates.last, self.along) * away)
-        return np.stack([self.plates.reflection(self.along), self.plates.transmission(self.along) * decay])
+        decay = np.exp(-1j * self.plates.normal_wave_number(self.plates.last, self.tangential_wave_numbers) * away)
+        return np.stack(
+            [
+                self.plates.reflection(self.tangential_wave_numbers),
+                self.plates.transmission(self.tangential_wave_numbers) * decay,
+            ]
+        )
 
 
 def plane_layers(setting: Setting) -> list[Check]:

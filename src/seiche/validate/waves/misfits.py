@@ -10,7 +10,7 @@ Floats = npt.NDArray[np.float64]
 
 KRISTEKOVA = "Kristekova, Kristek, Moczo, Day 2006, doi:10.1785/0120060012"
 #: Frequency of the Morlet wavelet, and number of frequencies per decade.
-_OMEGA, _A_DECADE = 6.0, 20
+_OMEGA, _FREQUENCIES_PER_DECADE = 6.0, 20
 
 
 def misfit(computed: Floats, exact: Floats) -> Floats:
@@ -28,7 +28,7 @@ def envelope_and_phase(computed: Floats, exact: Floats, dt: float, band: tuple[f
     padded = 2 * count
     omega = 2 * np.pi * np.fft.fftfreq(padded, dt)
     spectra = [np.fft.fft(values, padded, axis=0) for values in (computed, exact)]
-    steps = max(2, round(_A_DECADE * np.log10(band[1] / band[0])))
+    steps = max(2, round(_FREQUENCIES_PER_DECADE * np.log10(band[1] / band[0])))
     envelope, phase, total = (np.zeros(exact.shape[1:]) for _ in range(3))
     for frequency in np.geomspace(*band, steps):
         scale = _OMEGA / (2 * np.pi * frequency)
